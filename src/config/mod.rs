@@ -1,0 +1,146 @@
+//! What the program believes of its settings: checked, in units.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub kafka: Kafka,
+    pub join: Join,
+    /// Cut-offs of the metrics, ascending.
+    pub k: Vec<NonZeroU32>,
+    /// Sliding windows, ascending; `total` is always kept beside them.
+    pub windows: Vec<Window>,
+    pub limits: Limits,
+    pub export: Export,
+    pub http: Http,
+    pub log: Log,
+    /// By experiment: lists before this time (epoch ms) do not count in its `total`.
+    pub experiment_starts: BTreeMap<String, i64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Kafka {
+    pub brokers: String,
+    pub served_topic: String,
+    /// The same as `served_topic` where one topic carries both.
+    pub clicks_topic: String,
+    pub group_id: String,
+    pub key: Key,
+    pub start: Start,
+    pub dead_letter_topic: Option<String>,
+    /// Passed through to librdkafka, secrets included. `Debug` and every message hide the values of secret names.
+    pub properties: Properties,
+}
+
+/// librdkafka properties by name; its `Debug` shows names only.
+#[derive(Clone, Default)]
+pub struct Properties(pub BTreeMap<String, String>);
+
+impl std::fmt::Debug for Properties {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What both topics are keyed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    Request,
+    User,
+}
+
+/// Where a start without stored state begins to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// As far back as the longest window needs.
+    Rebuild,
+    /// The whole log.
+    Earliest,
+}
+
+/// What decides which click belongs to which list. All times in milliseconds of event time.
+#[derive(Debug, Clone)]
+pub struct Join {
+    /// A click counts up to this long after its list.
+    pub attribution_ms: i64,
+    /// A click counts from this long before its list.
+    pub click_skew_ms: i64,
+    /// How far behind the newest event of its topic partition an event may come.
+    pub lateness_ms: i64,
+    /// How far ahead of its record's timestamp an event may be.
+    pub max_future_ms: i64,
+    /// After this long at its end a topic partition no longer holds up settling.
+    pub idle_after_ms: i64,
+    pub slot_ms: i64,
+    pub max_items: u32,
+    /// Distinct off-list items remembered for each list.
+    pub max_off_list: u32,
+    pub hash_seed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// The value of the label `window`, as the operator wrote it.
+    pub name: String,
+    pub span_ms: i64,
+}
+
+/// Cells of a window.
+pub const N_CELLS: i64 = 60;
+
+impl Window {
+    pub fn cell_ms(&self) -> i64 {
+        self.span_ms / N_CELLS
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Arms that a partition admits; further ones are folded into `__other__`.
+    pub max_arms: u32,
+    /// Bytes of open lists and waiting clicks, all partitions together. Beyond it records are shed.
+    pub max_state_bytes: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Export {
+    /// Metric ids.
+    pub metrics: Vec<String>,
+    /// `None`: every k of the metrics.
+    pub k: Option<Vec<NonZeroU32>>,
+    /// Window names, `total` among them.
+    pub windows: Vec<String>,
+    pub live: bool,
+    pub settled: bool,
+    /// Metric ids whose numerators and denominators are exported.
+    pub numerators: Vec<String>,
+    pub max_series: usize,
+    /// An arm without a list for this long (event time) leaves the export.
+    pub forget_after_ms: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Http {
+    pub listen: SocketAddr,
+    pub max_connections: usize,
+    /// From accepting a connection to its request head, and for a request as a whole.
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub struct Log {
+    /// A `tracing` filter, such as `info` or `abgauge=debug`.
+    pub filter: String,
+    pub format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    Text,
+    Json,
+}

@@ -1,0 +1,181 @@
+//! What the engine is fed: batches of decoded records of one pair of partitions, in offset order.
+
+use std::ops::Range;
+
+/// What a record says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Served,
+    Click,
+}
+
+/// The topic of the pair that a record was read from. Where both kinds share one topic, all of it is `Served`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    Served,
+    Clicks,
+}
+
+impl Side {
+    pub const BOTH: [Side; 2] = [Side::Served, Side::Clicks];
+
+    pub fn twin(self) -> Side {
+        match self {
+            Side::Served => Side::Clicks,
+            Side::Clicks => Side::Served,
+        }
+    }
+}
+
+/// Why a record could not be read. The first that applies in this order of checks: the JSON itself, `type`,
+/// `request_id`, `ts`, `items` or `item`, `experiments`, `user_id`; so it does not depend on the order of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// Not one JSON value in UTF-8: syntax, nesting beyond 127 levels, a known key twice.
+    NotJson,
+    /// The record has no value.
+    Tombstone,
+    MissingField,
+    WrongType,
+    /// An id or time that is a number, but not an integer of at most 20 digits.
+    Number,
+    /// `ts` is of the size of epoch seconds.
+    TsSeconds,
+    /// `ts` is of the size of epoch microseconds or nanoseconds.
+    TsMicros,
+    /// `ts` is no time between 2001 and 2286, or text that is not RFC 3339.
+    TsRange,
+    /// An experiment or arm is not of 1 to 128 bytes.
+    LabelLength,
+    /// An experiment or arm has the name `__other__`, which is ours.
+    LabelReserved,
+    /// An id or item is not of 1 to 512 bytes.
+    IdLength,
+    TooManyItems,
+}
+
+impl Reason {
+    pub const ALL: [Reason; 12] = [
+        Reason::NotJson,
+        Reason::Tombstone,
+        Reason::MissingField,
+        Reason::WrongType,
+        Reason::Number,
+        Reason::TsSeconds,
+        Reason::TsMicros,
+        Reason::TsRange,
+        Reason::LabelLength,
+        Reason::LabelReserved,
+        Reason::IdLength,
+        Reason::TooManyItems,
+    ];
+
+    /// The value of the label `reason`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::NotJson => "not_json",
+            Reason::Tombstone => "tombstone",
+            Reason::MissingField => "missing_field",
+            Reason::WrongType => "wrong_type",
+            Reason::Number => "number",
+            Reason::TsSeconds => "ts_seconds",
+            Reason::TsMicros => "ts_micros",
+            Reason::TsRange => "ts_range",
+            Reason::LabelLength => "label_length",
+            Reason::LabelReserved => "label_reserved",
+            Reason::IdLength => "id_length",
+            Reason::TooManyItems => "too_many_items",
+        }
+    }
+}
+
+/// Where and when Kafka holds a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    pub side: Side,
+    pub offset: i64,
+    /// The record's own timestamp (epoch ms), which bounds how far ahead an event may be.
+    pub record_ts_ms: i64,
+}
+
+/// One decoded record. Ranges point into the arenas of its [`Batch`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    pub at: Position,
+    pub body: Body,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    Served(Served),
+    Click(Click),
+    Invalid(Reason),
+    /// A record of a type that is not ours.
+    Ignored,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Served {
+    /// Seeded 128-bit hash of the request id.
+    pub id: u128,
+    /// Seeded hash of the user id, where there is one.
+    pub user: Option<u64>,
+    pub ts_ms: i64,
+    /// Into [`Batch::items`]: rank order, copies included.
+    pub items: Range<u32>,
+    /// Into [`Batch::arms`]: sorted by experiment, one arm each.
+    pub arms: Range<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Click {
+    pub id: u128,
+    pub ts_ms: i64,
+    /// Seeded hash of the item.
+    pub item: u64,
+}
+
+/// An experiment and the arm that a list was served by, as text in [`Batch::text`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArmName {
+    /// Hash of both names and their border.
+    pub hash: u128,
+    pub experiment: Range<u32>,
+    pub arm: Range<u32>,
+}
+
+/// Records of one pair of partitions, each topic's in offset order. Cleared and refilled, so that its arenas are
+/// allocated once.
+#[derive(Debug, Default, Clone)]
+pub struct Batch {
+    pub events: Vec<Event>,
+    /// Seeded hashes of items.
+    pub items: Vec<u64>,
+    pub arms: Vec<ArmName>,
+    pub text: String,
+}
+
+impl Batch {
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.items.clear();
+        self.arms.clear();
+        self.text.clear();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    pub fn items_of(&self, list: &Served) -> &[u64] {
+        &self.items[list.items.start as usize..list.items.end as usize]
+    }
+
+    pub fn arms_of(&self, list: &Served) -> &[ArmName] {
+        &self.arms[list.arms.start as usize..list.arms.end as usize]
+    }
+
+    pub fn text_of(&self, range: &Range<u32>) -> &str {
+        &self.text[range.start as usize..range.end as usize]
+    }
+}

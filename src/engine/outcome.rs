@@ -1,0 +1,149 @@
+//! What became of each record: every one read ends as exactly one outcome, every accepted click as one result.
+
+use super::event::{Reason, Side};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Outcome {
+    Accepted,
+    /// A list that the slot already has.
+    Duplicate,
+    /// Older than the topic partition's watermark.
+    Late,
+    /// Further ahead of the record's timestamp than `max_future`.
+    Future,
+    Invalid,
+    /// Of a slot that is settled: only after an idle move.
+    AfterSettled,
+    /// Of a type that is not ours.
+    Ignored,
+    /// Before the place where this process begins to count.
+    Replayed,
+    /// A memory bound was reached: numbers are no longer exact.
+    Shed,
+}
+
+impl Outcome {
+    pub const ALL: [Outcome; 9] = [
+        Outcome::Accepted,
+        Outcome::Duplicate,
+        Outcome::Late,
+        Outcome::Future,
+        Outcome::Invalid,
+        Outcome::AfterSettled,
+        Outcome::Ignored,
+        Outcome::Replayed,
+        Outcome::Shed,
+    ];
+
+    /// The value of the label `outcome`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Accepted => "accepted",
+            Outcome::Duplicate => "duplicate",
+            Outcome::Late => "late",
+            Outcome::Future => "future",
+            Outcome::Invalid => "invalid",
+            Outcome::AfterSettled => "after_settled",
+            Outcome::Ignored => "ignored",
+            Outcome::Replayed => "replayed",
+            Outcome::Shed => "shed",
+        }
+    }
+}
+
+/// What an accepted click turned out to be. Those that wait for their list are a gauge, not a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum ClickResult {
+    Matched,
+    /// The same item of the same list again.
+    Repeat,
+    /// The item is not in the list.
+    OffList,
+    /// No list of its id can come any more.
+    Unmatched,
+    /// Its list may lie before the begin of the log as it was read, or its task ended while it waited.
+    Undecided,
+}
+
+impl ClickResult {
+    pub const ALL: [ClickResult; 5] = [
+        ClickResult::Matched,
+        ClickResult::Repeat,
+        ClickResult::OffList,
+        ClickResult::Unmatched,
+        ClickResult::Undecided,
+    ];
+
+    /// The value of the label `result`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ClickResult::Matched => "matched",
+            ClickResult::Repeat => "repeat",
+            ClickResult::OffList => "off_list",
+            ClickResult::Unmatched => "unmatched",
+            ClickResult::Undecided => "undecided",
+        }
+    }
+}
+
+/// Counts since they were last taken, of one pair.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Counts {
+    outcomes: [[u64; Outcome::ALL.len()]; 2],
+    invalid: [[u64; Reason::ALL.len()]; 2],
+    results: [u64; ClickResult::ALL.len()],
+    /// Duplicates whose content differed from the list that stands.
+    pub conflicting_lists: u64,
+    /// Positions of accepted lists that hold an item which stands at a higher rank already.
+    pub repeated_items: u64,
+}
+
+impl Counts {
+    pub fn count(&mut self, side: Side, outcome: Outcome) {
+        self.outcomes[side as usize][outcome as usize] += 1;
+    }
+
+    pub fn count_invalid(&mut self, side: Side, reason: Reason) {
+        self.count(side, Outcome::Invalid);
+        self.invalid[side as usize][reason as usize] += 1;
+    }
+
+    pub fn count_result(&mut self, result: ClickResult) {
+        self.results[result as usize] += 1;
+    }
+
+    pub fn outcome(&self, side: Side, outcome: Outcome) -> u64 {
+        self.outcomes[side as usize][outcome as usize]
+    }
+
+    pub fn invalid(&self, side: Side, reason: Reason) -> u64 {
+        self.invalid[side as usize][reason as usize]
+    }
+
+    pub fn result(&self, result: ClickResult) -> u64 {
+        self.results[result as usize]
+    }
+
+    /// Records read, whatever became of them.
+    pub fn records(&self, side: Side) -> u64 {
+        self.outcomes[side as usize].iter().sum()
+    }
+
+    pub fn add(&mut self, other: &Counts) {
+        let ours = self.outcomes.as_flattened_mut().iter_mut();
+        for (a, b) in ours.zip(other.outcomes.as_flattened()) {
+            *a += b;
+        }
+        let ours = self.invalid.as_flattened_mut().iter_mut();
+        for (a, b) in ours.zip(other.invalid.as_flattened()) {
+            *a += b;
+        }
+        for (a, b) in self.results.iter_mut().zip(&other.results) {
+            *a += b;
+        }
+        self.conflicting_lists += other.conflicting_lists;
+        self.repeated_items += other.repeated_items;
+    }
+}

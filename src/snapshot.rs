@@ -1,0 +1,64 @@
+//! One instant of the board, by value: what the exporters render.
+
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum View {
+    /// Every list counts as soon as it is read.
+    Live,
+    /// A list counts once its attribution window has closed.
+    Settled,
+}
+
+impl View {
+    pub const BOTH: [View; 2] = [View::Live, View::Settled];
+
+    /// The value of the label `view`.
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Live => "live",
+            View::Settled => "settled",
+        }
+    }
+}
+
+/// All arms at one instant, sorted by experiment and arm.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    pub live_end_ms: Option<i64>,
+    /// The last instant that the settled view covers.
+    pub settled_end_ms: Option<i64>,
+    /// Where `total` begins.
+    pub since_ms: Option<i64>,
+    /// Arms folded into `__other__`.
+    pub folded_arms: u64,
+    pub arms: Vec<ArmSnapshot>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ArmSnapshot {
+    pub experiment: Arc<str>,
+    pub arm: Arc<str>,
+    /// Event time of its newest accepted list.
+    pub last_list_ms: i64,
+    /// By `View as usize`, then by index of the configured window, `total` last. Each is as wide as
+    /// `Ranking::width`; all zero where the window is empty.
+    pub sums: [Vec<Box<[i128]>>; 2],
+    /// Only where asked for: by `View as usize`, the cells of one window.
+    pub timelines: Option<[Timeline; 2]>,
+}
+
+impl ArmSnapshot {
+    pub fn sums(&self, view: View, window: usize) -> &[i128] {
+        &self.sums[view as usize][window]
+    }
+}
+
+/// The 60 cells of a window, oldest first; empty cells are `None`.
+#[derive(Debug, Clone)]
+pub struct Timeline {
+    /// Begin of the first cell, epoch ms.
+    pub start_ms: i64,
+    pub cell_ms: i64,
+    pub cells: Vec<Option<Box<[i128]>>>,
+}
