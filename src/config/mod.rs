@@ -89,7 +89,7 @@ pub struct Window {
 }
 
 /// Cells of a window.
-pub const N_CELLS: i64 = 60;
+pub use crate::engine::window::N_CELLS;
 
 impl Window {
     pub fn cell_ms(&self) -> i64 {

@@ -1,5 +1,16 @@
 //! The join, its slots and its tallies: pure and synchronous, no clock, no I/O.
 
+mod arms;
+mod clicks;
 pub mod event;
+mod hashed;
+mod join;
+mod lists;
 pub mod outcome;
 pub mod ranking;
+mod tally;
+mod watermark;
+pub mod window;
+
+pub use arms::{Arm, ArmId, OTHER};
+pub use join::{Changes, Engine, Rules, SettledSlot};

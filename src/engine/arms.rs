@@ -1,0 +1,158 @@
+//! The arms that a pair of partitions has admitted, in the order of its offsets.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::event::{ArmName, Batch};
+use super::hashed::Hashed;
+
+/// Stands for everything beyond the bound on arms. No event may carry it.
+pub const OTHER: &str = "__other__";
+
+/// Index of an admitted arm, dense from 0 in the order of admission.
+pub type ArmId = u32;
+
+/// Names of an admitted arm.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Arm {
+    pub experiment: Arc<str>,
+    pub arm: Arc<str>,
+}
+
+/// Admits up to `max` arms for good; a later one is folded into `__other__` of its experiment if that has an
+/// admitted arm, else into `__other__` of the experiment `__other__`.
+#[derive(Debug)]
+pub struct Arms {
+    max: usize,
+    n_admitted: usize,
+    arms: Vec<Arm>,
+    /// Admitted arms, and the first `max` folded ones under the arm that they fold into.
+    by_hash: HashMap<u128, ArmId, Hashed>,
+    n_folded: u64,
+    /// The `__other__` arm of an experiment, once it has one.
+    other_of: std::collections::HashMap<Arc<str>, Option<ArmId>>,
+}
+
+impl Arms {
+    pub fn new(max: u32) -> Arms {
+        Arms {
+            max: max as usize,
+            n_admitted: 0,
+            arms: Vec::new(),
+            by_hash: HashMap::default(),
+            n_folded: 0,
+            other_of: std::collections::HashMap::new(),
+        }
+    }
+
+    /// The arm that lists of this name count in.
+    pub fn admit(&mut self, name: &ArmName, batch: &Batch) -> ArmId {
+        if let Some(id) = self.by_hash.get(&name.hash) {
+            return *id;
+        }
+        let experiment = batch.text_of(&name.experiment);
+        if self.n_admitted < self.max {
+            self.n_admitted += 1;
+            let experiment: Arc<str> = experiment.into();
+            self.other_of.entry(Arc::clone(&experiment)).or_insert(None);
+            let id = self.push(experiment, batch.text_of(&name.arm).into());
+            self.by_hash.insert(name.hash, id);
+            return id;
+        }
+        let id = self.other(experiment);
+        // Remembered so that each is counted once, as far as the bound on memory goes.
+        if self.n_folded < self.max as u64 {
+            self.n_folded += 1;
+            self.by_hash.insert(name.hash, id);
+        }
+        id
+    }
+
+    fn other(&mut self, experiment: &str) -> ArmId {
+        let (experiment, known) = match self.other_of.get_key_value(experiment) {
+            Some((name, id)) => (Arc::clone(name), *id),
+            None => (OTHER.into(), self.other_of.get(OTHER).copied().flatten()),
+        };
+        known.unwrap_or_else(|| {
+            let id = self.push(Arc::clone(&experiment), OTHER.into());
+            self.other_of.insert(experiment, Some(id));
+            id
+        })
+    }
+
+    fn push(&mut self, experiment: Arc<str>, arm: Arc<str>) -> ArmId {
+        self.arms.push(Arm { experiment, arm });
+        (self.arms.len() - 1) as ArmId
+    }
+
+    pub fn get(&self, id: ArmId) -> &Arm {
+        &self.arms[id as usize]
+    }
+
+    /// Distinct arms folded, at most `max`: beyond that they are no longer told apart.
+    pub fn n_folded(&self) -> u64 {
+        self.n_folded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Admits "experiment/arm" names in turn and tells where each one went.
+    fn check(max: u32, names: &[&str], expected: &[&str]) -> Arms {
+        let mut arms = Arms::new(max);
+        let went: Vec<String> = names
+            .iter()
+            .map(|name| {
+                let (experiment, arm) = name.split_once('/').expect("a test name has a slash");
+                let batch = Batch {
+                    text: format!("{experiment}{arm}"),
+                    ..Batch::default()
+                };
+                let cut = experiment.len() as u32;
+                let hash = name
+                    .bytes()
+                    .fold(7_u128, |hash, byte| hash * 257 + u128::from(byte));
+                let name = ArmName {
+                    hash,
+                    experiment: 0..cut,
+                    arm: cut..batch.text.len() as u32,
+                };
+                let id = arms.admit(&name, &batch);
+                format!("{}/{}", arms.get(id).experiment, arms.get(id).arm)
+            })
+            .collect();
+        assert_eq!(went, expected);
+        arms
+    }
+
+    #[test]
+    fn admits_in_order_and_folds_what_comes_later() {
+        let arms = check(
+            2,
+            &["a/x", "b/x", "a/y", "c/z", "a/x", "c/z", "a/q"],
+            &[
+                "a/x",
+                "b/x",
+                "a/__other__",
+                "__other__/__other__",
+                "a/x",
+                "__other__/__other__",
+                "a/__other__",
+            ],
+        );
+        assert_eq!(
+            arms.n_folded(),
+            2,
+            "a/y and c/z are remembered, a/q is beyond the bound"
+        );
+    }
+
+    #[test]
+    fn an_admitted_arm_stays() {
+        let arms = check(1, &["a/x", "a/y", "a/x"], &["a/x", "a/__other__", "a/x"]);
+        assert_eq!(arms.n_folded(), 1);
+    }
+}

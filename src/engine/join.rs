@@ -1,0 +1,424 @@
+//! One pair of partitions: joins its clicks to its lists and settles slots, deterministically.
+//!
+//! Rules D1 to D5 of the design. Nothing here depends on how the two topics interleave, on a clock or on another pair.
+
+use super::arms::{Arm, ArmId, Arms};
+use super::clicks::KeptClicks;
+use super::event::{Batch, Body, Click, Event, Position, Served, Side};
+use super::lists::{Handle, Hit, NewList, OpenLists};
+use super::outcome::{ClickResult, Counts, Outcome};
+use super::ranking::Ranking;
+use super::tally::Tallies;
+use super::watermark::Watermarks;
+
+/// What decides which click belongs to which list. Times in milliseconds of event time.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub attribution_ms: i64,
+    pub click_skew_ms: i64,
+    pub lateness_ms: i64,
+    pub max_future_ms: i64,
+    pub slot_ms: i64,
+    pub max_off_list: u32,
+    pub max_arms: u32,
+    /// Both kinds come from one topic partition.
+    pub one_topic: bool,
+}
+
+/// A slot whose numbers are final: it leaves the engine as this one value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettledSlot {
+    /// Begin of the slot, epoch ms.
+    pub start_ms: i64,
+    /// Sums by arm, as wide as the ranking.
+    pub tallies: Vec<(ArmId, Box<[i64]>)>,
+}
+
+/// What has changed in one pair since it was last handed over.
+#[derive(Debug, Default)]
+pub struct Changes {
+    pub counts: Counts,
+    /// What lists and clicks added, by arm and begin of the list's slot (epoch ms).
+    pub live: Tallies<(ArmId, i64)>,
+    /// Arms that had a list, with the largest time of one.
+    pub last_lists: Vec<(ArmId, i64)>,
+    pub settled: Vec<SettledSlot>,
+}
+
+impl Changes {
+    pub fn clear(&mut self) {
+        self.counts = Counts::default();
+        self.live.clear();
+        self.last_lists.clear();
+        self.settled.clear();
+    }
+}
+
+/// The engine of one pair: served partition p and clicks partition p.
+#[derive(Debug)]
+pub struct Engine {
+    rules: Rules,
+    ranking: Ranking,
+    marks: Watermarks,
+    lists: OpenLists,
+    clicks: KeptClicks,
+    arms: Arms,
+    /// Where this process begins to count, epoch ms, at the border of a slot: what lies before is replayed.
+    begin_ms: Option<i64>,
+    /// F: the first slot that is not settled.
+    frontier: Option<i64>,
+    /// The first slot that lists may still join, as far as spare capacity was given back.
+    closed_before: Option<i64>,
+    first_accepted_ms: Option<i64>,
+    last_accepted_ms: Option<i64>,
+    changes: Changes,
+    scratch: Scratch,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    contribution: Vec<i64>,
+    arms: Vec<ArmId>,
+    items: Vec<u64>,
+    lists: Vec<Handle>,
+}
+
+impl Engine {
+    /// An engine that counts from `begin_ms` on, or all that it is given. Begins are borders of slots.
+    pub fn new(rules: Rules, ranking: Ranking, begin_ms: Option<i64>) -> Engine {
+        let slot_ms = rules.slot_ms;
+        Engine {
+            marks: Watermarks::new(rules.lateness_ms, rules.max_future_ms, rules.one_topic),
+            lists: OpenLists::new(slot_ms, rules.max_off_list),
+            clicks: KeptClicks::new(slot_ms),
+            arms: Arms::new(rules.max_arms),
+            begin_ms,
+            frontier: begin_ms.map(|begin| begin.div_euclid(slot_ms)),
+            closed_before: None,
+            first_accepted_ms: None,
+            last_accepted_ms: None,
+            changes: Changes::default(),
+            scratch: Scratch {
+                contribution: vec![0; ranking.width()],
+                ..Scratch::default()
+            },
+            rules,
+            ranking,
+        }
+    }
+
+    /// Counts a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
+    pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
+        for event in &batch.events {
+            self.event(event, batch, room_bytes);
+        }
+        self.advance();
+    }
+
+    fn event(&mut self, event: &Event, batch: &Batch, room_bytes: u64) {
+        let at = event.at;
+        let outcome = match &event.body {
+            Body::Invalid(reason) => return self.changes.counts.count_invalid(at.side, *reason),
+            Body::Ignored => Outcome::Ignored,
+            Body::Served(list) => self.served(at, list, batch, room_bytes),
+            Body::Click(click) => self.click(at, click, room_bytes),
+        };
+        self.changes.counts.count(at.side, outcome);
+    }
+
+    fn served(&mut self, at: Position, list: &Served, batch: &Batch, room_bytes: u64) -> Outcome {
+        if let Err(refused) = self.marks.check(at, list.ts_ms) {
+            return refused;
+        }
+        if let Some(refused) = self.refused_by_frontier(list.ts_ms) {
+            return refused;
+        }
+        let mut arm_ids = std::mem::take(&mut self.scratch.arms);
+        let outcome = self.open(at, list, batch, room_bytes, &mut arm_ids);
+        self.scratch.arms = arm_ids;
+        outcome
+    }
+
+    fn open(
+        &mut self,
+        at: Position,
+        list: &Served,
+        batch: &Batch,
+        room_bytes: u64,
+        arm_ids: &mut Vec<ArmId>,
+    ) -> Outcome {
+        let items = batch.items_of(list);
+        let names = batch.arms_of(list);
+        let standing = self.lists.find_in_slot(list.id, list.ts_ms);
+        if standing.is_none() && self.state_bytes() + OpenLists::cost(items.len(), names.len()) > room_bytes {
+            return Outcome::Shed;
+        }
+        arm_ids.clear();
+        arm_ids.extend(names.iter().map(|name| self.arms.admit(name, batch)));
+        let new = NewList {
+            id: list.id,
+            user: list.user,
+            offset: at.offset,
+            ts_ms: list.ts_ms,
+            arms: arm_ids,
+            items,
+        };
+        if let Some(standing) = standing {
+            if !self.lists.same_content(standing, &new) {
+                self.changes.counts.conflicting_lists += 1;
+            }
+            return Outcome::Duplicate;
+        }
+        let handle = self.lists.insert(&new);
+        self.accepted(list.ts_ms);
+        self.changes.counts.repeated_items += n_repeated(items, &mut self.scratch.items);
+        self.changes
+            .last_lists
+            .extend(arm_ids.iter().map(|arm| (*arm, list.ts_ms)));
+        self.scratch.contribution.fill(0);
+        self.ranking
+            .contribute(&self.lists.outcome(handle), 1, &mut self.scratch.contribution);
+        self.add_contribution(handle);
+        self.take_kept_clicks(handle, list);
+        Outcome::Accepted
+    }
+
+    /// A list takes the kept clicks of its id in the order of their offsets.
+    fn take_kept_clicks(&mut self, handle: Handle, list: &Served) {
+        let mut next = self.clicks.first_of(list.id);
+        while let Some(place) = next {
+            next = self.clicks.next(place);
+            let click = self.clicks.get(place);
+            let item = click.item;
+            if !self.attributable(list.ts_ms, click.ts_ms) {
+                continue;
+            }
+            let result = self.hit(handle, item);
+            if self.clicks.decide(place) {
+                self.changes.counts.count_result(result);
+            }
+        }
+    }
+
+    fn click(&mut self, at: Position, click: &Click, room_bytes: u64) -> Outcome {
+        if let Err(refused) = self.marks.check(at, click.ts_ms) {
+            return refused;
+        }
+        if let Some(refused) = self.refused_by_frontier(click.ts_ms + self.rules.click_skew_ms) {
+            return refused;
+        }
+        if self.state_bytes() + KeptClicks::COST > room_bytes {
+            return Outcome::Shed;
+        }
+        self.accepted(click.ts_ms);
+        let mut lists = std::mem::take(&mut self.scratch.lists);
+        lists.clear();
+        lists.extend(
+            self.lists
+                .find(click.id)
+                .filter(|list| self.attributable(self.lists.ts_ms(*list), click.ts_ms)),
+        );
+        // It counts for each, and has the result of the one with the lowest offset.
+        lists.sort_unstable_by_key(|list| self.lists.offset(*list));
+        let mut result = None;
+        for list in &lists {
+            let hit = self.hit(*list, click.item);
+            result.get_or_insert(hit);
+        }
+        if let Some(result) = result {
+            self.changes.counts.count_result(result);
+        }
+        self.scratch.lists = lists;
+        self.clicks.keep(click, result.is_some());
+        Outcome::Accepted
+    }
+
+    /// What D1 refuses by the frontier: a list in a settled slot, or a click that no open list can take.
+    fn refused_by_frontier(&self, latest_list_ms: i64) -> Option<Outcome> {
+        if latest_list_ms >= self.frontier_ms()? {
+            return None;
+        }
+        match self.begin_ms {
+            Some(begin_ms) if latest_list_ms < begin_ms => Some(Outcome::Replayed),
+            _ => Some(Outcome::AfterSettled),
+        }
+    }
+
+    fn attributable(&self, list_ts_ms: i64, click_ts_ms: i64) -> bool {
+        let after_ms = click_ts_ms - list_ts_ms;
+        -self.rules.click_skew_ms <= after_ms && after_ms <= self.rules.attribution_ms
+    }
+
+    /// Records a click on a list and adds the difference that it makes.
+    fn hit(&mut self, handle: Handle, item: u64) -> ClickResult {
+        self.scratch.contribution.fill(0);
+        self.ranking
+            .contribute(&self.lists.outcome(handle), -1, &mut self.scratch.contribution);
+        match self.lists.click(handle, item) {
+            Hit::OffList => ClickResult::OffList,
+            Hit::Repeat => ClickResult::Repeat,
+            Hit::First => {
+                self.ranking
+                    .contribute(&self.lists.outcome(handle), 1, &mut self.scratch.contribution);
+                self.add_contribution(handle);
+                ClickResult::Matched
+            }
+        }
+    }
+
+    fn add_contribution(&mut self, handle: Handle) {
+        let slot_start_ms = self.lists.slot_number(handle) * self.rules.slot_ms;
+        for index in 0..self.lists.arms(handle).len() {
+            let arm = self.lists.arms(handle)[index];
+            self.lists.add(handle, arm, &self.scratch.contribution);
+            self.changes
+                .live
+                .add((arm, slot_start_ms), &self.scratch.contribution);
+        }
+    }
+
+    fn accepted(&mut self, ts_ms: i64) {
+        self.first_accepted_ms = Some(self.first_accepted_ms.map_or(ts_ms, |first| first.min(ts_ms)));
+        self.last_accepted_ms = self.last_accepted_ms.max(Some(ts_ms));
+    }
+
+    /// Makes an idle move (rule D7): `side` has been at its end for long enough; `live_end_ms` where both have.
+    pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>) {
+        self.marks.idle(side, live_end_ms);
+        self.advance();
+    }
+
+    /// Settles what the watermarks allow, and decides clicks that no list can come for.
+    fn advance(&mut self) {
+        self.move_frontier();
+        let slot_ms = self.rules.slot_ms;
+        while let Some(slot) = self
+            .frontier
+            .and_then(|frontier| self.lists.take_before(frontier))
+        {
+            let width = self.ranking.width();
+            let tallies = slot
+                .tallies
+                .iter(width)
+                .map(|(arm, sums)| (arm, sums.into()))
+                .collect();
+            self.changes.settled.push(SettledSlot {
+                start_ms: slot.number * slot_ms,
+                tallies,
+            });
+        }
+        self.close_slots();
+        self.expire_clicks();
+    }
+
+    /// Slot s settles when the served watermark ≥ end(s) + click_skew and the clicks watermark ≥ end(s) + A.
+    fn move_frontier(&mut self) {
+        let served = self.marks.effective_ms(Side::Served);
+        let clicks = self.marks.effective_ms(Side::Clicks);
+        if let (Some(served), Some(clicks)) = (served, clicks) {
+            let settled_ms = (served - self.rules.click_skew_ms).min(clicks - self.rules.attribution_ms);
+            self.frontier = self.frontier.max(Some(settled_ms.div_euclid(self.rules.slot_ms)));
+        }
+    }
+
+    /// Slots behind the served watermark take no further list: their spare capacity goes back.
+    fn close_slots(&mut self) {
+        let Some(watermark_ms) = self.marks.watermark_ms(Side::Served) else {
+            return;
+        };
+        let open_from = watermark_ms.div_euclid(self.rules.slot_ms);
+        let closed_before = self.closed_before.replace(open_from).unwrap_or(open_from);
+        // After a jump nothing more is gained by visiting slots that hold nothing.
+        for number in closed_before.max(open_from - 1000)..open_from {
+            self.lists.close(number);
+        }
+    }
+
+    /// A list can come for a click until the served watermark or start(F) is greater than its time + click_skew.
+    fn expire_clicks(&mut self) {
+        let Some(limit_ms) = self.marks.watermark_ms(Side::Served).max(self.frontier_ms()) else {
+            return;
+        };
+        let Engine {
+            clicks,
+            changes,
+            begin_ms,
+            rules,
+            ..
+        } = self;
+        clicks.expire(limit_ms - rules.click_skew_ms, |click| {
+            let before_begin = begin_ms.is_some_and(|begin| click.ts_ms <= begin + rules.attribution_ms);
+            let result = if before_begin {
+                ClickResult::Undecided
+            } else {
+                ClickResult::Unmatched
+            };
+            changes.counts.count_result(result);
+        });
+    }
+
+    /// Settles every list that is open and decides every click, as at the end of a file.
+    pub fn settle_all(&mut self) {
+        self.frontier = Some(i64::MAX / self.rules.slot_ms);
+        self.advance();
+    }
+
+    /// Ends the task: clicks that still wait stay undecided. Returns how many.
+    pub fn n_waiting(&self) -> u64 {
+        self.clicks.n_waiting()
+    }
+
+    /// What has changed since the last [`Changes::clear`].
+    pub fn changes(&mut self) -> &mut Changes {
+        &mut self.changes
+    }
+
+    /// start(F): nothing before it changes any more. None before the pair had a record.
+    pub fn frontier_ms(&self) -> Option<i64> {
+        self.frontier
+            .map(|frontier| frontier.saturating_mul(self.rules.slot_ms))
+    }
+
+    /// M of one topic partition.
+    pub fn newest_ms(&self, side: Side) -> Option<i64> {
+        self.marks.newest_ms(side)
+    }
+
+    pub fn watermark_ms(&self, side: Side) -> Option<i64> {
+        self.marks.effective_ms(side)
+    }
+
+    pub fn begin_ms(&self) -> Option<i64> {
+        self.begin_ms
+    }
+
+    /// The smallest and the largest accepted time.
+    pub fn accepted_ms(&self) -> Option<(i64, i64)> {
+        self.first_accepted_ms.zip(self.last_accepted_ms)
+    }
+
+    pub fn arm(&self, id: ArmId) -> &Arm {
+        self.arms.get(id)
+    }
+
+    pub fn n_folded_arms(&self) -> u64 {
+        self.arms.n_folded()
+    }
+
+    pub fn n_open_lists(&self) -> u64 {
+        self.lists.len()
+    }
+
+    /// Bytes of open lists and kept clicks: what `max_state` bounds.
+    pub fn state_bytes(&self) -> u64 {
+        self.lists.bytes() + self.clicks.bytes()
+    }
+}
+
+/// How many positions hold an item that stands at a higher rank already.
+fn n_repeated(items: &[u64], scratch: &mut Vec<u64>) -> u64 {
+    scratch.clear();
+    scratch.extend_from_slice(items);
+    scratch.sort_unstable();
+    scratch.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64
+}
