@@ -11,6 +11,8 @@ mod load;
 mod properties;
 mod raw;
 mod redact;
+#[cfg(test)]
+mod tests;
 mod units;
 mod validate;
 mod warnings;
