@@ -1,11 +1,31 @@
 //! What the program believes of its settings: checked, in units.
+//!
+//! ```text
+//! file ──▶ layers ──▶ Raw ──▶ validate ──▶ Config
+//! environment ─┘                 └──▶ ConfigErrors: all of them, each with its line and what to write
+//! ```
+
+mod error;
+mod layers;
+mod load;
+mod properties;
+mod raw;
+mod redact;
+#[cfg(test)]
+mod tests;
+mod units;
+mod validate;
+mod warnings;
+
+pub use error::{ConfigError, ConfigErrors, Place};
+pub use load::{environment, load};
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub kafka: Kafka,
     pub join: Join,
@@ -21,7 +41,14 @@ pub struct Config {
     pub experiment_starts: BTreeMap<String, i64>,
 }
 
-#[derive(Debug, Clone)]
+impl Config {
+    /// The sample file, which documents every setting with its default.
+    pub fn default_toml() -> &'static str {
+        include_str!("../../config/abgauge.toml")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
 pub struct Kafka {
     pub brokers: String,
     pub served_topic: String,
@@ -31,12 +58,12 @@ pub struct Kafka {
     pub key: Key,
     pub start: Start,
     pub dead_letter_topic: Option<String>,
-    /// Passed through to librdkafka, secrets included. `Debug` and every message hide the values of secret names.
+    /// Passed through to librdkafka, secrets included. Neither `Debug` nor any message shows a value.
     pub properties: Properties,
 }
 
 /// librdkafka properties by name; its `Debug` shows names only.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Properties(pub BTreeMap<String, String>);
 
 impl std::fmt::Debug for Properties {
@@ -62,7 +89,7 @@ pub enum Start {
 }
 
 /// What decides which click belongs to which list. All times in milliseconds of event time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Join {
     /// A click counts up to this long after its list.
     pub attribution_ms: i64,
@@ -88,6 +115,9 @@ pub struct Window {
     pub span_ms: i64,
 }
 
+/// The name of the window that never slides.
+pub const TOTAL: &str = "total";
+
 /// Cells of a window.
 pub use crate::engine::window::N_CELLS;
 
@@ -97,7 +127,7 @@ impl Window {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// Arms that a partition admits; further ones are folded into `__other__`.
     pub max_arms: u32,
@@ -105,7 +135,7 @@ pub struct Limits {
     pub max_state_bytes: u64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Export {
     /// Metric ids.
     pub metrics: Vec<String>,
@@ -122,7 +152,7 @@ pub struct Export {
     pub forget_after_ms: i64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Http {
     pub listen: SocketAddr,
     pub max_connections: usize,
@@ -130,7 +160,7 @@ pub struct Http {
     pub timeout: Duration,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Log {
     /// A `tracing` filter, such as `info` or `abgauge=debug`.
     pub filter: String,

@@ -1,0 +1,204 @@
+//! What is wrong with a configuration: all of it at once, each with its place and what to write instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Range;
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use toml::Spanned;
+
+/// Everything that is wrong with a configuration, in the order of the file.
+///
+/// Rendered by miette, each error shows its line; the values of Kafka properties are masked there.
+pub struct ConfigErrors {
+    name: String,
+    source: NamedSource<String>,
+    errors: Vec<ConfigError>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The setting, such as `join.lateness`; empty where the file as a whole is meant.
+    pub key: String,
+    pub place: Place,
+    pub message: String,
+    /// What to write instead.
+    pub remedy: String,
+}
+
+/// Where a faulty value was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere: it is missing, or a default.
+    Nowhere,
+    /// Bytes of the file.
+    File(Range<usize>),
+    /// The environment variable of this name.
+    Variable(String),
+}
+
+impl ConfigErrors {
+    /// `masked` is the text of the file without its secrets, byte for byte as long.
+    pub(super) fn new(name: &str, masked: String, errors: Vec<ConfigError>) -> ConfigErrors {
+        ConfigErrors {
+            name: name.to_owned(),
+            source: NamedSource::new(name, masked),
+            errors,
+        }
+    }
+
+    pub fn errors(&self) -> &[ConfigError] {
+        &self.errors
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.errors.len() {
+            1 => write!(f, "the configuration ({}) has an error", self.name),
+            n => write!(f, "the configuration ({}) has {n} errors", self.name),
+        }
+    }
+}
+
+impl fmt::Debug for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ConfigErrors").field(&self.errors).finish()
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+impl Diagnostic for ConfigErrors {
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.source)
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        Some(Box::new(self.errors.iter().map(|error| error as &dyn Diagnostic)))
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Variable(name) if self.key.is_empty() => write!(f, "{name}: {}", self.message),
+            Place::Variable(name) => write!(f, "{} (from {name}): {}", self.key, self.message),
+            _ if self.key.is_empty() => f.write_str(&self.message),
+            _ => write!(f, "{}: {}", self.key, self.message),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Diagnostic for ConfigError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        (!self.remedy.is_empty()).then(|| Box::new(&self.remedy) as Box<dyn fmt::Display>)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let Place::File(span) = &self.place else {
+            return None;
+        };
+        let label = LabeledSpan::new_with_span(Some("here".to_owned()), span.clone());
+        Some(Box::new(std::iter::once(label)))
+    }
+}
+
+/// Collects errors while a configuration is read.
+#[derive(Default)]
+pub(super) struct Report {
+    errors: Vec<ConfigError>,
+    faulty: BTreeSet<String>,
+    /// By setting, the environment variable that gave its value.
+    variables: BTreeMap<String, String>,
+}
+
+impl Report {
+    /// From here on `key` has its value from the variable `name`.
+    pub fn came_from(&mut self, key: &str, name: &str) {
+        self.variables.insert(key.to_owned(), name.to_owned());
+    }
+
+    /// Refuses `value`, or a part of it, wherever it was written.
+    pub fn refuse<T>(
+        &mut self,
+        key: &str,
+        value: &Spanned<T>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let place = match self.variables.get(key) {
+            Some(name) => Place::Variable(name.clone()),
+            None if value.span().is_empty() => Place::Nowhere,
+            None => Place::File(value.span()),
+        };
+        self.refuse_at(key, place, message, remedy);
+    }
+
+    pub fn refuse_at(
+        &mut self,
+        key: &str,
+        place: Place,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.faulty.insert(key.to_owned());
+        self.errors.push(ConfigError {
+            key: key.to_owned(),
+            place,
+            message: message.into(),
+            remedy: remedy.into(),
+        });
+    }
+
+    /// Whether `key` stands as the operator meant it, so that others can be held against it.
+    pub fn is_sound(&self, key: &str) -> bool {
+        !self.faulty.contains(key)
+    }
+
+    /// Whether the operator gave `value`, rather than the default.
+    pub fn is_given<T>(&self, key: &str, value: &Spanned<T>) -> bool {
+        self.variables.contains_key(key) || !value.span().is_empty()
+    }
+
+    /// All errors: those of the file by line, then the others as they were found.
+    pub fn into_errors(mut self) -> Vec<ConfigError> {
+        self.errors.sort_by_key(|error| match &error.place {
+            Place::File(span) => span.start,
+            _ => usize::MAX,
+        });
+        self.errors
+    }
+}
+
+/// The name among `known` that was probably meant by `word`.
+pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|name| {
+            (
+                strsim::normalized_damerau_levenshtein(&word, &name.to_lowercase()),
+                name,
+            )
+        })
+        .filter(|(likeness, _)| *likeness >= 0.6)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_pen_finds_its_word_and_a_stranger_none() {
+        let known = ["brokers", "served_topic", "clicks_topic"];
+        assert_eq!(nearest("borkers", known), Some("brokers"));
+        assert_eq!(nearest("click_topic", known), Some("clicks_topic"));
+        assert_eq!(nearest("zookeeper", known), None);
+    }
+}

@@ -1,0 +1,298 @@
+//! Lays the environment over the file, setting by setting, into [`Raw`].
+//!
+//! Each setting is tried by itself, so that a faulty one is reported and hides no other.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue, Deserializer};
+
+use super::error::{Place, Report, nearest};
+use super::raw::Raw;
+
+const PREFIX: &str = "ABGAUGE_";
+
+/// A variable, with the spellings of its value that TOML might know.
+pub(super) struct Variable {
+    name: String,
+    value: String,
+    bracketed: String,
+}
+
+/// Of all variables those that are settings: `ABGAUGE_`, and two underscores after the section.
+///
+/// What an orchestrator makes up for a service of our name (`ABGAUGE_PORT`) has single ones.
+pub(super) fn variables(env: impl Iterator<Item = (String, String)>) -> Vec<Variable> {
+    let mut variables: Vec<Variable> = env
+        .filter(|(name, _)| name.strip_prefix(PREFIX).is_some_and(|rest| rest.contains("__")))
+        .map(|(name, value)| Variable {
+            name,
+            bracketed: format!("[{value}]"),
+            value,
+        })
+        .collect();
+    variables.sort_by(|a, b| a.name.cmp(&b.name));
+    variables
+}
+
+/// Settings of the file and above them the variables; what is faulty is reported, and its default stands.
+pub(super) fn lay<'i>(file: DeTable<'i>, variables: &'i [Variable], report: &mut Report) -> Raw {
+    let known = known_settings();
+    let mut layers = Layers {
+        known: &known,
+        settings: DeTable::new(),
+        report,
+    };
+    layers.section("", &known, file);
+    for variable in variables {
+        layers.variable(variable);
+    }
+    read(layers.settings).unwrap_or_else(|error| {
+        // Each setting was read by itself, so only their company can be at fault.
+        report.refuse_at("", Place::Nowhere, error.message(), "");
+        Raw::default()
+    })
+}
+
+/// Every setting under its section, with its default; an empty object is a table of free names.
+pub(super) fn known_settings() -> Map<String, Value> {
+    match serde_json::to_value(Raw::default()) {
+        Ok(Value::Object(known)) => known,
+        _ => Map::new(),
+    }
+}
+
+fn read(settings: DeTable) -> Result<Raw, toml::de::Error> {
+    Raw::deserialize(Deserializer::from(Spanned::new(0..0, settings)))
+}
+
+struct Layers<'i, 'r> {
+    known: &'r Map<String, Value>,
+    settings: DeTable<'i>,
+    report: &'r mut Report,
+}
+
+impl<'i> Layers<'i, '_> {
+    fn section(&mut self, section: &str, known: &Map<String, Value>, table: DeTable<'i>) {
+        for (name, value) in table {
+            let key = join(section, name.get_ref());
+            match (known.get(name.get_ref().as_ref()), value.get_ref()) {
+                (None, _) => {
+                    let remedy = self.suggest(section, name.get_ref(), known);
+                    self.report
+                        .refuse(&key, &name, "there is no such setting", remedy);
+                }
+                (Some(Value::Object(inner)), DeValue::Table(_)) => {
+                    let DeValue::Table(table) = value.into_inner() else {
+                        continue;
+                    };
+                    match inner.is_empty() {
+                        true => self.free_names(&key, table),
+                        false => self.section(&key, inner, table),
+                    }
+                }
+                (Some(Value::Object(_)), _) => {
+                    let remedy = format!("write [{key}], and its settings on the lines below");
+                    self.report.refuse(&key, &name, "is a table, not a value", remedy);
+                }
+                (Some(_), _) => self.setting(&key, value),
+            }
+        }
+    }
+
+    /// Names that the operator chooses: of Kafka properties, where `sasl.username` may stand with or without
+    /// quotes, and of experiments.
+    fn free_names(&mut self, section: &str, table: DeTable<'i>) {
+        for (name, value) in table {
+            let key = join(section, name.get_ref());
+            match value.get_ref() {
+                DeValue::Table(_) if section.starts_with("kafka.") => {
+                    if let DeValue::Table(inner) = value.into_inner() {
+                        self.free_names(&key, inner);
+                    }
+                }
+                _ => self.setting(&key, value),
+            }
+        }
+    }
+
+    fn setting(&mut self, key: &str, value: Spanned<DeValue<'i>>) {
+        match read(nested(key, value.clone())) {
+            Ok(_) => insert(&mut self.settings, key, value),
+            Err(error) => {
+                let inside = |span: &std::ops::Range<usize>| {
+                    !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end
+                };
+                let span = error.span().filter(inside).unwrap_or(value.span());
+                let (message, remedy) = in_plain_words(error.message());
+                self.report.refuse(key, &Spanned::new(span, ()), message, remedy);
+            }
+        }
+    }
+
+    fn variable(&mut self, variable: &'i Variable) {
+        let name = &variable.name;
+        let Some(key) = self.key_of(name) else {
+            let place = Place::Variable(name.clone());
+            let (message, remedy) = if name.starts_with("ABGAUGE_EXPERIMENTS__") {
+                let remedy = "write [experiments.NAME] into the file";
+                ("experiments are no matter of the environment", remedy.to_owned())
+            } else {
+                ("there is no such setting", self.suggest_variable(name))
+            };
+            self.report.refuse_at("", place, message, remedy);
+            return;
+        };
+        self.report.came_from(&key, name);
+        // The first spelling that the setting's type takes, else the plain text with its error.
+        let value = variable
+            .spellings()
+            .find(|value| read(nested(&key, value.clone())).is_ok())
+            .unwrap_or_else(|| text(&variable.value));
+        self.setting(&key, value);
+    }
+
+    /// `ABGAUGE_JOIN__MAX_ITEMS` → `join.max_items`; in names of Kafka properties each underscore is a dot.
+    fn key_of(&self, name: &str) -> Option<String> {
+        let rest = name.strip_prefix(PREFIX)?;
+        if rest.bytes().any(|b| b.is_ascii_lowercase()) {
+            return None;
+        }
+        let lower = rest.to_lowercase();
+        let (section, name) = lower.split_once("__")?;
+        let known = self.known.get(section)?.as_object()?;
+        match name.split_once("__") {
+            Some((table, property)) if !property.is_empty() => {
+                known.get(table)?.as_object()?;
+                Some(format!("{section}.{table}.{}", property.replace('_', ".")))
+            }
+            _ => (!known.get(name)?.is_object()).then(|| join(section, name)),
+        }
+    }
+
+    fn suggest(&self, section: &str, name: &str, known: &Map<String, Value>) -> String {
+        if let Some(near) = nearest(name, known.keys().map(String::as_str)) {
+            return format!("did you mean `{near}`?");
+        }
+        let elsewhere = |(home, settings): (&String, &Value)| {
+            let names = settings.as_object()?.keys().map(String::as_str);
+            nearest(name, names).map(|near| format!("did you mean `{near}` under [{home}]?"))
+        };
+        if let Some(suggestion) = self.known.iter().find_map(elsewhere) {
+            return suggestion;
+        }
+        let names = known
+            .keys()
+            .map(|name| format!("`{name}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        match section {
+            "kafka" => {
+                format!("a property of librdkafka goes under [kafka.properties]; known here are {names}")
+            }
+            _ => format!("known here are {names}"),
+        }
+    }
+
+    fn suggest_variable(&self, name: &str) -> String {
+        let rest = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
+        let (section, setting) = rest.split_once("__").unwrap_or((&rest, ""));
+        let setting = setting.split_once("__").map_or(setting, |(table, _)| table);
+        let near = nearest(section, self.known.keys().map(String::as_str)).and_then(|section| {
+            let settings = self.known[section].as_object()?;
+            let near = nearest(setting, settings.keys().map(String::as_str))?;
+            let end = if settings[near].is_object() { "__NAME" } else { "" };
+            Some(format!(
+                "{}__{}{end}",
+                section.to_uppercase(),
+                near.to_uppercase()
+            ))
+        });
+        match near {
+            Some(near) => format!("did you mean {PREFIX}{near}?"),
+            None if section == "kafka" => {
+                format!("a property of librdkafka is {PREFIX}KAFKA__PROPERTIES__NAME")
+            }
+            None => format!("write {PREFIX}SECTION__SETTING, such as {PREFIX}KAFKA__BROKERS"),
+        }
+    }
+}
+
+impl Variable {
+    /// As text, as TOML, as the inside of a TOML array, and as texts between commas.
+    fn spellings(&self) -> impl Iterator<Item = Spanned<DeValue<'_>>> {
+        let mut texts = DeArray::new();
+        for part in self.value.split(',') {
+            texts.push(text(part.trim()));
+        }
+        [
+            Some(text(&self.value)),
+            DeValue::parse(&self.value).ok(),
+            DeValue::parse(&self.bracketed).ok(),
+            Some(Spanned::new(0..0, DeValue::Array(texts))),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+fn text(value: &str) -> Spanned<DeValue<'_>> {
+    Spanned::new(0..0, DeValue::String(value.into()))
+}
+
+fn join(section: &str, name: &str) -> String {
+    match section {
+        "" => name.to_owned(),
+        _ => format!("{section}.{name}"),
+    }
+}
+
+/// Section, table of free names if there is one, and name.
+fn path(key: &str) -> Vec<String> {
+    let n_parts = match key {
+        _ if key.starts_with("kafka.propert") => 3,
+        _ => 2,
+    };
+    key.splitn(n_parts, '.').map(str::to_owned).collect()
+}
+
+fn nested<'i>(key: &str, value: Spanned<DeValue<'i>>) -> DeTable<'i> {
+    let mut table = DeTable::new();
+    insert(&mut table, key, value);
+    table
+}
+
+fn insert<'i>(table: &mut DeTable<'i>, key: &str, value: Spanned<DeValue<'i>>) {
+    let mut path = path(key);
+    let Some(name) = path.pop() else {
+        return;
+    };
+    let mut table = table;
+    for part in path {
+        let inner = table
+            .entry(Spanned::new(0..0, part.into()))
+            .or_insert_with(|| Spanned::new(0..0, DeValue::Table(DeTable::new())));
+        match inner.get_mut() {
+            DeValue::Table(inner) => table = inner,
+            _ => return,
+        }
+    }
+    table.insert(Spanned::new(0..0, name.into()), value);
+}
+
+/// serde says "what is wrong, expected what is right"; the second half is the remedy.
+fn in_plain_words(message: &str) -> (String, String) {
+    let Some((wrong, expected)) = message.split_once(", expected ") else {
+        return (message.to_owned(), String::new());
+    };
+    let wrong = wrong.strip_prefix("invalid value: ").unwrap_or(wrong);
+    let wrong = wrong.strip_prefix("invalid type: ").unwrap_or(wrong);
+    let expected = match expected {
+        "i64" => "a whole number",
+        "a string" => "text in quotes",
+        "a sequence" => "a list in brackets",
+        "struct RawExperiment" => "[experiments.NAME], and its `start` on the line below",
+        other => other,
+    };
+    (format!("{wrong} does not fit"), format!("write {expected}"))
+}

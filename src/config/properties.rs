@@ -1,0 +1,129 @@
+//! Properties of librdkafka: passed through, except for those by which abgauge keeps its word.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+use toml::Spanned;
+
+use super::Properties;
+use super::error::Report;
+
+/// Text, or what stands for it. Without `Debug`: it may be a secret, and no error shows it.
+#[derive(Serialize)]
+pub(super) struct PropertyValue(String);
+
+impl<'de> Deserialize<'de> for PropertyValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(text) => Ok(PropertyValue(text)),
+            toml::Value::Integer(number) => Ok(PropertyValue(number.to_string())),
+            toml::Value::Boolean(truth) => Ok(PropertyValue(truth.to_string())),
+            other => Err(de::Error::custom(format!(
+                "a value of type {}, expected text in quotes, a whole number, true or false",
+                other.type_str()
+            ))),
+        }
+    }
+}
+
+/// Properties that are not the operator's, and why or what to use instead.
+const OWNED: [(&str, &str); 18] = [
+    ("bootstrap.servers", "write `brokers` under [kafka]"),
+    ("metadata.broker.list", "write `brokers` under [kafka]"),
+    ("group.id", "write `group_id` under [kafka]"),
+    (
+        "auto.offset.reset",
+        "leave it out: a silent reset loses or repeats records; where to begin is `start` under [kafka]",
+    ),
+    ("enable.auto.commit", COMMITS),
+    ("auto.commit.enable", COMMITS),
+    ("auto.commit.interval.ms", COMMITS),
+    ("enable.auto.offset.store", COMMITS),
+    ("offset.store.method", COMMITS),
+    (
+        "enable.partition.eof",
+        "leave it out: the end of a partition tells when it is caught up or idle",
+    ),
+    ("partition.assignment.strategy", PAIRS),
+    ("group.protocol", PAIRS),
+    ("group.remote.assignor", PAIRS),
+    (
+        "check.crcs",
+        "leave it out: records are always checked for damage",
+    ),
+    ("transactional.id", TRANSACTIONS),
+    ("transaction.timeout.ms", TRANSACTIONS),
+    ("enable.idempotence", TRANSACTIONS),
+    ("enable.gapless.guarantee", TRANSACTIONS),
+];
+
+const COMMITS: &str = "leave it out: offsets are committed by abgauge once it has counted their records";
+const PAIRS: &str =
+    "leave it out: `range` of the classic protocol alone gives a list and its clicks to the same process";
+const TRANSACTIONS: &str = "leave it out: how records are written is decided by abgauge";
+
+/// A secret is short; a chain of certificates is a few kilobytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// All properties with their values, those of files read.
+pub(super) fn collect(
+    values: BTreeMap<String, Spanned<PropertyValue>>,
+    files: &BTreeMap<String, Spanned<String>>,
+    report: &mut Report,
+) -> Properties {
+    for (name, file) in files {
+        let key = format!("kafka.property_files.{name}");
+        check_name(&key, name, file, report);
+        if values.contains_key(name) {
+            let remedy = "keep either the value or the file";
+            report.refuse(&key, file, "is also under [kafka.properties]", remedy);
+        }
+    }
+    let mut properties = BTreeMap::new();
+    for (name, value) in values {
+        check_name(&format!("kafka.properties.{name}"), &name, &value, report);
+        properties.insert(name, value.into_inner().0);
+    }
+    for (name, file) in files {
+        match read_secret(file.get_ref()) {
+            Ok(value) => {
+                properties.insert(name.clone(), value);
+            }
+            // The path is not shown: a secret in its place would be.
+            Err(error) => report.refuse(
+                &format!("kafka.property_files.{name}"),
+                file,
+                format!("the file of this value cannot be used: {error}"),
+                "write the path of a file that holds the value and nothing else, readable by abgauge's user",
+            ),
+        }
+    }
+    Properties(properties)
+}
+
+fn check_name<T>(key: &str, name: &str, value: &Spanned<T>, report: &mut Report) {
+    if let Some((_, remedy)) = OWNED.iter().find(|(owned, _)| *owned == name) {
+        report.refuse(key, value, "is set by abgauge itself", *remedy);
+    }
+    if name.split('.').any(str::is_empty) {
+        let remedy =
+            "write its name as librdkafka has it, such as `sasl.username` (SASL_USERNAME in a variable)";
+        report.refuse(key, value, "is not the name of a property", remedy);
+    }
+}
+
+fn read_secret(path: &str) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?
+        .take(MAX_FILE_BYTES + 1)
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    match text.trim() {
+        "" => Err(io::Error::other("it is empty")),
+        value => Ok(value.to_owned()),
+    }
+}

@@ -1,0 +1,194 @@
+//! What the operator may write: every setting, with its default in the operator's own notation.
+//!
+//! `config/abgauge.toml` documents them; a test keeps the two alike. Nothing here has `Debug`: secrets pass through.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::properties::PropertyValue;
+use super::units::{ByteSize, TimeSpan};
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Raw {
+    pub kafka: RawKafka,
+    pub join: RawJoin,
+    pub metrics: RawMetrics,
+    pub export: RawExport,
+    pub limits: RawLimits,
+    pub http: RawHttp,
+    pub log: RawLog,
+    pub experiments: BTreeMap<String, RawExperiment>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawKafka {
+    /// The one setting without a default.
+    pub brokers: Option<Spanned<String>>,
+    pub served_topic: Spanned<String>,
+    pub clicks_topic: Spanned<String>,
+    pub group_id: Spanned<String>,
+    pub key: Spanned<String>,
+    pub start: Spanned<String>,
+    pub dead_letter_topic: Option<Spanned<String>>,
+    pub properties: BTreeMap<String, Spanned<PropertyValue>>,
+    pub property_files: BTreeMap<String, Spanned<String>>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawJoin {
+    pub attribution: Spanned<TimeSpan>,
+    pub click_skew: Spanned<TimeSpan>,
+    pub lateness: Spanned<TimeSpan>,
+    pub max_future: Spanned<TimeSpan>,
+    pub idle_after: Spanned<TimeSpan>,
+    pub slot: Spanned<TimeSpan>,
+    pub max_items: Spanned<i64>,
+    pub max_off_list: Spanned<i64>,
+    pub hash_seed: Spanned<i64>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawMetrics {
+    pub k: Spanned<Vec<Spanned<i64>>>,
+    pub windows: Spanned<Vec<Spanned<TimeSpan>>>,
+}
+
+/// `None` where the default is everything that `[metrics]` configures.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawExport {
+    pub metrics: Option<Spanned<Vec<Spanned<String>>>>,
+    pub k: Option<Spanned<Vec<Spanned<i64>>>>,
+    pub windows: Option<Spanned<Vec<Spanned<String>>>>,
+    pub views: Spanned<Vec<Spanned<String>>>,
+    pub numerators: Option<Spanned<Vec<Spanned<String>>>>,
+    pub max_series: Spanned<i64>,
+    pub forget_after: Spanned<TimeSpan>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawLimits {
+    pub max_arms: Spanned<i64>,
+    pub max_state: Spanned<ByteSize>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawHttp {
+    pub listen: Spanned<String>,
+    pub max_connections: Spanned<i64>,
+    pub timeout: Spanned<TimeSpan>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawLog {
+    pub filter: Spanned<String>,
+    pub format: Spanned<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawExperiment {
+    /// A string, or a date and time of TOML's own.
+    pub start: Spanned<toml::Value>,
+}
+
+/// A value that stands nowhere in the file.
+fn unwritten<T>(value: impl Into<T>) -> Spanned<T> {
+    Spanned::new(0..0, value.into())
+}
+
+fn list<T>(values: impl IntoIterator<Item = impl Into<T>>) -> Spanned<Vec<Spanned<T>>> {
+    unwritten(values.into_iter().map(unwritten).collect::<Vec<_>>())
+}
+
+impl Default for RawKafka {
+    fn default() -> Self {
+        RawKafka {
+            brokers: None,
+            served_topic: unwritten("served"),
+            clicks_topic: unwritten("clicks"),
+            group_id: unwritten("abgauge"),
+            key: unwritten("request"),
+            start: unwritten("rebuild"),
+            dead_letter_topic: None,
+            properties: BTreeMap::new(),
+            property_files: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for RawJoin {
+    fn default() -> Self {
+        RawJoin {
+            attribution: unwritten(TimeSpan::minutes(30)),
+            click_skew: unwritten(TimeSpan::seconds(0)),
+            lateness: unwritten(TimeSpan::minutes(2)),
+            max_future: unwritten(TimeSpan::seconds(30)),
+            idle_after: unwritten(TimeSpan::seconds(30)),
+            slot: unwritten(TimeSpan::seconds(5)),
+            max_items: unwritten(1_000),
+            max_off_list: unwritten(16),
+            hash_seed: unwritten(0),
+        }
+    }
+}
+
+impl Default for RawMetrics {
+    fn default() -> Self {
+        RawMetrics {
+            k: list([1, 5, 10]),
+            windows: list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)]),
+        }
+    }
+}
+
+impl Default for RawExport {
+    fn default() -> Self {
+        RawExport {
+            metrics: None,
+            k: None,
+            windows: None,
+            views: list(["live", "settled"]),
+            numerators: None,
+            max_series: unwritten(300_000),
+            forget_after: unwritten(TimeSpan::days(14)),
+        }
+    }
+}
+
+impl Default for RawLimits {
+    fn default() -> Self {
+        RawLimits {
+            max_arms: unwritten(10_000),
+            max_state: unwritten(ByteSize::gibibytes(4)),
+        }
+    }
+}
+
+impl Default for RawHttp {
+    fn default() -> Self {
+        RawHttp {
+            listen: unwritten("127.0.0.1:9464"),
+            max_connections: unwritten(64),
+            timeout: unwritten(TimeSpan::seconds(10)),
+        }
+    }
+}
+
+impl Default for RawLog {
+    fn default() -> Self {
+        RawLog {
+            filter: unwritten("info"),
+            format: unwritten("auto"),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Takes secrets out of a configuration file before any line of it is shown.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// In the name of a setting, or on a line: what stands there may be a secret.
+const SECRET_WORDS: [&str; 10] = [
+    "propert",
+    "password",
+    "passphrase",
+    "secret",
+    "token",
+    "pem",
+    "ssl.key",
+    "private",
+    "jaas",
+    "credential",
+];
+
+/// Where the first telling word ends.
+fn telling_word(text: &str) -> Option<usize> {
+    let text = text.to_ascii_lowercase();
+    let end = |word: &&str| text.find(*word).map(|at| at + word.len());
+    SECRET_WORDS.iter().filter_map(end).min()
+}
+
+/// Hides the values of Kafka properties, and of whatever is named like a secret, in comments too. Every byte keeps
+/// its place.
+pub(super) fn mask(text: &str, table: &DeTable) -> String {
+    let mut hidden = Vec::new();
+    secret_values(table, false, &mut hidden);
+    for line in Line::all(text) {
+        if line.is_telling && line.text.trim_start().starts_with('#') {
+            hidden.push(line.range());
+        } else if let Some(word) = telling_word(line.text).filter(|_| !line.is_header) {
+            let value = line.text[word..].find('=').map_or(word, |at| word + at + 1);
+            hidden.push(line.begin + value..line.range().end);
+        }
+    }
+    cover(text, &hidden)
+}
+
+fn secret_values(table: &DeTable, inside: bool, hidden: &mut Vec<Range<usize>>) {
+    for (name, value) in table {
+        secret_value(value, inside || telling_word(name.get_ref()).is_some(), hidden);
+    }
+}
+
+fn secret_value(value: &Spanned<DeValue>, secret: bool, hidden: &mut Vec<Range<usize>>) {
+    match value.get_ref() {
+        DeValue::Table(inner) => secret_values(inner, secret, hidden),
+        _ if secret => hidden.push(value.span()),
+        DeValue::Array(items) => items.iter().for_each(|item| secret_value(item, false, hidden)),
+        _ => {}
+    }
+}
+
+/// The same for a file that is not TOML, where values cannot be told from names: from the first telling word of a
+/// section on, its lines are hidden.
+pub(super) fn mask_broken(text: &str) -> String {
+    let hidden: Vec<_> = Line::all(text)
+        .filter(|line| line.is_telling && !line.is_header)
+        .map(|line| line.range())
+        .collect();
+    cover(text, &hidden)
+}
+
+struct Line<'a> {
+    text: &'a str,
+    begin: usize,
+    /// `[section]`, and nothing that looks like a value.
+    is_header: bool,
+    /// A telling word is on it, or was above it in its section.
+    is_telling: bool,
+}
+
+impl Line<'_> {
+    fn all(text: &str) -> impl Iterator<Item = Line<'_>> {
+        let mut begin = 0;
+        let mut is_telling = false;
+        text.split_inclusive('\n').map(move |text| {
+            let is_header = text.trim_start().starts_with('[') && !text.contains('=');
+            is_telling = telling_word(text).is_some() || (is_telling && !is_header);
+            let line = Line {
+                text,
+                begin,
+                is_header,
+                is_telling,
+            };
+            begin += text.len();
+            line
+        })
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.begin..self.begin + self.text.len()
+    }
+}
+
+fn cover(text: &str, hidden: &[Range<usize>]) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        if !c.is_whitespace() && hidden.iter().any(|range| range.contains(&at)) {
+            shown.extend(std::iter::repeat_n('*', c.len_utf8()));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_masked_file_keeps_every_byte_in_its_place() {
+        let text = "[kafka]\nkey = \"usér\"\n[kafka.properties]\n\"sasl.password\" = \"hüntér2\"\nssl.ca.pem = '''\nAB\nCD'''\n";
+        let masked = mask(text, DeTable::parse(text).expect("valid").get_ref());
+        assert_eq!(masked.len(), text.len());
+        assert!(masked.contains("key = \"usér\""), "{masked}");
+        assert!(masked.contains("\"sasl.password\" ="), "{masked}");
+        for secret in ["hüntér2", "AB", "CD"] {
+            assert!(!masked.contains(secret), "{masked}");
+        }
+    }
+
+    #[test]
+    fn a_secret_of_many_lines_is_hidden_in_a_broken_file() {
+        let text = "[kafka.properties]\nssl.key.pem = \"\"\"\nAB\nCD\n[log]\nfilter = info\n";
+        let masked = mask_broken(text);
+        assert!(!masked.contains("AB") && !masked.contains("CD"), "{masked}");
+        assert!(
+            masked.contains("[kafka.properties]\n") && masked.contains("filter = info"),
+            "{masked}"
+        );
+    }
+}

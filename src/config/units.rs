@@ -1,0 +1,242 @@
+//! Numbers with a unit, as the operator writes them: `"30m"`, `"4GiB"`.
+
+use std::fmt;
+
+use serde::de::{self, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+const TIME_UNITS: [(&str, u64); 5] = [
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+];
+
+const SIZE_UNITS: [(&str, u64); 9] = [
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+];
+
+/// Ten years: what sums of spans and times of events can carry without a thought.
+const MAX_MS: u64 = 3_653 * 86_400_000;
+
+/// Reads `"30m"` as 30 times its unit; none for anything else.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, name) = text.split_at(digits);
+    let (_, unit) = units.iter().find(|(unit, _)| *unit == name)?;
+    number.parse::<u64>().ok()?.checked_mul(*unit)
+}
+
+/// A span of time: at most ten years, in whole milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TimeSpan {
+    /// As the operator wrote it.
+    pub text: String,
+    pub ms: i64,
+}
+
+impl TimeSpan {
+    fn parse(text: &str) -> Option<TimeSpan> {
+        let ms = scaled(text, &TIME_UNITS).filter(|ms| *ms <= MAX_MS)?;
+        Some(TimeSpan {
+            text: text.to_owned(),
+            ms: ms as i64,
+        })
+    }
+
+    pub fn seconds(n: u32) -> TimeSpan {
+        TimeSpan {
+            text: format!("{n}s"),
+            ms: i64::from(n) * 1_000,
+        }
+    }
+
+    pub fn minutes(n: u32) -> TimeSpan {
+        TimeSpan {
+            text: format!("{n}m"),
+            ms: i64::from(n) * 60_000,
+        }
+    }
+
+    pub fn hours(n: u32) -> TimeSpan {
+        TimeSpan {
+            text: format!("{n}h"),
+            ms: i64::from(n) * 3_600_000,
+        }
+    }
+
+    pub fn days(n: u32) -> TimeSpan {
+        TimeSpan {
+            text: format!("{n}d"),
+            ms: i64::from(n) * 86_400_000,
+        }
+    }
+}
+
+/// Milliseconds in the largest unit that divides them: 90000 is `90s`.
+pub(super) fn display_ms(ms: i64) -> String {
+    let (name, unit) = TIME_UNITS
+        .iter()
+        .rev()
+        .find(|(_, unit)| ms != 0 && ms % *unit as i64 == 0)
+        .unwrap_or(&TIME_UNITS[1]);
+    format!("{}{name}", ms / *unit as i64)
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ByteSize {
+    text: String,
+    pub bytes: u64,
+}
+
+impl ByteSize {
+    pub fn gibibytes(n: u32) -> ByteSize {
+        ByteSize {
+            text: format!("{n}GiB"),
+            bytes: u64::from(n) << 30,
+        }
+    }
+}
+
+impl Serialize for TimeSpan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl Serialize for ByteSize {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+struct TimeSpanVisitor;
+
+impl Visitor<'_> for TimeSpanVisitor {
+    type Value = TimeSpan;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(r#"a span of time of at most ten years with its unit, such as "500ms", "30s", "5m", "24h" or "7d""#)
+    }
+
+    fn visit_i64<E: de::Error>(self, n: i64) -> Result<TimeSpan, E> {
+        Err(E::custom(format!(
+            r#"{n} has no unit, expected a unit after it, such as "{n}s" or "{n}m""#
+        )))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<TimeSpan, E> {
+        match (TimeSpan::parse(text), text.parse::<i64>()) {
+            (Some(span), _) => Ok(span),
+            (None, Ok(n)) => self.visit_i64(n),
+            (None, Err(_)) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TimeSpan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TimeSpanVisitor)
+    }
+}
+
+struct ByteSizeVisitor;
+
+impl Visitor<'_> for ByteSizeVisitor {
+    type Value = ByteSize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(r#"a size with its unit, such as "512MiB" or "4GiB""#)
+    }
+
+    fn visit_i64<E: de::Error>(self, n: i64) -> Result<ByteSize, E> {
+        Err(E::custom(format!(
+            r#"{n} has no unit, expected a unit after it, such as "{n}MiB" or "{n}GiB""#
+        )))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ByteSize, E> {
+        match (scaled(text, &SIZE_UNITS), text.parse::<i64>()) {
+            (Some(bytes), _) => Ok(ByteSize {
+                text: text.to_owned(),
+                bytes,
+            }),
+            (None, Ok(n)) => self.visit_i64(n),
+            (None, Err(_)) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ByteSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(ByteSizeVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_a_number_and_a_unit() {
+        let ms = |text| TimeSpan::parse(text).map(|span| span.ms);
+        assert_eq!(ms("250ms"), Some(250));
+        assert_eq!(ms("0s"), Some(0));
+        assert_eq!(ms("5m"), Some(300_000));
+        assert_eq!(ms("24h"), Some(86_400_000));
+        assert_eq!(ms("7d"), Some(604_800_000));
+        for bad in [
+            "",
+            "5",
+            "m",
+            "-5m",
+            "5 m",
+            "1.5h",
+            "5M",
+            "1h30m",
+            "11000d",
+            "99999999999999999999s",
+        ] {
+            assert_eq!(ms(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_named_spans_say_what_they_write() {
+        for span in [
+            TimeSpan::seconds(5),
+            TimeSpan::minutes(7),
+            TimeSpan::hours(2),
+            TimeSpan::days(14),
+        ] {
+            assert_eq!(TimeSpan::parse(&span.text), Some(span));
+        }
+        let size = ByteSize::gibibytes(4);
+        assert_eq!(scaled(&size.text, &SIZE_UNITS), Some(size.bytes));
+    }
+
+    #[test]
+    fn a_size_knows_decimal_and_binary_units() {
+        assert_eq!(scaled("4GiB", &SIZE_UNITS), Some(4 << 30));
+        assert_eq!(scaled("4GB", &SIZE_UNITS), Some(4_000_000_000));
+        assert_eq!(scaled("20000000TiB", &SIZE_UNITS), None);
+    }
+
+    #[test]
+    fn milliseconds_are_shown_in_their_largest_whole_unit() {
+        assert_eq!(display_ms(0), "0s");
+        assert_eq!(display_ms(90_000), "90s");
+        assert_eq!(display_ms(3_600_000), "1h");
+        assert_eq!(display_ms(1_500), "1500ms");
+    }
+}

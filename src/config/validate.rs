@@ -1,0 +1,176 @@
+//! From what the operator wrote to what the program believes.
+
+mod kafka;
+mod measures;
+mod values;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+
+use super::error::Report;
+use super::raw::{Raw, RawExperiment, RawHttp, RawJoin, RawLimits, RawLog};
+use super::units::display_ms;
+use super::{Config, Http, Join, Limits, Log, LogFormat};
+use values::{choice, either, positive, whole};
+
+/// The configuration, to be believed only if nothing was reported.
+pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
+    let join = join(&raw.join, report);
+    let (k, windows) = measures::metrics(&raw.metrics, &raw.join.slot, report);
+    let export = measures::export(&raw.export, &k, &windows, report);
+    Config {
+        kafka: kafka::kafka(raw.kafka, report),
+        join,
+        k,
+        windows,
+        limits: limits(&raw.limits, report),
+        export,
+        http: http(&raw.http, report),
+        log: log(&raw.log, report),
+        experiment_starts: experiments(&raw.experiments, report),
+    }
+}
+
+fn join(raw: &RawJoin, report: &mut Report) -> Join {
+    let join = Join {
+        attribution_ms: positive("join.attribution", &raw.attribution, report),
+        click_skew_ms: raw.click_skew.get_ref().ms,
+        lateness_ms: positive("join.lateness", &raw.lateness, report),
+        max_future_ms: raw.max_future.get_ref().ms,
+        idle_after_ms: positive("join.idle_after", &raw.idle_after, report),
+        slot_ms: positive("join.slot", &raw.slot, report),
+        max_items: whole("join.max_items", &raw.max_items, 1..=100_000, report),
+        max_off_list: whole("join.max_off_list", &raw.max_off_list, 0..=1_000, report),
+        hash_seed: whole("join.hash_seed", &raw.hash_seed, 0..=i64::MAX, report),
+    };
+    if join.lateness_ms < 2 * join.max_future_ms
+        && let Some((key, value)) = either(
+            [
+                ("join.lateness", &raw.lateness),
+                ("join.max_future", &raw.max_future),
+            ],
+            report,
+        )
+    {
+        let (lateness, max_future) = (&raw.lateness.get_ref().text, &raw.max_future.get_ref().text);
+        let message = format!(
+            "lateness ({lateness}) is less than twice max_future ({max_future}): one clock that is fast would make \
+             honest events late"
+        );
+        let remedy = format!(
+            "write lateness = \"{}\" or more, or a max_future of at most \"{}\"",
+            display_ms(2 * join.max_future_ms),
+            display_ms(join.lateness_ms / 2)
+        );
+        report.refuse(key, value, message, remedy);
+    }
+    if join.attribution_ms < join.slot_ms
+        && let Some((key, value)) = either(
+            [("join.attribution", &raw.attribution), ("join.slot", &raw.slot)],
+            report,
+        )
+    {
+        let slot = &raw.slot.get_ref().text;
+        let message = format!(
+            "attribution ({}) is shorter than a slot ({slot})",
+            raw.attribution.get_ref().text
+        );
+        let remedy = format!("write attribution = \"{slot}\" or more, or a shorter slot");
+        report.refuse(key, value, message, remedy);
+    }
+    join
+}
+
+fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
+    const MIN_STATE: u64 = 1 << 20;
+    let max_state_bytes = raw.max_state.get_ref().bytes;
+    if max_state_bytes < MIN_STATE {
+        let remedy = "write \"1MiB\" or more; a million open lists of ten items need about 200 MB";
+        report.refuse(
+            "limits.max_state",
+            &raw.max_state,
+            "is too small to join anything",
+            remedy,
+        );
+    }
+    Limits {
+        max_arms: whole("limits.max_arms", &raw.max_arms, 1..=10_000_000, report),
+        max_state_bytes,
+    }
+}
+
+fn http(raw: &RawHttp, report: &mut Report) -> Http {
+    let text = raw.listen.get_ref();
+    let listen = text.parse().unwrap_or_else(|_| {
+        let remedy = match text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')) {
+            Some(port) if text.starts_with(':') => format!("write \"0.0.0.0:{port}\" for every address"),
+            Some(port) => format!("write \"127.0.0.1:{port}\""),
+            None => {
+                "write an IP address and a port, such as \"127.0.0.1:9464\" or \"0.0.0.0:9464\"".to_owned()
+            }
+        };
+        report.refuse(
+            "http.listen",
+            &raw.listen,
+            format!("`{text}` is not an address to listen on"),
+            remedy,
+        );
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    });
+    let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
+    Http {
+        listen,
+        max_connections: whole("http.max_connections", &raw.max_connections, 1..=65_536, report),
+        timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
+    }
+}
+
+fn log(raw: &RawLog, report: &mut Report) -> Log {
+    if let Err(error) = EnvFilter::try_new(raw.filter.get_ref()) {
+        let remedy =
+            "write error, warn, info, debug or trace, or targets with levels such as \"info,abgauge=debug\"";
+        report.refuse("log.filter", &raw.filter, error.to_string(), remedy);
+    }
+    let formats = [
+        ("auto", LogFormat::Auto),
+        ("text", LogFormat::Text),
+        ("json", LogFormat::Json),
+    ];
+    Log {
+        filter: raw.filter.get_ref().clone(),
+        format: choice("log.format", &raw.format, &formats, report).unwrap_or(LogFormat::Auto),
+    }
+}
+
+fn experiments(raw: &BTreeMap<String, RawExperiment>, report: &mut Report) -> BTreeMap<String, i64> {
+    let mut starts = BTreeMap::new();
+    for (name, RawExperiment { start }) in raw {
+        let key = format!("experiments.{name}");
+        if name.is_empty() || name.len() > 128 || name == "__other__" {
+            let remedy = "write a name of 1 to 128 bytes other than `__other__`, as it stands in the events";
+            report.refuse(&key, start, "no experiment can have this name", remedy);
+        }
+        let text = match start.get_ref() {
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        match text.parse::<jiff::Timestamp>() {
+            Ok(time) => {
+                starts.insert(name.clone(), time.as_millisecond());
+            }
+            Err(_) => {
+                let remedy = "write date, time and offset, such as start = \"2026-01-31T09:00:00Z\"";
+                report.refuse(
+                    &format!("{key}.start"),
+                    start,
+                    format!("`{text}` is not a time"),
+                    remedy,
+                );
+            }
+        }
+    }
+    starts
+}

@@ -1,0 +1,89 @@
+//! `[kafka]`: where the records come from.
+
+use toml::Spanned;
+
+use super::values::choice;
+use crate::config::error::{Place, Report};
+use crate::config::raw::RawKafka;
+use crate::config::{Kafka, Key, Start, properties};
+
+pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
+    let served_topic = topic("kafka.served_topic", &raw.served_topic, report);
+    let clicks_topic = topic("kafka.clicks_topic", &raw.clicks_topic, report);
+    let dead_letter_topic = raw.dead_letter_topic.map(|name| {
+        if [&served_topic, &clicks_topic].contains(&name.get_ref()) {
+            let remedy = "write another topic: what cannot be read would be read again";
+            report.refuse(
+                "kafka.dead_letter_topic",
+                &name,
+                "is a topic that abgauge reads",
+                remedy,
+            );
+        }
+        topic("kafka.dead_letter_topic", &name, report)
+    });
+    if raw.group_id.get_ref().trim().is_empty() {
+        let remedy = "write a name, such as \"abgauge\"";
+        report.refuse("kafka.group_id", &raw.group_id, "is empty", remedy);
+    }
+    Kafka {
+        brokers: brokers(raw.brokers.as_ref(), report),
+        served_topic,
+        clicks_topic,
+        group_id: raw.group_id.get_ref().trim().to_owned(),
+        key: choice(
+            "kafka.key",
+            &raw.key,
+            &[("request", Key::Request), ("user", Key::User)],
+            report,
+        )
+        .unwrap_or(Key::Request),
+        start: choice(
+            "kafka.start",
+            &raw.start,
+            &[("rebuild", Start::Rebuild), ("earliest", Start::Earliest)],
+            report,
+        )
+        .unwrap_or(Start::Rebuild),
+        dead_letter_topic,
+        properties: properties::collect(raw.properties, &raw.property_files, report),
+    }
+}
+
+fn brokers(brokers: Option<&Spanned<String>>, report: &mut Report) -> String {
+    const KEY: &str = "kafka.brokers";
+    let Some(brokers) = brokers else {
+        if report.is_sound(KEY) {
+            let remedy = "write brokers = \"host:9092\" under [kafka], or set ABGAUGE_KAFKA__BROKERS";
+            report.refuse_at(KEY, Place::Nowhere, "is missing", remedy);
+        }
+        return String::new();
+    };
+    for broker in brokers.get_ref().split(',').map(str::trim) {
+        let remedy = "write HOST:PORT, several with commas between, such as \"kafka-1:9092,kafka-2:9092\"";
+        // Without a port librdkafka takes 9092; an IPv6 address has colons inside its brackets.
+        let (host, port) = match broker.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port),
+            _ => (broker, "9092"),
+        };
+        if host.is_empty() || host.contains(char::is_whitespace) {
+            report.refuse(KEY, brokers, format!("`{broker}` has no host"), remedy);
+        } else if !port.parse::<u16>().is_ok_and(|port| port > 0) {
+            report.refuse(KEY, brokers, format!("`{port}` is not a port"), remedy);
+        }
+    }
+    brokers.get_ref().clone()
+}
+
+/// Kafka's own rule. It also keeps `^` out, with which librdkafka would take the name for a pattern.
+fn topic(key: &str, name: &Spanned<String>, report: &mut Report) -> String {
+    let text = name.get_ref();
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if text.is_empty() {
+        report.refuse(key, name, "is empty", "write the name of a topic");
+    } else if text.len() > 249 || text == "." || text == ".." || !text.chars().all(is_legal) {
+        let remedy = "write 1 to 249 of the characters a-z, A-Z, 0-9, `.`, `_` and `-`";
+        report.refuse(key, name, "is not the name of a topic", remedy);
+    }
+    text.clone()
+}

@@ -1,0 +1,108 @@
+//! Checks of single values, whatever the setting.
+
+use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+
+use toml::Spanned;
+
+use crate::config::error::{Report, nearest};
+use crate::config::units::TimeSpan;
+
+pub(super) fn positive(key: &str, span: &Spanned<TimeSpan>, report: &mut Report) -> i64 {
+    if span.get_ref().ms == 0 {
+        report.refuse(
+            key,
+            span,
+            "must be longer than nothing",
+            "write a longer span, such as \"5s\"",
+        );
+    }
+    span.get_ref().ms
+}
+
+pub(super) fn whole<T>(key: &str, value: &Spanned<i64>, range: RangeInclusive<i64>, report: &mut Report) -> T
+where
+    T: TryFrom<i64> + Default,
+{
+    let number = *value.get_ref();
+    match T::try_from(number) {
+        Ok(fits) if range.contains(&number) => fits,
+        _ => {
+            let remedy = format!("write a number from {} to {}", range.start(), range.end());
+            report.refuse(key, value, format!("{number} is out of range"), remedy);
+            T::default()
+        }
+    }
+}
+
+pub(super) fn cut_offs(key: &str, list: &Spanned<Vec<Spanned<i64>>>, report: &mut Report) -> Vec<NonZeroU32> {
+    let mut rank = |written| NonZeroU32::new(whole(key, written, 1..=i64::from(u32::MAX - 1), report));
+    list.get_ref().iter().filter_map(&mut rank).collect()
+}
+
+/// The value that `word` stands for.
+pub(super) fn choice<T: Clone>(
+    key: &str,
+    word: &Spanned<String>,
+    known: &[(&str, T)],
+    report: &mut Report,
+) -> Option<T> {
+    let text = word.get_ref();
+    if let Some((_, value)) = known.iter().find(|(name, _)| name == text) {
+        return Some(value.clone());
+    }
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    let all = names
+        .iter()
+        .map(|name| format!("\"{name}\""))
+        .collect::<Vec<_>>()
+        .join(" or ");
+    let remedy = match nearest(text, names) {
+        Some(near) => format!("did you mean \"{near}\"? It can be {all}"),
+        None if known.is_empty() => "leave it out".to_owned(),
+        None => format!("write {all}"),
+    };
+    report.refuse(key, word, format!("\"{text}\" is not known here"), remedy);
+    None
+}
+
+/// The values that a list of words stands for, each once.
+pub(super) fn chosen<T: Clone + PartialEq>(
+    key: &str,
+    list: &Spanned<Vec<Spanned<String>>>,
+    known: &[(&str, T)],
+    report: &mut Report,
+) -> Vec<T> {
+    let mut values = Vec::new();
+    for word in list.get_ref() {
+        let Some(value) = choice(key, word, known, report) else {
+            continue;
+        };
+        if values.contains(&value) {
+            report.refuse(
+                key,
+                word,
+                format!("\"{}\" is there twice", word.get_ref()),
+                "leave one of them out",
+            );
+        }
+        values.push(value);
+    }
+    values
+}
+
+/// Of two settings that contradict each other the one to complain about: what was written, not a default. None where
+/// one of them is refused already.
+pub(super) fn either<'a, T>(
+    pair: [(&'a str, &'a Spanned<T>); 2],
+    report: &Report,
+) -> Option<(&'a str, &'a Spanned<T>)> {
+    let [first, second] = pair;
+    let sound = report.is_sound(first.0) && report.is_sound(second.0);
+    let given = if report.is_given(first.0, first.1) {
+        first
+    } else {
+        second
+    };
+    sound.then_some(given)
+}

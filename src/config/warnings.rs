@@ -1,0 +1,59 @@
+//! What is legal and probably not meant.
+
+use super::Config;
+use super::units::display_ms;
+
+impl Config {
+    /// One sentence for each setting that is allowed but doubtful. None for the defaults.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let join = &self.join;
+        let longest = self.windows.last().map_or(0, |window| window.span_ms);
+        if join.attribution_ms > longest {
+            warnings.push(format!(
+                "join.attribution ({}) is longer than the longest window ({}): the live view loses a list before its \
+                 last clicks can come",
+                display_ms(join.attribution_ms),
+                display_ms(longest)
+            ));
+        }
+        if join.click_skew_ms > join.attribution_ms {
+            warnings.push(format!(
+                "join.click_skew ({}) is longer than join.attribution ({}): more clicks count from before a list \
+                 than from after it",
+                display_ms(join.click_skew_ms),
+                display_ms(join.attribution_ms)
+            ));
+        }
+        if self.export.forget_after_ms < longest {
+            warnings.push(format!(
+                "export.forget_after ({}) is shorter than the longest window ({}): an arm vanishes while its lists \
+                 still count there",
+                display_ms(self.export.forget_after_ms),
+                display_ms(longest)
+            ));
+        }
+        if let Some(k) = self.k.iter().find(|k| k.get() > join.max_items) {
+            warnings.push(format!(
+                "metrics.k holds {k}, beyond join.max_items ({}): it always equals the value over the whole list",
+                join.max_items
+            ));
+        }
+        warnings.extend(self.unused_credentials());
+        warnings
+    }
+
+    /// librdkafka ignores SASL unless the protocol asks for it, and then connects without a name.
+    fn unused_credentials(&self) -> Option<String> {
+        let properties = &self.kafka.properties.0;
+        let protocol = properties
+            .get("security.protocol")
+            .map_or("plaintext", String::as_str);
+        let name = ["sasl.username", "sasl.password"]
+            .into_iter()
+            .find(|name| properties.contains_key(*name))?;
+        (!protocol.to_lowercase().starts_with("sasl_")).then(|| {
+            format!("kafka.properties.{name} has no effect unless kafka.properties.security.protocol is SASL_SSL or SASL_PLAINTEXT")
+        })
+    }
+}
