@@ -1,5 +1,6 @@
 //! abgauge: live ranking metrics of experiment arms, from Kafka to Prometheus.
 
+pub mod board;
 pub mod clock;
 pub mod config;
 pub mod engine;

@@ -62,3 +62,9 @@ pub struct Timeline {
     pub cell_ms: i64,
     pub cells: Vec<Option<Box<[i128]>>>,
 }
+
+/// Where snapshots come from.
+pub trait Source: Send + Sync + 'static {
+    /// One instant; `timelines` is the index of the window whose cells are wanted.
+    fn snapshot(&self, timelines: Option<usize>) -> Snapshot;
+}

@@ -2,9 +2,12 @@
 //!
 //! Rules D1 to D5 of the design. Nothing here depends on how the two topics interleave, on a clock or on another pair.
 
+use hashbrown::HashMap;
+
 use super::arms::{Arm, ArmId, Arms};
 use super::clicks::KeptClicks;
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
+use super::hashed::Hashed;
 use super::lists::{Handle, Hit, NewList, OpenLists};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::Ranking;
@@ -40,13 +43,13 @@ pub struct Changes {
     pub counts: Counts,
     /// What lists and clicks added, by arm and begin of the list's slot (epoch ms).
     pub live: Tallies<(ArmId, i64)>,
-    /// Arms that had a list, with the largest time of one.
-    pub last_lists: Vec<(ArmId, i64)>,
+    /// The largest time of a list, for each arm that had one.
+    pub last_lists: HashMap<ArmId, i64, Hashed>,
     pub settled: Vec<SettledSlot>,
 }
 
 impl Changes {
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.counts = Counts::default();
         self.live.clear();
         self.last_lists.clear();
@@ -363,14 +366,18 @@ impl Engine {
         self.advance();
     }
 
-    /// Ends the task: clicks that still wait stay undecided. Returns how many.
+    /// Clicks whose list may still come; where the task ends they stay undecided.
     pub fn n_waiting(&self) -> u64 {
         self.clicks.n_waiting()
     }
 
-    /// What has changed since the last [`Changes::clear`].
-    pub fn changes(&mut self) -> &mut Changes {
-        &mut self.changes
+    /// What has changed since [`Self::clear_changes`].
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    pub fn clear_changes(&mut self) {
+        self.changes.clear();
     }
 
     /// start(F): nothing before it changes any more. None before the pair had a record.

@@ -114,6 +114,10 @@ impl Counts {
         self.results[result as usize] += 1;
     }
 
+    pub fn count_results(&mut self, result: ClickResult, n: u64) {
+        self.results[result as usize] += n;
+    }
+
     pub fn outcome(&self, side: Side, outcome: Outcome) -> u64 {
         self.outcomes[side as usize][outcome as usize]
     }

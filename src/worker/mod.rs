@@ -1,0 +1,578 @@
+//! The loop that carries records to engines and their changes to the board.
+//!
+//! [`Worker`] is a plain struct: it takes [`Input`]s, and gives [`Order`]s that somebody else carries out.
+
+mod clocks;
+mod pair;
+mod report;
+mod start;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{error, info, warn};
+
+use self::clocks::Clocks;
+use self::pair::{Flow, Log, Pair};
+use self::report::Report;
+use self::start::StartRule;
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::engine::event::{Body, Kind, Position, Side};
+use crate::engine::outcome::{ClickResult, Counts, Outcome};
+use crate::engine::ranking::Ranking;
+use crate::engine::{Engine, Rules};
+use crate::ingest::keys::KeyAudit;
+use crate::ingest::wire::Decoder;
+use crate::ingest::{Answer, Fault, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition};
+use crate::telemetry::Telemetry;
+
+/// A busy worker hands its changes over this often.
+const HAND_OVER: Duration = Duration::from_millis(50);
+/// How often the brokers are asked where the logs end.
+const ASK: Duration = Duration::from_millis(500);
+const COMMIT: Duration = Duration::from_secs(5);
+
+/// How far a start has come.
+#[derive(Debug, PartialEq)]
+enum Phase {
+    /// The topics are not known.
+    Topics,
+    /// Waiting for the group.
+    Joining,
+    /// Owning what the group gave.
+    Owning,
+}
+
+pub struct Worker {
+    rules: Rules,
+    ranking: Ranking,
+    start: StartRule,
+    idle_after_ms: i64,
+    max_state_bytes: u64,
+    topics: [String; 2],
+    one_topic: bool,
+    decoder: Decoder,
+    board: Arc<Board>,
+    clock: Clock,
+    report: Report,
+    phase: Phase,
+    /// Counts assignments: an answer to a question of an earlier one is void.
+    epoch: u64,
+    pairs: BTreeMap<i32, Pair>,
+    /// Revoked, hidden, and kept until the next assignment.
+    kept: BTreeMap<i32, Pair>,
+    /// Owned, but not started yet: waiting to learn where.
+    starting: BTreeSet<i32>,
+    /// Partitions whose position had left the log.
+    lost: BTreeSet<i32>,
+    audits: Vec<KeyAudit>,
+    clocks: Clocks,
+    /// Asked, and not yet answered.
+    asking: bool,
+    orders: Vec<Order>,
+    fatal: Option<Fault>,
+    handed_over: Duration,
+    asked: Option<Duration>,
+    committed: Duration,
+    /// What was committed last.
+    commits: BTreeMap<TopicPartition, i64>,
+}
+
+impl Worker {
+    pub fn new(config: &Config, ranking: Ranking, board: Arc<Board>, telemetry: Arc<Telemetry>, clock: Clock) -> Worker {
+        let one_topic = config.kafka.served_topic == config.kafka.clicks_topic;
+        let topics = [config.kafka.served_topic.clone(), config.kafka.clicks_topic.clone()];
+        Worker {
+            rules: rules(config),
+            ranking,
+            start: StartRule::new(config),
+            idle_after_ms: config.join.idle_after_ms,
+            max_state_bytes: config.limits.max_state_bytes,
+            one_topic,
+            decoder: Decoder::new(config.join.hash_seed, config.join.max_items),
+            board,
+            report: Report::new(telemetry, topics.clone(), config),
+            topics,
+            clock,
+            phase: Phase::Topics,
+            epoch: 0,
+            pairs: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            starting: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            audits: Vec::new(),
+            clocks: Clocks::default(),
+            asking: false,
+            orders: Vec::new(),
+            fatal: None,
+            handed_over: Duration::ZERO,
+            asked: None,
+            committed: Duration::ZERO,
+            commits: BTreeMap::new(),
+        }
+    }
+
+    /// What is to be carried out now, in this order.
+    pub fn orders(&mut self) -> Vec<Order> {
+        std::mem::take(&mut self.orders)
+    }
+
+    /// Why the program cannot go on.
+    pub fn fatal(&self) -> Option<&Fault> {
+        self.fatal.as_ref()
+    }
+
+    fn sides(&self) -> &'static [Side] {
+        if self.one_topic { &[Side::Served] } else { &Side::BOTH }
+    }
+
+    pub fn handle(&mut self, input: Input) {
+        match input {
+            Input::Record(record) => self.record(record),
+            Input::Assigned(partitions) => self.assigned(&partitions),
+            Input::Revoked => self.revoked(),
+            Input::OffsetLost(partition) => self.offset_lost(partition),
+            Input::Fault(fault) => self.fault(fault),
+            Input::Answer(answer) => {
+                self.asking = false;
+                match answer {
+                    Answer::Topics(counts) => self.topics_known(counts),
+                    Answer::Starts { epoch, starts } if epoch == self.epoch => self.starts_known(starts),
+                    Answer::Ends { epoch, clock_run, asked_ms, ends } if epoch == self.epoch => {
+                        self.ends_known(clock_run, asked_ms, ends);
+                    }
+                    Answer::Starts { .. } | Answer::Ends { .. } => {}
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, record: Record) {
+        let Some(pair) = self.pairs.get_mut(&record.partition) else { return };
+        let Some(log) = pair.log(record.side) else { return };
+        if record.offset < log.position {
+            return; // Fetched again after a pause: it has been counted.
+        }
+        log.position = record.offset + 1;
+        log.idle_since_ms = None;
+        if let Some(audit) = self.audits.get_mut(record.side as usize) {
+            audit.observe(record.key, record.partition);
+        }
+        let says = match record.side {
+            Side::Served => Kind::Served,
+            Side::Clicks => Kind::Click,
+        };
+        let at = Position { side: record.side, offset: record.offset, record_ts_ms: record.timestamp_ms };
+        self.decoder.decode(record.payload, Some(says), at, &mut pair.batch);
+        if let Some(Body::Invalid(reason)) = pair.batch.events.last().map(|event| &event.body) {
+            self.report.invalid(&record, *reason, self.clock.uptime());
+        }
+    }
+
+    /// Comes once a round, after the inputs; `busy` says that more records are waiting.
+    pub fn round(&mut self, busy: bool) {
+        let uptime = self.clock.uptime();
+        if self.clocks.round(uptime) {
+            warn!("the loop was stopped for a while: what was produced meanwhile is read before anything settles");
+            self.restart_clocks();
+        }
+        self.count();
+        if !busy || uptime.saturating_sub(self.handed_over) >= HAND_OVER {
+            self.handed_over = uptime;
+            self.hand_over();
+        }
+        self.ask(uptime);
+        if uptime.saturating_sub(self.committed) >= COMMIT {
+            self.committed = uptime;
+            self.commit();
+        }
+        let waiting_for = self.waiting_for();
+        let progress = report::Progress {
+            pairs: &self.pairs,
+            live_end_ms: self.clocks.live_end_ms(),
+            settle_after_ms: self.rules.attribution_ms + self.rules.lateness_ms,
+            audits: &self.audits,
+            exact: self.board.is_exact(),
+            waiting_for,
+        };
+        self.report.round(progress, uptime);
+    }
+
+    /// Applies what was decoded, and keeps the topics of each pair abreast.
+    fn count(&mut self) {
+        let mut used_bytes: u64 = self.pairs.values().map(|pair| pair.engine.state_bytes()).sum();
+        for (partition, pair) in &mut self.pairs {
+            if !pair.batch.is_empty() {
+                let before_bytes = pair.engine.state_bytes();
+                let room_bytes = (before_bytes + self.max_state_bytes).saturating_sub(used_bytes);
+                pair.engine.apply(&pair.batch, room_bytes);
+                used_bytes = used_bytes - before_bytes + pair.engine.state_bytes();
+                pair.batch.clear();
+                pair.changed = true;
+            }
+            if let Some(flow) = pair.balance() {
+                self.orders.push(match flow {
+                    Flow::Pause(side) => Order::Pause((side, *partition)),
+                    Flow::Resume(side) => Order::Resume((side, *partition)),
+                });
+            }
+        }
+    }
+
+    /// Brings every change to the board, and pairs that have caught up into the views.
+    fn hand_over(&mut self) {
+        for pair in self.pairs.values() {
+            self.clocks.saw(pair.engine.accepted_ms().map(|(_, last)| last));
+            self.clocks.saw(pair.engine.frontier_ms().filter(|_| pair.caught_up).map(|frontier| frontier - 1));
+        }
+        if let Some(live_end_ms) = self.clocks.live_end_ms() {
+            self.board.set_live_end(live_end_ms);
+        }
+        for (partition, pair) in &mut self.pairs {
+            if pair.changed {
+                self.board.merge(*partition, &pair.engine);
+                self.report.counts(&pair.engine.changes().counts);
+                pair.engine.clear_changes();
+                pair.changed = false;
+            }
+            if !pair.caught_up && pair.has_reached_noted_ends() {
+                pair.caught_up = true;
+                self.lost.remove(partition);
+                self.board.show(*partition);
+            }
+        }
+    }
+
+    fn ask(&mut self, uptime: Duration) {
+        if self.asking || self.asked.is_some_and(|asked| uptime.saturating_sub(asked) < ASK) {
+            return;
+        }
+        let question = match self.phase {
+            Phase::Topics => Question::Topics,
+            Phase::Joining => return,
+            Phase::Owning if !self.starting.is_empty() => self.ask_starts(),
+            Phase::Owning if self.pairs.is_empty() => return,
+            Phase::Owning => Question::Ends {
+                epoch: self.epoch,
+                clock_run: self.clocks.run(),
+                asked_ms: self.clock.steady_ms(),
+                partitions: self.partitions_of(self.pairs.keys()),
+            },
+        };
+        self.asked = Some(uptime);
+        self.asking = true;
+        self.orders.push(Order::Ask(question));
+    }
+
+    fn ask_starts(&self) -> Question {
+        Question::Starts {
+            epoch: self.epoch,
+            partitions: self.partitions_of(&self.starting),
+            seek_ms: self.start.seek_ms(self.clock.now_ms()),
+        }
+    }
+
+    fn partitions_of<'a>(&self, partitions: impl IntoIterator<Item = &'a i32>) -> Vec<TopicPartition> {
+        let both = |partition: &i32| self.sides().iter().map(|side| (*side, *partition)).collect::<Vec<_>>();
+        partitions.into_iter().flat_map(both).collect()
+    }
+
+    fn topics_known(&mut self, counts: Result<TopicCounts, Fault>) {
+        let counts = match counts {
+            Ok(counts) => counts,
+            Err(fault) => return self.fault(fault),
+        };
+        self.report.brokers_answer();
+        if counts.served != counts.clicks {
+            let [served, clicks] = &self.topics;
+            let message = format!(
+                "topic `{served}` has {} partitions and topic `{clicks}` has {}: a click must land in the partition of \
+                 its list, so give both the same number, keyed alike",
+                counts.served, counts.clicks
+            );
+            self.fatal = Some(Fault { message, fatal: true });
+            return;
+        }
+        if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
+            let topics = &self.topics[..self.sides().len()];
+            self.audits = topics.iter().map(|topic| KeyAudit::new(topic, n)).collect();
+        }
+        if self.phase == Phase::Topics {
+            self.phase = Phase::Joining;
+            self.orders.push(Order::Subscribe);
+        }
+    }
+
+    fn assigned(&mut self, partitions: &[TopicPartition]) {
+        self.report.rebalanced();
+        self.epoch += 1;
+        self.phase = Phase::Owning;
+        self.restart_clocks();
+        let given: BTreeSet<&TopicPartition> = partitions.iter().collect();
+        let is_whole = |partition: &i32| self.sides().iter().all(|side| given.contains(&(*side, *partition)));
+        let numbers: BTreeSet<i32> = partitions.iter().map(|(_, partition)| *partition).collect();
+        let (whole, broken): (BTreeSet<i32>, BTreeSet<i32>) = numbers.into_iter().partition(is_whole);
+        if !broken.is_empty() {
+            error!(
+                partitions = ?broken,
+                "the group gave us a partition of one topic only: every member must use partition.assignment.strategy=range"
+            );
+        }
+        info!(partitions = ?whole, "assigned");
+        self.starting = whole;
+        // What went to others takes its state with it.
+        let gone: Vec<i32> = self.kept.keys().copied().filter(|kept| !self.starting.contains(kept)).collect();
+        for partition in gone {
+            self.forget(partition);
+        }
+        if self.starting.is_empty() {
+            self.orders.push(Order::Assign(Vec::new()));
+        } else {
+            let question = self.ask_starts();
+            self.asking = true;
+            self.orders.push(Order::Ask(question));
+        }
+    }
+
+    fn revoked(&mut self) {
+        self.report.rebalanced();
+        self.count();
+        self.hand_over();
+        self.commit();
+        self.epoch += 1;
+        self.phase = Phase::Joining;
+        self.starting.clear();
+        for (partition, mut pair) in std::mem::take(&mut self.pairs) {
+            self.board.hide(partition);
+            self.report.forget_partition(partition);
+            pair.caught_up = false;
+            self.kept.insert(partition, pair);
+        }
+        self.orders.push(Order::Unassign);
+        info!("gave all partitions back; waiting for the group");
+    }
+
+    /// Drops what is known of a pair that is not owned: clicks that waited for a list stay undecided.
+    fn forget(&mut self, partition: i32) {
+        if let Some(pair) = self.kept.remove(&partition) {
+            let mut counts = Counts::default();
+            counts.count_results(ClickResult::Undecided, pair.engine.n_waiting());
+            self.report.counts(&counts);
+        }
+        self.board.remove(partition);
+    }
+
+    fn starts_known(&mut self, starts: Result<BTreeMap<TopicPartition, LogStart>, Fault>) {
+        let starts = match starts {
+            Ok(starts) => starts,
+            Err(fault) => return self.fault(fault),
+        };
+        self.report.brokers_answer();
+        let now_ms = self.clock.now_ms();
+        for partition in std::mem::take(&mut self.starting) {
+            let logs: Option<Vec<(Side, LogStart)>> =
+                self.sides().iter().map(|side| Some((*side, *starts.get(&(*side, partition))?))).collect();
+            let Some(logs) = logs else {
+                self.starting.insert(partition);
+                continue;
+            };
+            let pair = match self.kept.remove(&partition) {
+                Some(kept) if goes_on(&kept, &logs) => resumed(kept, &logs),
+                Some(kept) => {
+                    self.kept.insert(partition, kept);
+                    self.position_left_the_log(partition);
+                    self.begin(&logs, now_ms)
+                }
+                None => self.begin(&logs, now_ms),
+            };
+            self.pairs.insert(partition, pair);
+        }
+        let position = |(partition, pair): (&i32, &Pair)| {
+            pair.logs.iter().map(|log| ((log.side, *partition), log.position)).collect::<Vec<_>>()
+        };
+        self.orders.push(Order::Assign(self.pairs.iter().flat_map(position).collect()));
+        // An assignment reads all: what was paused goes on.
+        self.pairs.values_mut().flat_map(|pair| &mut pair.logs).for_each(|log| log.paused = false);
+    }
+
+    fn begin(&self, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
+        let seek_ms = self.start.seek_ms(now_ms);
+        let begin_ms = self.start.begin_ms(logs.iter().map(|(_, log)| log), seek_ms, now_ms);
+        let engine = Engine::new(self.rules.clone(), self.ranking.clone(), begin_ms);
+        let log = |(side, log): &(Side, LogStart)| Log::new(*side, self.start.offset(log, seek_ms), log.high);
+        Pair::new(engine, logs.iter().map(log).collect())
+    }
+
+    /// A position that has left the log: the pair begins anew by the start rule, visibly.
+    fn position_left_the_log(&mut self, partition: i32) {
+        self.report.pair_restarted(partition);
+        self.lost.insert(partition);
+        self.forget(partition);
+    }
+
+    fn offset_lost(&mut self, (_, partition): TopicPartition) {
+        let Some(pair) = self.pairs.remove(&partition) else { return };
+        self.kept.insert(partition, pair);
+        self.position_left_the_log(partition);
+        self.report.forget_partition(partition);
+        self.starting.insert(partition);
+        self.epoch += 1;
+        self.restart_clocks();
+    }
+
+    fn ends_known(
+        &mut self,
+        clock_run: u64,
+        asked_ms: i64,
+        ends: Result<BTreeMap<TopicPartition, LogEnd>, Fault>,
+    ) {
+        let ends = match ends {
+            Ok(ends) => ends,
+            Err(fault) => {
+                self.restart_clocks();
+                return self.fault(fault);
+            }
+        };
+        self.report.brokers_answer();
+        let is_current = clock_run == self.clocks.run();
+        let mut all_at_end = true;
+        let mut idle: Vec<(i32, Vec<Side>)> = Vec::new();
+        for (partition, pair) in &mut self.pairs {
+            let n_logs = pair.logs.len();
+            let mut at_end = 0;
+            let mut stands = Vec::new();
+            for log in &mut pair.logs {
+                let is_at_end = ends.get(&(log.side, *partition)).is_some_and(|end| log.ends(*end));
+                at_end += usize::from(is_at_end);
+                if is_current && log.stands(is_at_end, asked_ms, self.idle_after_ms) {
+                    stands.push(log.side);
+                }
+            }
+            all_at_end &= at_end == n_logs;
+            if at_end == n_logs && !stands.is_empty() {
+                idle.push((*partition, stands));
+            }
+        }
+        if !is_current {
+            return;
+        }
+        self.clocks.all_at_end(all_at_end, asked_ms);
+        for (partition, sides) in idle {
+            self.make_idle_move(partition, &sides);
+        }
+    }
+
+    /// Rule D7: time passes for a topic partition that has stood at its end for long enough.
+    fn make_idle_move(&mut self, partition: i32, sides: &[Side]) {
+        let live_end_ms = self.clocks.live_end_ms();
+        if let Some(pair) = self.pairs.get_mut(&partition) {
+            let both = sides.len() == pair.logs.len();
+            for side in sides {
+                pair.engine.idle(*side, live_end_ms.filter(|_| both));
+            }
+            pair.changed = true;
+        }
+    }
+
+    fn restart_clocks(&mut self) {
+        self.clocks.restart();
+        self.pairs.values_mut().flat_map(|pair| &mut pair.logs).for_each(|log| log.idle_since_ms = None);
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        if fault.fatal {
+            self.fatal = Some(fault);
+        } else {
+            self.report.fault(fault, self.clock.uptime());
+        }
+    }
+
+    fn commit(&mut self) {
+        let mut moved = Vec::new();
+        for (partition, pair) in &self.pairs {
+            for log in &pair.logs {
+                let key = (log.side, *partition);
+                if self.commits.insert(key, log.position) != Some(log.position) {
+                    moved.push((key, log.position));
+                }
+            }
+        }
+        if !moved.is_empty() {
+            self.orders.push(Order::Commit(moved));
+        }
+    }
+
+    fn waiting_for(&self) -> Vec<String> {
+        let mut waiting: Vec<String> = self.report.fault_message().into_iter().collect();
+        match self.phase {
+            Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
+            Phase::Joining => waiting.push("the group to assign partitions".into()),
+            Phase::Owning => {
+                if !self.starting.is_empty() {
+                    waiting.push(format!("where to start partitions {:?}", self.starting));
+                }
+                for (partition, pair) in self.pairs.iter().filter(|(_, pair)| !pair.caught_up) {
+                    let left: i64 = pair.logs.iter().map(|log| (log.noted_end - log.position).max(0)).sum();
+                    let why = if self.lost.contains(partition) {
+                        ", anew: its position had left the log"
+                    } else {
+                        ""
+                    };
+                    waiting.push(format!("partition {partition} to catch up: {left} records to read{why}"));
+                }
+            }
+        }
+        waiting
+    }
+
+    /// Brings the last changes to the board and commits the positions: the end of a clean stop.
+    pub fn finish(&mut self) {
+        self.count();
+        self.hand_over();
+        self.commit();
+    }
+}
+
+/// Whether a kept pair can go on from where it stood.
+fn goes_on(pair: &Pair, logs: &[(Side, LogStart)]) -> bool {
+    let inside = |log: &Log| {
+        let found = logs.iter().find(|(side, _)| *side == log.side);
+        found.is_some_and(|(_, start)| start.low <= log.position && log.position <= start.high)
+    };
+    pair.logs.iter().all(inside)
+}
+
+/// A kept pair, with the ends that it now has to reach.
+fn resumed(mut pair: Pair, logs: &[(Side, LogStart)]) -> Pair {
+    for (side, start) in logs {
+        if let Some(log) = pair.log(*side) {
+            *log = Log::new(*side, log.position, start.high);
+        }
+    }
+    pair.changed = true;
+    pair
+}
+
+/// The engine's rules under a configuration.
+pub fn rules(config: &Config) -> Rules {
+    let join = &config.join;
+    Rules {
+        attribution_ms: join.attribution_ms,
+        click_skew_ms: join.click_skew_ms,
+        lateness_ms: join.lateness_ms,
+        max_future_ms: join.max_future_ms,
+        slot_ms: join.slot_ms,
+        max_off_list: join.max_off_list,
+        max_arms: config.limits.max_arms,
+        one_topic: config.kafka.served_topic == config.kafka.clicks_topic,
+    }
+}
+
+/// Whether counts say that something was shed.
+fn has_shed(counts: &Counts) -> bool {
+    Side::BOTH.into_iter().any(|side| counts.outcome(side, Outcome::Shed) > 0)
+}

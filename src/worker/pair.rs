@@ -1,0 +1,118 @@
+//! One pair of partitions as the worker sees it: its engine, and how far each topic has been read.
+
+use crate::engine::Engine;
+use crate::engine::event::{Batch, Side};
+use crate::ingest::LogEnd;
+
+/// Event time that one topic of a pair may be read ahead of the other before it is paused.
+const MAX_AHEAD_MS: i64 = 5 * 60 * 1000;
+
+#[derive(Debug)]
+pub struct Pair {
+    pub engine: Engine,
+    /// Decoded, not yet counted.
+    pub batch: Batch,
+    /// One for each topic: the side of served lists alone, where both kinds share a topic.
+    pub logs: Vec<Log>,
+    /// It has reached the ends noted at its assignment.
+    pub caught_up: bool,
+    /// Its engine holds changes that the board has not seen.
+    pub changed: bool,
+}
+
+/// How far one topic partition has been read.
+#[derive(Debug)]
+pub struct Log {
+    pub side: Side,
+    /// Offset of the next record.
+    pub position: i64,
+    /// The end as it was at the assignment.
+    pub noted_end: i64,
+    /// The end as of the last answer.
+    pub end: Option<i64>,
+    pub paused: bool,
+    /// Steady time from which on it is known to have stood at its end.
+    pub idle_since_ms: Option<i64>,
+}
+
+impl Log {
+    pub fn new(side: Side, position: i64, noted_end: i64) -> Log {
+        Log { side, position, noted_end, end: Some(noted_end), paused: false, idle_since_ms: None }
+    }
+
+    pub fn lag(&self) -> Option<i64> {
+        self.end.map(|end| (end - self.position).max(0))
+    }
+
+    fn at_end(&self) -> bool {
+        self.end.is_some_and(|end| self.position >= end)
+    }
+
+    /// Takes an answer, asked at `asked_ms`, of where it ends. Says whether it stands there, unhindered.
+    pub fn ends(&mut self, answer: LogEnd) -> bool {
+        // The client passes over what it keeps from us, such as the markers of transactions.
+        self.position = self.position.max(answer.position.unwrap_or(i64::MIN));
+        self.end = Some(answer.end);
+        self.position >= answer.end && !self.paused
+    }
+
+    /// Whether it has stood at its end for `after_ms` when the answer was asked for.
+    pub fn stands(&mut self, at_end: bool, asked_ms: i64, after_ms: i64) -> bool {
+        if !at_end {
+            self.idle_since_ms = None;
+            return false;
+        }
+        let since_ms = *self.idle_since_ms.get_or_insert(asked_ms);
+        asked_ms - since_ms >= after_ms
+    }
+}
+
+/// What to do about a topic that runs ahead of its twin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    Pause(Side),
+    Resume(Side),
+}
+
+impl Pair {
+    pub fn new(engine: Engine, logs: Vec<Log>) -> Pair {
+        Pair { engine, batch: Batch::default(), logs, caught_up: false, changed: true }
+    }
+
+    pub fn log(&mut self, side: Side) -> Option<&mut Log> {
+        self.logs.iter_mut().find(|log| log.side == side)
+    }
+
+    pub fn has_reached_noted_ends(&self) -> bool {
+        self.logs.iter().all(|log| log.position >= log.noted_end)
+    }
+
+    /// Pauses the topic whose events are far ahead of its twin's, and resumes it once the twin has followed.
+    pub fn balance(&mut self) -> Option<Flow> {
+        let Pair { engine, logs, .. } = self;
+        let [one, two] = logs.as_mut_slice() else { return None };
+        let ahead = |log: &Log, twin: &Log| -> i64 {
+            if twin.at_end() {
+                return 0; // Nothing to wait for.
+            }
+            match (engine.newest_ms(log.side), engine.newest_ms(twin.side)) {
+                (Some(own), Some(other)) => own - other,
+                (Some(_), None) => i64::MAX,
+                (None, _) => 0,
+            }
+        };
+        let ahead = [ahead(one, two), ahead(two, one)];
+        for (log, ahead_ms) in [one, two].into_iter().zip(ahead) {
+            if !log.paused && ahead_ms > MAX_AHEAD_MS {
+                log.paused = true;
+                log.idle_since_ms = None;
+                return Some(Flow::Pause(log.side));
+            }
+            if log.paused && ahead_ms < MAX_AHEAD_MS / 2 {
+                log.paused = false;
+                return Some(Flow::Resume(log.side));
+            }
+        }
+        None
+    }
+}

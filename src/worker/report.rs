@@ -1,0 +1,223 @@
+//! What the worker says about itself: telemetry, readiness, and log lines that do not flood.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::has_shed;
+use super::pair::Pair;
+use crate::config::Config;
+use crate::engine::event::{Reason, Side};
+use crate::engine::outcome::Counts;
+use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
+use crate::ingest::{Fault, Record};
+use crate::telemetry::{PartitionState, Telemetry};
+
+/// How often gauges about partitions are set.
+const REFRESH: Duration = Duration::from_millis(250);
+/// A fault that lasts, and a kind of unreadable record, are logged once in this time.
+const LOG_AGAIN: Duration = Duration::from_secs(60);
+
+pub struct Report {
+    telemetry: Arc<Telemetry>,
+    topics: [String; 2],
+    /// Legal but doubtful settings.
+    doubts: Vec<String>,
+    fault: Option<Fault>,
+    fault_logged: Option<(String, Duration)>,
+    invalid_logged: HashMap<(Side, Reason), LogLimit>,
+    findings: Vec<Finding>,
+    reported_keys: HashMap<String, KeyCounts>,
+    waiting_for: Vec<String>,
+    refreshed: Option<Duration>,
+    shed: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LogLimit {
+    last: Duration,
+    n_silent: u64,
+}
+
+/// What a round of the worker looks at.
+pub struct Progress<'a> {
+    pub pairs: &'a BTreeMap<i32, Pair>,
+    pub live_end_ms: Option<i64>,
+    /// A + lateness.
+    pub settle_after_ms: i64,
+    pub audits: &'a [KeyAudit],
+    pub exact: bool,
+    pub waiting_for: Vec<String>,
+}
+
+impl Report {
+    pub fn new(telemetry: Arc<Telemetry>, topics: [String; 2], config: &Config) -> Report {
+        Report {
+            telemetry,
+            topics,
+            doubts: config.warnings(),
+            fault: None,
+            fault_logged: None,
+            invalid_logged: HashMap::new(),
+            findings: Vec::new(),
+            reported_keys: HashMap::new(),
+            waiting_for: vec!["the start".into()],
+            refreshed: None,
+            shed: false,
+        }
+    }
+
+    pub fn counts(&mut self, counts: &Counts) {
+        self.telemetry.add_counts(counts);
+        if has_shed(counts) {
+            self.telemetry.lost_exactness();
+            if !self.shed {
+                self.shed = true;
+                warn!(
+                    "records are shed since limits.max_state is reached: numbers are no longer exact; raise it, or \
+                     shorten join.attribution"
+                );
+            }
+        }
+    }
+
+    pub fn rebalanced(&self) {
+        self.telemetry.rebalanced();
+    }
+
+    pub fn forget_partition(&self, partition: i32) {
+        self.telemetry.forget_partition(partition);
+    }
+
+    pub fn pair_restarted(&self, partition: i32) {
+        self.telemetry.pair_restarted();
+        warn!(
+            partition,
+            "the position has left the log (retention, or a topic made anew): the pair is rebuilt by the rule of \
+             kafka.start; keep retention longer than the longest window + attribution"
+        );
+    }
+
+    /// Never the payload: what a record holds is nobody's business but its owner's.
+    pub fn invalid(&mut self, record: &Record, reason: Reason, uptime: Duration) {
+        let limit = self.invalid_logged.entry((record.side, reason)).or_insert(LogLimit {
+            last: Duration::ZERO,
+            n_silent: u64::MAX,
+        });
+        if limit.n_silent != u64::MAX && uptime.saturating_sub(limit.last) < LOG_AGAIN {
+            limit.n_silent += 1;
+            return;
+        }
+        let unlogged_before = if limit.n_silent == u64::MAX { 0 } else { limit.n_silent };
+        *limit = LogLimit { last: uptime, n_silent: 0 };
+        warn!(
+            topic = self.topics[record.side as usize],
+            partition = record.partition,
+            offset = record.offset,
+            reason = reason.name(),
+            unlogged_before,
+            "skipped a record that cannot be read"
+        );
+    }
+
+    /// The brokers do not do what we want; logged once a minute while it lasts.
+    pub fn fault(&mut self, fault: Fault, uptime: Duration) {
+        let is_due = match &self.fault_logged {
+            Some((_, last)) => uptime.saturating_sub(*last) >= LOG_AGAIN,
+            None => true,
+        };
+        if is_due {
+            warn!("{}", fault.message);
+            self.fault_logged = Some((fault.message.clone(), uptime));
+        }
+        self.fault = Some(fault);
+    }
+
+    pub fn brokers_answer(&mut self) {
+        if self.fault.take().is_some() {
+            info!("the brokers answer");
+        }
+    }
+
+    pub fn fault_message(&self) -> Option<String> {
+        self.fault.as_ref().map(|fault| fault.message.clone())
+    }
+
+    pub fn round(&mut self, progress: Progress, uptime: Duration) {
+        let due = self.refreshed.is_none_or(|last| uptime.saturating_sub(last) >= REFRESH);
+        if progress.waiting_for != self.waiting_for {
+            if progress.waiting_for.is_empty() {
+                info!("ready");
+            } else if self.waiting_for.is_empty() {
+                warn!(waiting_for = ?progress.waiting_for, "not ready");
+            }
+            self.telemetry.set_waiting_for(progress.waiting_for.clone());
+            self.waiting_for.clone_from(&progress.waiting_for);
+        }
+        if !due {
+            return;
+        }
+        self.refreshed = Some(uptime);
+        if !progress.exact {
+            self.telemetry.lost_exactness();
+        }
+        self.set_gauges(&progress);
+        self.look_at_keys(progress.audits);
+    }
+
+    fn set_gauges(&self, progress: &Progress) {
+        let engines = || progress.pairs.values().map(|pair| &pair.engine);
+        self.telemetry.set_engine(
+            engines().map(|engine| engine.n_open_lists()).sum(),
+            engines().map(|engine| engine.n_waiting()).sum(),
+            engines().map(|engine| engine.state_bytes()).sum(),
+        );
+        self.telemetry.set_partitions_owned(progress.pairs.len());
+        let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
+        for (partition, pair) in progress.pairs {
+            for log in &pair.logs {
+                let state = PartitionState {
+                    lag: log.lag(),
+                    watermark_delay_seconds: pair.engine.watermark_ms(log.side).and_then(behind),
+                };
+                self.telemetry.set_partition(&self.topics[log.side as usize], *partition, state);
+            }
+            self.telemetry.set_frontier(*partition, pair.engine.frontier_ms());
+        }
+        let slowest_ms = engines().filter_map(|engine| engine.frontier_ms()).min();
+        self.telemetry.set_settle_delay(slowest_ms.and_then(|ms| behind(ms + progress.settle_after_ms)));
+        let caught_up = || progress.pairs.values().filter(|pair| pair.caught_up).map(|pair| &pair.engine);
+        let begin_ms = caught_up().filter_map(|engine| engine.begin_ms()).max();
+        let first_ms = caught_up().filter_map(|engine| engine.accepted_ms()).map(|(first, _)| first).min();
+        self.telemetry.set_since(begin_ms.or(first_ms));
+    }
+
+    fn look_at_keys(&mut self, audits: &[KeyAudit]) {
+        for audit in audits {
+            let counts = audit.counts();
+            let before = self.reported_keys.insert(audit.topic().to_owned(), counts).unwrap_or_default();
+            for (finding, now, before) in [
+                ("null", counts.null, before.null),
+                ("murmur2", counts.murmur2, before.murmur2),
+                ("crc32", counts.crc32, before.crc32),
+                ("foreign", counts.foreign, before.foreign),
+            ] {
+                self.telemetry.add_key_findings(audit.topic(), finding, now - before);
+            }
+        }
+        let audits: Vec<&KeyAudit> = audits.iter().collect();
+        let findings = findings(&audits);
+        for finding in findings.iter().filter(|finding| !self.findings.contains(finding)) {
+            warn!("{finding}");
+        }
+        let mut warnings = self.doubts.clone();
+        warnings.extend(findings.iter().map(Finding::to_string));
+        if self.shed {
+            warnings.push("limits.max_state was reached and records were shed: numbers are no longer exact".into());
+        }
+        self.telemetry.set_warnings(warnings);
+        self.findings = findings;
+    }
+}

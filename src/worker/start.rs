@@ -1,0 +1,121 @@
+//! Where a pair of partitions begins to read, and from when it counts.
+
+use crate::config::{self, Config};
+use crate::ingest::LogStart;
+
+/// The rule by which a start without stored state rebuilds its windows from the log.
+#[derive(Debug, Clone)]
+pub struct StartRule {
+    start: config::Start,
+    /// From the begin of reading to now: the longest window, one of its cells, and what joining may need.
+    reach_ms: i64,
+    /// A record at or after the time sought holds no event before that time less this.
+    margin_ms: i64,
+    /// Cell of the longest window: counting begins at the border of one.
+    cell_ms: i64,
+}
+
+impl StartRule {
+    pub fn new(config: &Config) -> StartRule {
+        let join = &config.join;
+        let longest = config.windows.iter().max_by_key(|window| window.span_ms);
+        let (span_ms, cell_ms) = longest.map_or((0, join.slot_ms), |window| (window.span_ms, window.cell_ms()));
+        let margin_ms = join.max_future_ms + join.click_skew_ms;
+        StartRule {
+            start: config.kafka.start,
+            reach_ms: span_ms + cell_ms + join.attribution_ms + join.lateness_ms + margin_ms,
+            margin_ms,
+            cell_ms,
+        }
+    }
+
+    /// The time to seek, for a start now; `None` means the begin of the log.
+    pub fn seek_ms(&self, now_ms: i64) -> Option<i64> {
+        (self.start == config::Start::Rebuild).then_some(now_ms - self.reach_ms)
+    }
+
+    /// Offset to read a log from.
+    pub fn offset(&self, log: &LogStart, seek_ms: Option<i64>) -> i64 {
+        match (seek_ms, log.by_time) {
+            (None, _) => log.low,
+            (Some(_), Some(offset)) => offset,
+            (Some(_), None) => log.high,
+        }
+    }
+
+    /// From when a pair counts, given its topics' logs: what lies before was not read as a whole. `None`: all of it.
+    pub fn begin_ms<'a>(
+        &self,
+        logs: impl IntoIterator<Item = &'a LogStart>,
+        seek_ms: Option<i64>,
+        now_ms: i64,
+    ) -> Option<i64> {
+        let seek_ms = seek_ms?;
+        let known_from = |log: &LogStart| {
+            if log.low == log.high {
+                return None; // An empty partition takes no part.
+            }
+            if log.by_time != Some(log.low) {
+                return Some(seek_ms);
+            }
+            // The first record is younger than the time sought: nothing precedes it, unless retention took it.
+            (log.low > 0).then(|| log.first_record_ms.unwrap_or(now_ms).min(now_ms))
+        };
+        let latest_ms = logs.into_iter().filter_map(known_from).max()?;
+        let cells = (latest_ms + self.margin_ms + self.cell_ms - 1).div_euclid(self.cell_ms);
+        Some(cells * self.cell_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: StartRule =
+        StartRule { start: config::Start::Rebuild, reach_ms: 10_000, margin_ms: 30, cell_ms: 1000 };
+
+    fn log(low: i64, high: i64, by_time: Option<i64>, first_record_ms: Option<i64>) -> LogStart {
+        LogStart { low, high, by_time, first_record_ms }
+    }
+
+    /// Starts at 100,000 and seeks 90,000: where the reading begins in each log, and when the counting begins.
+    fn check(logs: [LogStart; 2], offsets: [i64; 2], begin_ms: Option<i64>) {
+        let seek_ms = RULE.seek_ms(100_000);
+        assert_eq!(seek_ms, Some(90_000));
+        assert_eq!(logs.map(|log| RULE.offset(&log, seek_ms)), offsets);
+        assert_eq!(RULE.begin_ms(&logs, seek_ms, 100_000), begin_ms);
+    }
+
+    #[test]
+    fn a_young_log_counts_from_its_first_record() {
+        check([log(0, 9, Some(0), None), log(0, 5, Some(0), None)], [0, 0], None);
+    }
+
+    #[test]
+    fn an_old_log_counts_from_the_first_whole_cell_after_the_seek() {
+        check([log(0, 9, Some(4), None), log(0, 5, Some(3), None)], [4, 3], Some(91_000));
+        check([log(0, 9, Some(4), None), log(0, 5, Some(0), None)], [4, 0], Some(91_000));
+        check([log(0, 9, None, None), log(0, 5, Some(0), None)], [9, 0], Some(91_000));
+    }
+
+    #[test]
+    fn where_retention_took_records_the_first_one_left_decides() {
+        check([log(7, 9, Some(7), Some(95_970)), log(0, 5, Some(0), None)], [7, 0], Some(96_000));
+        check([log(7, 9, Some(7), Some(95_971)), log(0, 5, Some(0), None)], [7, 0], Some(97_000));
+        let ahead = log(7, 9, Some(7), Some(i64::MAX));
+        check([ahead, log(0, 5, Some(0), None)], [7, 0], Some(101_000));
+    }
+
+    #[test]
+    fn an_empty_partition_takes_no_part() {
+        check([log(0, 9, Some(0), None), log(3, 3, None, None)], [0, 3], None);
+    }
+
+    #[test]
+    fn the_whole_log_has_nothing_before_it() {
+        let rule = StartRule { start: config::Start::Earliest, ..RULE };
+        assert_eq!(rule.seek_ms(100_000), None);
+        assert_eq!(rule.offset(&log(7, 9, None, None), None), 7);
+        assert_eq!(rule.begin_ms(&[log(7, 9, None, None)], None, 100_000), None);
+    }
+}
