@@ -1,0 +1,4 @@
+//! The one home of rdkafka.
+
+pub mod producer;
+pub mod topics;
