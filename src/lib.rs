@@ -4,4 +4,5 @@ pub mod clock;
 pub mod config;
 pub mod engine;
 pub mod kafka;
+pub mod simulate;
 pub mod snapshot;
