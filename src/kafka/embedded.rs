@@ -115,7 +115,7 @@ mod tests {
                     payload: payload.as_bytes(),
                     timestamp_ms: 1_763_596_800_000 + n,
                 };
-                producer.send(&record, &AtomicBool::new(false)).unwrap();
+                assert!(producer.send(&record, &AtomicBool::new(false)).unwrap());
             }
         }
         producer.flush(Duration::from_secs(10)).unwrap();
@@ -179,7 +179,7 @@ mod tests {
         };
         let sent = producer.send(&record, &AtomicBool::new(false));
         let error = sent
-            .and_then(|()| producer.flush(Duration::from_secs(10)))
+            .and_then(|_| producer.flush(Duration::from_secs(10)))
             .unwrap_err();
         assert!(format!("{error:#}").contains("topic served"), "{error:#}");
     }

@@ -74,21 +74,21 @@ impl Producer {
         Ok(found.map(|found| found.partitions().len()).filter(|n| *n > 0))
     }
 
-    /// Puts a record into the queue. While the queue is full it waits, until `cancel` says no more: then the record
-    /// is dropped. The wait is bounded, since a record that is not delivered in time fails.
+    /// Puts a record into the queue. While the queue is full it waits, until `cancel` is set: then the record is
+    /// dropped, and it returns false. The wait is bounded, since a record that is not delivered in time fails.
     ///
     /// # Errors
     /// This record is refused, or an earlier one was not delivered.
-    pub fn send(&self, record: &Outgoing, cancel: &AtomicBool) -> Result<()> {
+    pub fn send(&self, record: &Outgoing, cancel: &AtomicBool) -> Result<bool> {
         self.deliveries().check()?;
         while !self.offer(record)? {
             if cancel.load(Ordering::Relaxed) {
-                return Ok(());
+                return Ok(false);
             }
             std::thread::sleep(Duration::from_millis(2));
             self.deliveries().check()?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// False where the queue is full.

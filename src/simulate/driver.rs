@@ -117,8 +117,9 @@ impl Driver {
             payload: &record.payload,
             timestamp_ms: record.arrival_ms,
         };
-        self.producer.send(&outgoing, cancel)?;
-        self.summary.count(record.kind);
+        if self.producer.send(&outgoing, cancel)? {
+            self.summary.count(record.kind);
+        }
         Ok(())
     }
 }
