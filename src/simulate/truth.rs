@@ -1,8 +1,8 @@
 //! The true value of each metric, in closed form from the click model.
 //!
-//! With p_r the click probability at rank r and n = min(k, L): hit ratio@k = E[1 − Π_{r≤n} (1 − p_r)],
-//! CTR@k = E[Σ_{r≤n} p_r] ÷ E[n], MRR@k = E[Σ_{r≤n} p_r ÷ r · Π_{j<r} (1 − p_j)]; E runs over the users of the arm, by
-//! how often they come, and over the lengths L of lists.
+//! With p_r the click probability at rank r and n = min(k, L): hit ratio@k = `E[1 − Π_{r≤n} (1 − p_r)]`,
+//! CTR@k = `E[Σ_{r≤n} p_r] ÷ E[n]`, MRR@k = `E[Σ_{r≤n} p_r ÷ r · Π_{j<r} (1 − p_j)]`; E runs over the users of the
+//! arm, by how often they come, and over the lengths L of lists.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
