@@ -4,4 +4,6 @@ pub mod board;
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod kafka;
+pub mod simulate;
 pub mod snapshot;

@@ -1,0 +1,267 @@
+//! Sends records to Kafka: bounded, with murmur2 partitions, and with errors that say what to do.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use rdkafka::client::ClientContext;
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
+
+use crate::clock::Clock;
+use crate::config::Properties;
+
+/// How long a broker may take to answer before it counts as unreachable.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// One record to send.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'a> {
+    pub topic: &'a str,
+    /// `None`: by murmur2 of the key, as Java clients do.
+    pub partition: Option<i32>,
+    pub key: &'a [u8],
+    pub payload: &'a [u8],
+    /// Epoch ms.
+    pub timestamp_ms: i64,
+}
+
+/// A connected producer. Deliveries are checked by the next [`send`](Producer::send) or [`flush`](Producer::flush).
+pub struct Producer {
+    inner: ThreadedProducer<Deliveries>,
+}
+
+impl Producer {
+    /// Connects, and waits until a broker has answered. `properties` go to librdkafka and rule over the defaults.
+    ///
+    /// # Errors
+    /// A property that librdkafka refuses; no answer within 10 s.
+    pub fn connect(brokers: &str, properties: &Properties, linger: Duration) -> Result<Producer> {
+        Producer::connect_within(ANSWER_WITHIN, brokers, properties, linger)
+    }
+
+    fn connect_within(
+        answer: Duration,
+        brokers: &str,
+        properties: &Properties,
+        linger: Duration,
+    ) -> Result<Producer> {
+        let config = client_config(brokers, properties, linger);
+        let context = Deliveries::default();
+        let inner = ThreadedProducer::from_config_and_context(&config, context).map_err(explain_refusal)?;
+        let producer = Producer { inner };
+        if let Err(error) = producer.inner.client().fetch_metadata(None, answer) {
+            let cause = producer.deliveries().last_error();
+            let cause = cause.unwrap_or_else(|| error.to_string());
+            bail!(
+                "no broker answers at {brokers}: {cause}\n\
+                 check the address and the port, and what the listener asks for (security.protocol, sasl.*, ssl.*)"
+            );
+        }
+        Ok(producer)
+    }
+
+    /// How many partitions a topic has; `None` where it does not exist.
+    ///
+    /// # Errors
+    /// No broker answers.
+    pub fn n_partitions(&self, topic: &str) -> Result<Option<usize>> {
+        let metadata = self.inner.client().fetch_metadata(None, ANSWER_WITHIN);
+        let metadata = metadata.context("ask the brokers for their topics")?;
+        let found = metadata.topics().iter().find(|found| found.name() == topic);
+        Ok(found.map(|found| found.partitions().len()).filter(|n| *n > 0))
+    }
+
+    /// Puts a record into the queue. While the queue is full it waits, until `cancel` is set: then the record is
+    /// dropped, and it returns false. The wait is bounded, since a record that is not delivered in time fails.
+    ///
+    /// # Errors
+    /// This record is refused, or an earlier one was not delivered.
+    pub fn send(&self, record: &Outgoing, cancel: &AtomicBool) -> Result<bool> {
+        self.deliveries().check()?;
+        while !self.offer(record)? {
+            if cancel.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+            self.deliveries().check()?;
+        }
+        Ok(true)
+    }
+
+    /// False where the queue is full.
+    fn offer(&self, record: &Outgoing) -> Result<bool> {
+        let message = BaseRecord::to(record.topic)
+            .key(record.key)
+            .payload(record.payload)
+            .timestamp(record.timestamp_ms);
+        let message = match record.partition {
+            Some(partition) => message.partition(partition),
+            None => message,
+        };
+        match self.inner.send(message) {
+            Ok(()) => Ok(true),
+            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => Ok(false),
+            Err((error, _)) => Err(anyhow!(error).context(format!("send to topic {}", record.topic))),
+        }
+    }
+
+    /// Waits until every record that was sent is on the brokers.
+    ///
+    /// # Errors
+    /// A record was not delivered, or some are still on their way after `within`.
+    pub fn flush(&self, within: Duration) -> Result<()> {
+        let clock = Clock::system();
+        loop {
+            // In small steps: rdkafka's own flush sleeps for 100 ms at a time.
+            match self.inner.flush(Duration::from_millis(2)) {
+                Ok(()) => return self.deliveries().check(),
+                Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => self.deliveries().check()?,
+                Err(error) => return Err(error).context("flush the producer"),
+            }
+            if clock.uptime() > within {
+                let waiting = self.inner.in_flight_count();
+                bail!(
+                    "{waiting} records are still not delivered after {within:?}: are the brokers overloaded or gone?"
+                );
+            }
+        }
+    }
+
+    fn deliveries(&self) -> &Deliveries {
+        self.inner.client().context()
+    }
+}
+
+/// The configuration of every client that writes.
+pub(super) fn client_config(brokers: &str, properties: &Properties, linger: Duration) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", brokers);
+    config.set("client.id", "abgauge");
+    // librdkafka's default is CRC32: the twin record of another client would be in another partition.
+    config.set("partitioner", "murmur2_random");
+    config.set("linger.ms", linger.as_millis().to_string());
+    config.set("message.timeout.ms", "30000");
+    for (name, value) in &properties.0 {
+        config.set(name, value);
+    }
+    config
+}
+
+/// Names the property, never its value: it may be a secret.
+pub(super) fn explain_refusal(error: KafkaError) -> anyhow::Error {
+    match error {
+        KafkaError::ClientConfig(_, reason, name, value) => {
+            let reason = match value.is_empty() {
+                true => reason,
+                false => reason.replace(&value, "…"),
+            };
+            anyhow!(
+                "the Kafka client refuses property {name}: {reason}\nlook it up in librdkafka's CONFIGURATION.md"
+            )
+        }
+        other => anyhow!(other).context("create the Kafka client"),
+    }
+}
+
+/// What became of the records, as librdkafka reports it on its own thread.
+#[derive(Default)]
+pub(super) struct Deliveries {
+    failed: AtomicU64,
+    first_failure: Mutex<Option<String>>,
+    last_error: Mutex<Option<String>>,
+}
+
+impl Deliveries {
+    fn check(&self) -> Result<()> {
+        match self.failed.load(Ordering::Acquire) {
+            0 => Ok(()),
+            failed => {
+                let first = lock(&self.first_failure).clone().unwrap_or_default();
+                bail!("{failed} records were not delivered; the first: {first}")
+            }
+        }
+    }
+
+    fn last_error(&self) -> Option<String> {
+        lock(&self.last_error).clone()
+    }
+}
+
+impl ClientContext for Deliveries {
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::debug!(%error, reason, "producer");
+        // That all brokers are down is the consequence; the reason came before.
+        let mut last = lock(&self.last_error);
+        if last.is_none() || error != KafkaError::Global(RDKafkaErrorCode::AllBrokersDown) {
+            *last = Some(reason.to_owned());
+        }
+    }
+}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        let Err((error, record)) = result else {
+            return;
+        };
+        let mut first = lock(&self.first_failure);
+        first.get_or_insert_with(|| {
+            use rdkafka::Message;
+            let topic = record.topic();
+            format!("topic {topic}: {error}{}", remedy(error))
+        });
+        self.failed.fetch_add(1, Ordering::Release);
+    }
+}
+
+fn remedy(error: &KafkaError) -> &'static str {
+    use RDKafkaErrorCode as Code;
+    match error.rdkafka_error_code() {
+        Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition) => {
+            "; create the topic, or check its number of partitions"
+        }
+        Some(Code::TopicAuthorizationFailed) => "; grant this user WRITE on the topic",
+        Some(Code::MessageTimedOut) => "; the brokers did not take it within message.timeout.ms",
+        Some(Code::MessageSizeTooLarge) => "; raise max.message.bytes of the topic",
+        _ => "",
+    }
+}
+
+/// A panic while one of these was held leaves a whole value behind.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connect(brokers: &str, name: &str, value: &str) -> String {
+        let properties = Properties([(name.to_owned(), value.to_owned())].into());
+        match Producer::connect_within(Duration::from_secs(1), brokers, &properties, Duration::ZERO) {
+            Ok(_) => "connected".to_owned(),
+            Err(error) => format!("{error:#}"),
+        }
+    }
+
+    #[test]
+    fn a_refused_property_is_named_and_its_value_is_not() {
+        let message = connect("127.0.0.1:1", "sasl.mechanism.s", "hunter2");
+        assert!(message.contains("sasl.mechanism.s"), "{message}");
+        let message = connect("127.0.0.1:1", "security.protocol", "hunter2");
+        assert!(message.contains("security.protocol"), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
+    }
+
+    #[test]
+    fn an_absent_broker_is_an_error_that_says_where_and_why() {
+        // Port 1 (tcpmux) has no listener.
+        let message = connect("127.0.0.1:1", "client.id", "test");
+        assert!(message.contains("no broker answers at 127.0.0.1:1"), "{message}");
+        assert!(message.contains("refused"), "{message}");
+    }
+}

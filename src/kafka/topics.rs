@@ -1,0 +1,104 @@
+//! Creates topics, or finds that they are as they should be.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::FromClientConfig;
+use rdkafka::error::RDKafkaErrorCode;
+
+use super::producer::{ANSWER_WITHIN, Producer, client_config, explain_refusal};
+use crate::clock::Clock;
+use crate::config::Properties;
+
+/// Creates those of `topics` that do not exist, each with `n_partitions`, and waits until they can be written to.
+/// A `replication` of −1 is the brokers' default.
+///
+/// # Errors
+/// A topic exists with another number of partitions; the brokers refuse or do not answer.
+pub fn create_topics(
+    brokers: &str,
+    properties: &Properties,
+    topics: &[&str],
+    n_partitions: usize,
+    replication: i32,
+) -> Result<()> {
+    let producer = Producer::connect(brokers, properties, Duration::ZERO)?;
+    let mut absent = Vec::new();
+    for topic in topics {
+        match producer.n_partitions(topic)? {
+            None if absent.contains(topic) => {}
+            None => absent.push(*topic),
+            Some(n) if n == n_partitions => {}
+            Some(n) => bail!(
+                "topic {topic} exists with {n} partitions, not {n_partitions}: ask for {n}, or delete the topic first"
+            ),
+        }
+    }
+    if !absent.is_empty() {
+        create(brokers, properties, &absent, n_partitions, replication)?;
+    }
+    let clock = Clock::system();
+    for topic in absent {
+        while producer.n_partitions(topic)? != Some(n_partitions) {
+            if clock.uptime() > ANSWER_WITHIN {
+                bail!("topic {topic} was created, but does not have {n_partitions} partitions after 10 s");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok(())
+}
+
+fn create(
+    brokers: &str,
+    properties: &Properties,
+    topics: &[&str],
+    n_partitions: usize,
+    replication: i32,
+) -> Result<()> {
+    let config = client_config(brokers, properties, Duration::ZERO);
+    let admin: AdminClient<DefaultClientContext> =
+        AdminClient::from_config(&config).map_err(explain_refusal)?;
+    let n_partitions = i32::try_from(n_partitions).context("count partitions")?;
+    let new = topics
+        .iter()
+        .map(|name| NewTopic::new(name, n_partitions, TopicReplication::Fixed(replication)));
+    let new: Vec<_> = new.collect();
+    let options = AdminOptions::new()
+        .request_timeout(Some(ANSWER_WITHIN))
+        .operation_timeout(Some(ANSWER_WITHIN));
+    let results = wait(admin.create_topics(&new, &options)).context("create topics")?;
+    for result in results {
+        match result {
+            // Somebody was faster; how many partitions it has is seen next.
+            Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Err((
+                topic,
+                code @ (RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::ClusterAuthorizationFailed),
+            )) => {
+                bail!("create topic {topic}: {code}; grant this user CREATE, or create the topic by hand")
+            }
+            Err((topic, code)) => bail!("create topic {topic}: {code}"),
+        }
+    }
+    Ok(())
+}
+
+/// Waits for an answer of the admin client without a runtime, so that it also works inside of one. Its own thread
+/// makes the progress; the request timeout bounds it.
+fn wait<F: Future>(answer: F) -> F::Output {
+    let mut answer = pin!(answer);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = answer.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

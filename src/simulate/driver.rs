@@ -1,0 +1,125 @@
+//! Carries traffic to Kafka at its pace, and moves the demo's clock only as far as the brokers have it.
+
+use std::iter::Peekable;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::traffic::Traffic;
+use super::{Record, Summary, event_ms};
+use crate::clock::{Clock, Hand};
+use crate::engine::event::Side;
+use crate::kafka::producer::{Outgoing, Producer};
+
+/// Wall time between two steps.
+const STEP: Duration = Duration::from_millis(20);
+/// Wall time that one step makes up for at most, after a stall.
+const LONGEST_STEP: Duration = Duration::from_millis(200);
+/// Event time that is behind at the end may take this long to catch up.
+const GRACE: Duration = Duration::from_secs(1);
+const FLUSH_WITHIN: Duration = Duration::from_secs(30);
+
+/// Where lists and clicks go; one topic may take both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topics {
+    pub served: String,
+    pub clicks: String,
+}
+
+/// A run of traffic: event time begins at the traffic's start and passes `speed` times as fast as wall time.
+pub struct Driver {
+    traffic: Peekable<Traffic>,
+    start_ms: i64,
+    end_ms: Option<i64>,
+    producer: Producer,
+    topics: Topics,
+    speed: f64,
+    hand: Option<Hand>,
+    summary: Summary,
+}
+
+impl Driver {
+    pub fn new(traffic: Traffic, producer: Producer, topics: Topics, speed: f64) -> Driver {
+        Driver {
+            start_ms: traffic.settings().start_ms,
+            end_ms: traffic.end_ms(),
+            traffic: traffic.peekable(),
+            producer,
+            topics,
+            speed,
+            hand: None,
+            summary: Summary::default(),
+        }
+    }
+
+    /// Moves this clock along: to a time only once every record that arrives up to it is on the brokers.
+    pub fn with_hand(mut self, hand: Hand) -> Driver {
+        self.hand = Some(hand);
+        self
+    }
+
+    /// Runs until the traffic's duration is over, or `cancel` is set; then everything sent is on the brokers. On a
+    /// machine that cannot keep pace event time falls behind, and ends with the wall time. `watch` is told after each
+    /// step how far event time has come since the start (ms).
+    ///
+    /// # Errors
+    /// A record is refused or not delivered.
+    pub fn run(mut self, cancel: &AtomicBool, mut watch: impl FnMut(i64, &Summary)) -> Result<Summary> {
+        let wall = Clock::system();
+        let end_ms = self.end_ms.unwrap_or(i64::MAX);
+        let longest_step_ms = event_ms(LONGEST_STEP, self.speed).max(1);
+        let mut now_ms = self.start_ms;
+        while !cancel.load(Ordering::Relaxed) {
+            let due_ms = self.due_ms(wall.uptime()).min(end_ms);
+            now_ms = due_ms.min(now_ms + longest_step_ms);
+            self.produce_until(now_ms, cancel)?;
+            watch(now_ms - self.start_ms, &self.summary);
+            let out_of_time = self.due_ms(wall.uptime().saturating_sub(GRACE)) >= end_ms;
+            if now_ms >= end_ms || out_of_time {
+                break;
+            }
+            if now_ms == due_ms {
+                std::thread::sleep(STEP);
+            }
+        }
+        self.producer.flush(FLUSH_WITHIN)?;
+        Ok(self.summary)
+    }
+
+    fn due_ms(&self, wall: Duration) -> i64 {
+        self.start_ms + event_ms(wall, self.speed)
+    }
+
+    fn produce_until(&mut self, now_ms: i64, cancel: &AtomicBool) -> Result<()> {
+        while let Some(record) = self.traffic.next_if(|record| record.arrival_ms <= now_ms) {
+            if cancel.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            self.send(&record, cancel)?;
+        }
+        if let Some(hand) = &self.hand {
+            self.producer.flush(FLUSH_WITHIN)?;
+            hand.advance_to(now_ms);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, record: &Record, cancel: &AtomicBool) -> Result<()> {
+        let topic = match record.side {
+            Side::Served => &self.topics.served,
+            Side::Clicks => &self.topics.clicks,
+        };
+        let outgoing = Outgoing {
+            topic,
+            partition: None,
+            key: &record.key,
+            payload: &record.payload,
+            timestamp_ms: record.arrival_ms,
+        };
+        if self.producer.send(&outgoing, cancel)? {
+            self.summary.count(record.kind);
+        }
+        Ok(())
+    }
+}

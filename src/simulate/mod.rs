@@ -1,0 +1,136 @@
+//! A/B traffic with a known truth, for the demo, for tests and for trying out dashboards.
+//!
+//! [`model`] says who clicks how often, [`truth`] what follows from it, [`traffic`] draws from it, [`driver`] and
+//! [`output`] carry it to Kafka or to a file. The same seed and settings give the same bytes on every machine.
+
+pub mod driver;
+pub mod model;
+pub mod output;
+pub mod progress;
+pub mod random;
+pub mod record;
+pub mod traffic;
+pub mod truth;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+pub use self::driver::{Driver, Topics};
+pub use self::record::{Record, RecordKind};
+pub use self::traffic::{Noise, Settings, Traffic};
+pub use self::truth::Truth;
+use crate::clock::Clock;
+use crate::config::{Key, Properties};
+
+/// What `abgauge simulate` was asked to do.
+#[derive(Debug, Clone)]
+pub struct SimulateOptions {
+    /// Kafka's address; either this or `output`.
+    pub brokers: Option<String>,
+    /// Passed through to librdkafka.
+    pub properties: Properties,
+    /// A file, or `-` for standard output: JSON lines, as fast as they can be written.
+    pub output: Option<PathBuf>,
+    pub topics: Topics,
+    /// Creates the topics that do not exist, with this many partitions.
+    pub create_topics: bool,
+    pub partitions: usize,
+    /// Lists per second of wall time.
+    pub rate: f64,
+    /// Seconds of event time per second of wall time.
+    pub speed: f64,
+    /// Wall time. `None`: until it is stopped.
+    pub duration: Option<Duration>,
+    pub seed: u64,
+    pub key: Key,
+    /// Event time of the first list, epoch ms. `None`: such that Kafka's traffic ends, or at speed 1 begins, now; and
+    /// a fixed day for a file, so that it is the same each time.
+    pub start_ms: Option<i64>,
+}
+
+/// 2025-11-20 00:00:00 UTC.
+const FILE_START_MS: i64 = 1_763_596_800_000;
+
+/// Runs until the duration is over or `cancel` is set.
+///
+/// # Errors
+/// Options that contradict each other, a file that cannot be written, Kafka that refuses or does not answer.
+pub fn simulate(options: &SimulateOptions, cancel: &AtomicBool) -> Result<Summary> {
+    let settings = settings(options, Clock::system().now_ms())?;
+    let traffic = Traffic::new(settings);
+    match (&options.brokers, &options.output) {
+        (Some(brokers), None) => output::to_kafka(options, brokers, traffic, cancel),
+        (None, Some(path)) => output::to_file(path, traffic, cancel),
+        (None, None) => {
+            bail!("nowhere to write to: give --brokers HOST:PORT, or --output FILE (- for standard output)")
+        }
+        (Some(_), Some(_)) => bail!("--brokers and --output exclude each other: give one of them"),
+    }
+}
+
+fn settings(options: &SimulateOptions, now_ms: i64) -> Result<Settings> {
+    let SimulateOptions { rate, speed, .. } = *options;
+    if !(rate > 0.0 && rate <= 1e6) {
+        bail!("--rate must be above 0 and at most 1000000 lists per second, not {rate}");
+    }
+    if !(speed > 0.0 && speed <= 1e6) {
+        bail!("--speed must be above 0 and at most 1000000, not {speed}");
+    }
+    let to_file = options.output.is_some();
+    let duration_ms = options.duration.map(|wall| event_ms(wall, speed));
+    let start_ms = match (options.start_ms, duration_ms) {
+        (Some(start), _) => start,
+        (None, _) if to_file => FILE_START_MS,
+        (None, _) if speed <= 1.0 => now_ms,
+        (None, Some(duration)) => now_ms - duration,
+        (None, None) => {
+            bail!("a --speed above 1 runs ahead of the clock: give --duration, to end at now, or --start")
+        }
+    };
+    Ok(Settings {
+        duration_ms,
+        key: options.key,
+        with_type: to_file || options.topics.served == options.topics.clicks,
+        ..Settings::new(options.seed, rate / speed, start_ms)
+    })
+}
+
+/// Event time that passes in `wall`.
+fn event_ms(wall: Duration, speed: f64) -> i64 {
+    (wall.as_secs_f64() * speed * 1000.0) as i64
+}
+
+/// What was written, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    by_kind: [u64; RecordKind::ALL.len()],
+}
+
+impl Summary {
+    fn count(&mut self, kind: RecordKind) {
+        self.by_kind[kind as usize] += 1;
+    }
+
+    pub fn of(&self, kind: RecordKind) -> u64 {
+        self.by_kind[kind as usize]
+    }
+
+    pub fn records(&self) -> u64 {
+        self.by_kind.iter().sum()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [lists, clicks] = [RecordKind::List, RecordKind::Click].map(|kind| self.of(kind));
+        let noise = self.records() - lists - clicks;
+        write!(f, "{lists} lists, {clicks} clicks, {noise} records of noise")
+    }
+}

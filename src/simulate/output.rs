@@ -1,0 +1,113 @@
+//! Where `abgauge simulate` writes: Kafka at its pace, or JSON lines as fast as they can be written.
+
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stdout};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::driver::{Driver, Topics};
+use super::progress::Progress;
+use super::traffic::Traffic;
+use super::{Record, SimulateOptions, Summary};
+use crate::kafka::producer::Producer;
+use crate::kafka::topics::create_topics;
+
+/// Throughput matters more than the milliseconds that a record waits for company.
+const LINGER: Duration = Duration::from_millis(20);
+
+/// Writes to the topics in wall time.
+pub(super) fn to_kafka(
+    options: &SimulateOptions,
+    brokers: &str,
+    traffic: Traffic,
+    cancel: &AtomicBool,
+) -> Result<Summary> {
+    let Topics { served, clicks } = &options.topics;
+    if options.create_topics {
+        let topics = [served.as_str(), clicks];
+        create_topics(brokers, &options.properties, &topics, options.partitions, -1)?;
+    }
+    let producer = Producer::connect(brokers, &options.properties, LINGER)?;
+    check_topics(&producer, &options.topics)?;
+    let mut progress = Progress::new(traffic.settings().duration_ms, true);
+    let driver = Driver::new(traffic, producer, options.topics.clone(), options.speed);
+    let summary = driver.run(cancel, |done_ms, summary| progress.show(done_ms, summary))?;
+    progress.finish(&summary);
+    Ok(summary)
+}
+
+/// Both exist, with the same number of partitions; otherwise clicks could not find their lists.
+fn check_topics(producer: &Producer, topics: &Topics) -> Result<()> {
+    let count = |topic: &str| match producer.n_partitions(topic)? {
+        Some(n) => Ok(n),
+        None => bail!("topic {topic} does not exist: create it, or let --create-topics do so"),
+    };
+    let Topics { served, clicks } = topics;
+    let (n_served, n_clicks) = (count(served)?, count(clicks)?);
+    if n_served != n_clicks {
+        bail!(
+            "topic {served} has {n_served} partitions and {clicks} has {n_clicks}: a click would not be in the \
+             partition of its list; give both the same number"
+        );
+    }
+    Ok(())
+}
+
+/// Writes a file, or standard output where the path is `-`.
+pub(super) fn to_file(path: &Path, traffic: Traffic, cancel: &AtomicBool) -> Result<Summary> {
+    let to_stdout = path == Path::new("-");
+    let start_ms = traffic.settings().start_ms;
+    let total_ms = traffic.settings().duration_ms;
+    // A bar among the lines of a terminal would be unreadable.
+    let mut progress = Progress::new(total_ms, !(to_stdout && stdout().is_terminal()));
+    let show = |arrival_ms, summary: &Summary| progress.show(arrival_ms - start_ms, summary);
+    let summary = if to_stdout {
+        write_lines(traffic, stdout().lock(), cancel, show).context("write to standard output")?
+    } else {
+        if total_ms.is_none() {
+            bail!("an endless file would fill the disk: give --duration, or write to - (standard output)");
+        }
+        let context = || format!("write {}", path.display());
+        let file = File::create(path).with_context(context)?;
+        write_lines(traffic, file, cancel, show).with_context(context)?
+    };
+    progress.finish(&summary);
+    Ok(summary)
+}
+
+/// Writes one record per line, in the order of arrival, until there are no more, or `cancel` is set, or the reader
+/// of a pipe has had enough. `watch` is told now and then how far arrival time has come.
+///
+/// # Errors
+/// The writer fails.
+pub fn write_lines(
+    records: impl IntoIterator<Item = Record>,
+    out: impl Write,
+    cancel: &AtomicBool,
+    mut watch: impl FnMut(i64, &Summary),
+) -> std::io::Result<Summary> {
+    const RECORDS_BETWEEN_LOOKS: u64 = 1024;
+    let mut summary = Summary::default();
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    let write_all = || {
+        for record in records {
+            if summary.records() % RECORDS_BETWEEN_LOOKS == 0 {
+                watch(record.arrival_ms, &summary);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                break;
+            }
+            out.write_all(&record.payload)?;
+            out.write_all(b"\n")?;
+            summary.count(record.kind);
+        }
+        out.flush()
+    };
+    match write_all() {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(summary),
+    }
+}

@@ -1,0 +1,63 @@
+//! How far a simulation has come, on standard error: a bar on a terminal, a line every 10 s elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::Summary;
+use crate::clock::Clock;
+
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+pub enum Progress {
+    Bar(ProgressBar),
+    Lines { wall: Clock, next: Duration },
+}
+
+impl Progress {
+    /// `total_ms` is the event time of the whole run, where it has an end. Without a `bar` there are lines only.
+    pub fn new(total_ms: Option<i64>, bar: bool) -> Progress {
+        if !(bar && std::io::stderr().is_terminal()) {
+            return Progress::Lines {
+                wall: Clock::system(),
+                next: BETWEEN_LINES,
+            };
+        }
+        let bar = match total_ms {
+            Some(total) => ProgressBar::new(total.max(0) as u64),
+            None => ProgressBar::new_spinner(),
+        };
+        let template = match total_ms {
+            Some(_) => "{elapsed_precise} {wide_bar} {percent}%  {msg}",
+            None => "{elapsed_precise} {spinner}  {msg}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Progress::Bar(bar)
+    }
+
+    /// `done_ms` is the event time since the start.
+    pub fn show(&mut self, done_ms: i64, summary: &Summary) {
+        match self {
+            Progress::Bar(bar) => {
+                bar.set_position(done_ms.max(0) as u64);
+                bar.set_message(summary.to_string());
+            }
+            Progress::Lines { wall, next } if wall.uptime() >= *next => {
+                *next += BETWEEN_LINES;
+                eprintln!("simulate: {summary}");
+            }
+            Progress::Lines { .. } => {}
+        }
+    }
+
+    /// The counts at the end.
+    pub fn finish(self, summary: &Summary) {
+        if let Progress::Bar(bar) = &self {
+            bar.finish_and_clear();
+        }
+        eprintln!("simulate: done, {summary}");
+    }
+}

@@ -1,0 +1,314 @@
+//! The stream of records, in the order of their arrival: requests, the clicks that follow, and noise.
+//!
+//! Noise must not bias: whatever abgauge refuses or ignores of it leaves the true values as they are, and what it
+//! accepts (an `evaluate` without lateness, say) is drawn from the same model as all else.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::model::Model;
+use super::random::Random;
+use super::record::{Json, Record, RecordKind, Request};
+use super::truth::{self, Truth};
+use crate::config::Key;
+use crate::engine::event::Side;
+
+/// What decides every byte of the traffic.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub seed: u64,
+    /// Per second of event time; above 0.
+    pub lists_per_second: f64,
+    /// Event time of the begin, epoch ms.
+    pub start_ms: i64,
+    /// Lists are served for this long; their clicks come up to an attribution window later. `None`: for ever.
+    pub duration_ms: Option<i64>,
+    /// What records are keyed by.
+    pub key: Key,
+    /// Whether every record says what it is.
+    pub with_type: bool,
+    /// Genuine clicks come within it; expired ones after it.
+    pub attribution_ms: i64,
+    /// Late lists are later than it.
+    pub lateness_ms: i64,
+    /// Fast clocks are further ahead than it.
+    pub max_future_ms: i64,
+    pub noise: Noise,
+}
+
+impl Settings {
+    /// Endless traffic with the daemon's default settings and default noise.
+    pub fn new(seed: u64, lists_per_second: f64, start_ms: i64) -> Settings {
+        Settings {
+            seed,
+            lists_per_second,
+            start_ms,
+            duration_ms: None,
+            key: Key::Request,
+            with_type: false,
+            attribution_ms: 30 * MINUTE_MS,
+            lateness_ms: 2 * MINUTE_MS,
+            max_future_ms: 30_000,
+            noise: Noise::default(),
+        }
+    }
+}
+
+/// How often what should not happen happens: each a probability per list, repeats per click.
+#[derive(Debug, Clone, Copy)]
+pub struct Noise {
+    pub duplicate_list: f64,
+    pub repeated_click: f64,
+    pub off_list_click: f64,
+    pub orphan_click: f64,
+    pub expired_click: f64,
+    pub late_list: f64,
+    pub fast_clock: f64,
+    pub broken: f64,
+    pub other_type: f64,
+}
+
+impl Default for Noise {
+    fn default() -> Noise {
+        Noise {
+            duplicate_list: 0.02,
+            repeated_click: 0.05,
+            off_list_click: 0.01,
+            orphan_click: 0.005,
+            expired_click: 0.005,
+            late_list: 0.005,
+            fast_clock: 0.002,
+            broken: 0.005,
+            other_type: 0.002,
+        }
+    }
+}
+
+const MINUTE_MS: i64 = 60_000;
+
+/// Quantiles of the time from a list to a click on it (parts of 1000, ms) under an attribution window of 30 min: half
+/// within 15 s, a long tail, nothing after 25 min. Linear between them, and in proportion under another window.
+const CLICK_DELAYS: [(i64, i64); 9] = [
+    (0, 400),
+    (100, 2_500),
+    (250, 6_000),
+    (500, 15_000),
+    (750, 45_000),
+    (900, 120_000),
+    (970, 300_000),
+    (995, 720_000),
+    (1000, 1_500_000),
+];
+
+/// Records in the order of `arrival_ms`, ties in the order of their making. The same settings give the same bytes.
+#[derive(Debug)]
+pub struct Traffic {
+    settings: Settings,
+    model: Model,
+    random: Random,
+    json: Json,
+    /// Of every request id: two runs never share one, unless they are the same run.
+    run: u32,
+    n_requests: u64,
+    /// Since the begin.
+    next_request_ns: u64,
+    mean_gap_ns: u64,
+    /// Made, but not yet arrived; by arrival and order of making. No later request can make an earlier one.
+    pending: BTreeMap<(i64, u64), Record>,
+    n_records: u64,
+}
+
+impl Traffic {
+    pub fn new(settings: Settings) -> Traffic {
+        Traffic {
+            model: Model::new(settings.seed),
+            random: Random::new(settings.seed),
+            json: Json {
+                with_type: settings.with_type,
+            },
+            run: xxh3_64_with_seed(&settings.start_ms.to_le_bytes(), settings.seed) as u32,
+            n_requests: 0,
+            next_request_ns: 0,
+            mean_gap_ns: (1e9 / settings.lists_per_second).max(1.0) as u64,
+            pending: BTreeMap::new(),
+            n_records: 0,
+            settings,
+        }
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Event time after which no list is served, epoch ms.
+    pub fn end_ms(&self) -> Option<i64> {
+        Some(self.settings.start_ms + self.settings.duration_ms?)
+    }
+
+    /// The value that each metric of each arm tends to.
+    pub fn truth(&self, ks: &[NonZeroU32]) -> Vec<Truth> {
+        truth::truth(&self.model, ks)
+    }
+
+    /// When the next list is served; `None` after the last.
+    fn next_request_ms(&self) -> Option<i64> {
+        let ts = self.settings.start_ms + (self.next_request_ns / 1_000_000) as i64;
+        self.end_ms().is_none_or(|end| ts < end).then_some(ts)
+    }
+
+    /// Serves one list at `ts_ms` and makes all records that follow from it.
+    fn serve(&mut self, ts_ms: i64) {
+        self.next_request_ns += 1 + self.random.below(2 * self.mean_gap_ns);
+        let mut request = self.draw_request(ts_ms);
+        if self.random.chance(self.settings.noise.fast_clock) {
+            request.clock_ahead_ms = self.settings.max_future_ms + 10 * MINUTE_MS;
+        }
+        self.emit_list(&request);
+        self.emit_clicks(&request);
+        self.emit_noise(&request);
+    }
+
+    fn draw_request(&mut self, ts_ms: i64) -> Request {
+        self.n_requests += 1;
+        let user = self.model.user(&mut self.random);
+        let n_items = self.model.n_items(&mut self.random);
+        Request {
+            id: format!("r-{:08x}-{}", self.run, self.n_requests),
+            user: format!("u-{user}"),
+            visitor: self.model.visitor(user),
+            ts_ms,
+            clock_ahead_ms: 0,
+            items: self.model.items(n_items, &mut self.random),
+        }
+    }
+
+    fn emit_list(&mut self, request: &Request) {
+        let noise = self.settings.noise;
+        let mut arrival_ms = request.ts_ms + self.network_ms();
+        let mut kind = RecordKind::List;
+        if request.clock_ahead_ms > 0 {
+            kind = RecordKind::Future;
+        } else if self.random.chance(noise.late_list) {
+            kind = RecordKind::LateList;
+            arrival_ms += self.settings.lateness_ms + self.random.between(MINUTE_MS, 4 * MINUTE_MS);
+        }
+        let payload = self.json.list(request);
+        self.emit(arrival_ms, Side::Served, kind, request, payload.clone());
+        if kind == RecordKind::List && self.random.chance(noise.duplicate_list) {
+            let again_ms = arrival_ms + self.random.between(100, 10_000);
+            let kind = RecordKind::DuplicateList;
+            self.emit(again_ms, Side::Served, kind, request, payload);
+        }
+    }
+
+    fn emit_clicks(&mut self, request: &Request) {
+        for (index, &item) in request.items.iter().enumerate() {
+            let probability = request.visitor.click_probability(index + 1);
+            if !self.random.chance(probability) {
+                continue;
+            }
+            let ts_ms = request.ts_ms + self.click_delay_ms();
+            self.emit_click(RecordKind::Click, request, ts_ms, item);
+            if self.random.chance(self.settings.noise.repeated_click) {
+                let again_ms = ts_ms + self.random.between(200, 20_000);
+                self.emit_click(RecordKind::RepeatedClick, request, again_ms, item);
+            }
+        }
+    }
+
+    fn emit_noise(&mut self, request: &Request) {
+        let noise = self.settings.noise;
+        if self.random.chance(noise.off_list_click) {
+            let item = self.model.foreign_item(&mut self.random);
+            let ts_ms = request.ts_ms + self.click_delay_ms();
+            self.emit_click(RecordKind::OffListClick, request, ts_ms, item);
+        }
+        if self.random.chance(noise.expired_click)
+            && let Some(&item) = request.items.first()
+        {
+            let after_ms = self.random.between(1, 10 * MINUTE_MS);
+            let ts_ms = request.ts_ms + self.settings.attribution_ms + after_ms;
+            self.emit_click(RecordKind::ExpiredClick, request, ts_ms, item);
+        }
+        if self.random.chance(noise.orphan_click) {
+            let unserved = self.draw_request(request.ts_ms);
+            let kind = RecordKind::OrphanClick;
+            self.emit_click(kind, &unserved, unserved.ts_ms, 1);
+        }
+        if self.random.chance(noise.broken) {
+            let unserved = self.draw_request(request.ts_ms);
+            let payload = self.json.broken(&unserved, &mut self.random);
+            let side = Side::BOTH[self.random.below(2) as usize];
+            let arrival_ms = request.ts_ms + self.network_ms();
+            self.emit(arrival_ms, side, RecordKind::Broken, &unserved, payload);
+        }
+        if self.random.chance(noise.other_type) {
+            let payload = self.json.other_type(request);
+            let arrival_ms = request.ts_ms + self.network_ms();
+            let kind = RecordKind::OtherType;
+            self.emit(arrival_ms, Side::Served, kind, request, payload);
+        }
+    }
+
+    /// A click at `ts_ms` by a true clock; its stamp is by the clock that stamped its list.
+    fn emit_click(&mut self, kind: RecordKind, request: &Request, ts_ms: i64, item: u64) {
+        let kind = match request.clock_ahead_ms {
+            0 => kind,
+            _ => RecordKind::Future,
+        };
+        let stamp_ms = ts_ms + request.clock_ahead_ms;
+        let payload = self.json.click(&request.id, stamp_ms, item);
+        let arrival_ms = ts_ms + self.network_ms();
+        self.emit(arrival_ms, Side::Clicks, kind, request, payload);
+    }
+
+    fn emit(&mut self, arrival_ms: i64, side: Side, kind: RecordKind, request: &Request, payload: Vec<u8>) {
+        let key = match self.settings.key {
+            Key::Request => &request.id,
+            Key::User => &request.user,
+        };
+        let record = Record {
+            arrival_ms,
+            side,
+            kind,
+            key: key.clone().into_bytes(),
+            payload,
+        };
+        self.pending.insert((arrival_ms, self.n_records), record);
+        self.n_records += 1;
+    }
+
+    /// From an event to its record's arrival: long enough for a click to overtake its list.
+    fn network_ms(&mut self) -> i64 {
+        self.random.between(20, 3_000)
+    }
+
+    fn click_delay_ms(&mut self) -> i64 {
+        // Finer than the table's parts of 1000, by this factor.
+        const FINE: i64 = 1_000_000;
+        let at = self.random.between(0, 1000 * FINE);
+        let bracket = CLICK_DELAYS.windows(2).find(|pair| at < pair[1].0 * FINE);
+        let [(low, from_ms), (high, to_ms)] = bracket.map_or([CLICK_DELAYS[8]; 2], |pair| [pair[0], pair[1]]);
+        let inside = at - low * FINE;
+        let delay_ms = from_ms + (to_ms - from_ms) * inside / ((high - low).max(1) * FINE);
+        delay_ms * self.settings.attribution_ms / (30 * MINUTE_MS)
+    }
+}
+
+impl Iterator for Traffic {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        while let Some(ts_ms) = self.next_request_ms() {
+            if let Some((&(arrival_ms, _), _)) = self.pending.first_key_value()
+                && arrival_ms <= ts_ms
+            {
+                break;
+            }
+            self.serve(ts_ms);
+        }
+        self.pending.pop_first().map(|(_, record)| record)
+    }
+}
