@@ -3,4 +3,5 @@
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod ingest;
 pub mod snapshot;
