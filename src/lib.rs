@@ -4,6 +4,7 @@ pub mod board;
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod ingest;
 pub mod kafka;
 pub mod simulate;
 pub mod snapshot;

@@ -1,0 +1,4 @@
+//! What comes from Kafka: bytes to events, and what the keys of records tell about their producers.
+
+pub mod keys;
+pub mod wire;

@@ -1,0 +1,195 @@
+//! The JSON of one record: split into the raw text of its known fields, then read field by field.
+//!
+//! Raw text keeps what a parsed number loses: `99999999999999999999` and `-0` are ids, `1.0` is none.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
+use crate::engine::event::Reason;
+
+/// Arrays and objects within each other, the record itself included.
+const MAX_DEPTH: usize = 127;
+
+/// The known fields of a record; `None` where absent, `null` is a value. Doubled keys are refused.
+#[derive(Deserialize)]
+pub(super) struct Record<'a> {
+    #[serde(rename = "type", borrow, default, deserialize_with = "present")]
+    pub kind: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub request_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub user_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub ts: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub experiments: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub items: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub item: Option<&'a RawValue>,
+}
+
+/// Keeps `null` apart from an absent field.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(field: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(field).map(Some)
+}
+
+impl<'a> Record<'a> {
+    /// Checks the syntax of the whole payload; the fields are read later. Needs no stack for nested values.
+    pub fn parse(payload: &'a [u8]) -> Result<Self, Reason> {
+        let json = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
+        let is_object = json.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{');
+        let record = if is_object {
+            Ok(serde_json::from_str(json).map_err(|_| Reason::NotJson)?)
+        } else {
+            serde_json::from_str::<IgnoredAny>(json).map_err(|_| Reason::NotJson)?;
+            Err(Reason::WrongType)
+        };
+        if is_too_deep(json) {
+            Err(Reason::NotJson)
+        } else {
+            record
+        }
+    }
+}
+
+/// Whether valid JSON nests deeper than [`MAX_DEPTH`].
+fn is_too_deep(json: &str) -> bool {
+    if n_openings(json) <= MAX_DEPTH {
+        return false;
+    }
+    let mut depth = 0;
+    let mut in_string = false;
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => {
+                bytes.next();
+            }
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth -= 1,
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return true;
+        }
+    }
+    false
+}
+
+/// Counts `[` and `{`, in strings too. Sums of bytes are what the compiler turns into vector instructions.
+fn n_openings(json: &str) -> usize {
+    let n_in = |chunk: &[u8]| {
+        chunk
+            .iter()
+            .map(|byte| u8::from(matches!(byte, b'[' | b'{')))
+            .sum::<u8>()
+    };
+    json.as_bytes()
+        .chunks(255)
+        .map(|chunk| usize::from(n_in(chunk)))
+        .sum()
+}
+
+/// A string, unescaped; allocates only where there is an escape.
+pub(super) fn text(raw: &RawValue) -> Result<Cow<'_, str>, Reason> {
+    let quoted = raw.get();
+    let inner = quoted
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .ok_or(Reason::WrongType)?;
+    if inner.contains('\\') {
+        // Half of a surrogate pair passes the syntax, but is no text.
+        serde_json::from_str(quoted)
+            .map(Cow::Owned)
+            .map_err(|_| Reason::NotJson)
+    } else {
+        Ok(Cow::Borrowed(inner))
+    }
+}
+
+/// The decimal text of an integer, `0` for `-0`.
+pub(super) fn integer(raw: &RawValue) -> Result<&str, Reason> {
+    let number = raw.get();
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    if !digits.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(Reason::WrongType);
+    }
+    if digits.len() > MAX_ID_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Reason::Number);
+    }
+    Ok(if digits == "0" { digits } else { number })
+}
+
+/// An id or item: a string or an integer, by its text.
+pub(super) fn id(raw: &RawValue) -> Result<Cow<'_, str>, Reason> {
+    if !raw.get().starts_with('"') {
+        return integer(raw).map(Cow::Borrowed);
+    }
+    let id = text(raw)?;
+    if (1..=MAX_ID_BYTES).contains(&id.len()) {
+        Ok(id)
+    } else {
+        Err(Reason::IdLength)
+    }
+}
+
+/// Calls `visit` with each element of an array, in order.
+pub(super) fn each_element(array: &RawValue, visit: impl FnMut(&RawValue)) -> Result<(), Reason> {
+    struct Elements<F>(F);
+
+    impl<'de, F: FnMut(&'de RawValue)> Visitor<'de> for Elements<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
+            while let Some(element) = elements.next_element()? {
+                (self.0)(element);
+            }
+            Ok(())
+        }
+    }
+
+    if !array.get().starts_with('[') {
+        return Err(Reason::WrongType);
+    }
+    array
+        .deserialize_seq(Elements(visit))
+        .map_err(|_| Reason::NotJson)
+}
+
+/// Calls `visit` with each key and value of an object, in the order of the text.
+pub(super) fn each_entry(object: &RawValue, visit: impl FnMut(&RawValue, &RawValue)) -> Result<(), Reason> {
+    struct Entries<F>(F);
+
+    impl<'de, F: FnMut(&'de RawValue, &'de RawValue)> Visitor<'de> for Entries<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
+            while let Some((key, value)) = entries.next_entry()? {
+                (self.0)(key, value);
+            }
+            Ok(())
+        }
+    }
+
+    if !object.get().starts_with('{') {
+        return Err(Reason::WrongType);
+    }
+    object
+        .deserialize_map(Entries(visit))
+        .map_err(|_| Reason::NotJson)
+}

@@ -1,0 +1,224 @@
+//! Bytes to events: one JSON record in, one [`Event`] out, whatever the bytes are.
+
+mod hash;
+mod json;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+pub use self::hash::SeededHash;
+use self::json::Record;
+use crate::engine::event::{ArmName, Batch, Body, Click, Event, Kind, Position, Reason, Served};
+
+/// The longest id or item, in bytes of UTF-8 without escapes.
+pub const MAX_ID_BYTES: usize = 512;
+/// The longest integer that is an id or a time; its sign is not a digit.
+pub const MAX_ID_DIGITS: usize = 20;
+/// The longest name of an experiment or arm, in bytes of UTF-8 without escapes.
+pub const MAX_LABEL_BYTES: usize = 128;
+/// Where pairs beyond `max_arms` are folded; no event may use the name.
+pub const OTHER_LABEL: &str = "__other__";
+
+/// Reads records. What it has read lives in the [`Batch`]: a record without escapes allocates nothing of its own.
+///
+/// Of several problems it reports the one whose field is checked first (see [`Reason`]), within a field the one that
+/// [`Reason`] lists first; so the order of keys does not matter. Only the fields of the record's own kind are read:
+/// `type`, `request_id`, `ts` and `user_id` of both, `items` and `experiments` of lists, `item` of clicks. The rest is
+/// ignored, but must be JSON, and no known key may come twice.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    hash: SeededHash,
+    max_items: usize,
+}
+
+impl Decoder {
+    pub fn new(hash_seed: u64, max_items: u32) -> Self {
+        Decoder {
+            hash: SeededHash::new(hash_seed),
+            max_items: max_items as usize,
+        }
+    }
+
+    /// Appends exactly one event. Without `topic_says` the record's `type` is required. An invalid or ignored record
+    /// leaves nothing in the arenas.
+    pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
+        let (n_items, n_arms, n_text) = (batch.items.len(), batch.arms.len(), batch.text.len());
+        let body = payload
+            .ok_or(Reason::Tombstone)
+            .and_then(|payload| self.body(payload, topic_says, batch))
+            .unwrap_or_else(Body::Invalid);
+        if matches!(body, Body::Invalid(_) | Body::Ignored) {
+            batch.items.truncate(n_items);
+            batch.arms.truncate(n_arms);
+            batch.text.truncate(n_text);
+        }
+        batch.events.push(Event { at, body });
+    }
+
+    fn body(&self, payload: &[u8], topic_says: Option<Kind>, batch: &mut Batch) -> Result<Body, Reason> {
+        let record = Record::parse(payload)?;
+        let kind = match record.kind {
+            None => topic_says.ok_or(Reason::MissingField)?,
+            Some(kind) => match &*json::text(kind)? {
+                "served" => Kind::Served,
+                "click" => Kind::Click,
+                _ => return Ok(Body::Ignored),
+            },
+        };
+        match kind {
+            Kind::Served => self.served(&record, batch),
+            Kind::Click => self.click(&record),
+        }
+    }
+
+    fn served(&self, record: &Record, batch: &mut Batch) -> Result<Body, Reason> {
+        let id = self.request(record);
+        let ts_ms = required(record.ts).and_then(time::epoch_ms);
+        let items = required(record.items).and_then(|items| self.items(items, batch));
+        let arms = self.arms(record.experiments, batch);
+        let user = self.user(record);
+        json_first([
+            id.err(),
+            ts_ms.err(),
+            items.clone().err(),
+            arms.clone().err(),
+            user.err(),
+        ])?;
+        Ok(Body::Served(Served {
+            id: id?,
+            ts_ms: ts_ms?,
+            items: items?,
+            arms: arms?,
+            user: user?,
+        }))
+    }
+
+    fn click(&self, record: &Record) -> Result<Body, Reason> {
+        let id = self.request(record);
+        let ts_ms = required(record.ts).and_then(time::epoch_ms);
+        let item = required(record.item)
+            .and_then(json::id)
+            .map(|item| self.hash.item(&item));
+        let user = self.user(record);
+        json_first([id.err(), ts_ms.err(), item.err(), user.err()])?;
+        let click = Click {
+            id: id?,
+            ts_ms: ts_ms?,
+            item: item?,
+        };
+        user?;
+        Ok(Body::Click(click))
+    }
+
+    fn request(&self, record: &Record) -> Result<u128, Reason> {
+        required(record.request_id)
+            .and_then(json::id)
+            .map(|id| self.hash.request(&id))
+    }
+
+    fn user(&self, record: &Record) -> Result<Option<u64>, Reason> {
+        let Some(user) = record.user_id.filter(|user| !is_null(user)) else {
+            return Ok(None);
+        };
+        json::id(user).map(|user| Some(self.hash.user(&user)))
+    }
+
+    /// A list that is too long is just that, whatever its elements are.
+    fn items(&self, array: &RawValue, batch: &mut Batch) -> Result<Range<u32>, Reason> {
+        let start = batch.items.len();
+        let mut n_elements = 0;
+        let mut problem = None;
+        json::each_element(array, |element| {
+            n_elements += 1;
+            if n_elements <= self.max_items {
+                match json::id(element) {
+                    Ok(item) => batch.items.push(self.hash.item(&item)),
+                    Err(reason) => note(&mut problem, reason),
+                }
+            }
+        })?;
+        if n_elements > self.max_items {
+            return Err(Reason::TooManyItems);
+        }
+        problem.map_or(Ok(range(start, batch.items.len())), Err)
+    }
+
+    fn arms(&self, experiments: Option<&RawValue>, batch: &mut Batch) -> Result<Range<u32>, Reason> {
+        let start = batch.arms.len();
+        let Some(object) = experiments.filter(|object| !is_null(object)) else {
+            return Ok(range(start, start));
+        };
+        let mut problem = None;
+        json::each_entry(object, |experiment, arm| {
+            // Faulty names enter too, so that an experiment that comes twice is found whatever its arms are.
+            let mut name = |raw| {
+                let text_start = batch.text.len();
+                match json::text(raw) {
+                    Ok(label) => {
+                        check_label(&label).unwrap_or_else(|reason| note(&mut problem, reason));
+                        batch.text.push_str(&label);
+                    }
+                    Err(reason) => note(&mut problem, reason),
+                }
+                range(text_start, batch.text.len())
+            };
+            let (experiment, arm) = (name(experiment), name(arm));
+            let hash = self.hash.arm(batch.text_of(&experiment), batch.text_of(&arm));
+            batch.arms.push(ArmName {
+                hash,
+                experiment,
+                arm,
+            });
+        })?;
+        let text = &batch.text;
+        let experiment = |arm: &ArmName| &text[arm.experiment.start as usize..arm.experiment.end as usize];
+        let arms = &mut batch.arms[start..];
+        arms.sort_unstable_by(|one, other| experiment(one).cmp(experiment(other)));
+        if arms
+            .windows(2)
+            .any(|pair| experiment(&pair[0]) == experiment(&pair[1]))
+        {
+            return Err(Reason::NotJson);
+        }
+        problem.map_or(Ok(range(start, batch.arms.len())), Err)
+    }
+}
+
+fn required(field: Option<&RawValue>) -> Result<&RawValue, Reason> {
+    field.ok_or(Reason::MissingField)
+}
+
+fn is_null(raw: &RawValue) -> bool {
+    raw.get() == "null"
+}
+
+fn check_label(label: &str) -> Result<(), Reason> {
+    match label.len() {
+        _ if label == OTHER_LABEL => Err(Reason::LabelReserved),
+        1..=MAX_LABEL_BYTES => Ok(()),
+        _ => Err(Reason::LabelLength),
+    }
+}
+
+/// Keeps the problem that [`Reason`] lists first.
+fn note(problem: &mut Option<Reason>, reason: Reason) {
+    *problem = Some(problem.map_or(reason, |known| known.min(reason)));
+}
+
+/// What is not JSON goes before all fields: text that no UTF-8 can hold, a doubled experiment.
+fn json_first<const N: usize>(problems: [Option<Reason>; N]) -> Result<(), Reason> {
+    if problems.contains(&Some(Reason::NotJson)) {
+        Err(Reason::NotJson)
+    } else {
+        Ok(())
+    }
+}
+
+/// A part of an arena; Kafka bounds a batch far below 4 GiB.
+fn range(start: usize, end: usize) -> Range<u32> {
+    start as u32..end as u32
+}

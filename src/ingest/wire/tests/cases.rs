@@ -1,0 +1,486 @@
+//! Each rule with its cases.
+
+use super::*;
+
+#[test]
+fn reads_a_list() {
+    let expected = Read::List {
+        id: hash().request("r-1"),
+        user: Some(hash().user("u-7")),
+        ts_ms: 1_763_596_800_123,
+        items: vec![hash().item("i5"), hash().item("i9")],
+        arms: vec![arm("ranker", "neural")],
+    };
+    assert_eq!(list(LIST), expected);
+}
+
+#[test]
+fn reads_a_click() {
+    let expected = Read::Click {
+        id: hash().request("r-1"),
+        ts_ms: 1_763_596_805_123,
+        item: hash().item("i9"),
+    };
+    assert_eq!(click(CLICK), expected);
+}
+
+#[test]
+fn items_keep_their_order_and_copies() {
+    let Read::List { items, .. } = list_with("items", Some(r#"["b", 1 ,"a","b"]"#)) else {
+        panic!()
+    };
+    assert_eq!(items, ["b", "1", "a", "b"].map(|item| hash().item(item)));
+}
+
+#[test]
+fn type_goes_before_topic() {
+    let typed = |json: &str, kind: &str| format!(r#"{{"type":"{kind}",{}"#, &json[1..]);
+    assert_eq!(click(&typed(LIST, "served")), list(LIST));
+    assert_eq!(list(&typed(CLICK, "click")), click(CLICK));
+    assert_eq!(
+        decode_as(Some(typed(CLICK, r"\u0063lick").as_bytes()), None),
+        click(CLICK)
+    );
+}
+
+#[test]
+fn type_is_required_where_there_is_no_topic() {
+    assert_eq!(
+        decode_as(Some(LIST.as_bytes()), None),
+        Read::Invalid(Reason::MissingField)
+    );
+}
+
+#[test]
+fn other_types_are_ignored_whatever_else_they_hold() {
+    assert_eq!(list(r#"{"type":"purchase"}"#), Read::Ignored);
+    assert_eq!(
+        list(r#"{"type":"","ts":-5,"items":[{}],"experiments":{"a":1,"a":2}}"#),
+        Read::Ignored
+    );
+    assert_eq!(list(r#"{"type":"purchase",}"#), Read::Invalid(Reason::NotJson));
+    assert_eq!(
+        list(r#"{"type":"purchase","ts":1,"ts":1}"#),
+        Read::Invalid(Reason::NotJson)
+    );
+}
+
+#[test]
+fn a_type_is_a_string() {
+    check_invalid(
+        "type",
+        &["null", "1", "1.5", "{}", "[]", "true"].map(|json| (json, Reason::WrongType)),
+    );
+}
+
+#[test]
+fn no_value_is_a_tombstone() {
+    assert_eq!(
+        decode_as(None, Some(Kind::Served)),
+        Read::Invalid(Reason::Tombstone)
+    );
+}
+
+#[test]
+fn what_is_not_one_json_value_is_not_json() {
+    for json in [
+        "",
+        " ",
+        "{",
+        "}",
+        "nope",
+        "NaN",
+        &LIST[..LIST.len() - 1],
+        &format!("{LIST}{LIST}"),
+        &format!("{LIST} x"),
+        &format!("\u{feff}{LIST}"),
+        r#"{"request_id":"r",}"#,
+        r#"{request_id:"r"}"#,
+        r#"{'request_id':'r'}"#,
+        r#"{"x":NaN}"#,
+        r#"{"x":-Infinity}"#,
+        r#"{"x":01}"#,
+        r#"{"x":1.}"#,
+        r#"{"x":+1}"#,
+        r#"{"x":[1,]}"#,
+        r#"{"x":"\x"}"#,
+        r#"{"x":"\u12g4"}"#,
+        "{\"x\":\"\n\"}",
+        "{\"x\":1}\0",
+    ] {
+        assert_eq!(list(json), Read::Invalid(Reason::NotJson), "{json}");
+    }
+}
+
+#[test]
+fn invalid_utf_8_is_not_json_wherever_it_is() {
+    for part in ["r-1", "u-7", "neural", "i5", "request_id"] {
+        let position = LIST.find(part).unwrap();
+        let mut bytes = LIST.as_bytes().to_vec();
+        bytes[position] = 0xff;
+        assert_eq!(
+            decode_as(Some(&bytes), Some(Kind::Served)),
+            Read::Invalid(Reason::NotJson),
+            "{part}"
+        );
+    }
+}
+
+#[test]
+fn half_of_a_surrogate_pair_is_no_text() {
+    for (name, json) in [
+        ("request_id", r#""\ud83d""#),
+        ("user_id", r#""\ud83d""#),
+        ("ts", r#""\ud83d""#),
+        ("type", r#""\ud83d""#),
+        ("items", r#"[5.5,"\ud83d"]"#),
+        ("experiments", r#"{"\ud83d":"a"}"#),
+        ("experiments", r#"{"e":"\ude00"}"#),
+    ] {
+        check_invalid(name, &[(json, Reason::NotJson)]);
+    }
+    assert!(matches!(
+        list_with("unknown", Some(r#""\ud83d""#)),
+        Read::List { .. }
+    ));
+}
+
+#[test]
+fn a_value_that_is_no_object_has_the_wrong_type() {
+    for json in [
+        "null",
+        "true",
+        "1",
+        "1e999",
+        "\"r\"",
+        "[]",
+        " [1, {\"request_id\":1}] ",
+    ] {
+        assert_eq!(list(json), Read::Invalid(Reason::WrongType), "{json}");
+    }
+}
+
+#[test]
+fn a_known_key_may_come_once() {
+    for name in [
+        "type",
+        "request_id",
+        "user_id",
+        "ts",
+        "experiments",
+        "items",
+        "item",
+    ] {
+        let doubled = format!(r#"{{"{name}":null,"{name}":null,{}"#, &LIST[1..]);
+        assert_eq!(list(&doubled), Read::Invalid(Reason::NotJson), "{name}");
+    }
+    let escaped = format!(r#"{{"t\u0073":1763596800123,{}"#, &LIST[1..]);
+    assert_eq!(list(&escaped), Read::Invalid(Reason::NotJson));
+}
+
+#[test]
+fn unknown_fields_are_ignored() {
+    for json in [
+        "null",
+        "1e999",
+        "[[{}]]",
+        r#"{"request_id":1,"request_id":2}"#,
+        r#""{[\"\\""#,
+    ] {
+        let longer = format!(r#"{{"x":{json},"x":{json},{}"#, &LIST[1..]);
+        assert_eq!(list(&longer), list(LIST), "{json}");
+    }
+    assert_eq!(
+        click(&format!(r#"{{"items":5,"experiments":{{"e":5}},{}"#, &CLICK[1..])),
+        click(CLICK)
+    );
+    assert_eq!(list(&format!(r#"{{"item":5.5,{}"#, &LIST[1..])), list(LIST));
+}
+
+/// A fault of the past: a parser that recurses without a bound overflows its stack.
+#[test]
+fn nesting_ends_at_127_levels_wherever_it_is() {
+    let nested = |open: &str, close: &str, n: usize| format!("{}{}", open.repeat(n), close.repeat(n));
+    let arrays = |n| nested("[", "]", n);
+    for n in [127, 1_000, 10_000, 1_000_000] {
+        for json in [
+            arrays(n),
+            format!("{}1{}", "{\"x\":".repeat(n), "}".repeat(n)),
+            nested("[{\"\":[", "]}]", n / 3 + 1),
+        ] {
+            for name in [
+                "unknown",
+                "type",
+                "request_id",
+                "ts",
+                "items",
+                "experiments",
+                "user_id",
+                "item",
+            ] {
+                check_invalid(name, &[(&json, Reason::NotJson)]);
+            }
+        }
+        check_invalid("items", &[(&format!("[{}]", arrays(n - 1)), Reason::NotJson)]);
+        assert_eq!(list(&arrays(n + 1)), Read::Invalid(Reason::NotJson));
+        assert_eq!(list(&"[".repeat(n)), Read::Invalid(Reason::NotJson));
+    }
+    assert!(matches!(
+        list_with("unknown", Some(&arrays(126))),
+        Read::List { .. }
+    ));
+    check_invalid("request_id", &[(&arrays(126), Reason::WrongType)]);
+    assert_eq!(list(&arrays(127)), Read::Invalid(Reason::WrongType));
+}
+
+#[test]
+fn brackets_beside_each_other_or_in_strings_are_no_nesting() {
+    for json in [
+        format!("[{}1]", "[],".repeat(1_000)),
+        format!(r#""\"{}\\""#, "[{".repeat(1_000)),
+    ] {
+        assert!(
+            matches!(list_with("unknown", Some(&json)), Read::List { .. }),
+            "{json:.20}"
+        );
+    }
+}
+
+#[test]
+fn fields_are_required() {
+    for name in ["request_id", "ts", "items"] {
+        assert_eq!(
+            list_with(name, None),
+            Read::Invalid(Reason::MissingField),
+            "{name}"
+        );
+    }
+    assert_eq!(
+        click(r#"{"request_id":1,"ts":1763596800123}"#),
+        Read::Invalid(Reason::MissingField)
+    );
+}
+
+#[test]
+fn ids_are_strings_or_integers_of_some_length() {
+    let quoted = |n: usize| format!("\"{}\"", "x".repeat(n));
+    let umlauts = |n: usize| format!("\"{}\"", "\\u00fc".repeat(n));
+    let cases = [
+        ("\"\"", Reason::IdLength),
+        (&quoted(513), Reason::IdLength),
+        (&quoted(1_000_000), Reason::IdLength),
+        (&umlauts(257), Reason::IdLength),
+        ("5.0", Reason::Number),
+        ("5e0", Reason::Number),
+        ("5E999", Reason::Number),
+        ("-0.0", Reason::Number),
+        ("100000000000000000000", Reason::Number),
+        ("-100000000000000000000", Reason::Number),
+        ("null", Reason::WrongType),
+        ("true", Reason::WrongType),
+        ("[\"r\"]", Reason::WrongType),
+        ("{}", Reason::WrongType),
+    ];
+    check_invalid("request_id", &cases);
+    check_invalid(
+        "user_id",
+        &cases
+            .iter()
+            .filter(|(json, _)| *json != "null")
+            .copied()
+            .collect::<Vec<_>>(),
+    );
+    for (json, reason) in cases {
+        check_invalid("items", &[(&format!("[1,{json},2]"), reason)]);
+        let record = object(&[("request_id", "1"), ("ts", "1763596800123"), ("item", json)]);
+        assert_eq!(click(&record), Read::Invalid(reason), "{json:.100}");
+    }
+    for json in [
+        "\" \"",
+        &quoted(512),
+        &umlauts(256),
+        "\"\\u0000\"",
+        "99999999999999999999",
+        "-99999999999999999999",
+    ] {
+        assert!(
+            matches!(list_with("request_id", Some(json)), Read::List { .. }),
+            "{json:.100}"
+        );
+    }
+}
+
+#[test]
+fn an_integer_is_the_same_id_as_its_text() {
+    let numbers = [
+        "0",
+        "5",
+        "-7",
+        "18446744073709551615",
+        "99999999999999999999",
+        "-9223372036854775809",
+    ];
+    for number in numbers {
+        for (name, json, text) in [
+            ("request_id", number.to_owned(), format!("\"{number}\"")),
+            ("user_id", number.to_owned(), format!("\"{number}\"")),
+            ("items", format!("[{number}]"), format!("[\"{number}\"]")),
+        ] {
+            assert_eq!(
+                list_with(name, Some(&json)),
+                list_with(name, Some(&text)),
+                "{name}: {number}"
+            );
+            assert!(
+                matches!(list_with(name, Some(&json)), Read::List { .. }),
+                "{name}: {number}"
+            );
+        }
+    }
+    assert_eq!(
+        list_with("request_id", Some("-0")),
+        list_with("request_id", Some("\"0\""))
+    );
+    assert_ne!(
+        list_with("request_id", Some("5")),
+        list_with("request_id", Some("\"05\""))
+    );
+}
+
+#[test]
+fn escapes_are_resolved_before_hashing() {
+    assert_eq!(
+        list_with("request_id", Some(r#""\u0072-\"1""#)),
+        list_with("request_id", Some(r#""r-\u00221""#))
+    );
+    let Read::List { id, items, .. } = list(&LIST.replace("r-1", r"\ud83d\ude00\/").replace("i5", r"\n"))
+    else {
+        panic!()
+    };
+    assert_eq!((id, items[0]), (hash().request("😀/"), hash().item("\n")));
+}
+
+#[test]
+fn a_user_is_optional() {
+    for json in [None, Some("null")] {
+        assert!(
+            matches!(list_with("user_id", json), Read::List { user: None, .. }),
+            "{json:?}"
+        );
+    }
+    let with_user = |json: &str| click(&format!(r#"{{"user_id":{json},{}"#, &CLICK[1..]));
+    assert_eq!(with_user("\"u-7\""), click(CLICK));
+    assert_eq!(with_user("null"), click(CLICK));
+    assert_eq!(with_user("[]"), Read::Invalid(Reason::WrongType));
+}
+
+#[test]
+fn items_are_an_array_of_bounded_length() {
+    check_invalid(
+        "items",
+        &[
+            ("null", Reason::WrongType),
+            ("\"i5\"", Reason::WrongType),
+            ("5", Reason::WrongType),
+            ("1e999", Reason::WrongType),
+            (r#"{"0":"i5"}"#, Reason::WrongType),
+            ("[1,2,3,4,5,6]", Reason::TooManyItems),
+            ("[1.5,2,3,4,5,{}]", Reason::TooManyItems),
+            (&format!("[{}0]", "0,".repeat(9_999)), Reason::TooManyItems),
+            ("[\"\",1.5]", Reason::Number),
+            ("[1.5,\"\"]", Reason::Number),
+        ],
+    );
+    for (json, n) in [("[]", 0), (" [ ] ", 0), ("[1,2,3,4,5]", 5)] {
+        let Read::List { items, .. } = list_with("items", Some(json)) else {
+            panic!("{json}")
+        };
+        assert_eq!(items.len(), n);
+    }
+}
+
+#[test]
+fn experiments_are_optional() {
+    for json in [None, Some("null"), Some("{}"), Some("{ }")] {
+        let Read::List { arms, .. } = list_with("experiments", json) else {
+            panic!("{json:?}")
+        };
+        assert_eq!(arms, []);
+    }
+}
+
+#[test]
+fn arms_are_sorted_by_experiment() {
+    let json = r#"{"b":"1","a":"\"2\n","é":"😀","B":"4"}"#;
+    let Read::List { arms, .. } = list_with("experiments", Some(json)) else {
+        panic!()
+    };
+    assert_eq!(
+        arms,
+        [arm("B", "4"), arm("a", "\"2\n"), arm("b", "1"), arm("é", "😀")]
+    );
+}
+
+#[test]
+fn experiments_and_arms_are_short_text() {
+    let long = "x".repeat(129);
+    let umlauts = "ü".repeat(65);
+    check_invalid(
+        "experiments",
+        &[
+            ("[]", Reason::WrongType),
+            ("\"ranker\"", Reason::WrongType),
+            ("false", Reason::WrongType),
+            (r#"{"e":null}"#, Reason::WrongType),
+            (r#"{"e":1}"#, Reason::WrongType),
+            (r#"{"e":1.5}"#, Reason::WrongType),
+            (r#"{"e":["a"]}"#, Reason::WrongType),
+            (r#"{"e":""}"#, Reason::LabelLength),
+            (r#"{"":"a"}"#, Reason::LabelLength),
+            (&format!(r#"{{"{long}":"a"}}"#), Reason::LabelLength),
+            (&format!(r#"{{"e":"{long}"}}"#), Reason::LabelLength),
+            (&format!(r#"{{"e":"{umlauts}"}}"#), Reason::LabelLength),
+            (r#"{"__other__":"a"}"#, Reason::LabelReserved),
+            (r#"{"e":"__other__"}"#, Reason::LabelReserved),
+            (r#"{"e":"\u005f_other__"}"#, Reason::LabelReserved),
+            (r#"{"e":"a","e":"a"}"#, Reason::NotJson),
+            (r#"{"e":1,"f":"b","\u0065":"a"}"#, Reason::NotJson),
+            (
+                &format!(r#"{{"{long}":"a","f":"a","{long}":"b"}}"#),
+                Reason::NotJson,
+            ),
+            (r#"{"__other__":"a","e":"","f":1}"#, Reason::WrongType),
+            (r#"{"f":1,"e":"","__other__":"a"}"#, Reason::WrongType),
+        ],
+    );
+    let longest = "x".repeat(128);
+    let json = format!(r#"{{"{longest}":"{longest}"}}"#);
+    let Read::List { arms, .. } = list_with("experiments", Some(&json)) else {
+        panic!()
+    };
+    assert_eq!(arms, [arm(&longest, &longest)]);
+}
+
+#[test]
+fn the_field_that_is_checked_first_gives_the_reason() {
+    let faults = [
+        ("type", "1", Reason::WrongType),
+        ("request_id", "1.5", Reason::Number),
+        ("ts", "1763596800", Reason::TsSeconds),
+        ("items", "[1,2,3,4,5,6]", Reason::TooManyItems),
+        ("experiments", r#"{"":"a"}"#, Reason::LabelLength),
+        ("user_id", "\"\"", Reason::IdLength),
+    ];
+    for first in 0..faults.len() {
+        let mut fields = vec![("request_id", "1"), ("ts", "1763596800123"), ("items", "[]")];
+        fields.retain(|(name, _)| !faults[first..].iter().any(|(faulty, ..)| faulty == name));
+        fields.extend(faults[first..].iter().map(|&(name, json, _)| (name, json)));
+        assert_eq!(list(&object(&fields)), Read::Invalid(faults[first].2));
+    }
+    let doubled = r#"{"request_id":1.5,"ts":5,"items":5,"experiments":{"e":"a","e":"b"},"user_id":""}"#;
+    assert_eq!(
+        list(doubled),
+        Read::Invalid(Reason::NotJson),
+        "the JSON itself goes before all fields"
+    );
+}

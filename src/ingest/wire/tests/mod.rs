@@ -1,0 +1,132 @@
+//! Records and what becomes of them.
+
+mod cases;
+mod random;
+
+use super::*;
+use crate::engine::event::Side;
+
+const SEED: u64 = 7;
+const MAX_ITEMS: u32 = 5;
+const LIST: &str = r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural"},"items":["i5","i9"]}"#;
+const CLICK: &str = r#"{"request_id":"r-1","ts":1763596805123,"item":"i9"}"#;
+
+/// What a record became, with text and hashes in place of ranges.
+#[derive(Debug, Clone, PartialEq)]
+enum Read {
+    List {
+        id: u128,
+        user: Option<u64>,
+        ts_ms: i64,
+        items: Vec<u64>,
+        arms: Vec<(String, String, u128)>,
+    },
+    Click {
+        id: u128,
+        ts_ms: i64,
+        item: u64,
+    },
+    Invalid(Reason),
+    Ignored,
+}
+
+/// Decodes one record behind another, and checks what holds for all: one event, and arenas that hold what it names.
+fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
+    let decoder = Decoder::new(SEED, MAX_ITEMS);
+    let at = Position {
+        side: Side::Clicks,
+        offset: 42,
+        record_ts_ms: 1_763_596_900_000,
+    };
+    let mut batch = Batch::default();
+    decoder.decode(Some(LIST.as_bytes()), Some(Kind::Served), at, &mut batch);
+    let before = batch.clone();
+    decoder.decode(payload, topic_says, at, &mut batch);
+    assert_eq!(batch.events.len(), 2);
+    assert_eq!(batch.events[0], before.events[0]);
+    assert_eq!(batch.events[1].at, at);
+    let (n_items, n_arms) = (before.items.len(), before.arms.len());
+    assert_eq!(batch.items[..n_items], before.items);
+    assert_eq!(batch.arms[..n_arms], before.arms);
+    let (items, arms, text) = (batch.items.len(), batch.arms.len(), &batch.text);
+    match &batch.events[1].body {
+        Body::Served(list) => {
+            assert_eq!(list.items, n_items as u32..items as u32);
+            assert_eq!(list.arms, n_arms as u32..arms as u32);
+            let of = |arm: &ArmName| {
+                (
+                    batch.text_of(&arm.experiment).to_owned(),
+                    batch.text_of(&arm.arm).to_owned(),
+                    arm.hash,
+                )
+            };
+            let arms = batch.arms_of(list).iter().map(of).collect();
+            Read::List {
+                id: list.id,
+                user: list.user,
+                ts_ms: list.ts_ms,
+                items: batch.items_of(list).to_vec(),
+                arms,
+            }
+        }
+        body => {
+            assert_eq!(
+                (items, arms, text),
+                (n_items, n_arms, &before.text),
+                "arenas as before"
+            );
+            match body {
+                Body::Click(click) => Read::Click {
+                    id: click.id,
+                    ts_ms: click.ts_ms,
+                    item: click.item,
+                },
+                Body::Invalid(reason) => Read::Invalid(*reason),
+                Body::Ignored => Read::Ignored,
+                Body::Served(_) => unreachable!(),
+            }
+        }
+    }
+}
+
+fn list(json: &str) -> Read {
+    decode_as(Some(json.as_bytes()), Some(Kind::Served))
+}
+
+fn click(json: &str) -> Read {
+    decode_as(Some(json.as_bytes()), Some(Kind::Click))
+}
+
+/// A list whose field `name` has the value `json`, or is absent.
+fn list_with(name: &str, json: Option<&str>) -> Read {
+    let mut fields = vec![("request_id", "1"), ("ts", "1763596800123"), ("items", "[]")];
+    fields.retain(|(field, _)| *field != name);
+    fields.extend(json.map(|json| (name, json)));
+    list(&object(&fields))
+}
+
+fn object(fields: &[(&str, &str)]) -> String {
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|(name, json)| format!("\"{name}\":{json}"))
+        .collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+fn check_invalid(name: &str, cases: &[(&str, Reason)]) {
+    for (json, reason) in cases {
+        assert_eq!(
+            list_with(name, Some(json)),
+            Read::Invalid(*reason),
+            "{name}: {json:.100}"
+        );
+    }
+}
+
+fn hash() -> SeededHash {
+    SeededHash::new(SEED)
+}
+
+fn arm(experiment: &str, arm: &str) -> (String, String, u128) {
+    (experiment.to_owned(), arm.to_owned(), hash().arm(experiment, arm))
+}

@@ -1,0 +1,193 @@
+//! The time of an event: epoch milliseconds, or RFC 3339 text.
+
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+use serde_json::value::RawValue;
+
+use super::json;
+use crate::engine::event::Reason;
+
+/// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits.
+pub(super) fn epoch_ms(raw: &RawValue) -> Result<i64, Reason> {
+    if raw.get().starts_with('"') {
+        let ms = rfc3339_ms(&json::text(raw)?);
+        return ms
+            .filter(|ms| (1_000_000_000_000..10_000_000_000_000).contains(ms))
+            .ok_or(Reason::TsRange);
+    }
+    // What does not fit into 64 bits is negative or too large, whatever its unit.
+    let number: u64 = json::integer(raw)?.parse().map_err(|_| Reason::TsRange)?;
+    match number {
+        1_000_000_000_000..10_000_000_000_000 => Ok(number as i64),
+        1_000_000_000..10_000_000_000 => Err(Reason::TsSeconds),
+        1_000_000_000_000_000..10_000_000_000_000_000 => Err(Reason::TsMicros),
+        // Nanoseconds have the same remedy.
+        1_000_000_000_000_000_000..10_000_000_000_000_000_000 => Err(Reason::TsMicros),
+        _ => Err(Reason::TsRange),
+    }
+}
+
+/// Epoch milliseconds of RFC 3339 text such as `2025-11-20T00:00:00.123456+01:00`; what is finer is cut off.
+///
+/// jiff alone would also read other forms of ISO 8601, and no more than nine digits of a second.
+fn rfc3339_ms(text: &str) -> Option<i64> {
+    let (date_time, rest) = text.split_at_checked("2025-11-20T00:00:00".len())?;
+    let fits = |(byte, form): (u8, u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        b'T' => matches!(byte, b'T' | b't' | b' '),
+        punctuation => byte == punctuation,
+    };
+    if !date_time.bytes().zip(*b"0000-00-00T00:00:00").all(fits) {
+        return None;
+    }
+    let date_time: DateTime = date_time.parse().ok()?;
+    let (fraction_ms, offset) = match rest.strip_prefix('.') {
+        Some(rest) => {
+            let (digits, offset) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+            (leading_thousandths(digits)?, offset)
+        }
+        None => (0, rest),
+    };
+    let utc_as_written = Offset::UTC.to_timestamp(date_time).ok()?.as_millisecond();
+    Some(utc_as_written + fraction_ms - offset_minutes(offset)? * 60_000)
+}
+
+/// `1234` → 123, `5` → 500; there is at least one digit.
+fn leading_thousandths(digits: &str) -> Option<i64> {
+    let leading = &digits[..digits.len().min(3)];
+    Some(leading.parse::<i64>().ok()? * 10_i64.pow(3 - leading.len() as u32))
+}
+
+/// `Z` or `+hh:mm`.
+fn offset_minutes(offset: &str) -> Option<i64> {
+    let &[sign, h1, h2, b':', m1, m2] = offset.as_bytes() else {
+        return offset.eq_ignore_ascii_case("Z").then_some(0);
+    };
+    let two_digits = |tens: u8, ones: u8| {
+        (tens.is_ascii_digit() && ones.is_ascii_digit())
+            .then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+    };
+    let hours = two_digits(h1, h2).filter(|&hours| hours < 24)?;
+    let minutes = two_digits(m1, m2).filter(|&minutes| minutes < 60)?;
+    match sign {
+        b'+' => Some(hours * 60 + minutes),
+        b'-' => Some(-(hours * 60 + minutes)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(json: &str, expected: Result<i64, Reason>) {
+        let raw: &RawValue = serde_json::from_str(json).unwrap();
+        assert_eq!(epoch_ms(raw), expected, "{json}");
+    }
+
+    #[test]
+    fn milliseconds_of_thirteen_digits_are_times() {
+        check("999999999999", Err(Reason::TsRange));
+        check("1000000000000", Ok(1_000_000_000_000));
+        check("1763596800123", Ok(1_763_596_800_123));
+        check("9999999999999", Ok(9_999_999_999_999));
+        check("10000000000000", Err(Reason::TsRange));
+    }
+
+    #[test]
+    fn other_units_are_named() {
+        check("999999999", Err(Reason::TsRange));
+        check("1000000000", Err(Reason::TsSeconds));
+        check("9999999999", Err(Reason::TsSeconds));
+        check("10000000000", Err(Reason::TsRange));
+        check("999999999999999", Err(Reason::TsRange));
+        check("1000000000000000", Err(Reason::TsMicros));
+        check("9999999999999999", Err(Reason::TsMicros));
+        check("10000000000000000", Err(Reason::TsRange));
+        check("999999999999999999", Err(Reason::TsRange));
+        check("1000000000000000000", Err(Reason::TsMicros));
+        check("1763596800123456789", Err(Reason::TsMicros));
+        check("9999999999999999999", Err(Reason::TsMicros));
+    }
+
+    #[test]
+    fn other_integers_are_no_times() {
+        for json in [
+            "0",
+            "-0",
+            "-1763596800123",
+            "10000000000000000000",
+            "99999999999999999999",
+        ] {
+            check(json, Err(Reason::TsRange));
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_no_integers_are_no_times() {
+        for json in [
+            "1763596800123.0",
+            "1.763596800123e12",
+            "1E999",
+            "123456789012345678901",
+            "-0.0",
+        ] {
+            check(json, Err(Reason::Number));
+        }
+    }
+
+    #[test]
+    fn other_types_are_no_times() {
+        for json in ["null", "true", "[]", "{}"] {
+            check(json, Err(Reason::WrongType));
+        }
+    }
+
+    #[test]
+    fn rfc_3339_is_a_time() {
+        check(r#""2025-11-20T00:00:00Z""#, Ok(1_763_596_800_000));
+        check(r#""2025-11-20 00:00:00z""#, Ok(1_763_596_800_000));
+        check(r#""2025-11-20t00:00:00-00:00""#, Ok(1_763_596_800_000));
+        check(r#""2025-11-20T01:30:00+01:30""#, Ok(1_763_596_800_000));
+        check(r#""2025-11-19T16:00:00-08:00""#, Ok(1_763_596_800_000));
+        check(r#""2025-11-20T00:00:00.5Z""#, Ok(1_763_596_800_500));
+        check(r#""2025-11-20T00:00:00.12Z""#, Ok(1_763_596_800_120));
+        check(r#""2025-11-20T00:00:00.123999999999999Z""#, Ok(1_763_596_800_123));
+        check(r#""2025\u002d11-20T00:00:00Z""#, Ok(1_763_596_800_000));
+        check(r#""2024-02-29T00:00:00Z""#, Ok(1_709_164_800_000));
+        check(r#""2016-12-31T23:59:60Z""#, Ok(1_483_228_799_000));
+        check(r#""2001-09-09T01:46:40Z""#, Ok(1_000_000_000_000));
+        check(r#""2286-11-20T17:46:39.999Z""#, Ok(9_999_999_999_999));
+    }
+
+    #[test]
+    fn text_that_is_not_rfc_3339_is_no_time() {
+        for text in [
+            "",
+            "now",
+            "1763596800123",
+            "2025-11-20",
+            "2025-11-20T00:00:00",
+            "2025-11-20T00:00Z",
+            "20251120T000000Z",
+            "2025-11-20T00:00:00,5Z",
+            "2025-11-20T00:00:00.Z",
+            "2025-11-20T00:00:00.5",
+            "2025-11-20T00:00:00+01",
+            "2025-11-20T00:00:00+0100",
+            "2025-11-20T00:00:00+24:00",
+            "2025-11-20T00:00:00+00:60",
+            "2025-11-20T00:00:00Z[UTC]",
+            "2025-11-20T24:00:00Z",
+            "2025-02-29T00:00:00Z",
+            "2025-13-01T00:00:00Z",
+            "+002025-11-20T00:00:00Z",
+            "2025-11-20T00:00:0éZ",
+            "2001-09-09T01:46:39.999Z",
+            "2286-11-20T17:46:40Z",
+            "1969-12-31T23:59:59Z",
+        ] {
+            check(&format!("\"{text}\""), Err(Reason::TsRange));
+        }
+    }
+}
