@@ -7,7 +7,7 @@
 
 const POLL_MS = 2_000;
 const PATIENCE_MS = 10_000;
-const MAX_EXPERIMENTS = 50;
+const MAX_EXPERIMENTS = 20;
 const MAX_ARMS = 50;
 const MAX_PARTITIONS = 64;
 const MAX_WAITING = 5;
@@ -205,8 +205,8 @@ function sizeOf({ windows }) {
   return longest?.live?.lists ?? longest?.settled?.lists ?? 0;
 }
 
-function whyEmpty({ ready, waiting_for: waiting, records }) {
-  if (!ready) return `Not ready yet: numbers appear once abgauge has caught up.${waiting?.length ? ` It waits: ${waiting[0]}.` : ""}`;
+function whyEmpty({ ready, records }) {
+  if (!ready) return "Not ready yet: numbers appear once abgauge has caught up. What it waits for stands at the top.";
   const served = records?.served ?? {};
   const read = Object.values(served).reduce((sum, n) => sum + n, 0);
   if (read === 0) return "Ready, but no list has been read.";
@@ -299,7 +299,7 @@ function basesCell(view, experiment, arm) {
       text($(".label", node), `bases, ${view}`);
       text($(".lists", node), it ? some(it.lists, "list") : whyAbsent(view, arm));
       text($(".clicks", node), it ? some(it.clicks, "click") : "");
-      text($(".items", node), it ? `${some(it.items_shown, "item")} shown` : "");
+      text($(".items", node), it ? `${count(it.items_shown)} shown` : "");
       attribute(node, "data-lists", it?.lists);
     },
   };
@@ -316,7 +316,7 @@ function whyAbsent(view, arm) {
   const first = timeline?.lists.findIndex((n) => n > 0) ?? -1;
   const firstMs = first >= 0 ? timeline.start_ms + first * timeline.cell_ms : arm.last_list_ms;
   const isFirst = arm.windows[arm.context.lineWindow]?.live?.lists === arm.size;
-  return `settles ${isFirst ? "from" : "by"} ${near(firstMs + live - settled, live)}`;
+  return `settles ${isFirst ? "from" : "by"} ${near(Math.max(firstMs, settled) + live - settled, live)}`;
 }
 
 // ---- Lines --------------------------------------------------------------------------------------
@@ -363,12 +363,12 @@ function describeLine(timeline, cells, metric) {
 
 function aboutLines(scales, { window, lineWindow }) {
   if (lineWindow === undefined) return "";
-  const ranges = METRICS.map(({ id, name, text }) => {
-    const scale = scales.get(id);
-    return `${name} ${scale ? `${text(scale.low)} to ${text(scale.high)}` : "–"}`;
-  });
   const span = window === "total" ? `the last ${lineWindow} (total has no time line)` : lineWindow;
-  return `Lines: ${span}; from bottom to top ${ranges.join(", ")}.`;
+  const drawn = METRICS.filter(({ id }) => scales.get(id) !== null);
+  if (drawn.length === 0) return `Lines: ${span}.`;
+  const range = ({ low, high }, text) => `${text(low)} to ${text(high)}`;
+  const ranges = drawn.map(({ id, name, text }) => `${name} ${range(scales.get(id), text)}`);
+  return `Lines: ${span}, all at one scale: ${ranges.join(", ")}.`;
 }
 
 // ---- Stream -------------------------------------------------------------------------------------
@@ -505,9 +505,11 @@ function more(n, thing) {
   return `${some(n, `more ${thing}`)} ${n === 1 ? "is" : "are"} in /metrics`;
 }
 
-/** Control characters as their pictures: a line feed is then a mark, not a blank. */
+/** A name with what would be invisible, or would turn its text around, written as an escape. */
 function visible(name) {
-  return name.replace(/[\u0000-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0))).replaceAll("\u007f", "\u2421");
+  const hidden = /^\s+|\s+$|[\p{Cc}\p{Zl}\p{Zp}\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
+  const escape = (char) => `\\u{${char.codePointAt(0).toString(16)}}`;
+  return name.replace(hidden, (found) => Array.from(found, escape).join(""));
 }
 
 const formats = new Map();
