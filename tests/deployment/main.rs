@@ -58,3 +58,30 @@ fn check_variable(variable: &str) {
     let known = setting.starts_with("kafka.properties.") || settings().contains(&setting);
     assert!(known, "{variable}: config/abgauge.toml has no setting {setting}");
 }
+
+/// Words such as ``[join] attribution`` in texts for operators.
+#[test]
+fn texts_name_only_settings_that_exist() {
+    let files = [
+        "docs/deployment.md",
+        "config/prometheus/abgauge.rules.yml",
+        "config/grafana/dashboards/abgauge.json",
+    ];
+    let is_word = |c: char| c.is_ascii_lowercase() || c == '_';
+    let settings = settings();
+    let mut n_found = 0;
+    for file in files {
+        for part in read(file).split('[').skip(1) {
+            let Some((section, rest)) = part.split_once("] ") else {
+                continue;
+            };
+            let key = rest.split(|c| !is_word(c)).next().unwrap_or_default();
+            if section.chars().all(is_word) && !key.is_empty() {
+                let setting = format!("{section}.{key}");
+                assert!(settings.contains(&setting), "{file}: no setting {setting}");
+                n_found += 1;
+            }
+        }
+    }
+    assert!(n_found > 0);
+}
