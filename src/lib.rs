@@ -8,3 +8,5 @@ pub mod ingest;
 pub mod kafka;
 pub mod simulate;
 pub mod snapshot;
+pub mod telemetry;
+pub mod worker;

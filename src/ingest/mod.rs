@@ -1,4 +1,9 @@
 //! What comes from Kafka: bytes to events, and what the keys of records tell about their producers.
 
+pub mod input;
 pub mod keys;
 pub mod wire;
+
+pub use input::{
+    Answer, Fault, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
+};

@@ -1,5 +1,8 @@
 //! The one home of rdkafka.
 
+mod client;
+pub mod consumer;
 pub mod embedded;
+mod probe;
 pub mod producer;
 pub mod topics;
