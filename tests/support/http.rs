@@ -1,0 +1,52 @@
+//! A blocking HTTP client for loopback servers.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use ureq::Agent;
+
+/// An answer, whatever its status.
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    /// By lower-case name.
+    pub headers: BTreeMap<String, String>,
+    pub body: String,
+}
+
+/// Gets `url` with the query parameters given unescaped; an error where no whole answer came within 30 s.
+pub fn get(url: &str, query: &[(&str, &str)]) -> Result<Response, ureq::Error> {
+    let mut answer = agent().get(url).query_pairs(query.iter().copied()).call()?;
+    let headers = answer
+        .headers()
+        .iter()
+        .map(|(name, value)| {
+            (
+                name.to_string(),
+                String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            )
+        })
+        .collect();
+    // A scrape of 300,000 series is larger than the client's own bound.
+    let body = answer.body_mut().with_config().limit(1 << 30).read_to_string()?;
+    Ok(Response {
+        status: answer.status().as_u16(),
+        headers,
+        body,
+    })
+}
+
+fn agent() -> &'static Agent {
+    static AGENT: OnceLock<Agent> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        Agent::config_builder()
+            .timeout_global(Some(Duration::from_secs(30)))
+            .http_status_as_error(false)
+            .proxy(None)
+            // A stopped server's connections must not be met again.
+            .max_idle_connections(0)
+            .build()
+            .into()
+    })
+}

@@ -1,0 +1,265 @@
+//! Real Apache Kafka: one process that is broker and controller, in a temporary directory, on ports of its own.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tempfile::TempDir;
+
+use super::process::Process;
+use super::proxy::Proxy;
+use super::{tools, topics, wait};
+
+/// The version in `tests/kafka/pom.xml`, whose jars `tests/run` brings.
+const POM: &str = include_str!("../kafka/pom.xml");
+/// Any 16 bytes in URL-safe base64: each broker is a cluster by itself.
+const CLUSTER_ID: &str = "YWJnYXVnZS1vZi10ZXN0cw";
+
+/// A user of the SASL listener (mechanism PLAIN) who may do everything, and the password.
+pub const READER: (&str, &str) = ("reader", "readers-password");
+/// A user of the SASL listener who may do nothing, and the password.
+pub const STRANGER: (&str, &str) = ("stranger", "strangers-password");
+
+/// How a broker differs from the plain one.
+#[derive(Default)]
+pub struct Options {
+    /// A second listener, SASL_PLAINTEXT with [`READER`] and [`STRANGER`], and an authorizer. The open listener keeps
+    /// all rights, for the test's own hands.
+    pub secured: bool,
+    /// A listener that clients reach only through [`Kafka::proxy`].
+    pub proxied: bool,
+    /// Lines of `server.properties` that replace or add to ours.
+    pub properties: Vec<(&'static str, &'static str)>,
+}
+
+/// A broker with `auto.create.topics.enable=false`, killed when dropped.
+pub struct Kafka {
+    // Dropped first: the process writes into the directory.
+    process: Process,
+    ports: Ports,
+    proxy: Option<Proxy>,
+    dir: TempDir,
+}
+
+struct Ports {
+    open: u16,
+    controller: u16,
+    sasl: u16,
+    /// Behind the proxy, and the proxy's own.
+    hidden: u16,
+    proxy: u16,
+}
+
+impl Kafka {
+    /// A broker of the test's own, which it may stop.
+    pub fn start() -> Kafka {
+        Kafka::start_with(Options::default())
+    }
+
+    pub fn start_with(options: Options) -> Kafka {
+        let dir = tools::temporary_dir("kafka");
+        let ports = Ports::free();
+        let properties = server_properties(&options, &ports, &dir.path().join("data"));
+        fs::write(dir.path().join("server.properties"), properties).expect("write server.properties");
+        fs::write(dir.path().join("log4j2.properties"), LOG4J).expect("write log4j2.properties");
+        format_storage(dir.path());
+        let proxy = options.proxied.then(|| Proxy::start(ports.proxy, ports.hidden));
+        let process = launch(dir.path());
+        let mut kafka = Kafka {
+            process,
+            ports,
+            proxy,
+            dir,
+        };
+        kafka.wait_until_up();
+        kafka
+    }
+
+    /// The broker that the tests of one binary share, each with topics of its own name; it stops when the last one
+    /// lets go of it.
+    pub fn shared() -> Arc<Kafka> {
+        static SHARED: Mutex<Weak<Kafka>> = Mutex::new(Weak::new());
+        // A start that failed has left the old value, which is as good as none.
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let kafka = Arc::new(Kafka::start());
+            *shared = Arc::downgrade(&kafka);
+            kafka
+        })
+    }
+
+    /// The open listener, for `bootstrap.servers`.
+    pub fn brokers(&self) -> String {
+        format!("127.0.0.1:{}", self.ports.open)
+    }
+
+    /// The listener of SASL_PLAINTEXT, where [`Options::secured`].
+    pub fn sasl_brokers(&self) -> String {
+        format!("127.0.0.1:{}", self.ports.sasl)
+    }
+
+    /// The way through the proxy, where [`Options::proxied`]: all connections of a client that begins here pass it.
+    pub fn proxied_brokers(&self) -> String {
+        format!("127.0.0.1:{}", self.ports.proxy)
+    }
+
+    /// The network before the proxied listener, to cut and restore.
+    pub fn proxy(&mut self) -> &mut Proxy {
+        self.proxy.as_mut().expect("started with Options::proxied")
+    }
+
+    /// Kills the broker as a crash would. What it has acknowledged stays in its directory.
+    pub fn stop(&mut self) {
+        self.process.kill();
+    }
+
+    /// Kills the broker unless that is done, starts it again on the same ports and directory, waits until it answers.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.process = launch(self.dir.path());
+        self.wait_until_up();
+    }
+
+    /// All that it has logged.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    fn wait_until_up(&mut self) {
+        let brokers = self.brokers();
+        self.process
+            .wait_until("the broker to answer", wait::LONG, || topics::answers(&brokers));
+    }
+}
+
+impl Ports {
+    fn free() -> Ports {
+        Ports {
+            open: tools::free_port(),
+            controller: tools::free_port(),
+            sasl: tools::free_port(),
+            hidden: tools::free_port(),
+            proxy: tools::free_port(),
+        }
+    }
+}
+
+fn server_properties(options: &Options, ports: &Ports, data: &Path) -> String {
+    let mut listeners = vec![("OPEN", "PLAINTEXT", ports.open, ports.open)];
+    if options.secured {
+        listeners.push(("SECURED", "SASL_PLAINTEXT", ports.sasl, ports.sasl));
+    }
+    if options.proxied {
+        listeners.push(("PROXIED", "PLAINTEXT", ports.hidden, ports.proxy));
+    }
+    let list = |entry: fn(&(&str, &str, u16, u16)) -> String| {
+        listeners.iter().map(entry).collect::<Vec<_>>().join(",")
+    };
+    let bound = list(|(name, _, port, _)| format!("{name}://127.0.0.1:{port}"));
+    let advertised = list(|(name, _, _, port)| format!("{name}://127.0.0.1:{port}"));
+    let protocols = list(|(name, protocol, _, _)| format!("{name}:{protocol}"));
+    let Ports { controller, .. } = ports;
+
+    let mut text = format!(
+        "process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners={bound},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={advertised}
+listener.security.protocol.map={protocols},CONTROLLER:PLAINTEXT
+inter.broker.listener.name=OPEN
+log.dirs={data}
+{SMALL}",
+        data = data.display()
+    );
+    if options.secured {
+        text.push_str(&security());
+    }
+    for (name, value) in &options.properties {
+        // Of a property that stands twice, Java takes the last.
+        writeln!(text, "{name}={value}").expect("write to a string");
+    }
+    text
+}
+
+/// One broker stands for all replicas, and a group's first member need not wait for others.
+const SMALL: &str = "auto.create.topics.enable=false
+group.initial.rebalance.delay.ms=0
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=5
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=5
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+default.replication.factor=1
+min.insync.replicas=1
+";
+
+fn security() -> String {
+    let users: String = [READER, STRANGER]
+        .iter()
+        .map(|(user, password)| format!(" user_{user}=\"{password}\""))
+        .collect();
+    format!(
+        "sasl.enabled.mechanisms=PLAIN
+listener.name.secured.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required{users};
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:{reader}
+",
+        reader = READER.0
+    )
+}
+
+const LOG4J: &str = "rootLogger.level=INFO
+rootLogger.appenderRef.stdout.ref=STDOUT
+appender.stdout.type=Console
+appender.stdout.name=STDOUT
+appender.stdout.layout.type=PatternLayout
+appender.stdout.layout.pattern=%d{HH:mm:ss.SSS} %p %c{1}: %m%n
+";
+
+fn format_storage(dir: &Path) {
+    let mut command = java(dir);
+    command
+        .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"])
+        .arg(dir.join("server.properties"));
+    let mut tool = Process::start("StorageTool", command, &dir.join("format.log"));
+    let code = tool.wait_exit(wait::LONG);
+    assert_eq!(code, Some(0), "StorageTool refuses the directory");
+}
+
+fn launch(dir: &Path) -> Process {
+    let mut command = java(dir);
+    command.arg("kafka.Kafka").arg(dir.join("server.properties"));
+    Process::start("kafka", command, &dir.join("log"))
+}
+
+/// Java with Kafka's jars, sized for tests: quick to start rather than fast.
+fn java(dir: &Path) -> Command {
+    let mut command = tools::command("java");
+    command
+        .args([
+            "-Xms128m",
+            "-Xmx384m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+        ])
+        .arg(format!(
+            "-Dlog4j2.configurationFile={}",
+            dir.join("log4j2.properties").display()
+        ))
+        .arg("-cp")
+        .arg(tools::cached(&format!("kafka-{}/libs", version())).join("*"));
+    command
+}
+
+fn version() -> &'static str {
+    let (_, after) = POM
+        .split_once("<kafka.version>")
+        .expect("the pom names Kafka's version");
+    after.split_once('<').expect("the pom is XML").0
+}

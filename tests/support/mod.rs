@@ -1,0 +1,28 @@
+//! Starts the real things that integration tests talk to, and stops them when dropped.
+//!
+//! | module | what it starts or does |
+//! |---|---|
+//! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] act on it, [`proxy`] cuts the way to it |
+//! | [`prometheus`] | Prometheus scraping given addresses; `promtool` |
+//! | [`daemon`] | the `abgauge` binary with its log captured |
+//! | [`browser`] | a script of `tests/browser` in headless Chromium |
+//! | [`http`], [`exposition`] | a client, and a strict reader of what `/metrics` answers |
+//! | [`process`], [`tools`], [`wait`] | what they stand on: child processes, where programs lie, bounded waiting |
+//!
+//! `tests/run --setup-only` brings the programs. Nothing here waits for luck: every wait polls a condition up to
+//! a deadline, in [`wait`].
+
+#![allow(dead_code, reason = "each test binary uses its own part of the support")]
+
+pub mod browser;
+pub mod daemon;
+pub mod exposition;
+pub mod http;
+pub mod kafka;
+pub mod process;
+pub mod producer;
+pub mod prometheus;
+pub mod proxy;
+pub mod tools;
+pub mod topics;
+pub mod wait;

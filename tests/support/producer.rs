@@ -1,0 +1,96 @@
+//! A producer for tests: every record is acknowledged by the time that `flush` returns.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
+use rdkafka::{ClientConfig, ClientContext};
+
+use super::kafka::Kafka;
+use super::wait::PATIENCE;
+
+/// Writes to one broker. Keys go to partitions as Java's producers send them, unless its settings say otherwise.
+pub struct Producer {
+    inner: BaseProducer<Failures>,
+}
+
+/// Counts records that the broker never acknowledged.
+#[derive(Default)]
+struct Failures(AtomicU64);
+
+impl ClientContext for Failures {}
+
+impl ProducerContext for Failures {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if result.is_err() {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Kafka {
+    /// A producer on the open listener.
+    pub fn producer(&self) -> Producer {
+        self.producer_with(&[])
+    }
+
+    /// The same with librdkafka properties, such as `("partitioner", "consistent_random")`.
+    pub fn producer_with(&self, properties: &[(&str, &str)]) -> Producer {
+        let mut config = ClientConfig::new();
+        config
+            .set("bootstrap.servers", self.brokers())
+            .set("partitioner", "murmur2_random")
+            .set("linger.ms", "5")
+            .set("message.max.bytes", "10000000");
+        for (name, value) in properties {
+            config.set(*name, *value);
+        }
+        Producer {
+            inner: config
+                .create_with_context(Failures::default())
+                .expect("a producer"),
+        }
+    }
+}
+
+impl Producer {
+    /// Queues a record; waits while the queue is full. Without a partition the key decides, without a timestamp
+    /// (milliseconds) the producer's clock.
+    #[track_caller]
+    pub fn produce(
+        &self,
+        topic: &str,
+        partition: Option<i32>,
+        key: Option<&[u8]>,
+        payload: Option<&[u8]>,
+        timestamp: Option<i64>,
+    ) {
+        let mut record = BaseRecord::<[u8], [u8]>::to(topic);
+        record.partition = partition;
+        record.key = key;
+        record.payload = payload;
+        record.timestamp = timestamp;
+        while let Err((error, again)) = self.inner.send(record) {
+            let full = KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull);
+            assert_eq!(error, full, "produce to {topic}");
+            self.inner.poll(Duration::from_millis(50));
+            record = again;
+        }
+        // Serves delivery reports, so that the queue of those stays short.
+        self.inner.poll(Duration::ZERO);
+    }
+
+    /// Waits until the broker has acknowledged everything.
+    #[track_caller]
+    pub fn flush(&self) {
+        self.inner
+            .flush(PATIENCE)
+            .expect("the broker acknowledges in time");
+        let failed = self.inner.context().0.load(Ordering::Relaxed);
+        assert_eq!(failed, 0, "the broker refused records");
+    }
+}

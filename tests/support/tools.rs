@@ -1,0 +1,66 @@
+//! Where the programs lie that `tests/run --setup-only` brought, temporary directories, free ports.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use tempfile::TempDir;
+
+/// `tests/run` keeps what it brings here: `bin/` (links to the programs), `kafka-VERSION/libs`, `browser`.
+pub fn cache() -> PathBuf {
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    set("ABGAUGE_CACHE")
+        .or_else(|| Some(set("XDG_CACHE_HOME")?.join("abgauge")))
+        .or_else(|| Some(set("HOME")?.join(".cache/abgauge")))
+        .expect("HOME or ABGAUGE_CACHE is set")
+}
+
+/// A file or directory of the cache.
+pub fn cached(path: &str) -> PathBuf {
+    let found = cache().join(path);
+    assert!(
+        found.exists(),
+        "{} is absent: run `tests/run --setup-only` once",
+        found.display()
+    );
+    found
+}
+
+/// A program of the cache, by the name of its link.
+pub fn command(program: &str) -> Command {
+    Command::new(cached(&format!("bin/{program}")))
+}
+
+/// A file of the repository, such as `tests/data/lists-a.events.jsonl`.
+pub fn repository(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// A directory below Cargo's target that goes when dropped.
+pub fn temporary_dir(prefix: &str) -> TempDir {
+    tempfile::Builder::new()
+        .prefix(&format!("{prefix}-"))
+        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+        .expect("a temporary directory under target")
+}
+
+/// A port of 127.0.0.1 that nothing listens on.
+///
+/// Below the range from which outgoing connections take theirs: a server that stops and comes back finds its port
+/// still free, and no client that keeps trying it connects to itself.
+pub fn free_port() -> u16 {
+    const FIRST: u16 = 10_000;
+    const N_PORTS: u16 = 22_000;
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    // Test binaries that run side by side begin far apart.
+    let begin = (std::process::id().wrapping_mul(97) % u32::from(N_PORTS)) as u16;
+    (0..N_PORTS)
+        .map(|_| FIRST + (begin + TAKEN.fetch_add(1, Ordering::Relaxed) % N_PORTS) % N_PORTS)
+        .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
+        .expect("a free port")
+}
