@@ -1,1 +1,206 @@
-fn main() {}
+//! Arguments, configuration, program, exit code.
+
+use std::cell::Cell;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, EvaluateArgs, Format, SimulateArgs};
+use abgauge::config::{self, Config, LogFormat, Properties};
+use abgauge::{app, demo, evaluate, logging, simulate};
+use anyhow::Context as _;
+use clap::{CommandFactory as _, Parser as _};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// librdkafka allocates with it too: a good allocator halves what a record costs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// `EX_CONFIG` of sysexits.h.
+const BAD_CONFIGURATION: u8 = 78;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match execute(cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(args) => with_config(args.config.as_deref(), |config| {
+            logging::start(&config.log.filter, config.log.format)?;
+            config
+                .warnings()
+                .iter()
+                .for_each(|warning| tracing::warn!("{warning}"));
+            let outcome = runtime()?.block_on(app::run(&config));
+            outcome.map(|()| ExitCode::SUCCESS)
+        }),
+        Command::Demo(args) => demo(&args),
+        Command::Simulate(args) => simulate(args),
+        Command::Evaluate(args) => evaluate(&args),
+        Command::Check(args) => check(&args),
+        Command::Config => {
+            print(Config::default_toml())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "abgauge", &mut script);
+            print(&String::from_utf8_lossy(&script))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Loads the configuration, or says all that is wrong with it.
+fn with_config(
+    path: Option<&Path>,
+    go: impl FnOnce(Config) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    match config::load(path, config::environment()) {
+        Ok(config) => go(config),
+        Err(errors) => {
+            anstream::eprintln!("{:?}", miette::Report::new(errors));
+            Ok(ExitCode::from(BAD_CONFIGURATION))
+        }
+    }
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).thread_name("web").enable_all();
+    builder.build().context("start the asynchronous runtime")
+}
+
+fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+    // What the daemon logs would tear the table apart; what matters comes as an error.
+    logging::start("error", LogFormat::Auto)?;
+    let options = demo::Options {
+        duration: args.duration,
+        rate: args.rate,
+        speed: args.speed,
+        seed: args.seed,
+        port: args.port,
+    };
+    runtime()?.block_on(demo::run(&options))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
+    logging::start("warn", LogFormat::Auto)?;
+    let options = simulate::SimulateOptions {
+        brokers: args.brokers,
+        properties: Properties(args.properties.into_iter().collect()),
+        output: args.output,
+        topics: simulate::Topics {
+            served: args.served_topic,
+            clicks: args.clicks_topic,
+        },
+        create_topics: args.create_topics,
+        partitions: args.partitions,
+        rate: args.rate,
+        speed: args.speed,
+        duration: args.duration,
+        seed: args.seed,
+        key: args.key.into(),
+        start_ms: args.start,
+    };
+    let cancel = Arc::new(AtomicBool::new(false));
+    let runtime = runtime()?;
+    runtime.spawn({
+        let cancel = Arc::clone(&cancel);
+        async move {
+            if app::stop_signal().await.is_ok() {
+                cancel.store(true, Ordering::Relaxed);
+            }
+        }
+    });
+    let summary = simulate::simulate(&options, &cancel)?;
+    eprintln!("{summary}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
+    let defaults = defaults()?;
+    let mut k = args.k.clone();
+    k.sort_unstable();
+    k.dedup();
+    let options = evaluate::Options {
+        k,
+        attribution_ms: args.attribution,
+        click_skew_ms: args.click_skew,
+    };
+    let mut evaluator = evaluate::Evaluator::new(&options, &defaults);
+    let bar = progress(evaluate::total_bytes(&args.files));
+    let n_bytes = Rc::new(Cell::new(0));
+    for path in &args.files {
+        let (bar, n_bytes) = (bar.clone(), Rc::clone(&n_bytes));
+        let input = evaluate::open(path, move |n| {
+            n_bytes.set(n_bytes.get() + n);
+            bar.set_position(n_bytes.get());
+        })?;
+        let name = path.display().to_string();
+        evaluator
+            .read(&name, input)
+            .with_context(|| format!("read {name}"))?;
+    }
+    bar.finish_and_clear();
+    let evaluation = evaluator.finish();
+    for note in evaluation.notes() {
+        eprintln!("note: {note}");
+    }
+    match args.format {
+        Format::Json => evaluation.write_json(std::io::stdout().lock())?,
+        Format::Table if evaluation.is_empty() => eprintln!("note: no served list of any arm was found"),
+        Format::Table => print(&format!("{}\n", evaluation.table()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The defaults of the settings, with no broker to speak of.
+fn defaults() -> anyhow::Result<Config> {
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+    config::load(None, std::iter::once(brokers)).context("load the defaults")
+}
+
+fn progress(total_bytes: Option<u64>) -> ProgressBar {
+    let bar = match total_bytes {
+        _ if !std::io::stderr().is_terminal() => return ProgressBar::hidden(),
+        Some(total) => ProgressBar::new(total),
+        None => ProgressBar::new_spinner(),
+    };
+    let style =
+        ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}
+
+fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    with_config(args.config.config.as_deref(), |config| {
+        for warning in config.warnings() {
+            println!("warning: {warning}");
+        }
+        println!("the configuration is valid");
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Prints to standard output; a reader that has had enough is no failure.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("write to standard output"),
+    }
+}
+
+fn complain(message: &str) {
+    anstream::eprintln!("error: {message}");
+}

@@ -82,6 +82,15 @@ impl TimeSpan {
     }
 }
 
+/// Milliseconds of a span such as `30m`, for flags of the command line.
+///
+/// # Errors
+/// What to write instead.
+pub fn parse_span_ms(text: &str) -> Result<i64, String> {
+    let span = TimeSpan::parse(text);
+    span.map(|span| span.ms).ok_or_else(|| "write a whole number and a unit, such as 30s, 5m, 1h or 7d".to_owned())
+}
+
 /// Milliseconds in the largest unit that divides them: 90000 is `90s`.
 pub(super) fn display_ms(ms: i64) -> String {
     let (name, unit) = TIME_UNITS

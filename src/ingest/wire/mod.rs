@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 pub use self::hash::SeededHash;
 use self::json::Record;
+use crate::engine::OTHER;
 use crate::engine::event::{ArmName, Batch, Body, Click, Event, Kind, Position, Reason, Served};
 
 /// The longest id or item, in bytes of UTF-8 without escapes.
@@ -20,8 +21,6 @@ pub const MAX_ID_BYTES: usize = 512;
 pub const MAX_ID_DIGITS: usize = 20;
 /// The longest name of an experiment or arm, in bytes of UTF-8 without escapes.
 pub const MAX_LABEL_BYTES: usize = 128;
-/// Where pairs beyond `max_arms` are folded; no event may use the name.
-pub const OTHER_LABEL: &str = "__other__";
 
 /// Reads records. What it has read lives in the [`Batch`]: a record without escapes allocates nothing of its own.
 ///
@@ -198,7 +197,7 @@ fn is_null(raw: &RawValue) -> bool {
 
 fn check_label(label: &str) -> Result<(), Reason> {
     match label.len() {
-        _ if label == OTHER_LABEL => Err(Reason::LabelReserved),
+        _ if label == OTHER => Err(Reason::LabelReserved),
         1..=MAX_LABEL_BYTES => Ok(()),
         _ => Err(Reason::LabelLength),
     }

@@ -1,0 +1,163 @@
+//! The composition root: puts the parts of the daemon together, and takes them apart again.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::engine::ranking::Ranking;
+use crate::export::{Exporter, http, server};
+use crate::ingest::Fault;
+use crate::kafka::consumer::Consumer;
+use crate::telemetry::Telemetry;
+use crate::worker::Worker;
+
+/// How long a round of the loop waits for records: as old as a record may get before it is counted.
+const WAIT: Duration = Duration::from_millis(20);
+/// How long the consumer may take to leave its group.
+const LEAVE: Duration = Duration::from_secs(7);
+
+/// A daemon at work: a consumer on its own thread, and a web server on the runtime.
+pub struct Daemon {
+    /// Where it listens.
+    pub address: SocketAddr,
+    pub exporter: Arc<Exporter>,
+    stop: CancellationToken,
+    server: tokio::task::JoinHandle<std::io::Result<()>>,
+    consumer: JoinHandle<()>,
+    ended: oneshot::Receiver<Result<(), Fault>>,
+}
+
+impl Daemon {
+    /// Starts reading and answering. Brokers need not be there yet. To be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on, a property that librdkafka refuses.
+    pub fn start(config: &Config, clock: Clock) -> anyhow::Result<Daemon> {
+        let listener = server::bind(config.http.listen)?;
+        let address = listener.local_addr().context("read the address listened on")?;
+        let kafka = &config.kafka;
+        let telemetry =
+            Arc::new(Telemetry::new(&kafka.served_topic, &kafka.clicks_topic, env!("CARGO_PKG_VERSION")));
+        let ranking = Ranking::new(&config.k);
+        let board = Arc::new(Board::new(&config.windows, ranking.width(), config.experiment_starts.clone()));
+        let exporter = Arc::new(Exporter {
+            telemetry: Arc::clone(&telemetry),
+            source: Arc::clone(&board) as _,
+            ranking: ranking.clone(),
+            windows: config.windows.clone(),
+            k: config.k.clone(),
+            export: config.export.clone(),
+        });
+        let consumer = Consumer::new(kafka)?;
+        let worker = Worker::new(config, ranking, board, telemetry, clock);
+        let stop = CancellationToken::new();
+        let (tell, ended) = oneshot::channel();
+        let consumer = std::thread::Builder::new()
+            .name("consumer".into())
+            .spawn({
+                let stop = stop.clone();
+                move || {
+                    let result = consume(consumer, worker, &stop);
+                    // Nobody listens any more where the daemon was not waited for.
+                    let _ = tell.send(result);
+                }
+            })
+            .context("start the thread of the consumer")?;
+        let server = tokio::spawn({
+            let (router, http, stop) = (http::router(Arc::clone(&exporter)), config.http.clone(), stop.clone());
+            async move { server::serve(listener, router, &http, stop, server::GRACE).await }
+        });
+        info!("listening on http://{address}");
+        Ok(Daemon { address, exporter, stop, server, consumer, ended })
+    }
+
+    /// Waits until the daemon cannot go on, and says why.
+    pub async fn ended(&mut self) -> anyhow::Error {
+        match (&mut self.ended).await {
+            Ok(Err(fault)) => anyhow::anyhow!(fault.message),
+            Ok(Ok(())) | Err(_) => anyhow::anyhow!("the consumer ended by itself; its log says why"),
+        }
+    }
+
+    /// Stops taking input, answers requests already begun, leaves the group.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        match self.server.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => error!(%error, "the web server failed"),
+            Err(error) => error!(%error, "the web server panicked"),
+        }
+        let consumer = self.consumer;
+        let left = tokio::task::spawn_blocking(move || consumer.join());
+        match tokio::time::timeout(LEAVE, left).await {
+            Ok(Ok(Ok(()))) => info!("left the group"),
+            Ok(_) => error!("the consumer panicked"),
+            Err(_) => warn!("the brokers did not answer to our leaving: the group notices at its session timeout"),
+        }
+    }
+}
+
+/// The loop. It decides nothing.
+fn consume(mut consumer: Consumer, mut worker: Worker, stop: &CancellationToken) -> Result<(), Fault> {
+    while !stop.is_cancelled() {
+        let busy = consumer.poll(WAIT, |input| worker.handle(input));
+        worker.round(busy);
+        carry_out(&mut consumer, &mut worker);
+        if let Some(fault) = worker.fatal() {
+            return Err(fault.clone());
+        }
+    }
+    worker.finish();
+    carry_out(&mut consumer, &mut worker);
+    Ok(())
+}
+
+fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
+    for order in worker.orders() {
+        if let Err(error) = consumer.execute(order) {
+            worker.handle(crate::ingest::Input::Fault(Fault { message: format!("{error:#}"), fatal: false }));
+        }
+    }
+}
+
+/// Resolves at SIGTERM or Ctrl-C.
+///
+/// # Errors
+/// Where the system does not let us listen for signals.
+pub async fn stop_signal() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listen for SIGINT")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// `abgauge run`: until a signal, or until it cannot go on.
+///
+/// # Errors
+/// Why it could not start, or not go on.
+pub async fn run(config: &Config) -> anyhow::Result<()> {
+    let signal = stop_signal();
+    let mut daemon = Daemon::start(config, Clock::system())?;
+    let result = tokio::select! {
+        result = signal => {
+            info!("stopping");
+            result
+        }
+        error = daemon.ended() => Err(error),
+    };
+    daemon.stop().await;
+    result
+}

@@ -1,0 +1,208 @@
+//! The command line.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{Key, parse_span_ms};
+
+/// Live hit ratio, CTR and MRR of experiment arms, from Kafka to Prometheus
+///
+/// abgauge reads served recommendations and clicks from Kafka, joins each click to the list that it came from, and
+/// keeps ranking metrics per experiment arm as Prometheus gauges, live and settled.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_long_help = "Examples:\n  abgauge demo                                  everything, with nothing installed\n  \
+                             abgauge check --connect --config abgauge.toml what would go wrong, before it does\n  \
+                             abgauge run --config abgauge.toml             the daemon\n  \
+                             abgauge evaluate events.jsonl --k 5,10        the same numbers from a file\n\n\
+                             Exit codes: 0 a clean stop, 1 a failure, 2 wrong usage, 69 Kafka out of reach (check), 78 a bad configuration.")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the daemon
+    Run(ConfigArgs),
+    /// Run all of it on simulated traffic, with nothing installed
+    Demo(DemoArgs),
+    /// Write simulated traffic to Kafka or to a file
+    Simulate(SimulateArgs),
+    /// Compute the metrics of events in files
+    Evaluate(EvaluateArgs),
+    /// Check the configuration, and with --connect the brokers and topics
+    Check(CheckArgs),
+    /// Print the configuration file with every setting and its default
+    Config,
+    /// Print completions for a shell
+    Completions { shell: clap_complete::Shell },
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    /// Configuration file (TOML); without it, the defaults
+    ///
+    /// Every setting can be overridden by an environment variable: kafka.brokers by ABGAUGE_KAFKA__BROKERS.
+    /// `abgauge config` prints a file with all of them.
+    #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Also ask the brokers: topics, partitions, partitioners, timestamps, retention
+    #[arg(long)]
+    pub connect: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// How long to run
+    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = parse_duration, env = "ABGAUGE_DEMO_DURATION")]
+    pub duration: Duration,
+    /// Lists served per second
+    #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, env = "ABGAUGE_DEMO_RATE")]
+    pub rate: f64,
+    /// Seconds of event time in a second
+    #[arg(long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, env = "ABGAUGE_DEMO_SPEED")]
+    pub speed: f64,
+    /// Seed of the simulated traffic
+    #[arg(long, value_name = "N", default_value_t = 1, env = "ABGAUGE_DEMO_SEED")]
+    pub seed: u64,
+    /// Port of the page and of /metrics; 0 for any free one
+    #[arg(long, value_name = "HTTP_PORT", default_value_t = 9464, env = "ABGAUGE_DEMO_PORT")]
+    pub port: u16,
+}
+
+#[derive(Debug, Args)]
+pub struct SimulateArgs {
+    /// Kafka to write to
+    #[arg(long, value_name = "HOST:PORT,…", env = "ABGAUGE_SIMULATE_BROKERS", conflicts_with = "output")]
+    pub brokers: Option<String>,
+    /// File to write JSON lines to, `-` for standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Create the topics where they are missing
+    #[arg(long, requires = "brokers")]
+    pub create_topics: bool,
+    /// Partitions of topics that are created
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub partitions: usize,
+    /// Topic of served lists
+    #[arg(long, value_name = "TOPIC", default_value = "served", env = "ABGAUGE_SIMULATE_SERVED_TOPIC")]
+    pub served_topic: String,
+    /// Topic of clicks
+    #[arg(long, value_name = "TOPIC", default_value = "clicks", env = "ABGAUGE_SIMULATE_CLICKS_TOPIC")]
+    pub clicks_topic: String,
+    /// Lists served per second
+    #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 50.0, env = "ABGAUGE_SIMULATE_RATE")]
+    pub rate: f64,
+    /// Seconds of event time in a second
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub speed: f64,
+    /// How long to run; without it, until it is stopped
+    #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Seed of the traffic
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Key of both topics
+    #[arg(long, value_enum, default_value_t = KeyArg::Request)]
+    pub key: KeyArg,
+    /// Event time of the first list (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = parse_time_ms)]
+    pub start: Option<i64>,
+    /// librdkafka property, such as security.protocol=sasl_ssl; may be repeated
+    #[arg(long = "property", short = 'X', value_name = "NAME=VALUE", value_parser = parse_property)]
+    pub properties: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KeyArg {
+    Request,
+    User,
+}
+
+impl From<KeyArg> for Key {
+    fn from(key: KeyArg) -> Key {
+        match key {
+            KeyArg::Request => Key::Request,
+            KeyArg::User => Key::User,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    /// Files of events, one JSON object a line, each with its "type"; `-` for standard input
+    ///
+    /// The order of lines does not matter: clicks may come before their lists.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Cut-offs
+    #[arg(long, value_name = "K,…", default_value = "1,5,10", value_delimiter = ',')]
+    pub k: Vec<NonZeroU32>,
+    /// How long after its list a click counts
+    #[arg(long, value_name = "SPAN", default_value = "30m", value_parser = parse_span_ms)]
+    pub attribution: i64,
+    /// From how long before its list a click counts
+    #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = parse_span_ms)]
+    pub click_skew: i64,
+    /// How to print the numbers
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Table,
+    Json,
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    match parse_span_ms(text)? {
+        0 => Err("it must be longer than nothing".into()),
+        ms => Ok(Duration::from_millis(ms.unsigned_abs())),
+    }
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.1, 20_000.0)
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    parse_between(text, 1.0, 10_000.0)
+}
+
+fn parse_between(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "write a number".to_owned())?;
+    if (least..=most).contains(&value) { Ok(value) } else { Err(format!("write a number from {least} to {most}")) }
+}
+
+fn parse_time_ms(text: &str) -> Result<i64, String> {
+    let time: Result<jiff::Timestamp, _> = text.parse();
+    time.map(|time| time.as_millisecond()).map_err(|_| "write a time such as 2026-01-31T08:00:00Z".to_owned())
+}
+
+fn parse_property(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "write NAME=VALUE".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,259 @@
+//! `abgauge evaluate`: the daemon's engine over files, one window over everything.
+//!
+//! Every list is kept to the end of the input: lateness and the bound on the future are off, attribution holds, and all
+//! lists count as settled. The order of lines does not matter, except between lists that contradict each other: the
+//! first one stands.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::engine::event::{Batch, Body, Position, Reason, Side};
+use crate::engine::outcome::{ClickResult, Counts, Outcome};
+use crate::engine::ranking::{CLICKS, LISTS, Ranking};
+use crate::engine::{Arm, Engine, Rules};
+use crate::export::api::{MetricsMap, metrics_map};
+use crate::ingest::wire::Decoder;
+
+/// Records counted at a time.
+const BATCH: usize = 4096;
+/// Places of unreadable lines that are told for each reason.
+const MAX_PLACES: usize = 3;
+/// More than any time that an event may have: switches a bound off.
+const UNBOUNDED_MS: i64 = 10_000_000_000_000;
+
+/// What joins and what is counted.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub k: Vec<NonZeroU32>,
+    pub attribution_ms: i64,
+    pub click_skew_ms: i64,
+}
+
+/// The numbers of a set of files.
+pub struct Evaluation {
+    ranking: Ranking,
+    arms: BTreeMap<Arm, Box<[i128]>>,
+    counts: Counts,
+    unreadable: BTreeMap<Reason, Unreadable>,
+}
+
+/// Lines that could not be read for one reason.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    pub n: u64,
+    /// The first of them, as `FILE:LINE`.
+    pub places: Vec<String>,
+}
+
+/// Reads files one after the other into one engine.
+pub struct Evaluator {
+    decoder: Decoder,
+    engine: Engine,
+    ranking: Ranking,
+    batch: Batch,
+    n_lines: i64,
+    unreadable: BTreeMap<Reason, Unreadable>,
+}
+
+impl Evaluator {
+    /// Bounds and hash seed are the daemon's defaults, so that it gives the daemon's bits.
+    pub fn new(options: &Options, defaults: &Config) -> Evaluator {
+        let rules = Rules {
+            attribution_ms: options.attribution_ms,
+            click_skew_ms: options.click_skew_ms,
+            lateness_ms: UNBOUNDED_MS,
+            max_future_ms: UNBOUNDED_MS,
+            slot_ms: defaults.join.slot_ms,
+            max_off_list: defaults.join.max_off_list,
+            max_arms: u32::MAX,
+            one_topic: true,
+        };
+        let ranking = Ranking::new(&options.k);
+        Evaluator {
+            decoder: Decoder::new(defaults.join.hash_seed, defaults.join.max_items),
+            engine: Engine::new(rules, ranking.clone(), None),
+            ranking,
+            batch: Batch::default(),
+            n_lines: 0,
+            unreadable: BTreeMap::new(),
+        }
+    }
+
+    /// Reads JSON lines; `name` stands for them in messages. Blank lines are passed over.
+    ///
+    /// # Errors
+    /// Where the input cannot be read.
+    pub fn read(&mut self, name: &str, input: impl Read) -> io::Result<()> {
+        let mut input = BufReader::with_capacity(1 << 20, input);
+        let mut line = Vec::new();
+        for number in 1_u64.. {
+            line.clear();
+            if input.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let record = line.trim_ascii();
+            if !record.is_empty() {
+                self.line(record, name, number);
+            }
+        }
+        self.count();
+        Ok(())
+    }
+
+    fn line(&mut self, record: &[u8], name: &str, number: u64) {
+        let at = Position { side: Side::Served, offset: self.n_lines, record_ts_ms: i64::MAX };
+        self.n_lines += 1;
+        self.decoder.decode(Some(record), None, at, &mut self.batch);
+        if let Some(Body::Invalid(reason)) = self.batch.events.last().map(|event| &event.body) {
+            let unreadable = self.unreadable.entry(*reason).or_default();
+            unreadable.n += 1;
+            if unreadable.places.len() < MAX_PLACES {
+                unreadable.places.push(format!("{name}:{number}"));
+            }
+        }
+        if self.batch.events.len() == BATCH {
+            self.count();
+        }
+    }
+
+    fn count(&mut self) {
+        self.engine.apply(&self.batch, u64::MAX);
+        self.batch.clear();
+    }
+
+    /// Settles everything.
+    pub fn finish(mut self) -> Evaluation {
+        self.engine.settle_all();
+        let mut arms: BTreeMap<Arm, Box<[i128]>> = BTreeMap::new();
+        let changes = self.engine.changes();
+        for (arm, sums) in changes.settled.iter().flat_map(|slot| &slot.tallies) {
+            let arm = self.engine.arm(*arm).clone();
+            let total = arms.entry(arm).or_insert_with(|| vec![0; self.ranking.width()].into());
+            total.iter_mut().zip(sums).for_each(|(total, term)| *total += i128::from(*term));
+        }
+        let counts = changes.counts.clone();
+        Evaluation { ranking: self.ranking, arms, counts, unreadable: self.unreadable }
+    }
+}
+
+/// Opens a file, or standard input for `-`; `watch` is told the bytes read as they come.
+///
+/// # Errors
+/// Where it cannot be opened.
+pub fn open(path: &Path, watch: impl Fn(u64) + 'static) -> anyhow::Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(Watched { inner: io::stdin().lock(), watch }));
+    }
+    let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
+    Ok(Box::new(Watched { inner: file, watch }))
+}
+
+/// Bytes of all files, where all are files.
+pub fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
+    paths.iter().map(|path| std::fs::metadata(path).ok().filter(|found| found.is_file()).map(|file| file.len())).sum()
+}
+
+struct Watched<R, W> {
+    inner: R,
+    watch: W,
+}
+
+impl<R: Read, W: Fn(u64)> Read for Watched<R, W> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        (self.watch)(n as u64);
+        Ok(n)
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    experiments: BTreeMap<&'a str, ExperimentDocument<'a>>,
+}
+
+#[derive(Serialize, Default)]
+struct ExperimentDocument<'a> {
+    arms: BTreeMap<&'a str, ArmDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct ArmDocument<'a> {
+    lists: i128,
+    clicks: i128,
+    metrics: MetricsMap<'a>,
+}
+
+impl Evaluation {
+    /// `{"experiments":{E:{"arms":{A:{"lists":N,"clicks":N,"metrics":{"hit_rate@5":0.51,…}}}}}}`
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_json(&self, mut out: impl Write) -> anyhow::Result<()> {
+        let mut experiments: BTreeMap<&str, ExperimentDocument> = BTreeMap::new();
+        for (arm, sums) in &self.arms {
+            let document = ArmDocument {
+                lists: sums[LISTS],
+                clicks: sums[CLICKS],
+                metrics: metrics_map(&self.ranking, sums),
+            };
+            experiments.entry(&arm.experiment).or_default().arms.insert(&arm.arm, document);
+        }
+        serde_json::to_writer(&mut out, &Document { experiments })?;
+        writeln!(out)?;
+        Ok(())
+    }
+
+    /// A table for people: one row for each arm.
+    pub fn table(&self) -> String {
+        let mut table = crate::table::new();
+        let columns = self.ranking.columns();
+        let names = ["experiment", "arm", "lists", "clicks"].map(String::from);
+        table.set_header(names.into_iter().chain(columns.iter().map(|column| column.key())));
+        for (arm, sums) in &self.arms {
+            let mut row = vec![arm.experiment.to_string(), arm.arm.to_string()];
+            row.extend([LISTS, CLICKS].map(|column| sums[column].to_string()));
+            row.extend(columns.iter().map(|column| match column.value(sums) {
+                Some(value) => format!("{value:.4}"),
+                None => "–".to_owned(),
+            }));
+            table.add_row(row);
+        }
+        crate::table::align_numbers(&mut table, 2);
+        table.to_string()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.arms.is_empty()
+    }
+
+    /// What a reader should know of what was left out, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (reason, unreadable) in &self.unreadable {
+            let places = unreadable.places.join(", ");
+            let more = if unreadable.n > unreadable.places.len() as u64 { ", …" } else { "" };
+            notes.push(format!("{} lines skipped as {} ({places}{more})", unreadable.n, reason.name()));
+        }
+        let outcome = |outcome| self.counts.outcome(Side::Served, outcome);
+        let result = |result| self.counts.result(result);
+        for (n, what) in [
+            (outcome(Outcome::Ignored), "lines are of another type and were ignored"),
+            (outcome(Outcome::Duplicate), "lists came again and were counted once"),
+            (self.counts.conflicting_lists, "of them had other content: the first stands"),
+            (result(ClickResult::Unmatched), "clicks have no list within the attribution window"),
+            (result(ClickResult::OffList), "clicks are on items that their list does not show"),
+        ] {
+            if n > 0 {
+                notes.push(format!("{n} {what}"));
+            }
+        }
+        notes
+    }
+}
