@@ -62,3 +62,9 @@ pub struct Timeline {
     pub cell_ms: i64,
     pub cells: Vec<Option<Box<[i128]>>>,
 }
+
+/// Where snapshots come from: the board, or what a test puts in its place.
+pub trait Source: Send + Sync + 'static {
+    /// One instant; `timelines` = index of the window whose cells are wanted.
+    fn snapshot(&self, timelines: Option<usize>) -> Snapshot;
+}
