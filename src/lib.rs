@@ -4,3 +4,4 @@ pub mod clock;
 pub mod config;
 pub mod engine;
 pub mod snapshot;
+pub mod telemetry;
