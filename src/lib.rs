@@ -3,5 +3,6 @@
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod export;
 pub mod snapshot;
 pub mod telemetry;
