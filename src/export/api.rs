@@ -1,0 +1,242 @@
+//! `/api/v1/experiments`: the arms and the health of the stream as JSON, written straight from a snapshot.
+
+use std::num::NonZeroU32;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::TOTAL;
+use crate::config::Window;
+use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
+use crate::snapshot::{ArmSnapshot, Snapshot, Timeline, View};
+use crate::telemetry::StreamStatus;
+
+/// The defined metrics of `sums` by their keys, `{"hit_rate@5":0.36,"mrr":0.21}`; what divides by 0 is absent.
+pub fn metrics_map<'a>(ranking: &'a Ranking, sums: &'a [i128]) -> MetricsMap<'a> {
+    MetricsMap { ranking, sums }
+}
+
+/// Serialises as a map in the order of the catalogue.
+#[derive(Debug, Clone, Copy)]
+pub struct MetricsMap<'a> {
+    ranking: &'a Ranking,
+    sums: &'a [i128],
+}
+
+impl<'a> MetricsMap<'a> {
+    pub fn iter(self) -> impl Iterator<Item = (&'a Column, f64)> {
+        let columns = self.ranking.columns().iter();
+        columns.filter_map(move |column| Some((column, column.value(self.sums)?)))
+    }
+}
+
+impl Serialize for MetricsMap<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(column, value)| (Key(column), value)))
+    }
+}
+
+/// [`Column::key`], without a string for each.
+struct Key<'a>(&'a Column);
+
+impl Serialize for Key<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let id = self.0.metric.id;
+        match self.0.k {
+            Some(k) => serializer.collect_str(&format_args!("{id}@{k}")),
+            None => serializer.serialize_str(id),
+        }
+    }
+}
+
+/// The whole answer, as it is to be written.
+pub(super) struct Document<'a> {
+    pub snapshot: &'a Snapshot,
+    /// Those to show, sorted by experiment and arm.
+    pub arms: Vec<&'a ArmSnapshot>,
+    pub ranking: &'a Ranking,
+    pub windows: &'a [Window],
+    /// The window whose cells the snapshot has.
+    pub timelines: Option<usize>,
+    pub k: &'a [NonZeroU32],
+    pub status: StreamStatus,
+}
+
+impl Document<'_> {
+    fn window_names(&self) -> impl Iterator<Item = &str> {
+        self.windows
+            .iter()
+            .map(|window| window.name.as_str())
+            .chain([TOTAL])
+    }
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(5))?;
+        map.serialize_entry("version", &1)?;
+        map.serialize_entry("experiments", &Experiments(self))?;
+        map.serialize_entry("windows", &self.window_names().collect::<Vec<_>>())?;
+        map.serialize_entry("k", self.k)?;
+        map.serialize_entry("stream", &Stream::of(self))?;
+        map.end()
+    }
+}
+
+struct Experiments<'a>(&'a Document<'a>);
+
+impl Serialize for Experiments<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let experiments = self.0.arms.chunk_by(|a, b| a.experiment == b.experiment);
+        serializer
+            .collect_map(experiments.map(|arms| (&*arms[0].experiment, Experiment { of: self.0, arms })))
+    }
+}
+
+struct Experiment<'a> {
+    of: &'a Document<'a>,
+    arms: &'a [&'a ArmSnapshot],
+}
+
+impl Serialize for Experiment<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry("arms", &Arms(self))?;
+        map.end()
+    }
+}
+
+struct Arms<'a>(&'a Experiment<'a>);
+
+impl Serialize for Arms<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let arms = self.0.arms.iter();
+        serializer.collect_map(arms.map(|arm| (&*arm.arm, Arm { of: self.0.of, arm })))
+    }
+}
+
+struct Arm<'a> {
+    of: &'a Document<'a>,
+    arm: &'a ArmSnapshot,
+}
+
+impl Serialize for Arm<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("last_list_ms", &self.arm.last_list_ms)?;
+        map.serialize_entry("windows", &Windows(self))?;
+        map.end()
+    }
+}
+
+struct Windows<'a>(&'a Arm<'a>);
+
+impl Serialize for Windows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let names = self.0.of.window_names().enumerate();
+        serializer.collect_map(names.map(|(window, name)| (name, Views { arm: self.0, window })))
+    }
+}
+
+/// Both views of a window, as far as they hold lists.
+struct Views<'a> {
+    arm: &'a Arm<'a>,
+    window: usize,
+}
+
+impl Serialize for Views<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Arm { of, arm } = *self.arm;
+        let views = View::BOTH.into_iter().filter_map(|view| {
+            let sums = arm.sums(view, self.window);
+            let timelines = arm
+                .timelines
+                .as_ref()
+                .filter(|_| of.timelines == Some(self.window));
+            let place = Place {
+                lists: sums[LISTS],
+                clicks: sums[CLICKS],
+                items_shown: sums[ITEMS_SHOWN],
+                metrics: metrics_map(of.ranking, sums),
+                timeline: timelines.map(|both| Cells::of(of.ranking, &both[view as usize])),
+            };
+            (place.lists != 0).then_some((view.name(), place))
+        });
+        serializer.collect_map(views)
+    }
+}
+
+#[derive(Serialize)]
+struct Place<'a> {
+    lists: i128,
+    clicks: i128,
+    items_shown: i128,
+    metrics: MetricsMap<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Cells<'a>>,
+}
+
+#[derive(Serialize)]
+struct Cells<'a> {
+    start_ms: i64,
+    cell_ms: i64,
+    lists: Vec<i128>,
+    metrics: Lines<'a>,
+}
+
+impl<'a> Cells<'a> {
+    fn of(ranking: &'a Ranking, timeline: &'a Timeline) -> Cells<'a> {
+        let cells = timeline.cells.iter();
+        Cells {
+            start_ms: timeline.start_ms,
+            cell_ms: timeline.cell_ms,
+            lists: cells
+                .map(|cell| cell.as_ref().map_or(0, |sums| sums[LISTS]))
+                .collect(),
+            metrics: Lines { ranking, timeline },
+        }
+    }
+}
+
+/// Each metric's value in every cell, null where it is undefined.
+struct Lines<'a> {
+    ranking: &'a Ranking,
+    timeline: &'a Timeline,
+}
+
+impl Serialize for Lines<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let line = |column: &Column| -> Vec<Option<f64>> {
+            let cells = self.timeline.cells.iter();
+            cells.map(|cell| column.value(cell.as_ref()?)).collect()
+        };
+        let columns = self.ranking.columns().iter();
+        serializer.collect_map(columns.map(|column| (Key(column), line(column))))
+    }
+}
+
+/// What the board and the telemetry know of the stream.
+#[derive(Serialize)]
+struct Stream<'a> {
+    #[serde(flatten)]
+    status: &'a StreamStatus,
+    since_ms: Option<i64>,
+    live_end_ms: Option<i64>,
+    settled_end_ms: Option<i64>,
+    arms_folded: u64,
+}
+
+impl<'a> Stream<'a> {
+    fn of(document: &'a Document) -> Stream<'a> {
+        Stream {
+            status: &document.status,
+            since_ms: document.snapshot.since_ms,
+            live_end_ms: document.snapshot.live_end_ms,
+            settled_end_ms: document.snapshot.settled_end_ms,
+            arms_folded: document.snapshot.folded_arms,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Claims about the JSON that the page reads.
+
+use serde_json::{Value, json};
+
+use super::super::fixture::{self, HIT, MISS, NOTHING, NOW_MS, arm, snapshot, sums};
+use super::super::shown_arms;
+use super::*;
+use crate::telemetry::{PartitionState, Telemetry};
+
+fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
+    let telemetry = Telemetry::new("served", "clicks", "0.1.0");
+    telemetry.set_waiting_for(vec![]);
+    telemetry.set_partition(
+        "served",
+        0,
+        PartitionState {
+            lag: Some(3),
+            watermark_delay_seconds: None,
+        },
+    );
+    let document = Document {
+        snapshot,
+        arms: shown_arms(snapshot, fixture::export().forget_after_ms),
+        ranking: &fixture::ranking(),
+        windows: &fixture::windows(),
+        timelines,
+        k: &fixture::ks(),
+        status: telemetry.status(),
+    };
+    serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap()
+}
+
+#[test]
+fn an_arm_shows_both_views_of_every_window_that_holds_lists() {
+    let live = arm("ranker", "neural", [&[HIT, MISS]; 3], [&[], &[], &[HIT]]);
+    let document = document(&snapshot(vec![live]), None);
+    let place = |lists: i64, value: f64| {
+        json!({
+            "lists": lists, "clicks": 2, "items_shown": 5 * lists,
+            "metrics": {
+                "hit_rate@1": 0.0, "hit_rate@5": value, "hit_rate": value,
+                "ctr@1": 0.0, "ctr@5": 0.4 * value, "ctr": 0.4 * value,
+                "mrr@1": 0.0, "mrr@5": 0.5 * value, "mrr": 0.5 * value,
+            },
+        })
+    };
+    assert_eq!(
+        document["experiments"],
+        json!({"ranker": {"arms": {"neural": {
+            "last_list_ms": NOW_MS,
+            "windows": {
+                "5m": {"live": place(2, 0.5)},
+                "1h": {"live": place(2, 0.5)},
+                "total": {"live": place(2, 0.5), "settled": place(1, 1.0)},
+            },
+        }}}})
+    );
+    assert_eq!(document["version"], 1);
+    assert_eq!(document["windows"], json!(["5m", "1h", "total"]));
+    assert_eq!(document["k"], json!([1, 5]));
+}
+
+#[test]
+fn arms_stand_under_their_experiment() {
+    let small = |experiment, name| arm(experiment, name, [&[MISS]; 3], [&[]; 3]);
+    let document = document(
+        &snapshot(vec![small("a", "x"), small("a", "y"), small("b", "x")]),
+        None,
+    );
+    let arms = |experiment: &str| {
+        let arms = document["experiments"][experiment]["arms"].as_object().unwrap();
+        arms.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(arms("a"), ["x", "y"]);
+    assert_eq!(arms("b"), ["x"]);
+}
+
+#[test]
+fn the_stream_tells_its_health() {
+    let document = document(&snapshot(vec![]), None);
+    let stream = &document["stream"];
+    let records = json!({
+        "accepted": 0, "duplicate": 0, "late": 0, "future": 0, "invalid": 0, "after_settled": 0, "ignored": 0,
+        "replayed": 0, "shed": 0,
+    });
+    assert_eq!(
+        *stream,
+        json!({
+            "ready": true, "waiting_for": [], "warnings": [], "exact": true,
+            "since_ms": NOW_MS - 7_200_000, "live_end_ms": NOW_MS, "settled_end_ms": NOW_MS - 1_800_000,
+            "records": {"served": records, "clicks": records},
+            "click_results": {"matched": 0, "repeat": 0, "off_list": 0, "unmatched": 0, "undecided": 0},
+            "clicks_waiting": 0, "open_lists": 0, "state_bytes": 0,
+            "partitions": [{"topic": "served", "partition": 0, "lag": 3, "watermark_delay_seconds": null}],
+            "arms_folded": 0, "version": "0.1.0",
+        })
+    );
+}
+
+#[test]
+fn time_lines_stand_in_the_window_asked_for_only() {
+    let mut busy = arm("e", "a", [&[HIT, MISS]; 3], [&[]; 3]);
+    let timeline = Timeline {
+        start_ms: 0,
+        cell_ms: 5000,
+        cells: vec![None, Some(sums(&[HIT, MISS])), Some(sums(&[NOTHING]))],
+    };
+    busy.timelines = Some([timeline.clone(), timeline]);
+    let snapshot = snapshot(vec![busy]);
+    let document = document(&snapshot, Some(0));
+    let windows = &document["experiments"]["e"]["arms"]["a"]["windows"];
+    let timeline = &windows["5m"]["live"]["timeline"];
+    assert_eq!(
+        (&timeline["start_ms"], &timeline["cell_ms"]),
+        (&json!(0), &json!(5000))
+    );
+    assert_eq!(timeline["lists"], json!([0, 2, 1]));
+    assert_eq!(timeline["metrics"]["hit_rate@5"], json!([null, 0.5, 0.0]));
+    assert_eq!(timeline["metrics"]["ctr"], json!([null, 0.2, null]));
+    assert_eq!(timeline["metrics"].as_object().unwrap().len(), 9);
+    assert!(windows["1h"]["live"]["timeline"].is_null());
+    assert!(windows["total"]["live"]["timeline"].is_null());
+}
+
+#[test]
+fn undefined_metrics_are_absent() {
+    let ranking = fixture::ranking();
+    let metrics = serde_json::to_value(metrics_map(&ranking, &sums(&[NOTHING]))).unwrap();
+    let keys: Vec<_> = metrics.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        ["hit_rate", "hit_rate@1", "hit_rate@5", "mrr", "mrr@1", "mrr@5"]
+    );
+}
+
+#[test]
+fn a_key_in_json_is_the_key_of_its_column() {
+    let ranking = fixture::ranking();
+    let text = serde_json::to_string(&metrics_map(&ranking, &sums(&[HIT]))).unwrap();
+    for column in ranking.columns() {
+        assert!(
+            text.contains(&format!("\"{}\":", column.key())),
+            "{} in {text}",
+            column.key()
+        );
+    }
+}

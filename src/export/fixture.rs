@@ -1,0 +1,93 @@
+//! A small board for the tests of the exporters.
+
+use std::num::NonZeroU32;
+
+use crate::config::{Export, Window};
+use crate::engine::ranking::{ListOutcome, Ranking};
+use crate::snapshot::{ArmSnapshot, Snapshot};
+
+/// Five items, of which those at ranks 2 and 5 were clicked.
+pub const HIT: ListOutcome = ListOutcome {
+    n_items: 5,
+    clicked: &[0b10010],
+};
+/// Five items and no click.
+pub const MISS: ListOutcome = ListOutcome {
+    n_items: 5,
+    clicked: &[],
+};
+/// An arm that had nothing to show.
+pub const NOTHING: ListOutcome = ListOutcome {
+    n_items: 0,
+    clicked: &[],
+};
+
+pub const NOW_MS: i64 = 1_763_596_800_250;
+/// Index of `total`.
+pub const TOTAL: usize = 2;
+
+pub fn ks() -> Vec<NonZeroU32> {
+    [1, 5].map(|k| NonZeroU32::new(k).unwrap()).to_vec()
+}
+
+pub fn ranking() -> Ranking {
+    Ranking::new(&ks())
+}
+
+pub fn windows() -> Vec<Window> {
+    [("5m", 300_000), ("1h", 3_600_000)]
+        .map(|(name, span_ms)| Window {
+            name: name.to_owned(),
+            span_ms,
+        })
+        .to_vec()
+}
+
+pub fn export() -> Export {
+    let texts = |all: [&str; 3]| all.map(str::to_owned).to_vec();
+    Export {
+        metrics: texts(["hit_rate", "ctr", "mrr"]),
+        k: None,
+        windows: texts(["5m", "1h", "total"]),
+        live: true,
+        settled: true,
+        numerators: texts(["hit_rate", "ctr", "mrr"]),
+        max_series: 300_000,
+        forget_after_ms: 3_600_000,
+    }
+}
+
+pub fn sums(lists: &[ListOutcome]) -> Box<[i128]> {
+    let ranking = ranking();
+    let mut tally = vec![0; ranking.width()];
+    for list in lists {
+        ranking.contribute(list, 1, &mut tally);
+    }
+    tally.into_iter().map(i128::from).collect()
+}
+
+/// `live` and `settled`: the lists of `5m`, `1h` and `total`.
+pub fn arm(
+    experiment: &str,
+    arm: &str,
+    live: [&[ListOutcome]; 3],
+    settled: [&[ListOutcome]; 3],
+) -> ArmSnapshot {
+    ArmSnapshot {
+        experiment: experiment.into(),
+        arm: arm.into(),
+        last_list_ms: NOW_MS,
+        sums: [live, settled].map(|view| view.map(sums).to_vec()),
+        timelines: None,
+    }
+}
+
+pub fn snapshot(arms: Vec<ArmSnapshot>) -> Snapshot {
+    Snapshot {
+        live_end_ms: Some(NOW_MS),
+        settled_end_ms: Some(NOW_MS - 1_800_000),
+        since_ms: Some(NOW_MS - 7_200_000),
+        folded_arms: 0,
+        arms,
+    }
+}

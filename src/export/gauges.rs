@@ -1,0 +1,358 @@
+//! The ranking gauges in Prometheus' text format, rendered straight from the sums of a snapshot.
+//!
+//! There are no gauge objects: labels are escaped once an arm, the rest of a series' text once a render, and numbers
+//! go through a reused buffer, so that a scrape of 300,000 series allocates nothing for each of them.
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use super::{TOTAL, shown_arms};
+use crate::config::{Export, Window};
+use crate::engine::ranking::{CATALOGUE, CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking, Unit};
+use crate::snapshot::{ArmSnapshot, Snapshot, View};
+
+/// Appends the gauges of one instant: each family with all its samples, arms in the order of the snapshot.
+///
+/// Nothing is shown of a window without lists. `config.k` chooses among the cut-offs; the value over the whole list is
+/// always shown. Beyond `config.max_series` whole arms are left out, those with the fewest lists first.
+pub fn render(
+    snapshot: &Snapshot,
+    ranking: &Ranking,
+    config: &Export,
+    windows: &[Window],
+    out: &mut Vec<u8>,
+) {
+    let places = places(config, windows);
+    let families = families(ranking, config);
+    let (arms, n_dropped) = choose(snapshot, config, &places, &families, windows.len());
+
+    let blocks: Vec<String> = arms.iter().map(|arm| arm_block(arm)).collect();
+    let mut text = Text::new(out);
+    for family in &families {
+        text.family(&family.name, &family.help, |text| {
+            for (arm, block) in arms.iter().zip(&blocks) {
+                for place in &places {
+                    let Some(sums) = place.sums(arm) else { continue };
+                    for series in &family.series {
+                        let Some(number) = series.what.number(sums) else {
+                            continue;
+                        };
+                        text.sample([&family.name, "{", block, &place.labels, &series.tail], number);
+                    }
+                }
+            }
+        });
+    }
+    let name = "abgauge_arm_last_list_timestamp_seconds";
+    text.family(
+        name,
+        "Event time of the newest accepted list of an arm.",
+        |text| {
+            for (arm, block) in arms.iter().zip(&blocks) {
+                let seconds = Number::Float(arm.last_list_ms as f64 / 1000.0);
+                text.sample([name, "{", block, "", "} "], seconds);
+            }
+        },
+    );
+    text.single(
+        "abgauge_arms_folded",
+        "Arms beyond max_arms, counted as __other__.",
+        i128::from(snapshot.folded_arms),
+    );
+    text.single(
+        "abgauge_series_dropped",
+        "Ranking series left out because of max_series.",
+        n_dropped as i128,
+    );
+}
+
+/// A view of a window.
+struct Place {
+    view: View,
+    window: usize,
+    /// `window="5m",view="live",scope="own"`
+    labels: String,
+}
+
+impl Place {
+    /// None where the window is empty.
+    fn sums<'a>(&self, arm: &'a ArmSnapshot) -> Option<&'a [i128]> {
+        let sums = arm.sums(self.view, self.window);
+        (sums[LISTS] != 0).then_some(sums)
+    }
+}
+
+fn places(config: &Export, windows: &[Window]) -> Vec<Place> {
+    let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
+    let mut places = Vec::new();
+    for (window, name) in names
+        .enumerate()
+        .filter(|(_, name)| config.windows.iter().any(|it| it == name))
+    {
+        for view in View::BOTH {
+            let wanted = match view {
+                View::Live => config.live,
+                View::Settled => config.settled,
+            };
+            if wanted {
+                let mut labels = r#",window=""#.to_owned();
+                escape(name, &mut labels);
+                let _ = write!(labels, r#"",view="{}",scope="own""#, view.name());
+                places.push(Place { view, window, labels });
+            }
+        }
+    }
+    places
+}
+
+/// All series of one name.
+struct Family {
+    name: String,
+    help: String,
+    series: Vec<Series>,
+}
+
+/// What a family shows of each place.
+struct Series {
+    /// The labels that differ within the place, the closing brace and a space: `,k="5"} `.
+    tail: String,
+    what: What,
+}
+
+enum What {
+    Sum(usize),
+    Value(Column),
+    Numerator(Column),
+    Denominator(Column),
+}
+
+enum Number {
+    Integer(i128),
+    Float(f64),
+}
+
+impl What {
+    /// None where it is a part of 0 ÷ 0.
+    fn number(&self, sums: &[i128]) -> Option<Number> {
+        let column = match self {
+            What::Sum(column) => return Some(Number::Integer(sums[*column])),
+            What::Value(column) | What::Numerator(column) | What::Denominator(column) => column,
+        };
+        let value = column.value(sums)?;
+        Some(match self {
+            What::Numerator(_) if column.metric.unit == Unit::Fixed => Number::Float(column.numerator(sums)),
+            What::Numerator(_) => Number::Integer(sums[column.numerator]),
+            What::Denominator(_) => Number::Integer(sums[column.denominator]),
+            What::Sum(_) | What::Value(_) => Number::Float(value),
+        })
+    }
+}
+
+fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
+    let columns: Vec<&Column> = ranking
+        .columns()
+        .iter()
+        .filter(|column| wanted_k(config, column))
+        .collect();
+    let base = |name: &str, help: &str, column| Family {
+        name: format!("abgauge_{name}"),
+        help: help.to_owned(),
+        series: vec![Series {
+            tail: "} ".to_owned(),
+            what: What::Sum(column),
+        }],
+    };
+    let mut families = vec![
+        base("lists", "Served lists.", LISTS),
+        base(
+            "items_shown",
+            "Items shown, copies within a list included.",
+            ITEMS_SHOWN,
+        ),
+        base(
+            "clicks",
+            "Distinct items clicked of the list that showed them.",
+            CLICKS,
+        ),
+    ];
+    for metric in CATALOGUE
+        .iter()
+        .filter(|metric| config.metrics.iter().any(|id| id == metric.id))
+    {
+        families.push(Family {
+            name: format!("abgauge_{}", metric.gauge),
+            help: metric.help.to_owned(),
+            series: columns
+                .iter()
+                .filter(|column| column.metric.id == metric.id)
+                .map(|column| Series {
+                    tail: format!("{}}} ", k_label(column)),
+                    what: What::Value(**column),
+                })
+                .collect(),
+        });
+    }
+    let parts = |name: &str, help: &str, what: fn(Column) -> What| Family {
+        name: format!("abgauge_metric_{name}"),
+        help: help.to_owned(),
+        series: columns
+            .iter()
+            .filter(|column| config.numerators.iter().any(|id| id == column.metric.id))
+            .map(|column| Series {
+                tail: format!(r#",metric="{}"{}}} "#, column.metric.id, k_label(column)),
+                what: what(**column),
+            })
+            .collect(),
+    };
+    families.push(parts(
+        "numerator",
+        "What a metric divides: sums over instances before division.",
+        What::Numerator,
+    ));
+    families.push(parts(
+        "denominator",
+        "What a metric divides by.",
+        What::Denominator,
+    ));
+    families
+}
+
+fn wanted_k(config: &Export, column: &Column) -> bool {
+    match (&config.k, column.k) {
+        (Some(wanted), Some(k)) => wanted.contains(&k),
+        _ => true,
+    }
+}
+
+/// `,k="5"`, or nothing over the whole list.
+fn k_label(column: &Column) -> String {
+    column.k.map_or(String::new(), |k| format!(r#",k="{k}""#))
+}
+
+/// The arms that fit under `max_series`, in the order of the snapshot, and how many series are left out.
+///
+/// Arms are admitted by descending live lists of `total`, then by name, up to the first that does not fit.
+fn choose<'a>(
+    snapshot: &'a Snapshot,
+    config: &Export,
+    places: &[Place],
+    families: &[Family],
+    total: usize,
+) -> (Vec<&'a ArmSnapshot>, usize) {
+    let arms = shown_arms(snapshot, config.forget_after_ms);
+    let sizes: Vec<usize> = arms.iter().map(|arm| n_series(arm, places, families)).collect();
+    let mut by_lists: Vec<usize> = (0..arms.len()).collect();
+    by_lists.sort_by_key(|index| Reverse(arms[*index].sums(View::Live, total)[LISTS]));
+
+    let mut left = config.max_series;
+    let admitted = by_lists
+        .iter()
+        .take_while(|index| match left.checked_sub(sizes[**index]) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        });
+    let mut admitted: Vec<usize> = admitted.copied().collect();
+    admitted.sort_unstable();
+    let shown: usize = admitted.iter().map(|index| sizes[*index]).sum();
+    let chosen = admitted.into_iter().map(|index| arms[index]).collect();
+    (chosen, sizes.iter().sum::<usize>() - shown)
+}
+
+fn n_series(arm: &ArmSnapshot, places: &[Place], families: &[Family]) -> usize {
+    let series = || families.iter().flat_map(|family| &family.series);
+    let of_place = |sums| {
+        series()
+            .filter(|series| series.what.number(sums).is_some())
+            .count()
+    };
+    let last_list = 1;
+    places
+        .iter()
+        .filter_map(|place| place.sums(arm))
+        .map(of_place)
+        .sum::<usize>()
+        + last_list
+}
+
+/// `experiment="ranker",arm="neural"`
+fn arm_block(arm: &ArmSnapshot) -> String {
+    let mut block = r#"experiment=""#.to_owned();
+    escape(&arm.experiment, &mut block);
+    block.push_str(r#"",arm=""#);
+    escape(&arm.arm, &mut block);
+    block.push('"');
+    block
+}
+
+/// The three characters that the text format escapes in a label's value; all others stand for themselves.
+fn escape(value: &str, out: &mut String) {
+    for character in value.chars() {
+        match character {
+            '\\' => out.push_str(r"\\"),
+            '"' => out.push_str(r#"\""#),
+            '\n' => out.push_str(r"\n"),
+            other => out.push(other),
+        }
+    }
+}
+
+struct Text<'a> {
+    out: &'a mut Vec<u8>,
+    integer: itoa::Buffer,
+    float: ryu::Buffer,
+}
+
+impl<'a> Text<'a> {
+    fn new(out: &'a mut Vec<u8>) -> Text<'a> {
+        Text {
+            out,
+            integer: itoa::Buffer::new(),
+            float: ryu::Buffer::new(),
+        }
+    }
+
+    /// A heading and what `samples` writes; nothing at all if it writes nothing.
+    fn family(&mut self, name: &str, help: &str, samples: impl FnOnce(&mut Self)) {
+        let begin = self.out.len();
+        let _ = write!(self.out, "# HELP {name} {help}\n# TYPE {name} gauge\n");
+        let heading_end = self.out.len();
+        samples(self);
+        if self.out.len() == heading_end {
+            self.out.truncate(begin);
+        }
+    }
+
+    /// A family of one series without labels.
+    fn single(&mut self, name: &str, help: &str, value: i128) {
+        self.family(name, help, |text| {
+            text.sample([name, " ", "", "", ""], Number::Integer(value))
+        });
+    }
+
+    fn sample(&mut self, series: [&str; 5], number: Number) {
+        for part in series {
+            self.out.extend_from_slice(part.as_bytes());
+        }
+        self.number(number);
+        self.out.push(b'\n');
+    }
+
+    /// The shortest text that reads back as the same number.
+    fn number(&mut self, number: Number) {
+        let text = match number {
+            Number::Integer(integer) => match i64::try_from(integer) {
+                Ok(integer) => self.integer.format(integer),
+                Err(_) => self.integer.format(integer),
+            },
+            Number::Float(float) => self.float.format(float),
+        };
+        self.out.extend_from_slice(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

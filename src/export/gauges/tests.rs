@@ -1,0 +1,405 @@
+//! Claims about the text that Prometheus reads.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use proptest::prelude::*;
+
+use super::super::fixture::{self, HIT, MISS, NOTHING, arm, export, snapshot};
+use super::*;
+
+/// A series by the text of its name and its labels in order of their names.
+type Scrape = BTreeMap<(String, Vec<(String, String)>), String>;
+
+fn scrape(snapshot: &Snapshot, config: &Export) -> Scrape {
+    let mut out = Vec::new();
+    render(
+        snapshot,
+        &fixture::ranking(),
+        config,
+        &fixture::windows(),
+        &mut out,
+    );
+    parse(std::str::from_utf8(&out).unwrap())
+}
+
+/// Reads the text format as strictly as its specification allows: a heading before each family, each family in one
+/// piece, no series twice, no spaces where none are needed.
+fn parse(text: &str) -> Scrape {
+    let mut series = Scrape::new();
+    let mut families = HashSet::new();
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let help = line
+            .strip_prefix("# HELP ")
+            .expect("a family begins with its help");
+        let (name, help) = help.split_once(' ').unwrap();
+        assert!(!help.trim().is_empty() && !help.contains('\\'), "{help}");
+        assert!(families.insert(name), "{name} is in two pieces");
+        assert_eq!(lines.next(), Some(format!("# TYPE {name} gauge\n").as_str()));
+        let mut n_samples = 0;
+        while let Some(sample) = lines.next_if(|line| !line.starts_with('#')) {
+            let rest = sample
+                .strip_prefix(name)
+                .expect("a sample stands under its own family");
+            let (labels, value) = parse_labels(rest);
+            let value = value.strip_suffix('\n').expect("a line ends");
+            value.parse::<f64>().unwrap();
+            let twin = series.insert((name.to_owned(), labels), value.to_owned());
+            assert_eq!(twin, None, "{sample} stands twice");
+            n_samples += 1;
+        }
+        assert!(n_samples > 0, "{name} has no samples");
+    }
+    series
+}
+
+/// `{a="b",c="d"} 1` → labels by name, and what follows the space.
+fn parse_labels(text: &str) -> (Vec<(String, String)>, &str) {
+    let Some(mut rest) = text.strip_prefix('{') else {
+        return (Vec::new(), text.strip_prefix(' ').unwrap());
+    };
+    let mut labels = Vec::new();
+    loop {
+        let (name, value) = rest.split_once("=\"").unwrap();
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase()), "{name:?}");
+        let (value, after) = parse_value(value);
+        labels.push((name.to_owned(), value));
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None => {
+                labels.sort();
+                let names: BTreeSet<_> = labels.iter().map(|(name, _)| name).collect();
+                assert_eq!(names.len(), labels.len(), "a label stands twice");
+                return (labels, after.strip_prefix("} ").unwrap());
+            }
+        }
+    }
+}
+
+/// Up to the closing quote, unescaped, and what follows it.
+fn parse_value(text: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return (value, &text[at + 1..]),
+            '\n' => panic!("a bare line break within a label"),
+            '\\' => value.push(match characters.next().unwrap().1 {
+                'n' => '\n',
+                other @ ('\\' | '"') => other,
+                other => panic!("there is no escape \\{other}"),
+            }),
+            other => value.push(other),
+        }
+    }
+    panic!("a label without end: {text:?}")
+}
+
+/// The value of `name` where the labels are these, and those of arm `a` of experiment `e`.
+fn value(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let own = [("experiment", "e"), ("arm", "a")];
+    let labels = own
+        .iter()
+        .chain(labels)
+        .map(|(name, value)| (name.to_string(), value.to_string()));
+    let mut labels: Vec<_> = labels.collect();
+    labels.sort();
+    scrape
+        .get(&(name.to_owned(), labels))
+        .map(|value| value.parse().unwrap())
+}
+
+const TOTAL_LIVE: [(&str, &str); 3] = [("window", "total"), ("view", "live"), ("scope", "own")];
+
+fn total_live(scrape: &Scrape, name: &str, more: &[(&str, &str)]) -> Option<f64> {
+    value(scrape, name, &[&TOTAL_LIVE, more].concat())
+}
+
+/// Arm `a` of experiment `e`: a hit and a miss, over all windows, and the hit settled in `total`.
+fn one_arm() -> Snapshot {
+    snapshot(vec![arm("e", "a", [&[HIT, MISS]; 3], [&[], &[], &[HIT]])])
+}
+
+#[test]
+fn the_gauges_of_a_hit_and_a_miss_are_those_worked_out_by_hand() {
+    let scrape = scrape(&one_arm(), &export());
+    let gauge = |name, more: &[(&str, &str)]| total_live(&scrape, name, more).unwrap();
+    assert_eq!(gauge("abgauge_lists", &[]), 2.0);
+    assert_eq!(gauge("abgauge_items_shown", &[]), 10.0);
+    assert_eq!(gauge("abgauge_clicks", &[]), 2.0);
+    // Ranks 2 and 5 of the first of two lists of five were clicked.
+    for (k, hit_ratio, ctr, mrr) in [
+        (Some("1"), 0.0, 0.0, 0.0),
+        (Some("5"), 0.5, 0.2, 0.25),
+        (None, 0.5, 0.2, 0.25),
+    ] {
+        let k: Vec<_> = k.into_iter().map(|k| ("k", k)).collect();
+        assert_eq!(gauge("abgauge_hit_ratio", &k), hit_ratio);
+        assert_eq!(gauge("abgauge_ctr", &k), ctr);
+        assert_eq!(gauge("abgauge_mrr", &k), mrr);
+    }
+    let parts = |metric, k| {
+        let labels = [("metric", metric), ("k", k)];
+        (
+            gauge("abgauge_metric_numerator", &labels),
+            gauge("abgauge_metric_denominator", &labels),
+        )
+    };
+    assert_eq!(parts("hit_rate", "5"), (1.0, 2.0));
+    assert_eq!(parts("ctr", "1"), (0.0, 2.0));
+    assert_eq!(parts("mrr", "5"), (0.5, 2.0));
+    assert_eq!(gauge("abgauge_metric_numerator", &[("metric", "mrr")]), 0.5);
+}
+
+#[test]
+fn an_empty_window_shows_nothing() {
+    let scrape = scrape(&one_arm(), &export());
+    let lists = |window, view| {
+        value(
+            &scrape,
+            "abgauge_lists",
+            &[("window", window), ("view", view), ("scope", "own")],
+        )
+    };
+    assert_eq!(lists("5m", "live"), Some(2.0));
+    assert_eq!(lists("5m", "settled"), None);
+    assert_eq!(lists("total", "settled"), Some(1.0));
+    let settled_5m = [("window", "5m"), ("view", "settled")].map(|(name, value)| (name.into(), value.into()));
+    assert!(
+        !scrape
+            .keys()
+            .any(|(_, labels)| settled_5m.iter().all(|label| labels.contains(label)))
+    );
+}
+
+#[test]
+fn a_ratio_of_nothing_shown_is_absent_with_its_parts() {
+    let scrape = scrape(
+        &snapshot(vec![arm("e", "a", [&[NOTHING]; 3], [&[]; 3])]),
+        &export(),
+    );
+    assert_eq!(total_live(&scrape, "abgauge_lists", &[]), Some(1.0));
+    assert_eq!(total_live(&scrape, "abgauge_items_shown", &[]), Some(0.0));
+    assert_eq!(total_live(&scrape, "abgauge_hit_ratio", &[]), Some(0.0));
+    assert_eq!(total_live(&scrape, "abgauge_ctr", &[]), None);
+    assert_eq!(
+        total_live(&scrape, "abgauge_metric_denominator", &[("metric", "ctr")]),
+        None
+    );
+    assert_eq!(
+        total_live(&scrape, "abgauge_metric_denominator", &[("metric", "mrr")]),
+        Some(1.0)
+    );
+}
+
+#[test]
+fn an_empty_board_says_only_that_nothing_is_left_out() {
+    let scrape = scrape(&Snapshot::default(), &export());
+    let names: Vec<_> = scrape.keys().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["abgauge_arms_folded", "abgauge_series_dropped"]);
+}
+
+#[test]
+fn the_configuration_chooses_metrics_ks_windows_views_and_numerators() {
+    let config = Export {
+        metrics: vec!["ctr".to_owned()],
+        k: Some(vec![fixture::ks()[1]]),
+        windows: vec!["1h".to_owned()],
+        settled: false,
+        numerators: vec!["mrr".to_owned()],
+        ..export()
+    };
+    let scrape = scrape(&one_arm(), &config);
+    let place = r#"window="1h" view="live" scope="own""#;
+    let seen: Vec<String> = scrape
+        .keys()
+        .map(|(name, labels)| format!("{name} {labels:?}"))
+        .collect();
+    let expected: &[(&str, &[&str])] = &[
+        ("abgauge_arm_last_list_timestamp_seconds", &[]),
+        ("abgauge_arms_folded", &[]),
+        ("abgauge_clicks", &[place]),
+        ("abgauge_ctr", &[place, r#"k="5""#]),
+        ("abgauge_ctr", &[place]),
+        ("abgauge_items_shown", &[place]),
+        ("abgauge_lists", &[place]),
+        ("abgauge_metric_denominator", &[place, r#"metric="mrr" k="5""#]),
+        ("abgauge_metric_denominator", &[place, r#"metric="mrr""#]),
+        ("abgauge_metric_numerator", &[place, r#"metric="mrr" k="5""#]),
+        ("abgauge_metric_numerator", &[place, r#"metric="mrr""#]),
+        ("abgauge_series_dropped", &[]),
+    ];
+    let expected: BTreeSet<String> = expected
+        .iter()
+        .map(|(name, blocks)| {
+            let own = if name.ends_with("dropped") || name.ends_with("folded") {
+                ""
+            } else {
+                r#"experiment="e" arm="a""#
+            };
+            let mut labels: Vec<(String, String)> = blocks
+                .iter()
+                .flat_map(|block| block.split(' '))
+                .chain(own.split_whitespace())
+                .map(|label| label.split_once('=').unwrap())
+                .map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned()))
+                .collect();
+            labels.sort();
+            format!("{name} {labels:?}")
+        })
+        .collect();
+    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), expected);
+}
+
+#[test]
+fn each_arm_says_when_it_last_served_a_list() {
+    let scrape = scrape(&one_arm(), &export());
+    let seconds = value(&scrape, "abgauge_arm_last_list_timestamp_seconds", &[]);
+    assert_eq!(seconds, Some(1_763_596_800.25));
+}
+
+#[test]
+fn an_arm_leaves_once_its_last_list_is_too_old() {
+    let mut snapshot = one_arm();
+    let forget_after = export().forget_after_ms;
+    snapshot.arms[0].last_list_ms = fixture::NOW_MS - forget_after;
+    assert!(total_live(&scrape(&snapshot, &export()), "abgauge_lists", &[]).is_some());
+    snapshot.arms[0].last_list_ms -= 1;
+    let scrape = scrape(&snapshot, &export());
+    assert_eq!(total_live(&scrape, "abgauge_lists", &[]), None);
+    assert_eq!(scrape[&("abgauge_series_dropped".to_owned(), vec![])], "0");
+}
+
+#[test]
+fn beyond_max_series_the_smallest_arms_are_left_out_whole_and_counted() {
+    let arms = vec![
+        arm("e", "a", [&[], &[], &[MISS]], [&[]; 3]),
+        arm("e", "b", [&[], &[], &[MISS, MISS]], [&[]; 3]),
+        arm("e", "c", [&[], &[], &[MISS]], [&[]; 3]),
+    ];
+    // Three bases; three metrics, each at two ks and over the whole list, with both parts; the last list.
+    let per_arm = 3 + 9 * 3 + 1;
+    let shown = |max_series| {
+        let scrape = scrape(
+            &snapshot(arms.clone()),
+            &Export {
+                max_series,
+                ..export()
+            },
+        );
+        let arms: Vec<String> = scrape
+            .keys()
+            .filter(|(name, _)| name == "abgauge_lists")
+            .map(|(_, labels)| labels[0].1.clone())
+            .collect();
+        let dropped = &scrape[&("abgauge_series_dropped".to_owned(), vec![])];
+        (arms.concat(), dropped.parse::<usize>().unwrap())
+    };
+    assert_eq!(shown(3 * per_arm), ("abc".to_owned(), 0));
+    assert_eq!(shown(3 * per_arm - 1), ("ab".to_owned(), per_arm));
+    assert_eq!(shown(2 * per_arm - 1), ("b".to_owned(), 2 * per_arm));
+    assert_eq!(shown(0), (String::new(), 3 * per_arm));
+}
+
+#[test]
+fn arms_stand_in_the_order_of_the_snapshot_whatever_their_size() {
+    let arms = vec![
+        arm("e", "small", [&[MISS]; 3], [&[]; 3]),
+        arm("e", "the big", [&[MISS, HIT]; 3], [&[]; 3]),
+    ];
+    let mut out = Vec::new();
+    render(
+        &snapshot(arms),
+        &fixture::ranking(),
+        &export(),
+        &fixture::windows(),
+        &mut out,
+    );
+    let text = String::from_utf8(out).unwrap();
+    let lists = text.lines().filter(|line| line.starts_with("abgauge_lists{"));
+    let order: Vec<bool> = lists.map(|line| line.contains(r#"arm="small""#)).collect();
+    assert_eq!(order, [true, true, true, false, false, false]);
+}
+
+#[test]
+fn folded_arms_are_told() {
+    let scrape = scrape(
+        &Snapshot {
+            folded_arms: 7,
+            ..one_arm()
+        },
+        &export(),
+    );
+    assert_eq!(scrape[&("abgauge_arms_folded".to_owned(), vec![])], "7");
+}
+
+#[test]
+fn hostile_labels_come_back_as_they_are() {
+    for hostile in [
+        "\"} 1\nabgauge_lists{x=\"",
+        "\\",
+        "\\n",
+        "a\rb\0\u{7f}\u{85}\u{2028}",
+        "🧪{},=",
+        " ",
+    ] {
+        let scrape = scrape(
+            &snapshot(vec![arm(hostile, hostile, [&[HIT]; 3], [&[]; 3])]),
+            &export(),
+        );
+        let (_, labels) = scrape.keys().find(|(name, _)| name == "abgauge_lists").unwrap();
+        assert_eq!((&*labels[0].1, &*labels[1].1), (hostile, hostile));
+    }
+}
+
+/// Columns of one metric at one k, whatever they hold.
+fn column(id: &str) -> Column {
+    let ranking = fixture::ranking();
+    *ranking
+        .columns()
+        .iter()
+        .find(|column| column.metric.id == id && column.k.is_none())
+        .unwrap()
+}
+
+proptest! {
+    #[test]
+    fn values_read_back_as_the_same_number(
+        lists in 1..i64::MAX,
+        shown in 1..i64::MAX,
+        parts in prop::array::uniform3(any::<i64>()),
+    ) {
+        let mut arm = arm("e", "a", [&[]; 3], [&[]; 3]);
+        let sums = &mut arm.sums[View::Live as usize][fixture::TOTAL];
+        let ids = ["hit_rate", "ctr", "mrr"];
+        sums[LISTS] = i128::from(lists) << 40;
+        for (id, part) in ids.into_iter().zip(parts) {
+            sums[column(id).numerator] = part.into();
+            sums[column(id).denominator] = shown.into();
+        }
+        let sums = sums.clone();
+        let scrape = scrape(&snapshot(vec![arm]), &export());
+
+        let mut labels = vec![("experiment", "e"), ("arm", "a")];
+        labels.extend(TOTAL_LIVE);
+        labels.sort();
+        let labels: Vec<_> = labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let text = &scrape[&("abgauge_lists".to_owned(), labels)];
+        prop_assert_eq!(text.parse::<i128>().unwrap(), sums[LISTS]);
+        for id in ids {
+            let column = column(id);
+            let gauge = format!("abgauge_{}", column.metric.gauge);
+            let read = total_live(&scrape, &gauge, &[]).unwrap();
+            prop_assert_eq!(read.to_bits(), column.value(&sums).unwrap().to_bits());
+            let numerator = total_live(&scrape, "abgauge_metric_numerator", &[("metric", id)]).unwrap();
+            prop_assert_eq!(numerator.to_bits(), column.numerator(&sums).to_bits());
+        }
+    }
+
+    #[test]
+    fn any_name_comes_back_as_it_is(experiment in ".{1,40}", arm_name in any::<String>()) {
+        let scrape = scrape(&snapshot(vec![arm(&experiment, &arm_name, [&[HIT]; 3], [&[]; 3])]), &export());
+        let (_, labels) = scrape.keys().find(|(name, _)| name == "abgauge_lists").unwrap();
+        prop_assert_eq!((&labels[0].1, &labels[1].1), (&arm_name, &experiment));
+    }
+}

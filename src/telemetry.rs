@@ -1,0 +1,511 @@
+//! What the daemon says about itself: counters and gauges in one registry, and whether it is ready.
+//!
+//! A value that is not known yet has no series; a counter whose labels are known beforehand begins at 0, so that its
+//! rate is right from the first event.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+#[cfg(target_os = "linux")]
+use prometheus::process_collector::ProcessCollector;
+use prometheus::{
+    Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
+use serde::Serialize;
+
+use crate::engine::event::{Reason, Side};
+use crate::engine::outcome::{ClickResult, Counts, Outcome};
+
+/// Shared by whoever has something to report; every method may be called from any thread.
+pub struct Telemetry {
+    registry: Registry,
+    version: String,
+    /// By `Side as usize`; the same name twice where one topic carries both.
+    topics: [String; 2],
+    records: [[IntCounter; Outcome::ALL.len()]; 2],
+    invalid: [[IntCounter; Reason::ALL.len()]; 2],
+    click_results: [IntCounter; ClickResult::ALL.len()],
+    conflicting_lists: IntCounter,
+    repeated_items: IntCounter,
+    rebalances: IntCounter,
+    pair_restarts: IntCounter,
+    key_findings: IntCounterVec,
+    dead_letters: [IntCounter; DeadLetter::ALL.len()],
+    clicks_waiting: IntGauge,
+    open_lists: IntGauge,
+    state_bytes: IntGauge,
+    partitions_owned: IntGauge,
+    exact: IntGauge,
+    ready: IntGauge,
+    lag: IntGaugeVec,
+    watermark_delay: GaugeVec,
+    frontier: GaugeVec,
+    settle_delay: Known,
+    since: Known,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting_for: Vec<String>,
+    warnings: Vec<String>,
+    was_ready: bool,
+    partitions: BTreeMap<(String, i32), PartitionState>,
+}
+
+/// How far behind one partition of one topic is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct PartitionState {
+    /// Records between the read position and the end of the log.
+    pub lag: Option<i64>,
+    /// Event time from its watermark to the live end.
+    pub watermark_delay_seconds: Option<f64>,
+}
+
+/// What became of a record that could not be read and was to go to the dead-letter topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadLetter {
+    /// The broker has acknowledged it.
+    Delivered,
+    /// The broker refused it, or it timed out.
+    Failed,
+    /// Too many were on their way already.
+    Dropped,
+}
+
+impl DeadLetter {
+    pub const ALL: [DeadLetter; 3] = [DeadLetter::Delivered, DeadLetter::Failed, DeadLetter::Dropped];
+
+    /// The value of the label `result`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeadLetter::Delivered => "delivered",
+            DeadLetter::Failed => "failed",
+            DeadLetter::Dropped => "dropped",
+        }
+    }
+}
+
+impl Telemetry {
+    /// Not ready, and exact. Both topics may be the same: their counts then add up under one label.
+    pub fn new(served_topic: &str, clicks_topic: &str, version: &str) -> Telemetry {
+        let registry = Registry::new();
+        #[cfg(target_os = "linux")]
+        registry
+            .register(Box::new(ProcessCollector::for_self()))
+            .expect("nothing else is registered yet");
+
+        let topics = [served_topic.to_owned(), clicks_topic.to_owned()];
+        let records = counters(
+            &registry,
+            "abgauge_records_total",
+            "Records read, by what became of them.",
+            &["topic", "outcome"],
+        );
+        let invalid = counters(
+            &registry,
+            "abgauge_invalid_records_total",
+            "Records that could not be read, by the first reason that applies.",
+            &["topic", "reason"],
+        );
+        let click_results = counters(
+            &registry,
+            "abgauge_click_results_total",
+            "Accepted clicks, by what they turned out to be.",
+            &["result"],
+        );
+        let dead_letters = counters(
+            &registry,
+            "abgauge_dead_letters_total",
+            "Unreadable records handed to the dead-letter topic.",
+            &["result"],
+        );
+        family(
+            &registry,
+            IntGaugeVec::new,
+            "abgauge_build_info",
+            "Version of this program.",
+            &["version"],
+        )
+        .with_label_values(&[version])
+        .set(1);
+
+        let telemetry = Telemetry {
+            version: version.to_owned(),
+            records: Side::BOTH.map(|side| {
+                Outcome::ALL
+                    .map(|outcome| records.with_label_values(&[&*topics[side as usize], outcome.name()]))
+            }),
+            invalid: Side::BOTH.map(|side| {
+                Reason::ALL.map(|reason| invalid.with_label_values(&[&*topics[side as usize], reason.name()]))
+            }),
+            click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),
+            dead_letters: DeadLetter::ALL.map(|result| dead_letters.with_label_values(&[result.name()])),
+            conflicting_lists: counter(
+                &registry,
+                "abgauge_conflicting_lists_total",
+                "Duplicate lists whose content differed from the one that stands.",
+            ),
+            repeated_items: counter(
+                &registry,
+                "abgauge_repeated_items_total",
+                "Positions of accepted lists that hold an item which stands at a higher rank already.",
+            ),
+            rebalances: counter(
+                &registry,
+                "abgauge_rebalances_total",
+                "Changes of the partitions owned.",
+            ),
+            pair_restarts: counter(
+                &registry,
+                "abgauge_pair_restarts_total",
+                "Pairs of partitions rebuilt because their position had left the log.",
+            ),
+            key_findings: counters(
+                &registry,
+                "abgauge_key_findings_total",
+                "Sampled records whose key does not belong to their partition, by finding.",
+                &["topic", "finding"],
+            ),
+            clicks_waiting: gauge(
+                &registry,
+                "abgauge_clicks_waiting",
+                "Accepted clicks that wait for their list.",
+            ),
+            open_lists: gauge(
+                &registry,
+                "abgauge_open_lists",
+                "Served lists whose attribution window is still open.",
+            ),
+            state_bytes: gauge(
+                &registry,
+                "abgauge_state_bytes",
+                "Memory of open lists and waiting clicks.",
+            ),
+            partitions_owned: gauge(
+                &registry,
+                "abgauge_partitions_owned",
+                "Pairs of partitions that this process reads.",
+            ),
+            exact: gauge(
+                &registry,
+                "abgauge_exact",
+                "1 as long as no record was shed, 0 once numbers are no longer exact.",
+            ),
+            ready: gauge(&registry, "abgauge_ready", "1 if restored and caught up, else 0."),
+            lag: family(
+                &registry,
+                IntGaugeVec::new,
+                "abgauge_consumer_lag_records",
+                "Records between the read position and the end of the log.",
+                &["topic", "partition"],
+            ),
+            watermark_delay: family(
+                &registry,
+                GaugeVec::new,
+                "abgauge_watermark_delay_seconds",
+                "Event time from the watermark of a partition to the live end.",
+                &["topic", "partition"],
+            ),
+            frontier: family(
+                &registry,
+                GaugeVec::new,
+                "abgauge_frontier_timestamp_seconds",
+                "Event time before which everything is settled.",
+                &["partition"],
+            ),
+            settle_delay: Known::new(
+                &registry,
+                "abgauge_settle_delay_seconds",
+                "Event time by which settling lags behind what attribution and lateness ask for, slowest pair.",
+            ),
+            since: Known::new(
+                &registry,
+                "abgauge_since_timestamp_seconds",
+                "Event time at which the window total begins.",
+            ),
+            state: Mutex::new(State {
+                waiting_for: vec!["the first assignment of partitions".to_owned()],
+                ..State::default()
+            }),
+            topics,
+            registry,
+        };
+        telemetry.exact.set(1);
+        telemetry
+    }
+
+    /// Adds what a batch counted.
+    pub fn add_counts(&self, counts: &Counts) {
+        for side in Side::BOTH {
+            for (outcome, counter) in Outcome::ALL.into_iter().zip(&self.records[side as usize]) {
+                counter.inc_by(counts.outcome(side, outcome));
+            }
+            for (reason, counter) in Reason::ALL.into_iter().zip(&self.invalid[side as usize]) {
+                counter.inc_by(counts.invalid(side, reason));
+            }
+        }
+        for (result, counter) in ClickResult::ALL.into_iter().zip(&self.click_results) {
+            counter.inc_by(counts.result(result));
+        }
+        self.conflicting_lists.inc_by(counts.conflicting_lists);
+        self.repeated_items.inc_by(counts.repeated_items);
+    }
+
+    /// The partitions owned have changed.
+    pub fn rebalanced(&self) {
+        self.rebalances.inc();
+    }
+
+    /// A pair was dropped and rebuilt because its position had left the log.
+    pub fn pair_restarted(&self) {
+        self.pair_restarts.inc();
+    }
+
+    /// Sampled keys that are not what `finding` says they should be. With `n` = 0 the series appears, at 0.
+    pub fn add_key_findings(&self, topic: &str, finding: &str, n: u64) {
+        self.key_findings.with_label_values(&[topic, finding]).inc_by(n);
+    }
+
+    pub fn add_dead_letters(&self, result: DeadLetter, n: u64) {
+        self.dead_letters[result as usize].inc_by(n);
+    }
+
+    /// A memory bound was reached; stays so as long as the process lives.
+    pub fn lost_exactness(&self) {
+        self.exact.set(0);
+    }
+
+    /// All engines together.
+    pub fn set_engine(&self, open_lists: u64, clicks_waiting: u64, state_bytes: u64) {
+        self.open_lists.set(saturated(open_lists));
+        self.clicks_waiting.set(saturated(clicks_waiting));
+        self.state_bytes.set(saturated(state_bytes));
+    }
+
+    pub fn set_partitions_owned(&self, n_pairs: usize) {
+        self.partitions_owned.set(saturated(n_pairs as u64));
+    }
+
+    pub fn set_partition(&self, topic: &str, partition: i32, state: PartitionState) {
+        let labels = [topic, &partition.to_string()];
+        match state.lag {
+            Some(lag) => self.lag.with_label_values(&labels).set(lag),
+            None => forget(&self.lag, &labels),
+        }
+        match state.watermark_delay_seconds {
+            Some(seconds) => self.watermark_delay.with_label_values(&labels).set(seconds),
+            None => forget(&self.watermark_delay, &labels),
+        }
+        self.state()
+            .partitions
+            .insert((topic.to_owned(), partition), state);
+    }
+
+    /// Begin of the first slot of a pair that is not settled, epoch ms.
+    pub fn set_frontier(&self, partition: i32, frontier_ms: Option<i64>) {
+        let labels = [&*partition.to_string()];
+        match frontier_ms {
+            Some(ms) => self.frontier.with_label_values(&labels).set(seconds(ms)),
+            None => forget(&self.frontier, &labels),
+        }
+    }
+
+    /// Removes the series of this partition of both topics.
+    pub fn forget_partition(&self, partition: i32) {
+        let label = partition.to_string();
+        for topic in &self.topics {
+            forget(&self.lag, &[topic, &label]);
+            forget(&self.watermark_delay, &[topic, &label]);
+        }
+        forget(&self.frontier, &[&label]);
+        self.state()
+            .partitions
+            .retain(|(_, other), _| *other != partition);
+    }
+
+    pub fn set_settle_delay(&self, seconds: Option<f64>) {
+        self.settle_delay.set(seconds);
+    }
+
+    /// Where `total` begins, epoch ms.
+    pub fn set_since(&self, since_ms: Option<i64>) {
+        self.since.set(since_ms.map(seconds));
+    }
+
+    /// What keeps the numbers from being complete, a line each; nothing means ready.
+    pub fn set_waiting_for(&self, waiting_for: Vec<String>) {
+        let mut state = self.state();
+        state.was_ready |= waiting_for.is_empty();
+        self.ready.set(i64::from(waiting_for.is_empty()));
+        state.waiting_for = waiting_for;
+    }
+
+    /// What an operator should mend although numbers are shown, a line each.
+    pub fn set_warnings(&self, warnings: Vec<String>) {
+        self.state().warnings = warnings;
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.state().waiting_for.is_empty()
+    }
+
+    /// Whether it has ever been ready: from then on the gauges are shown.
+    pub fn was_ready(&self) -> bool {
+        self.state().was_ready
+    }
+
+    pub fn waiting_for(&self) -> Vec<String> {
+        self.state().waiting_for.clone()
+    }
+
+    pub fn warnings(&self) -> Vec<String> {
+        self.state().warnings.clone()
+    }
+
+    /// Appends everything in Prometheus' text format, families by name.
+    pub fn render(&self, out: &mut Vec<u8>) -> anyhow::Result<()> {
+        Ok(TextEncoder::new().encode(&self.registry.gather(), out)?)
+    }
+
+    /// The same for the JSON API.
+    pub fn status(&self) -> StreamStatus {
+        let state = self.state();
+        StreamStatus {
+            ready: state.waiting_for.is_empty(),
+            waiting_for: state.waiting_for.clone(),
+            warnings: state.warnings.clone(),
+            exact: self.exact.get() == 1,
+            records: Side::BOTH
+                .map(|side| {
+                    (
+                        self.topics[side as usize].clone(),
+                        values(Outcome::ALL.map(Outcome::name), &self.records[side as usize]),
+                    )
+                })
+                .into(),
+            click_results: values(ClickResult::ALL.map(ClickResult::name), &self.click_results),
+            clicks_waiting: self.clicks_waiting.get(),
+            open_lists: self.open_lists.get(),
+            state_bytes: self.state_bytes.get(),
+            partitions: state
+                .partitions
+                .iter()
+                .map(|((topic, partition), state)| PartitionStatus {
+                    topic: topic.clone(),
+                    partition: *partition,
+                    state: *state,
+                })
+                .collect(),
+            version: self.version.clone(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The health of the stream, as the JSON API tells it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StreamStatus {
+    pub ready: bool,
+    pub waiting_for: Vec<String>,
+    pub warnings: Vec<String>,
+    pub exact: bool,
+    /// Topic → outcome → records.
+    pub records: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    pub click_results: BTreeMap<&'static str, u64>,
+    pub clicks_waiting: i64,
+    pub open_lists: i64,
+    pub state_bytes: i64,
+    /// By topic, then partition.
+    pub partitions: Vec<PartitionStatus>,
+    pub version: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartitionStatus {
+    pub topic: String,
+    pub partition: i32,
+    #[serde(flatten)]
+    pub state: PartitionState,
+}
+
+/// A gauge that has no series until its value is known.
+struct Known(GaugeVec);
+
+const NO_LABELS: [&str; 0] = [];
+
+impl Known {
+    fn new(registry: &Registry, name: &str, help: &str) -> Known {
+        Known(family(registry, GaugeVec::new, name, help, &NO_LABELS))
+    }
+
+    fn set(&self, value: Option<f64>) {
+        match value {
+            Some(value) => Gauge::set(&self.0.with_label_values(&NO_LABELS), value),
+            None => forget(&self.0, &NO_LABELS),
+        }
+    }
+}
+
+fn values<const N: usize>(
+    names: [&'static str; N],
+    counters: &[IntCounter; N],
+) -> BTreeMap<&'static str, u64> {
+    names
+        .into_iter()
+        .zip(counters.iter().map(IntCounter::get))
+        .collect()
+}
+
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
+}
+
+fn saturated(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn counter(registry: &Registry, name: &str, help: &str) -> IntCounter {
+    register(registry, IntCounter::new(name, help).expect("the name is valid"))
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> IntGauge {
+    register(registry, IntGauge::new(name, help).expect("the name is valid"))
+}
+
+fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    family(registry, IntCounterVec::new, name, help, labels)
+}
+
+/// A family of series that differ by labels.
+fn family<F: Collector + Clone + 'static>(
+    registry: &Registry,
+    new: impl FnOnce(Opts, &[&str]) -> prometheus::Result<F>,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> F {
+    register(
+        registry,
+        new(Opts::new(name, help), labels).expect("names and labels are valid"),
+    )
+}
+
+fn register<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> C {
+    registry
+        .register(Box::new(collector.clone()))
+        .expect("each name is registered once");
+    collector
+}
+
+/// Removes a series; that there was none is as well.
+fn forget<B: MetricVecBuilder>(family: &MetricVec<B>, labels: &[&str]) {
+    let _ = family.remove_label_values(labels);
+}
+
+#[cfg(test)]
+mod tests;

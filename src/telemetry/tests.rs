@@ -1,0 +1,208 @@
+//! Claims about the daemon's own series.
+
+use super::*;
+
+fn telemetry() -> Telemetry {
+    Telemetry::new("served", "clicks", "1.2.3")
+}
+
+fn text(telemetry: &Telemetry) -> String {
+    let mut out = Vec::new();
+    telemetry.render(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The value of a series, by its text up to the space.
+fn value(telemetry: &Telemetry, series: &str) -> Option<f64> {
+    let text = text(telemetry);
+    let mut values = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    let value = values.next().map(|value| value.parse().unwrap());
+    assert_eq!(values.next(), None, "{series} stands twice");
+    value
+}
+
+#[test]
+fn every_known_label_stands_at_zero_from_the_start() {
+    let telemetry = telemetry();
+    for topic in ["served", "clicks"] {
+        for outcome in Outcome::ALL {
+            let series = format!(
+                r#"abgauge_records_total{{outcome="{}",topic="{topic}"}}"#,
+                outcome.name()
+            );
+            assert_eq!(value(&telemetry, &series), Some(0.0), "{series}");
+        }
+        for reason in Reason::ALL {
+            let series = format!(
+                r#"abgauge_invalid_records_total{{reason="{}",topic="{topic}"}}"#,
+                reason.name()
+            );
+            assert_eq!(value(&telemetry, &series), Some(0.0), "{series}");
+        }
+    }
+    for result in ClickResult::ALL {
+        let series = format!(r#"abgauge_click_results_total{{result="{}"}}"#, result.name());
+        assert_eq!(value(&telemetry, &series), Some(0.0), "{series}");
+    }
+    for result in DeadLetter::ALL {
+        let series = format!(r#"abgauge_dead_letters_total{{result="{}"}}"#, result.name());
+        assert_eq!(value(&telemetry, &series), Some(0.0), "{series}");
+    }
+    for zero in [
+        "conflicting_lists_total",
+        "repeated_items_total",
+        "rebalances_total",
+        "pair_restarts_total",
+    ] {
+        assert_eq!(value(&telemetry, &format!("abgauge_{zero}")), Some(0.0), "{zero}");
+    }
+    assert_eq!(
+        value(&telemetry, r#"abgauge_build_info{version="1.2.3"}"#),
+        Some(1.0)
+    );
+    assert_eq!(value(&telemetry, "abgauge_exact"), Some(1.0));
+    assert_eq!(value(&telemetry, "abgauge_ready"), Some(0.0));
+}
+
+#[test]
+fn what_is_unknown_is_absent_and_can_become_unknown_again() {
+    let telemetry = telemetry();
+    for name in [
+        "abgauge_settle_delay_seconds",
+        "abgauge_since_timestamp_seconds",
+        "abgauge_frontier_timestamp_seconds",
+        "abgauge_consumer_lag_records",
+        "abgauge_watermark_delay_seconds",
+    ] {
+        assert!(!text(&telemetry).contains(name), "{name}");
+    }
+    telemetry.set_settle_delay(Some(0.5));
+    telemetry.set_since(Some(1_763_596_800_250));
+    telemetry.set_frontier(3, Some(1_763_596_800_000));
+    assert_eq!(value(&telemetry, "abgauge_settle_delay_seconds"), Some(0.5));
+    assert_eq!(
+        value(&telemetry, "abgauge_since_timestamp_seconds"),
+        Some(1_763_596_800.25)
+    );
+    let frontier = r#"abgauge_frontier_timestamp_seconds{partition="3"}"#;
+    assert_eq!(value(&telemetry, frontier), Some(1_763_596_800.0));
+    telemetry.set_settle_delay(None);
+    telemetry.set_since(None);
+    telemetry.set_frontier(3, None);
+    assert!(!text(&telemetry).contains("abgauge_settle_delay_seconds"));
+    assert!(!text(&telemetry).contains("abgauge_since_timestamp_seconds"));
+    assert_eq!(value(&telemetry, frontier), None);
+}
+
+#[test]
+fn counts_add_up_by_topic() {
+    let telemetry = telemetry();
+    telemetry.add_counts(&counts());
+    telemetry.add_counts(&counts());
+    let records = |outcome, topic| {
+        value(
+            &telemetry,
+            &format!(r#"abgauge_records_total{{outcome="{outcome}",topic="{topic}"}}"#),
+        )
+    };
+    assert_eq!(records("accepted", "served"), Some(2.0));
+    assert_eq!(records("accepted", "clicks"), Some(4.0));
+    assert_eq!(records("invalid", "clicks"), Some(2.0));
+    assert_eq!(
+        value(
+            &telemetry,
+            r#"abgauge_invalid_records_total{reason="not_json",topic="clicks"}"#
+        ),
+        Some(2.0)
+    );
+    assert_eq!(
+        value(&telemetry, r#"abgauge_click_results_total{result="repeat"}"#),
+        Some(2.0)
+    );
+    assert_eq!(value(&telemetry, "abgauge_conflicting_lists_total"), Some(6.0));
+    assert_eq!(value(&telemetry, "abgauge_repeated_items_total"), Some(8.0));
+}
+
+/// One list; two clicks, of which one is a repeat; one broken click.
+fn counts() -> Counts {
+    let mut counts = Counts::default();
+    counts.conflicting_lists = 3;
+    counts.repeated_items = 4;
+    counts.count(Side::Served, Outcome::Accepted);
+    counts.count(Side::Clicks, Outcome::Accepted);
+    counts.count(Side::Clicks, Outcome::Accepted);
+    counts.count_invalid(Side::Clicks, Reason::NotJson);
+    counts.count_result(ClickResult::Repeat);
+    counts
+}
+
+#[test]
+fn one_topic_for_both_sides_is_one_series() {
+    let telemetry = Telemetry::new("events", "events", "1.2.3");
+    telemetry.add_counts(&counts());
+    let accepted = r#"abgauge_records_total{outcome="accepted",topic="events"}"#;
+    assert_eq!(value(&telemetry, accepted), Some(3.0));
+    assert_eq!(telemetry.status().records["events"]["accepted"], 3);
+}
+
+#[test]
+fn a_partition_that_is_taken_away_takes_its_series_with_it() {
+    let telemetry = telemetry();
+    let state = PartitionState {
+        lag: Some(7),
+        watermark_delay_seconds: Some(1.25),
+    };
+    for partition in [0, 1] {
+        telemetry.set_partition("served", partition, state);
+        telemetry.set_partition("clicks", partition, state);
+        telemetry.set_frontier(partition, Some(0));
+    }
+    telemetry.forget_partition(1);
+    assert!(!text(&telemetry).contains(r#"partition="1""#));
+    let lag = r#"abgauge_consumer_lag_records{partition="0",topic="clicks"}"#;
+    assert_eq!(value(&telemetry, lag), Some(7.0));
+    let left: Vec<_> = telemetry
+        .status()
+        .partitions
+        .into_iter()
+        .map(|it| (it.topic, it.partition))
+        .collect();
+    assert_eq!(left, [("clicks".to_owned(), 0), ("served".to_owned(), 0)]);
+}
+
+#[test]
+fn a_lag_that_is_no_longer_known_leaves() {
+    let telemetry = telemetry();
+    let lag = r#"abgauge_consumer_lag_records{partition="0",topic="served"}"#;
+    let known = PartitionState {
+        lag: Some(7),
+        ..PartitionState::default()
+    };
+    telemetry.set_partition("served", 0, known);
+    assert_eq!(value(&telemetry, lag), Some(7.0));
+    telemetry.set_partition("served", 0, PartitionState::default());
+    assert_eq!(value(&telemetry, lag), None);
+}
+
+#[test]
+fn readiness_can_be_lost_but_having_been_ready_cannot() {
+    let telemetry = telemetry();
+    assert!(!telemetry.is_ready() && !telemetry.was_ready());
+    assert_eq!(telemetry.waiting_for().len(), 1);
+    telemetry.set_waiting_for(vec![]);
+    assert!(telemetry.is_ready() && telemetry.was_ready());
+    assert_eq!(value(&telemetry, "abgauge_ready"), Some(1.0));
+    telemetry.set_waiting_for(vec!["the broker".to_owned()]);
+    assert!(!telemetry.is_ready() && telemetry.was_ready());
+    assert_eq!(value(&telemetry, "abgauge_ready"), Some(0.0));
+}
+
+#[test]
+fn a_shed_record_is_never_forgotten() {
+    let telemetry = telemetry();
+    telemetry.lost_exactness();
+    assert_eq!(value(&telemetry, "abgauge_exact"), Some(0.0));
+    assert!(!telemetry.status().exact);
+}
