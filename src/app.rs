@@ -45,10 +45,17 @@ impl Daemon {
         let listener = server::bind(config.http.listen)?;
         let address = listener.local_addr().context("read the address listened on")?;
         let kafka = &config.kafka;
-        let telemetry =
-            Arc::new(Telemetry::new(&kafka.served_topic, &kafka.clicks_topic, env!("CARGO_PKG_VERSION")));
+        let telemetry = Arc::new(Telemetry::new(
+            &kafka.served_topic,
+            &kafka.clicks_topic,
+            env!("CARGO_PKG_VERSION"),
+        ));
         let ranking = Ranking::new(&config.k);
-        let board = Arc::new(Board::new(&config.windows, ranking.width(), config.experiment_starts.clone()));
+        let board = Arc::new(Board::new(
+            &config.windows,
+            ranking.width(),
+            config.experiment_starts.clone(),
+        ));
         let exporter = Arc::new(Exporter {
             telemetry: Arc::clone(&telemetry),
             source: Arc::clone(&board) as _,
@@ -73,11 +80,22 @@ impl Daemon {
             })
             .context("start the thread of the consumer")?;
         let server = tokio::spawn({
-            let (router, http, stop) = (http::router(Arc::clone(&exporter)), config.http.clone(), stop.clone());
+            let (router, http, stop) = (
+                http::router(Arc::clone(&exporter)),
+                config.http.clone(),
+                stop.clone(),
+            );
             async move { server::serve(listener, router, &http, stop, server::GRACE).await }
         });
         info!("listening on http://{address}");
-        Ok(Daemon { address, exporter, stop, server, consumer, ended })
+        Ok(Daemon {
+            address,
+            exporter,
+            stop,
+            server,
+            consumer,
+            ended,
+        })
     }
 
     /// Waits until the daemon cannot go on, and says why.
@@ -101,7 +119,9 @@ impl Daemon {
         match tokio::time::timeout(LEAVE, left).await {
             Ok(Ok(Ok(()))) => info!("left the group"),
             Ok(_) => error!("the consumer panicked"),
-            Err(_) => warn!("the brokers did not answer to our leaving: the group notices at its session timeout"),
+            Err(_) => {
+                warn!("the brokers did not answer to our leaving: the group notices at its session timeout")
+            }
         }
     }
 }
@@ -124,7 +144,10 @@ fn consume(mut consumer: Consumer, mut worker: Worker, stop: &CancellationToken)
 fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
     for order in worker.orders() {
         if let Err(error) = consumer.execute(order) {
-            worker.handle(crate::ingest::Input::Fault(Fault { message: format!("{error:#}"), fatal: false }));
+            worker.handle(crate::ingest::Input::Fault(Fault {
+                message: format!("{error:#}"),
+                fatal: false,
+            }));
         }
     }
 }

@@ -13,12 +13,19 @@ use crate::config::{Key, parse_span_ms};
 /// abgauge reads served recommendations and clicks from Kafka, joins each click to the list that it came from, and
 /// keeps ranking metrics per experiment arm as Prometheus gauges, live and settled.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
-#[command(after_long_help = "Examples:\n  abgauge demo                                  everything, with nothing installed\n  \
+#[command(
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+#[command(
+    after_long_help = "Examples:\n  abgauge demo                                  everything, with nothing installed\n  \
                              abgauge check --connect --config abgauge.toml what would go wrong, before it does\n  \
                              abgauge run --config abgauge.toml             the daemon\n  \
                              abgauge evaluate events.jsonl --k 5,10        the same numbers from a file\n\n\
-                             Exit codes: 0 a clean stop, 1 a failure, 2 wrong usage, 69 Kafka out of reach (check), 78 a bad configuration.")]
+                             Exit codes: 0 a clean stop, 1 a failure, 2 wrong usage, 69 Kafka out of reach (check), 78 a bad configuration."
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -76,14 +83,24 @@ pub struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 1, env = "ABGAUGE_DEMO_SEED")]
     pub seed: u64,
     /// Port of the page and of /metrics; 0 for any free one
-    #[arg(long, value_name = "HTTP_PORT", default_value_t = 9464, env = "ABGAUGE_DEMO_PORT")]
+    #[arg(
+        long,
+        value_name = "HTTP_PORT",
+        default_value_t = 9464,
+        env = "ABGAUGE_DEMO_PORT"
+    )]
     pub port: u16,
 }
 
 #[derive(Debug, Args)]
 pub struct SimulateArgs {
     /// Kafka to write to
-    #[arg(long, value_name = "HOST:PORT,…", env = "ABGAUGE_SIMULATE_BROKERS", conflicts_with = "output")]
+    #[arg(
+        long,
+        value_name = "HOST:PORT,…",
+        env = "ABGAUGE_SIMULATE_BROKERS",
+        conflicts_with = "output"
+    )]
     pub brokers: Option<String>,
     /// File to write JSON lines to, `-` for standard output
     #[arg(long, short, value_name = "FILE")]
@@ -95,13 +112,28 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub partitions: usize,
     /// Topic of served lists
-    #[arg(long, value_name = "TOPIC", default_value = "served", env = "ABGAUGE_SIMULATE_SERVED_TOPIC")]
+    #[arg(
+        long,
+        value_name = "TOPIC",
+        default_value = "served",
+        env = "ABGAUGE_SIMULATE_SERVED_TOPIC"
+    )]
     pub served_topic: String,
     /// Topic of clicks
-    #[arg(long, value_name = "TOPIC", default_value = "clicks", env = "ABGAUGE_SIMULATE_CLICKS_TOPIC")]
+    #[arg(
+        long,
+        value_name = "TOPIC",
+        default_value = "clicks",
+        env = "ABGAUGE_SIMULATE_CLICKS_TOPIC"
+    )]
     pub clicks_topic: String,
     /// Lists served per second
-    #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 50.0, env = "ABGAUGE_SIMULATE_RATE")]
+    #[arg(
+        long,
+        value_name = "LISTS_PER_SECOND",
+        default_value_t = 50.0,
+        env = "ABGAUGE_SIMULATE_RATE"
+    )]
     pub rate: f64,
     /// Seconds of event time in a second
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
@@ -182,17 +214,23 @@ fn parse_speed(text: &str) -> Result<f64, String> {
 
 fn parse_between(text: &str, least: f64, most: f64) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "write a number".to_owned())?;
-    if (least..=most).contains(&value) { Ok(value) } else { Err(format!("write a number from {least} to {most}")) }
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("write a number from {least} to {most}"))
+    }
 }
 
 fn parse_time_ms(text: &str) -> Result<i64, String> {
     let time: Result<jiff::Timestamp, _> = text.parse();
-    time.map(|time| time.as_millisecond()).map_err(|_| "write a time such as 2026-01-31T08:00:00Z".to_owned())
+    time.map(|time| time.as_millisecond())
+        .map_err(|_| "write a time such as 2026-01-31T08:00:00Z".to_owned())
 }
 
 fn parse_property(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "write NAME=VALUE".to_owned())
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| "write NAME=VALUE".to_owned())
 }
 
 #[cfg(test)]

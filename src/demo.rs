@@ -52,17 +52,27 @@ pub async fn run(options: &Options) -> anyhow::Result<()> {
     let duration_ms = (options.duration.as_secs_f64() * options.speed * 1000.0) as i64;
     let start_ms = Clock::system().now_ms() - duration_ms;
     let (clock, hand) = Clock::simulated(start_ms);
-    let topics = Topics { served: "served".into(), clicks: "clicks".into() };
+    let topics = Topics {
+        served: "served".into(),
+        clicks: "clicks".into(),
+    };
     let broker = Embedded::start(&[&topics.served, &topics.clicks], N_PARTITIONS)?;
     let config = configuration(broker.bootstrap(), options.port)?;
-    let settings =
-        Settings { duration_ms: Some(duration_ms), ..Settings::new(options.seed, options.rate / options.speed, start_ms) };
+    let settings = Settings {
+        duration_ms: Some(duration_ms),
+        ..Settings::new(options.seed, options.rate / options.speed, start_ms)
+    };
     let traffic = Traffic::new(settings);
-    let scene = Scene { truth: traffic.truth(&config.k), ks: config.k.clone() };
+    let scene = Scene {
+        truth: traffic.truth(&config.k),
+        ks: config.k.clone(),
+    };
     let mut daemon = Daemon::start(&config, clock)?;
     let address = daemon.address;
     let mut screen = Screen::new();
-    screen.line(&format!("live page  http://{address}/\nmetrics    http://{address}/metrics"));
+    screen.line(&format!(
+        "live page  http://{address}/\nmetrics    http://{address}/metrics"
+    ));
 
     let producer = Producer::connect(broker.bootstrap(), &config::Properties::default(), LINGER)?;
     let driver = Driver::new(traffic, producer, topics, options.speed).with_hand(hand);
@@ -110,7 +120,14 @@ fn configuration(brokers: &str, port: u16) -> anyhow::Result<Config> {
 
 /// Waits, not for long, until everything produced has been counted.
 async fn wait_until_read(exporter: &Exporter) {
-    let read = || exporter.telemetry.status().partitions.iter().all(|partition| partition.state.lag == Some(0));
+    let read = || {
+        exporter
+            .telemetry
+            .status()
+            .partitions
+            .iter()
+            .all(|partition| partition.state.lag == Some(0))
+    };
     for _ in 0..40 {
         // The lag is asked for twice a second: the answer in hand may be older than the last record.
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -131,7 +148,10 @@ struct Scene {
 
 impl Scene {
     fn truths(&self) -> BTreeMap<(&str, &str, &str), f64> {
-        self.truth.iter().map(|truth| ((truth.experiment, truth.arm, truth.key.as_str()), truth.value)).collect()
+        self.truth
+            .iter()
+            .map(|truth| ((truth.experiment, truth.arm, truth.key.as_str()), truth.value))
+            .collect()
     }
 }
 
@@ -145,7 +165,11 @@ struct Screen {
 
 impl Screen {
     fn new() -> Screen {
-        Screen { term: Term::stdout(), in_place: std::io::stdout().is_terminal(), drawn: 0 }
+        Screen {
+            term: Term::stdout(),
+            in_place: std::io::stdout().is_terminal(),
+            drawn: 0,
+        }
     }
 
     /// Output that nobody reads any more is no reason to stop.
@@ -178,7 +202,9 @@ fn summary(exporter: &Exporter) -> String {
     let status = exporter.telemetry.status();
     let snapshot = exporter.source.snapshot(None);
     let lists = |view| -> i128 { snapshot.arms.iter().map(|arm| total(arm, view)[LISTS]).sum() };
-    let until = snapshot.live_end_ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    let until = snapshot
+        .live_end_ms
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     let until = until.map_or_else(|| "nothing read yet".to_owned(), |time| format!("{time:.0}"));
     format!(
         "event time {until}: {} lists counted live, {} settled (each once for each experiment), {} clicks waiting",
@@ -193,10 +219,20 @@ fn table(scene: &Scene, exporter: &Exporter) -> String {
     let snapshot = exporter.source.snapshot(None);
     let truths = scene.truths();
     let ranking = Ranking::new(&scene.ks);
-    let columns: Vec<&Column> = ranking.columns().iter().filter(|column| column.k == Some(K)).collect();
+    let columns: Vec<&Column> = ranking
+        .columns()
+        .iter()
+        .filter(|column| column.k == Some(K))
+        .collect();
     let mut table = crate::table::new();
-    let mut header = ["experiment", "arm", "settled lists", "clicks"].map(String::from).to_vec();
-    header.extend(columns.iter().flat_map(|column| [column.key(), "true".to_owned()]));
+    let mut header = ["experiment", "arm", "settled lists", "clicks"]
+        .map(String::from)
+        .to_vec();
+    header.extend(
+        columns
+            .iter()
+            .flat_map(|column| [column.key(), "true".to_owned()]),
+    );
     table.set_header(header);
     for arm in &snapshot.arms {
         let sums = total(arm, View::Settled);

@@ -108,7 +108,11 @@ impl Evaluator {
     }
 
     fn line(&mut self, record: &[u8], name: &str, number: u64) {
-        let at = Position { side: Side::Served, offset: self.n_lines, record_ts_ms: i64::MAX };
+        let at = Position {
+            side: Side::Served,
+            offset: self.n_lines,
+            record_ts_ms: i64::MAX,
+        };
         self.n_lines += 1;
         self.decoder.decode(Some(record), None, at, &mut self.batch);
         if let Some(Body::Invalid(reason)) = self.batch.events.last().map(|event| &event.body) {
@@ -135,11 +139,21 @@ impl Evaluator {
         let changes = self.engine.changes();
         for (arm, sums) in changes.settled.iter().flat_map(|slot| &slot.tallies) {
             let arm = self.engine.arm(*arm).clone();
-            let total = arms.entry(arm).or_insert_with(|| vec![0; self.ranking.width()].into());
-            total.iter_mut().zip(sums).for_each(|(total, term)| *total += i128::from(*term));
+            let total = arms
+                .entry(arm)
+                .or_insert_with(|| vec![0; self.ranking.width()].into());
+            total
+                .iter_mut()
+                .zip(sums)
+                .for_each(|(total, term)| *total += i128::from(*term));
         }
         let counts = changes.counts.clone();
-        Evaluation { ranking: self.ranking, arms, counts, unreadable: self.unreadable }
+        Evaluation {
+            ranking: self.ranking,
+            arms,
+            counts,
+            unreadable: self.unreadable,
+        }
     }
 }
 
@@ -149,7 +163,10 @@ impl Evaluator {
 /// Where it cannot be opened.
 pub fn open(path: &Path, watch: impl Fn(u64) + 'static) -> anyhow::Result<Box<dyn Read>> {
     if path == Path::new("-") {
-        return Ok(Box::new(Watched { inner: io::stdin().lock(), watch }));
+        return Ok(Box::new(Watched {
+            inner: io::stdin().lock(),
+            watch,
+        }));
     }
     let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
     Ok(Box::new(Watched { inner: file, watch }))
@@ -157,7 +174,15 @@ pub fn open(path: &Path, watch: impl Fn(u64) + 'static) -> anyhow::Result<Box<dy
 
 /// Bytes of all files, where all are files.
 pub fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
-    paths.iter().map(|path| std::fs::metadata(path).ok().filter(|found| found.is_file()).map(|file| file.len())).sum()
+    paths
+        .iter()
+        .map(|path| {
+            std::fs::metadata(path)
+                .ok()
+                .filter(|found| found.is_file())
+                .map(|file| file.len())
+        })
+        .sum()
 }
 
 struct Watched<R, W> {
@@ -203,7 +228,11 @@ impl Evaluation {
                 clicks: sums[CLICKS],
                 metrics: metrics_map(&self.ranking, sums),
             };
-            experiments.entry(&arm.experiment).or_default().arms.insert(&arm.arm, document);
+            experiments
+                .entry(&arm.experiment)
+                .or_default()
+                .arms
+                .insert(&arm.arm, document);
         }
         serde_json::to_writer(&mut out, &Document { experiments })?;
         writeln!(out)?;
@@ -238,17 +267,40 @@ impl Evaluation {
         let mut notes = Vec::new();
         for (reason, unreadable) in &self.unreadable {
             let places = unreadable.places.join(", ");
-            let more = if unreadable.n > unreadable.places.len() as u64 { ", …" } else { "" };
-            notes.push(format!("{} lines skipped as {} ({places}{more})", unreadable.n, reason.name()));
+            let more = if unreadable.n > unreadable.places.len() as u64 {
+                ", …"
+            } else {
+                ""
+            };
+            notes.push(format!(
+                "{} lines skipped as {} ({places}{more})",
+                unreadable.n,
+                reason.name()
+            ));
         }
         let outcome = |outcome| self.counts.outcome(Side::Served, outcome);
         let result = |result| self.counts.result(result);
         for (n, what) in [
-            (outcome(Outcome::Ignored), "lines are of another type and were ignored"),
-            (outcome(Outcome::Duplicate), "lists came again and were counted once"),
-            (self.counts.conflicting_lists, "of them had other content: the first stands"),
-            (result(ClickResult::Unmatched), "clicks have no list within the attribution window"),
-            (result(ClickResult::OffList), "clicks are on items that their list does not show"),
+            (
+                outcome(Outcome::Ignored),
+                "lines are of another type and were ignored",
+            ),
+            (
+                outcome(Outcome::Duplicate),
+                "lists came again and were counted once",
+            ),
+            (
+                self.counts.conflicting_lists,
+                "of them had other content: the first stands",
+            ),
+            (
+                result(ClickResult::Unmatched),
+                "clicks have no list within the attribution window",
+            ),
+            (
+                result(ClickResult::OffList),
+                "clicks are on items that their list does not show",
+            ),
         ] {
             if n > 0 {
                 notes.push(format!("{n} {what}"));

@@ -5,7 +5,9 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 /// An empty table in the one style that all of ours have.
 pub fn new() -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_preset(presets::UTF8_HORIZONTAL_ONLY)
+        .set_content_arrangement(ContentArrangement::Disabled);
     table
 }
 

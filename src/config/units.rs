@@ -88,7 +88,8 @@ impl TimeSpan {
 /// What to write instead.
 pub fn parse_span_ms(text: &str) -> Result<i64, String> {
     let span = TimeSpan::parse(text);
-    span.map(|span| span.ms).ok_or_else(|| "write a whole number and a unit, such as 30s, 5m, 1h or 7d".to_owned())
+    span.map(|span| span.ms)
+        .ok_or_else(|| "write a whole number and a unit, such as 30s, 5m, 1h or 7d".to_owned())
 }
 
 /// Milliseconds in the largest unit that divides them: 90000 is `90s`.

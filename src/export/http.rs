@@ -31,7 +31,7 @@ const MAX_BODIES: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// All routes. GET and HEAD only.
-pub fn router(exporter: Exporter) -> Router {
+pub fn router(exporter: Arc<Exporter>) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/api/v1/experiments", get(experiments))
@@ -58,7 +58,7 @@ pub fn router(exporter: Exporter) -> Router {
             )
         })
         .with_state(Arc::new(Routes {
-            exporter: Arc::new(exporter),
+            exporter,
             metrics: Renderer::default(),
             experiments: Renderer::default(),
         }))

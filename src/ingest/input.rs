@@ -63,16 +63,33 @@ pub enum Question {
     /// How many partitions have the topics?
     Topics,
     /// Where to start these partitions, for a start at `seek_ms` (`None`: the begin of the log)?
-    Starts { epoch: u64, partitions: Vec<TopicPartition>, seek_ms: Option<i64> },
+    Starts {
+        epoch: u64,
+        partitions: Vec<TopicPartition>,
+        seek_ms: Option<i64>,
+    },
     /// Where do these partitions end? Asked at `asked_ms` of steady time, in one run of the clocks.
-    Ends { epoch: u64, clock_run: u64, asked_ms: i64, partitions: Vec<TopicPartition> },
+    Ends {
+        epoch: u64,
+        clock_run: u64,
+        asked_ms: i64,
+        partitions: Vec<TopicPartition>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Topics(Result<TopicCounts, Fault>),
-    Starts { epoch: u64, starts: Result<BTreeMap<TopicPartition, LogStart>, Fault> },
-    Ends { epoch: u64, clock_run: u64, asked_ms: i64, ends: Result<BTreeMap<TopicPartition, LogEnd>, Fault> },
+    Starts {
+        epoch: u64,
+        starts: Result<BTreeMap<TopicPartition, LogStart>, Fault>,
+    },
+    Ends {
+        epoch: u64,
+        clock_run: u64,
+        asked_ms: i64,
+        ends: Result<BTreeMap<TopicPartition, LogEnd>, Fault>,
+    },
 }
 
 /// Partitions of each topic.

@@ -10,7 +10,9 @@ use crate::ingest::Fault;
 /// The configuration that all clients start from: brokers and what the operator passes through.
 pub fn base_config(kafka: &config::Kafka) -> ClientConfig {
     let mut client = ClientConfig::new();
-    client.set("bootstrap.servers", &kafka.brokers).set("client.id", "abgauge");
+    client
+        .set("bootstrap.servers", &kafka.brokers)
+        .set("client.id", "abgauge");
     for (name, value) in &kafka.properties.0 {
         client.set(name, value);
     }
@@ -31,7 +33,11 @@ pub fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
 /// An error of the client with what to do about it.
 pub fn fault(error: &KafkaError, reason: &str) -> Fault {
     let code = error.rdkafka_error_code();
-    let detail = if reason.is_empty() { error.to_string() } else { reason.to_owned() };
+    let detail = if reason.is_empty() {
+        error.to_string()
+    } else {
+        reason.to_owned()
+    };
     let message = match code {
         Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed) => format!(
             "the brokers refuse our credentials ({detail}): check sasl.mechanism, sasl.username and sasl.password \
@@ -42,28 +48,39 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
              kafka.clicks_topic"
         ),
         Some(RDKafkaErrorCode::GroupAuthorizationFailed) => {
-            format!("no permission for the consumer group ({detail}): grant the user READ on the group kafka.group_id")
+            format!(
+                "no permission for the consumer group ({detail}): grant the user READ on the group kafka.group_id"
+            )
         }
         Some(
             RDKafkaErrorCode::UnknownTopicOrPartition
             | RDKafkaErrorCode::UnknownTopic
             | RDKafkaErrorCode::UnknownPartition,
         ) => {
-            format!("a topic does not exist ({detail}): create it, or correct kafka.served_topic and kafka.clicks_topic")
+            format!(
+                "a topic does not exist ({detail}): create it, or correct kafka.served_topic and kafka.clicks_topic"
+            )
         }
         Some(RDKafkaErrorCode::Resolve) => {
             format!("a broker's name cannot be resolved ({detail}): check kafka.brokers")
         }
         Some(RDKafkaErrorCode::SSL) => {
-            format!("TLS failed ({detail}): check security.protocol and ssl.ca.location under [kafka.properties]")
+            format!(
+                "TLS failed ({detail}): check security.protocol and ssl.ca.location under [kafka.properties]"
+            )
         }
         Some(
             RDKafkaErrorCode::AllBrokersDown
             | RDKafkaErrorCode::BrokerTransportFailure
             | RDKafkaErrorCode::OperationTimedOut
             | RDKafkaErrorCode::BrokerNotAvailable,
-        ) => format!("the brokers do not answer ({detail}): check kafka.brokers and that they run; trying again"),
+        ) => format!(
+            "the brokers do not answer ({detail}): check kafka.brokers and that they run; trying again"
+        ),
         _ => detail,
     };
-    Fault { message, fatal: code == Some(RDKafkaErrorCode::Fatal) }
+    Fault {
+        message,
+        fatal: code == Some(RDKafkaErrorCode::Fatal),
+    }
 }

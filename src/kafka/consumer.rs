@@ -16,7 +16,8 @@ use anyhow::Context as _;
 use rdkafka::bindings::{
     rd_kafka_consume_batch_queue, rd_kafka_message_destroy, rd_kafka_message_errstr, rd_kafka_message_s,
     rd_kafka_message_timestamp, rd_kafka_queue_destroy, rd_kafka_queue_forward, rd_kafka_queue_get_partition,
-    rd_kafka_queue_new, rd_kafka_queue_s, rd_kafka_resp_err_t, rd_kafka_timestamp_type_t, rd_kafka_topic_name,
+    rd_kafka_queue_new, rd_kafka_queue_s, rd_kafka_resp_err_t, rd_kafka_timestamp_type_t,
+    rd_kafka_topic_name,
 };
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -43,7 +44,10 @@ pub struct Topics {
 
 impl Topics {
     pub fn new(kafka: &config::Kafka) -> Topics {
-        Topics { served: kafka.served_topic.clone(), clicks: kafka.clicks_topic.clone() }
+        Topics {
+            served: kafka.served_topic.clone(),
+            clicks: kafka.clicks_topic.clone(),
+        }
     }
 
     pub fn name(&self, side: Side) -> &str {
@@ -95,11 +99,17 @@ pub(super) struct Notes {
 
 impl Notes {
     fn push(&self, note: Note) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push_back(note);
+        self.notes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(note);
     }
 
     fn pop(&self) -> Option<Note> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.notes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
     }
 }
 
@@ -116,8 +126,13 @@ impl ClientContext for Notes {
 impl ConsumerContext for Notes {
     fn rebalance(&self, consumer: &BaseConsumer<Self>, error: RDKafkaRespErr, list: &mut TopicPartitionList) {
         if error == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
-            let of = |topic: &str, partition| self.topics.side(topic.as_bytes()).map(|side| (side, partition));
-            let partitions = list.elements().iter().filter_map(|e| of(e.topic(), e.partition())).collect();
+            let of =
+                |topic: &str, partition| self.topics.side(topic.as_bytes()).map(|side| (side, partition));
+            let partitions = list
+                .elements()
+                .iter()
+                .filter_map(|e| of(e.topic(), e.partition()))
+                .collect();
             return self.push(Note::Assigned(partitions));
         }
         self.push(Note::Revoked);
@@ -165,10 +180,15 @@ impl Consumer {
                 config.set(name, value);
             }
         }
-        let notes =
-            Notes { topics: topics.clone(), notes: Mutex::new(VecDeque::new()), closing: AtomicBool::new(false) };
+        let notes = Notes {
+            topics: topics.clone(),
+            notes: Mutex::new(VecDeque::new()),
+            closing: AtomicBool::new(false),
+        };
         let client: Arc<Client> = Arc::new(
-            config.create_with_context(notes).context("create the Kafka consumer: check [kafka.properties]")?,
+            config
+                .create_with_context(notes)
+                .context("create the Kafka consumer: check [kafka.properties]")?,
         );
         let queue = Queue::new(&client);
         let (questions, asked) = channel();
@@ -229,29 +249,40 @@ impl Consumer {
             Order::Subscribe => {
                 let names = [self.topics.served.as_str(), self.topics.clicks.as_str()];
                 let n = if names[0] == names[1] { 1 } else { 2 };
-                self.client.subscribe(&names[..n]).context("subscribe to the topics")?;
+                self.client
+                    .subscribe(&names[..n])
+                    .context("subscribe to the topics")?;
             }
             Order::Assign(starts) => {
                 for ((side, partition), _) in &starts {
-                    self.queue.forward(&self.client, self.topics.name(*side), *partition)?;
+                    self.queue
+                        .forward(&self.client, self.topics.name(*side), *partition)?;
                 }
                 let list = self.topics.offsets(&starts)?;
                 self.client.assign(&list).context("assign partitions")?;
             }
             Order::Unassign => self.client.unassign().context("give partitions back")?,
             Order::Pause(partition) => {
-                self.client.pause(&self.topics.partitions([&partition])).context("pause a partition")?;
+                self.client
+                    .pause(&self.topics.partitions([&partition]))
+                    .context("pause a partition")?;
             }
             Order::Resume(partition) => {
-                self.client.resume(&self.topics.partitions([&partition])).context("resume a partition")?;
+                self.client
+                    .resume(&self.topics.partitions([&partition]))
+                    .context("resume a partition")?;
             }
             Order::Commit(positions) => {
                 let list = self.topics.offsets(&positions)?;
-                self.client.commit(&list, CommitMode::Async).context("commit read positions")?;
+                self.client
+                    .commit(&list, CommitMode::Async)
+                    .context("commit read positions")?;
             }
             Order::Ask(question) => {
                 if let Some(questions) = &self.questions {
-                    questions.send(question).context("ask the brokers in the background")?;
+                    questions
+                        .send(question)
+                        .context("ask the brokers in the background")?;
                 }
             }
         }
@@ -284,14 +315,21 @@ impl Queue {
     fn new(client: &Client) -> Queue {
         // SAFETY: the client outlives its queue, see `Consumer`.
         let queue = unsafe { rd_kafka_queue_new(client.client().native_ptr()) };
-        Queue { queue, forwarded: Vec::new() }
+        Queue {
+            queue,
+            forwarded: Vec::new(),
+        }
     }
 
     /// Leads the records of a partition here. To be called before the partition is assigned: librdkafka then keeps it.
     fn forward(&mut self, client: &Client, topic: &str, partition: i32) -> anyhow::Result<()> {
         let topic = CString::new(topic).context("a topic's name holds a NUL")?;
         redirect(client, &topic, partition, self.queue);
-        if !self.forwarded.iter().any(|(name, number)| *name == topic && *number == partition) {
+        if !self
+            .forwarded
+            .iter()
+            .any(|(name, number)| *name == topic && *number == partition)
+        {
             self.forwarded.push((topic, partition));
         }
         Ok(())

@@ -35,7 +35,11 @@ pub(super) fn start(
     questions: Receiver<Question>,
     answers: Sender<Answer>,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let prober = Prober { client, topics, config };
+    let prober = Prober {
+        client,
+        topics,
+        config,
+    };
     let run = move || {
         for question in questions {
             if answers.send(prober.answer(question)).is_err() {
@@ -43,20 +47,39 @@ pub(super) fn start(
             }
         }
     };
-    std::thread::Builder::new().name("kafka-probe".into()).spawn(run).context("start the thread that asks the brokers")
+    std::thread::Builder::new()
+        .name("kafka-probe".into())
+        .spawn(run)
+        .context("start the thread that asks the brokers")
 }
 
 impl Prober {
     fn answer(&self, question: Question) -> Answer {
         match question {
             Question::Topics => Answer::Topics(self.topics()),
-            Question::Starts { epoch, partitions, seek_ms } => {
-                let starts = self.starts(&partitions, seek_ms).map_err(|error| fault(&error, ""));
+            Question::Starts {
+                epoch,
+                partitions,
+                seek_ms,
+            } => {
+                let starts = self
+                    .starts(&partitions, seek_ms)
+                    .map_err(|error| fault(&error, ""));
                 Answer::Starts { epoch, starts }
             }
-            Question::Ends { epoch, clock_run, asked_ms, partitions } => {
+            Question::Ends {
+                epoch,
+                clock_run,
+                asked_ms,
+                partitions,
+            } => {
                 let ends = self.ends(&partitions).map_err(|error| fault(&error, ""));
-                Answer::Ends { epoch, clock_run, asked_ms, ends }
+                Answer::Ends {
+                    epoch,
+                    clock_run,
+                    asked_ms,
+                    ends,
+                }
             }
         }
     }
@@ -68,7 +91,10 @@ impl Prober {
     }
 
     fn partition_count(&self, topic: &str) -> Result<i32, Fault> {
-        let metadata = self.client.fetch_metadata(Some(topic), DEADLINE).map_err(|error| fault(&error, ""))?;
+        let metadata = self
+            .client
+            .fetch_metadata(Some(topic), DEADLINE)
+            .map_err(|error| fault(&error, ""))?;
         let found = metadata.topics().iter().find(|found| found.name() == topic);
         if let Some(code) = found.and_then(|found| found.error()) {
             let error = KafkaError::MetadataFetch(RDKafkaErrorCode::from(code));
@@ -84,7 +110,11 @@ impl Prober {
     }
 
     /// One request for each broker: librdkafka groups the partitions by their leaders.
-    fn offsets(&self, partitions: &[TopicPartition], at: Offset) -> Result<BTreeMap<TopicPartition, Offset>, KafkaError> {
+    fn offsets(
+        &self,
+        partitions: &[TopicPartition],
+        at: Offset,
+    ) -> Result<BTreeMap<TopicPartition, Offset>, KafkaError> {
         let mut asked = TopicPartitionList::new();
         for (side, partition) in partitions {
             asked.add_partition_offset(self.topics.name(*side), *partition, at)?;
@@ -107,7 +137,13 @@ impl Prober {
             raw(element.offset())
         };
         let of = |(key, end): (&TopicPartition, &Offset)| {
-            Some((*key, LogEnd { end: raw(*end)?, position: position(key) }))
+            Some((
+                *key,
+                LogEnd {
+                    end: raw(*end)?,
+                    position: position(key),
+                },
+            ))
         };
         Ok(ends.iter().filter_map(of).collect())
     }
@@ -132,9 +168,20 @@ impl Prober {
             };
             let by_time = of(&by_time);
             let begins_inside = by_time.is_none_or(|offset| offset == low);
-            let first_record_ms =
-                if low > 0 && low < high && begins_inside { Some(self.first_record_ms(*key, low)?) } else { None };
-            starts.insert(*key, LogStart { low, high, by_time, first_record_ms });
+            let first_record_ms = if low > 0 && low < high && begins_inside {
+                Some(self.first_record_ms(*key, low)?)
+            } else {
+                None
+            };
+            starts.insert(
+                *key,
+                LogStart {
+                    low,
+                    high,
+                    by_time,
+                    first_record_ms,
+                },
+            );
         }
         Ok(starts)
     }
@@ -143,7 +190,9 @@ impl Prober {
     fn first_record_ms(&self, (side, partition): (Side, i32), low: i64) -> Result<i64, KafkaError> {
         let mut config = self.config.clone();
         config.remove("group.instance.id");
-        config.set("auto.offset.reset", "earliest").set("group.id", "abgauge-first-record");
+        config
+            .set("auto.offset.reset", "earliest")
+            .set("group.id", "abgauge-first-record");
         let reader: BaseConsumer = config.create()?;
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(self.topics.name(side), partition, Offset::Offset(low))?;
@@ -156,7 +205,9 @@ impl Prober {
                 None => {}
             }
         }
-        Err(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut))
+        Err(KafkaError::MessageConsumption(
+            RDKafkaErrorCode::OperationTimedOut,
+        ))
     }
 }
 

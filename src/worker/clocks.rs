@@ -47,7 +47,11 @@ impl Clocks {
 
     /// An answer asked at `asked_ms` found all partitions at their ends, or not.
     pub fn all_at_end(&mut self, all: bool, asked_ms: i64) {
-        let before = if all { self.all_at_end_ms.replace(asked_ms) } else { self.all_at_end_ms.take() };
+        let before = if all {
+            self.all_at_end_ms.replace(asked_ms)
+        } else {
+            self.all_at_end_ms.take()
+        };
         if let (true, Some(before), Some(live_end)) = (all, before, &mut self.live_end_ms) {
             *live_end += (asked_ms - before).max(0);
         }

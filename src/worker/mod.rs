@@ -27,7 +27,9 @@ use crate::engine::ranking::Ranking;
 use crate::engine::{Engine, Rules};
 use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
-use crate::ingest::{Answer, Fault, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition};
+use crate::ingest::{
+    Answer, Fault, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
+};
 use crate::telemetry::Telemetry;
 
 /// A busy worker hands its changes over this often.
@@ -83,9 +85,18 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(config: &Config, ranking: Ranking, board: Arc<Board>, telemetry: Arc<Telemetry>, clock: Clock) -> Worker {
+    pub fn new(
+        config: &Config,
+        ranking: Ranking,
+        board: Arc<Board>,
+        telemetry: Arc<Telemetry>,
+        clock: Clock,
+    ) -> Worker {
         let one_topic = config.kafka.served_topic == config.kafka.clicks_topic;
-        let topics = [config.kafka.served_topic.clone(), config.kafka.clicks_topic.clone()];
+        let topics = [
+            config.kafka.served_topic.clone(),
+            config.kafka.clicks_topic.clone(),
+        ];
         Worker {
             rules: rules(config),
             ranking,
@@ -127,7 +138,11 @@ impl Worker {
     }
 
     fn sides(&self) -> &'static [Side] {
-        if self.one_topic { &[Side::Served] } else { &Side::BOTH }
+        if self.one_topic {
+            &[Side::Served]
+        } else {
+            &Side::BOTH
+        }
     }
 
     pub fn handle(&mut self, input: Input) {
@@ -142,7 +157,12 @@ impl Worker {
                 match answer {
                     Answer::Topics(counts) => self.topics_known(counts),
                     Answer::Starts { epoch, starts } if epoch == self.epoch => self.starts_known(starts),
-                    Answer::Ends { epoch, clock_run, asked_ms, ends } if epoch == self.epoch => {
+                    Answer::Ends {
+                        epoch,
+                        clock_run,
+                        asked_ms,
+                        ends,
+                    } if epoch == self.epoch => {
                         self.ends_known(clock_run, asked_ms, ends);
                     }
                     Answer::Starts { .. } | Answer::Ends { .. } => {}
@@ -152,7 +172,9 @@ impl Worker {
     }
 
     fn record(&mut self, record: Record) {
-        let Some(pair) = self.pairs.get_mut(&record.partition) else { return };
+        let Some(pair) = self.pairs.get_mut(&record.partition) else {
+            return;
+        };
         let Some(log) = pair.log(record.side) else { return };
         if record.offset < log.position {
             return; // Fetched again after a pause: it has been counted.
@@ -166,8 +188,13 @@ impl Worker {
             Side::Served => Kind::Served,
             Side::Clicks => Kind::Click,
         };
-        let at = Position { side: record.side, offset: record.offset, record_ts_ms: record.timestamp_ms };
-        self.decoder.decode(record.payload, Some(says), at, &mut pair.batch);
+        let at = Position {
+            side: record.side,
+            offset: record.offset,
+            record_ts_ms: record.timestamp_ms,
+        };
+        self.decoder
+            .decode(record.payload, Some(says), at, &mut pair.batch);
         if let Some(Body::Invalid(reason)) = pair.batch.events.last().map(|event| &event.body) {
             self.report.invalid(&record, *reason, self.clock.uptime());
         }
@@ -177,7 +204,9 @@ impl Worker {
     pub fn round(&mut self, busy: bool) {
         let uptime = self.clock.uptime();
         if self.clocks.round(uptime) {
-            warn!("the loop was stopped for a while: what was produced meanwhile is read before anything settles");
+            warn!(
+                "the loop was stopped for a while: what was produced meanwhile is read before anything settles"
+            );
             self.restart_clocks();
         }
         self.count();
@@ -227,7 +256,12 @@ impl Worker {
     fn hand_over(&mut self) {
         for pair in self.pairs.values() {
             self.clocks.saw(pair.engine.accepted_ms().map(|(_, last)| last));
-            self.clocks.saw(pair.engine.frontier_ms().filter(|_| pair.caught_up).map(|frontier| frontier - 1));
+            self.clocks.saw(
+                pair.engine
+                    .frontier_ms()
+                    .filter(|_| pair.caught_up)
+                    .map(|frontier| frontier - 1),
+            );
         }
         if let Some(live_end_ms) = self.clocks.live_end_ms() {
             self.board.set_live_end(live_end_ms);
@@ -277,7 +311,12 @@ impl Worker {
     }
 
     fn partitions_of<'a>(&self, partitions: impl IntoIterator<Item = &'a i32>) -> Vec<TopicPartition> {
-        let both = |partition: &i32| self.sides().iter().map(|side| (*side, *partition)).collect::<Vec<_>>();
+        let both = |partition: &i32| {
+            self.sides()
+                .iter()
+                .map(|side| (*side, *partition))
+                .collect::<Vec<_>>()
+        };
         partitions.into_iter().flat_map(both).collect()
     }
 
@@ -313,7 +352,11 @@ impl Worker {
         self.phase = Phase::Owning;
         self.restart_clocks();
         let given: BTreeSet<&TopicPartition> = partitions.iter().collect();
-        let is_whole = |partition: &i32| self.sides().iter().all(|side| given.contains(&(*side, *partition)));
+        let is_whole = |partition: &i32| {
+            self.sides()
+                .iter()
+                .all(|side| given.contains(&(*side, *partition)))
+        };
         let numbers: BTreeSet<i32> = partitions.iter().map(|(_, partition)| *partition).collect();
         let (whole, broken): (BTreeSet<i32>, BTreeSet<i32>) = numbers.into_iter().partition(is_whole);
         if !broken.is_empty() {
@@ -325,7 +368,12 @@ impl Worker {
         info!(partitions = ?whole, "assigned");
         self.starting = whole;
         // What went to others takes its state with it.
-        let gone: Vec<i32> = self.kept.keys().copied().filter(|kept| !self.starting.contains(kept)).collect();
+        let gone: Vec<i32> = self
+            .kept
+            .keys()
+            .copied()
+            .filter(|kept| !self.starting.contains(kept))
+            .collect();
         for partition in gone {
             self.forget(partition);
         }
@@ -374,8 +422,11 @@ impl Worker {
         self.report.brokers_answer();
         let now_ms = self.clock.now_ms();
         for partition in std::mem::take(&mut self.starting) {
-            let logs: Option<Vec<(Side, LogStart)>> =
-                self.sides().iter().map(|side| Some((*side, *starts.get(&(*side, partition))?))).collect();
+            let logs: Option<Vec<(Side, LogStart)>> = self
+                .sides()
+                .iter()
+                .map(|side| Some((*side, *starts.get(&(*side, partition))?)))
+                .collect();
             let Some(logs) = logs else {
                 self.starting.insert(partition);
                 continue;
@@ -392,16 +443,25 @@ impl Worker {
             self.pairs.insert(partition, pair);
         }
         let position = |(partition, pair): (&i32, &Pair)| {
-            pair.logs.iter().map(|log| ((log.side, *partition), log.position)).collect::<Vec<_>>()
+            pair.logs
+                .iter()
+                .map(|log| ((log.side, *partition), log.position))
+                .collect::<Vec<_>>()
         };
-        self.orders.push(Order::Assign(self.pairs.iter().flat_map(position).collect()));
+        self.orders
+            .push(Order::Assign(self.pairs.iter().flat_map(position).collect()));
         // An assignment reads all: what was paused goes on.
-        self.pairs.values_mut().flat_map(|pair| &mut pair.logs).for_each(|log| log.paused = false);
+        self.pairs
+            .values_mut()
+            .flat_map(|pair| &mut pair.logs)
+            .for_each(|log| log.paused = false);
     }
 
     fn begin(&self, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
         let seek_ms = self.start.seek_ms(now_ms);
-        let begin_ms = self.start.begin_ms(logs.iter().map(|(_, log)| log), seek_ms, now_ms);
+        let begin_ms = self
+            .start
+            .begin_ms(logs.iter().map(|(_, log)| log), seek_ms, now_ms);
         let engine = Engine::new(self.rules.clone(), self.ranking.clone(), begin_ms);
         let log = |(side, log): &(Side, LogStart)| Log::new(*side, self.start.offset(log, seek_ms), log.high);
         Pair::new(engine, logs.iter().map(log).collect())
@@ -415,7 +475,9 @@ impl Worker {
     }
 
     fn offset_lost(&mut self, (_, partition): TopicPartition) {
-        let Some(pair) = self.pairs.remove(&partition) else { return };
+        let Some(pair) = self.pairs.remove(&partition) else {
+            return;
+        };
         self.kept.insert(partition, pair);
         self.position_left_the_log(partition);
         self.report.forget_partition(partition);
@@ -446,7 +508,9 @@ impl Worker {
             let mut at_end = 0;
             let mut stands = Vec::new();
             for log in &mut pair.logs {
-                let is_at_end = ends.get(&(log.side, *partition)).is_some_and(|end| log.ends(*end));
+                let is_at_end = ends
+                    .get(&(log.side, *partition))
+                    .is_some_and(|end| log.ends(*end));
                 at_end += usize::from(is_at_end);
                 if is_current && log.stands(is_at_end, asked_ms, self.idle_after_ms) {
                     stands.push(log.side);
@@ -480,7 +544,10 @@ impl Worker {
 
     fn restart_clocks(&mut self) {
         self.clocks.restart();
-        self.pairs.values_mut().flat_map(|pair| &mut pair.logs).for_each(|log| log.idle_since_ms = None);
+        self.pairs
+            .values_mut()
+            .flat_map(|pair| &mut pair.logs)
+            .for_each(|log| log.idle_since_ms = None);
     }
 
     fn fault(&mut self, fault: Fault) {
@@ -516,13 +583,19 @@ impl Worker {
                     waiting.push(format!("where to start partitions {:?}", self.starting));
                 }
                 for (partition, pair) in self.pairs.iter().filter(|(_, pair)| !pair.caught_up) {
-                    let left: i64 = pair.logs.iter().map(|log| (log.noted_end - log.position).max(0)).sum();
+                    let left: i64 = pair
+                        .logs
+                        .iter()
+                        .map(|log| (log.noted_end - log.position).max(0))
+                        .sum();
                     let why = if self.lost.contains(partition) {
                         ", anew: its position had left the log"
                     } else {
                         ""
                     };
-                    waiting.push(format!("partition {partition} to catch up: {left} records to read{why}"));
+                    waiting.push(format!(
+                        "partition {partition} to catch up: {left} records to read{why}"
+                    ));
                 }
             }
         }
@@ -574,5 +647,7 @@ pub fn rules(config: &Config) -> Rules {
 
 /// Whether counts say that something was shed.
 fn has_shed(counts: &Counts) -> bool {
-    Side::BOTH.into_iter().any(|side| counts.outcome(side, Outcome::Shed) > 0)
+    Side::BOTH
+        .into_iter()
+        .any(|side| counts.outcome(side, Outcome::Shed) > 0)
 }

@@ -37,7 +37,14 @@ pub struct Log {
 
 impl Log {
     pub fn new(side: Side, position: i64, noted_end: i64) -> Log {
-        Log { side, position, noted_end, end: Some(noted_end), paused: false, idle_since_ms: None }
+        Log {
+            side,
+            position,
+            noted_end,
+            end: Some(noted_end),
+            paused: false,
+            idle_since_ms: None,
+        }
     }
 
     pub fn lag(&self) -> Option<i64> {
@@ -76,7 +83,13 @@ pub enum Flow {
 
 impl Pair {
     pub fn new(engine: Engine, logs: Vec<Log>) -> Pair {
-        Pair { engine, batch: Batch::default(), logs, caught_up: false, changed: true }
+        Pair {
+            engine,
+            batch: Batch::default(),
+            logs,
+            caught_up: false,
+            changed: true,
+        }
     }
 
     pub fn log(&mut self, side: Side) -> Option<&mut Log> {
@@ -90,7 +103,9 @@ impl Pair {
     /// Pauses the topic whose events are far ahead of its twin's, and resumes it once the twin has followed.
     pub fn balance(&mut self) -> Option<Flow> {
         let Pair { engine, logs, .. } = self;
-        let [one, two] = logs.as_mut_slice() else { return None };
+        let [one, two] = logs.as_mut_slice() else {
+            return None;
+        };
         let ahead = |log: &Log, twin: &Log| -> i64 {
             if twin.at_end() {
                 return 0; // Nothing to wait for.

@@ -102,16 +102,26 @@ impl Report {
 
     /// Never the payload: what a record holds is nobody's business but its owner's.
     pub fn invalid(&mut self, record: &Record, reason: Reason, uptime: Duration) {
-        let limit = self.invalid_logged.entry((record.side, reason)).or_insert(LogLimit {
-            last: Duration::ZERO,
-            n_silent: u64::MAX,
-        });
+        let limit = self
+            .invalid_logged
+            .entry((record.side, reason))
+            .or_insert(LogLimit {
+                last: Duration::ZERO,
+                n_silent: u64::MAX,
+            });
         if limit.n_silent != u64::MAX && uptime.saturating_sub(limit.last) < LOG_AGAIN {
             limit.n_silent += 1;
             return;
         }
-        let unlogged_before = if limit.n_silent == u64::MAX { 0 } else { limit.n_silent };
-        *limit = LogLimit { last: uptime, n_silent: 0 };
+        let unlogged_before = if limit.n_silent == u64::MAX {
+            0
+        } else {
+            limit.n_silent
+        };
+        *limit = LogLimit {
+            last: uptime,
+            n_silent: 0,
+        };
         warn!(
             topic = self.topics[record.side as usize],
             partition = record.partition,
@@ -146,7 +156,9 @@ impl Report {
     }
 
     pub fn round(&mut self, progress: Progress, uptime: Duration) {
-        let due = self.refreshed.is_none_or(|last| uptime.saturating_sub(last) >= REFRESH);
+        let due = self
+            .refreshed
+            .is_none_or(|last| uptime.saturating_sub(last) >= REFRESH);
         if progress.waiting_for != self.waiting_for {
             if progress.waiting_for.is_empty() {
                 info!("ready");
@@ -182,29 +194,44 @@ impl Report {
                     lag: log.lag(),
                     watermark_delay_seconds: pair.engine.watermark_ms(log.side).and_then(behind),
                 };
-                self.telemetry.set_partition(&self.topics[log.side as usize], *partition, state);
+                self.telemetry
+                    .set_partition(&self.topics[log.side as usize], *partition, state);
             }
             self.telemetry.set_frontier(*partition, pair.engine.frontier_ms());
         }
         let slowest_ms = engines().filter_map(|engine| engine.frontier_ms()).min();
-        self.telemetry.set_settle_delay(slowest_ms.and_then(|ms| behind(ms + progress.settle_after_ms)));
-        let caught_up = || progress.pairs.values().filter(|pair| pair.caught_up).map(|pair| &pair.engine);
+        self.telemetry
+            .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + progress.settle_after_ms)));
+        let caught_up = || {
+            progress
+                .pairs
+                .values()
+                .filter(|pair| pair.caught_up)
+                .map(|pair| &pair.engine)
+        };
         let begin_ms = caught_up().filter_map(|engine| engine.begin_ms()).max();
-        let first_ms = caught_up().filter_map(|engine| engine.accepted_ms()).map(|(first, _)| first).min();
+        let first_ms = caught_up()
+            .filter_map(|engine| engine.accepted_ms())
+            .map(|(first, _)| first)
+            .min();
         self.telemetry.set_since(begin_ms.or(first_ms));
     }
 
     fn look_at_keys(&mut self, audits: &[KeyAudit]) {
         for audit in audits {
             let counts = audit.counts();
-            let before = self.reported_keys.insert(audit.topic().to_owned(), counts).unwrap_or_default();
+            let before = self
+                .reported_keys
+                .insert(audit.topic().to_owned(), counts)
+                .unwrap_or_default();
             for (finding, now, before) in [
                 ("null", counts.null, before.null),
                 ("murmur2", counts.murmur2, before.murmur2),
                 ("crc32", counts.crc32, before.crc32),
                 ("foreign", counts.foreign, before.foreign),
             ] {
-                self.telemetry.add_key_findings(audit.topic(), finding, now - before);
+                self.telemetry
+                    .add_key_findings(audit.topic(), finding, now - before);
             }
         }
         let audits: Vec<&KeyAudit> = audits.iter().collect();
@@ -215,7 +242,9 @@ impl Report {
         let mut warnings = self.doubts.clone();
         warnings.extend(findings.iter().map(Finding::to_string));
         if self.shed {
-            warnings.push("limits.max_state was reached and records were shed: numbers are no longer exact".into());
+            warnings.push(
+                "limits.max_state was reached and records were shed: numbers are no longer exact".into(),
+            );
         }
         self.telemetry.set_warnings(warnings);
         self.findings = findings;

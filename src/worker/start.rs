@@ -19,7 +19,8 @@ impl StartRule {
     pub fn new(config: &Config) -> StartRule {
         let join = &config.join;
         let longest = config.windows.iter().max_by_key(|window| window.span_ms);
-        let (span_ms, cell_ms) = longest.map_or((0, join.slot_ms), |window| (window.span_ms, window.cell_ms()));
+        let (span_ms, cell_ms) =
+            longest.map_or((0, join.slot_ms), |window| (window.span_ms, window.cell_ms()));
         let margin_ms = join.max_future_ms + join.click_skew_ms;
         StartRule {
             start: config.kafka.start,
@@ -71,11 +72,20 @@ impl StartRule {
 mod tests {
     use super::*;
 
-    const RULE: StartRule =
-        StartRule { start: config::Start::Rebuild, reach_ms: 10_000, margin_ms: 30, cell_ms: 1000 };
+    const RULE: StartRule = StartRule {
+        start: config::Start::Rebuild,
+        reach_ms: 10_000,
+        margin_ms: 30,
+        cell_ms: 1000,
+    };
 
     fn log(low: i64, high: i64, by_time: Option<i64>, first_record_ms: Option<i64>) -> LogStart {
-        LogStart { low, high, by_time, first_record_ms }
+        LogStart {
+            low,
+            high,
+            by_time,
+            first_record_ms,
+        }
     }
 
     /// Starts at 100,000 and seeks 90,000: where the reading begins in each log, and when the counting begins.
@@ -93,15 +103,35 @@ mod tests {
 
     #[test]
     fn an_old_log_counts_from_the_first_whole_cell_after_the_seek() {
-        check([log(0, 9, Some(4), None), log(0, 5, Some(3), None)], [4, 3], Some(91_000));
-        check([log(0, 9, Some(4), None), log(0, 5, Some(0), None)], [4, 0], Some(91_000));
-        check([log(0, 9, None, None), log(0, 5, Some(0), None)], [9, 0], Some(91_000));
+        check(
+            [log(0, 9, Some(4), None), log(0, 5, Some(3), None)],
+            [4, 3],
+            Some(91_000),
+        );
+        check(
+            [log(0, 9, Some(4), None), log(0, 5, Some(0), None)],
+            [4, 0],
+            Some(91_000),
+        );
+        check(
+            [log(0, 9, None, None), log(0, 5, Some(0), None)],
+            [9, 0],
+            Some(91_000),
+        );
     }
 
     #[test]
     fn where_retention_took_records_the_first_one_left_decides() {
-        check([log(7, 9, Some(7), Some(95_970)), log(0, 5, Some(0), None)], [7, 0], Some(96_000));
-        check([log(7, 9, Some(7), Some(95_971)), log(0, 5, Some(0), None)], [7, 0], Some(97_000));
+        check(
+            [log(7, 9, Some(7), Some(95_970)), log(0, 5, Some(0), None)],
+            [7, 0],
+            Some(96_000),
+        );
+        check(
+            [log(7, 9, Some(7), Some(95_971)), log(0, 5, Some(0), None)],
+            [7, 0],
+            Some(97_000),
+        );
         let ahead = log(7, 9, Some(7), Some(i64::MAX));
         check([ahead, log(0, 5, Some(0), None)], [7, 0], Some(101_000));
     }
@@ -113,7 +143,10 @@ mod tests {
 
     #[test]
     fn the_whole_log_has_nothing_before_it() {
-        let rule = StartRule { start: config::Start::Earliest, ..RULE };
+        let rule = StartRule {
+            start: config::Start::Earliest,
+            ..RULE
+        };
         assert_eq!(rule.seek_ms(100_000), None);
         assert_eq!(rule.offset(&log(7, 9, None, None), None), 7);
         assert_eq!(rule.begin_ms(&[log(7, 9, None, None)], None, 100_000), None);

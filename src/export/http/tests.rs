@@ -38,14 +38,14 @@ struct Answer {
 fn ask(method: Method, uri: &str, waiting_for: &[&str]) -> Answer {
     let telemetry = Arc::new(Telemetry::new("served", "clicks", "0.1.0"));
     telemetry.set_waiting_for(waiting_for.iter().map(|it| it.to_string()).collect());
-    let router = router(Exporter {
+    let router = router(Arc::new(Exporter {
         telemetry,
         source: Arc::new(Board),
         ranking: fixture::ranking(),
         windows: fixture::windows(),
         k: vec![NonZeroU32::MIN],
         export: fixture::export(),
-    });
+    }));
     let request = Request::builder()
         .method(method)
         .uri(uri)
