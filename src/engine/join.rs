@@ -120,6 +120,7 @@ impl Engine {
 
     fn event(&mut self, event: &Event, batch: &Batch, room_bytes: u64) {
         let at = event.at;
+        self.marks.busy(at.side);
         let outcome = match &event.body {
             Body::Invalid(reason) => return self.changes.counts.count_invalid(at.side, *reason),
             Body::Ignored => Outcome::Ignored,

@@ -13,7 +13,7 @@ pub struct Watermarks {
     one_topic: bool,
     /// M, by side.
     newest_ms: [Option<i64>; 2],
-    /// What an idle move raised the watermark to, by side.
+    /// What an idle move raised the watermark to, by side, until a record comes.
     idle_ms: [Option<i64>; 2],
 }
 
@@ -67,6 +67,12 @@ impl Watermarks {
     /// The watermark as the frontier sees it, idle moves included.
     pub fn effective_ms(&self, side: Side) -> Option<i64> {
         self.watermark_ms(side).max(self.idle_ms[self.index(side)])
+    }
+
+    /// A record came: the topic partition is not idle any more, and its watermark is its own again.
+    pub fn busy(&mut self, side: Side) {
+        let index = self.index(side);
+        self.idle_ms[index] = None;
     }
 
     /// Makes an idle move (D7): `live_end_ms` only where both are idle.

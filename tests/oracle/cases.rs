@@ -1,0 +1,283 @@
+//! The clauses of the join that look odd, each worked by hand. Times are counted from [`T0`].
+
+use abgauge::engine::Rules;
+use abgauge::engine::event::Side;
+use abgauge::engine::outcome::Outcome::{Accepted, AfterSettled, Duplicate, Future, Late, Replayed};
+
+use crate::pair::{Pair, RULES, list};
+use crate::world::{Click, Says, T0};
+
+#[test]
+fn a_late_list_moves_nothing_and_one_at_the_watermark_is_not_late() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.list(1, 100, &[]), Accepted);
+    assert_eq!(pair.list(2, 95, &[]), Accepted);
+    assert_eq!(pair.list(3, 94, &[]), Late);
+    assert_eq!(pair.newest(Side::Served), Some(100));
+}
+
+#[test]
+fn an_event_too_far_ahead_of_its_record_moves_nothing() {
+    let mut pair = Pair::new();
+    assert_eq!(
+        pair.read(Side::Served, 96, Says::List(list(&[], 1, 100, &[]))),
+        Future
+    );
+    assert_eq!(pair.newest(Side::Served), None);
+    assert_eq!(
+        pair.read(Side::Served, 97, Says::List(list(&[], 1, 100, &[]))),
+        Accepted
+    );
+}
+
+#[test]
+fn a_duplicate_moves_the_watermark_but_is_no_accepted_time() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.list(1, 100, &[]), Accepted);
+    assert_eq!(pair.list(1, 109, &[]), Duplicate);
+    assert_eq!(pair.newest(Side::Served), Some(109));
+    assert_eq!(pair.engine.accepted_ms(), Some((T0 + 100, T0 + 100)));
+    assert_eq!(pair.list(2, 103, &[]), Late);
+}
+
+#[test]
+fn a_list_of_a_settled_slot_moves_the_watermark() {
+    let mut pair = Pair::new();
+    pair.list(1, 100, &[]);
+    for side in Side::BOTH {
+        pair.idle(side, Some(1000));
+    }
+    assert_eq!(pair.frontier(), Some(960));
+    assert_eq!(pair.list(2, 500, &[]), AfterSettled);
+    assert_eq!(pair.list(3, 494, &[]), Late);
+    assert_eq!(pair.list(4, 960, &[]), Accepted);
+}
+
+#[test]
+fn a_click_that_no_open_list_can_take_is_refused() {
+    let mut pair = Pair::new();
+    pair.list(1, 100, &[]);
+    for side in Side::BOTH {
+        pair.idle(side, Some(1000));
+    }
+    assert_eq!(pair.click(1, 957, 1), AfterSettled);
+    assert_eq!(
+        pair.click(1, 958, 1),
+        Accepted,
+        "a list of 960 may be its own, by click_skew"
+    );
+}
+
+#[test]
+fn attribution_and_skew_belong_to_the_window() {
+    let mut pair = Pair::new();
+    for (id, ts) in [(1, 98), (2, 97), (3, 130), (4, 131)] {
+        assert_eq!(pair.click(id, ts, 1), Accepted);
+        assert_eq!(pair.list(id, 100, &[1]), Accepted);
+    }
+    // Ids 1 and 3 have the ends of the window, 2 and 4 are one beyond.
+    assert_eq!(pair.end(), [(100, [4, 4, 2])]);
+    assert_eq!(pair.results(), [2, 0, 0, 2, 0]);
+}
+
+#[test]
+fn a_click_waits_until_the_watermark_is_beyond_its_reach() {
+    let mut pair = Pair::new();
+    pair.click(1, 100, 1);
+    pair.list(2, 107, &[]);
+    assert_eq!((pair.engine.n_waiting(), pair.results()), (1, [0; 5]));
+    pair.list(3, 108, &[]);
+    assert_eq!((pair.engine.n_waiting(), pair.results()), (0, [0, 0, 0, 1, 0]));
+}
+
+#[test]
+fn a_matched_click_is_kept_for_a_second_list_of_its_id() {
+    let mut pair = Pair::new();
+    pair.list(1, 9, &[7, 5]);
+    pair.click(1, 12, 5);
+    assert_eq!(pair.results(), [1, 0, 0, 0, 0]);
+    pair.list(1, 11, &[5]);
+    assert_eq!(pair.results(), [1, 0, 0, 0, 0]);
+    assert_eq!(pair.end(), [(0, [1, 2, 1]), (10, [1, 1, 1])]);
+}
+
+#[test]
+fn a_click_has_the_result_of_the_list_with_the_lower_offset() {
+    let mut pair = Pair::new();
+    pair.list(1, 11, &[7]);
+    pair.list(1, 9, &[5]);
+    pair.click(1, 12, 5);
+    assert_eq!(
+        pair.results(),
+        [0, 0, 1, 0, 0],
+        "off the list that was read first"
+    );
+    assert_eq!(pair.end(), [(0, [1, 1, 1]), (10, [1, 1, 0])]);
+}
+
+#[test]
+fn of_two_contents_in_one_slot_the_lower_offset_stands() {
+    let mut pair = Pair::new();
+    pair.list(1, 3, &[5]);
+    assert_eq!(pair.list(1, 4, &[5, 6]), Duplicate);
+    assert_eq!(pair.list(1, 3, &[5]), Duplicate);
+    assert_eq!(pair.counts().conflicting_lists, 1);
+    assert_eq!(pair.end(), [(0, [1, 1, 0])]);
+}
+
+#[test]
+fn a_slot_settles_when_both_watermarks_touch_its_end() {
+    let settles = |served, clicks| {
+        let mut pair = Pair::new();
+        pair.list(1, 9, &[]);
+        pair.list(2, served, &[]);
+        pair.click(3, clicks, 1);
+        pair.settled().len() == 1
+    };
+    assert!(settles(17, 45));
+    assert!(!settles(16, 45));
+    assert!(!settles(17, 44));
+}
+
+#[test]
+fn the_click_of_a_late_list_is_unmatched() {
+    let mut pair = Pair::new();
+    pair.list(2, 100, &[]);
+    pair.click(1, 94, 1);
+    assert_eq!(pair.list(1, 94, &[1]), Late);
+    pair.list(2, 102, &[]);
+    assert_eq!(pair.results(), [0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn an_idle_served_side_does_not_decide_a_click_whose_list_may_come() {
+    let mut pair = Pair::new();
+    pair.list(9, 0, &[]);
+    pair.click(1, 100, 5);
+    pair.idle(Side::Served, None);
+    assert_eq!((pair.frontier(), pair.newest(Side::Served)), (Some(60), Some(0)));
+    assert_eq!((pair.engine.n_waiting(), pair.results()), (1, [0; 5]));
+    assert_eq!(pair.list(1, 98, &[5]), Accepted);
+    assert_eq!(pair.results(), [1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_record_ends_idleness_and_its_side_holds_the_frontier_again() {
+    let mut pair = Pair::new();
+    pair.list(1, 0, &[]);
+    pair.click(1, 100, 5);
+    pair.idle(Side::Served, None);
+    assert_eq!(pair.frontier(), Some(60));
+    // The producer of lists was away and comes back: clicks must not overtake it.
+    assert_eq!(pair.list(2, 61, &[]), Accepted);
+    pair.click(1, 130, 5);
+    assert_eq!(pair.frontier(), Some(60));
+    assert_eq!(pair.list(3, 75, &[]), Accepted);
+}
+
+#[test]
+fn a_pair_without_a_record_takes_no_idle_move() {
+    let mut pair = Pair::new();
+    for side in Side::BOTH {
+        pair.idle(side, Some(1000));
+    }
+    assert_eq!(pair.frontier(), None);
+    assert_eq!(pair.list(1, 0, &[]), Accepted);
+}
+
+#[test]
+fn what_lies_before_the_begin_is_replayed_and_leaves_clicks_undecided() {
+    let mut pair = Pair::with(RULES, Some(100));
+    assert_eq!(pair.list(1, 99, &[5]), Replayed);
+    assert_eq!(pair.list(2, 100, &[5]), Accepted);
+    assert_eq!(pair.click(1, 97, 5), Replayed);
+    assert_eq!(
+        pair.click(1, 98, 5),
+        Accepted,
+        "a list of 100 may be its own, by click_skew"
+    );
+    assert_eq!(pair.click(1, 130, 5), Accepted);
+    assert_eq!(pair.click(1, 131, 5), Accepted);
+    assert_eq!(pair.click(2, 130, 5), Accepted, "it has its list");
+    assert_eq!(pair.end(), [(100, [1, 1, 1])]);
+    assert_eq!(pair.results(), [1, 0, 0, 1, 2]);
+}
+
+#[test]
+fn a_list_that_is_late_before_the_begin_is_late() {
+    let mut pair = Pair::with(RULES, Some(100));
+    pair.list(1, 99, &[]);
+    assert_eq!(pair.list(2, 93, &[]), Late);
+}
+
+#[test]
+fn an_item_that_stands_twice_is_shown_twice_and_clicked_once() {
+    let mut pair = Pair::new();
+    pair.list(1, 0, &[4, 5, 4]);
+    pair.click(1, 1, 4);
+    pair.click(1, 2, 4);
+    assert_eq!(pair.results(), [1, 1, 0, 0, 0]);
+    assert_eq!(pair.counts().repeated_items, 1);
+    assert_eq!(pair.end(), [(0, [1, 3, 1])]);
+}
+
+#[test]
+fn off_list_items_are_told_apart_as_far_as_they_are_remembered() {
+    let mut pair = Pair::new();
+    pair.list(1, 0, &[]);
+    for item in [7, 8, 9, 7, 8, 9] {
+        pair.click(1, 1, item);
+    }
+    // 7 and 8 are remembered and repeat, 9 is off the list each time.
+    assert_eq!(pair.results(), [0, 2, 4, 0, 0]);
+    assert_eq!(pair.end(), [(0, [1, 0, 0])]);
+}
+
+#[test]
+fn a_list_without_arms_has_clicks_and_counts_nowhere() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.list_of(&[], 1, 0, &[5]), Accepted);
+    pair.click(1, 1, 5);
+    assert_eq!(pair.results(), [1, 0, 0, 0, 0]);
+    assert_eq!(pair.end(), []);
+}
+
+#[test]
+fn one_topic_has_one_watermark_for_both_kinds() {
+    let mut pair = Pair::with(
+        Rules {
+            one_topic: true,
+            ..RULES
+        },
+        None,
+    );
+    let click = Says::Click(Click {
+        id: 1,
+        ts_ms: T0 + 100,
+        item: 5,
+    });
+    assert_eq!(pair.read(Side::Served, 100, click), Accepted);
+    assert_eq!(pair.list(1, 94, &[5]), Late);
+    assert_eq!(pair.list(1, 95, &[5]), Accepted);
+    assert_eq!(pair.results(), [1, 0, 0, 0, 0]);
+    assert_eq!(pair.frontier(), Some(60));
+}
+
+#[test]
+fn arms_beyond_the_bound_fold_into_the_experiment_that_they_know() {
+    let mut pair = Pair::with(Rules { max_arms: 1, ..RULES }, None);
+    pair.list_of(&[(0, 0)], 1, 0, &[]);
+    pair.list_of(&[(0, 1), (1, 0)], 2, 1, &[]);
+    pair.list_of(&[(0, 0), (1, 0)], 3, 2, &[]);
+    assert_eq!(
+        pair.engine.n_folded_arms(),
+        1,
+        "as many as there may be arms are told apart"
+    );
+    pair.engine.settle_all();
+    let rows = pair.settled();
+    let lists = |name: &str| rows.get(&(0, name.to_owned())).map(|sums| sums[0]);
+    assert_eq!(lists("experiment-0/arm-0"), Some(2));
+    assert_eq!(lists("experiment-0/__other__"), Some(1));
+    assert_eq!(lists("__other__/__other__"), Some(2));
+}

@@ -1,0 +1,265 @@
+//! Puts the records of a world through the real engine, and checks at every hand-over what no log may break.
+
+use abgauge::engine::event::{self, Batch, Body, Event, Served, Side};
+use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge::engine::ranking::Ranking;
+use abgauge::engine::{ArmId, Engine};
+
+use crate::account::{Account, ArmName, Step, known_sums};
+use crate::recount::{arm_name, experiment_name};
+use crate::world::{List, Reading, Record, Says, T0, World, ranking};
+
+/// An engine, what it has handed over so far, and what was done to it.
+pub struct Driver<'a> {
+    pub engine: Engine,
+    pub ranking: Ranking,
+    pub history: Vec<Step<'a>>,
+    room_bytes: u64,
+    taken: Account,
+    /// start(F) at the last hand-over.
+    frontier_ms: Option<i64>,
+    settled_all: bool,
+}
+
+impl<'a> Driver<'a> {
+    pub fn new(world: &World, room_bytes: u64) -> Driver<'a> {
+        let engine = Engine::new(world.rules.clone(), ranking(), world.begin_ms);
+        Driver {
+            frontier_ms: engine.frontier_ms(),
+            engine,
+            ranking: ranking(),
+            history: Vec::new(),
+            room_bytes,
+            taken: Account::default(),
+            settled_all: false,
+        }
+    }
+
+    /// Reads a world to its end, and calls `at_hand_over` after each.
+    pub fn read_all(
+        &mut self,
+        world: &'a World,
+        reading: &Reading,
+        mut at_hand_over: impl FnMut(&Self, Account),
+    ) {
+        let records = reading.merge(&world.logs);
+        let mut rest = records.as_slice();
+        let mut batches = reading.batches.iter().cycle();
+        let mut hand_overs = reading.hand_overs.iter().cycle();
+        let mut idles = reading.idles.iter().cycle();
+        while !rest.is_empty() {
+            let size = batches.next().map_or(1, |size| rest.len().min(*size));
+            let (batch, later) = rest.split_at(size);
+            rest = later;
+            self.apply(batch);
+            if let Some(Some(idle)) = idles.next() {
+                let newest = Side::BOTH
+                    .map(|side| self.engine.newest_ms(side))
+                    .into_iter()
+                    .max();
+                let live_end = |ahead_ms| newest.flatten().unwrap_or(T0) + ahead_ms;
+                self.idle(idle.side, idle.ahead_ms.map(live_end));
+            }
+            if hand_overs.next() == Some(&true) {
+                let account = self.hand_over();
+                at_hand_over(self, account);
+            }
+        }
+    }
+
+    pub fn apply(&mut self, records: &[&'a Record]) {
+        let mut batch = Batch::default();
+        for record in records {
+            push(&mut batch, record);
+        }
+        let before = self.engine.changes().counts.clone();
+        self.engine.apply(&batch, self.room_bytes);
+        let held = self.engine.state_bytes();
+        assert!(
+            held <= self.room_bytes,
+            "{held} bytes in a room of {}",
+            self.room_bytes
+        );
+        let shed = |counts: &Counts| Side::BOTH.map(|side| counts.outcome(side, Outcome::Shed));
+        let was_shed = shed(&before) != shed(&self.engine.changes().counts);
+        for record in records {
+            // Which record of a longer batch it was cannot be told.
+            let shed = was_shed && records.len() == 1;
+            self.history.push(if shed {
+                Step::Shed(record)
+            } else {
+                Step::Read(record)
+            });
+        }
+        self.history.push(Step::BatchEnd);
+    }
+
+    pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>) {
+        let newest = Side::BOTH.map(|side| self.engine.newest_ms(side));
+        self.engine.idle(side, live_end_ms);
+        assert_eq!(
+            newest,
+            Side::BOTH.map(|side| self.engine.newest_ms(side)),
+            "an idle move has moved M"
+        );
+        self.history.push(Step::Idle(side, live_end_ms));
+    }
+
+    pub fn settle_all(&mut self) {
+        self.engine.settle_all();
+        self.settled_all = true;
+        self.history.push(Step::SettleAll);
+    }
+
+    /// Takes what has changed and returns the account so far.
+    pub fn hand_over(&mut self) -> Account {
+        let frontier_ms = self.engine.frontier_ms();
+        assert!(
+            self.frontier_ms <= frontier_ms,
+            "F fell from {:?} to {frontier_ms:?}",
+            self.frontier_ms
+        );
+        let mut changes = std::mem::take(self.engine.changes());
+        let taken = &mut self.taken;
+        taken.counts.add(&changes.counts);
+        for ((arm, slot_ms), tally) in changes.live.iter(self.ranking.width()) {
+            assert!(
+                Some(slot_ms) >= self.frontier_ms,
+                "live sums of slot {slot_ms}, which was settled before"
+            );
+            let live = taken
+                .live
+                .entry(slot_ms)
+                .or_default()
+                .entry(name(&self.engine, arm))
+                .or_default();
+            add(live, &known_sums(&self.ranking, tally));
+        }
+        for slot in &changes.settled {
+            let start_ms = slot.start_ms;
+            assert!(
+                taken.settled_slots.insert(start_ms),
+                "slot {start_ms} is settled twice"
+            );
+            assert!(
+                self.settled_all || Some(start_ms) < frontier_ms,
+                "slot {start_ms} is settled, but not before F = {frontier_ms:?}"
+            );
+            for (arm, tally) in &slot.tallies {
+                let sums = known_sums(&self.ranking, tally);
+                let arms = taken.settled.entry(start_ms).or_default();
+                assert!(
+                    arms.insert(name(&self.engine, *arm), sums).is_none(),
+                    "an arm stands twice in a slot"
+                );
+            }
+        }
+        for (arm, ts_ms) in &changes.last_lists {
+            let last = taken.last_lists.entry(name(&self.engine, *arm)).or_insert(*ts_ms);
+            *last = (*last).max(*ts_ms);
+        }
+        changes.clear();
+        *self.engine.changes() = changes;
+        self.frontier_ms = frontier_ms;
+        self.account()
+    }
+
+    fn account(&self) -> Account {
+        let account = Account {
+            n_waiting: self.engine.n_waiting(),
+            n_open_lists: self.engine.n_open_lists(),
+            n_folded_arms: self.engine.n_folded_arms(),
+            newest_ms: Side::BOTH.map(|side| self.engine.newest_ms(side)),
+            accepted_ms: self.engine.accepted_ms(),
+            // At the end of a file there is nothing that a frontier could part.
+            frontier_ms: self.engine.frontier_ms().filter(|_| !self.settled_all),
+            ..self.taken.clone()
+        };
+        let read = |side| {
+            let steps = self.history.iter();
+            steps
+                .filter(|step| matches!(step, Step::Read(r) | Step::Shed(r) if r.at.side == side))
+                .count()
+        };
+        for side in Side::BOTH {
+            assert_eq!(
+                account.counts.records(side),
+                read(side) as u64,
+                "{side:?}: outcomes do not add up"
+            );
+        }
+        account
+    }
+}
+
+/// Accepted clicks that have a result.
+pub fn n_results(counts: &Counts) -> u64 {
+    ClickResult::ALL.iter().map(|result| counts.result(*result)).sum()
+}
+
+fn name(engine: &Engine, id: ArmId) -> ArmName {
+    let arm = engine.arm(id);
+    (arm.experiment.to_string(), arm.arm.to_string())
+}
+
+fn add(sums: &mut Vec<i64>, terms: &[i64]) {
+    sums.resize(terms.len(), 0);
+    for (sum, term) in sums.iter_mut().zip(terms) {
+        *sum += term;
+    }
+}
+
+/// Adds a record to a batch, as the decoder would.
+pub fn push(batch: &mut Batch, record: &Record) {
+    let body = match &record.says {
+        Says::List(list) => Body::Served(push_list(batch, list)),
+        Says::Click(click) => Body::Click(event::Click {
+            id: hash(b'r', u64::from(click.id)),
+            ts_ms: click.ts_ms,
+            item: hash(b'i', u64::from(click.item)) as u64,
+        }),
+        Says::Invalid(reason) => Body::Invalid(*reason),
+        Says::Ignored => Body::Ignored,
+    };
+    batch.events.push(Event { at: record.at, body });
+}
+
+fn push_list(batch: &mut Batch, list: &List) -> Served {
+    let items_from = batch.items.len() as u32;
+    batch
+        .items
+        .extend(list.items.iter().map(|item| hash(b'i', u64::from(*item)) as u64));
+    let arms_from = batch.arms.len() as u32;
+    for (experiment, arm) in &list.arms {
+        let mut text = |name: String| {
+            let from = batch.text.len() as u32;
+            batch.text.push_str(&name);
+            from..batch.text.len() as u32
+        };
+        let (experiment_text, arm_text) = (text(experiment_name(*experiment)), text(arm_name(*arm)));
+        batch.arms.push(event::ArmName {
+            hash: hash(b'a', u64::from(*experiment) << 8 | u64::from(*arm)),
+            experiment: experiment_text,
+            arm: arm_text,
+        });
+    }
+    Served {
+        id: hash(b'r', u64::from(list.id)),
+        user: list.user.map(|user| hash(b'u', u64::from(user)) as u64),
+        ts_ms: list.ts_ms,
+        items: items_from..batch.items.len() as u32,
+        arms: arms_from..batch.arms.len() as u32,
+    }
+}
+
+/// Spreads a small number over all bits, as the seeded hashes of the decoder do (SplitMix64, twice).
+fn hash(salt: u8, n: u64) -> u128 {
+    let mix = |n: u64| {
+        let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        n ^ (n >> 31)
+    };
+    let low = mix(n << 8 | u64::from(salt));
+    u128::from(mix(low)) << 64 | u128::from(low)
+}

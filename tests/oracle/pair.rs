@@ -1,0 +1,139 @@
+//! A pair of partitions for cases worked by hand. Times are counted from [`T0`].
+
+use std::collections::BTreeMap;
+
+use abgauge::engine::event::{Batch, Position, Side};
+use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS};
+use abgauge::engine::{Engine, Rules};
+
+use crate::drive::push;
+use crate::world::{Click, List, Record, Says, T0, ranking};
+
+/// Slots of 10, lateness 5: the slot [0, 10) settles when a list of 17 and a click of 45 were read.
+pub const RULES: Rules = Rules {
+    attribution_ms: 30,
+    click_skew_ms: 2,
+    lateness_ms: 5,
+    max_future_ms: 3,
+    slot_ms: 10,
+    max_off_list: 2,
+    max_arms: 100,
+    one_topic: false,
+};
+
+/// An engine that is told one record at a time, and never hands over.
+pub struct Pair {
+    pub engine: Engine,
+    next_offset: i64,
+}
+
+impl Pair {
+    pub fn new() -> Pair {
+        Pair::with(RULES, None)
+    }
+
+    pub fn with(rules: Rules, begin: Option<i64>) -> Pair {
+        let begin_ms = begin.map(|begin| T0 + begin);
+        Pair {
+            engine: Engine::new(rules, ranking(), begin_ms),
+            next_offset: 0,
+        }
+    }
+
+    pub fn read(&mut self, side: Side, record_ts: i64, says: Says) -> Outcome {
+        let at = Position {
+            side,
+            offset: self.next_offset,
+            record_ts_ms: T0 + record_ts,
+        };
+        self.next_offset += 1;
+        let mut batch = Batch::default();
+        push(&mut batch, &Record { at, says });
+        let before = self.counts();
+        self.engine.apply(&batch, u64::MAX);
+        let after = self.counts();
+        let counted = |outcome: &Outcome| after.outcome(side, *outcome) > before.outcome(side, *outcome);
+        Outcome::ALL
+            .into_iter()
+            .find(counted)
+            .expect("every record has an outcome")
+    }
+
+    /// Reads a list of one arm, whose record is as old as itself.
+    pub fn list(&mut self, id: u8, ts: i64, items: &[u16]) -> Outcome {
+        self.list_of(&[(0, 0)], id, ts, items)
+    }
+
+    pub fn list_of(&mut self, arms: &[(u8, u8)], id: u8, ts: i64, items: &[u16]) -> Outcome {
+        self.read(Side::Served, ts, Says::List(list(arms, id, ts, items)))
+    }
+
+    pub fn click(&mut self, id: u8, ts: i64, item: u16) -> Outcome {
+        self.read(
+            Side::Clicks,
+            ts,
+            Says::Click(Click {
+                id,
+                ts_ms: T0 + ts,
+                item,
+            }),
+        )
+    }
+
+    pub fn idle(&mut self, side: Side, live_end: Option<i64>) {
+        self.engine.idle(side, live_end.map(|end| T0 + end));
+    }
+
+    pub fn counts(&mut self) -> Counts {
+        self.engine.changes().counts.clone()
+    }
+
+    /// Clicks that have a result: matched, repeat, off-list, unmatched, undecided.
+    pub fn results(&mut self) -> [u64; 5] {
+        let counts = self.counts();
+        ClickResult::ALL.map(|result| counts.result(result))
+    }
+
+    pub fn frontier(&self) -> Option<i64> {
+        self.engine.frontier_ms().map(|ms| ms - T0)
+    }
+
+    pub fn newest(&self, side: Side) -> Option<i64> {
+        self.engine.newest_ms(side).map(|ms| ms - T0)
+    }
+
+    /// By begin of a settled slot and arm: lists, items shown and clicks.
+    pub fn settled(&mut self) -> BTreeMap<(i64, String), [i64; 3]> {
+        let slots = self.engine.changes().settled.clone();
+        let rows = slots
+            .iter()
+            .flat_map(|slot| slot.tallies.iter().map(move |row| (slot.start_ms - T0, row)));
+        rows.map(|(start, (arm, sums))| {
+            let arm = self.engine.arm(*arm);
+            let name = format!("{}/{}", arm.experiment, arm.arm);
+            ((start, name), [sums[LISTS], sums[ITEMS_SHOWN], sums[CLICKS]])
+        })
+        .collect()
+    }
+
+    /// What all slots hold of the arm that [`Pair::list`] serves, once all is settled.
+    pub fn end(&mut self) -> Vec<(i64, [i64; 3])> {
+        self.engine.settle_all();
+        self.settled()
+            .into_iter()
+            .map(|((start, _), sums)| (start, sums))
+            .collect()
+    }
+}
+
+pub fn list(arms: &[(u8, u8)], id: u8, ts: i64, items: &[u16]) -> List {
+    let arms = arms.iter().copied().collect();
+    List {
+        id,
+        ts_ms: T0 + ts,
+        user: None,
+        items: items.to_vec(),
+        arms,
+    }
+}

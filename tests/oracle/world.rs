@@ -1,0 +1,364 @@
+//! Small worlds in which everything collides: rules whose borders are hit exactly, two logs, and ways to read them.
+
+use std::collections::hash_map;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::num::NonZeroU32;
+
+use abgauge::engine::Rules;
+use abgauge::engine::event::{Position, Reason, Side};
+use abgauge::engine::ranking::Ranking;
+use proptest::bool;
+use proptest::collection::vec;
+use proptest::option::{self, weighted};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Times of a world are counted from here, epoch ms.
+pub const T0: i64 = 1_763_596_800_000;
+
+#[derive(Debug, Clone)]
+pub struct World {
+    pub rules: Rules,
+    /// At a border of a slot.
+    pub begin_ms: Option<i64>,
+    /// By `Side as usize`, in offset order. With one topic all of it is on the first side.
+    pub logs: [Vec<Record>; 2],
+}
+
+#[derive(Clone)]
+pub struct Record {
+    pub at: Position,
+    pub says: Says,
+}
+
+/// One line, with times counted from [`T0`]: a failing world is read by eye.
+impl fmt::Debug for Record {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Position {
+            side,
+            offset,
+            record_ts_ms,
+        } = self.at;
+        write!(out, "{side:?} {offset} ({:+}): ", record_ts_ms - T0)?;
+        match &self.says {
+            Says::List(List {
+                id,
+                ts_ms,
+                user,
+                items,
+                arms,
+            }) => {
+                write!(
+                    out,
+                    "list r{id} at {:+}, {items:?} by {arms:?} to {user:?}",
+                    ts_ms - T0
+                )
+            }
+            Says::Click(Click { id, ts_ms, item }) => {
+                write!(out, "click r{id} at {:+} on {item}", ts_ms - T0)
+            }
+            Says::Invalid(reason) => write!(out, "{reason:?}"),
+            Says::Ignored => write!(out, "ignored"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Says {
+    List(List),
+    Click(Click),
+    Invalid(Reason),
+    Ignored,
+}
+
+/// Names are small numbers: they become hashes and text where a batch is built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct List {
+    pub id: u8,
+    pub ts_ms: i64,
+    pub user: Option<u8>,
+    pub items: Vec<u16>,
+    /// Experiment → arm.
+    pub arms: BTreeMap<u8, u8>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Click {
+    pub id: u8,
+    pub ts_ms: i64,
+    pub item: u16,
+}
+
+impl World {
+    pub fn slot_of(&self, ts_ms: i64) -> i64 {
+        ts_ms.div_euclid(self.rules.slot_ms) * self.rules.slot_ms
+    }
+
+    /// Gives every list the content of the first of its id and slot, as a producer that only retries does, but for
+    /// what `differs` makes of the n-th repetition.
+    fn with_repetitions(mut self, differs: impl Fn(&mut List, usize)) -> World {
+        let mut first: HashMap<(u8, i64), List> = HashMap::new();
+        let slot_ms = self.rules.slot_ms;
+        let mut n = 0;
+        for record in self.logs.iter_mut().flatten() {
+            let Says::List(list) = &mut record.says else {
+                continue;
+            };
+            match first.entry((list.id, list.ts_ms.div_euclid(slot_ms))) {
+                hash_map::Entry::Vacant(new) => _ = new.insert(list.clone()),
+                hash_map::Entry::Occupied(stands) => {
+                    *list = stands.get().clone();
+                    differs(list, n);
+                    n += 1;
+                }
+            }
+        }
+        self
+    }
+}
+
+pub fn ranking() -> Ranking {
+    let ks: Vec<NonZeroU32> = [1, 2, 5, 31, 32, 33]
+        .into_iter()
+        .filter_map(NonZeroU32::new)
+        .collect();
+    Ranking::new(&ks)
+}
+
+/// How two logs are read: runs of the one and the other in turn, batches, hand-overs and idle moves. Each pattern is
+/// repeated to the end of the logs.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    pub runs: Vec<usize>,
+    pub batches: Vec<usize>,
+    /// After which batches the changes are taken.
+    pub hand_overs: Vec<bool>,
+    /// What happens after a batch.
+    pub idles: Vec<Option<IdleMove>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct IdleMove {
+    pub side: Side,
+    /// How far the live end is ahead of both topics, where both are idle.
+    pub ahead_ms: Option<i64>,
+}
+
+impl Reading {
+    /// The records of both logs in the order in which this reading comes to them.
+    pub fn merge<'a>(&self, logs: &'a [Vec<Record>; 2]) -> Vec<&'a Record> {
+        let mut left = [logs[0].iter(), logs[1].iter()];
+        let mut merged = Vec::new();
+        for (turn, &run) in self.runs.iter().cycle().enumerate() {
+            merged.extend(left[turn % 2].by_ref().take(run));
+            if left[0].len() == 0 || left[1].len() == 0 {
+                break;
+            }
+        }
+        let [served, clicks] = left;
+        merged.extend(served.chain(clicks));
+        merged
+    }
+}
+
+pub fn reading() -> impl Strategy<Value = Reading> {
+    let run = prop_oneof![3 => 1..3_usize, 1 => 3..40_usize];
+    let batch = prop_oneof![2 => Just(1_usize), 1 => 1..12_usize];
+    (vec(run, 1..12), vec(batch, 1..8), vec(bool::ANY, 0..4)).prop_map(|(runs, batches, mut hand_overs)| {
+        hand_overs.push(true);
+        Reading {
+            runs,
+            batches,
+            hand_overs,
+            idles: vec![None],
+        }
+    })
+}
+
+/// A reading with idle moves between its batches.
+pub fn idle_reading() -> impl Strategy<Value = Reading> {
+    let side = select(Side::BOTH.to_vec());
+    let idle = (side, option::of(0..12_i64)).prop_map(|(side, ahead_ms)| IdleMove { side, ahead_ms });
+    (reading(), vec(weighted(0.3, idle), 1..16)).prop_map(|(reading, idles)| Reading { idles, ..reading })
+}
+
+/// A world whose lists of one id and slot are all the same.
+pub fn world() -> impl Strategy<Value = World> {
+    any_world().prop_map(|world| world.with_repetitions(|_, _| ()))
+}
+
+/// A world in which a list may come again with one thing changed. No arm is folded: the design leaves open whether a
+/// list that is refused admits its arms.
+pub fn conflicting_world() -> impl Strategy<Value = World> {
+    any_world().prop_map(|mut world| {
+        world.rules.max_arms = 100;
+        let slot_ms = world.rules.slot_ms;
+        world.with_repetitions(|list, n| match n % 6 {
+            0 => list.ts_ms = list.ts_ms.div_euclid(slot_ms) * slot_ms,
+            1 => list.user = list.user.map(|user| user + 1),
+            2 => list.user = list.user.xor(Some(0)),
+            3 => list.items.reverse(),
+            4 => _ = list.arms.pop_first(),
+            _ => {}
+        })
+    })
+}
+
+/// Anything may come again as anything.
+pub fn any_world() -> impl Strategy<Value = World> {
+    let logs = (
+        vec(entry(served()), 0..32),
+        vec(entry(click()), 0..32),
+        vec(1..4_usize, 1..8),
+    );
+    (rules(), weighted(0.3, 0..6_i64), logs).prop_map(|(rules, begin, (served, clicks, runs))| {
+        let begin_ms = begin.map(|slots| (T0 / rules.slot_ms + slots) * rules.slot_ms);
+        let mut logs = [
+            lay_out(served, &rules, Side::Served),
+            lay_out(clicks, &rules, Side::Clicks),
+        ];
+        if rules.one_topic {
+            logs = [into_one_topic(&logs, runs), Vec::new()];
+        }
+        World {
+            rules,
+            begin_ms,
+            logs,
+        }
+    })
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let attribution_ms = prop_oneof![0..9_i64, 9..40_i64];
+    let spans = (attribution_ms, 0..4_i64, 0..9_i64, 0..5_i64, 1..8_i64);
+    let max_arms = prop_oneof![2 => Just(100_u32), 1 => 0..5_u32];
+    (spans, 0..3_u32, max_arms, bool::weighted(0.3)).prop_map(|(spans, max_off_list, max_arms, one_topic)| {
+        let (attribution_ms, click_skew_ms, lateness_ms, max_future_ms, slot_ms) = spans;
+        Rules {
+            attribution_ms,
+            click_skew_ms,
+            lateness_ms,
+            max_future_ms,
+            slot_ms,
+            max_off_list,
+            max_arms,
+            one_topic,
+        }
+    })
+}
+
+/// One record by differences: times follow from those before it.
+#[derive(Debug, Clone)]
+struct Entry {
+    /// How far time goes on before this record.
+    step_ms: i64,
+    /// How far the event lies behind.
+    back_ms: i64,
+    /// How far the event is ahead of its record's timestamp, beyond `max_future`; far behind it as a rule.
+    beyond_future_ms: Option<i64>,
+    says: Says,
+}
+
+fn entry(says: impl Strategy<Value = Says>) -> impl Strategy<Value = Entry> {
+    let step_ms = prop_oneof![12 => 0..3_i64, 6 => 3..6_i64, 1 => 6..30_i64];
+    let back_ms = prop_oneof![3 => Just(0_i64), 2 => 0..9_i64];
+    (step_ms, back_ms, weighted(0.15, -1..3_i64), says).prop_map(
+        |(step_ms, back_ms, beyond_future_ms, says)| Entry {
+            step_ms,
+            back_ms,
+            beyond_future_ms,
+            says,
+        },
+    )
+}
+
+fn served() -> impl Strategy<Value = Says> {
+    prop_oneof![12 => list(), 1 => refused()]
+}
+
+fn click() -> impl Strategy<Value = Says> {
+    let click = (0..3_u8, 0..4_u16).prop_map(|(id, item)| Says::Click(Click { id, ts_ms: 0, item }));
+    prop_oneof![12 => click, 1 => refused()]
+}
+
+fn refused() -> impl Strategy<Value = Says> {
+    prop_oneof![
+        select(Reason::ALL.to_vec()).prop_map(Says::Invalid),
+        Just(Says::Ignored)
+    ]
+}
+
+fn list() -> impl Strategy<Value = Says> {
+    // Items that nobody clicks push the others to the borders of the mask's words.
+    let unclicked = prop_oneof![8 => Just(0_u16), 1 => select(vec![30_u16, 31, 32, 63, 64])];
+    let items = (unclicked, vec(0..4_u16, 0..6))
+        .prop_map(|(unclicked, items)| (100..100 + unclicked).chain(items).collect::<Vec<_>>());
+    let arms = (
+        option::of(0..3_u8),
+        option::of(0..2_u8),
+        weighted(0.2, Just(0_u8)),
+    );
+    (0..3_u8, weighted(0.5, 0..2_u8), items, arms).prop_map(|(id, user, items, (first, second, third))| {
+        let arms = [first, second, third].into_iter().enumerate();
+        let arms = arms
+            .filter_map(|(experiment, arm)| Some((experiment as u8, arm?)))
+            .collect();
+        let ts_ms = 0;
+        Says::List(List {
+            id,
+            ts_ms,
+            user,
+            items,
+            arms,
+        })
+    })
+}
+
+/// Gives the records of one log their times and offsets. Offsets have gaps, as transactions leave them.
+fn lay_out(entries: Vec<Entry>, rules: &Rules, side: Side) -> Vec<Record> {
+    let mut now_ms = T0;
+    let laid = entries.into_iter().zip(0_i64..).map(|(entry, n)| {
+        now_ms += entry.step_ms;
+        let event_ms = now_ms - entry.back_ms;
+        let mut says = entry.says;
+        match &mut says {
+            Says::List(list) => list.ts_ms = event_ms,
+            Says::Click(click) => click.ts_ms = event_ms,
+            Says::Invalid(_) | Says::Ignored => {}
+        }
+        let record_ts_ms = match entry.beyond_future_ms {
+            Some(beyond_ms) => event_ms - rules.max_future_ms - beyond_ms,
+            None => event_ms + 50,
+        };
+        let offset = 3 * n + 7;
+        Record {
+            at: Position {
+                side,
+                offset,
+                record_ts_ms,
+            },
+            says,
+        }
+    });
+    laid.collect()
+}
+
+fn into_one_topic(logs: &[Vec<Record>; 2], runs: Vec<usize>) -> Vec<Record> {
+    let order = Reading {
+        runs,
+        batches: vec![1],
+        hand_overs: vec![true],
+        idles: vec![None],
+    };
+    let records = order.merge(logs).into_iter().cloned().zip(0_i64..);
+    let records = records.map(|(mut record, offset)| {
+        record.at = Position {
+            side: Side::Served,
+            offset,
+            ..record.at
+        };
+        record
+    });
+    records.collect()
+}
