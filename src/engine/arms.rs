@@ -69,6 +69,19 @@ impl Arms {
         id
     }
 
+    /// The arm that lists of this name would count in, if there is one already.
+    pub fn find(&self, name: &ArmName, batch: &Batch) -> Option<ArmId> {
+        let known = self.by_hash.get(&name.hash).copied();
+        known.or_else(|| {
+            let is_full = self.n_admitted == self.max;
+            let other = self
+                .other_of
+                .get(batch.text_of(&name.experiment))
+                .or_else(|| self.other_of.get(OTHER));
+            other.copied().flatten().filter(|_| is_full)
+        })
+    }
+
     fn other(&mut self, experiment: &str) -> ArmId {
         let (experiment, known) = match self.other_of.get_key_value(experiment) {
             Some((name, id)) => (Arc::clone(name), *id),

@@ -62,8 +62,8 @@ impl KeptClicks {
         self.n_waiting
     }
 
-    /// Keeps a click; those of one id in the order in which they are kept.
-    pub fn keep(&mut self, click: &Click, decided: bool) {
+    /// Keeps a click, undecided, and tells its place; those of one id in the order in which they are kept.
+    pub fn keep(&mut self, click: &Click) -> u32 {
         let chain = self.chains.get(&click.id).copied();
         let kept = KeptClick {
             id: click.id,
@@ -71,7 +71,7 @@ impl KeptClicks {
             ts_ms: click.ts_ms,
             previous: chain.map_or(NONE, |chain| chain.last),
             next: NONE,
-            decided,
+            decided: false,
         };
         let place = match self.free.pop() {
             Some(place) => {
@@ -92,7 +92,8 @@ impl KeptClicks {
             .entry(click.ts_ms.div_euclid(self.bucket_ms))
             .or_default()
             .push(place);
-        self.n_waiting += u64::from(!decided);
+        self.n_waiting += 1;
+        place
     }
 
     /// The first click of an id, then each next one.
@@ -206,9 +207,11 @@ mod tests {
     fn keeps_the_order_of_an_id_while_clicks_leave_from_anywhere() {
         let mut clicks = KeptClicks::new(10);
         for ts_ms in [25, 3, 14, 40] {
-            clicks.keep(&click(1, ts_ms), false);
+            clicks.keep(&click(1, ts_ms));
         }
-        clicks.keep(&click(2, 4), true);
+        let taken = clicks.keep(&click(2, 4));
+        assert!(clicks.decide(taken), "the first list to take it");
+        assert!(!clicks.decide(taken));
         assert_eq!(times_of(&clicks, 1), [25, 3, 14, 40]);
         let mut untaken = Vec::new();
         clicks.expire(15, |click| untaken.push((click.id, click.ts_ms)));
@@ -220,7 +223,7 @@ mod tests {
         );
         assert_eq!(times_of(&clicks, 1), [25, 40]);
         assert_eq!(clicks.n_waiting(), 2);
-        clicks.keep(&click(1, 31), false);
+        clicks.keep(&click(1, 31));
         assert_eq!(times_of(&clicks, 1), [25, 40, 31]);
         clicks.expire(i64::MAX, |_| ());
         assert_eq!(
@@ -232,7 +235,7 @@ mod tests {
     #[test]
     fn a_click_at_the_limit_stays() {
         let mut clicks = KeptClicks::new(10);
-        clicks.keep(&click(1, 15), false);
+        clicks.keep(&click(1, 15));
         clicks.expire(15, |_| panic!("it is not before the limit"));
         assert_eq!(times_of(&clicks, 1), [15]);
         let mut n = 0;

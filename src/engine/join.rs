@@ -8,7 +8,7 @@ use super::arms::{Arm, ArmId, Arms};
 use super::clicks::KeptClicks;
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::hashed::Hashed;
-use super::lists::{Handle, Hit, NewList, OpenLists};
+use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OpenLists};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::Ranking;
 use super::tally::Tallies;
@@ -74,6 +74,8 @@ pub struct Engine {
     closed_before: Option<i64>,
     first_accepted_ms: Option<i64>,
     last_accepted_ms: Option<i64>,
+    /// What the state may take, as of the last batch.
+    room_bytes: u64,
     changes: Changes,
     scratch: Scratch,
 }
@@ -100,6 +102,7 @@ impl Engine {
             closed_before: None,
             first_accepted_ms: None,
             last_accepted_ms: None,
+            room_bytes: 0,
             changes: Changes::default(),
             scratch: Scratch {
                 contribution: vec![0; ranking.width()],
@@ -112,25 +115,26 @@ impl Engine {
 
     /// Counts a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
+        self.room_bytes = room_bytes;
         for event in &batch.events {
-            self.event(event, batch, room_bytes);
+            self.event(event, batch);
         }
         self.advance();
     }
 
-    fn event(&mut self, event: &Event, batch: &Batch, room_bytes: u64) {
+    fn event(&mut self, event: &Event, batch: &Batch) {
         let at = event.at;
         self.marks.busy(at.side);
         let outcome = match &event.body {
             Body::Invalid(reason) => return self.changes.counts.count_invalid(at.side, *reason),
             Body::Ignored => Outcome::Ignored,
-            Body::Served(list) => self.served(at, list, batch, room_bytes),
-            Body::Click(click) => self.click(at, click, room_bytes),
+            Body::Served(list) => self.served(at, list, batch),
+            Body::Click(click) => self.click(at, click),
         };
         self.changes.counts.count(at.side, outcome);
     }
 
-    fn served(&mut self, at: Position, list: &Served, batch: &Batch, room_bytes: u64) -> Outcome {
+    fn served(&mut self, at: Position, list: &Served, batch: &Batch) -> Outcome {
         if let Err(refused) = self.marks.check(at, list.ts_ms) {
             return refused;
         }
@@ -138,47 +142,37 @@ impl Engine {
             return refused;
         }
         let mut arm_ids = std::mem::take(&mut self.scratch.arms);
-        let outcome = self.open(at, list, batch, room_bytes, &mut arm_ids);
+        let outcome = self.open(at, list, batch, &mut arm_ids);
         self.scratch.arms = arm_ids;
         outcome
     }
 
-    fn open(
-        &mut self,
-        at: Position,
-        list: &Served,
-        batch: &Batch,
-        room_bytes: u64,
-        arm_ids: &mut Vec<ArmId>,
-    ) -> Outcome {
+    fn open(&mut self, at: Position, list: &Served, batch: &Batch, arm_ids: &mut Vec<ArmId>) -> Outcome {
         let items = batch.items_of(list);
         let names = batch.arms_of(list);
-        let standing = self.lists.find_in_slot(list.id, list.ts_ms);
-        if standing.is_none() && self.state_bytes() + OpenLists::cost(items.len(), names.len()) > room_bytes {
-            return Outcome::Shed;
-        }
         arm_ids.clear();
-        arm_ids.extend(names.iter().map(|name| self.arms.admit(name, batch)));
-        let new = NewList {
-            id: list.id,
-            user: list.user,
-            offset: at.offset,
-            ts_ms: list.ts_ms,
-            arms: arm_ids,
-            items,
-        };
-        if let Some(standing) = standing {
-            if !self.lists.same_content(standing, &new) {
+        if let Some(standing) = self.lists.find_in_slot(list.id, list.ts_ms) {
+            // A list that does not count admits no arm either.
+            arm_ids.extend(names.iter().map_while(|name| self.arms.find(name, batch)));
+            let again = new_list(at, list, arm_ids, items);
+            if arm_ids.len() != names.len() || !self.lists.same_content(standing, &again) {
                 self.changes.counts.conflicting_lists += 1;
             }
             return Outcome::Duplicate;
         }
+        let cost = OpenLists::cost(items.len(), names.len(), self.ranking.width());
+        if !self.has_room(cost) {
+            return Outcome::Shed;
+        }
+        arm_ids.extend(names.iter().map(|name| self.arms.admit(name, batch)));
+        let new = new_list(at, list, arm_ids, items);
         let handle = self.lists.insert(&new);
         self.accepted(list.ts_ms);
         self.changes.counts.repeated_items += n_repeated(items, &mut self.scratch.items);
-        self.changes
-            .last_lists
-            .extend(arm_ids.iter().map(|arm| (*arm, list.ts_ms)));
+        for arm in arm_ids.iter() {
+            let last = self.changes.last_lists.entry(*arm).or_insert(list.ts_ms);
+            *last = list.ts_ms.max(*last);
+        }
         self.scratch.contribution.fill(0);
         self.ranking
             .contribute(&self.lists.outcome(handle), 1, &mut self.scratch.contribution);
@@ -204,17 +198,18 @@ impl Engine {
         }
     }
 
-    fn click(&mut self, at: Position, click: &Click, room_bytes: u64) -> Outcome {
+    fn click(&mut self, at: Position, click: &Click) -> Outcome {
         if let Err(refused) = self.marks.check(at, click.ts_ms) {
             return refused;
         }
         if let Some(refused) = self.refused_by_frontier(click.ts_ms + self.rules.click_skew_ms) {
             return refused;
         }
-        if self.state_bytes() + KeptClicks::COST > room_bytes {
+        if !self.has_room(KeptClicks::COST) {
             return Outcome::Shed;
         }
         self.accepted(click.ts_ms);
+        let kept = self.clicks.keep(click);
         let mut lists = std::mem::take(&mut self.scratch.lists);
         lists.clear();
         lists.extend(
@@ -230,11 +225,15 @@ impl Engine {
             result.get_or_insert(hit);
         }
         if let Some(result) = result {
+            self.clicks.decide(kept);
             self.changes.counts.count_result(result);
         }
         self.scratch.lists = lists;
-        self.clicks.keep(click, result.is_some());
         Outcome::Accepted
+    }
+
+    fn has_room(&self, more_bytes: u64) -> bool {
+        self.state_bytes() + more_bytes <= self.room_bytes
     }
 
     /// What D1 refuses by the frontier: a list in a settled slot, or a click that no open list can take.
@@ -258,7 +257,8 @@ impl Engine {
         self.scratch.contribution.fill(0);
         self.ranking
             .contribute(&self.lists.outcome(handle), -1, &mut self.scratch.contribution);
-        match self.lists.click(handle, item) {
+        // Without room an off-list item is as one beyond the bound on them: counted, not remembered.
+        match self.lists.click(handle, item, self.has_room(OFF_LIST_BYTES)) {
             Hit::OffList => ClickResult::OffList,
             Hit::Repeat => ClickResult::Repeat,
             Hit::First => {
@@ -420,6 +420,17 @@ impl Engine {
     /// Bytes of open lists and kept clicks: what `max_state` bounds.
     pub fn state_bytes(&self) -> u64 {
         self.lists.bytes() + self.clicks.bytes()
+    }
+}
+
+fn new_list<'a>(at: Position, list: &Served, arms: &'a [ArmId], items: &'a [u64]) -> NewList<'a> {
+    NewList {
+        id: list.id,
+        user: list.user,
+        offset: at.offset,
+        ts_ms: list.ts_ms,
+        arms,
+        items,
     }
 }
 

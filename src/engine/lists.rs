@@ -77,6 +77,10 @@ pub struct NewList<'a> {
 
 /// What the index costs for each list, at its usual load.
 const INDEX_BYTES: u64 = 28;
+/// What remembering an off-list item costs at most: the item, and the place of its list in the map.
+pub const OFF_LIST_BYTES: u64 = 72;
+/// What an arm's row in a slot costs beside its sums.
+const ROW_BYTES: u64 = 20;
 
 #[derive(Debug)]
 pub struct OpenLists {
@@ -113,8 +117,12 @@ impl OpenLists {
         self.bytes
     }
 
-    /// What a list would add to [`Self::bytes`].
-    pub fn cost(n_items: usize, n_arms: usize) -> u64 {
+    /// What a list adds to [`Self::bytes`] at most: itself, and a row of `width` sums for each of its arms.
+    pub fn cost(n_items: usize, n_arms: usize, width: usize) -> u64 {
+        Self::list_bytes(n_items, n_arms) + n_arms as u64 * row_bytes(width)
+    }
+
+    fn list_bytes(n_items: usize, n_arms: usize) -> u64 {
         size_of::<OpenList>() as u64 + n_words(n_items, n_arms) as u64 * 4 + INDEX_BYTES
     }
 
@@ -154,7 +162,7 @@ impl OpenLists {
             None => self.open(number),
         };
         let ts_in_slot_ms = list.ts_ms.rem_euclid(self.slot_ms) as u32;
-        let cost = Self::cost(list.items.len(), list.arms.len());
+        let cost = Self::list_bytes(list.items.len(), list.arms.len());
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
         let handle = Handle {
@@ -189,15 +197,19 @@ impl OpenLists {
         place
     }
 
-    /// Records a click on `item`, and tells what it did.
-    pub fn click(&mut self, handle: Handle, item: u64) -> Hit {
-        let max_off_list = self.max_off_list;
-        let slot = self.slot_mut(handle);
+    /// Records a click on `item`, and tells what it did; `remember` an item that is not in the list.
+    pub fn click(&mut self, handle: Handle, item: u64, remember: bool) -> Hit {
+        let max_off_list = if remember { self.max_off_list } else { 0 };
+        let slot = self.places[handle.place as usize].as_mut();
+        let slot = slot.expect("a handle lives no longer than its slot");
         let list = &slot.lists[handle.index as usize];
         let tags = list.tags_at();
         let tag = tag(item);
         let Some(position) = slot.words[tags.clone()].iter().position(|other| *other == tag) else {
-            return slot.click_off_list(handle.index, item, max_off_list);
+            let before = slot.bytes;
+            let hit = slot.click_off_list(handle.index, item, max_off_list);
+            self.bytes += slot.bytes - before;
+            return hit;
         };
         let word = &mut slot.words[tags.end + position / 32];
         let bit = 1 << (position % 32);
@@ -240,7 +252,12 @@ impl OpenLists {
 
     /// Adds what a list contributes, or a change of it, to its slot.
     pub fn add(&mut self, handle: Handle, arm: ArmId, contribution: &[i64]) {
-        self.slot_mut(handle).tallies.add(arm, contribution);
+        let slot = self.slot_mut(handle);
+        if slot.tallies.add(arm, contribution) {
+            let bytes = row_bytes(contribution.len());
+            slot.bytes += bytes;
+            self.bytes += bytes;
+        }
     }
 
     /// Whether the list that stands says the same as one that came again.
@@ -327,6 +344,7 @@ impl OpenSlot {
         }
         if seen.len() < max {
             seen.push(item);
+            self.bytes += OFF_LIST_BYTES;
         }
         Hit::OffList
     }
@@ -342,6 +360,10 @@ impl OpenList {
 /// What tells items of one list apart: two of a list of 10 coincide once in 10^8 lists.
 fn tag(item: u64) -> u32 {
     item as u32
+}
+
+fn row_bytes(width: usize) -> u64 {
+    width as u64 * 8 + ROW_BYTES
 }
 
 fn mask_words(n_items: usize) -> usize {

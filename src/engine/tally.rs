@@ -25,7 +25,9 @@ impl<K> Default for Tallies<K> {
 }
 
 impl<K: Copy + Eq + Hash> Tallies<K> {
-    pub fn add(&mut self, key: K, contribution: &[i64]) {
+    /// Adds to the row of `key`; says whether it is a new one.
+    pub fn add(&mut self, key: K, contribution: &[i64]) -> bool {
+        let before = self.keys.len();
         let width = contribution.len();
         let keys = &mut self.keys;
         let sums = &mut self.sums;
@@ -35,6 +37,7 @@ impl<K: Copy + Eq + Hash> Tallies<K> {
             (keys.len() - 1) as u32
         }) as usize;
         add(&mut self.sums[row * width..][..width], contribution);
+        self.keys.len() > before
     }
 
     pub fn iter(&self, width: usize) -> impl Iterator<Item = (K, &[i64])> {
@@ -49,13 +52,6 @@ impl<K: Copy + Eq + Hash> Tallies<K> {
         self.rows.clear();
         self.keys.clear();
         self.sums.clear();
-    }
-
-    /// Bytes held, roughly: the hash table by its usual load.
-    pub fn bytes(&self) -> usize {
-        self.sums.capacity() * 8
-            + self.keys.capacity() * size_of::<K>()
-            + self.rows.capacity() * (size_of::<(K, u32)>() + 1)
     }
 }
 

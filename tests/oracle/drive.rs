@@ -119,7 +119,7 @@ impl<'a> Driver<'a> {
             "F fell from {:?} to {frontier_ms:?}",
             self.frontier_ms
         );
-        let mut changes = std::mem::take(self.engine.changes());
+        let changes = self.engine.changes();
         let taken = &mut self.taken;
         taken.counts.add(&changes.counts);
         for ((arm, slot_ms), tally) in changes.live.iter(self.ranking.width()) {
@@ -158,8 +158,7 @@ impl<'a> Driver<'a> {
             let last = taken.last_lists.entry(name(&self.engine, *arm)).or_insert(*ts_ms);
             *last = (*last).max(*ts_ms);
         }
-        changes.clear();
-        *self.engine.changes() = changes;
+        self.engine.clear_changes();
         self.frontier_ms = frontier_ms;
         self.account()
     }
