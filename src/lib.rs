@@ -1,4 +1,33 @@
 //! abgauge: live ranking metrics of experiment arms, from Kafka to Prometheus.
+//!
+//! A daemon that stands beside production recommenders. It reads *served lists* and *clicks*, joins each click to the
+//! list that it came from, keeps sliding windows per experiment arm, and exports hit ratio, CTR and MRR as gauges.
+//!
+//! ```text
+//! Kafka ─▶ kafka ─▶ ingest ─▶ engine ─▶ board ─▶ export ─▶ Prometheus, JSON, live page
+//!          client    bytes →   events →  shared   view →
+//!                    events    outcomes  map      text
+//!                 └──────── worker: the loop that carries them ────────┘
+//! ```
+//!
+//! - [`kafka`] is the one home of the Kafka client. Its callbacks become [`ingest::Input`]s, and [`ingest::Order`]s
+//!   its calls; it decides nothing.
+//! - [`ingest`] turns bytes into events, hashing ids as it reads, and audits the keys of records.
+//! - [`engine`] joins, settles and tallies: pure, synchronous, without a clock, one engine for each *pair* of partitions
+//!   (served p, clicks p). Time is an argument. All sums are integers, so no result depends on the order of arrival.
+//! - [`worker`] is a plain struct that takes inputs and gives orders; the loop around it, in [`app`], is dull.
+//! - [`board`] is the only shared mutable state: what every pair adds to every arm. A batch is merged with one lock an
+//!   arm; a scrape sees whole batches only.
+//! - [`export`] shows [`snapshot`]s of the board: gauges, JSON, the page. [`telemetry`] is what the daemon says of itself.
+//! - [`evaluate`] feeds files to the same engine; [`demo`] runs all of it on [`simulate`]d traffic, an embedded broker
+//!   and one simulated [`clock`].
+//! - [`config`] is what the operator wrote, checked; [`cli`] the command line; [`app`] alone knows everyone.
+//!
+//! A list counts in the *live* view as soon as it is read, and in the *settled* view once its attribution window has
+//! closed: then nothing can change it any more. The border is the frontier F of its pair.
+//!
+//! Deliberately absent: stored state (a start rebuilds its windows from the log), a wall clock in any decision about an
+//! event, floating point in any sum, strings in the state of the join, a lock or an allocation for each event.
 
 pub mod app;
 pub mod board;

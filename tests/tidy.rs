@@ -1,0 +1,123 @@
+//! The rules by which the modules may know each other, held against the sources themselves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every source file, by its path below src.
+fn sources() -> Vec<(String, String)> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("src can be read") {
+            let path = entry.expect("src can be read").path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    walk(&root, &mut found);
+    let name = |path: &Path| {
+        path.strip_prefix(&root)
+            .expect("it lies in src")
+            .to_string_lossy()
+            .into_owned()
+    };
+    found
+        .iter()
+        .map(|path| (name(path), fs::read_to_string(path).expect("a source is UTF-8")))
+        .collect()
+}
+
+/// Lines of code that mention `what`, outside the files that `may`.
+fn mentions(what: &str, may: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, text) in sources() {
+        let code = text
+            .lines()
+            .map(str::trim_start)
+            .filter(|line| !line.starts_with("//"));
+        if !may(&name) {
+            found.extend(
+                code.filter(|line| line.contains(what))
+                    .map(|line| format!("{name}: {line}")),
+            );
+        }
+    }
+    found
+}
+
+#[track_caller]
+fn only_in(what: &str, homes: &[&str]) {
+    let lives_here = |name: &str| homes.iter().any(|home| name.starts_with(home));
+    assert_eq!(
+        mentions(what, lives_here),
+        Vec::<String>::new(),
+        "`{what}` belongs into {homes:?} only"
+    );
+    let elsewhere = |name: &str| !lives_here(name);
+    assert_ne!(
+        mentions(what, elsewhere),
+        Vec::<String>::new(),
+        "`{what}` is nowhere: the rule guards nothing"
+    );
+}
+
+#[test]
+fn the_engine_knows_nobody() {
+    let outside = |name: &str| !name.starts_with("engine/");
+    let strangers = mentions("crate::", |name| outside(name))
+        .into_iter()
+        .filter(|line| !line.contains("crate::engine"));
+    assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn ingest_and_export_never_meet() {
+    let not_in = |folder: &'static str| move |name: &str| !name.starts_with(folder);
+    assert_eq!(mentions("crate::export", not_in("ingest/")), Vec::<String>::new());
+    assert_eq!(mentions("crate::export", not_in("kafka/")), Vec::<String>::new());
+    assert_eq!(mentions("crate::ingest", not_in("export/")), Vec::<String>::new());
+    assert_eq!(mentions("crate::kafka", not_in("export/")), Vec::<String>::new());
+}
+
+#[test]
+fn each_foreign_thing_has_one_home() {
+    only_in("rdkafka", &["kafka/", "logging.rs"]);
+    only_in("dashmap", &["board.rs"]);
+    only_in("use prometheus", &["telemetry"]);
+    only_in("SystemTime", &["clock.rs"]);
+    only_in("unsafe {", &["kafka/"]);
+}
+
+#[test]
+fn only_the_composition_root_knows_everyone() {
+    let others = |name: &str| {
+        ["app.rs", "demo.rs", "main.rs", "lib.rs", "worker/"]
+            .iter()
+            .any(|may| name.starts_with(may))
+    };
+    assert_eq!(mentions("crate::worker", others), Vec::<String>::new());
+    assert_eq!(mentions("crate::app", others), Vec::<String>::new());
+}
+
+#[test]
+fn there_are_no_globals() {
+    let allocator = |name: &str| name == "main.rs";
+    assert_eq!(
+        mentions("static ", allocator)
+            .into_iter()
+            .filter(|line| is_static_item(line))
+            .collect::<Vec<_>>(),
+        Vec::<String>::new()
+    );
+    assert_eq!(mentions("thread_local!", allocator), Vec::<String>::new());
+}
+
+fn is_static_item(line: &str) -> bool {
+    let code = line.split_once(": ").map_or("", |(_, code)| code);
+    ["static ", "pub static ", "pub(crate) static "]
+        .iter()
+        .any(|item| code.starts_with(item))
+}
