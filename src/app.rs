@@ -65,7 +65,7 @@ impl Daemon {
             export: config.export.clone(),
         });
         let consumer = Consumer::new(kafka)?;
-        let worker = Worker::new(config, ranking, board, telemetry, clock);
+        let worker = Worker::new(config, ranking, board, telemetry, clock.clone());
         let stop = CancellationToken::new();
         let (tell, ended) = oneshot::channel();
         let consumer = std::thread::Builder::new()
@@ -73,7 +73,7 @@ impl Daemon {
             .spawn({
                 let stop = stop.clone();
                 move || {
-                    let result = consume(consumer, worker, &stop);
+                    let result = consume(consumer, worker, &clock, &stop);
                     // Nobody listens any more where the daemon was not waited for.
                     let _ = tell.send(result);
                 }
@@ -127,10 +127,15 @@ impl Daemon {
 }
 
 /// The loop. It decides nothing.
-fn consume(mut consumer: Consumer, mut worker: Worker, stop: &CancellationToken) -> Result<(), Fault> {
+fn consume(
+    mut consumer: Consumer,
+    mut worker: Worker,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> Result<(), Fault> {
     while !stop.is_cancelled() {
         let busy = consumer.poll(WAIT, |input| worker.handle(input));
-        worker.round(busy);
+        worker.round(busy, clock.uptime());
         carry_out(&mut consumer, &mut worker);
         if let Some(fault) = worker.fatal() {
             return Err(fault.clone());

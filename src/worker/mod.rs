@@ -6,6 +6,8 @@ mod clocks;
 mod pair;
 mod report;
 mod start;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -76,6 +78,8 @@ pub struct Worker {
     /// Asked, and not yet answered.
     asking: bool,
     orders: Vec<Order>,
+    /// As of the last round.
+    uptime: Duration,
     fatal: Option<Fault>,
     handed_over: Duration,
     asked: Option<Duration>,
@@ -119,6 +123,7 @@ impl Worker {
             clocks: Clocks::default(),
             asking: false,
             orders: Vec::new(),
+            uptime: Duration::ZERO,
             fatal: None,
             handed_over: Duration::ZERO,
             asked: None,
@@ -196,13 +201,16 @@ impl Worker {
         self.decoder
             .decode(record.payload, Some(says), at, &mut pair.batch);
         if let Some(Body::Invalid(reason)) = pair.batch.events.last().map(|event| &event.body) {
-            self.report.invalid(&record, *reason, self.clock.uptime());
+            self.report.invalid(&record, *reason, self.uptime);
         }
     }
 
     /// Comes once a round, after the inputs; `busy` says that more records are waiting.
-    pub fn round(&mut self, busy: bool) {
-        let uptime = self.clock.uptime();
+    ///
+    /// `uptime` is real time since the start, also where the clock is simulated: it paces questions, commits and lines
+    /// of the log.
+    pub fn round(&mut self, busy: bool, uptime: Duration) {
+        self.uptime = uptime;
         if self.clocks.round(uptime) {
             warn!(
                 "the loop was stopped for a while: what was produced meanwhile is read before anything settles"
@@ -554,7 +562,7 @@ impl Worker {
         if fault.fatal {
             self.fatal = Some(fault);
         } else {
-            self.report.fault(fault, self.clock.uptime());
+            self.report.fault(fault, self.uptime);
         }
     }
 
