@@ -2,6 +2,7 @@
 
 mod client;
 pub mod consumer;
+pub mod dead_letters;
 pub mod embedded;
 mod probe;
 pub mod producer;
