@@ -20,6 +20,7 @@ mod warnings;
 pub use error::{ConfigError, ConfigErrors, Place};
 pub use load::{environment, load};
 pub use units::parse_span_ms;
+pub(crate) use units::display_ms;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
