@@ -17,8 +17,9 @@ use crate::engine::ranking::Ranking;
 use crate::export::{Exporter, http, server};
 use crate::ingest::Fault;
 use crate::kafka::consumer::Consumer;
+use crate::kafka::dead_letters::DeadLetters;
 use crate::telemetry::Telemetry;
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 
 /// How long a round of the loop waits for records: as old as a record may get before it is counted.
 const WAIT: Duration = Duration::from_millis(20);
@@ -65,7 +66,11 @@ impl Daemon {
             export: config.export.clone(),
         });
         let consumer = Consumer::new(kafka)?;
-        let worker = Worker::new(config, ranking, board, telemetry, clock.clone());
+        let dead_letters = DeadLetters::start(kafka, Arc::clone(&telemetry))?;
+        let bury = dead_letters.map(|letters| -> worker::DeadLetters {
+            Box::new(move |record, reason| letters.send(record, reason))
+        });
+        let worker = Worker::new(config, ranking, board, telemetry, clock.clone()).with_dead_letters(bury);
         let stop = CancellationToken::new();
         let (tell, ended) = oneshot::channel();
         let consumer = std::thread::Builder::new()

@@ -19,8 +19,8 @@ mod warnings;
 
 pub use error::{ConfigError, ConfigErrors, Place};
 pub use load::{environment, load};
-pub use units::parse_span_ms;
 pub(crate) use units::display_ms;
+pub use units::parse_span_ms;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -23,7 +23,7 @@ use self::start::StartRule;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::engine::event::{Body, Kind, Position, Side};
+use crate::engine::event::{Body, Kind, Position, Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::engine::ranking::Ranking;
 use crate::engine::{Engine, Rules};
@@ -51,6 +51,9 @@ enum Phase {
     Owning,
 }
 
+/// Takes a record that cannot be read, and never waits.
+pub type DeadLetters = Box<dyn Fn(&Record, Reason) + Send>;
+
 pub struct Worker {
     rules: Rules,
     ranking: Ranking,
@@ -63,6 +66,7 @@ pub struct Worker {
     board: Arc<Board>,
     clock: Clock,
     report: Report,
+    dead_letters: Option<DeadLetters>,
     phase: Phase,
     /// Counts assignments: an answer to a question of an earlier one is void.
     epoch: u64,
@@ -111,6 +115,7 @@ impl Worker {
             decoder: Decoder::new(config.join.hash_seed, config.join.max_items),
             board,
             report: Report::new(telemetry, topics.clone(), config),
+            dead_letters: None,
             topics,
             clock,
             phase: Phase::Topics,
@@ -130,6 +135,12 @@ impl Worker {
             committed: Duration::ZERO,
             commits: BTreeMap::new(),
         }
+    }
+
+    /// Where records go that cannot be read.
+    pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetters>) -> Worker {
+        self.dead_letters = dead_letters;
+        self
     }
 
     /// What is to be carried out now, in this order.
@@ -202,6 +213,9 @@ impl Worker {
             .decode(record.payload, Some(says), at, &mut pair.batch);
         if let Some(Body::Invalid(reason)) = pair.batch.events.last().map(|event| &event.body) {
             self.report.invalid(&record, *reason, self.uptime);
+            if let Some(bury) = &self.dead_letters {
+                bury(&record, *reason);
+            }
         }
     }
 
