@@ -12,7 +12,12 @@ use abgauge::engine::ranking::Ranking;
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
-const DOCUMENTS: [&str; 3] = ["README.md", "CONTRIBUTING.md", "docs/deployment.md"];
+const DOCUMENTS: [&str; 4] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/deployment.md",
+    "docs/rules.md",
+];
 
 fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
