@@ -1,4 +1,4 @@
-//! What README.md shows and names is so: its example, its events, its commands, settings and gauges.
+//! What README.md shows and names is so: its example, its events, its commands, settings, gauges and links.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -169,4 +169,37 @@ fn a_tally_has_as_many_sums_as_the_memory_table_says() {
     let width = Ranking::new(&ks).width();
     assert_eq!(width, 3 + 6 * (ks.len() + 1));
     assert!(read("README.md").contains(&format!("*w* = 3 + 6 × (number of k's + 1) sums ({width})")));
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for document in DOCUMENTS {
+        let text = read(document);
+        let folder = Path::new(document).parent().expect("a file has a folder");
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.starts_with("http")) {
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() {
+                document.to_owned()
+            } else {
+                folder.join(file).display().to_string()
+            };
+            assert!(
+                Path::new(env!("CARGO_MANIFEST_DIR")).join(&file).exists(),
+                "{document}: no {file}"
+            );
+            let anchor = |line: &str| {
+                line.trim_start_matches('#')
+                    .trim()
+                    .to_lowercase()
+                    .replace(' ', "-")
+            };
+            let has_heading = || {
+                read(&file)
+                    .lines()
+                    .any(|line| line.starts_with('#') && anchor(line) == heading)
+            };
+            assert!(heading.is_empty() || has_heading(), "{document}: no {target}");
+        }
+    }
 }
