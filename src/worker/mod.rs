@@ -433,6 +433,7 @@ impl Worker {
             counts.count_results(ClickResult::Undecided, pair.engine.n_waiting());
             self.report.counts(&counts);
         }
+        self.lost.remove(&partition);
         self.board.remove(partition);
     }
 
@@ -442,6 +443,9 @@ impl Worker {
             Err(fault) => return self.fault(fault),
         };
         self.report.brokers_answer();
+        if self.starting.is_empty() {
+            return; // Asked twice, and answered before.
+        }
         let now_ms = self.clock.now_ms();
         for partition in std::mem::take(&mut self.starting) {
             let logs: Option<Vec<(Side, LogStart)>> = self
@@ -492,11 +496,14 @@ impl Worker {
     /// A position that has left the log: the pair begins anew by the start rule, visibly.
     fn position_left_the_log(&mut self, partition: i32) {
         self.report.pair_restarted(partition);
-        self.lost.insert(partition);
         self.forget(partition);
+        self.lost.insert(partition);
     }
 
     fn offset_lost(&mut self, (_, partition): TopicPartition) {
+        // What was read of the pair has been read, though nothing comes of it.
+        self.count();
+        self.hand_over();
         let Some(pair) = self.pairs.remove(&partition) else {
             return;
         };
@@ -603,6 +610,11 @@ impl Worker {
             Phase::Owning => {
                 if !self.starting.is_empty() {
                     waiting.push(format!("where to start partitions {:?}", self.starting));
+                }
+                for partition in self.starting.intersection(&self.lost) {
+                    waiting.push(format!(
+                        "partition {partition} to begin anew: its position had left the log"
+                    ));
                 }
                 for (partition, pair) in self.pairs.iter().filter(|(_, pair)| !pair.caught_up) {
                     let left: i64 = pair
