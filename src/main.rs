@@ -41,7 +41,10 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
                 .warnings()
                 .iter()
                 .for_each(|warning| tracing::warn!("{warning}"));
-            let outcome = runtime()?.block_on(app::run(&config));
+            let runtime = runtime()?;
+            let outcome = runtime.block_on(app::run(&config));
+            // A consumer whose brokers do not answer may outlast its time to leave; it ends with the process.
+            runtime.shutdown_background();
             outcome.map(|()| ExitCode::SUCCESS)
         }),
         Command::Demo(args) => demo(&args),

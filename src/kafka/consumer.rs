@@ -243,6 +243,29 @@ impl Consumer {
         full
     }
 
+    fn assign(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {
+        let list = self.topics.offsets(starts)?;
+        // Before, so that no record takes the main queue, where nobody expects it.
+        self.forward(starts)?;
+        self.client.assign(&list).context("assign partitions")?;
+        // After, for those that were being read: librdkafka stops them first, which ends their forwarding, on the
+        // thread that then answers this question. What has come since waits in the partition's own queue.
+        self.client
+            .assignment()
+            .context("wait until the former assignment has stopped")?;
+        self.forward(starts)?;
+        // To librdkafka a partition that was paused stays so, whoever it is assigned to meanwhile.
+        self.client.resume(&list).context("resume all partitions")
+    }
+
+    fn forward(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {
+        for ((side, partition), _) in starts {
+            self.queue
+                .forward(&self.client, self.topics.name(*side), *partition)?;
+        }
+        Ok(())
+    }
+
     /// Carries out an order. What fails is told in words; the client goes on trying by itself.
     ///
     /// # Errors
@@ -256,14 +279,7 @@ impl Consumer {
                     .subscribe(&names[..n])
                     .context("subscribe to the topics")?;
             }
-            Order::Assign(starts) => {
-                for ((side, partition), _) in &starts {
-                    self.queue
-                        .forward(&self.client, self.topics.name(*side), *partition)?;
-                }
-                let list = self.topics.offsets(&starts)?;
-                self.client.assign(&list).context("assign partitions")?;
-            }
+            Order::Assign(starts) => self.assign(&starts)?,
             Order::Unassign => self.client.unassign().context("give partitions back")?,
             Order::Pause(partition) => {
                 self.client
@@ -324,7 +340,7 @@ impl Queue {
         }
     }
 
-    /// Leads the records of a partition here. To be called before the partition is assigned: librdkafka then keeps it.
+    /// Leads the records of a partition here, until it stops being read.
     fn forward(&mut self, client: &Client, topic: &str, partition: i32) -> anyhow::Result<()> {
         let topic = CString::new(topic).context("a topic's name holds a NUL")?;
         redirect(client, &topic, partition, self.queue);

@@ -30,7 +30,7 @@ use crate::engine::{Engine, Rules};
 use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{
-    Answer, Fault, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
+    Answer, Fault, FaultKind, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
 };
 use crate::telemetry::Telemetry;
 
@@ -355,7 +355,10 @@ impl Worker {
                  its list, so give both the same number, keyed alike",
                 counts.served, counts.clicks
             );
-            self.fatal = Some(Fault { message, fatal: true });
+            self.fatal = Some(Fault {
+                message,
+                kind: FaultKind::Fatal,
+            });
             return;
         }
         if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
@@ -433,6 +436,7 @@ impl Worker {
             counts.count_results(ClickResult::Undecided, pair.engine.n_waiting());
             self.report.counts(&counts);
         }
+        self.lost.remove(&partition);
         self.board.remove(partition);
     }
 
@@ -442,6 +446,9 @@ impl Worker {
             Err(fault) => return self.fault(fault),
         };
         self.report.brokers_answer();
+        if self.starting.is_empty() {
+            return; // Asked twice, and answered before.
+        }
         let now_ms = self.clock.now_ms();
         for partition in std::mem::take(&mut self.starting) {
             let logs: Option<Vec<(Side, LogStart)>> = self
@@ -492,11 +499,14 @@ impl Worker {
     /// A position that has left the log: the pair begins anew by the start rule, visibly.
     fn position_left_the_log(&mut self, partition: i32) {
         self.report.pair_restarted(partition);
-        self.lost.insert(partition);
         self.forget(partition);
+        self.lost.insert(partition);
     }
 
     fn offset_lost(&mut self, (_, partition): TopicPartition) {
+        // What was read of the pair has been read, though nothing comes of it.
+        self.count();
+        self.hand_over();
         let Some(pair) = self.pairs.remove(&partition) else {
             return;
         };
@@ -573,7 +583,7 @@ impl Worker {
     }
 
     fn fault(&mut self, fault: Fault) {
-        if fault.fatal {
+        if fault.kind == FaultKind::Fatal {
             self.fatal = Some(fault);
         } else {
             self.report.fault(fault, self.uptime);
@@ -603,6 +613,11 @@ impl Worker {
             Phase::Owning => {
                 if !self.starting.is_empty() {
                     waiting.push(format!("where to start partitions {:?}", self.starting));
+                }
+                for partition in self.starting.intersection(&self.lost) {
+                    waiting.push(format!(
+                        "partition {partition} to begin anew: its position had left the log"
+                    ));
                 }
                 for (partition, pair) in self.pairs.iter().filter(|(_, pair)| !pair.caught_up) {
                     let left: i64 = pair

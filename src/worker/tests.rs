@@ -212,6 +212,13 @@ impl Stage {
     }
 }
 
+fn fault(message: &str, kind: FaultKind) -> Fault {
+    Fault {
+        message: message.into(),
+        kind,
+    }
+}
+
 const SERVED: TopicPartition = (Side::Served, 0);
 const CLICKED: TopicPartition = (Side::Clicks, 0);
 
@@ -335,10 +342,7 @@ fn nothing_settles_while_the_broker_does_not_answer_and_the_clocks_begin_at_zero
         stage.hand.advance_to(stage.now_ms);
         stage.uptime += Duration::from_millis(500);
         stage.round();
-        stage.answer_ends_with(Err(Fault {
-            message: "gone".into(),
-            fatal: false,
-        }));
+        stage.answer_ends_with(Err(fault("gone", FaultKind::Silence)));
     }
     assert_eq!(stage.telemetry.waiting_for(), ["gone"]);
     stage.pass(4_000);
@@ -427,7 +431,13 @@ fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
     assert_eq!(stage.total(View::Live), (0, 0));
     stage.ends.insert(SERVED, 7);
     stage.round();
-    assert!(stage.telemetry.waiting_for()[0].contains("where to start partitions {0}"));
+    assert_eq!(
+        stage.telemetry.waiting_for(),
+        [
+            "where to start partitions {0}",
+            "partition 0 to begin anew: its position had left the log"
+        ]
+    );
     stage.uptime += Duration::from_secs(1);
     stage.round();
     stage.answer_starts();
@@ -489,4 +499,49 @@ fn answers_to_an_earlier_assignment_are_void() {
         stage.telemetry.waiting_for(),
         ["partition 0 to catch up: 5 records to read"]
     );
+}
+
+#[test]
+fn what_was_read_of_a_pair_before_its_position_was_lost_has_been_read() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.worker.handle(Input::OffsetLost(SERVED));
+    let records = stage.telemetry.status().records;
+    assert_eq!(records["served"]["accepted"], 1);
+}
+
+#[test]
+fn an_answer_that_comes_twice_does_not_assign_again() {
+    let mut stage = Stage::owning([0, 0]);
+    let n_orders = stage.orders.len();
+    let starts = [SERVED, CLICKED].map(|key| {
+        let start = LogStart {
+            low: 0,
+            high: 0,
+            by_time: Some(0),
+            first_record_ms: None,
+        };
+        (key, start)
+    });
+    stage.worker.handle(Input::Answer(Answer::Starts {
+        epoch: stage.worker.epoch,
+        starts: Ok(starts.into()),
+    }));
+    stage.round();
+    assert_eq!(stage.orders[n_orders..], []);
+}
+
+#[test]
+fn a_silence_that_is_explained_does_not_hide_the_explanation() {
+    let mut stage = Stage::new();
+    let mut check = |message: &str, kind: FaultKind, expected: &str| {
+        stage.worker.handle(Input::Fault(fault(message, kind)));
+        stage.round();
+        assert_eq!(stage.telemetry.waiting_for()[0], expected);
+    };
+    check("silent", FaultKind::Silence, "silent");
+    check("wrong password", FaultKind::Barred, "wrong password");
+    check("silent", FaultKind::Silence, "wrong password");
+    check("no such topic", FaultKind::Refusal, "no such topic");
+    check("silent", FaultKind::Silence, "silent");
 }
