@@ -64,6 +64,7 @@ impl Daemon {
             windows: config.windows.clone(),
             k: config.k.clone(),
             export: config.export.clone(),
+            settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
         let consumer = Consumer::new(kafka)?;
         let dead_letters = DeadLetters::start(kafka, Arc::clone(&telemetry))?;

@@ -3,33 +3,35 @@
 //! An embedded broker, simulated traffic with a known truth, and the daemon as it is, on one clock that the simulator
 //! drives: it advances only as far as everything up to it has been produced, so compressed time changes no number.
 
-use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
-use std::num::NonZeroU32;
+mod scene;
+mod screen;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use console::Term;
 
+use self::scene::Scene;
+use self::screen::Screen;
 use crate::app::{Daemon, stop_signal};
 use crate::clock::Clock;
 use crate::config::{self, Config, Key, Start};
-use crate::engine::ranking::{CLICKS, Column, LISTS, Ranking};
 use crate::export::Exporter;
 use crate::kafka::embedded::Embedded;
 use crate::kafka::producer::Producer;
-use crate::simulate::{Driver, Settings, Topics, Traffic, Truth};
-use crate::snapshot::{ArmSnapshot, View};
+use crate::simulate::{Driver, Settings, Summary, Topics, Traffic};
+use crate::telemetry::StreamStatus;
 
 const N_PARTITIONS: i32 = 4;
 const LINGER: Duration = Duration::from_millis(2);
-/// The k that the table compares at.
-const K: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
 /// How often the table is drawn anew, and how often a line is printed where there is no terminal.
-const REDRAW: Duration = Duration::from_secs(1);
+const REDRAW: Duration = Duration::from_millis(500);
 const LINE: Duration = Duration::from_secs(10);
+/// The embedded broker keeps 5 MiB of a partition: far more than so many records, which may be on their way at a time.
+const MAX_UNREAD: u64 = 10_000;
+/// How long the last records may take to be counted.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -48,7 +50,7 @@ pub struct Options {
 /// # Errors
 /// A port that is taken, or a part that failed.
 pub async fn run(options: &Options) -> anyhow::Result<()> {
-    let signal = stop_signal();
+    let signal = tokio::spawn(stop_signal());
     let duration_ms = (options.duration.as_secs_f64() * options.speed * 1000.0) as i64;
     let start_ms = Clock::system().now_ms() - duration_ms;
     let (clock, hand) = Clock::simulated(start_ms);
@@ -63,46 +65,63 @@ pub async fn run(options: &Options) -> anyhow::Result<()> {
         ..Settings::new(options.seed, options.rate / options.speed, start_ms)
     };
     let traffic = Traffic::new(settings);
-    let scene = Scene {
-        truth: traffic.truth(&config.k),
-        ks: config.k.clone(),
-    };
+    let scene = Scene::new(traffic.truth(&config.k), &config.k, options.duration);
     let mut daemon = Daemon::start(&config, clock)?;
-    let address = daemon.address;
+    let exporter = Arc::clone(&daemon.exporter);
     let mut screen = Screen::new();
-    screen.line(&format!(
-        "live page  http://{address}/\nmetrics    http://{address}/metrics"
-    ));
+    screen.say(&scene::introduction(options, daemon.address));
 
     let producer = Producer::connect(broker.bootstrap(), &config::Properties::default(), LINGER)?;
     let driver = Driver::new(traffic, producer, topics, options.speed).with_hand(hand);
+    let wall = Clock::system();
     let cancel = Arc::new(AtomicBool::new(false));
-    let produce = tokio::task::spawn_blocking({
-        let cancel = Arc::clone(&cancel);
-        move || driver.run(&cancel, |_, _| ())
+    let mut produce = tokio::task::spawn_blocking({
+        let (cancel, exporter, wall) = (Arc::clone(&cancel), Arc::clone(&exporter), wall.clone());
+        let give_up = options.duration;
+        move || {
+            driver.run(&cancel, |_, summary| {
+                let go_on = || cancel.load(Ordering::Relaxed) || wall.uptime() > give_up;
+                wait_for_reader(summary, &exporter, go_on);
+            })
+        }
     });
-    let exporter = Arc::clone(&daemon.exporter);
     let show = async {
-        let mut tick = tokio::time::interval(if screen.in_place { REDRAW } else { LINE });
+        let mut tick = tokio::time::interval(if screen.in_place() { REDRAW } else { LINE });
         tick.tick().await;
         loop {
             tick.tick().await;
-            screen.show(&scene, &exporter);
+            let (snapshot, status) = look(&exporter);
+            if screen.in_place() {
+                screen.draw(&scene.table(&snapshot, &status, wall.uptime()));
+            } else {
+                screen.say(&scene.line(&snapshot, &status, wall.uptime()));
+            }
         }
     };
-    let result = tokio::select! {
-        result = produce => result.context("the simulator panicked").and_then(|result| result.map(|_| ())),
-        result = signal => result,
-        error = daemon.ended() => Err(error),
-        () = show => Ok(()),
+    let (produced, result) = tokio::select! {
+        produced = &mut produce => (Some(produced), Ok(())),
+        result = signal => (None, result.context("listen for signals").and_then(|result| result)),
+        error = daemon.ended() => (None, Err(error)),
+        () = show => (None, Ok(())),
     };
     cancel.store(true, Ordering::Relaxed);
-    if result.is_ok() {
-        wait_until_read(&exporter).await;
+    let produced = match produced {
+        Some(produced) => produced,
+        None => produce.await,
+    };
+    let result = result.and(
+        produced
+            .context("the simulator panicked")
+            .and_then(|result| result),
+    );
+    if let Ok(summary) = &result {
+        wait_until_read(&exporter, summary.records()).await;
+        let (snapshot, status) = look(&exporter);
+        screen.draw(&scene.table(&snapshot, &status, wall.uptime()));
+        screen.say(&scene::closing(summary.records(), &status));
     }
-    screen.finish(&scene, &exporter);
     daemon.stop().await;
-    result
+    result.map(|_| ())
 }
 
 /// The defaults, on the embedded broker: it cannot seek by time, so everything is read.
@@ -118,142 +137,38 @@ fn configuration(brokers: &str, port: u16) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Waits, not for long, until everything produced has been counted.
-async fn wait_until_read(exporter: &Exporter) {
-    let read = || {
-        exporter
-            .telemetry
-            .status()
-            .partitions
-            .iter()
-            .all(|partition| partition.state.lag == Some(0))
+fn look(exporter: &Exporter) -> (crate::snapshot::Snapshot, StreamStatus) {
+    (exporter.source.snapshot(None), exporter.telemetry.status())
+}
+
+/// Holds the simulator back while the daemon is behind: the embedded broker drops what it has no room for.
+fn wait_for_reader(summary: &Summary, exporter: &Exporter, go_on: impl Fn() -> bool) {
+    let n_unread = || {
+        summary
+            .records()
+            .saturating_sub(n_read(&exporter.telemetry.status()))
     };
-    for _ in 0..40 {
-        // The lag is asked for twice a second: the answer in hand may be older than the last record.
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        if read() {
-            tokio::time::sleep(Duration::from_millis(700)).await;
-            if read() {
-                return;
-            }
+    while n_unread() > MAX_UNREAD && !go_on() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits, not for long, until everything produced has been counted.
+async fn wait_until_read(exporter: &Exporter, n_produced: u64) {
+    let all_read = async {
+        while n_read(&exporter.telemetry.status()) < n_produced {
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
+    };
+    // Whether it was enough is told by the closing words.
+    let _ = tokio::time::timeout(PATIENCE, all_read).await;
 }
 
-/// What the measured values are compared with.
-struct Scene {
-    truth: Vec<Truth>,
-    ks: Vec<NonZeroU32>,
-}
-
-impl Scene {
-    fn truths(&self) -> BTreeMap<(&str, &str, &str), f64> {
-        self.truth
-            .iter()
-            .map(|truth| ((truth.experiment, truth.arm, truth.key.as_str()), truth.value))
-            .collect()
-    }
-}
-
-/// The terminal, or the lines of a log.
-struct Screen {
-    term: Term,
-    in_place: bool,
-    /// Lines of the table that is drawn, to be drawn over.
-    drawn: usize,
-}
-
-impl Screen {
-    fn new() -> Screen {
-        Screen {
-            term: Term::stdout(),
-            in_place: std::io::stdout().is_terminal(),
-            drawn: 0,
-        }
-    }
-
-    /// Output that nobody reads any more is no reason to stop.
-    fn line(&self, text: &str) {
-        let _ = self.term.write_line(text);
-    }
-
-    fn show(&mut self, scene: &Scene, exporter: &Exporter) {
-        if self.in_place {
-            self.redraw(&table(scene, exporter));
-        } else {
-            self.line(&summary(exporter));
-        }
-    }
-
-    fn finish(&mut self, scene: &Scene, exporter: &Exporter) {
-        self.redraw(&table(scene, exporter));
-    }
-
-    fn redraw(&mut self, text: &str) {
-        if self.in_place {
-            let _ = self.term.clear_last_lines(self.drawn);
-        }
-        self.line(text);
-        self.drawn = text.lines().count();
-    }
-}
-
-fn summary(exporter: &Exporter) -> String {
-    let status = exporter.telemetry.status();
-    let snapshot = exporter.source.snapshot(None);
-    let lists = |view| -> i128 { snapshot.arms.iter().map(|arm| total(arm, view)[LISTS]).sum() };
-    let until = snapshot
-        .live_end_ms
-        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    let until = until.map_or_else(|| "nothing read yet".to_owned(), |time| format!("{time:.0}"));
-    format!(
-        "event time {until}: {} lists counted live, {} settled (each once for each experiment), {} clicks waiting",
-        lists(View::Live),
-        lists(View::Settled),
-        status.clicks_waiting
-    )
-}
-
-/// Measured beside true values, settled lists since the start.
-fn table(scene: &Scene, exporter: &Exporter) -> String {
-    let snapshot = exporter.source.snapshot(None);
-    let truths = scene.truths();
-    let ranking = Ranking::new(&scene.ks);
-    let columns: Vec<&Column> = ranking
-        .columns()
-        .iter()
-        .filter(|column| column.k == Some(K))
-        .collect();
-    let mut table = crate::table::new();
-    let mut header = ["experiment", "arm", "settled lists", "clicks"]
-        .map(String::from)
-        .to_vec();
-    header.extend(
-        columns
-            .iter()
-            .flat_map(|column| [column.key(), "true".to_owned()]),
-    );
-    table.set_header(header);
-    for arm in &snapshot.arms {
-        let sums = total(arm, View::Settled);
-        let mut row = vec![arm.experiment.to_string(), arm.arm.to_string()];
-        row.extend([LISTS, CLICKS].map(|column| sums[column].to_string()));
-        for column in &columns {
-            let key = column.key();
-            let truth = truths.get(&(&*arm.experiment, &*arm.arm, key.as_str())).copied();
-            row.extend([column.value(sums), truth].map(|value| match value {
-                Some(value) => format!("{value:.4}"),
-                None => "–".to_owned(),
-            }));
-        }
-        table.add_row(row);
-    }
-    crate::table::align_numbers(&mut table, 2);
-    format!("{table}\n{}", summary(exporter))
-}
-
-/// Sums since the start.
-fn total(arm: &ArmSnapshot, view: View) -> &[i128] {
-    let windows = &arm.sums[view as usize];
-    windows.last().map_or(&[], |sums| sums)
+/// Records read, whatever became of them.
+fn n_read(status: &StreamStatus) -> u64 {
+    status
+        .records
+        .values()
+        .flat_map(|outcomes| outcomes.values())
+        .sum()
 }

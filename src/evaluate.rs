@@ -25,6 +25,8 @@ use crate::ingest::wire::Decoder;
 const BATCH: usize = 4096;
 /// Places of unreadable lines that are told for each reason.
 const MAX_PLACES: usize = 3;
+/// Arms that stand side by side in a table: as many as a terminal of 80 columns holds.
+const ARMS_ABREAST: usize = 6;
 /// More than any time that an event may have: switches a bound off.
 const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 
@@ -239,23 +241,35 @@ impl Evaluation {
         Ok(())
     }
 
-    /// A table for people: one row for each arm.
+    /// For people: a table for each experiment, its arms side by side, a metric a row.
     pub fn table(&self) -> String {
+        let arms: Vec<(&Arm, &[i128])> = self.arms.iter().map(|(arm, sums)| (arm, &**sums)).collect();
+        let experiments = arms.chunk_by(|(a, _), (b, _)| a.experiment == b.experiment);
+        let blocks = experiments.flat_map(|arms| arms.chunks(ARMS_ABREAST));
+        let tables: Vec<String> = blocks.map(|arms| self.block(arms)).collect();
+        tables.join("\n\n")
+    }
+
+    fn block(&self, arms: &[(&Arm, &[i128])]) -> String {
         let mut table = crate::table::new();
-        let columns = self.ranking.columns();
-        let names = ["experiment", "arm", "lists", "clicks"].map(String::from);
-        table.set_header(names.into_iter().chain(columns.iter().map(|column| column.key())));
-        for (arm, sums) in &self.arms {
-            let mut row = vec![arm.experiment.to_string(), arm.arm.to_string()];
-            row.extend([LISTS, CLICKS].map(|column| sums[column].to_string()));
-            row.extend(columns.iter().map(|column| match column.value(sums) {
+        let names = arms.iter().map(|(arm, _)| &arm.arm);
+        let header = arms.iter().map(|(arm, _)| &arm.experiment).take(1).chain(names);
+        table.set_header(header.map(|name| crate::table::visible(name)));
+        let row = |name: String, cell: &dyn Fn(&[i128]) -> String| {
+            let cells = arms.iter().map(|(_, sums)| cell(sums));
+            std::iter::once(name).chain(cells).collect::<Vec<_>>()
+        };
+        for (name, column) in [("lists", LISTS), ("clicks", CLICKS)] {
+            table.add_row(row(name.to_owned(), &|sums| sums[column].to_string()));
+        }
+        for column in self.ranking.columns() {
+            table.add_row(row(column.key(), &|sums| match column.value(sums) {
                 Some(value) => format!("{value:.4}"),
                 None => "–".to_owned(),
             }));
-            table.add_row(row);
         }
-        crate::table::align_numbers(&mut table, 2);
-        table.to_string()
+        crate::table::align_numbers(&mut table, 1);
+        table.trim_fmt()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -267,43 +281,34 @@ impl Evaluation {
         let mut notes = Vec::new();
         for (reason, unreadable) in &self.unreadable {
             let places = unreadable.places.join(", ");
-            let more = if unreadable.n > unreadable.places.len() as u64 {
-                ", …"
-            } else {
-                ""
-            };
+            let is_all = unreadable.n == unreadable.places.len() as u64;
+            let more = if is_all { "" } else { ", …" };
             notes.push(format!(
-                "{} lines skipped as {} ({places}{more})",
-                unreadable.n,
-                reason.name()
+                "lines skipped as {}: {} ({places}{more})",
+                reason.name(),
+                unreadable.n
             ));
         }
         let outcome = |outcome| self.counts.outcome(Side::Served, outcome);
         let result = |result| self.counts.result(result);
-        for (n, what) in [
+        for (what, n) in [
+            ("lines of another type, ignored", outcome(Outcome::Ignored)),
+            ("lists that came again, counted once", outcome(Outcome::Duplicate)),
             (
-                outcome(Outcome::Ignored),
-                "lines are of another type and were ignored",
-            ),
-            (
-                outcome(Outcome::Duplicate),
-                "lists came again and were counted once",
-            ),
-            (
+                "of them with other content, the first stands",
                 self.counts.conflicting_lists,
-                "of them had other content: the first stands",
             ),
             (
+                "clicks without a list in the attribution window",
                 result(ClickResult::Unmatched),
-                "clicks have no list within the attribution window",
             ),
             (
+                "clicks on items that their list does not show",
                 result(ClickResult::OffList),
-                "clicks are on items that their list does not show",
             ),
         ] {
             if n > 0 {
-                notes.push(format!("{n} {what}"));
+                notes.push(format!("{what}: {n}"));
             }
         }
         notes

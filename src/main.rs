@@ -13,6 +13,7 @@ use abgauge::config::{self, Config, LogFormat, Properties};
 use abgauge::{app, check, demo, evaluate, logging, simulate};
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
+use console::{StyledObject, style};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// librdkafka allocates with it too: a good allocator halves what a record costs.
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     match execute(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            complain(&format!("{error:#}"));
+            remark(style("error:").red(), &format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -159,11 +160,17 @@ fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     bar.finish_and_clear();
     let evaluation = evaluator.finish();
     for note in evaluation.notes() {
-        eprintln!("note: {note}");
+        remark(style("note:").cyan(), &note);
     }
     match args.format {
-        Format::Json => evaluation.write_json(std::io::stdout().lock())?,
-        Format::Table if evaluation.is_empty() => eprintln!("note: no served list of any arm was found"),
+        Format::Json => {
+            let mut json = Vec::new();
+            evaluation.write_json(&mut json)?;
+            print(&String::from_utf8_lossy(&json))?;
+        }
+        Format::Table if evaluation.is_empty() => {
+            remark(style("note:").cyan(), "no served list of any arm was found");
+        }
         Format::Table => print(&format!("{}\n", evaluation.table()))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -205,6 +212,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-fn complain(message: &str) {
-    anstream::eprintln!("error: {message}");
+/// One line on standard error. Its colour goes where nobody would see it.
+fn remark(kind: StyledObject<&str>, text: &str) {
+    anstream::eprintln!("{} {text}", kind.bold().for_stderr());
 }

@@ -389,6 +389,7 @@ impl Telemetry {
             clicks_waiting: self.clicks_waiting.get(),
             open_lists: self.open_lists.get(),
             state_bytes: self.state_bytes.get(),
+            pair_restarts: self.pair_restarts.get(),
             partitions: state
                 .partitions
                 .iter()
@@ -420,6 +421,8 @@ pub struct StreamStatus {
     pub clicks_waiting: i64,
     pub open_lists: i64,
     pub state_bytes: i64,
+    /// Pairs rebuilt because their position had left the log.
+    pub pair_restarts: u64,
     /// By topic, then partition.
     pub partitions: Vec<PartitionStatus>,
     pub version: String,

@@ -59,6 +59,7 @@ pub(super) struct Document<'a> {
     /// The window whose cells the snapshot has.
     pub timelines: Option<usize>,
     pub k: &'a [NonZeroU32],
+    pub settle_after_ms: i64,
     pub status: StreamStatus,
 }
 
@@ -223,6 +224,7 @@ struct Stream<'a> {
     since_ms: Option<i64>,
     live_end_ms: Option<i64>,
     settled_end_ms: Option<i64>,
+    settle_after_ms: i64,
     arms_folded: u64,
 }
 
@@ -233,6 +235,7 @@ impl<'a> Stream<'a> {
             since_ms: document.snapshot.since_ms,
             live_end_ms: document.snapshot.live_end_ms,
             settled_end_ms: document.snapshot.settled_end_ms,
+            settle_after_ms: document.settle_after_ms,
             arms_folded: document.snapshot.folded_arms,
         }
     }

@@ -22,6 +22,8 @@ pub struct Exporter {
     pub windows: Vec<config::Window>,
     pub k: Vec<NonZeroU32>,
     pub export: config::Export,
+    /// Event time from a list to the moment at which it is settled: attribution and lateness.
+    pub settle_after_ms: i64,
 }
 
 impl Exporter {
@@ -49,6 +51,7 @@ impl Exporter {
             windows: &self.windows,
             timelines,
             k: &self.k,
+            settle_after_ms: self.settle_after_ms,
             status: self.telemetry.status(),
         };
         Ok(serde_json::to_writer(out, &document)?)

@@ -25,6 +25,7 @@ fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
         windows: &fixture::windows(),
         timelines,
         k: &fixture::ks(),
+        settle_after_ms: 1_920_000,
         status: telemetry.status(),
     };
     serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap()
@@ -88,6 +89,7 @@ fn the_stream_tells_its_health() {
         json!({
             "ready": true, "waiting_for": [], "warnings": [], "exact": true,
             "since_ms": NOW_MS - 7_200_000, "live_end_ms": NOW_MS, "settled_end_ms": NOW_MS - 1_800_000,
+            "settle_after_ms": 1_920_000, "pair_restarts": 0,
             "records": {"served": records, "clicks": records},
             "click_results": {"matched": 0, "repeat": 0, "off_list": 0, "unmatched": 0, "undecided": 0},
             "clicks_waiting": 0, "open_lists": 0, "state_bytes": 0,

@@ -45,6 +45,7 @@ fn ask(method: Method, uri: &str, waiting_for: &[&str]) -> Answer {
         windows: fixture::windows(),
         k: vec![NonZeroU32::MIN],
         export: fixture::export(),
+        settle_after_ms: 1_920_000,
     }));
     let request = Request::builder()
         .method(method)

@@ -307,16 +307,14 @@ function basesCell(view, experiment, arm) {
 
 /** Why an arm has no numbers in a view: its lists are still open to clicks, or there are none. */
 function whyAbsent(view, arm) {
-  const { live_end_ms: live, settled_end_ms: settled, since_ms: since } = arm.context.stream;
+  const { live_end_ms: live, settled_end_ms: settled, settle_after_ms: after } = arm.context.stream;
   const open = settled == null || arm.last_list_ms > settled;
   if (view === "live" || !open) return "no list in this window";
-  // Until the settled end has moved on from where counting began, how long settling takes is not known.
-  if (settled == null || live == null || (since != null && settled < since)) return "nothing has settled yet";
-  const timeline = arm.windows[arm.context.lineWindow]?.live?.timeline;
+  const { timeline, lists } = arm.windows[arm.context.lineWindow]?.live ?? {};
   const first = timeline?.lists.findIndex((n) => n > 0) ?? -1;
   const firstMs = first >= 0 ? timeline.start_ms + first * timeline.cell_ms : arm.last_list_ms;
-  const isFirst = arm.windows[arm.context.lineWindow]?.live?.lists === arm.size;
-  return `settles ${isFirst ? "from" : "by"} ${near(Math.max(firstMs, settled) + live - settled, live)}`;
+  const isFirst = lists === arm.size;
+  return `settles ${isFirst ? "from" : "by"} ${near(Math.max(firstMs, settled ?? firstMs) + after, live)}`;
 }
 
 // ---- Lines --------------------------------------------------------------------------------------

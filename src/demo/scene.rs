@@ -1,0 +1,297 @@
+//! What the demo says: measured values beside true ones, how far it has come, and whether all was counted.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use console::style;
+use indicatif::HumanCount;
+
+use super::{Options, n_read};
+use crate::engine::outcome::Outcome;
+use crate::engine::ranking::{CLICKS, Column, LISTS, Ranking};
+use crate::simulate::Truth;
+use crate::snapshot::{ArmSnapshot, Snapshot, View};
+use crate::telemetry::StreamStatus;
+
+/// The k that is shown.
+const K: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
+/// Columns of the progress bar.
+const BAR: usize = 24;
+
+/// What measured values are compared with.
+pub struct Scene {
+    truths: BTreeMap<(&'static str, &'static str, String), f64>,
+    columns: Vec<Column>,
+    duration: Duration,
+}
+
+impl Scene {
+    pub fn new(truths: Vec<Truth>, ks: &[NonZeroU32], duration: Duration) -> Scene {
+        let ranking = Ranking::new(ks);
+        let columns = ranking.columns().iter().copied();
+        Scene {
+            truths: truths
+                .into_iter()
+                .map(|truth| ((truth.experiment, truth.arm, truth.key), truth.value))
+                .collect(),
+            columns: columns.filter(|column| column.k == Some(K)).collect(),
+            duration,
+        }
+    }
+
+    /// A block for each experiment, and how far the run has come. Fits a terminal of 80 columns.
+    pub fn table(&self, snapshot: &Snapshot, status: &StreamStatus, elapsed: Duration) -> Vec<String> {
+        let names = snapshot.arms.iter().flat_map(|arm| [&arm.experiment, &arm.arm]);
+        let width = names.map(|name| name.chars().count()).max().unwrap_or(0).max(10);
+        let mut lines = Vec::new();
+        for arms in snapshot.arms.chunk_by(|a, b| a.experiment == b.experiment) {
+            lines.push(self.header(&arms[0].experiment, width));
+            lines.extend(arms.iter().map(|arm| self.row(arm, width)));
+            lines.push(String::new());
+        }
+        let waiting = status.waiting_for.iter();
+        lines.extend(waiting.map(|it| format!("waiting for {it}")));
+        if snapshot
+            .arms
+            .iter()
+            .all(|arm| total(arm, View::Settled)[LISTS] == 0)
+        {
+            lines.push("Nothing has settled yet: clicks on every list may still come.".to_owned());
+        }
+        lines.push(self.progress(snapshot, elapsed));
+        lines.push(outcomes(status));
+        lines.extend(warnings(status));
+        lines
+    }
+
+    fn header(&self, experiment: &str, width: usize) -> String {
+        let mut header = format!("{experiment:<width$}{:>9}{:>8}", "settled", "clicks");
+        for column in &self.columns {
+            let key = column.key();
+            header += &format!("{key:>0$}{1:>7}", value_width(column), "true");
+        }
+        style(header).bold().to_string()
+    }
+
+    fn row(&self, arm: &ArmSnapshot, width: usize) -> String {
+        let sums = total(arm, View::Settled);
+        let mut row = format!("{:<width$}{:>9}{:>8}", arm.arm, sums[LISTS], sums[CLICKS]);
+        for column in &self.columns {
+            let measured = number(column.value(sums));
+            row += &format!("{measured:>0$}", value_width(column));
+            let truth = number(self.truth(arm, column));
+            row += &style(format!("{truth:>7}")).dim().to_string();
+        }
+        row
+    }
+
+    fn truth(&self, arm: &ArmSnapshot, column: &Column) -> Option<f64> {
+        let key = column.key();
+        let is_it = |of: &(&str, &str, String)| *of.0 == *arm.experiment && *of.1 == *arm.arm && of.2 == key;
+        self.truths
+            .iter()
+            .find_map(|(of, value)| is_it(of).then_some(*value))
+    }
+
+    fn progress(&self, snapshot: &Snapshot, elapsed: Duration) -> String {
+        let part = (elapsed.as_secs_f64() / self.duration.as_secs_f64()).min(1.0);
+        let n_done = (part * BAR as f64) as usize;
+        let (done, left) = ("━".repeat(n_done), style("╌".repeat(BAR - n_done)).dim());
+        format!(
+            "{done}{left} {}   {}",
+            self.clock_face(elapsed),
+            event_time(snapshot)
+        )
+    }
+
+    /// `1:24 of 5:00`
+    fn clock_face(&self, elapsed: Duration) -> String {
+        let [elapsed, duration] = [elapsed.min(self.duration), self.duration].map(|span| span.as_secs());
+        let face = |s: u64| format!("{}:{:02}", s / 60, s % 60);
+        format!("{} of {}", face(elapsed), face(duration))
+    }
+
+    /// How far the run has come, where there is no terminal to draw on.
+    pub fn line(&self, snapshot: &Snapshot, status: &StreamStatus, elapsed: Duration) -> String {
+        let lists = |view| -> i128 {
+            let arms = snapshot.arms.chunk_by(|a, b| a.experiment == b.experiment);
+            let lists = arms.map(|arms| arms.iter().map(|arm| total(arm, view)[LISTS]).sum());
+            lists.max().unwrap_or(0)
+        };
+        let mut line = format!(
+            "{}  {}  {} lists, {} of them settled  {}",
+            self.clock_face(elapsed),
+            event_time(snapshot),
+            lists(View::Live),
+            lists(View::Settled),
+            outcomes(status)
+        );
+        for warning in warnings(status) {
+            line += &format!("\n{warning}");
+        }
+        line
+    }
+}
+
+/// Where to look, and what the table shows.
+pub fn introduction(options: &Options, address: SocketAddr) -> String {
+    format!(
+        "\n  live page  {}\n  metrics    {}\n\n\
+         Simulated traffic of two experiments, {} times as fast as the clock.\n\
+         Below: settled lists (no click can change them any more), measured beside true.\n",
+        style(format!("http://{address}/")).underlined(),
+        style(format!("http://{address}/metrics")).underlined(),
+        options.speed,
+    )
+}
+
+/// Whether every record produced was counted.
+pub fn closing(n_produced: u64, status: &StreamStatus) -> String {
+    let n_read = n_read(status);
+    if n_read >= n_produced && status.pair_restarts == 0 {
+        return format!(
+            "All {} records that were produced have been counted.",
+            HumanCount(n_produced)
+        );
+    }
+    format!(
+        "warning: {} records were produced, {} read: the numbers are not complete; give a lower --rate",
+        HumanCount(n_produced),
+        HumanCount(n_read)
+    )
+}
+
+fn warnings(status: &StreamStatus) -> Vec<String> {
+    let mut warnings: Vec<String> = status
+        .warnings
+        .iter()
+        .map(|it| format!("warning: {it}"))
+        .collect();
+    if status.pair_restarts > 0 {
+        warnings.push(format!(
+            "warning: records were lost {} times: the embedded broker keeps 5 MiB of a partition; give a lower --rate",
+            status.pair_restarts
+        ));
+    }
+    warnings
+}
+
+/// `7,712 records: 7,640 accepted, 60 duplicate, 12 late`
+fn outcomes(status: &StreamStatus) -> String {
+    let of = |outcome: Outcome| -> u64 {
+        let topics = status.records.values();
+        topics.filter_map(|outcomes| outcomes.get(outcome.name())).sum()
+    };
+    let parts = Outcome::ALL.map(|outcome| (of(outcome), outcome.name()));
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, name)| format!("{} {name}", HumanCount(n)))
+        .collect();
+    let colon = if parts.is_empty() { "" } else { ": " };
+    format!(
+        "{} records{colon}{}",
+        HumanCount(n_read(status)),
+        parts.join(", ")
+    )
+}
+
+fn event_time(snapshot: &Snapshot) -> String {
+    let time = snapshot.live_end_ms.map(jiff::Timestamp::from_millisecond);
+    match time {
+        Some(Ok(time)) => format!("event time {}", time.strftime("%Y-%m-%d %H:%M:%S UTC")),
+        _ => "nothing read yet".to_owned(),
+    }
+}
+
+/// Sums since the start.
+fn total(arm: &ArmSnapshot, view: View) -> &[i128] {
+    arm.sums[view as usize].last().map_or(&[], |sums| sums)
+}
+
+fn value_width(column: &Column) -> usize {
+    (column.key().len() + 2).max(8)
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.4}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ranking::ListOutcome;
+    use crate::simulate::{Settings, Traffic};
+    use crate::telemetry::Telemetry;
+
+    /// A board of all simulated arms, each with ten million lists.
+    fn scene_and_snapshot() -> (Scene, Snapshot) {
+        let ks = [K];
+        let truths = Traffic::new(Settings::new(1, 1.0, 1_763_596_800_000)).truth(&ks);
+        let ranking = Ranking::new(&ks);
+        let list = ListOutcome {
+            n_items: 10,
+            clicked: &[0b10],
+        };
+        let mut tally = vec![0; ranking.width()];
+        ranking.contribute(&list, 1, &mut tally);
+        let sums: Box<[i128]> = tally.iter().map(|sum| i128::from(*sum) * 10_000_000).collect();
+        let mut arms: Vec<_> = truths.iter().map(|truth| (truth.experiment, truth.arm)).collect();
+        arms.sort_unstable();
+        arms.dedup();
+        let arm = |(experiment, arm): (&str, &str)| ArmSnapshot {
+            experiment: experiment.into(),
+            arm: arm.into(),
+            last_list_ms: 0,
+            sums: [vec![sums.clone()], vec![sums.clone()]],
+            timelines: None,
+        };
+        let snapshot = Snapshot {
+            live_end_ms: Some(1_763_596_800_000),
+            arms: arms.into_iter().map(arm).collect(),
+            ..Snapshot::default()
+        };
+        (Scene::new(truths, &ks, Duration::from_secs(300)), snapshot)
+    }
+
+    fn status() -> StreamStatus {
+        let telemetry = Telemetry::new("served", "clicks", "0.1.0");
+        telemetry.set_waiting_for(Vec::new());
+        telemetry.status()
+    }
+
+    #[test]
+    fn the_table_fits_80_columns_and_24_rows() {
+        let (scene, snapshot) = scene_and_snapshot();
+        let lines = scene.table(&snapshot, &status(), Duration::from_secs(84));
+        let widest = lines.iter().map(|line| console::measure_text_width(line)).max();
+        assert!(widest <= Some(80), "{}", lines.join("\n"));
+        assert!(lines.len() < 24 - 8, "{}", lines.join("\n"));
+        let control = lines.iter().find(|line| line.starts_with("control")).unwrap();
+        assert!(
+            control.contains("10000000") && control.contains("1.0000"),
+            "{control}"
+        );
+        assert!(!control.contains('–'), "every value has its truth: {control}");
+        let joined = lines.join("\n");
+        assert!(
+            joined.contains("1:24 of 5:00") && joined.contains("2025-11-20 00:00:00 UTC"),
+            "{joined}"
+        );
+    }
+
+    #[test]
+    fn lost_records_are_told() {
+        let mut status = status();
+        status.records.get_mut("served").unwrap().insert("accepted", 90);
+        assert!(closing(90, &status).starts_with("All 90 records"));
+        assert!(closing(100, &status).contains("100 records were produced, 90 read"));
+        status.pair_restarts = 2;
+        assert!(closing(90, &status).starts_with("warning: "));
+        let (scene, snapshot) = scene_and_snapshot();
+        let line = scene.line(&snapshot, &status, Duration::ZERO);
+        assert!(line.contains("records were lost 2 times"), "{line}");
+    }
+}
