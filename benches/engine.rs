@@ -43,7 +43,8 @@ fn main() {
         "| | lists ({n_lists}) | clicks ({}) |\n|---|---|---|",
         log.n_of(Side::Clicks)
     );
-    let stages: [(&str, fn(&Stages) -> u64); 4] = [
+    type Stage = (&'static str, fn(&Stages) -> u64);
+    let stages: [Stage; 4] = [
         ("decode", |stages| stages.decode_ns),
         ("join and tally", |stages| stages.apply_ns),
         ("hand over to the board", |stages| stages.merge_ns),
