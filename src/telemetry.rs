@@ -165,7 +165,7 @@ impl Telemetry {
             key_findings: counters(
                 &registry,
                 "abgauge_key_findings_total",
-                "Sampled records whose key does not belong to their partition, by finding.",
+                "Sampled records by what their partition tells of the key: put there by murmur2 or by crc32, foreign to both, or null.",
                 &["topic", "finding"],
             ),
             clicks_waiting: gauge(

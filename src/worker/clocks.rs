@@ -14,8 +14,8 @@ pub struct Clocks {
     run: u64,
     last_loop: Option<Duration>,
     live_end_ms: Option<i64>,
-    /// Steady time of the last answer that found every partition at its end.
-    all_at_end_ms: Option<i64>,
+    /// Steady time of the last answer that found every partition at its end, and the live end then.
+    all_at_end: Option<(i64, i64)>,
 }
 
 impl Clocks {
@@ -32,7 +32,7 @@ impl Clocks {
     /// All clocks begin at zero.
     pub fn restart(&mut self) {
         self.run += 1;
-        self.all_at_end_ms = None;
+        self.all_at_end = None;
     }
 
     /// The end of the live windows; it never falls.
@@ -47,14 +47,15 @@ impl Clocks {
 
     /// An answer asked at `asked_ms` found all partitions at their ends, or not.
     pub fn all_at_end(&mut self, all: bool, asked_ms: i64) {
-        let before = if all {
-            self.all_at_end_ms.replace(asked_ms)
-        } else {
-            self.all_at_end_ms.take()
-        };
-        if let (true, Some(before), Some(live_end)) = (all, before, &mut self.live_end_ms) {
-            *live_end += (asked_ms - before).max(0);
+        let before = self.all_at_end.take();
+        if let (true, Some((before_ms, live_end_ms))) = (all, before) {
+            // Events that came meanwhile may have moved it as far, or further.
+            self.saw(Some(live_end_ms + (asked_ms - before_ms).max(0)));
         }
+        self.all_at_end = self
+            .live_end_ms
+            .filter(|_| all)
+            .map(|live_end_ms| (asked_ms, live_end_ms));
     }
 }
 
@@ -70,13 +71,28 @@ mod tests {
         assert_eq!(clocks.live_end_ms(), None, "nothing was ever accepted");
         clocks.saw(Some(5000));
         clocks.all_at_end(true, 300);
+        clocks.all_at_end(true, 400);
         assert_eq!(clocks.live_end_ms(), Some(5100));
-        clocks.all_at_end(false, 400);
-        clocks.all_at_end(true, 500);
+        clocks.all_at_end(false, 500);
+        clocks.all_at_end(true, 600);
         assert_eq!(clocks.live_end_ms(), Some(5100), "from that moment on");
-        clocks.all_at_end(true, 700);
+        clocks.all_at_end(true, 800);
         clocks.saw(Some(5200));
         assert_eq!(clocks.live_end_ms(), Some(5300), "it never falls");
+    }
+
+    #[test]
+    fn time_that_events_have_brought_is_not_added_again() {
+        let mut clocks = Clocks::default();
+        clocks.saw(Some(5000));
+        clocks.all_at_end(true, 100);
+        clocks.saw(Some(5500));
+        clocks.all_at_end(true, 600);
+        assert_eq!(
+            clocks.live_end_ms(),
+            Some(5500),
+            "half a second has passed, and half a second was read"
+        );
     }
 
     #[test]

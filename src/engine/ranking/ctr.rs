@@ -3,7 +3,7 @@
 //! CTR@k = Σ H_k ÷ Σ min(k, L), a ratio of sums. A click counts once per item of a list, and an item that stands
 //! twice in a list counts as clicked at its first rank only, as shown at both.
 
-use super::{ListOutcome, Metric, Unit};
+use super::{Denominator, ListOutcome, Metric, Unit};
 
 pub const CTR: Metric = Metric {
     id: "ctr",
@@ -11,8 +11,13 @@ pub const CTR: Metric = Metric {
     help: "Distinct clicked items divided by items shown, in the top k.",
     unit: Unit::Count,
     numerator: |list: &ListOutcome, k| i64::from(list.hits(k)),
-    denominator: |list: &ListOutcome, k| i64::from(list.shown(k)),
+    denominator: Denominator::Sum(shown),
 };
+
+/// min(k, L)
+fn shown(list: &ListOutcome, k: u32) -> i64 {
+    i64::from(list.shown(k))
+}
 
 #[cfg(test)]
 mod tests {
@@ -24,7 +29,7 @@ mod tests {
             n_items: 5,
             clicked: &[0b10010],
         };
-        let parts = |k| ((CTR.numerator)(&list, k), (CTR.denominator)(&list, k));
+        let parts = |k| ((CTR.numerator)(&list, k), shown(&list, k));
         assert_eq!(parts(1), (0, 1));
         assert_eq!(parts(2), (1, 2));
         assert_eq!(parts(10), (2, 5));

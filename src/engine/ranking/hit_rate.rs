@@ -3,7 +3,7 @@
 //! hit ratio@k = mean over all lists of [H_k ≥ 1]. Source: Deshpande and Karypis, Item-based top-N recommendation
 //! algorithms, ACM TOIS 22(1), 2004; a list without a click scores 0.
 
-use super::{ListOutcome, Metric, Unit};
+use super::{Denominator, ListOutcome, Metric, Unit};
 
 pub const HIT_RATE: Metric = Metric {
     id: "hit_rate",
@@ -11,7 +11,7 @@ pub const HIT_RATE: Metric = Metric {
     help: "Share of served lists with at least one clicked item in the top k.",
     unit: Unit::Count,
     numerator: |list: &ListOutcome, k| i64::from(list.hits(k) > 0),
-    denominator: |_, _| 1,
+    denominator: Denominator::Lists,
 };
 
 #[cfg(test)]
@@ -37,6 +37,6 @@ mod tests {
             clicked: &[],
         };
         assert_eq!((HIT_RATE.numerator)(&empty, 10), 0);
-        assert_eq!((HIT_RATE.denominator)(&empty, 10), 1);
+        assert!(matches!(HIT_RATE.denominator, Denominator::Lists));
     }
 }

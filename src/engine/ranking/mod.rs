@@ -68,13 +68,22 @@ pub struct Metric {
     pub help: &'static str,
     pub unit: Unit,
     pub numerator: fn(&ListOutcome, k: u32) -> i64,
-    pub denominator: fn(&ListOutcome, k: u32) -> i64,
+    pub denominator: Denominator,
+}
+
+/// What the sum of numerators is divided by.
+#[derive(Debug, Clone, Copy)]
+pub enum Denominator {
+    /// The number of lists: a mean over all of them. They share one column.
+    Lists,
+    /// A sum of its own.
+    Sum(fn(&ListOutcome, k: u32) -> i64),
 }
 
 /// Every metric that can be configured, in the order of export.
 pub const CATALOGUE: [Metric; 3] = [hit_rate::HIT_RATE, ctr::CTR, mrr::MRR];
 
-/// One metric at one k: a pair of columns in every tally.
+/// One metric at one k: the columns of every tally that it is the ratio of.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     pub metric: Metric,
@@ -133,13 +142,21 @@ impl Ranking {
         let mut width = N_BASES;
         for metric in CATALOGUE {
             for k in ks.iter().copied().map(Some).chain([None]) {
+                let numerator = width;
+                width += 1;
+                let denominator = match metric.denominator {
+                    Denominator::Lists => LISTS,
+                    Denominator::Sum(_) => {
+                        width += 1;
+                        width - 1
+                    }
+                };
                 columns.push(Column {
                     metric,
                     k,
-                    numerator: width,
-                    denominator: width + 1,
+                    numerator,
+                    denominator,
                 });
-                width += 2;
             }
         }
         Ranking { columns, width }
@@ -163,7 +180,9 @@ impl Ranking {
         for column in &self.columns {
             let k = column.k.map_or(whole, NonZeroU32::get);
             tally[column.numerator] += sign * (column.metric.numerator)(list, k);
-            tally[column.denominator] += sign * (column.metric.denominator)(list, k);
+            if let Denominator::Sum(term) = column.metric.denominator {
+                tally[column.denominator] += sign * term(list, k);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! RR@k = 1 ÷ (first clicked rank ≤ k). Source: Voorhees, The TREC-8 question answering track report, 1999.
 //! Each term is rounded to 2^-32, so the mean is off by at most 1.2e-10.
 
-use super::{FIXED_ONE, ListOutcome, Metric, Unit};
+use super::{Denominator, FIXED_ONE, ListOutcome, Metric, Unit};
 
 pub const MRR: Metric = Metric {
     id: "mrr",
@@ -14,7 +14,7 @@ pub const MRR: Metric = Metric {
         Some(rank) if rank <= k => reciprocal(i64::from(rank)),
         _ => 0,
     },
-    denominator: |_, _| 1,
+    denominator: Denominator::Lists,
 };
 
 /// 1 / rank in fixed point, to the nearest.
