@@ -17,8 +17,9 @@ use crate::engine::ranking::Ranking;
 use crate::export::{Exporter, http, server};
 use crate::ingest::Fault;
 use crate::kafka::consumer::Consumer;
+use crate::kafka::dead_letters::DeadLetters;
 use crate::telemetry::Telemetry;
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 
 /// How long a round of the loop waits for records: as old as a record may get before it is counted.
 const WAIT: Duration = Duration::from_millis(20);
@@ -66,7 +67,11 @@ impl Daemon {
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
         let consumer = Consumer::new(kafka)?;
-        let worker = Worker::new(config, ranking, board, telemetry, clock);
+        let dead_letters = DeadLetters::start(kafka, Arc::clone(&telemetry))?;
+        let bury = dead_letters.map(|letters| -> worker::DeadLetters {
+            Box::new(move |record, reason| letters.send(record, reason))
+        });
+        let worker = Worker::new(config, ranking, board, telemetry, clock.clone()).with_dead_letters(bury);
         let stop = CancellationToken::new();
         let (tell, ended) = oneshot::channel();
         let consumer = std::thread::Builder::new()
@@ -74,7 +79,7 @@ impl Daemon {
             .spawn({
                 let stop = stop.clone();
                 move || {
-                    let result = consume(consumer, worker, &stop);
+                    let result = consume(consumer, worker, &clock, &stop);
                     // Nobody listens any more where the daemon was not waited for.
                     let _ = tell.send(result);
                 }
@@ -128,10 +133,15 @@ impl Daemon {
 }
 
 /// The loop. It decides nothing.
-fn consume(mut consumer: Consumer, mut worker: Worker, stop: &CancellationToken) -> Result<(), Fault> {
+fn consume(
+    mut consumer: Consumer,
+    mut worker: Worker,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> Result<(), Fault> {
     while !stop.is_cancelled() {
         let busy = consumer.poll(WAIT, |input| worker.handle(input));
-        worker.round(busy);
+        worker.round(busy, clock.uptime());
         carry_out(&mut consumer, &mut worker);
         if let Some(fault) = worker.fatal() {
             return Err(fault.clone());

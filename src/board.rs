@@ -4,15 +4,20 @@
 //! at once. A merge shares the gate with other merges and locks one arm at a time; a scrape has the gate alone, so it
 //! sees whole batches only.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use dashmap::DashMap;
 
 use crate::config;
+use crate::engine::ranking::LISTS;
 use crate::engine::window::{N_CELLS, Overflow, Window};
 use crate::engine::{Arm, ArmId, Engine};
 use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline, View};
+
+/// Arms whose cells a snapshot holds at most.
+const MAX_TIMELINES: usize = 200;
 
 /// The partition number that both topics of a pair share.
 pub type Pair = i32;
@@ -195,11 +200,16 @@ impl Source for Board {
         let mut arms = Vec::with_capacity(self.arms.len());
         for mut entry in self.arms.iter_mut() {
             let (arm, parts) = entry.pair_mut();
-            let is_shown = |pair| progress.pairs.get(&pair).is_some_and(|pair| pair.shown);
-            let mut parts: Vec<&mut Part> = parts.iter_mut().filter(|part| is_shown(part.pair)).collect();
+            let mut parts: Vec<&mut Part> = parts
+                .iter_mut()
+                .filter(|part| progress.shows(part.pair))
+                .collect();
             if !parts.is_empty() {
-                arms.push(self.arm_snapshot(arm, &mut parts, ends, timelines));
+                arms.push(self.arm_snapshot(arm, &mut parts, ends));
             }
+        }
+        if let Some(window) = timelines {
+            self.add_timelines(&mut arms, &progress, ends, window);
         }
         arms.sort_unstable_by(|a, b| (&a.experiment, &a.arm).cmp(&(&b.experiment, &b.arm)));
         Snapshot {
@@ -212,14 +222,14 @@ impl Source for Board {
     }
 }
 
+impl Progress {
+    fn shows(&self, pair: Pair) -> bool {
+        self.pairs.get(&pair).is_some_and(|pair| pair.shown)
+    }
+}
+
 impl Board {
-    fn arm_snapshot(
-        &self,
-        arm: &Arm,
-        parts: &mut [&mut Part],
-        ends: [Option<i64>; 2],
-        timelines: Option<usize>,
-    ) -> ArmSnapshot {
+    fn arm_snapshot(&self, arm: &Arm, parts: &mut [&mut Part], ends: [Option<i64>; 2]) -> ArmSnapshot {
         let sums = View::BOTH.map(|view| {
             let mut sums = vec![vec![0; self.width].into_boxed_slice(); self.windows.len() + 1];
             for part in parts.iter_mut() {
@@ -237,9 +247,6 @@ impl Board {
             }
             sums
         });
-        let timelines = timelines.map(|index| {
-            View::BOTH.map(|view| self.timeline(parts, view, index, ends[view as usize].unwrap_or(0)))
-        });
         ArmSnapshot {
             experiment: arm.experiment.clone(),
             arm: arm.arm.clone(),
@@ -249,11 +256,35 @@ impl Board {
                 .max()
                 .unwrap_or(i64::MIN),
             sums,
-            timelines,
+            timelines: None,
         }
     }
 
-    fn timeline(&self, parts: &[&mut Part], view: View, index: usize, end_ms: i64) -> Timeline {
+    /// Adds the cells of one window to the arms with the most lists: those of ten thousand arms would be gigabytes.
+    fn add_timelines(
+        &self,
+        arms: &mut [ArmSnapshot],
+        progress: &Progress,
+        ends: [Option<i64>; 2],
+        window: usize,
+    ) {
+        let total = self.windows.len();
+        arms.sort_by_cached_key(|arm| Reverse(arm.sums(View::Live, total)[LISTS]));
+        for arm in arms.iter_mut().take(MAX_TIMELINES) {
+            let name = Arm {
+                experiment: arm.experiment.clone(),
+                arm: arm.arm.clone(),
+            };
+            let Some(parts) = self.arms.get(&name) else {
+                continue;
+            };
+            let parts: Vec<&Part> = parts.iter().filter(|part| progress.shows(part.pair)).collect();
+            let of = |view: View| self.timeline(&parts, view, window, ends[view as usize].unwrap_or(0));
+            arm.timelines = Some(View::BOTH.map(of));
+        }
+    }
+
+    fn timeline(&self, parts: &[&Part], view: View, index: usize, end_ms: i64) -> Timeline {
         let cell_ms = self.windows[index].cell_ms();
         let first = end_ms.div_euclid(cell_ms) - (N_CELLS - 1);
         let mut cells: Vec<Option<Box<[i128]>>> = vec![None; N_CELLS as usize];
@@ -294,5 +325,165 @@ impl Sums {
 fn add(sums: &mut [i128], more: &[i128]) {
     for (sum, term) in sums.iter_mut().zip(more) {
         *sum += term;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::engine::Rules;
+    use crate::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
+    use crate::engine::ranking::Ranking;
+
+    const T0: i64 = 1_763_596_800_000;
+
+    fn board(starts: &[(&str, i64)]) -> Board {
+        let window = |name: &str, span_ms| config::Window {
+            name: name.into(),
+            span_ms,
+        };
+        let starts = starts.iter().map(|(name, ms)| (name.to_string(), *ms)).collect();
+        Board::new(
+            &[window("1m", 60_000), window("1h", 3_600_000)],
+            ranking().width(),
+            starts,
+        )
+    }
+
+    fn ranking() -> Ranking {
+        Ranking::new(&[NonZeroU32::MIN])
+    }
+
+    /// An engine that has read lists of `(arm, time after T0)`, in the experiment `e`.
+    fn engine(lists: &[(&str, i64)]) -> Engine {
+        let rules = Rules {
+            attribution_ms: 10_000,
+            click_skew_ms: 0,
+            lateness_ms: 0,
+            max_future_ms: 0,
+            slot_ms: 1000,
+            max_off_list: 0,
+            max_arms: 10,
+            one_topic: true,
+        };
+        let mut engine = Engine::new(rules, ranking(), None);
+        let mut batch = Batch::default();
+        for (n, (arm, after_ms)) in lists.iter().enumerate() {
+            let start = batch.text.len() as u32;
+            batch.text.push_str(&format!("e{arm}"));
+            let hash = arm
+                .bytes()
+                .fold(1, |hash: u128, byte| hash * 257 + u128::from(byte));
+            let end = batch.text.len() as u32;
+            batch.arms.push(ArmName {
+                hash,
+                experiment: start..start + 1,
+                arm: start + 1..end,
+            });
+            let n = n as u32;
+            let list = Served {
+                id: u128::from(n),
+                user: None,
+                ts_ms: T0 + after_ms,
+                items: 0..0,
+                arms: n..n + 1,
+            };
+            let at = Position {
+                side: Side::Served,
+                offset: i64::from(n),
+                record_ts_ms: i64::MAX,
+            };
+            batch.events.push(Event {
+                at,
+                body: Body::Served(list),
+            });
+        }
+        engine.apply(&batch, u64::MAX);
+        engine
+    }
+
+    /// Lists by arm in one view and window.
+    fn lists(board: &Board, view: View, window: usize) -> Vec<(String, i128)> {
+        let arms = board.snapshot(None).arms;
+        arms.iter()
+            .map(|arm| (arm.arm.to_string(), arm.sums(view, window)[LISTS]))
+            .collect()
+    }
+
+    fn named(expected: &[(&str, i128)]) -> Vec<(String, i128)> {
+        expected.iter().map(|(arm, n)| (arm.to_string(), *n)).collect()
+    }
+
+    #[test]
+    fn adds_up_what_the_shown_pairs_have() {
+        let board = board(&[]);
+        board.merge(0, &engine(&[("a", 0), ("a", 100), ("b", 200)]));
+        board.merge(1, &engine(&[("b", 0)]));
+        board.set_live_end(T0 + 200);
+        assert_eq!(lists(&board, View::Live, 2), []);
+        board.show(0);
+        assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2), ("b", 1)]));
+        board.show(1);
+        assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2), ("b", 2)]));
+        board.hide(0);
+        assert_eq!(lists(&board, View::Live, 2), named(&[("b", 1)]));
+        board.remove(1);
+        board.show(0);
+        assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2), ("b", 1)]));
+    }
+
+    #[test]
+    fn a_settled_window_ends_with_the_furthest_pair_and_holds_what_the_others_have_inside() {
+        let board = board(&[]);
+        board.merge(0, &engine(&[("a", 0), ("a", 20_000)]));
+        board.merge(1, &engine(&[("a", 0), ("a", 100_000)]));
+        board.set_live_end(T0 + 100_000);
+        board.show(0);
+        board.show(1);
+        let snapshot = board.snapshot(None);
+        assert_eq!(snapshot.settled_end_ms, Some(T0 + 89_999));
+        let arm = &snapshot.arms[0];
+        assert_eq!(
+            arm.sums(View::Settled, 0)[LISTS],
+            0,
+            "both settled lists are more than a minute back"
+        );
+        assert_eq!(arm.sums(View::Settled, 1)[LISTS], 2);
+        assert_eq!(arm.sums(View::Live, 0)[LISTS], 1, "the list at 100 s");
+    }
+
+    #[test]
+    fn a_total_begins_where_the_experiment_was_begun_afresh() {
+        let board = board(&[("e", T0 + 5000)]);
+        board.merge(0, &engine(&[("a", 0), ("a", 5000), ("a", 6000)]));
+        board.set_live_end(T0 + 6000);
+        board.show(0);
+        assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2)]));
+        assert_eq!(
+            lists(&board, View::Live, 1),
+            named(&[("a", 3)]),
+            "windows slide over it"
+        );
+    }
+
+    #[test]
+    fn a_time_line_has_the_cells_of_its_window() {
+        let board = board(&[]);
+        board.merge(0, &engine(&[("a", 0), ("a", 500), ("a", 3000)]));
+        board.set_live_end(T0 + 3000);
+        board.show(0);
+        let snapshot = board.snapshot(Some(0));
+        let [live, _] = snapshot.arms[0].timelines.as_ref().expect("it was asked for");
+        assert_eq!(
+            (live.start_ms, live.cell_ms, live.cells.len()),
+            (T0 - 56_000, 1000, 60)
+        );
+        let cells = live
+            .cells
+            .iter()
+            .map(|cell| cell.as_ref().map_or(0, |sums| sums[LISTS]));
+        assert_eq!(cells.skip(56).collect::<Vec<_>>(), [2, 0, 0, 1]);
     }
 }

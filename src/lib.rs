@@ -21,7 +21,8 @@
 //! - [`export`] shows [`snapshot`]s of the board: gauges, JSON, the page. [`telemetry`] is what the daemon says of itself.
 //! - [`evaluate`] feeds files to the same engine; [`demo`] runs all of it on [`simulate`]d traffic, an embedded broker
 //!   and one simulated [`clock`].
-//! - [`config`] is what the operator wrote, checked; [`cli`] the command line; [`app`] alone knows everyone.
+//! - [`config`] is what the operator wrote, checked; [`check`] what a cluster makes of it; [`cli`] the command line;
+//!   [`app`] alone knows everyone.
 //!
 //! A list counts in the *live* view as soon as it is read, and in the *settled* view once its attribution window has
 //! closed: then nothing can change it any more. The border is the frontier F of its pair.
@@ -31,6 +32,7 @@
 
 pub mod app;
 pub mod board;
+pub mod check;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, EvaluateArgs, Format, SimulateArgs};
 use abgauge::config::{self, Config, LogFormat, Properties};
-use abgauge::{app, demo, evaluate, logging, simulate};
+use abgauge::{app, check, demo, evaluate, logging, simulate};
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 use console::{StyledObject, style};
@@ -192,11 +192,12 @@ fn progress(total_bytes: Option<u64>) -> ProgressBar {
 
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     with_config(args.config.config.as_deref(), |config| {
-        for warning in config.warnings() {
-            remark(style("warning:").yellow(), &warning);
+        let mut findings = check::offline(&config);
+        if args.connect {
+            findings.extend(check::connect(&config));
         }
-        print("the configuration is valid\n")?;
-        Ok(ExitCode::SUCCESS)
+        check::print(&findings).context("write to standard output")?;
+        Ok(ExitCode::from(check::exit_code(&findings)))
     })
 }
 

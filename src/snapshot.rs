@@ -44,7 +44,7 @@ pub struct ArmSnapshot {
     /// By `View as usize`, then by index of the configured window, `total` last. Each is as wide as
     /// `Ranking::width`; all zero where the window is empty.
     pub sums: [Vec<Box<[i128]>>; 2],
-    /// Only where asked for: by `View as usize`, the cells of one window.
+    /// Only where asked for, and only for the arms with the most lists: by `View as usize`, the cells of one window.
     pub timelines: Option<[Timeline; 2]>,
 }
 

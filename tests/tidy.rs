@@ -84,7 +84,7 @@ fn ingest_and_export_never_meet() {
 
 #[test]
 fn each_foreign_thing_has_one_home() {
-    only_in("rdkafka", &["kafka/", "logging.rs"]);
+    only_in("rdkafka::", &["kafka/"]);
     only_in("dashmap", &["board.rs"]);
     only_in("use prometheus", &["telemetry"]);
     only_in("SystemTime", &["clock.rs"]);

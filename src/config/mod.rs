@@ -19,6 +19,7 @@ mod warnings;
 
 pub use error::{ConfigError, ConfigErrors, Place};
 pub use load::{environment, load};
+pub(crate) use units::display_ms;
 pub use units::parse_span_ms;
 
 use std::collections::BTreeMap;

@@ -93,7 +93,7 @@ pub fn parse_span_ms(text: &str) -> Result<i64, String> {
 }
 
 /// Milliseconds in the largest unit that divides them: 90000 is `90s`.
-pub(super) fn display_ms(ms: i64) -> String {
+pub(crate) fn display_ms(ms: i64) -> String {
     let (name, unit) = TIME_UNITS
         .iter()
         .rev()

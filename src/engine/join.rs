@@ -1,6 +1,6 @@
 //! One pair of partitions: joins its clicks to its lists and settles slots, deterministically.
 //!
-//! Rules D1 to D5 of the design. Nothing here depends on how the two topics interleave, on a clock or on another pair.
+//! Rules D1 to D5 of docs/rules.md. Nothing here depends on how the two topics interleave, on a clock or on another pair.
 
 use hashbrown::HashMap;
 

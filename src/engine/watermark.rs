@@ -1,6 +1,6 @@
 //! How far event time has come in each topic partition of a pair, and which events that refuses.
 //!
-//! Rules D1 and D7 of the design: M is the largest time that passed the checks, the watermark is M − lateness. A
+//! Rules D1 and D7 of docs/rules.md: M is the largest time that passed the checks, the watermark is M − lateness. A
 //! topic partition that is idle lends the frontier a higher watermark, but never moves M.
 
 use super::event::{Position, Side};

@@ -89,15 +89,6 @@ impl Window {
         &self.sums
     }
 
-    /// Number of the cell that `ts_ms` lies in.
-    pub fn cell_of(&self, ts_ms: i64) -> i64 {
-        ts_ms.div_euclid(self.cell_ms)
-    }
-
-    pub fn cell_ms(&self) -> i64 {
-        self.cell_ms
-    }
-
     /// Touched cells inside, by number, ascending.
     pub fn cells(&self) -> impl Iterator<Item = (i64, &[i64])> {
         self.cells.iter().map(|(number, cell)| (*number, &**cell))

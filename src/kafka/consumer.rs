@@ -172,10 +172,13 @@ impl Consumer {
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", "error")
-            .set("isolation.level", "read_committed")
             .set("check.crcs", "true");
-        // A consumer that keeps up must not wait a second for its queue to drain.
-        for (name, value) in [("fetch.queue.backoff.ms", "10"), ("fetch.wait.max.ms", "100")] {
+        // What the operator may set otherwise. A consumer that keeps up must not wait a second for its queue to drain.
+        for (name, value) in [
+            ("isolation.level", "read_committed"),
+            ("fetch.queue.backoff.ms", "10"),
+            ("fetch.wait.max.ms", "100"),
+        ] {
             if !kafka.properties.0.contains_key(name) {
                 config.set(name, value);
             }

@@ -2,7 +2,9 @@
 
 mod client;
 pub mod consumer;
+pub mod dead_letters;
 pub mod embedded;
+pub mod inspect;
 mod probe;
 pub mod producer;
 pub mod topics;

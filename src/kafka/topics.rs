@@ -92,7 +92,7 @@ fn create(
 
 /// Waits for an answer of the admin client without a runtime, so that it also works inside of one. Its own thread
 /// makes the progress; the request timeout bounds it.
-fn wait<F: Future>(answer: F) -> F::Output {
+pub(super) fn wait<F: Future>(answer: F) -> F::Output {
     let mut answer = pin!(answer);
     let mut context = Context::from_waker(Waker::noop());
     loop {

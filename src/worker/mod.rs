@@ -6,6 +6,8 @@ mod clocks;
 mod pair;
 mod report;
 mod start;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -21,7 +23,7 @@ use self::start::StartRule;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::engine::event::{Body, Kind, Position, Side};
+use crate::engine::event::{Body, Kind, Position, Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::engine::ranking::Ranking;
 use crate::engine::{Engine, Rules};
@@ -49,6 +51,9 @@ enum Phase {
     Owning,
 }
 
+/// Takes a record that cannot be read, and never waits.
+pub type DeadLetters = Box<dyn Fn(&Record, Reason) + Send>;
+
 pub struct Worker {
     rules: Rules,
     ranking: Ranking,
@@ -61,6 +66,7 @@ pub struct Worker {
     board: Arc<Board>,
     clock: Clock,
     report: Report,
+    dead_letters: Option<DeadLetters>,
     phase: Phase,
     /// Counts assignments: an answer to a question of an earlier one is void.
     epoch: u64,
@@ -76,6 +82,8 @@ pub struct Worker {
     /// Asked, and not yet answered.
     asking: bool,
     orders: Vec<Order>,
+    /// As of the last round.
+    uptime: Duration,
     fatal: Option<Fault>,
     handed_over: Duration,
     asked: Option<Duration>,
@@ -107,6 +115,7 @@ impl Worker {
             decoder: Decoder::new(config.join.hash_seed, config.join.max_items),
             board,
             report: Report::new(telemetry, topics.clone(), config),
+            dead_letters: None,
             topics,
             clock,
             phase: Phase::Topics,
@@ -119,12 +128,19 @@ impl Worker {
             clocks: Clocks::default(),
             asking: false,
             orders: Vec::new(),
+            uptime: Duration::ZERO,
             fatal: None,
             handed_over: Duration::ZERO,
             asked: None,
             committed: Duration::ZERO,
             commits: BTreeMap::new(),
         }
+    }
+
+    /// Where records go that cannot be read.
+    pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetters>) -> Worker {
+        self.dead_letters = dead_letters;
+        self
     }
 
     /// What is to be carried out now, in this order.
@@ -196,13 +212,19 @@ impl Worker {
         self.decoder
             .decode(record.payload, Some(says), at, &mut pair.batch);
         if let Some(Body::Invalid(reason)) = pair.batch.events.last().map(|event| &event.body) {
-            self.report.invalid(&record, *reason, self.clock.uptime());
+            self.report.invalid(&record, *reason, self.uptime);
+            if let Some(bury) = &self.dead_letters {
+                bury(&record, *reason);
+            }
         }
     }
 
     /// Comes once a round, after the inputs; `busy` says that more records are waiting.
-    pub fn round(&mut self, busy: bool) {
-        let uptime = self.clock.uptime();
+    ///
+    /// `uptime` is real time since the start, also where the clock is simulated: it paces questions, commits and lines
+    /// of the log.
+    pub fn round(&mut self, busy: bool, uptime: Duration) {
+        self.uptime = uptime;
         if self.clocks.round(uptime) {
             warn!(
                 "the loop was stopped for a while: what was produced meanwhile is read before anything settles"
@@ -554,7 +576,7 @@ impl Worker {
         if fault.fatal {
             self.fatal = Some(fault);
         } else {
-            self.report.fault(fault, self.clock.uptime());
+            self.report.fault(fault, self.uptime);
         }
     }
 

@@ -26,7 +26,10 @@ pub struct Report {
     /// Legal but doubtful settings.
     doubts: Vec<String>,
     fault: Option<Fault>,
+    /// The kind of fault that was logged last, and when.
     fault_logged: Option<(String, Duration)>,
+    /// A fault was logged since the brokers last answered.
+    fault_told: bool,
     invalid_logged: HashMap<(Side, Reason), LogLimit>,
     findings: Vec<Finding>,
     reported_keys: HashMap<String, KeyCounts>,
@@ -60,6 +63,7 @@ impl Report {
             doubts: config.warnings(),
             fault: None,
             fault_logged: None,
+            fault_told: false,
             invalid_logged: HashMap::new(),
             findings: Vec::new(),
             reported_keys: HashMap::new(),
@@ -134,19 +138,22 @@ impl Report {
 
     /// The brokers do not do what we want; logged once a minute while it lasts.
     pub fn fault(&mut self, fault: Fault, uptime: Duration) {
+        // What is wrong stands before the brackets, with the client's own words in them, which change each time.
+        let kind = fault.message.split('(').next().unwrap_or_default();
         let is_due = match &self.fault_logged {
-            Some((_, last)) => uptime.saturating_sub(*last) >= LOG_AGAIN,
+            Some((logged, last)) => logged != kind || uptime.saturating_sub(*last) >= LOG_AGAIN,
             None => true,
         };
         if is_due {
             warn!("{}", fault.message);
-            self.fault_logged = Some((fault.message.clone(), uptime));
+            self.fault_logged = Some((kind.to_owned(), uptime));
+            self.fault_told = true;
         }
         self.fault = Some(fault);
     }
 
     pub fn brokers_answer(&mut self) {
-        if self.fault.take().is_some() {
+        if self.fault.take().is_some() && std::mem::take(&mut self.fault_told) {
             info!("the brokers answer");
         }
     }

@@ -1,4 +1,4 @@
-//! The twin: counts a world anew from its raw records, pair by pair, by the letter of the design.
+//! The twin: counts a world anew from its raw records, pair by pair, by the letter of docs/rules.md.
 //!
 //! Nothing is kept up to date here. Every click is held against every list, and what an engine would show at a moment
 //! is worked out from all that was read until then.

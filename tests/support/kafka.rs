@@ -30,6 +30,8 @@ pub struct Options {
     pub secured: bool,
     /// A listener that clients reach only through [`Kafka::proxy`].
     pub proxied: bool,
+    /// As fast as it gets once warm, rather than quick to start: for benchmarks.
+    pub fast: bool,
     /// Lines of `server.properties` that replace or add to ours.
     pub properties: Vec<(&'static str, &'static str)>,
 }
@@ -40,6 +42,7 @@ pub struct Kafka {
     process: Process,
     ports: Ports,
     proxy: Option<Proxy>,
+    fast: bool,
     dir: TempDir,
 }
 
@@ -66,11 +69,12 @@ impl Kafka {
         fs::write(dir.path().join("log4j2.properties"), LOG4J).expect("write log4j2.properties");
         format_storage(dir.path());
         let proxy = options.proxied.then(|| Proxy::start(ports.proxy, ports.hidden));
-        let process = launch(dir.path());
+        let process = launch(dir.path(), options.fast);
         let mut kafka = Kafka {
             process,
             ports,
             proxy,
+            fast: options.fast,
             dir,
         };
         kafka.wait_until_up();
@@ -118,7 +122,7 @@ impl Kafka {
     /// Kills the broker unless that is done, starts it again on the same ports and directory, waits until it answers.
     pub fn restart(&mut self) {
         self.stop();
-        self.process = launch(self.dir.path());
+        self.process = launch(self.dir.path(), self.fast);
         self.wait_until_up();
     }
 
@@ -223,7 +227,7 @@ appender.stdout.layout.pattern=%d{HH:mm:ss.SSS} %p %c{1}: %m%n
 ";
 
 fn format_storage(dir: &Path) {
-    let mut command = java(dir);
+    let mut command = java(dir, false);
     command
         .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"])
         .arg(dir.join("server.properties"));
@@ -232,22 +236,23 @@ fn format_storage(dir: &Path) {
     assert_eq!(code, Some(0), "StorageTool refuses the directory");
 }
 
-fn launch(dir: &Path) -> Process {
-    let mut command = java(dir);
+fn launch(dir: &Path, fast: bool) -> Process {
+    let mut command = java(dir, fast);
     command.arg("kafka.Kafka").arg(dir.join("server.properties"));
     Process::start("kafka", command, &dir.join("log"))
 }
 
-/// Java with Kafka's jars, sized for tests: quick to start rather than fast.
-fn java(dir: &Path) -> Command {
+/// Java with Kafka's jars, sized for tests: small and quick to start, unless it is to be fast.
+fn java(dir: &Path, fast: bool) -> Command {
     let mut command = tools::command("java");
+    let sizes: &[&str] = if fast {
+        &["-Xms1g", "-Xmx1g"]
+    } else {
+        &["-Xms128m", "-Xmx384m", "-XX:TieredStopAtLevel=1"]
+    };
     command
-        .args([
-            "-Xms128m",
-            "-Xmx384m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-        ])
+        .args(sizes)
+        .arg("-XX:+UseSerialGC")
         .arg(format!(
             "-Dlog4j2.configurationFile={}",
             dir.join("log4j2.properties").display()

@@ -1,0 +1,144 @@
+//! Synthetic traffic of fixed shape: served lists of ten items (215 bytes of JSON), and clicks (84 bytes) in the order
+//! of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::Write as _;
+
+use abgauge::engine::event::Side;
+use rand::{Rng as _, SeedableRng as _};
+use rand_pcg::Pcg64;
+
+/// One experiment with four arms; names of one length, so that all lists have the same size.
+pub const EXPERIMENT: &str = "ranker";
+pub const ARMS: [&str; 4] = ["neural", "linear", "hybrid", "random"];
+
+const N_ITEMS: u32 = 100_000;
+/// Mean time from a list to its click; the longest is below every attribution window that is benchmarked.
+const MEAN_DELAY_MS: f64 = 60_000.0;
+const MAX_DELAY_MS: f64 = 1_200_000.0;
+
+/// Lists spread evenly over a span of event time; one in `1 / click_share` has one click, early ranks more often.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream {
+    pub n_lists: u64,
+    /// Event time of the first list, epoch ms.
+    pub start_ms: i64,
+    pub span_ms: i64,
+    pub click_share: f64,
+}
+
+/// One record as it is produced; `key` is its request id.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    pub side: Side,
+    pub ts_ms: i64,
+    pub key: &'a str,
+    pub payload: &'a str,
+}
+
+/// A click to come, in the order of time.
+type Pending = Reverse<(i64, String, u32)>;
+
+impl Stream {
+    /// Hands every record to `emit` in the order of time: the same ones each time.
+    pub fn for_each(&self, mut emit: impl FnMut(Record)) {
+        let mut random = Pcg64::seed_from_u64(1);
+        let mut pending: BinaryHeap<Pending> = BinaryHeap::new();
+        let mut payload = String::new();
+        for n in 0..self.n_lists {
+            let ts_ms =
+                self.start_ms + (n as i128 * i128::from(self.span_ms) / i128::from(self.n_lists)) as i64;
+            emit_clicks(&mut pending, ts_ms, &mut payload, &mut emit);
+            let id = format!("r{:032x}", random.random::<u128>());
+            let arm = ARMS[random.random_range(0..ARMS.len())];
+            let items = Items::random(&mut random);
+            list(
+                &mut payload,
+                &id,
+                random.random_range(0..100_000_000),
+                ts_ms,
+                arm,
+                items,
+            );
+            emit(Record {
+                side: Side::Served,
+                ts_ms,
+                key: &id,
+                payload: &payload,
+            });
+            if random.random_bool(self.click_share) {
+                // 1 − uniform is never 0.
+                let delay_ms = -MEAN_DELAY_MS * (1.0 - random.random::<f64>()).ln();
+                let rank = (10.0 * random.random::<f64>().powi(2)) as u32;
+                let click_ms = ts_ms + delay_ms.min(MAX_DELAY_MS) as i64;
+                pending.push(Reverse((click_ms, id, items.at(rank))));
+            }
+        }
+        emit_clicks(&mut pending, i64::MAX, &mut payload, &mut emit);
+    }
+}
+
+fn emit_clicks(
+    pending: &mut BinaryHeap<Pending>,
+    until_ms: i64,
+    payload: &mut String,
+    emit: &mut impl FnMut(Record),
+) {
+    while pending
+        .peek()
+        .is_some_and(|Reverse((ts_ms, ..))| *ts_ms <= until_ms)
+    {
+        if let Some(Reverse((ts_ms, id, item))) = pending.pop() {
+            click(payload, &id, ts_ms, item);
+            emit(Record {
+                side: Side::Clicks,
+                ts_ms,
+                key: &id,
+                payload,
+            });
+        }
+    }
+}
+
+/// Ten different items of the catalogue.
+#[derive(Debug, Clone, Copy)]
+pub struct Items {
+    first: u32,
+    stride: u32,
+}
+
+impl Items {
+    pub fn random(random: &mut Pcg64) -> Items {
+        Items {
+            first: random.random_range(0..N_ITEMS),
+            stride: random.random_range(1..N_ITEMS / 10),
+        }
+    }
+
+    /// The item at this rank, counted from 0.
+    pub fn at(self, rank: u32) -> u32 {
+        (self.first + rank * self.stride) % N_ITEMS
+    }
+}
+
+/// Writes the JSON of a list in place of what `out` holds.
+pub fn list(out: &mut String, id: &str, user: u32, ts_ms: i64, arm: &str, items: Items) {
+    out.clear();
+    write!(
+        out,
+        r#"{{"request_id":"{id}","user_id":"u{user:08}","ts":{ts_ms},"experiments":{{"{EXPERIMENT}":"{arm}"}},"items":["#
+    )
+    .expect("write to a string");
+    for rank in 0..10 {
+        let comma = if rank == 0 { "" } else { "," };
+        write!(out, r#"{comma}"{:05}""#, items.at(rank)).expect("write to a string");
+    }
+    out.push_str("]}");
+}
+
+/// Writes the JSON of a click in place of what `out` holds.
+pub fn click(out: &mut String, id: &str, ts_ms: i64, item: u32) {
+    out.clear();
+    write!(out, r#"{{"request_id":"{id}","ts":{ts_ms},"item":"{item:05}"}}"#).expect("write to a string");
+}

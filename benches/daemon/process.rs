@@ -1,0 +1,35 @@
+//! What the system says of a process: CPU time and resident memory.
+
+use std::fs;
+use std::io;
+
+/// User and system time of all its threads, ended ones included, in ns.
+pub fn cpu_ns(pid: u32) -> u64 {
+    let mut clock = 0;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the system writes to variables of ours; an id that is no process is an error code.
+    let code = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &mut clock) };
+    assert_eq!(
+        code,
+        0,
+        "the CPU clock of process {pid}: {}",
+        io::Error::from_raw_os_error(code)
+    );
+    // SAFETY: as above.
+    let code = unsafe { libc::clock_gettime(clock, &mut time) };
+    assert_eq!(code, 0, "read the CPU clock: {}", io::Error::last_os_error());
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Resident memory in bytes.
+pub fn resident_bytes(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("read /proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|rest| rest.trim().strip_suffix("kB"));
+    kib.and_then(|kib| kib.trim().parse::<u64>().ok())
+        .expect("a process has VmRSS in kB")
+        * 1024
+}

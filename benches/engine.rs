@@ -1,0 +1,183 @@
+//! What a record costs in memory, without Kafka: nanoseconds of CPU to decode, join and hand over.
+//!
+//! `cargo bench --bench engine`; see docs/performance.md. `-- LISTS ROUNDS` for another size, such as a small one under
+//! `valgrind --tool=callgrind`.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use abgauge::board::Board;
+use abgauge::config::{self, Config};
+use abgauge::engine::Engine;
+use abgauge::engine::event::{Batch, Kind, Position, Side};
+use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge::engine::ranking::Ranking;
+use abgauge::ingest::wire::Decoder;
+use abgauge::worker;
+use common::stream::Stream;
+use common::summary::Summary;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Records between two hand-overs, as the consumer takes them.
+const BATCH: usize = 2000;
+
+fn main() {
+    let mut sizes = std::env::args().skip(1).filter_map(|arg| arg.parse().ok());
+    let n_lists = sizes.next().unwrap_or(1_000_000);
+    let n_rounds = sizes.next().unwrap_or(7);
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+    let config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    let log = Log::new(&Stream {
+        n_lists,
+        start_ms: 1_763_596_800_000,
+        span_ms: 3_600_000,
+        click_share: 0.2,
+    });
+
+    let rounds: Vec<[Stages; 2]> = (0..n_rounds).map(|_| round(&config, &log)).collect();
+    println!("CPU ns per record, one thread; median (smallest to largest) of {n_rounds} rounds");
+    println!(
+        "| | lists ({n_lists}) | clicks ({}) |\n|---|---|---|",
+        log.n_of(Side::Clicks)
+    );
+    let stages: [(&str, fn(&Stages) -> u64); 4] = [
+        ("decode", |stages| stages.decode_ns),
+        ("join and tally", |stages| stages.apply_ns),
+        ("hand over to the board", |stages| stages.merge_ns),
+        ("together", |stages| {
+            stages.decode_ns + stages.apply_ns + stages.merge_ns
+        }),
+    ];
+    for (name, ns) in stages {
+        let [lists, clicks] = Side::BOTH.map(|side| {
+            let n = log.n_of(side) as f64;
+            Summary::of(rounds.iter().map(|round| ns(&round[side as usize]) as f64 / n))
+        });
+        println!("| {name} | {lists:.0} | {clicks:.0} |");
+    }
+}
+
+/// CPU time of each stage.
+#[derive(Debug, Default, Clone, Copy)]
+struct Stages {
+    decode_ns: u64,
+    apply_ns: u64,
+    merge_ns: u64,
+}
+
+/// One pass over the log with a new engine and board.
+fn round(config: &Config, log: &Log) -> [Stages; 2] {
+    let ranking = Ranking::new(&config.k);
+    let board = Board::new(&config.windows, ranking.width(), BTreeMap::new());
+    let mut engine = Engine::new(worker::rules(config), ranking, None);
+    let decoder = Decoder::new(config.join.hash_seed, config.join.max_items);
+    let mut batch = Batch::default();
+    let mut counts = Counts::default();
+    let mut stages = [Stages::default(); 2];
+    let mut offset = 0;
+    for chunk in &log.chunks {
+        let stages = &mut stages[chunk.side as usize];
+        let kind = match chunk.side {
+            Side::Served => Kind::Served,
+            Side::Clicks => Kind::Click,
+        };
+        let start = cpu_ns();
+        for (ts_ms, payload) in chunk.records() {
+            let at = Position {
+                side: chunk.side,
+                offset,
+                record_ts_ms: ts_ms,
+            };
+            decoder.decode(Some(payload), Some(kind), at, &mut batch);
+            offset += 1;
+        }
+        let decoded = cpu_ns();
+        engine.apply(&batch, u64::MAX);
+        batch.clear();
+        let applied = cpu_ns();
+        board.merge(0, &engine);
+        counts.add(&engine.changes().counts);
+        engine.clear_changes();
+        let merged = cpu_ns();
+        stages.decode_ns += decoded - start;
+        stages.apply_ns += applied - decoded;
+        stages.merge_ns += merged - applied;
+    }
+    let accepted = Side::BOTH.map(|side| counts.outcome(side, Outcome::Accepted));
+    assert_eq!(
+        accepted,
+        Side::BOTH.map(|side| log.n_of(side)),
+        "every record counts"
+    );
+    assert_eq!(
+        counts.result(ClickResult::Matched),
+        log.n_of(Side::Clicks),
+        "every click has its list"
+    );
+    stages
+}
+
+/// Payloads in memory: chunks of one side each, in the order in which a consumer that keeps both abreast takes them.
+struct Log {
+    chunks: Vec<Chunk>,
+}
+
+struct Chunk {
+    side: Side,
+    text: String,
+    /// Time and end in `text` of each record.
+    records: Vec<(i64, usize)>,
+}
+
+impl Log {
+    fn new(stream: &Stream) -> Log {
+        let new = |side| Chunk {
+            side,
+            text: String::new(),
+            records: Vec::new(),
+        };
+        let mut chunks = Vec::new();
+        let mut open = Side::BOTH.map(new);
+        stream.for_each(|record| {
+            let chunk = &mut open[record.side as usize];
+            chunk.text.push_str(record.payload);
+            chunk.records.push((record.ts_ms, chunk.text.len()));
+            if open.iter().map(|chunk| chunk.records.len()).sum::<usize>() == BATCH {
+                chunks.extend(
+                    open.iter_mut()
+                        .map(|chunk| std::mem::replace(chunk, new(chunk.side))),
+                );
+            }
+        });
+        chunks.extend(open);
+        Log { chunks }
+    }
+
+    fn n_of(&self, side: Side) -> u64 {
+        let of_side = self.chunks.iter().filter(|chunk| chunk.side == side);
+        of_side.map(|chunk| chunk.records.len() as u64).sum()
+    }
+}
+
+impl Chunk {
+    fn records(&self) -> impl Iterator<Item = (i64, &[u8])> {
+        let starts = std::iter::once(0).chain(self.records.iter().map(|(_, end)| *end));
+        starts
+            .zip(&self.records)
+            .map(|(start, (ts_ms, end))| (*ts_ms, &self.text.as_bytes()[start..*end]))
+    }
+}
+
+/// CPU time of this thread.
+fn cpu_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes to a struct of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,120 @@
+//! `abgauge check`: what an operator should know before a start, in the order in which to mend it.
+//!
+//! ```text
+//! Config ──▶ doubts ─────────────────────────┐
+//! cluster ──▶ inspect ──▶ Facts ──▶ judge ──▶ findings ──▶ lines, exit code
+//! ```
+
+mod judge;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use crate::config::Config;
+use crate::kafka::inspect::inspect;
+
+/// Something that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub level: Level,
+    /// What is so.
+    pub text: String,
+    /// What to do about it; empty where nothing is to be done, or the text says it.
+    pub remedy: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    Ok,
+    /// Good to know.
+    Note,
+    /// Numbers will be wrong or missing.
+    Warning,
+    /// A start cannot work.
+    Error(Fault),
+}
+
+/// Whose turn it is where a start cannot work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The configuration, here or on the brokers, must be mended.
+    Configuration,
+    /// The brokers do not answer, or do not let us in.
+    Unavailable,
+}
+
+impl Finding {
+    fn new(level: Level, text: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        Finding {
+            level,
+            text: text.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    fn ok(text: impl Into<String>) -> Finding {
+        Finding::new(Level::Ok, text, "")
+    }
+}
+
+/// What can be said without a cluster of a configuration that is valid.
+pub fn offline(config: &Config) -> Vec<Finding> {
+    let doubts = config
+        .warnings()
+        .into_iter()
+        .map(|doubt| Finding::new(Level::Warning, doubt, ""));
+    std::iter::once(Finding::ok("the configuration is valid"))
+        .chain(doubts)
+        .collect()
+}
+
+/// What the cluster says. It is only read; takes some seconds.
+pub fn connect(config: &Config) -> Vec<Finding> {
+    match inspect(config) {
+        Ok(facts) => judge::cluster(config, &facts),
+        Err(failure) => vec![judge::no_way_in(config, &failure)],
+    }
+}
+
+/// 0 without an error; else, as sysexits.h has it, 78 (EX_CONFIG) where something must be mended, or 69
+/// (EX_UNAVAILABLE) where the brokers cannot be asked.
+pub fn exit_code(findings: &[Finding]) -> u8 {
+    let has = |fault| {
+        findings
+            .iter()
+            .any(|finding| finding.level == Level::Error(fault))
+    };
+    match (has(Fault::Configuration), has(Fault::Unavailable)) {
+        (true, _) => 78,
+        (false, true) => 69,
+        (false, false) => 0,
+    }
+}
+
+/// Prints findings to standard output, in colour on a terminal.
+///
+/// # Errors
+/// Standard output is gone.
+pub fn print(findings: &[Finding]) -> io::Result<()> {
+    write(findings, &mut anstream::stdout().lock())
+}
+
+fn write(findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
+    for Finding { level, text, remedy } in findings {
+        let (colour, word) = match level {
+            Level::Ok => (32, "ok"),
+            Level::Note => (36, "note"),
+            Level::Warning => (33, "warning"),
+            Level::Error(_) => (31, "error"),
+        };
+        // The brokers' words may have lines; ours go below each other.
+        let indent = |text: &str| text.replace('\n', "\n         ");
+        writeln!(out, "\x1b[{colour}m{word:<7}\x1b[0m  {}", indent(text))?;
+        if !remedy.is_empty() {
+            writeln!(out, "         → {}", indent(remedy))?;
+        }
+    }
+    out.flush()
+}

@@ -1,0 +1,285 @@
+//! What the facts about a cluster mean for a start.
+
+use super::{Fault, Finding, Level, sample};
+use crate::config::{Config, display_ms};
+use crate::kafka::inspect::{Facts, Failure, Found, Settings, Topic, Trouble};
+
+const CONFIGURATION: Level = Level::Error(Fault::Configuration);
+const UNAVAILABLE: Level = Level::Error(Fault::Unavailable);
+
+/// All findings, those first that others follow from.
+pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
+    let addresses = facts.brokers.join(", ");
+    let mut findings = vec![Finding::ok(format!(
+        "the brokers answer; they give as their addresses: {addresses}"
+    ))];
+    let topics: Vec<&Topic> = std::iter::once(&facts.served).chain(&facts.clicks).collect();
+    findings.extend(topics.iter().map(|topic| existence(topic)));
+    findings.extend(partition_counts(facts));
+    let found = || {
+        topics
+            .iter()
+            .filter_map(|topic| Some((&*topic.name, topic.found.as_ref().ok()?)))
+    };
+    for (name, Found { settings: found, .. }) in found() {
+        match found {
+            Ok(found) => findings.extend(settings(config, name, found)),
+            Err(failure) => findings.push(unknown_settings(name, failure)),
+        }
+    }
+    // One partition holds whatever key.
+    let keyed = found().filter(|(_, found)| found.n_partitions.get() > 1);
+    let keyed: Vec<_> = keyed
+        .filter_map(|(_, found)| found.sample.as_ref().ok())
+        .collect();
+    findings.extend(sample::keys(&keyed));
+    for (name, Found { sample, .. }) in found() {
+        match sample {
+            Ok(sample) => findings.extend(sample::content(sample)),
+            Err(failure) => findings.push(unread(name, failure, &addresses)),
+        }
+    }
+    findings.push(group(config, &facts.group));
+    if let (Some(name), Some(found)) = (&config.kafka.dead_letter_topic, &facts.dead_letters) {
+        findings.push(dead_letters(name, found));
+    }
+    findings
+}
+
+/// The only finding where nothing could be asked.
+pub(super) fn no_way_in(config: &Config, Failure { trouble, detail, .. }: &Failure) -> Finding {
+    let brokers = &config.kafka.brokers;
+    let (level, what, remedy) = match trouble {
+        Trouble::Property => {
+            return Finding::new(
+                CONFIGURATION,
+                detail,
+                "correct it under [kafka.properties] or [kafka.property_files]",
+            );
+        }
+        Trouble::Credentials => (
+            UNAVAILABLE,
+            "refuse our credentials",
+            "check sasl.mechanism, sasl.username and sasl.password under [kafka.properties] (or their files under \
+             [kafka.property_files])",
+        ),
+        Trouble::Tls => (
+            UNAVAILABLE,
+            "cannot be spoken to over TLS",
+            "check that this listener speaks TLS (security.protocol under [kafka.properties]), that ssl.ca.location \
+             names the authority of its certificate, and that the certificate is for this name",
+        ),
+        Trouble::Resolve => (
+            UNAVAILABLE,
+            "cannot be found",
+            "check the names in kafka.brokers, and that they resolve on this machine",
+        ),
+        _ => (
+            UNAVAILABLE,
+            "do not answer",
+            "check the addresses in kafka.brokers, that the brokers run, that no firewall lies between, and that \
+             security.protocol under [kafka.properties] is that of the listener",
+        ),
+    };
+    Finding::new(
+        level,
+        format!("the brokers at {brokers} {what}: {detail}"),
+        remedy,
+    )
+}
+
+fn existence(Topic { name, found }: &Topic) -> Finding {
+    match found {
+        Ok(found) => Finding::ok(format!("topic `{name}` has {}", n_partitions(found))),
+        Err(Failure {
+            trouble: Trouble::NoSuchTopic,
+            ..
+        }) => Finding::new(
+            CONFIGURATION,
+            format!("topic `{name}` does not exist"),
+            "create it, with as many partitions as its twin, or correct kafka.served_topic and kafka.clicks_topic",
+        ),
+        Err(Failure {
+            trouble: Trouble::TopicForbidden,
+            detail,
+            ..
+        }) => Finding::new(
+            CONFIGURATION,
+            format!("topic `{name}` is not ours to see: {detail}"),
+            "grant the user READ and DESCRIBE on it; where it does not exist the brokers say the same",
+        ),
+        Err(Failure { detail, .. }) => Finding::new(
+            UNAVAILABLE,
+            format!("the brokers say nothing of topic `{name}`: {detail}"),
+            "look into the brokers' logs",
+        ),
+    }
+}
+
+fn n_partitions(found: &Found) -> String {
+    match found.n_partitions.get() {
+        1 => "1 partition".to_owned(),
+        n => format!("{n} partitions"),
+    }
+}
+
+fn partition_counts(facts: &Facts) -> Option<Finding> {
+    let (served, clicks) = (&facts.served, facts.clicks.as_ref()?);
+    let (n_served, n_clicks) = (served.found.as_ref().ok()?, clicks.found.as_ref().ok()?);
+    (n_served.n_partitions != n_clicks.n_partitions).then(|| {
+        let fewer = if n_served.n_partitions < n_clicks.n_partitions { served } else { clicks };
+        let text = format!(
+            "topic `{}` has {}, topic `{}` has {}: a click would not land in the partition of its list",
+            served.name,
+            n_partitions(n_served),
+            clicks.name,
+            n_partitions(n_clicks)
+        );
+        let remedy = format!(
+            "give `{}` as many as the other has; keys of records that are there already stay where they are, so begin \
+             with new topics where you can",
+            fewer.name
+        );
+        Finding::new(CONFIGURATION, text, remedy)
+    })
+}
+
+/// How far back a start without state must be able to read, for the longest window to be whole.
+fn reach_ms(config: &Config) -> i64 {
+    let join = &config.join;
+    let window = config
+        .windows
+        .last()
+        .map_or(0, |window| window.span_ms + window.cell_ms());
+    window + join.attribution_ms + join.lateness_ms + join.max_future_ms + join.click_skew_ms
+}
+
+fn settings(config: &Config, name: &str, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Some(policy) = settings
+        .cleanup_policy
+        .as_ref()
+        .filter(|policy| policy.contains("compact"))
+    {
+        findings.push(Finding::new(
+            CONFIGURATION,
+            format!("topic `{name}` is compacted (cleanup.policy={policy}): records vanish from the middle of its log"),
+            "set cleanup.policy=delete on it",
+        ));
+    }
+    let window = config.windows.last().map_or("total", |window| &window.name);
+    if let Some(kept_ms) = settings
+        .retention_ms
+        .filter(|kept_ms| (0..reach_ms(config)).contains(kept_ms))
+    {
+        let (reach_ms, kept) = (reach_ms(config), display_ms(kept_ms));
+        findings.push(Finding::new(
+            Level::Warning,
+            format!("topic `{name}` keeps records for {kept}: after a start the window {window} fills only with time"),
+            format!(
+                "set retention.ms={reach_ms} or more on it (the window {window} and one of its cells, \
+                 join.attribution, lateness, max_future and click_skew), or leave out longer windows"
+            ),
+        ));
+    }
+    if let Some(bytes) = settings.retention_bytes.filter(|bytes| *bytes >= 0) {
+        findings.push(Finding::new(
+            Level::Note,
+            format!(
+                "topic `{name}` keeps at most {bytes} bytes of each partition (retention.bytes), which may be less \
+                 than the window {window} needs at a start"
+            ),
+            "see that they last for retention.ms at your busiest hour",
+        ));
+    }
+    if let Some(kind) = settings
+        .timestamp_type
+        .as_ref()
+        .filter(|kind| *kind != "LogAppendTime")
+    {
+        findings.push(Finding::new(
+            Level::Note,
+            format!(
+                "topic `{name}` has the timestamps of its producers (message.timestamp.type={kind}): one whose clock \
+                 is ahead passes the guard join.max_future, and honest events are then late"
+            ),
+            "set message.timestamp.type=LogAppendTime on it, for a firm guard",
+        ));
+    }
+    findings
+}
+
+fn unknown_settings(name: &str, Failure { detail, .. }: &Failure) -> Finding {
+    Finding::new(
+        Level::Warning,
+        format!(
+            "the settings of topic `{name}` (retention, compaction, timestamps) cannot be seen: {detail}"
+        ),
+        "grant the user DESCRIBE_CONFIGS on it, or look yourself; abgauge runs without",
+    )
+}
+
+fn unread(name: &str, Failure { trouble, detail, .. }: &Failure, addresses: &str) -> Finding {
+    let text = format!("no record of topic `{name}` can be read: {detail}");
+    match trouble {
+        Trouble::TopicForbidden => Finding::new(CONFIGURATION, text, "grant the user READ on it"),
+        Trouble::Unreachable | Trouble::Resolve => Finding::new(
+            UNAVAILABLE,
+            text,
+            format!(
+                "see that this machine reaches all brokers at the addresses that they give ({addresses}); those are \
+                 the brokers' setting advertised.listeners"
+            ),
+        ),
+        _ => Finding::new(UNAVAILABLE, text, "look into the brokers' logs"),
+    }
+}
+
+fn group(config: &Config, group: &Result<(), Failure>) -> Finding {
+    let id = &config.kafka.group_id;
+    match group {
+        Ok(()) => Finding::ok(format!("the consumer group `{id}` can be used")),
+        Err(Failure {
+            trouble: Trouble::GroupForbidden,
+            detail,
+            ..
+        }) => Finding::new(
+            CONFIGURATION,
+            format!("no permission for the consumer group `{id}`: {detail}"),
+            "grant the user READ on the group, or correct kafka.group_id",
+        ),
+        Err(Failure { detail, .. }) => Finding::new(
+            UNAVAILABLE,
+            format!("the coordinator of the consumer group `{id}` does not answer: {detail}"),
+            "look into the brokers' logs; the topic __consumer_offsets must have its replicas",
+        ),
+    }
+}
+
+fn dead_letters(name: &str, found: &Result<(), Failure>) -> Finding {
+    match found {
+        Ok(()) => Finding::ok(format!("the dead-letter topic `{name}` exists")),
+        Err(Failure {
+            trouble: Trouble::NoSuchTopic,
+            ..
+        }) => Finding::new(
+            CONFIGURATION,
+            format!("the dead-letter topic `{name}` does not exist"),
+            "create it, or leave kafka.dead_letter_topic out",
+        ),
+        Err(Failure {
+            trouble: Trouble::TopicForbidden,
+            detail,
+            ..
+        }) => Finding::new(
+            CONFIGURATION,
+            format!("the dead-letter topic `{name}` is not ours to see: {detail}"),
+            "grant the user WRITE and DESCRIBE on it, or leave kafka.dead_letter_topic out",
+        ),
+        Err(Failure { detail, .. }) => Finding::new(
+            UNAVAILABLE,
+            format!("the brokers say nothing of the dead-letter topic `{name}`: {detail}"),
+            "look into the brokers' logs",
+        ),
+    }
+}

@@ -1,0 +1,109 @@
+//! What the last records of the topics show.
+
+use std::cmp::Reverse;
+
+use super::{Finding, Level};
+use crate::engine::event::Reason;
+use crate::ingest::keys::{self, Verdict};
+use crate::kafka::inspect::Sample;
+
+/// How the topics are keyed: the faults, and for each topic its partitioner, or that it cannot be told.
+pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
+    let audits: Vec<_> = samples.iter().map(|sample| &sample.keys).collect();
+    let faults = keys::findings(&audits);
+    let named = faults
+        .iter()
+        .map(|fault| Finding::new(Level::Warning, fault.to_string(), ""));
+    let mut findings: Vec<_> = named.collect();
+    for audit in audits {
+        let topic = audit.topic().to_owned();
+        match audit.verdict() {
+            Verdict::Murmur2 => findings.push(Finding::ok(format!("topic `{topic}` is keyed with murmur2"))),
+            Verdict::Crc32 => findings.push(Finding::ok(format!("topic `{topic}` is keyed with CRC32"))),
+            Verdict::Undetermined if !faults.contains(&keys::Finding::NoKeys { topic: topic.clone() }) => {
+                findings.push(Finding::new(
+                    Level::Note,
+                    format!(
+                        "topic `{topic}` has too few records to tell how it is keyed ({} looked at)",
+                        audit.counts().sampled()
+                    ),
+                    "run this again once both topics have some hundreds",
+                ));
+            }
+            Verdict::Undetermined | Verdict::Mixed | Verdict::Foreign => {} // Named above.
+        }
+    }
+    findings
+}
+
+/// Whether the records can be read.
+pub(super) fn content(sample: &Sample) -> Vec<Finding> {
+    let (topic, n) = (sample.keys.topic(), sample.n_records);
+    let n_unreadable: u64 = sample.unreadable.values().sum();
+    let mut content = Vec::new();
+    if n_unreadable > 0 {
+        let mut reasons: Vec<_> = sample.unreadable.iter().collect();
+        reasons.sort_by_key(|(_, n)| Reverse(**n));
+        let named: Vec<_> = reasons
+            .iter()
+            .map(|(reason, n)| format!("{} {n}", reason.name()))
+            .collect();
+        let text = format!(
+            "topic `{topic}`: {n_unreadable} of the last {n} records ({}) cannot be read: {}",
+            percent(n_unreadable, n),
+            named.join(", ")
+        );
+        let remedies: Vec<_> = reasons.iter().map(|(reason, _)| remedy(**reason)).collect();
+        content.push(Finding::new(Level::Warning, text, remedies.join("\n")));
+    } else if n > 0 {
+        content.push(Finding::ok(format!(
+            "topic `{topic}`: the last {n} records can be read"
+        )));
+    }
+    if sample.n_ignored > 0 {
+        content.push(Finding::new(
+            Level::Note,
+            format!(
+                "topic `{topic}`: {} of the last {n} records have another `type` and are ignored",
+                sample.n_ignored
+            ),
+            "",
+        ));
+    }
+    content
+}
+
+/// Rounded, but what is there is not shown as nothing.
+fn percent(part: u64, whole: u64) -> String {
+    match part * 100 / whole {
+        0 => "less than 1 %".to_owned(),
+        percent => format!("{percent} %"),
+    }
+}
+
+/// What the producers should send instead.
+fn remedy(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NotJson => {
+            "not_json: send one JSON object in UTF-8, each field once, without a prefix of a schema registry"
+        }
+        Reason::Tombstone => "tombstone: send no record without a value",
+        Reason::MissingField => {
+            "missing_field: a list needs request_id, ts and items, a click request_id, ts and item; where one topic \
+             carries both, each also its type; are kafka.served_topic and kafka.clicks_topic swapped?"
+        }
+        Reason::WrongType => {
+            "wrong_type: ids and items are strings or integers, items is an array, experiments an object of strings"
+        }
+        Reason::Number => {
+            "number: a number that is an id or a time has no fraction, no exponent and at most 20 digits"
+        }
+        Reason::TsSeconds => "ts_seconds: multiply ts by 1000: it is in milliseconds",
+        Reason::TsMicros => "ts_micros: divide ts down to milliseconds",
+        Reason::TsRange => "ts_range: ts is epoch milliseconds, or text as in RFC 3339",
+        Reason::LabelLength => "label_length: names of experiments and arms have 1 to 128 bytes",
+        Reason::LabelReserved => "label_reserved: no experiment or arm may have the name __other__",
+        Reason::IdLength => "id_length: ids and items have 1 to 512 bytes",
+        Reason::TooManyItems => "too_many_items: send shorter lists, or raise join.max_items",
+    }
+}

@@ -1,0 +1,273 @@
+//! Looks at a cluster as a start would find it. It only gathers facts; `check` judges them.
+//!
+//! Nothing is changed: no group is joined, no offset committed, no topic created.
+
+mod complaints;
+mod failure;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, ResourceSpecifier};
+use rdkafka::config::FromClientConfigAndContext as _;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::metadata::Metadata;
+use rdkafka::{Offset, TopicPartitionList};
+
+use self::complaints::{Complaints, Quiet};
+pub use self::failure::{Failure, Trouble};
+pub use self::sample::Sample;
+use super::client;
+use super::producer::ANSWER_WITHIN;
+use super::topics::wait;
+use crate::clock::Clock;
+use crate::config::{self, Config};
+use crate::engine::event::Kind;
+
+/// How long one attempt at a question may take. Complaints of the client are looked at between attempts.
+const ATTEMPT: Duration = Duration::from_secs(2);
+/// How long to look for a further complaint.
+const DRAIN: Duration = Duration::from_millis(20);
+
+/// What a cluster that answers looks like.
+#[derive(Debug)]
+pub struct Facts {
+    /// Where the brokers say that they can be reached, as `host:port`.
+    pub brokers: Vec<String>,
+    pub served: Topic,
+    /// None where one topic carries both.
+    pub clicks: Option<Topic>,
+    pub dead_letters: Option<Result<(), Failure>>,
+    /// Whether the consumer group can be used.
+    pub group: Result<(), Failure>,
+}
+
+#[derive(Debug)]
+pub struct Topic {
+    pub name: String,
+    pub found: Result<Found, Failure>,
+}
+
+/// A topic that exists and that we may see.
+#[derive(Debug)]
+pub struct Found {
+    pub n_partitions: NonZeroU32,
+    pub settings: Result<Settings, Failure>,
+    pub sample: Result<Sample, Failure>,
+}
+
+/// The settings of a topic that decide whether its log can be counted from. None where the broker does not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `message.timestamp.type`
+    pub timestamp_type: Option<String>,
+    /// `retention.ms`; negative: for ever.
+    pub retention_ms: Option<i64>,
+    /// `retention.bytes` of a partition; negative: no bound.
+    pub retention_bytes: Option<i64>,
+    /// `cleanup.policy`
+    pub cleanup_policy: Option<String>,
+}
+
+/// Asks the cluster of `config`. Takes some seconds, at most about a minute where brokers hardly answer.
+///
+/// # Errors
+/// The client cannot be made, or no broker lets us in.
+pub fn inspect(config: &Config) -> Result<Facts, Failure> {
+    inspect_within(ANSWER_WITHIN, config)
+}
+
+fn inspect_within(answer: Duration, config: &Config) -> Result<Facts, Failure> {
+    let asker = Asker::new(answer, &config.kafka)?;
+    let kafka = &config.kafka;
+    let metadata = asker.metadata(&kafka.served_topic)?;
+    let brokers = metadata.brokers().iter();
+    let brokers = brokers
+        .map(|broker| format!("{}:{}", broker.host(), broker.port()))
+        .collect();
+    let shared = kafka.served_topic == kafka.clicks_topic;
+    let served = partitions(&metadata, &kafka.served_topic);
+    let served = asker.topic(
+        config,
+        &kafka.served_topic,
+        served,
+        (!shared).then_some(Kind::Served),
+    );
+    let clicks = (!shared).then(|| {
+        let partitions = asker.partitions(&kafka.clicks_topic);
+        asker.topic(config, &kafka.clicks_topic, partitions, Some(Kind::Click))
+    });
+    let dead_letters = kafka.dead_letter_topic.as_ref();
+    Ok(Facts {
+        brokers,
+        served,
+        clicks,
+        dead_letters: dead_letters.map(|topic| asker.partitions(topic).map(|_| ())),
+        group: asker.group(&kafka.served_topic),
+    })
+}
+
+/// The clients that ask.
+struct Asker {
+    /// How long to go on asking the same question.
+    answer: Duration,
+    consumer: BaseConsumer<Complaints>,
+    admin: AdminClient<Quiet>,
+}
+
+impl Asker {
+    fn new(answer: Duration, kafka: &config::Kafka) -> Result<Asker, Failure> {
+        let mut config = client::base_config(kafka);
+        let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
+        // Assigned by hand, it reads without joining its group.
+        config.remove("group.instance.id");
+        config
+            .set("group.id", &kafka.group_id)
+            .set("enable.auto.commit", "false")
+            .set("enable.partition.eof", "true")
+            .set("auto.offset.reset", "error")
+            .set("isolation.level", "read_committed")
+            .set("allow.auto.create.topics", "false");
+        let consumer = config
+            .create_with_context(Complaints::default())
+            .map_err(Failure::of_config)?;
+        Ok(Asker {
+            answer,
+            consumer,
+            admin,
+        })
+    }
+
+    /// Asks until there is an answer, time is up, or the client complains of something that no patience mends.
+    fn ask<T>(
+        &self,
+        hopeless: &[Trouble],
+        question: impl Fn(&BaseConsumer<Complaints>) -> KafkaResult<T>,
+    ) -> Result<T, Failure> {
+        let clock = Clock::system();
+        loop {
+            let error = match question(&self.consumer) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            // Complaints come with what is polled, between log lines that look like nothing; no partition is assigned,
+            // so no record is lost.
+            while self.consumer.poll(DRAIN).is_some() {}
+            let complaints = self.consumer.context();
+            let all_down = complaints.has(|failure| failure.code == Some(RDKafkaErrorCode::AllBrokersDown));
+            let hopeless = complaints.has(|failure| hopeless.contains(&failure.trouble));
+            let own = Failure::of(&error, "");
+            if own.is_final() {
+                return Err(own);
+            }
+            if hopeless || all_down || clock.uptime() >= self.answer {
+                return Err(complaints.most_telling().unwrap_or(own));
+            }
+        }
+    }
+
+    fn metadata(&self, topic: &str) -> Result<Metadata, Failure> {
+        self.ask(&[Trouble::Credentials, Trouble::Tls], |consumer| {
+            consumer.fetch_metadata(Some(topic), ATTEMPT)
+        })
+    }
+
+    fn partitions(&self, topic: &str) -> Result<NonZeroU32, Failure> {
+        partitions(&self.metadata(topic)?, topic)
+    }
+
+    fn topic(
+        &self,
+        config: &Config,
+        name: &str,
+        partitions: Result<NonZeroU32, Failure>,
+        topic_says: Option<Kind>,
+    ) -> Topic {
+        let found = partitions.map(|n_partitions| Found {
+            n_partitions,
+            settings: self.settings(name),
+            sample: self.sample(config, name, n_partitions, topic_says),
+        });
+        Topic {
+            name: name.to_owned(),
+            found,
+        }
+    }
+
+    fn settings(&self, topic: &str) -> Result<Settings, Failure> {
+        let options = AdminOptions::new().request_timeout(Some(self.answer));
+        let asked = [ResourceSpecifier::Topic(topic)];
+        let answer = wait(self.admin.describe_configs(&asked, &options));
+        let answer = answer.map_err(|error| Failure::of(&error, ""))?.pop();
+        let answer = answer.unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition));
+        answer
+            .map(|resource| Settings::of(&resource))
+            .map_err(|code| Failure::of(&KafkaError::AdminOp(code), ""))
+    }
+
+    /// Asks for committed offsets, which needs permission for the group and changes nothing.
+    fn group(&self, topic: &str) -> Result<(), Failure> {
+        let mut one = TopicPartitionList::new();
+        one.add_partition(topic, 0);
+        self.ask(&[Trouble::GroupForbidden], |consumer| {
+            consumer.committed_offsets(one.clone(), ATTEMPT)
+        })
+        .map(|_| ())
+    }
+
+    /// The offset of each partition at `at`: one request for each broker.
+    fn offsets(&self, topic: &str, n_partitions: NonZeroU32, at: Offset) -> Result<Vec<i64>, Failure> {
+        let mut asked = TopicPartitionList::new();
+        for partition in 0..n_partitions.get().cast_signed() {
+            let added = asked.add_partition_offset(topic, partition, at);
+            added.map_err(|error| Failure::of(&error, ""))?;
+        }
+        let offsets = self.ask(&[Trouble::TopicForbidden], |consumer| {
+            let answer = consumer.offsets_for_times(asked.clone(), ATTEMPT)?;
+            answer.elements().iter().try_for_each(|element| element.error())?;
+            Ok(answer)
+        })?;
+        let offset = |partition| match offsets.find_partition(topic, partition)?.offset() {
+            Offset::Offset(offset) => Some(offset),
+            _ => None,
+        };
+        Ok((0..n_partitions.get().cast_signed())
+            .map(|partition| offset(partition).unwrap_or(0))
+            .collect())
+    }
+}
+
+fn partitions(metadata: &Metadata, topic: &str) -> Result<NonZeroU32, Failure> {
+    let found = metadata.topics().iter().find(|found| found.name() == topic);
+    if let Some(code) = found.and_then(|found| found.error()) {
+        return Err(Failure::of(
+            &KafkaError::MetadataFetch(RDKafkaErrorCode::from(code)),
+            "",
+        ));
+    }
+    let n = found.map_or(0, |found| found.partitions().len());
+    let absent = || {
+        Failure::of(
+            &KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownTopicOrPartition),
+            "",
+        )
+    };
+    u32::try_from(n).ok().and_then(NonZeroU32::new).ok_or_else(absent)
+}
+
+impl Settings {
+    fn of(resource: &ConfigResource) -> Settings {
+        let text = |name| resource.get(name).and_then(|entry| entry.value.clone());
+        let number = |name| text(name).and_then(|value| value.parse().ok());
+        Settings {
+            timestamp_type: text("message.timestamp.type"),
+            retention_ms: number("retention.ms"),
+            retention_bytes: number("retention.bytes"),
+            cleanup_policy: text("cleanup.policy"),
+        }
+    }
+}

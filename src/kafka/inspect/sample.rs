@@ -1,0 +1,170 @@
+//! The last records of a topic: how they are keyed, and whether they can be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use rdkafka::consumer::Consumer as _;
+use rdkafka::error::KafkaError;
+use rdkafka::message::Message;
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::{Asker, Failure, Trouble};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::engine::event::{Batch, Body, Kind, Position, Reason, Side};
+use crate::ingest::keys::KeyAudit;
+use crate::ingest::wire::Decoder;
+
+/// Records of a topic, shared out evenly among its partitions that hold any. With two partitions half of them tell
+/// the partitioners apart.
+const N_RECORDS: i64 = 600;
+/// How long reading them may take; what has come by then is the sample.
+const WITHIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub struct Sample {
+    pub n_records: u64,
+    pub keys: KeyAudit,
+    pub unreadable: BTreeMap<Reason, u64>,
+    /// Records of another `type`.
+    pub n_ignored: u64,
+}
+
+impl Sample {
+    pub fn new(topic: &str, n_partitions: NonZeroU32) -> Sample {
+        Sample {
+            n_records: 0,
+            keys: KeyAudit::new(topic, n_partitions),
+            unreadable: BTreeMap::new(),
+            n_ignored: 0,
+        }
+    }
+
+    /// Adds a record of a topic whose records without a `type` are what `topic_says`.
+    pub fn take(
+        &mut self,
+        decoder: &Decoder,
+        topic_says: Option<Kind>,
+        partition: i32,
+        key: Option<&[u8]>,
+        payload: Option<&[u8]>,
+    ) {
+        self.n_records += 1;
+        self.keys.observe(key, partition);
+        // What is read does not depend on where it lies.
+        let at = Position {
+            side: Side::Served,
+            offset: 0,
+            record_ts_ms: 0,
+        };
+        let mut batch = Batch::default();
+        decoder.decode(payload, topic_says, at, &mut batch);
+        match batch.events.first().map(|event| &event.body) {
+            Some(Body::Invalid(reason)) => *self.unreadable.entry(*reason).or_default() += 1,
+            Some(Body::Ignored) => self.n_ignored += 1,
+            _ => {}
+        }
+    }
+}
+
+impl Asker {
+    pub(super) fn sample(
+        &self,
+        config: &Config,
+        topic: &str,
+        n_partitions: NonZeroU32,
+        topic_says: Option<Kind>,
+    ) -> Result<Sample, Failure> {
+        let begins = self.offsets(topic, n_partitions, Offset::Beginning)?;
+        let ends = self.offsets(topic, n_partitions, Offset::End)?;
+        let starts = starts(&begins, &ends);
+        let mut sample = Sample::new(topic, n_partitions);
+        if starts.is_empty() {
+            return Ok(sample);
+        }
+        let decoder = Decoder::new(config.join.hash_seed, config.join.max_items);
+        self.read(topic, &starts, &ends, |partition, key, payload| {
+            sample.take(&decoder, topic_says, partition, key, payload);
+        })?;
+        Ok(sample)
+    }
+
+    /// Hands the records from `starts` up to `ends` to `take`.
+    fn read(
+        &self,
+        topic: &str,
+        starts: &BTreeMap<i32, i64>,
+        ends: &[i64],
+        mut take: impl FnMut(i32, Option<&[u8]>, Option<&[u8]>),
+    ) -> Result<(), Failure> {
+        let _assigned = self.assign(topic, starts)?;
+        let mut open: BTreeSet<i32> = starts.keys().copied().collect();
+        let mut n_taken = 0;
+        let clock = Clock::system();
+        while !open.is_empty() && clock.uptime() < WITHIN {
+            let partition = match self.consumer.poll(Duration::from_millis(100)) {
+                None => continue,
+                Some(Ok(record)) => {
+                    let (partition, offset) = (record.partition(), record.offset());
+                    let end = ends.get(partition.cast_unsigned() as usize).copied().unwrap_or(0);
+                    if offset < end {
+                        n_taken += 1;
+                        take(partition, record.key(), record.payload());
+                    }
+                    if offset + 1 < end {
+                        continue;
+                    }
+                    partition
+                }
+                // Behind the last record there may be marks of transactions, which the client keeps to itself.
+                Some(Err(KafkaError::PartitionEOF(partition))) => partition,
+                Some(Err(error)) => match Failure::of(&error, "") {
+                    failure if failure.trouble == Trouble::TopicForbidden => return Err(failure),
+                    _ => continue, // The client tries again, and complaints are kept.
+                },
+            };
+            open.remove(&partition);
+        }
+        if n_taken == 0 && !open.is_empty() {
+            let silence = || Failure::new(Trouble::Unreachable, "no record came within 5 s");
+            return Err(self.consumer.context().most_telling().unwrap_or_else(silence));
+        }
+        Ok(())
+    }
+
+    fn assign(&self, topic: &str, starts: &BTreeMap<i32, i64>) -> Result<Assigned<'_>, Failure> {
+        let mut list = TopicPartitionList::new();
+        let added = starts.iter().try_for_each(|(partition, start)| {
+            list.add_partition_offset(topic, *partition, Offset::Offset(*start))
+        });
+        added
+            .and_then(|()| self.consumer.assign(&list))
+            .map_err(|error| Failure::of(&error, ""))?;
+        Ok(Assigned(self))
+    }
+}
+
+/// Gives the partitions back when dropped, so that later polls see no record.
+struct Assigned<'a>(&'a Asker);
+
+impl Drop for Assigned<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.consumer.unassign() {
+            tracing::debug!(%error, "could not give the sampled partitions back");
+        }
+    }
+}
+
+/// From where to read each partition that holds records.
+fn starts(begins: &[i64], ends: &[i64]) -> BTreeMap<i32, i64> {
+    let filled: Vec<_> = (0..)
+        .zip(begins.iter().zip(ends))
+        .filter(|(_, (begin, end))| begin < end)
+        .collect();
+    let each = (N_RECORDS / (filled.len() as i64).max(1)).max(1);
+    filled
+        .into_iter()
+        .map(|(partition, (begin, end))| (partition, (*begin).max(end - each)))
+        .collect()
+}

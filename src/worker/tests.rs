@@ -1,0 +1,492 @@
+//! The worker on inputs made by hand: what it orders, and what the board then shows.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::clock::Hand;
+use crate::config;
+use crate::engine::ranking::{CLICKS, LISTS};
+use crate::snapshot::{Snapshot, Source as _, View};
+
+const T0: i64 = 1_763_596_800_000;
+
+struct Stage {
+    worker: Worker,
+    board: Arc<Board>,
+    telemetry: Arc<Telemetry>,
+    hand: Hand,
+    now_ms: i64,
+    uptime: Duration,
+    /// Where each log ends, for answers.
+    ends: BTreeMap<TopicPartition, i64>,
+    /// Everything ordered so far, questions apart.
+    orders: Vec<Order>,
+    questions: Vec<Question>,
+}
+
+impl Stage {
+    /// A worker with attribution 10 s, lateness 2 s, idle after 5 s, slots of 1 s and a window of 1 m.
+    fn new() -> Stage {
+        let settings = [
+            ("KAFKA__BROKERS", "localhost:9092"),
+            ("JOIN__ATTRIBUTION", "10s"),
+            ("JOIN__LATENESS", "2s"),
+            ("JOIN__MAX_FUTURE", "1s"),
+            ("JOIN__IDLE_AFTER", "5s"),
+            ("JOIN__SLOT", "1s"),
+            ("METRICS__WINDOWS", "1m"),
+        ];
+        let settings = settings.map(|(name, value)| (format!("ABGAUGE_{name}"), value.to_owned()));
+        let config = config::load(None, settings.into_iter()).unwrap();
+        let (clock, hand) = Clock::simulated(T0);
+        let ranking = Ranking::new(&config.k);
+        let board = Arc::new(Board::new(&config.windows, ranking.width(), BTreeMap::new()));
+        let telemetry = Arc::new(Telemetry::new("served", "clicks", "test"));
+        let worker = Worker::new(
+            &config,
+            ranking,
+            Arc::clone(&board),
+            Arc::clone(&telemetry),
+            clock,
+        );
+        Stage {
+            worker,
+            board,
+            telemetry,
+            hand,
+            now_ms: T0,
+            uptime: Duration::from_secs(1),
+            ends: BTreeMap::new(),
+            orders: Vec::new(),
+            questions: Vec::new(),
+        }
+    }
+
+    /// A worker that owns partition 0, whose logs end at `ends`.
+    fn owning(ends: [i64; 2]) -> Stage {
+        let mut stage = Stage::new();
+        stage.round();
+        stage.answer_topics(1, 1);
+        stage.assign(&[0], ends);
+        stage
+    }
+
+    fn assign(&mut self, partitions: &[i32], ends: [i64; 2]) {
+        let mut given = Vec::new();
+        for partition in partitions {
+            for side in Side::BOTH {
+                given.push((side, *partition));
+                self.ends.insert((side, *partition), ends[side as usize]);
+            }
+        }
+        self.worker.handle(Input::Assigned(given));
+        self.round();
+        self.answer_starts();
+    }
+
+    fn round(&mut self) {
+        self.worker.round(false, self.uptime);
+        for order in self.worker.orders() {
+            match order {
+                Order::Ask(question) => self.questions.push(question),
+                order => self.orders.push(order),
+            }
+        }
+    }
+
+    /// Time passes, in steps short enough that the loop is not taken to have been stopped.
+    fn pass(&mut self, ms: i64) {
+        for _ in 0..ms / 500 {
+            self.now_ms += 500;
+            self.hand.advance_to(self.now_ms);
+            self.uptime += Duration::from_millis(500);
+            self.round();
+            self.answer_ends();
+        }
+    }
+
+    fn answer_topics(&mut self, served: i32, clicks: i32) {
+        assert_eq!(self.questions.pop(), Some(Question::Topics));
+        self.worker
+            .handle(Input::Answer(Answer::Topics(Ok(TopicCounts { served, clicks }))));
+        self.round();
+    }
+
+    fn answer_starts(&mut self) {
+        let Some(Question::Starts {
+            epoch, partitions, ..
+        }) = self.questions.pop()
+        else {
+            panic!("it does not ask where to start")
+        };
+        let start = |key: TopicPartition| LogStart {
+            low: 0,
+            high: self.ends[&key],
+            by_time: Some(0),
+            first_record_ms: None,
+        };
+        let starts = partitions.into_iter().map(|key| (key, start(key))).collect();
+        self.worker.handle(Input::Answer(Answer::Starts {
+            epoch,
+            starts: Ok(starts),
+        }));
+        self.round();
+    }
+
+    fn answer_ends(&mut self) {
+        let ends = self
+            .ends
+            .iter()
+            .map(|(key, end)| {
+                (
+                    *key,
+                    LogEnd {
+                        end: *end,
+                        position: None,
+                    },
+                )
+            })
+            .collect();
+        self.answer_ends_with(Ok(ends));
+    }
+
+    fn answer_ends_with(&mut self, ends: Result<BTreeMap<TopicPartition, LogEnd>, Fault>) {
+        if let Some(Question::Ends {
+            epoch,
+            clock_run,
+            asked_ms,
+            ..
+        }) = self.questions.pop()
+        {
+            self.worker.handle(Input::Answer(Answer::Ends {
+                epoch,
+                clock_run,
+                asked_ms,
+                ends,
+            }));
+            self.round();
+        }
+    }
+
+    fn list(&mut self, partition: i32, offset: i64, id: &str, ts_ms: i64) {
+        let json = format!(
+            r#"{{"request_id":"{id}","ts":{ts_ms},"experiments":{{"ranker":"a"}},"items":["x","y"]}}"#
+        );
+        self.record((Side::Served, partition), offset, ts_ms, &json);
+    }
+
+    fn click(&mut self, partition: i32, offset: i64, id: &str, ts_ms: i64) {
+        let json = format!(r#"{{"request_id":"{id}","ts":{ts_ms},"item":"y"}}"#);
+        self.record((Side::Clicks, partition), offset, ts_ms, &json);
+    }
+
+    fn record(&mut self, (side, partition): TopicPartition, offset: i64, timestamp_ms: i64, json: &str) {
+        let record = Record {
+            side,
+            partition,
+            offset,
+            timestamp_ms,
+            key: Some(b"k"),
+            payload: Some(json.as_bytes()),
+        };
+        self.worker.handle(Input::Record(record));
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.board.snapshot(None)
+    }
+
+    /// Lists and clicks in `total`.
+    fn total(&self, view: View) -> (i128, i128) {
+        let snapshot = self.snapshot();
+        let sums = snapshot.arms.first().map(|arm| arm.sums(view, 1).to_vec());
+        sums.map_or((0, 0), |sums| (sums[LISTS], sums[CLICKS]))
+    }
+
+    fn assigned_offsets(&self) -> Vec<(TopicPartition, i64)> {
+        let last = self.orders.iter().rev().find_map(|order| match order {
+            Order::Assign(offsets) => Some(offsets.clone()),
+            _ => None,
+        });
+        last.expect("it has assigned")
+    }
+}
+
+const SERVED: TopicPartition = (Side::Served, 0);
+const CLICKED: TopicPartition = (Side::Clicks, 0);
+
+#[test]
+fn a_pair_is_shown_once_it_has_reached_the_ends_noted_at_its_assignment() {
+    let mut stage = Stage::owning([2, 1]);
+    assert_eq!(
+        stage.orders,
+        [Order::Subscribe, Order::Assign(vec![(SERVED, 0), (CLICKED, 0)])]
+    );
+    stage.list(0, 0, "r-1", T0);
+    stage.click(0, 0, "r-1", T0 + 10);
+    stage.round();
+    assert_eq!(stage.total(View::Live), (0, 0));
+    assert_eq!(
+        stage.telemetry.waiting_for(),
+        ["partition 0 to catch up: 1 records to read"]
+    );
+    stage.list(0, 1, "r-2", T0 + 5);
+    stage.round();
+    stage.round();
+    assert_eq!(stage.total(View::Live), (2, 1));
+    assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
+}
+
+#[test]
+fn unequal_partition_counts_end_the_program_with_a_remedy() {
+    let mut stage = Stage::new();
+    stage.round();
+    stage.answer_topics(4, 3);
+    let fault = stage.worker.fatal().expect("it cannot go on");
+    assert!(
+        fault.message.contains("`served` has 4") && fault.message.contains("`clicks` has 3"),
+        "{fault:?}"
+    );
+    assert_eq!(stage.orders, [], "it does not subscribe");
+}
+
+#[test]
+fn a_record_that_is_fetched_again_counts_once() {
+    let mut stage = Stage::owning([0, 0]);
+    for _ in 0..2 {
+        stage.list(0, 0, "r-1", T0);
+        stage.round();
+    }
+    stage.round();
+    assert_eq!(stage.total(View::Live), (1, 0));
+}
+
+#[test]
+fn a_revoked_pair_takes_its_numbers_with_it_and_goes_on_when_it_comes_back() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.round();
+    assert_eq!(stage.total(View::Live), (1, 0));
+    stage.worker.handle(Input::Revoked);
+    assert_eq!(
+        stage.total(View::Live),
+        (0, 0),
+        "before the client even hears of it"
+    );
+    stage.round();
+    assert_eq!(stage.orders.last(), Some(&Order::Unassign));
+    stage.assign(&[0], [1, 0]);
+    assert_eq!(stage.assigned_offsets(), [(SERVED, 1), (CLICKED, 0)]);
+    stage.click(0, 0, "r-1", T0 + 10);
+    stage.round();
+    assert_eq!(stage.total(View::Live), (1, 1), "the list was kept");
+}
+
+#[test]
+fn a_pair_that_went_elsewhere_is_forgotten() {
+    let mut stage = Stage::new();
+    stage.round();
+    stage.answer_topics(2, 2);
+    stage.assign(&[0, 1], [0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.list(1, 0, "r-2", T0);
+    stage.round();
+    assert_eq!(stage.total(View::Live), (2, 0));
+    stage.worker.handle(Input::Revoked);
+    stage.assign(&[1], [1, 0]);
+    stage.round();
+    assert_eq!(stage.total(View::Live), (1, 0));
+    stage.worker.handle(Input::Revoked);
+    stage.assign(&[0, 1], [1, 0]);
+    let from = stage.assigned_offsets();
+    assert_eq!(from[..2], [(SERVED, 0), (CLICKED, 0)], "partition 0 is read anew");
+    assert_eq!(
+        from[2..],
+        [((Side::Served, 1), 1), ((Side::Clicks, 1), 0)],
+        "partition 1 goes on"
+    );
+}
+
+#[test]
+fn a_quiet_stream_settles_once_attribution_has_passed_in_elapsed_time() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.ends.insert(SERVED, 1);
+    stage.round();
+    stage.pass(10_000);
+    assert_eq!(
+        stage.total(View::Settled),
+        (0, 0),
+        "attribution 10 s + lateness 2 s + its slot have not passed"
+    );
+    stage.pass(6_000);
+    assert_eq!(stage.total(View::Settled), (1, 0));
+}
+
+#[test]
+fn nothing_settles_while_the_broker_does_not_answer_and_the_clocks_begin_at_zero_after_it() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.ends.insert(SERVED, 1);
+    stage.round();
+    stage.pass(4_000);
+    for _ in 0..200 {
+        stage.now_ms += 500;
+        stage.hand.advance_to(stage.now_ms);
+        stage.uptime += Duration::from_millis(500);
+        stage.round();
+        stage.answer_ends_with(Err(Fault {
+            message: "gone".into(),
+            fatal: false,
+        }));
+    }
+    assert_eq!(stage.telemetry.waiting_for(), ["gone"]);
+    stage.pass(4_000);
+    assert_eq!(stage.total(View::Settled), (0, 0));
+    assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
+    stage.click(0, 0, "r-1", T0 + 9_000);
+    stage.ends.insert(CLICKED, 1);
+    stage.pass(20_000);
+    assert_eq!(
+        stage.total(View::Settled),
+        (1, 1),
+        "the click that was produced meanwhile counts"
+    );
+}
+
+#[test]
+fn nothing_settles_by_the_time_for_which_the_loop_was_stopped() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.ends.insert(SERVED, 1);
+    stage.round();
+    stage.pass(4_000);
+    // A question is on its way, and its answer waits, while the process is stopped for an hour.
+    stage.uptime += Duration::from_millis(500);
+    stage.round();
+    stage.now_ms += 3_600_000;
+    stage.hand.advance_to(stage.now_ms);
+    stage.uptime += Duration::from_secs(3600);
+    stage.round();
+    stage.answer_ends();
+    stage.pass(4_000);
+    assert_eq!(stage.total(View::Settled), (0, 0));
+    stage.pass(12_000);
+    assert_eq!(stage.total(View::Settled), (1, 0));
+}
+
+#[test]
+fn a_partition_behind_its_end_is_not_idle() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.ends.insert(SERVED, 1);
+    stage.ends.insert(CLICKED, 1);
+    stage.round();
+    stage.pass(60_000);
+    assert_eq!(
+        stage.total(View::Settled),
+        (0, 0),
+        "a click is there that was not read yet"
+    );
+}
+
+#[test]
+fn the_live_window_empties_while_nothing_comes() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.ends.insert(SERVED, 1);
+    stage.round();
+    let live = |stage: &Stage| stage.snapshot().arms[0].sums(View::Live, 0)[LISTS];
+    assert_eq!(live(&stage), 1);
+    stage.pass(62_000);
+    assert_eq!(live(&stage), 0, "a minute has passed");
+    assert_eq!(stage.total(View::Live), (1, 0));
+}
+
+#[test]
+fn the_topic_that_runs_ahead_is_paused_until_the_other_has_followed() {
+    let mut stage = Stage::owning([100, 100]);
+    stage.orders.clear();
+    stage.click(0, 0, "r-1", T0 + 600_000);
+    stage.round();
+    assert_eq!(stage.orders, [Order::Pause(CLICKED)], "no list was read yet");
+    stage.list(0, 0, "r-1", T0);
+    stage.round();
+    assert_eq!(stage.orders.len(), 1, "ten minutes ahead");
+    stage.list(0, 1, "r-2", T0 + 500_000);
+    stage.round();
+    assert_eq!(stage.orders[1..], [Order::Resume(CLICKED)]);
+}
+
+#[test]
+fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.round();
+    stage.worker.handle(Input::OffsetLost(SERVED));
+    assert_eq!(stage.total(View::Live), (0, 0));
+    stage.ends.insert(SERVED, 7);
+    stage.round();
+    assert!(stage.telemetry.waiting_for()[0].contains("where to start partitions {0}"));
+    stage.uptime += Duration::from_secs(1);
+    stage.round();
+    stage.answer_starts();
+    stage.round();
+    assert_eq!(
+        stage.telemetry.waiting_for(),
+        ["partition 0 to catch up: 7 records to read, anew: its position had left the log"]
+    );
+}
+
+#[test]
+fn positions_are_committed_for_lag_monitors_once_they_have_moved() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.orders.clear();
+    stage.list(0, 0, "r-1", T0);
+    stage.pass(20_000);
+    let commits: Vec<&Order> = stage
+        .orders
+        .iter()
+        .filter(|order| matches!(order, Order::Commit(_)))
+        .collect();
+    assert_eq!(commits, [&Order::Commit(vec![(SERVED, 1), (CLICKED, 0)])]);
+}
+
+#[test]
+fn answers_to_an_earlier_assignment_are_void() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.uptime += Duration::from_secs(1);
+    stage.round();
+    let asked = stage.questions.pop();
+    stage.worker.handle(Input::Revoked);
+    stage.assign(&[0], [5, 0]);
+    let Some(Question::Ends {
+        epoch,
+        clock_run,
+        asked_ms,
+        ..
+    }) = asked
+    else {
+        panic!("it asks for ends")
+    };
+    let ends = [SERVED, CLICKED].map(|key| {
+        (
+            key,
+            LogEnd {
+                end: 99,
+                position: Some(99),
+            },
+        )
+    });
+    stage.worker.handle(Input::Answer(Answer::Ends {
+        epoch,
+        clock_run,
+        asked_ms,
+        ends: Ok(ends.into()),
+    }));
+    stage.round();
+    assert_eq!(
+        stage.telemetry.waiting_for(),
+        ["partition 0 to catch up: 5 records to read"]
+    );
+}

@@ -1,0 +1,205 @@
+//! What README.md shows and names is so: its example, its events, its commands, settings, gauges and links.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::process::Command;
+
+use abgauge::cli::Cli;
+use abgauge::config::Config;
+use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
+use abgauge::engine::ranking::Ranking;
+use abgauge::ingest::wire::Decoder;
+use clap::Parser as _;
+
+const DOCUMENTS: [&str; 4] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/deployment.md",
+    "docs/rules.md",
+];
+
+fn read(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The code blocks of README.md in this language.
+fn blocks(language: &str) -> Vec<String> {
+    let text = read("README.md");
+    // Between fences every other part is code, and begins with its language.
+    let codes = text.split("\n```").skip(1).step_by(2);
+    let blocks: Vec<String> = codes
+        .filter_map(|code| code.strip_prefix(language)?.strip_prefix('\n'))
+        .map(str::to_owned)
+        .collect();
+    assert!(!blocks.is_empty(), "no block of {language}");
+    blocks
+}
+
+/// Words of these characters that begin with `prefix`, without what ends a sentence.
+fn words(text: &str, prefix: &str, belongs: impl Fn(char) -> bool) -> BTreeSet<String> {
+    text.split(|c| !belongs(c))
+        .filter(|word| word.starts_with(prefix))
+        .map(|word| word.trim_end_matches('.').to_owned())
+        .collect()
+}
+
+#[test]
+fn the_example_prints_what_the_readme_shows() {
+    let block = &blocks("console")[0];
+    let (command, shown) = block.split_once('\n').expect("a command and its output");
+    let arguments = command.strip_prefix("$ abgauge ").expect("our command");
+    let output = Command::new(env!("CARGO_BIN_EXE_abgauge"))
+        .args(arguments.split(' '))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("abgauge starts");
+    let printed = [output.stderr, output.stdout].map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
+    let printed: Vec<_> = printed
+        .iter()
+        .flat_map(|text| text.lines())
+        .map(str::trim_end)
+        .collect();
+    assert_eq!(printed, shown.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn the_events_are_read_as_they_stand() {
+    let events = blocks("json");
+    let [list, click] = events.as_slice() else {
+        panic!("not a list and a click: {events:?}");
+    };
+    let mut batch = Batch::default();
+    for (event, kind) in [(list, Kind::Served), (click, Kind::Click)] {
+        let at = Position {
+            side: Side::Served,
+            offset: 0,
+            record_ts_ms: i64::MAX,
+        };
+        Decoder::new(0, 1000).decode(Some(event.as_bytes()), Some(kind), at, &mut batch);
+    }
+    let bodies: Vec<&Body> = batch.events.iter().map(|event| &event.body).collect();
+    let [Body::Served(list), Body::Click(click)] = bodies.as_slice() else {
+        panic!("{bodies:?}");
+    };
+    assert_eq!(list.id, click.id);
+    assert!(batch.items_of(list).contains(&click.item));
+}
+
+#[test]
+fn the_commands_are_those_of_the_program() {
+    let lines: Vec<String> = blocks("sh")
+        .iter()
+        .flat_map(|block| block.lines())
+        .map(str::to_owned)
+        .collect();
+    let commands = lines.iter().filter_map(|line| {
+        let line = line.split(" #").next()?.split(" >").next()?.trim();
+        line.strip_prefix("abgauge ")
+            .or_else(|| line.strip_prefix("cargo run --release -- "))
+    });
+    let mut n_commands = 0;
+    for command in commands {
+        let arguments = ["abgauge"].into_iter().chain(command.split(' '));
+        if let Err(error) = Cli::try_parse_from(arguments) {
+            panic!("{command}: {error}");
+        }
+        n_commands += 1;
+    }
+    assert!(n_commands >= 5, "{lines:#?}");
+}
+
+#[test]
+fn gauges_and_counters_exist() {
+    let names = read("tests/data/exported-names.tsv");
+    let exported: BTreeSet<&str> = names.lines().filter_map(|line| line.split('\t').next()).collect();
+    for document in DOCUMENTS {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+        for name in words(&read(document), "abgauge_", is_word) {
+            assert!(exported.contains(&*name), "{document}: {name} is not exported");
+        }
+    }
+}
+
+#[test]
+fn settings_exist() {
+    let mut known = BTreeSet::new();
+    let mut section = "";
+    for line in Config::default_toml()
+        .lines()
+        .map(|line| line.trim_start_matches('#'))
+    {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            section = name;
+            known.insert(name.to_owned());
+        } else if let Some((name, _)) = line.split_once(" = ") {
+            known.insert(format!("{section}.{name}"));
+        }
+    }
+    let sections = ["kafka", "join", "metrics", "export", "limits", "http", "log"];
+    for document in DOCUMENTS {
+        let text = read(document);
+        for section in sections {
+            let is_word = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
+            for name in words(&text, &format!("{section}."), is_word) {
+                // `kafka.Something` of a Go package is none of ours.
+                assert!(
+                    name == section || known.contains(&name),
+                    "{document}: no setting {name}"
+                );
+            }
+        }
+        let is_word = |c: char| c.is_ascii_uppercase() || c == '_';
+        for variable in words(&text, "ABGAUGE_", is_word)
+            .iter()
+            .filter(|name| name.contains("__"))
+        {
+            let name: Vec<_> = variable["ABGAUGE_".len()..].split("__").take(2).collect();
+            let name = name.join(".").to_lowercase();
+            assert!(known.contains(&name), "{document}: no setting for {variable}");
+        }
+    }
+}
+
+/// The sums by which the table works memory out.
+#[test]
+fn a_tally_has_as_many_sums_as_the_memory_table_says() {
+    let ks: Vec<NonZeroU32> = [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect();
+    let width = Ranking::new(&ks).width();
+    assert_eq!(width, 3 + 6 * (ks.len() + 1));
+    assert!(read("README.md").contains(&format!("*w* = 3 + 6 × (number of k's + 1) sums ({width})")));
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for document in DOCUMENTS {
+        let text = read(document);
+        let folder = Path::new(document).parent().expect("a file has a folder");
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.starts_with("http")) {
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() {
+                document.to_owned()
+            } else {
+                folder.join(file).display().to_string()
+            };
+            assert!(
+                Path::new(env!("CARGO_MANIFEST_DIR")).join(&file).exists(),
+                "{document}: no {file}"
+            );
+            let anchor = |line: &str| {
+                line.trim_start_matches('#')
+                    .trim()
+                    .to_lowercase()
+                    .replace(' ', "-")
+            };
+            let has_heading = || {
+                read(&file)
+                    .lines()
+                    .any(|line| line.starts_with('#') && anchor(line) == heading)
+            };
+            assert!(heading.is_empty() || has_heading(), "{document}: no {target}");
+        }
+    }
+}

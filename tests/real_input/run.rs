@@ -1,0 +1,108 @@
+//! A daemon under Prometheus, and everything that must hold once it has read what was sent.
+
+use std::collections::BTreeMap;
+
+use abgauge::snapshot::View;
+
+use crate::accounts::Accounts;
+use crate::answers::{Values, assert_near, assert_same_bits, evaluated, expected, of_api};
+use crate::feed::Feed;
+use crate::support::daemon::Daemon;
+use crate::support::exposition::Sample;
+use crate::support::prometheus::Prometheus;
+use crate::support::wait;
+
+pub struct Run {
+    pub daemon: Daemon,
+    prometheus: Prometheus,
+}
+
+impl Run {
+    /// A daemon that is ready for what the feed sends, and has read what it has sent.
+    pub fn start(feed: &Feed) -> Run {
+        let mut daemon = Daemon::run(feed.config());
+        let prometheus = Prometheus::start(&[daemon.address()]);
+        daemon.wait_until_ready();
+        Run { daemon, prometheus }
+    }
+
+    /// Waits until Prometheus has scraped these accounts.
+    #[track_caller]
+    pub fn wait_for(&self, accounts: &Accounts) {
+        let mut seen = Accounts::default();
+        wait::try_until(wait::LONG, || {
+            seen = Accounts::scraped(&self.prometheus);
+            (seen == *accounts).then_some(())
+        });
+        assert_eq!(seen, *accounts);
+    }
+
+    /// All of the events were sent: the gauges are the reference's, live, and settled once the end is sent.
+    #[track_caller]
+    pub fn check(self, mut feed: Feed) {
+        self.wait_for(&feed.accounts());
+        let live = total(&self.prometheus);
+        assert_near(&live, &expected());
+        let evaluated = evaluated();
+        assert_same_bits(&live, &evaluated);
+        assert_same_bits(&of_api(&self.daemon), &evaluated);
+        let settled = ranking_series(&self.prometheus, View::Settled);
+        assert!(
+            settled.is_empty(),
+            "no attribution window has closed: {settled:?}"
+        );
+        let log = self.daemon.log();
+        assert!(!log.contains("WARN") && !log.contains("ERROR"), "{log}");
+
+        feed.send_end();
+        self.wait_for(&feed.accounts());
+        assert_same_bits(&total(&self.prometheus), &live);
+        let live = ranking_series(&self.prometheus, View::Live);
+        assert!(!live.is_empty());
+        assert_eq!(ranking_series(&self.prometheus, View::Settled), live);
+    }
+}
+
+/// Window `total`, view `live` of each arm of `ranker`.
+fn total(prometheus: &Prometheus) -> Values {
+    let names = "abgauge_(lists|clicks|hit_ratio|ctr|mrr)";
+    values(&prometheus.query(&format!(
+        "{{__name__=~'{names}',experiment='ranker',window='total',view='live'}}"
+    )))
+}
+
+/// Values by arm and metric: the label `metric`, or else the gauge's name, and `k`.
+pub fn values(samples: &[Sample]) -> Values {
+    let value = |sample: &Sample| {
+        let gauge = sample.name.trim_start_matches("abgauge_");
+        let metric = sample.labels.get("metric").map_or(gauge, String::as_str);
+        let metric = match metric {
+            "hit_ratio" => "hit_rate",
+            other => other,
+        };
+        let key = match sample.labels.get("k") {
+            Some(k) => format!("{metric}@{k}"),
+            None => metric.to_owned(),
+        };
+        ((sample.labels["arm"].clone(), key), sample.value)
+    };
+    samples.iter().map(value).collect()
+}
+
+/// All that a view shows of `total` for the arms of `ranker`: values by name and labels, the view's own aside.
+pub fn ranking_series(
+    prometheus: &Prometheus,
+    view: View,
+) -> BTreeMap<(String, BTreeMap<String, String>), f64> {
+    let view = view.name();
+    let samples = prometheus.query(&format!(
+        "{{__name__=~'abgauge_.+',experiment='ranker',window='total',view='{view}'}}"
+    ));
+    samples
+        .into_iter()
+        .map(|mut sample| {
+            sample.labels.remove("view");
+            ((sample.name, sample.labels), sample.value)
+        })
+        .collect()
+}
