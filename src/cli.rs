@@ -19,13 +19,7 @@ use crate::config::{Key, parse_span_ms};
     arg_required_else_help = true,
     max_term_width = 100
 )]
-#[command(
-    after_long_help = "Examples:\n  abgauge demo                                  everything, with nothing installed\n  \
-                             abgauge check --connect --config abgauge.toml what would go wrong, before it does\n  \
-                             abgauge run --config abgauge.toml             the daemon\n  \
-                             abgauge evaluate events.jsonl --k 5,10        the same numbers from a file\n\n\
-                             Exit codes: 0 a clean stop, 1 a failure, 2 wrong usage, 69 Kafka out of reach (check), 78 a bad configuration."
-)]
+#[command(after_long_help = EXAMPLES)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -34,18 +28,35 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the daemon
+    ///
+    /// Reads both topics, keeps the windows of every arm, and serves /metrics, the live page and the JSON API until
+    /// SIGTERM or Ctrl-C.
+    #[command(after_long_help = RUN_EXAMPLES)]
     Run(ConfigArgs),
     /// Run all of it on simulated traffic, with nothing installed
+    ///
+    /// An embedded broker, two experiments whose true rates are known, the daemon as it is, its page and /metrics. The
+    /// terminal shows measured beside true values. Time is compressed: event time ends at now.
+    #[command(after_long_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
     /// Write simulated traffic to Kafka or to a file
+    ///
+    /// Two experiments whose true rates are known, with delayed clicks, duplicates, late and broken records. The same
+    /// seed gives the same traffic. To Kafka it goes in wall time, to a file as fast as it can be written.
+    #[command(after_long_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateArgs),
     /// Compute the metrics of events in files
+    ///
+    /// The daemon's engine over files, one window over everything: the same numbers, to the last bit.
+    #[command(after_long_help = EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
     /// Check the configuration, and with --connect the brokers and topics
+    #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Print the configuration file with every setting and its default
     Config,
     /// Print completions for a shell
+    #[command(after_long_help = COMPLETIONS_EXAMPLES)]
     Completions { shell: clap_complete::Shell },
 }
 
@@ -55,7 +66,7 @@ pub struct ConfigArgs {
     ///
     /// Every setting can be overridden by an environment variable: kafka.brokers by ABGAUGE_KAFKA__BROKERS.
     /// `abgauge config` prints a file with all of them.
-    #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG")]
+    #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
 }
 
@@ -71,23 +82,32 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// How long to run
-    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = parse_duration, env = "ABGAUGE_DEMO_DURATION")]
+    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = parse_duration, env = "ABGAUGE_DEMO_DURATION", hide_env_values = true)]
     pub duration: Duration,
     /// Lists served per second
-    #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, env = "ABGAUGE_DEMO_RATE")]
+    ///
+    /// Where the machine cannot keep pace, event time falls behind; no record is lost.
+    #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
     pub rate: f64,
     /// Seconds of event time in a second
-    #[arg(long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, env = "ABGAUGE_DEMO_SPEED")]
+    #[arg(long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
     pub speed: f64,
     /// Seed of the simulated traffic
-    #[arg(long, value_name = "N", default_value_t = 1, env = "ABGAUGE_DEMO_SEED")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        env = "ABGAUGE_DEMO_SEED",
+        hide_env_values = true
+    )]
     pub seed: u64,
     /// Port of the page and of /metrics; 0 for any free one
     #[arg(
         long,
         value_name = "HTTP_PORT",
         default_value_t = 9464,
-        env = "ABGAUGE_DEMO_PORT"
+        env = "ABGAUGE_DEMO_PORT",
+        hide_env_values = true
     )]
     pub port: u16,
 }
@@ -99,6 +119,7 @@ pub struct SimulateArgs {
         long,
         value_name = "HOST:PORT,…",
         env = "ABGAUGE_SIMULATE_BROKERS",
+        hide_env_values = true,
         conflicts_with = "output"
     )]
     pub brokers: Option<String>,
@@ -116,7 +137,8 @@ pub struct SimulateArgs {
         long,
         value_name = "TOPIC",
         default_value = "served",
-        env = "ABGAUGE_SIMULATE_SERVED_TOPIC"
+        env = "ABGAUGE_SIMULATE_SERVED_TOPIC",
+        hide_env_values = true
     )]
     pub served_topic: String,
     /// Topic of clicks
@@ -124,7 +146,8 @@ pub struct SimulateArgs {
         long,
         value_name = "TOPIC",
         default_value = "clicks",
-        env = "ABGAUGE_SIMULATE_CLICKS_TOPIC"
+        env = "ABGAUGE_SIMULATE_CLICKS_TOPIC",
+        hide_env_values = true
     )]
     pub clicks_topic: String,
     /// Lists served per second
@@ -132,7 +155,8 @@ pub struct SimulateArgs {
         long,
         value_name = "LISTS_PER_SECOND",
         default_value_t = 50.0,
-        env = "ABGAUGE_SIMULATE_RATE"
+        env = "ABGAUGE_SIMULATE_RATE",
+        hide_env_values = true
     )]
     pub rate: f64,
     /// Seconds of event time in a second
@@ -196,6 +220,62 @@ pub enum Format {
     Table,
     Json,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  abgauge demo                                    everything, with nothing installed
+  abgauge config > abgauge.toml                   a configuration to start from
+  abgauge check --connect --config abgauge.toml   what would go wrong, before it does
+  abgauge run --config abgauge.toml               the daemon
+  abgauge evaluate events.jsonl --k 5,10          the same numbers from a file
+
+Exit codes:
+   0  a clean end
+   1  a failure
+   2  wrong usage
+  69  Kafka is out of reach (check)
+  78  a bad configuration";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  abgauge run --config abgauge.toml
+  ABGAUGE_KAFKA__BROKERS=kafka-1:9092,kafka-2:9092 abgauge run";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  abgauge demo                             five minutes, 25 hours of event time
+  abgauge demo --duration 30s --port 0     a short one, on any free port
+  abgauge demo --speed 1 --duration 1h     at the pace of the clock";
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  abgauge simulate --brokers localhost:9092 --create-topics
+  abgauge simulate --output events.jsonl --duration 1h --seed 7
+  abgauge simulate --output - --duration 1h | abgauge evaluate -";
+
+const EVALUATE_EXAMPLES: &str = "\
+Examples:
+  abgauge evaluate events.jsonl
+  abgauge evaluate monday.jsonl tuesday.jsonl --k 5,20 --attribution 1h
+  zcat events.jsonl.gz | abgauge evaluate - --format json
+
+What was left out, and why, is told on standard error.";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  abgauge check --config abgauge.toml
+  abgauge check --config abgauge.toml --connect
+
+Exit codes:
+   0  nothing stands in the way of a start
+  69  Kafka is out of reach
+  78  something must be mended";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  abgauge completions bash > ~/.local/share/bash-completion/completions/abgauge
+  abgauge completions zsh > ~/.zfunc/_abgauge
+  abgauge completions fish > ~/.config/fish/completions/abgauge.fish";
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
     match parse_span_ms(text)? {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 
 use self::scene::Scene;
 use self::screen::Screen;
@@ -18,9 +18,11 @@ use crate::app::{Daemon, stop_signal};
 use crate::clock::Clock;
 use crate::config::{self, Config, Key, Start};
 use crate::export::Exporter;
+use crate::export::server::BindError;
 use crate::kafka::embedded::Embedded;
 use crate::kafka::producer::Producer;
 use crate::simulate::{Driver, Settings, Summary, Topics, Traffic};
+use crate::snapshot::Snapshot;
 use crate::telemetry::StreamStatus;
 
 const N_PARTITIONS: i32 = 4;
@@ -66,7 +68,7 @@ pub async fn run(options: &Options) -> anyhow::Result<()> {
     };
     let traffic = Traffic::new(settings);
     let scene = Scene::new(traffic.truth(&config.k), &config.k, options.duration);
-    let mut daemon = Daemon::start(&config, clock)?;
+    let mut daemon = Daemon::start(&config, clock).map_err(in_words_of_the_demo)?;
     let exporter = Arc::clone(&daemon.exporter);
     let mut screen = Screen::new();
     screen.say(&scene::introduction(options, daemon.address));
@@ -77,12 +79,10 @@ pub async fn run(options: &Options) -> anyhow::Result<()> {
     let cancel = Arc::new(AtomicBool::new(false));
     let mut produce = tokio::task::spawn_blocking({
         let (cancel, exporter, wall) = (Arc::clone(&cancel), Arc::clone(&exporter), wall.clone());
-        let give_up = options.duration;
+        let duration = options.duration;
         move || {
-            driver.run(&cancel, |_, summary| {
-                let go_on = || cancel.load(Ordering::Relaxed) || wall.uptime() > give_up;
-                wait_for_reader(summary, &exporter, go_on);
-            })
+            let is_over = || cancel.load(Ordering::Relaxed) || wall.uptime() > duration;
+            driver.run(&cancel, |_, summary| wait_for_reader(summary, &exporter, is_over))
         }
     });
     let show = async {
@@ -137,18 +137,33 @@ fn configuration(brokers: &str, port: u16) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-fn look(exporter: &Exporter) -> (crate::snapshot::Snapshot, StreamStatus) {
+/// Who runs the demo knows an option, no setting.
+fn in_words_of_the_demo(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref() {
+        Some(BindError::InUse(address)) => {
+            anyhow!(
+                "{address} is in use: stop the other program, or choose another --port (0 for any free one)"
+            )
+        }
+        Some(BindError::NotPermitted(address)) => {
+            anyhow!("{address} is not permitted: choose a --port from 1024 on (0 for any free one)")
+        }
+        _ => error,
+    }
+}
+
+fn look(exporter: &Exporter) -> (Snapshot, StreamStatus) {
     (exporter.source.snapshot(None), exporter.telemetry.status())
 }
 
 /// Holds the simulator back while the daemon is behind: the embedded broker drops what it has no room for.
-fn wait_for_reader(summary: &Summary, exporter: &Exporter, go_on: impl Fn() -> bool) {
+fn wait_for_reader(summary: &Summary, exporter: &Exporter, is_over: impl Fn() -> bool) {
     let n_unread = || {
         summary
             .records()
             .saturating_sub(n_read(&exporter.telemetry.status()))
     };
-    while n_unread() > MAX_UNREAD && !go_on() {
+    while n_unread() > MAX_UNREAD && !is_over() {
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -199,16 +199,20 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         if args.connect {
             findings.extend(check::connect(&config));
         }
-        check::print(&findings).context("write to standard output")?;
+        written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
     })
 }
 
-/// Prints to standard output; a reader that has had enough is no failure.
 fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    written(std::io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// A reader that has had enough is no failure.
+fn written(result: std::io::Result<()>) -> anyhow::Result<()> {
+    match result {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("write to standard output"),
+        result => result.context("write to standard output"),
     }
 }
 

@@ -1,0 +1,184 @@
+//! `abgauge demo` from its first line to its last: it needs nothing but itself.
+
+mod support;
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::process::Process;
+use support::{http, tools, wait};
+use tempfile::TempDir;
+
+/// The demo with its output in a file, on a port of its own choice unless told otherwise.
+struct Demo {
+    process: Process,
+    _dir: TempDir,
+}
+
+impl Demo {
+    fn start(arguments: &[&str]) -> Demo {
+        let dir = tools::temporary_dir("demo");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
+        command.arg("demo").args(arguments);
+        Demo {
+            process: Process::start("abgauge demo", command, &dir.path().join("log")),
+            _dir: dir,
+        }
+    }
+
+    /// The page's address, once it is told.
+    fn page(&mut self) -> String {
+        let log = self.log_with("the address", "\n\n");
+        let line = log.lines().find(|line| line.contains("live page"));
+        line.and_then(|line| line.split_whitespace().last())
+            .expect("an address")
+            .to_owned()
+    }
+
+    /// What it has printed, once that contains `text`.
+    #[track_caller]
+    fn log_with(&mut self, what: &str, text: &str) -> String {
+        wait::until(what, wait::PATIENCE, || {
+            let log = self.process.log();
+            if log.contains(text) {
+                return Some(log);
+            }
+            assert!(self.process.ended().is_none(), "it ended: {log}");
+            None
+        })
+    }
+
+    /// Lists of all arms, from the beginning.
+    fn lists(&self, page: &str, view: &str) -> u64 {
+        let Ok(answer) = http::get(&format!("{page}api/v1/experiments"), &[]) else {
+            return 0;
+        };
+        let json: Value = serde_json::from_str(&answer.body).expect("JSON");
+        let experiments = json["experiments"].as_object().expect("experiments");
+        let arms = experiments
+            .values()
+            .flat_map(|it| it["arms"].as_object().expect("arms").values());
+        arms.filter_map(|arm| arm["windows"]["total"][view]["lists"].as_u64())
+            .sum()
+    }
+}
+
+/// A line of the final table.
+#[derive(Debug)]
+struct Row {
+    arm: String,
+    lists: f64,
+    /// Measured and true: hit ratio, CTR and MRR, at k = 5.
+    pairs: [(f64, f64); 3],
+}
+
+fn rows(log: &str) -> Vec<Row> {
+    let rows = log.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let arm = words.next()?.to_owned();
+        let numbers: Vec<f64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        let [lists, _clicks, hit, true_hit, ctr, true_ctr, mrr, true_mrr] = numbers[..] else {
+            return None;
+        };
+        let pairs = [(hit, true_hit), (ctr, true_ctr), (mrr, true_mrr)];
+        Some(Row { arm, lists, pairs })
+    });
+    rows.collect()
+}
+
+/// Five standard errors. A hit and a reciprocal rank lie between 0 and 1, so that v (1 − v) bounds their variance;
+/// clicks on five items are counts, whose variance we let be twice their mean.
+fn check_pairs(row: &Row) {
+    let tolerances = [|v: f64| v * (1.0 - v), |v| 2.0 * v / 5.0, |v| v * (1.0 - v)];
+    for ((measured, truth), variance) in row.pairs.iter().zip(tolerances) {
+        let tolerance = 5.0 * (variance(*truth) / row.lists).sqrt();
+        assert!(
+            (measured - truth).abs() < tolerance,
+            "not within {tolerance:.4}: {row:?}"
+        );
+    }
+}
+
+#[test]
+fn settled_values_stand_within_ten_seconds_and_come_out_true() {
+    let started = Instant::now();
+    let mut demo = Demo::start(&["--port", "0", "--duration", "15s", "--rate", "1500"]);
+    let page = demo.page();
+    wait::until("settled lists", wait::PATIENCE, || {
+        (demo.lists(&page, "settled") > 0).then_some(())
+    });
+    let after = started.elapsed();
+    assert!(
+        after < Duration::from_secs(10),
+        "settled values stood after {after:?}"
+    );
+    assert_eq!(
+        http::get(&format!("{page}metrics"), &[])
+            .expect("an answer")
+            .status,
+        200
+    );
+    assert!(
+        http::get(&page, &[])
+            .expect("an answer")
+            .body
+            .starts_with("<!doctype html>")
+    );
+
+    assert_eq!(demo.process.wait_exit(wait::PATIENCE), Some(0));
+    let ran = started.elapsed();
+    assert!(ran >= Duration::from_secs(15), "it ended after {ran:?}");
+    let log = demo.process.log();
+    assert!(!log.contains('\x1b'), "a file is no terminal: {log}");
+    let lines: Vec<&str> = log
+        .lines()
+        .filter(|line| line.starts_with("0:10 of 0:15"))
+        .collect();
+    assert_eq!(lines.len(), 1, "a line each ten seconds: {log}");
+    assert!(
+        log.trim_end()
+            .ends_with(" records that were produced have been counted."),
+        "{log}"
+    );
+    let rows = rows(&log);
+    let arms: Vec<&str> = rows.iter().map(|row| row.arm.as_str()).collect();
+    assert_eq!(arms, ["carousel", "grid", "blend", "control", "neural"], "{log}");
+    for row in &rows {
+        assert!(row.lists > 2_000.0, "{log}");
+        check_pairs(row);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_it_cleanly() {
+    let mut demo = Demo::start(&["--port", "0", "--duration", "10m"]);
+    let page = demo.page();
+    wait::until("lists", wait::PATIENCE, || {
+        (demo.lists(&page, "live") > 0).then_some(())
+    });
+    demo.process.signal(libc::SIGINT);
+    assert_eq!(demo.process.wait_exit(Duration::from_secs(10)), Some(0));
+    let log = demo.process.log();
+    assert!(
+        log.trim_end()
+            .ends_with(" records that were produced have been counted."),
+        "{log}"
+    );
+    for word in ["error", "warning", "panicked"] {
+        assert!(!log.contains(word), "{log}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let mut demo = Demo::start(&["--port", &port]);
+    assert_eq!(demo.process.wait_exit(wait::PATIENCE), Some(1));
+    let log = demo.process.log();
+    assert!(log.starts_with("error: "), "{log}");
+    assert!(log.contains(&format!("127.0.0.1:{port}")), "{log}");
+    assert!(log.contains("--port"), "it says what to do: {log}");
+}

@@ -1,0 +1,112 @@
+//! The live page in headless Chromium while the demo runs, and the shape of the JSON that it reads.
+//!
+//! `ABGAUGE_SCREENSHOTS=docs tests/run --test page` takes docs/page.png and docs/page-dark.png anew.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use support::daemon::Daemon;
+use support::{browser, tools};
+
+/// Enough lists for smooth lines.
+const TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "1500"];
+
+#[test]
+fn the_page_shows_live_and_settled_numbers_that_change_by_themselves() {
+    let mut demo = Daemon::demo(&TRAFFIC);
+    demo.wait_until_ready();
+    let url = format!("http://{}/", demo.address());
+    let folder = std::env::var("ABGAUGE_SCREENSHOTS").map(|folder| tools::repository(&folder));
+    let folder = folder
+        .map(|folder| folder.display().to_string())
+        .unwrap_or_default();
+    let said = browser::run("page.mjs", &[&url, &folder], Duration::from_secs(120));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn the_api_has_the_documented_shape() {
+    let mut demo = Daemon::demo(&TRAFFIC);
+    let answer = demo.wait_until("settled lists", |demo| {
+        let answer = demo.try_get("/api/v1/experiments?timelines=1h").ok()?;
+        let json: Value = serde_json::from_str(&answer.body).expect("JSON");
+        json.pointer("/experiments/ranker/arms/neural/windows/1h/settled")?;
+        Some(json)
+    });
+    assert_eq!(answer["version"], 1);
+    assert_eq!(answer["windows"], serde_json::json!(["5m", "1h", "24h", "total"]));
+    assert_eq!(keys(&answer["experiments"]), ["layout", "ranker"]);
+    assert_eq!(
+        keys(&answer["experiments"]["ranker"]["arms"]),
+        ["blend", "control", "neural"]
+    );
+    for (experiment, arms) in object(&answer["experiments"]) {
+        for (arm, it) in object(&arms["arms"]) {
+            assert_eq!(keys(&it["windows"]), ["1h", "24h", "5m", "total"]);
+            let total = &it["windows"]["total"];
+            let lists = |view: &str| total[view]["lists"].as_u64().expect("a count");
+            assert!(lists("live") > lists("settled"), "{experiment}/{arm}: {total}");
+            for view in ["live", "settled"] {
+                check_view(&total[view], false);
+                check_view(&it["windows"]["1h"][view], true);
+            }
+        }
+    }
+    let stream = &answer["stream"];
+    assert_eq!((&stream["ready"], &stream["exact"]), (&true.into(), &true.into()));
+    assert_eq!(stream["settle_after_ms"], 1_920_000, "30 minutes and 2");
+    assert_eq!(stream["pair_restarts"], 0);
+    for key in ["live_end_ms", "settled_end_ms", "open_lists", "state_bytes"] {
+        assert!(stream[key].as_i64() > Some(0), "{key}: {stream}");
+    }
+    let accepted = stream["records"]["served"]["accepted"].as_i64();
+    assert!(accepted > Some(0), "{stream}");
+    assert_eq!(stream["partitions"].as_array().map(Vec::len), Some(8));
+}
+
+/// Hit ratio, CTR and MRR at 1, 5, 10 and over the whole list, all of them ratios.
+#[track_caller]
+fn check_view(view: &Value, with_timeline: bool) {
+    let metrics = object(&view["metrics"]);
+    assert_eq!(metrics.len(), 12, "{view}");
+    for (key, value) in metrics {
+        let value = value.as_f64().expect("a number");
+        assert!((0.0..=1.0).contains(&value), "{key}: {view}");
+    }
+    let ratio = view["clicks"].as_f64().expect("a count") / view["items_shown"].as_f64().expect("a count");
+    assert!(
+        (metrics["ctr"].as_f64().expect("a number") - ratio).abs() < 1e-12,
+        "{view}"
+    );
+    let cells = &view["timeline"]["lists"];
+    assert_eq!(
+        cells.as_array().map(Vec::len),
+        with_timeline.then_some(60),
+        "{view}"
+    );
+    if with_timeline {
+        let sum: u64 = cells
+            .as_array()
+            .expect("cells")
+            .iter()
+            .filter_map(Value::as_u64)
+            .sum();
+        assert_eq!(
+            Some(sum),
+            view["lists"].as_u64(),
+            "the cells are the window's: {view}"
+        );
+    }
+}
+
+fn object(value: &Value) -> &Map<String, Value> {
+    value.as_object().unwrap_or_else(|| panic!("no object: {value}"))
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = object(value).keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
