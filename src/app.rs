@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::ranking::Ranking;
 use crate::export::{Exporter, http, server};
-use crate::ingest::Fault;
+use crate::ingest::{Fault, FaultKind, Input};
 use crate::kafka::consumer::Consumer;
 use crate::kafka::dead_letters::DeadLetters;
 use crate::telemetry::Telemetry;
@@ -154,9 +154,9 @@ fn consume(
 fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
     for order in worker.orders() {
         if let Err(error) = consumer.execute(order) {
-            worker.handle(crate::ingest::Input::Fault(Fault {
+            worker.handle(Input::Fault(Fault {
                 message: format!("{error:#}"),
-                fatal: false,
+                kind: FaultKind::Refusal,
             }));
         }
     }

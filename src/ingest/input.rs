@@ -39,8 +39,19 @@ pub enum Input<'a> {
 pub struct Fault {
     /// What is wrong and what to do about it.
     pub message: String,
-    /// It cannot get better by itself: the client has given up.
-    pub fatal: bool,
+    pub kind: FaultKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The brokers do not answer, for a reason unknown.
+    Silence,
+    /// The way to the brokers is barred to us, which is why they do not answer.
+    Barred,
+    /// They answer, but not what is needed.
+    Refusal,
+    /// It cannot get better by itself.
+    Fatal,
 }
 
 /// What a worker wants of Kafka.

@@ -5,5 +5,5 @@ pub mod keys;
 pub mod wire;
 
 pub use input::{
-    Answer, Fault, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
+    Answer, Fault, FaultKind, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
 };

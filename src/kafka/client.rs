@@ -5,7 +5,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::config;
-use crate::ingest::Fault;
+use crate::ingest::{Fault, FaultKind};
 
 /// The configuration that all clients start from: brokers and what the operator passes through.
 pub fn base_config(kafka: &config::Kafka) -> ClientConfig {
@@ -81,6 +81,21 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
     };
     Fault {
         message,
-        fatal: code == Some(RDKafkaErrorCode::Fatal),
+        kind: code.map_or(FaultKind::Refusal, kind),
+    }
+}
+
+fn kind(code: RDKafkaErrorCode) -> FaultKind {
+    match code {
+        RDKafkaErrorCode::AllBrokersDown
+        | RDKafkaErrorCode::BrokerTransportFailure
+        | RDKafkaErrorCode::OperationTimedOut
+        | RDKafkaErrorCode::BrokerNotAvailable => FaultKind::Silence,
+        RDKafkaErrorCode::Authentication
+        | RDKafkaErrorCode::SaslAuthenticationFailed
+        | RDKafkaErrorCode::Resolve
+        | RDKafkaErrorCode::SSL => FaultKind::Barred,
+        RDKafkaErrorCode::Fatal => FaultKind::Fatal,
+        _ => FaultKind::Refusal,
     }
 }

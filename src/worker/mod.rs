@@ -30,7 +30,7 @@ use crate::engine::{Engine, Rules};
 use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{
-    Answer, Fault, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
+    Answer, Fault, FaultKind, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
 };
 use crate::telemetry::Telemetry;
 
@@ -355,7 +355,10 @@ impl Worker {
                  its list, so give both the same number, keyed alike",
                 counts.served, counts.clicks
             );
-            self.fatal = Some(Fault { message, fatal: true });
+            self.fatal = Some(Fault {
+                message,
+                kind: FaultKind::Fatal,
+            });
             return;
         }
         if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
@@ -580,7 +583,7 @@ impl Worker {
     }
 
     fn fault(&mut self, fault: Fault) {
-        if fault.fatal {
+        if fault.kind == FaultKind::Fatal {
             self.fatal = Some(fault);
         } else {
             self.report.fault(fault, self.uptime);

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
 use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
-use crate::ingest::{Fault, Record};
+use crate::ingest::{Fault, FaultKind, Record};
 use crate::telemetry::{PartitionState, Telemetry};
 
 /// How often gauges about partitions are set.
@@ -26,8 +26,8 @@ pub struct Report {
     /// Legal but doubtful settings.
     doubts: Vec<String>,
     fault: Option<Fault>,
-    /// The kind of fault that was logged last, and when.
-    fault_logged: Option<(String, Duration)>,
+    /// Faults that were logged lately, by what is wrong, and when.
+    faults_logged: HashMap<String, Duration>,
     /// A fault was logged since the brokers last answered.
     fault_told: bool,
     invalid_logged: HashMap<(Side, Reason), LogLimit>,
@@ -62,7 +62,7 @@ impl Report {
             topics,
             doubts: config.warnings(),
             fault: None,
-            fault_logged: None,
+            faults_logged: HashMap::new(),
             fault_told: false,
             invalid_logged: HashMap::new(),
             findings: Vec::new(),
@@ -138,15 +138,17 @@ impl Report {
 
     /// The brokers do not do what we want; logged once a minute while it lasts.
     pub fn fault(&mut self, fault: Fault, uptime: Duration) {
+        let standing = self.fault.as_ref().map(|standing| standing.kind);
+        if fault.kind == FaultKind::Silence && standing == Some(FaultKind::Barred) {
+            return; // What stands already says why they do not answer.
+        }
         // What is wrong stands before the brackets, with the client's own words in them, which change each time.
-        let kind = fault.message.split('(').next().unwrap_or_default();
-        let is_due = match &self.fault_logged {
-            Some((logged, last)) => logged != kind || uptime.saturating_sub(*last) >= LOG_AGAIN,
-            None => true,
-        };
-        if is_due {
+        let words = fault.message.split('(').next().unwrap_or_default();
+        self.faults_logged
+            .retain(|_, last| uptime.saturating_sub(*last) < LOG_AGAIN);
+        if !self.faults_logged.contains_key(words) {
             warn!("{}", fault.message);
-            self.fault_logged = Some((kind.to_owned(), uptime));
+            self.faults_logged.insert(words.to_owned(), uptime);
             self.fault_told = true;
         }
         self.fault = Some(fault);

@@ -212,6 +212,13 @@ impl Stage {
     }
 }
 
+fn fault(message: &str, kind: FaultKind) -> Fault {
+    Fault {
+        message: message.into(),
+        kind,
+    }
+}
+
 const SERVED: TopicPartition = (Side::Served, 0);
 const CLICKED: TopicPartition = (Side::Clicks, 0);
 
@@ -335,10 +342,7 @@ fn nothing_settles_while_the_broker_does_not_answer_and_the_clocks_begin_at_zero
         stage.hand.advance_to(stage.now_ms);
         stage.uptime += Duration::from_millis(500);
         stage.round();
-        stage.answer_ends_with(Err(Fault {
-            message: "gone".into(),
-            fatal: false,
-        }));
+        stage.answer_ends_with(Err(fault("gone", FaultKind::Silence)));
     }
     assert_eq!(stage.telemetry.waiting_for(), ["gone"]);
     stage.pass(4_000);
@@ -525,4 +529,19 @@ fn an_answer_that_comes_twice_does_not_assign_again() {
     }));
     stage.round();
     assert_eq!(stage.orders[n_orders..], []);
+}
+
+#[test]
+fn a_silence_that_is_explained_does_not_hide_the_explanation() {
+    let mut stage = Stage::new();
+    let mut check = |message: &str, kind: FaultKind, expected: &str| {
+        stage.worker.handle(Input::Fault(fault(message, kind)));
+        stage.round();
+        assert_eq!(stage.telemetry.waiting_for()[0], expected);
+    };
+    check("silent", FaultKind::Silence, "silent");
+    check("wrong password", FaultKind::Barred, "wrong password");
+    check("silent", FaultKind::Silence, "wrong password");
+    check("no such topic", FaultKind::Refusal, "no such topic");
+    check("silent", FaultKind::Silence, "silent");
 }
