@@ -451,3 +451,6 @@ impl Drop for Message {
         unsafe { rd_kafka_message_destroy(self.0) };
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! The consumer on the embedded broker: partitions that are assigned again while they are read.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use super::*;
+use crate::config::Properties;
+use crate::kafka::embedded::Embedded;
+use crate::kafka::producer::{Outgoing, Producer};
+
+const SERVED: TopicPartition = (Side::Served, 0);
+const CLICKED: TopicPartition = (Side::Clicks, 0);
+
+struct Stage {
+    // Dropped first: it closes without a wait as long as the broker lives.
+    consumer: Consumer,
+    producer: Producer,
+    n_sent: i64,
+    _embedded: Embedded,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let embedded = Embedded::start(&["served", "clicks"], 1).unwrap();
+        let brokers = embedded.bootstrap().to_owned();
+        let env = [("ABGAUGE_KAFKA__BROKERS".to_owned(), brokers.clone())];
+        let kafka = config::load(None, env.into_iter()).unwrap().kafka;
+        Stage {
+            consumer: Consumer::new(&kafka).unwrap(),
+            producer: Producer::connect(&brokers, &Properties::default(), Duration::ZERO).unwrap(),
+            n_sent: 0,
+            _embedded: embedded,
+        }
+    }
+
+    fn execute(&mut self, order: Order) {
+        self.consumer.execute(order).unwrap();
+    }
+
+    /// Sends one record to each topic.
+    fn send(&mut self) {
+        for topic in ["served", "clicks"] {
+            let record = Outgoing {
+                topic,
+                partition: Some(0),
+                key: b"k",
+                payload: b"{}",
+                timestamp_ms: 1_763_596_800_000,
+            };
+            assert!(self.producer.send(&record, &AtomicBool::new(false)).unwrap());
+        }
+        self.producer.flush(Duration::from_secs(10)).unwrap();
+        self.n_sent += 1;
+    }
+
+    /// Assigns both at the end of what was sent before.
+    fn assign(&mut self) {
+        let offset = self.n_sent;
+        self.execute(Order::Assign(vec![(SERVED, offset), (CLICKED, offset)]));
+    }
+
+    /// Sends one record to each topic, and reads both.
+    #[track_caller]
+    fn check(&mut self) {
+        self.send();
+        let offset = self.n_sent - 1;
+        let mut read = Vec::new();
+        let begin = Instant::now();
+        while read.len() < 2 {
+            assert!(begin.elapsed() < Duration::from_secs(20), "only {read:?} came");
+            self.consumer.poll(Duration::from_millis(20), |input| {
+                if let Input::Record(record) = input {
+                    read.push((record.side, record.partition, record.offset));
+                }
+            });
+        }
+        read.sort();
+        assert_eq!(read, [(Side::Served, 0, offset), (Side::Clicks, 0, offset)]);
+    }
+}
+
+#[test]
+fn partitions_that_are_being_read_go_on_after_they_are_assigned_again() {
+    let mut stage = Stage::new();
+    for _ in 0..3 {
+        stage.assign();
+        stage.check();
+    }
+}
+
+#[test]
+fn an_assignment_ends_a_pause() {
+    let mut stage = Stage::new();
+    stage.assign();
+    stage.check();
+    stage.execute(Order::Pause(CLICKED));
+    stage.assign();
+    stage.check();
+    stage.execute(Order::Pause(SERVED));
+    stage.execute(Order::Unassign);
+    stage.assign();
+    stage.check();
+}
