@@ -40,7 +40,7 @@ pub fn run(n_lists: u64, n_rounds: usize, properties: &[String]) {
         .map(|round| {
             let (bare, daemon) = (
                 run_bare(&kafka, &topics, properties),
-                daemon(&kafka, &topics, properties),
+                run_daemon(&kafka, &topics, properties),
             );
             let costs = [bare, daemon].map(|cost| cost.cpu_us_per_record);
             println!(
