@@ -436,8 +436,26 @@ fn new_list<'a>(at: Position, list: &Served, arms: &'a [ArmId], items: &'a [u64]
 
 /// How many positions hold an item that stands at a higher rank already.
 fn n_repeated(items: &[u64], scratch: &mut Vec<u64>) -> u64 {
+    if items.len() <= 32 {
+        // Comparing all pairs is quicker than sorting them.
+        let repeats = |rank: &usize| items[..*rank].contains(&items[*rank]);
+        return (0..items.len()).filter(repeats).count() as u64;
+    }
     scratch.clear();
     scratch.extend_from_slice(items);
     scratch.sort_unstable();
     scratch.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_count_alike_in_short_and_long_lists() {
+        for n_items in [0_u64, 3, 5, 32, 33, 100] {
+            let items: Vec<u64> = (0..n_items).map(|rank| rank % 5).collect();
+            assert_eq!(n_repeated(&items, &mut Vec::new()), n_items.saturating_sub(5));
+        }
+    }
 }

@@ -3,10 +3,9 @@
 //! Raw text keeps what a parsed number loses: `99999999999999999999` and `-0` are ids, `1.0` is none.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
@@ -98,8 +97,7 @@ fn n_openings(json: &str) -> usize {
 }
 
 /// A string, unescaped; allocates only where there is an escape.
-pub(super) fn text(raw: &RawValue) -> Result<Cow<'_, str>, Reason> {
-    let quoted = raw.get();
+pub(super) fn text(quoted: &str) -> Result<Cow<'_, str>, Reason> {
     let inner = quoted
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))
@@ -115,8 +113,7 @@ pub(super) fn text(raw: &RawValue) -> Result<Cow<'_, str>, Reason> {
 }
 
 /// The decimal text of an integer, `0` for `-0`.
-pub(super) fn integer(raw: &RawValue) -> Result<&str, Reason> {
-    let number = raw.get();
+pub(super) fn integer(number: &str) -> Result<&str, Reason> {
     let digits = number.strip_prefix('-').unwrap_or(number);
     if !digits.starts_with(|first: char| first.is_ascii_digit()) {
         return Err(Reason::WrongType);
@@ -128,8 +125,8 @@ pub(super) fn integer(raw: &RawValue) -> Result<&str, Reason> {
 }
 
 /// An id or item: a string or an integer, by its text.
-pub(super) fn id(raw: &RawValue) -> Result<Cow<'_, str>, Reason> {
-    if !raw.get().starts_with('"') {
+pub(super) fn id(raw: &str) -> Result<Cow<'_, str>, Reason> {
+    if !raw.starts_with('"') {
         return integer(raw).map(Cow::Borrowed);
     }
     let id = text(raw)?;
@@ -140,56 +137,67 @@ pub(super) fn id(raw: &RawValue) -> Result<Cow<'_, str>, Reason> {
     }
 }
 
-/// Calls `visit` with each element of an array, in order.
-pub(super) fn each_element(array: &RawValue, visit: impl FnMut(&RawValue)) -> Result<(), Reason> {
-    struct Elements<F>(F);
-
-    impl<'de, F: FnMut(&'de RawValue)> Visitor<'de> for Elements<F> {
-        type Value = ();
-
-        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-            f.write_str("an array")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
-            while let Some(element) = elements.next_element()? {
-                (self.0)(element);
-            }
-            Ok(())
-        }
+/// The raw text of each element of an array, in order.
+pub(super) fn elements(array: &RawValue) -> Result<impl Iterator<Item = &str>, Reason> {
+    match array.get().strip_prefix('[') {
+        Some(inside) => Ok(Parts { inside, at: 0 }),
+        None => Err(Reason::WrongType),
     }
-
-    if !array.get().starts_with('[') {
-        return Err(Reason::WrongType);
-    }
-    array
-        .deserialize_seq(Elements(visit))
-        .map_err(|_| Reason::NotJson)
 }
 
-/// Calls `visit` with each key and value of an object, in the order of the text.
-pub(super) fn each_entry(object: &RawValue, visit: impl FnMut(&RawValue, &RawValue)) -> Result<(), Reason> {
-    struct Entries<F>(F);
+/// The raw text of each key and value of an object, in the order of the text.
+pub(super) fn entries(object: &RawValue) -> Result<impl Iterator<Item = (&str, &str)>, Reason> {
+    let inside = object.get().strip_prefix('{').ok_or(Reason::WrongType)?;
+    let mut parts = Parts { inside, at: 0 };
+    Ok(std::iter::from_fn(move || Some((parts.next()?, parts.next()?))))
+}
 
-    impl<'de, F: FnMut(&'de RawValue, &'de RawValue)> Visitor<'de> for Entries<F> {
-        type Value = ();
+/// Splits the inside of an array or object at its commas and colons. It is known to be JSON, so nothing is checked.
+struct Parts<'a> {
+    inside: &'a str,
+    at: usize,
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-            f.write_str("an object")
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let bytes = self.inside.as_bytes();
+        let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':');
+        while bytes.get(self.at).is_some_and(is_between) {
+            self.at += 1;
         }
-
-        fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
-            while let Some((key, value)) = entries.next_entry()? {
-                (self.0)(key, value);
+        let start = self.at;
+        let mut depth = 0;
+        loop {
+            match bytes.get(self.at)? {
+                b'"' => self.at += string_len(&bytes[self.at..]),
+                b'[' | b'{' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b']' | b'}' if depth > 0 => {
+                    depth -= 1;
+                    self.at += 1;
+                }
+                b']' | b'}' => break,
+                byte if depth == 0 && is_between(byte) => break,
+                _ => self.at += 1,
             }
-            Ok(())
+        }
+        (start < self.at).then(|| &self.inside[start..self.at])
+    }
+}
+
+/// Length of the string that the text begins with, both quotes included.
+fn string_len(text: &[u8]) -> usize {
+    let mut at = 1;
+    loop {
+        match text.get(at) {
+            Some(b'"') => return at + 1,
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+            None => return text.len(),
         }
     }
-
-    if !object.get().starts_with('{') {
-        return Err(Reason::WrongType);
-    }
-    object
-        .deserialize_map(Entries(visit))
-        .map_err(|_| Reason::NotJson)
 }

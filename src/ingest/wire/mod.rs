@@ -62,7 +62,7 @@ impl Decoder {
         let record = Record::parse(payload)?;
         let kind = match record.kind {
             None => topic_says.ok_or(Reason::MissingField)?,
-            Some(kind) => match &*json::text(kind)? {
+            Some(kind) => match &*json::text(kind.get())? {
                 "served" => Kind::Served,
                 "click" => Kind::Click,
                 _ => return Ok(Body::Ignored),
@@ -100,7 +100,7 @@ impl Decoder {
         let id = self.request(record);
         let ts_ms = required(record.ts).and_then(time::epoch_ms);
         let item = required(record.item)
-            .and_then(json::id)
+            .and_then(|id| json::id(id.get()))
             .map(|item| self.hash.item(&item));
         let user = self.user(record);
         json_first([id.err(), ts_ms.err(), item.err(), user.err()])?;
@@ -115,7 +115,7 @@ impl Decoder {
 
     fn request(&self, record: &Record) -> Result<u128, Reason> {
         required(record.request_id)
-            .and_then(json::id)
+            .and_then(|id| json::id(id.get()))
             .map(|id| self.hash.request(&id))
     }
 
@@ -123,7 +123,7 @@ impl Decoder {
         let Some(user) = record.user_id.filter(|user| !is_null(user)) else {
             return Ok(None);
         };
-        json::id(user).map(|user| Some(self.hash.user(&user)))
+        json::id(user.get()).map(|user| Some(self.hash.user(&user)))
     }
 
     /// A list that is too long is just that, whatever its elements are.
@@ -131,7 +131,7 @@ impl Decoder {
         let start = batch.items.len();
         let mut n_elements = 0;
         let mut problem = None;
-        json::each_element(array, |element| {
+        for element in json::elements(array)? {
             n_elements += 1;
             if n_elements <= self.max_items {
                 match json::id(element) {
@@ -139,7 +139,7 @@ impl Decoder {
                     Err(reason) => note(&mut problem, reason),
                 }
             }
-        })?;
+        }
         if n_elements > self.max_items {
             return Err(Reason::TooManyItems);
         }
@@ -152,7 +152,7 @@ impl Decoder {
             return Ok(range(start, start));
         };
         let mut problem = None;
-        json::each_entry(object, |experiment, arm| {
+        for (experiment, arm) in json::entries(object)? {
             // Faulty names enter too, so that an experiment that comes twice is found whatever its arms are.
             let mut name = |raw| {
                 let text_start = batch.text.len();
@@ -172,7 +172,7 @@ impl Decoder {
                 experiment,
                 arm,
             });
-        })?;
+        }
         let text = &batch.text;
         let experiment = |arm: &ArmName| &text[arm.experiment.start as usize..arm.experiment.end as usize];
         let arms = &mut batch.arms[start..];

@@ -10,13 +10,13 @@ use crate::engine::event::Reason;
 /// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits.
 pub(super) fn epoch_ms(raw: &RawValue) -> Result<i64, Reason> {
     if raw.get().starts_with('"') {
-        let ms = rfc3339_ms(&json::text(raw)?);
+        let ms = rfc3339_ms(&json::text(raw.get())?);
         return ms
             .filter(|ms| (1_000_000_000_000..10_000_000_000_000).contains(ms))
             .ok_or(Reason::TsRange);
     }
     // What does not fit into 64 bits is negative or too large, whatever its unit.
-    let number: u64 = json::integer(raw)?.parse().map_err(|_| Reason::TsRange)?;
+    let number: u64 = json::integer(raw.get())?.parse().map_err(|_| Reason::TsRange)?;
     match number {
         1_000_000_000_000..10_000_000_000_000 => Ok(number as i64),
         1_000_000_000..10_000_000_000 => Err(Reason::TsSeconds),
