@@ -96,9 +96,12 @@ await withPage(url, options, async (page, objections) => {
   await state("ready");
 
   async function portray(name) {
-    await page.evaluate(() => document.querySelector("#words").removeAttribute("open"));
+    await page.evaluate(() => {
+      document.querySelector("#words").removeAttribute("open");
+      document.activeElement?.blur();
+      scrollTo(0, 0);
+    });
     await page.mouse.move(0, 0);
-    await page.evaluate(() => document.activeElement?.blur());
     await page.screenshot({ path: join(folder, name), fullPage: true });
   }
 });

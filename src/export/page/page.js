@@ -319,12 +319,21 @@ function whyAbsent(view, arm) {
 
 // ---- Lines --------------------------------------------------------------------------------------
 
-/** Lowest and highest cell of a metric over all arms and both views: one scale, so that lines compare. */
+/**
+ * Lowest and highest cell of a metric over all arms and both views: one scale, so that lines compare. Cells with few
+ * lists, such as the one that has just begun, do not count: their noise would press all else flat.
+ */
 function scaleOf(arms, { id }, { lineWindow, k }) {
-  const values = arms.flatMap(({ windows }) =>
-    VIEWS.flatMap((view) => windows[lineWindow]?.[view]?.timeline?.metrics?.[id + k] ?? []),
-  );
-  return extent(values);
+  const timelines = arms.flatMap(({ windows }) => VIEWS.map((view) => windows[lineWindow]?.[view]?.timeline ?? null));
+  return extent(timelines.flatMap((timeline) => (timeline === null ? [] : wellFilled(timeline, id + k))));
+}
+
+/** Values of the cells that hold at least half as many lists as the fullest one; of all where that leaves none. */
+function wellFilled({ lists, metrics }, key) {
+  const cells = metrics[key] ?? [];
+  const enough = Math.max(...lists) / 2;
+  const filled = cells.filter((value, i) => value !== null && lists[i] >= enough);
+  return filled.length > 0 ? filled : cells;
 }
 
 function extent(values) {
@@ -338,10 +347,14 @@ function extent(values) {
   return low <= high ? { low, high } : null;
 }
 
-/** SVG path over cells, one unit apart; null cells are gaps, and a cell between two gaps is a dot. */
+/**
+ * SVG path over cells, one unit apart, held where it would leave the scale; null cells are gaps, and a cell between two
+ * gaps is a dot.
+ */
 function pathOf(cells, scale) {
   if (scale === null) return "";
-  const height = ({ low, high }, value) => (high > low ? 20 - (20 * (value - low)) / (high - low) : 10);
+  const inside = (height) => Math.min(20, Math.max(0, height));
+  const height = ({ low, high }, value) => (high > low ? inside(20 - (20 * (value - low)) / (high - low)) : 10);
   let path = "";
   cells.forEach((value, x) => {
     if (value === null) return;
