@@ -54,6 +54,7 @@ pub(super) struct Document<'a> {
     pub snapshot: &'a Snapshot,
     /// Those to show, sorted by experiment and arm.
     pub arms: Vec<&'a ArmSnapshot>,
+    pub arms_left_out: usize,
     pub ranking: &'a Ranking,
     pub windows: &'a [Window],
     /// The window whose cells the snapshot has.
@@ -226,6 +227,8 @@ struct Stream<'a> {
     settled_end_ms: Option<i64>,
     settle_after_ms: i64,
     arms_folded: u64,
+    /// Arms with fewer lists than those shown.
+    arms_left_out: usize,
 }
 
 impl<'a> Stream<'a> {
@@ -237,6 +240,7 @@ impl<'a> Stream<'a> {
             settled_end_ms: document.snapshot.settled_end_ms,
             settle_after_ms: document.settle_after_ms,
             arms_folded: document.snapshot.folded_arms,
+            arms_left_out: document.arms_left_out,
         }
     }
 }

@@ -5,12 +5,13 @@ pub mod gauges;
 pub mod http;
 pub mod server;
 
+use std::cmp::Reverse;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::config;
-use crate::engine::ranking::Ranking;
-use crate::snapshot::{ArmSnapshot, Snapshot, Source};
+use crate::engine::ranking::{LISTS, Ranking};
+use crate::snapshot::{ArmSnapshot, Snapshot, Source, View};
 use crate::telemetry::Telemetry;
 
 /// Everything that an answer is made of.
@@ -40,13 +41,15 @@ impl Exporter {
     /// The body of `/api/v1/experiments`, with the cells of the window of this index.
     pub fn experiments(&self, timelines: Option<usize>, out: &mut Vec<u8>) -> anyhow::Result<()> {
         let snapshot = self.source.snapshot(timelines);
+        let mut arms = match self.telemetry.was_ready() {
+            true => shown_arms(&snapshot, self.export.forget_after_ms),
+            false => Vec::new(),
+        };
+        let n_left_out = leave_out_all_but(MAX_API_ARMS, &mut arms);
         let document = api::Document {
             snapshot: &snapshot,
-            arms: if self.telemetry.was_ready() {
-                shown_arms(&snapshot, self.export.forget_after_ms)
-            } else {
-                Vec::new()
-            },
+            arms,
+            arms_left_out: n_left_out,
             ranking: &self.ranking,
             windows: &self.windows,
             timelines,
@@ -56,6 +59,25 @@ impl Exporter {
         };
         Ok(serde_json::to_writer(out, &document)?)
     }
+}
+
+/// Arms in one answer of the JSON API: some megabytes. Scrapes are bounded by `export.max_series`.
+const MAX_API_ARMS: usize = 1000;
+
+/// Keeps the arms with the most lists, in their order; says how many are left out.
+fn leave_out_all_but(n: usize, arms: &mut Vec<&ArmSnapshot>) -> usize {
+    let n_left_out = arms.len().saturating_sub(n);
+    if n_left_out > 0 {
+        let lists = |arm: &ArmSnapshot| {
+            arm.sums[View::Live as usize]
+                .last()
+                .map_or(0, |total| total[LISTS])
+        };
+        arms.sort_by_cached_key(|arm| Reverse(lists(arm)));
+        arms.truncate(n);
+        arms.sort_unstable_by_key(|arm| (&arm.experiment, &arm.arm));
+    }
+    n_left_out
 }
 
 /// The name of the window that never slides.
@@ -72,3 +94,35 @@ fn shown_arms(snapshot: &Snapshot, forget_after_ms: i64) -> Vec<&ArmSnapshot> {
 
 #[cfg(test)]
 mod fixture;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_keeps_the_arms_with_the_most_lists_in_their_order() {
+        let arm = |name: &str, lists: i128| {
+            let mut sums = vec![0; LISTS + 1];
+            sums[LISTS] = lists;
+            let of_view = vec![sums.into_boxed_slice()];
+            ArmSnapshot {
+                experiment: "e".into(),
+                arm: name.into(),
+                last_list_ms: 0,
+                sums: [of_view.clone(), of_view],
+                timelines: None,
+            }
+        };
+        let all = [arm("a", 1), arm("b", 5), arm("c", 3)];
+        let kept = |n| {
+            let mut arms: Vec<&ArmSnapshot> = all.iter().collect();
+            let n_left_out = leave_out_all_but(n, &mut arms);
+            (
+                n_left_out,
+                arms.iter().map(|arm| arm.arm.to_string()).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(kept(2), (1, vec!["b".to_owned(), "c".to_owned()]));
+        assert_eq!(kept(3).0, 0);
+    }
+}

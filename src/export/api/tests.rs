@@ -21,6 +21,7 @@ fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
     let document = Document {
         snapshot,
         arms: shown_arms(snapshot, fixture::export().forget_after_ms),
+        arms_left_out: 0,
         ranking: &fixture::ranking(),
         windows: &fixture::windows(),
         timelines,
@@ -94,7 +95,7 @@ fn the_stream_tells_its_health() {
             "click_results": {"matched": 0, "repeat": 0, "off_list": 0, "unmatched": 0, "undecided": 0},
             "clicks_waiting": 0, "open_lists": 0, "state_bytes": 0,
             "partitions": [{"topic": "served", "partition": 0, "lag": 3, "watermark_delay_seconds": null}],
-            "arms_folded": 0, "version": "0.1.0",
+            "arms_folded": 0, "arms_left_out": 0, "version": "0.1.0",
         })
     );
 }
