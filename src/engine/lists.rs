@@ -7,6 +7,7 @@
 //! A list of 10 items in one arm takes 48 + 48 bytes and some 25 in the index. A slot leaves as a whole.
 
 use std::collections::BTreeMap;
+use std::hint::black_box;
 
 use hashbrown::{HashMap, HashTable};
 
@@ -134,6 +135,12 @@ impl OpenLists {
     fn slot_mut(&mut self, handle: Handle) -> &mut OpenSlot {
         let slot = self.places[handle.place as usize].as_mut();
         slot.expect("a handle lives no longer than its slot")
+    }
+
+    /// Loads what a look-up of this id will read.
+    pub fn touch(&self, id: u128) {
+        let found = self.index.find(id as u64, |entry| entry.hash == id as u64);
+        black_box(found.map(|entry| self.slot(entry.list).list(entry.list).id));
     }
 
     /// Lists of this id, one for each slot that has one.
