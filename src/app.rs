@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::ranking::Ranking;
 use crate::export::{Exporter, http, server};
-use crate::ingest::{Fault, FaultKind, Input};
+use crate::ingest::{Fault, FaultKind, Input, Order};
 use crate::kafka::consumer::Consumer;
 use crate::kafka::dead_letters::DeadLetters;
 use crate::telemetry::Telemetry;
@@ -115,14 +115,16 @@ impl Daemon {
     /// Stops taking input, answers requests already begun, leaves the group.
     pub async fn stop(self) {
         self.stop.cancel();
-        match self.server.await {
+        let consumer = self.consumer;
+        let left = tokio::task::spawn_blocking(move || consumer.join());
+        // Side by side, so that slow readers and silent brokers do not add up.
+        let (served, left) = tokio::join!(self.server, tokio::time::timeout(LEAVE, left));
+        match served {
             Ok(Ok(())) => {}
             Ok(Err(error)) => error!(%error, "the web server failed"),
             Err(error) => error!(%error, "the web server panicked"),
         }
-        let consumer = self.consumer;
-        let left = tokio::task::spawn_blocking(move || consumer.join());
-        match tokio::time::timeout(LEAVE, left).await {
+        match left {
             Ok(Ok(Ok(()))) => info!("left the group"),
             Ok(_) => error!("the consumer panicked"),
             Err(_) => {
@@ -154,10 +156,16 @@ fn consume(
 
 fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
     for order in worker.orders() {
+        // Without these nothing would be read, and nobody would order them again.
+        let is_vital = matches!(order, Order::Subscribe | Order::Assign(_));
         if let Err(error) = consumer.execute(order) {
             worker.handle(Input::Fault(Fault {
                 message: format!("{error:#}"),
-                kind: FaultKind::Refusal,
+                kind: if is_vital {
+                    FaultKind::Fatal
+                } else {
+                    FaultKind::Refusal
+                },
             }));
         }
     }

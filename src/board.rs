@@ -36,6 +36,8 @@ pub struct Board {
 #[derive(Debug, Default)]
 struct Progress {
     live_end_ms: Option<i64>,
+    /// The furthest that a shown pair has ever settled: windows do not slide back when that pair is taken away.
+    settled_end_ms: Option<i64>,
     pairs: HashMap<Pair, PairProgress>,
     exact: bool,
 }
@@ -190,9 +192,16 @@ impl Board {
 impl Source for Board {
     fn snapshot(&self, timelines: Option<usize>) -> Snapshot {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        let progress = self.progress();
+        let mut progress = self.progress();
+        let furthest_ms = progress
+            .pairs
+            .values()
+            .filter(|pair| pair.shown)
+            .filter_map(|pair| pair.settled_end_ms)
+            .max();
+        progress.settled_end_ms = progress.settled_end_ms.max(furthest_ms);
+        let settled_end_ms = progress.settled_end_ms;
         let shown = || progress.pairs.values().filter(|pair| pair.shown);
-        let settled_end_ms = shown().filter_map(|pair| pair.settled_end_ms).max();
         let live_end_ms = progress.live_end_ms.max(settled_end_ms);
         let ends = [live_end_ms, settled_end_ms];
         let begin_ms = shown().filter_map(|pair| pair.begin_ms).max();
@@ -452,6 +461,25 @@ mod tests {
         );
         assert_eq!(arm.sums(View::Settled, 1)[LISTS], 2);
         assert_eq!(arm.sums(View::Live, 0)[LISTS], 1, "the list at 100 s");
+    }
+
+    #[test]
+    fn a_settled_window_does_not_slide_back_when_the_furthest_pair_is_taken_away() {
+        let board = board(&[]);
+        board.merge(0, &engine(&[("a", 0), ("a", 20_000)]));
+        board.merge(1, &engine(&[("a", 0), ("a", 100_000)]));
+        board.show(0);
+        board.show(1);
+        let before = board.snapshot(None);
+        board.hide(1);
+        let after = board.snapshot(None);
+        assert_eq!(after.settled_end_ms, before.settled_end_ms);
+        assert_eq!(
+            after.arms[0].sums(View::Settled, 0)[LISTS],
+            0,
+            "its cells left with the window"
+        );
+        assert_eq!(after.arms[0].sums(View::Settled, 1)[LISTS], 1);
     }
 
     #[test]

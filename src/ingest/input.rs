@@ -117,9 +117,10 @@ pub struct LogStart {
     pub low: i64,
     /// Offset after the last one.
     pub high: i64,
-    /// The first offset whose timestamp is at or after the time asked for; none where all are older.
+    /// The first offset whose timestamp is at or after the time asked for, or the end where all are older; none where
+    /// no time was asked for.
     pub by_time: Option<i64>,
-    /// Timestamp of the record at `low`; known only where records before it were deleted.
+    /// Timestamp of the record at `low`; known only where records before it were deleted, and one can be read.
     pub first_record_ms: Option<i64>,
 }
 

@@ -33,10 +33,10 @@ pub fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
 /// An error of the client with what to do about it.
 pub fn fault(error: &KafkaError, reason: &str) -> Fault {
     let code = error.rdkafka_error_code();
-    let detail = if reason.is_empty() {
-        error.to_string()
-    } else {
-        reason.to_owned()
+    let detail = match code {
+        Some(code) if reason.is_empty() => code.to_string(),
+        _ if reason.is_empty() => error.to_string(),
+        _ => reason.to_owned(),
     };
     let message = match code {
         Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed) => format!(

@@ -28,6 +28,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::client;
 use super::probe;
+use super::producer::explain_refusal;
 use crate::config;
 use crate::engine::event::Side;
 use crate::ingest::{Answer, Input, Order, Question, Record, TopicPartition};
@@ -188,11 +189,7 @@ impl Consumer {
             notes: Mutex::new(VecDeque::new()),
             closing: AtomicBool::new(false),
         };
-        let client: Arc<Client> = Arc::new(
-            config
-                .create_with_context(notes)
-                .context("create the Kafka consumer: check [kafka.properties]")?,
-        );
+        let client: Arc<Client> = Arc::new(config.create_with_context(notes).map_err(explain_refusal)?);
         let queue = Queue::new(&client);
         let (questions, asked) = channel();
         let (reply, answers) = channel();

@@ -154,6 +154,9 @@ impl Prober {
         seek_ms: Option<i64>,
     ) -> Result<BTreeMap<TopicPartition, LogStart>, KafkaError> {
         let lows = self.offsets(partitions, Offset::Beginning)?;
+        // A log whose records are all older has no offset for the time. It is read from the end that it had before the
+        // question: a record that comes between two questions is not passed over.
+        let ends_before = self.offsets(partitions, Offset::End)?;
         let by_time = match seek_ms {
             Some(seek_ms) => self.offsets(partitions, Offset::Offset(seek_ms))?,
             None => BTreeMap::new(),
@@ -166,10 +169,10 @@ impl Prober {
             let (Some(low), Some(high)) = (of(&lows), of(&highs)) else {
                 return Err(KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownPartition));
             };
-            let by_time = of(&by_time);
+            let by_time = seek_ms.and_then(|_| of(&by_time).or_else(|| of(&ends_before)));
             let begins_inside = by_time.is_none_or(|offset| offset == low);
             let first_record_ms = if low > 0 && low < high && begins_inside {
-                Some(self.first_record_ms(*key, low)?)
+                self.first_record_ms(*key, low)?
             } else {
                 None
             };
@@ -186,12 +189,15 @@ impl Prober {
         Ok(starts)
     }
 
-    /// The timestamp of the first record that retention has left.
-    fn first_record_ms(&self, (side, partition): (Side, i32), low: i64) -> Result<i64, KafkaError> {
+    /// The timestamp of the first record that retention has left; none where nothing is left that can be read, but
+    /// markers of transactions.
+    fn first_record_ms(&self, (side, partition): (Side, i32), low: i64) -> Result<Option<i64>, KafkaError> {
         let mut config = self.config.clone();
         config.remove("group.instance.id");
         // It never joins the group whose name it bears: permissions are granted on that one.
-        config.set("auto.offset.reset", "earliest");
+        config
+            .set("auto.offset.reset", "earliest")
+            .set("enable.partition.eof", "true");
         let reader: BaseConsumer = config.create()?;
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(self.topics.name(side), partition, Offset::Offset(low))?;
@@ -200,7 +206,10 @@ impl Prober {
         let started = Instant::now();
         while started.elapsed() < DEADLINE {
             match reader.poll(Duration::from_millis(100)) {
-                Some(Ok(message)) => return Ok(message.timestamp().to_millis().unwrap_or(i64::MAX)),
+                Some(Ok(message)) => {
+                    return Ok(Some(message.timestamp().to_millis().unwrap_or(i64::MAX)));
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(None),
                 // One broker of several may be away.
                 Some(Err(error)) => last_error = error,
                 None => {}

@@ -81,6 +81,12 @@ pub struct Worker {
     clocks: Clocks,
     /// Asked, and not yet answered.
     asking: bool,
+    /// The last question but those about topics was where to start.
+    asked_starts: bool,
+    /// Partitions of the topics, once known.
+    counts: Option<TopicCounts>,
+    /// What to say where the topics have come to differ in their partitions.
+    unequal: Option<String>,
     orders: Vec<Order>,
     /// As of the last round.
     uptime: Duration,
@@ -127,6 +133,9 @@ impl Worker {
             audits: Vec::new(),
             clocks: Clocks::default(),
             asking: false,
+            asked_starts: false,
+            counts: None,
+            unequal: None,
             orders: Vec::new(),
             uptime: Duration::ZERO,
             fatal: None,
@@ -301,6 +310,13 @@ impl Worker {
                 self.board.show(*partition);
             }
         }
+        self.report_engines();
+    }
+
+    /// Gauges of all engines, kept ones included: their clicks still wait.
+    fn report_engines(&self) {
+        let pairs = self.pairs.values().chain(self.kept.values());
+        self.report.engines(pairs.map(|pair| &pair.engine));
     }
 
     fn ask(&mut self, uptime: Duration) {
@@ -310,14 +326,21 @@ impl Worker {
         let question = match self.phase {
             Phase::Topics => Question::Topics,
             Phase::Joining => return,
-            Phase::Owning if !self.starting.is_empty() => self.ask_starts(),
+            // In turns with the question for ends: a partition that cannot start must not hold up the others.
+            Phase::Owning if !self.starting.is_empty() && (self.pairs.is_empty() || !self.asked_starts) => {
+                self.asked_starts = true;
+                self.ask_starts()
+            }
             Phase::Owning if self.pairs.is_empty() => return,
-            Phase::Owning => Question::Ends {
-                epoch: self.epoch,
-                clock_run: self.clocks.run(),
-                asked_ms: self.clock.steady_ms(),
-                partitions: self.partitions_of(self.pairs.keys()),
-            },
+            Phase::Owning => {
+                self.asked_starts = false;
+                Question::Ends {
+                    epoch: self.epoch,
+                    clock_run: self.clocks.run(),
+                    asked_ms: self.clock.steady_ms(),
+                    partitions: self.partitions_of(self.pairs.keys()),
+                }
+            }
         };
         self.asked = Some(uptime);
         self.asking = true;
@@ -348,17 +371,23 @@ impl Worker {
             Err(fault) => return self.fault(fault),
         };
         self.report.brokers_answer();
-        if counts.served != counts.clicks {
+        self.unequal = (counts.served != counts.clicks).then(|| {
             let [served, clicks] = &self.topics;
-            let message = format!(
+            format!(
                 "topic `{served}` has {} partitions and topic `{clicks}` has {}: a click must land in the partition of \
                  its list, so give both the same number, keyed alike",
                 counts.served, counts.clicks
-            );
+            )
+        });
+        if let (Phase::Topics, Some(message)) = (&self.phase, &self.unequal) {
+            let message = message.clone();
             self.fatal = Some(Fault {
                 message,
                 kind: FaultKind::Fatal,
             });
+            return;
+        }
+        if self.counts.replace(counts) == Some(counts) {
             return;
         }
         if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
@@ -387,11 +416,14 @@ impl Worker {
         if !broken.is_empty() {
             error!(
                 partitions = ?broken,
-                "the group gave us a partition of one topic only: every member must use partition.assignment.strategy=range"
+                "the group gave us a partition of one topic only, which is not read: give both topics the same number of \
+                 partitions, and every member partition.assignment.strategy=range"
             );
         }
         info!(partitions = ?whole, "assigned");
         self.starting = whole;
+        // A change of their partitions is a reason to be assigned anew.
+        self.orders.push(Order::Ask(Question::Topics));
         // What went to others takes its state with it.
         let gone: Vec<i32> = self
             .kept
@@ -607,6 +639,7 @@ impl Worker {
 
     fn waiting_for(&self) -> Vec<String> {
         let mut waiting: Vec<String> = self.report.fault_message().into_iter().collect();
+        waiting.extend(self.unequal.clone());
         match self.phase {
             Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
             Phase::Joining => waiting.push("the group to assign partitions".into()),

@@ -9,6 +9,7 @@ use tracing::{info, warn};
 use super::has_shed;
 use super::pair::Pair;
 use crate::config::Config;
+use crate::engine::Engine;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
 use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
@@ -85,6 +86,15 @@ impl Report {
                 );
             }
         }
+    }
+
+    /// Sets the gauges that add up with the counters, so that one scrape sees both.
+    pub fn engines<'a>(&self, engines: impl Iterator<Item = &'a Engine> + Clone) {
+        self.telemetry.set_engine(
+            engines.clone().map(Engine::n_open_lists).sum(),
+            engines.clone().map(Engine::n_waiting).sum(),
+            engines.map(Engine::state_bytes).sum(),
+        );
     }
 
     pub fn rebalanced(&self) {
@@ -190,11 +200,6 @@ impl Report {
 
     fn set_gauges(&self, progress: &Progress) {
         let engines = || progress.pairs.values().map(|pair| &pair.engine);
-        self.telemetry.set_engine(
-            engines().map(|engine| engine.n_open_lists()).sum(),
-            engines().map(|engine| engine.n_waiting()).sum(),
-            engines().map(|engine| engine.state_bytes()).sum(),
-        );
         self.telemetry.set_partitions_owned(progress.pairs.len());
         let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
         for (partition, pair) in progress.pairs {

@@ -38,9 +38,8 @@ impl StartRule {
     /// Offset to read a log from.
     pub fn offset(&self, log: &LogStart, seek_ms: Option<i64>) -> i64 {
         match (seek_ms, log.by_time) {
-            (None, _) => log.low,
             (Some(_), Some(offset)) => offset,
-            (Some(_), None) => log.high,
+            _ => log.low,
         }
     }
 
@@ -114,7 +113,7 @@ mod tests {
             Some(91_000),
         );
         check(
-            [log(0, 9, None, None), log(0, 5, Some(0), None)],
+            [log(0, 9, Some(9), None), log(0, 5, Some(0), None)],
             [9, 0],
             Some(91_000),
         );
@@ -139,6 +138,18 @@ mod tests {
     #[test]
     fn an_empty_partition_takes_no_part() {
         check([log(0, 9, Some(0), None), log(3, 3, None, None)], [0, 3], None);
+    }
+
+    #[test]
+    fn a_record_that_came_between_the_questions_is_not_passed_over() {
+        // Empty when the time was asked for, two records when the end was.
+        check([log(0, 2, Some(0), None), log(0, 5, Some(0), None)], [0, 0], None);
+        // All older when the time was asked for.
+        check(
+            [log(0, 9, Some(7), None), log(0, 5, Some(0), None)],
+            [7, 0],
+            Some(91_000),
+        );
     }
 
     #[test]

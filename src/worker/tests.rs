@@ -545,3 +545,43 @@ fn a_silence_that_is_explained_does_not_hide_the_explanation() {
     check("no such topic", FaultKind::Refusal, "no such topic");
     check("silent", FaultKind::Silence, "silent");
 }
+
+#[test]
+fn topics_that_come_to_differ_in_partitions_are_named() {
+    let mut stage = Stage::owning([0, 0]);
+    assert!(
+        stage.questions.contains(&Question::Topics),
+        "asked again at each assignment"
+    );
+    let grown = Answer::Topics(Ok(TopicCounts { served: 2, clicks: 1 }));
+    stage.worker.handle(Input::Answer(grown));
+    stage.round();
+    assert!(stage.worker.fatal().is_none(), "what can be read is read");
+    assert!(stage.telemetry.waiting_for()[0].contains("`served` has 2 partitions"));
+    stage.worker.handle(Input::Answer(Answer::Topics(Ok(TopicCounts {
+        served: 2,
+        clicks: 2,
+    }))));
+    stage.round();
+    assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
+}
+
+#[test]
+fn a_partition_that_cannot_start_does_not_hold_up_the_others() {
+    let mut stage = Stage::new();
+    stage.round();
+    stage.answer_topics(2, 2);
+    stage.assign(&[0, 1], [0, 0]);
+    stage.worker.handle(Input::OffsetLost((Side::Served, 1)));
+    stage.questions.clear();
+    for _ in 0..2 {
+        stage.uptime += Duration::from_secs(1);
+        stage.round();
+        stage.worker.asking = false;
+    }
+    let asked = &stage.questions;
+    assert!(
+        matches!(asked[..], [Question::Starts { .. }, Question::Ends { .. }]),
+        "{asked:?}"
+    );
+}
