@@ -1,0 +1,78 @@
+//! Retention takes records that daemons have not read yet: never a silent reset.
+
+use serde_json::Value;
+
+use crate::support::daemon::Daemon;
+use crate::traffic::{SHORT_SESSION, Traffic, arm, lists_by_arm, log, proxied, scrape, wait_for_live};
+
+#[test]
+fn a_position_that_left_the_log_restarts_its_pair_visibly() {
+    let mut kafka = proxied();
+    let traffic = Traffic::new(&kafka, 2);
+    let start = |brokers: &str, more: &str| {
+        let more = format!("kafka.start = \"earliest\"\n{more}");
+        Daemon::run(&traffic.config(brokers, &kafka.unique("group"), &more))
+    };
+    let unreachable = start(&kafka.proxied_brokers(), "");
+    // The group takes its partitions, and gives them back.
+    let evicted = start(&kafka.proxied_brokers(), SHORT_SESSION);
+    let stopped = start(&kafka.brokers(), "");
+    let mut daemons = [unreachable, evicted, stopped];
+    daemons.iter_mut().for_each(Daemon::wait_until_ready);
+    traffic.send_clicked_lists(0..40);
+    traffic.flush();
+    daemons.iter_mut().for_each(|daemon| wait_for_live(daemon, 40));
+
+    kafka.proxy().cut();
+    daemons[2].signal(libc::SIGSTOP);
+    daemons[1].wait_until("the partitions to be taken", |evicted| {
+        (scrape(evicted)?.value("abgauge_partitions_owned", &[]) == Some(0.0)).then_some(())
+    });
+    // A request that was on its way is answered with the first one.
+    traffic.send_clicked_list(0, 40);
+    traffic.flush();
+    for number in 41..1040 {
+        traffic.send_clicked_list(0, number);
+    }
+    traffic.flush();
+    for topic in [&traffic.served, &traffic.clicks] {
+        kafka.delete_records_before(topic, 0, 520);
+    }
+    kafka.proxy().restore();
+    daemons[2].signal(libc::SIGCONT);
+
+    daemons.iter_mut().for_each(assert_restarted);
+    // What /readyz says is logged as it changes from ready, which only this one had been.
+    let named = |line: &Value| {
+        line["waiting_for"]
+            .to_string()
+            .contains("position had left the log")
+    };
+    assert!(log(&daemons[2]).iter().any(named), "{}", daemons[2].log());
+}
+
+/// Asserts that the first partition was begun anew, once, with what its logs still have.
+#[track_caller]
+fn assert_restarted(daemon: &mut Daemon) {
+    let expected = [(arm(0), 500.0), (arm(1), 20.0)].into();
+    daemon.wait_until("what the log still has", |daemon| {
+        (lists_by_arm(&scrape(daemon)?, "live") == expected).then_some(())
+    });
+    daemon.wait_until_ready();
+    let after = daemon.metrics();
+    assert_eq!(after.value("abgauge_pair_restarts_total", &[]), Some(1.0));
+    // What was read before has been read, and at most one list and one click of what came then; what was deleted was
+    // not.
+    let read = after.sum("abgauge_records_total", &[]);
+    assert!((1080.0..=1082.0).contains(&read), "{read}");
+    let accepted = after.sum("abgauge_records_total", &[("outcome", "accepted")]);
+    assert_eq!(accepted, read, "no other outcome");
+    let told = |line: &Value| {
+        line["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("position has left the log"))
+    };
+    let told: Vec<_> = log(daemon).into_iter().filter(told).collect();
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert_eq!(told[0]["partition"], 0);
+}

@@ -1,0 +1,197 @@
+//! Lists and clicks in topics of their own, and a daemon that reads them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::Daemon;
+use crate::support::exposition::Exposition;
+use crate::support::kafka::{Kafka, Options};
+use crate::support::producer::Producer;
+
+/// The broker takes a member for gone after the shortest time that it allows.
+pub const SHORT_SESSION: &str = "kafka.properties.\"session.timeout.ms\" = 6000";
+
+/// A broker that daemons reach through a proxy, and the test directly.
+pub fn proxied() -> Kafka {
+    Kafka::start_with(Options {
+        proxied: true,
+        ..Options::default()
+    })
+}
+
+/// Two topics and a producer. Each list shows `i1`, `i2`, `i3` in the arm of its partition; each click is on `i1`.
+pub struct Traffic {
+    pub served: String,
+    pub clicks: String,
+    n_partitions: i32,
+    producer: Producer,
+}
+
+impl Traffic {
+    pub fn new(kafka: &Kafka, n_partitions: i32) -> Traffic {
+        Traffic {
+            served: kafka.new_topic("served", n_partitions),
+            clicks: kafka.new_topic("clicks", n_partitions),
+            n_partitions,
+            producer: kafka.producer(),
+        }
+    }
+
+    pub fn list(&self, partition: i32, id: &str, ts_ms: i64) {
+        let arm = arm(partition);
+        let list = json!({
+            "request_id": id, "ts": ts_ms, "experiments": {"ranker": arm}, "items": ["i1", "i2", "i3"],
+        });
+        self.send(&self.served, partition, id, &list);
+    }
+
+    pub fn click(&self, partition: i32, id: &str, ts_ms: i64) {
+        let click = json!({"request_id": id, "ts": ts_ms, "item": "i1"});
+        self.send(&self.clicks, partition, id, &click);
+    }
+
+    fn send(&self, topic: &str, partition: i32, id: &str, event: &Value) {
+        let (key, payload) = (id.as_bytes(), event.to_string());
+        self.producer
+            .produce(topic, Some(partition), Some(key), Some(payload.as_bytes()), None);
+    }
+
+    /// A list now and a click on it for each number, spread over the partitions in turn. Not yet acknowledged.
+    pub fn send_clicked_lists(&self, numbers: Range<u32>) {
+        for number in numbers {
+            let partition = number.cast_signed() % self.n_partitions;
+            self.send_clicked_list(partition, number);
+        }
+    }
+
+    /// The same in one partition.
+    pub fn send_clicked_list(&self, partition: i32, number: u32) {
+        let id = format!("r-{number}");
+        let ts_ms = now_ms();
+        self.list(partition, &id, ts_ms);
+        self.click(partition, &id, ts_ms + 1);
+    }
+
+    /// Waits until the broker has acknowledged everything.
+    #[track_caller]
+    pub fn flush(&self) {
+        self.producer.flush();
+    }
+
+    /// What a daemon of the consumer group `group` needs to know; `more` are further lines. All keys are dotted.
+    ///
+    /// Spans are so short that a slot settles within seconds.
+    pub fn config(&self, brokers: &str, group: &str, more: &str) -> String {
+        let Traffic { served, clicks, .. } = self;
+        format!(
+            r#"
+            kafka.brokers = "{brokers}"
+            kafka.served_topic = "{served}"
+            kafka.clicks_topic = "{clicks}"
+            kafka.group_id = "{group}"
+            join.attribution = "2s"
+            join.lateness = "4s"
+            join.max_future = "1s"
+            join.idle_after = "1s"
+            join.slot = "1s"
+            metrics.windows = ["10m"]
+            {more}
+            "#
+        )
+    }
+
+    /// A daemon alone in its group.
+    pub fn daemon(&self, kafka: &Kafka) -> Daemon {
+        Daemon::run(&self.config(&kafka.brokers(), &kafka.unique("group"), ""))
+    }
+}
+
+pub fn arm(partition: i32) -> String {
+    format!("of-{partition}")
+}
+
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    since.as_millis() as i64
+}
+
+/// A scrape; none while it does not listen.
+pub fn scrape(daemon: &Daemon) -> Option<Exposition> {
+    let answer = daemon.try_get("/metrics").ok()?;
+    Some(Exposition::parse(&answer.body).unwrap_or_else(|error| panic!("/metrics: {error}")))
+}
+
+/// What `/readyz` says while the daemon is not ready.
+pub fn waits_for(daemon: &Daemon) -> Option<String> {
+    let answer = daemon.try_get("/readyz").ok()?;
+    (answer.status == 503).then_some(answer.body)
+}
+
+/// Lists in `total` of each arm, in one view.
+pub fn lists_by_arm(scrape: &Exposition, view: &str) -> BTreeMap<String, f64> {
+    scrape
+        .select("abgauge_lists", &[("window", "total"), ("view", view)])
+        .map(|sample| (sample.labels["arm"].clone(), sample.value))
+        .collect()
+}
+
+/// Lists and distinct clicks in `total` of all arms, in one view.
+pub fn totals(scrape: &Exposition, view: &str) -> (f64, f64) {
+    let sum = |name| scrape.sum(name, &[("window", "total"), ("view", view)]);
+    (sum("abgauge_lists"), sum("abgauge_clicks"))
+}
+
+/// Waits until so many lists, each with a click, are in the live view.
+#[track_caller]
+pub fn wait_for_live(daemon: &mut Daemon, n: u32) {
+    let n = f64::from(n);
+    daemon.wait_until(&format!("{n} clicked lists"), |daemon| {
+        (totals(&scrape(daemon)?, "live") == (n, n)).then_some(())
+    });
+}
+
+/// Asserts that every record was accepted and every click matched: so many lists, as many clicks.
+#[track_caller]
+pub fn assert_all_counted(scrape: &Exposition, n: u32) {
+    let n = f64::from(n);
+    assert_eq!(
+        scrape.sum("abgauge_records_total", &[("outcome", "accepted")]),
+        2.0 * n
+    );
+    assert_eq!(
+        scrape.sum("abgauge_records_total", &[]),
+        2.0 * n,
+        "no other outcome"
+    );
+    assert_eq!(
+        scrape.sum("abgauge_click_results_total", &[("result", "matched")]),
+        n
+    );
+    assert_eq!(
+        scrape.sum("abgauge_click_results_total", &[]),
+        n,
+        "no other result"
+    );
+    assert_eq!(scrape.value("abgauge_exact", &[]), Some(1.0));
+}
+
+/// The lines of the log: one JSON object each.
+pub fn log(daemon: &Daemon) -> Vec<Value> {
+    daemon
+        .log()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no line of the log: {line}")))
+        .collect()
+}
+
+/// Lines of the log that warn, or worse.
+pub fn warnings(daemon: &Daemon) -> Vec<String> {
+    log(daemon)
+        .iter()
+        .filter(|line| line["level"] == "WARN" || line["level"] == "ERROR")
+        .map(|line| line["message"].as_str().expect("a message").to_owned())
+        .collect()
+}
