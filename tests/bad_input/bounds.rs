@@ -1,0 +1,181 @@
+//! What strangers can make grow has a bound, and a setting for it.
+
+use serde_json::json;
+
+use crate::feed::{Feed, log, now_ms};
+use crate::support::exposition::Exposition;
+use crate::support::kafka::Kafka;
+use crate::support::prometheus;
+
+fn lists_of(scrape: &Exposition, experiment: &str, arm: &str) -> Option<f64> {
+    let labels = [
+        ("experiment", experiment),
+        ("arm", arm),
+        ("window", "total"),
+        ("view", "live"),
+    ];
+    scrape.value("abgauge_lists", &labels)
+}
+
+#[test]
+fn a_hundred_thousand_arms_are_folded_and_a_scrape_stays_small() {
+    const N_ARMS: u32 = 100_000;
+    const MAX_ARMS: u32 = 500;
+    let kafka = Kafka::shared();
+    let mut feed = Feed::new(&kafka, 2);
+    let ts_ms = now_ms();
+    // First, so that each partition has admitted it.
+    for partition in [0, 1] {
+        for number in 0..10 {
+            let id = format!("good-{number}");
+            feed.list(
+                partition,
+                &json!({
+                    "request_id": id, "ts": ts_ms, "experiments": {"ranker": "good"}, "items": ["i"],
+                }),
+            );
+        }
+    }
+    for number in 0..N_ARMS {
+        // Half of them in one experiment, half each in its own.
+        let experiment = if number % 4 < 2 {
+            "crowd".to_owned()
+        } else {
+            format!("e-{number}")
+        };
+        let list = json!({
+            "request_id": format!("r-{number}"), "ts": ts_ms, "experiments": {experiment: format!("a-{number}")},
+            "items": ["i"],
+        });
+        feed.list(number.cast_signed() % 2, &list);
+    }
+    feed.flush();
+    let max_arms = format!("limits.max_arms = {MAX_ARMS}");
+    let mut whole = feed.daemon(&kafka, &max_arms);
+    let mut small = feed.daemon(&kafka, &format!("{max_arms}\nexport.max_series = 1000"));
+
+    let scrape = feed.wait_until_read(&mut whole);
+    let accepted = f64::from(N_ARMS) + 20.0;
+    assert_eq!(
+        scrape.sum("abgauge_records_total", &[("outcome", "accepted")]),
+        accepted
+    );
+    let in_total = [("window", "total"), ("view", "live")];
+    assert_eq!(
+        scrape.sum("abgauge_lists", &in_total),
+        accepted,
+        "folded, not lost"
+    );
+    assert_eq!(lists_of(&scrape, "ranker", "good"), Some(20.0));
+    assert_eq!(lists_of(&scrape, "crowd", "a-0"), Some(1.0));
+    // Each partition admits so many, one of them the good one; of the others every second is in the crowd.
+    let admitted_in_crowd = f64::from(MAX_ARMS - 1);
+    let in_crowd = f64::from(N_ARMS / 2);
+    let crowd = lists_of(&scrape, "crowd", "__other__").expect("folded");
+    assert!((crowd - (in_crowd - admitted_in_crowd)).abs() <= 2.0, "{crowd}");
+    let others = lists_of(&scrape, "__other__", "__other__").expect("folded");
+    assert!((others - (in_crowd - admitted_in_crowd)).abs() <= 2.0, "{others}");
+    let n_arms = scrape.select("abgauge_lists", &in_total).count();
+    assert_eq!(
+        n_arms,
+        2 * (MAX_ARMS as usize - 1) + 1 + 2,
+        "admitted, good and folded"
+    );
+    assert_eq!(
+        scrape.value("abgauge_arms_folded", &[]),
+        Some(f64::from(2 * MAX_ARMS)),
+        "as far as told apart"
+    );
+    assert_eq!(scrape.value("abgauge_series_dropped", &[]), Some(0.0));
+    assert_eq!(scrape.value("abgauge_exact", &[]), Some(1.0));
+
+    let scrape = feed.wait_until_read(&mut small);
+    let n_series = scrape
+        .samples
+        .iter()
+        .filter(|sample| sample.labels.contains_key("scope"))
+        .count();
+    assert!((500..=1000).contains(&n_series), "{n_series} ranking series");
+    assert!(scrape.value("abgauge_series_dropped", &[]) > Some(10_000.0));
+    assert_eq!(
+        lists_of(&scrape, "crowd", "__other__"),
+        Some(crowd),
+        "those with most lists stay"
+    );
+    assert_eq!(lists_of(&scrape, "ranker", "good"), Some(20.0));
+    prometheus::check_metrics(&small.get("/metrics").body).expect("promtool agrees");
+    for daemon in [&whole, &small] {
+        let resident = daemon.metrics().value("process_resident_memory_bytes", &[]);
+        assert!(resident < Some(300e6), "{resident:?} bytes");
+    }
+}
+
+#[test]
+fn a_full_state_sheds_and_says_so() {
+    const N: u32 = 30_000;
+    const MAX_STATE: f64 = 1_048_576.0;
+    let kafka = Kafka::shared();
+    let mut feed = Feed::new(&kafka, 2);
+    let mut daemon = feed.daemon(&kafka, "limits.max_state = \"1MiB\"");
+    daemon.wait_until_ready();
+    assert_eq!(daemon.metrics().value("abgauge_exact", &[]), Some(1.0));
+    let ts_ms = now_ms();
+    for number in 0..N {
+        let (partition, id) = (number.cast_signed() % 2, format!("r-{number}"));
+        let items: Vec<_> = (0..10).map(|item| format!("i{item}")).collect();
+        feed.list(
+            partition,
+            &json!({
+                "request_id": id, "ts": ts_ms, "experiments": {"ranker": "a"}, "items": items,
+            }),
+        );
+        feed.click(
+            partition,
+            &json!({"request_id": id, "ts": ts_ms + 1, "item": "i1"}),
+        );
+        if number % 5000 == 0 {
+            feed.flush();
+            let used = daemon
+                .metrics()
+                .value("abgauge_state_bytes", &[])
+                .expect("always shown");
+            assert!(used <= MAX_STATE, "{used} bytes");
+        }
+    }
+    feed.flush();
+    let scrape = feed.wait_until_read(&mut daemon);
+    let outcome =
+        |topic: &str, outcome| scrape.sum("abgauge_records_total", &[("topic", topic), ("outcome", outcome)]);
+    for topic in [&feed.served, &feed.clicks] {
+        assert_eq!(
+            outcome(topic, "accepted") + outcome(topic, "shed"),
+            feed.n_sent(topic)
+        );
+        assert!(outcome(topic, "shed") > 0.0, "{topic}");
+    }
+    assert!(outcome(&feed.served, "accepted") > 1000.0, "what fits is counted");
+    let used = daemon.wait_until("the telemetry of the end", |daemon| {
+        daemon
+            .metrics()
+            .value("abgauge_state_bytes", &[])
+            .filter(|used| *used > MAX_STATE / 2.0)
+    });
+    assert!(used <= MAX_STATE, "{used} bytes");
+    assert_eq!(scrape.value("abgauge_exact", &[]), Some(0.0));
+    assert_eq!(
+        lists_of(&scrape, "ranker", "a"),
+        Some(outcome(&feed.served, "accepted"))
+    );
+    let told: Vec<_> = log(&daemon)
+        .into_iter()
+        .filter(|line| {
+            line["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("limits.max_state"))
+        })
+        .collect();
+    assert_eq!(told.len(), 1, "{told:#?}");
+    let api: serde_json::Value = serde_json::from_str(&daemon.get("/api/v1/experiments").body).expect("JSON");
+    assert_eq!(api["stream"]["exact"], false);
+    assert!(api["stream"]["warnings"].to_string().contains("limits.max_state"));
+}

@@ -1,0 +1,116 @@
+//! Two topics that only the test writes to: it knows what lies at each offset.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use crate::support::daemon::Daemon;
+use crate::support::exposition::Exposition;
+use crate::support::kafka::Kafka;
+use crate::support::producer::Producer;
+
+/// Part of every payload that the daemon must not repeat in its log, and of every key.
+pub const SECRET: &str = "marker-of-a-secret";
+
+pub struct Feed {
+    pub served: String,
+    pub clicks: String,
+    producer: Producer,
+    /// The next offset, by topic and partition.
+    ends: BTreeMap<(String, i32), i64>,
+}
+
+impl Feed {
+    /// Topics whose records may have 10 MB.
+    pub fn new(kafka: &Kafka, n_partitions: i32) -> Feed {
+        let [served, clicks] = ["served", "clicks"].map(|stem| {
+            let name = kafka.unique(stem);
+            kafka.create_topic(&name, n_partitions, &[("max.message.bytes", "10000000")]);
+            name
+        });
+        Feed {
+            served,
+            clicks,
+            producer: kafka.producer_with(&[("enable.idempotence", "true")]),
+            ends: BTreeMap::new(),
+        }
+    }
+
+    /// Sends a record and returns its offset.
+    #[track_caller]
+    pub fn send(&mut self, topic: &str, partition: i32, payload: Option<&[u8]>) -> i64 {
+        let key = Some(SECRET.as_bytes());
+        self.producer.produce(topic, Some(partition), key, payload, None);
+        let end = self.ends.entry((topic.to_owned(), partition)).or_default();
+        *end += 1;
+        *end - 1
+    }
+
+    pub fn list(&mut self, partition: i32, list: &Value) -> i64 {
+        let topic = self.served.clone();
+        self.send(&topic, partition, Some(list.to_string().as_bytes()))
+    }
+
+    pub fn click(&mut self, partition: i32, click: &Value) -> i64 {
+        let topic = self.clicks.clone();
+        self.send(&topic, partition, Some(click.to_string().as_bytes()))
+    }
+
+    #[track_caller]
+    pub fn flush(&self) {
+        self.producer.flush();
+    }
+
+    /// Records sent to a topic.
+    pub fn n_sent(&self, topic: &str) -> f64 {
+        let of_topic = self.ends.iter().filter(|((name, _), _)| name == topic);
+        of_topic.map(|(_, end)| *end).sum::<i64>() as f64
+    }
+
+    /// A daemon in a group of its own; `more` are further lines of its configuration, all keys dotted.
+    pub fn daemon(&self, kafka: &Kafka, more: &str) -> Daemon {
+        let Feed { served, clicks, .. } = self;
+        Daemon::run(&format!(
+            r#"
+            kafka.brokers = "{}"
+            kafka.served_topic = "{served}"
+            kafka.clicks_topic = "{clicks}"
+            kafka.group_id = "{}"
+            log.filter = "info,abgauge=trace"
+            {more}
+            "#,
+            kafka.brokers(),
+            kafka.unique("group"),
+        ))
+    }
+
+    /// Waits until every record has an outcome, and returns a scrape from then.
+    #[track_caller]
+    pub fn wait_until_read(&self, daemon: &mut Daemon) -> Exposition {
+        daemon.wait_until_ready();
+        daemon.wait_until("an outcome for each record", |daemon| {
+            let scrape = daemon.metrics();
+            let is_read = |topic: &str| {
+                let read = scrape.sum("abgauge_records_total", &[("topic", topic)]);
+                assert!(read <= self.n_sent(topic), "more outcomes than records: {read}");
+                read == self.n_sent(topic)
+            };
+            (is_read(&self.served) && is_read(&self.clicks)).then_some(scrape)
+        })
+    }
+}
+
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    since.as_millis() as i64
+}
+
+/// The lines of the log: one JSON object each.
+pub fn log(daemon: &Daemon) -> Vec<Value> {
+    daemon
+        .log()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no line of the log: {line}")))
+        .collect()
+}

@@ -1,0 +1,8 @@
+//! Every kind of bad record is counted by its reason and disturbs nothing, within bounds of memory. Real Kafka.
+
+mod bounds;
+mod feed;
+mod kinds;
+
+#[path = "../support/mod.rs"]
+mod support;
