@@ -269,7 +269,9 @@ fn each_kind_is_counted_by_its_reason_and_disturbs_nothing() {
         good + 1.0
     );
     assert_eq!(scrape.sum("abgauge_click_results_total", &[]), good + 1.0);
-    assert_eq!(scrape.value("abgauge_clicks_waiting", &[]), Some(0.0));
+    daemon.wait_until("the telemetry of the end", |daemon| {
+        (daemon.metrics().value("abgauge_clicks_waiting", &[]) == Some(0.0)).then_some(())
+    });
     assert_eq!(scrape.value("abgauge_exact", &[]), Some(1.0));
 
     let of_good = [
