@@ -86,9 +86,17 @@ pub struct Engine {
 #[derive(Debug, Default)]
 struct Scratch {
     contribution: Vec<i64>,
+    unclicked: Unclicked,
     arms: Vec<ArmId>,
     items: Vec<u64>,
     lists: Vec<Handle>,
+}
+
+/// What the last new list contributed: most lists are of one length.
+#[derive(Debug, Default)]
+struct Unclicked {
+    n_items: Option<u32>,
+    contribution: Vec<i64>,
 }
 
 impl Engine {
@@ -187,10 +195,7 @@ impl Engine {
             let last = self.changes.last_lists.entry(*arm).or_insert(list.ts_ms);
             *last = list.ts_ms.max(*last);
         }
-        self.scratch.contribution.fill(0);
-        self.ranking
-            .contribute(&self.lists.outcome(handle), 1, &mut self.scratch.contribution);
-        self.add_contribution(handle);
+        self.add_unclicked(handle);
         self.take_kept_clicks(handle, list);
         Outcome::Accepted
     }
@@ -282,6 +287,24 @@ impl Engine {
                 ClickResult::Matched
             }
         }
+    }
+
+    /// Adds what a list contributes before its first click, which depends on its length alone.
+    fn add_unclicked(&mut self, handle: Handle) {
+        let outcome = self.lists.outcome(handle);
+        let Scratch {
+            contribution,
+            unclicked,
+            ..
+        } = &mut self.scratch;
+        if unclicked.n_items != Some(outcome.n_items) {
+            unclicked.n_items = Some(outcome.n_items);
+            unclicked.contribution.clear();
+            unclicked.contribution.resize(self.ranking.width(), 0);
+            self.ranking.contribute(&outcome, 1, &mut unclicked.contribution);
+        }
+        contribution.copy_from_slice(&unclicked.contribution);
+        self.add_contribution(handle);
     }
 
     fn add_contribution(&mut self, handle: Handle) {
