@@ -172,7 +172,6 @@ fn a_tally_has_as_many_sums_as_the_memory_table_says() {
 }
 
 #[test]
-#[ignore = "docs/page.png and docs/performance.md are not there yet"]
 fn links_lead_somewhere() {
     for document in DOCUMENTS {
         let text = read(document);
