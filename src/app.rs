@@ -21,8 +21,8 @@ use crate::kafka::dead_letters::DeadLetters;
 use crate::telemetry::Telemetry;
 use crate::worker::{self, Worker};
 
-/// How long a round of the loop waits for records: as old as a record may get before it is counted.
-const WAIT: Duration = Duration::from_millis(20);
+/// How long a round of the loop gathers records: as old as one may get before it is counted.
+const WAIT: Duration = Duration::from_millis(10);
 /// How long the consumer may take to leave its group.
 const LEAVE: Duration = Duration::from_secs(7);
 

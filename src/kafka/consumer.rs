@@ -205,7 +205,7 @@ impl Consumer {
         })
     }
 
-    /// Hands everything that has come to `take`; waits at most `wait` for records. Says whether more were ready.
+    /// Hands everything that has come to `take`; gathers records for at most `wait`. Says whether any came.
     pub fn poll(&mut self, wait: Duration, mut take: impl FnMut(Input)) -> bool {
         while let Ok(answer) = self.answers.try_recv() {
             take(Input::Answer(answer));
@@ -226,18 +226,16 @@ impl Consumer {
         if rebalanced {
             return true; // Orders come first.
         }
-        let n = self.queue.consume(Duration::ZERO, &mut self.messages);
-        let full = n == BATCH;
-        if n == 0 {
-            self.queue.consume(wait, &mut self.messages);
-        }
+        // It returns once a batch is full, or with what came in that time: many small batches would cost more than they
+        // carry.
+        let n = self.queue.consume(wait, &mut self.messages);
         for message in self.messages.drain(..) {
             let message = Message(message);
             if let Some(input) = message.input(&self.topics) {
                 take(input);
             }
         }
-        full
+        n > 0
     }
 
     fn assign(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {

@@ -228,7 +228,7 @@ impl Worker {
         }
     }
 
-    /// Comes once a round, after the inputs; `busy` says that more records are waiting.
+    /// Comes once a round, after the inputs; `busy` says that records come.
     ///
     /// `uptime` is real time since the start, also where the clock is simulated: it paces questions, commits and lines
     /// of the log.
