@@ -50,8 +50,8 @@ fn a_partition_that_is_taken_away_takes_its_numbers_with_it() {
     traffic.send_clicked_lists(40..80);
     traffic.flush();
     first.wait_until("both to count on", |first| {
-        let (first, second) = (scrape(first)?, scrape(&second)?);
-        (totals(&first, "live").0 + totals(&second, "live").0 == 80.0).then_some(())
+        let [first, second] = [scrape(first)?, scrape(&second)?].map(|scrape| totals(&scrape, "live"));
+        ((first.0 + second.0, first.1 + second.1) == (80.0, 80.0)).then_some(())
     });
     assert_sums(&first, &second, 80.0);
 
