@@ -18,8 +18,8 @@ use crate::engine::event::{Batch, Body, Position, Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::engine::ranking::{CLICKS, LISTS, Ranking};
 use crate::engine::{Arm, Engine, Rules};
-use crate::export::api::{MetricsMap, metrics_map};
 use crate::ingest::wire::Decoder;
+use crate::metrics_map::{MetricsMap, metrics_map};
 
 /// Records counted at a time.
 const BATCH: usize = 4096;

@@ -43,6 +43,7 @@ pub mod export;
 pub mod ingest;
 pub mod kafka;
 pub mod logging;
+pub mod metrics_map;
 pub mod simulate;
 pub mod snapshot;
 pub mod table;

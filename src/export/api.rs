@@ -8,46 +8,9 @@ use serde::ser::{SerializeMap, Serializer};
 use super::TOTAL;
 use crate::config::Window;
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
+use crate::metrics_map::{Key, MetricsMap, metrics_map};
 use crate::snapshot::{ArmSnapshot, Snapshot, Timeline, View};
 use crate::telemetry::StreamStatus;
-
-/// The defined metrics of `sums` by their keys, `{"hit_rate@5":0.36,"mrr":0.21}`; what divides by 0 is absent.
-pub fn metrics_map<'a>(ranking: &'a Ranking, sums: &'a [i128]) -> MetricsMap<'a> {
-    MetricsMap { ranking, sums }
-}
-
-/// Serialises as a map in the order of the catalogue.
-#[derive(Debug, Clone, Copy)]
-pub struct MetricsMap<'a> {
-    ranking: &'a Ranking,
-    sums: &'a [i128],
-}
-
-impl<'a> MetricsMap<'a> {
-    pub fn iter(self) -> impl Iterator<Item = (&'a Column, f64)> {
-        let columns = self.ranking.columns().iter();
-        columns.filter_map(move |column| Some((column, column.value(self.sums)?)))
-    }
-}
-
-impl Serialize for MetricsMap<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter().map(|(column, value)| (Key(column), value)))
-    }
-}
-
-/// [`Column::key`], without a string for each.
-struct Key<'a>(&'a Column);
-
-impl Serialize for Key<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let id = self.0.metric.id;
-        match self.0.k {
-            Some(k) => serializer.collect_str(&format_args!("{id}@{k}")),
-            None => serializer.serialize_str(id),
-        }
-    }
-}
 
 /// The whole answer, as it is to be written.
 pub(super) struct Document<'a> {
