@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::config::Config;
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::engine::ranking::{CLICKS, LISTS, Ranking};
@@ -30,12 +29,35 @@ const ARMS_ABREAST: usize = 6;
 /// More than any time that an event may have: switches a bound off.
 const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 
-/// What joins and what is counted.
+/// What joins and what is counted. The defaults are the daemon's, so that the same events give the same bits.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Cut-offs of the metrics, ascending.
     pub k: Vec<NonZeroU32>,
+    /// A click counts up to this long after its list.
     pub attribution_ms: i64,
+    /// A click counts from this long before its list.
     pub click_skew_ms: i64,
+    pub slot_ms: i64,
+    /// A longer list is unreadable.
+    pub max_items: u32,
+    /// Distinct off-list items remembered for each list.
+    pub max_off_list: u32,
+    pub hash_seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            k: [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect(),
+            attribution_ms: 30 * 60_000,
+            click_skew_ms: 0,
+            slot_ms: 5_000,
+            max_items: 1_000,
+            max_off_list: 16,
+            hash_seed: 0,
+        }
+    }
 }
 
 /// The numbers of a set of files.
@@ -65,21 +87,20 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// Bounds and hash seed are the daemon's defaults, so that it gives the daemon's bits.
-    pub fn new(options: &Options, defaults: &Config) -> Evaluator {
+    pub fn new(options: &Options) -> Evaluator {
         let rules = Rules {
             attribution_ms: options.attribution_ms,
             click_skew_ms: options.click_skew_ms,
             lateness_ms: UNBOUNDED_MS,
             max_future_ms: UNBOUNDED_MS,
-            slot_ms: defaults.join.slot_ms,
-            max_off_list: defaults.join.max_off_list,
+            slot_ms: options.slot_ms,
+            max_off_list: options.max_off_list,
             max_arms: u32::MAX,
             one_topic: true,
         };
         let ranking = Ranking::new(&options.k);
         Evaluator {
-            decoder: Decoder::new(defaults.join.hash_seed, defaults.join.max_items),
+            decoder: Decoder::new(options.hash_seed, options.max_items),
             engine: Engine::new(rules, ranking.clone(), None),
             ranking,
             batch: Batch::default(),

@@ -134,7 +134,6 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
-    let defaults = defaults()?;
     let mut k = args.k.clone();
     k.sort_unstable();
     k.dedup();
@@ -142,8 +141,9 @@ fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         k,
         attribution_ms: args.attribution,
         click_skew_ms: args.click_skew,
+        ..evaluate::Options::default()
     };
-    let mut evaluator = evaluate::Evaluator::new(&options, &defaults);
+    let mut evaluator = evaluate::Evaluator::new(&options);
     let bar = progress(evaluate::total_bytes(&args.files));
     let n_bytes = Rc::new(Cell::new(0));
     for path in &args.files {
@@ -174,12 +174,6 @@ fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         Format::Table => print(&format!("{}\n", evaluation.table()))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The defaults of the settings, with no broker to speak of.
-fn defaults() -> anyhow::Result<Config> {
-    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-    config::load(None, std::iter::once(brokers)).context("load the defaults")
 }
 
 fn progress(total_bytes: Option<u64>) -> ProgressBar {

@@ -115,6 +115,19 @@ fn the_defaults_are_those_that_the_manual_promises() {
 }
 
 #[test]
+fn evaluate_has_the_defaults_of_the_daemon() {
+    let daemon = config("", &[]);
+    let evaluate = crate::evaluate::Options::default();
+    assert_eq!(evaluate.k, daemon.k);
+    assert_eq!(evaluate.attribution_ms, daemon.join.attribution_ms);
+    assert_eq!(evaluate.click_skew_ms, daemon.join.click_skew_ms);
+    assert_eq!(evaluate.slot_ms, daemon.join.slot_ms);
+    assert_eq!(evaluate.max_items, daemon.join.max_items);
+    assert_eq!(evaluate.max_off_list, daemon.join.max_off_list);
+    assert_eq!(evaluate.hash_seed, daemon.join.hash_seed);
+}
+
+#[test]
 fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
     let table: &[(&str, &[&str])] = &[
         // Names.
