@@ -30,22 +30,37 @@
 //! Deliberately absent: stored state (a start rebuilds its windows from the log), a wall clock in any decision about an
 //! event, floating point in any sum, strings in the state of the join, a lock or an allocation for each event.
 
-pub mod app;
-pub mod board;
-pub mod check;
-pub mod cli;
-pub mod clock;
-pub mod config;
-pub mod demo;
 pub mod engine;
 pub mod evaluate;
-pub mod export;
 pub mod ingest;
-pub mod kafka;
-pub mod logging;
 pub mod metrics_map;
-pub mod simulate;
-pub mod snapshot;
 pub mod table;
+
+#[cfg(feature = "daemon")]
+pub mod app;
+#[cfg(feature = "daemon")]
+pub mod board;
+#[cfg(feature = "daemon")]
+pub mod check;
+#[cfg(feature = "daemon")]
+pub mod cli;
+#[cfg(feature = "daemon")]
+pub mod clock;
+#[cfg(feature = "daemon")]
+pub mod config;
+#[cfg(feature = "daemon")]
+pub mod demo;
+#[cfg(feature = "daemon")]
+pub mod export;
+#[cfg(feature = "daemon")]
+pub mod kafka;
+#[cfg(feature = "daemon")]
+pub mod logging;
+#[cfg(feature = "daemon")]
+pub mod simulate;
+#[cfg(feature = "daemon")]
+pub mod snapshot;
+#[cfg(feature = "daemon")]
 pub mod telemetry;
+#[cfg(feature = "daemon")]
 pub mod worker;

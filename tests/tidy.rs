@@ -73,6 +73,22 @@ fn the_engine_knows_nobody() {
     assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
+/// What is compiled without the feature `daemon` too.
+const LIBRARY: [&str; 5] = ["engine", "evaluate", "ingest::wire", "metrics_map", "table"];
+
+#[test]
+fn the_library_knows_nothing_of_the_daemon() {
+    let is_outside = |name: &str| {
+        let mut modules = LIBRARY.iter();
+        !modules.any(|module| name.starts_with(&module.replace("::", "/")))
+    };
+    let strangers = mentions("crate::", is_outside).into_iter().filter(|line| {
+        let mut modules = LIBRARY.iter();
+        !modules.any(|module| line.contains(&format!("crate::{module}")))
+    });
+    assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
 #[test]
 fn ingest_and_export_never_meet() {
     let not_in = |folder: &'static str| move |name: &str| !name.starts_with(folder);

@@ -1,9 +1,12 @@
 //! What comes from Kafka: bytes to events, and what the keys of records tell about their producers.
 
+#[cfg(feature = "daemon")]
 pub mod input;
+#[cfg(feature = "daemon")]
 pub mod keys;
 pub mod wire;
 
+#[cfg(feature = "daemon")]
 pub use input::{
     Answer, Fault, FaultKind, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
 };
