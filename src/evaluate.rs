@@ -239,6 +239,14 @@ struct ArmDocument<'a> {
 }
 
 impl Evaluation {
+    /// A metric by its key, such as `hit_rate@5`; none where the arm has no list, or the metric divides by 0.
+    pub fn value(&self, experiment: &str, arm: &str, key: &str) -> Option<f64> {
+        let is_named = |named: &Arm| &*named.experiment == experiment && &*named.arm == arm;
+        let (_, sums) = self.arms.iter().find(|(named, _)| is_named(named))?;
+        let mut columns = self.ranking.columns().iter();
+        columns.find(|column| column.key() == key)?.value(sums)
+    }
+
     /// `{"experiments":{E:{"arms":{A:{"lists":N,"clicks":N,"metrics":{"hit_rate@5":0.51,…}}}}}}`
     ///
     /// # Errors

@@ -29,6 +29,29 @@
 //!
 //! Deliberately absent: stored state (a start rebuilds its windows from the log), a wall clock in any decision about an
 //! event, floating point in any sum, strings in the state of the join, a lock or an allocation for each event.
+//!
+//! # As a library
+//!
+//! Without the feature `daemon`, which is on by default, there remain [`engine`], [`ingest::wire`] and [`evaluate`]: the
+//! numbers, without Kafka, HTTP and librdkafka. Two lists and their clicks, in any order:
+//!
+//! ```
+//! use abgauge::evaluate::{Evaluator, Options};
+//!
+//! let events = r#"
+//! {"type":"served","request_id":"r-1","ts":1763596800000,"experiments":{"ranker":"neural"},"items":["a","b","c"]}
+//! {"type":"served","request_id":"r-2","ts":1763596801000,"experiments":{"ranker":"neural"},"items":["d","e"]}
+//! {"type":"click","request_id":"r-1","ts":1763596805000,"item":"b"}
+//! {"type":"click","request_id":"r-2","ts":1763596806000,"item":"d"}
+//! "#;
+//! let mut evaluator = Evaluator::new(&Options::default());
+//! evaluator.read("events", events.as_bytes())?;
+//! let evaluation = evaluator.finish();
+//! assert_eq!(evaluation.value("ranker", "neural", "hit_rate@1"), Some(0.5)); // r-2 alone
+//! assert_eq!(evaluation.value("ranker", "neural", "mrr"), Some(0.75)); // (1/2 + 1) ÷ 2
+//! assert_eq!(evaluation.value("ranker", "neural", "ctr"), Some(0.4)); // 2 of 5 items
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 pub mod engine;
 pub mod evaluate;
