@@ -5,8 +5,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-
 use abgauge::board::Board;
 use abgauge::config::{self, Config};
 use abgauge::engine::Engine;
@@ -71,8 +69,8 @@ struct Stages {
 
 /// One pass over the log with a new engine and board.
 fn round(config: &Config, log: &Log) -> [Stages; 2] {
-    let ranking = Ranking::new(&config.k);
-    let board = Board::new(&config.windows, ranking.width(), BTreeMap::new());
+    let ranking = Ranking::new(&config.measures);
+    let board = Board::new(config, &ranking);
     let mut engine = Engine::new(worker::rules(config), ranking, None);
     let decoder = Decoder::new(config.join.hash_seed, config.join.max_items);
     let mut batch = Batch::default();

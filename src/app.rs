@@ -51,18 +51,14 @@ impl Daemon {
             &kafka.clicks_topic,
             env!("CARGO_PKG_VERSION"),
         ));
-        let ranking = Ranking::new(&config.k);
-        let board = Arc::new(Board::new(
-            &config.windows,
-            ranking.width(),
-            config.experiment_starts.clone(),
-        ));
+        let ranking = Ranking::new(&config.measures);
+        let board = Arc::new(Board::new(config, &ranking));
         let exporter = Arc::new(Exporter {
             telemetry: Arc::clone(&telemetry),
             source: Arc::clone(&board) as _,
             ranking: ranking.clone(),
             windows: config.windows.clone(),
-            k: config.k.clone(),
+            k: config.measures.ks.clone(),
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });

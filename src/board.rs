@@ -2,18 +2,24 @@
 //!
 //! Each pair of partitions has its own part of every arm, so that a pair that is taken away takes its numbers with it
 //! at once. A merge shares the gate with other merges and locks one arm at a time; a scrape has the gate alone, so it
-//! sees whole batches only.
+//! sees whole batches only. Distinct counts do not add up: each arm keeps what it has shown of the catalogue in a
+//! union of its pairs' parts, within a bound on memory.
+
+mod covered;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use dashmap::DashMap;
 
-use crate::config;
-use crate::engine::ranking::LISTS;
+use covered::{Covered, Covering};
+
+use crate::config::{self, Config};
+use crate::engine::catalogue::Catalogue;
+use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::window::{N_CELLS, Overflow, Window};
-use crate::engine::{Arm, ArmId, Engine};
+use crate::engine::{Arm, ArmId, Changes, Engine};
 use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline, View};
 
 /// Arms whose cells a snapshot holds at most.
@@ -27,7 +33,8 @@ pub struct Board {
     width: usize,
     /// By experiment: slots that begin before this (epoch ms) do not count in its `total`.
     experiment_starts: BTreeMap<String, i64>,
-    arms: DashMap<Arm, Vec<Part>>,
+    covering: Option<Covering>,
+    arms: DashMap<Arm, Entry>,
     gate: RwLock<()>,
     progress: Mutex<Progress>,
 }
@@ -52,6 +59,13 @@ struct PairProgress {
     n_folded: u64,
 }
 
+/// What all pairs add to one arm.
+#[derive(Debug, Default)]
+struct Entry {
+    parts: Vec<Part>,
+    covered: Covered,
+}
+
 /// What one pair adds to one arm.
 #[derive(Debug)]
 struct Part {
@@ -68,12 +82,16 @@ struct Sums {
 }
 
 impl Board {
-    /// An empty board for tallies of `width` sums.
-    pub fn new(windows: &[config::Window], width: usize, experiment_starts: BTreeMap<String, i64>) -> Board {
+    /// An empty board for tallies of this ranking.
+    pub fn new(config: &Config, ranking: &Ranking) -> Board {
+        let cells_ms = config.windows.iter().map(config::Window::cell_ms).collect();
+        let max_bytes = config.limits.max_coverage_bytes;
+        let columns = ranking.coverage().cloned();
         Board {
-            windows: windows.to_vec(),
-            width,
-            experiment_starts,
+            windows: config.windows.clone(),
+            width: ranking.width(),
+            experiment_starts: config.experiment_starts.clone(),
+            covering: columns.map(|columns| Covering::new(columns, config.join.slot_ms, cells_ms, max_bytes)),
             arms: DashMap::new(),
             gate: RwLock::new(()),
             progress: Mutex::new(Progress {
@@ -87,10 +105,16 @@ impl Board {
     pub fn merge(&self, pair: Pair, engine: &Engine) {
         let _shared = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let changes = engine.changes();
-        let mut overflow = Ok(());
+        let mut overflow = if changes.overflowed() {
+            Err(Overflow)
+        } else {
+            Ok(())
+        };
+        let shown = shown_lists(changes);
+        let is_shown = self.progress().shows(pair);
         let mut rows: Vec<(ArmId, View, i64, &[i64])> = changes
             .live
-            .iter(self.width)
+            .iter()
             .map(|((arm, start_ms), sums)| (arm, View::Live, start_ms, sums))
             .collect();
         for slot in &changes.settled {
@@ -108,8 +132,16 @@ impl Board {
                 .get(&*arm.experiment)
                 .copied()
                 .unwrap_or(i64::MIN);
-            let mut parts = self.arms.entry(arm.clone()).or_default();
-            let part = self.part(&mut parts, pair);
+            let mut entry = self.arms.entry(arm.clone()).or_default();
+            self.cover(
+                &mut entry.covered,
+                rows[0].0,
+                &shown,
+                pair,
+                is_shown,
+                total_from_ms,
+            );
+            let part = self.part(&mut entry.parts, pair);
             if let Some(last) = changes.last_lists.get(&rows[0].0) {
                 part.last_list_ms = part.last_list_ms.max(*last);
             }
@@ -125,6 +157,48 @@ impl Board {
         of_pair.begin_ms = engine.begin_ms();
         of_pair.first_accepted_ms = engine.accepted_ms().map(|(first, _)| first);
         of_pair.n_folded = engine.n_folded_arms();
+    }
+
+    /// Notes what a pair's lists in one arm have shown of the catalogue.
+    fn cover(
+        &self,
+        covered: &mut Covered,
+        arm: ArmId,
+        shown: &[Shown],
+        pair: Pair,
+        is_shown: bool,
+        total_from_ms: i64,
+    ) {
+        let Some(covering) = &self.covering else {
+            return;
+        };
+        let catalogue = covering.catalogue();
+        // An arm whose lists show nothing has a count too: 0.
+        covering.admit(covered, pair, is_shown, total_from_ms, &catalogue);
+        let Covered::Counted(views) = covered else {
+            return;
+        };
+        let start = shown.partition_point(|(other, ..)| *other < arm);
+        let of_arm = shown[start..].iter().take_while(|(other, ..)| *other == arm);
+        for (_, view, start_ms, places) in of_arm {
+            views[*view as usize].see(pair, *start_ms, places, &catalogue);
+        }
+    }
+
+    /// Counts coverage by this catalogue from now on. Engines take it after the board.
+    pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
+        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(covering) = &self.covering {
+            covering.set_catalogue(catalogue);
+            self.arms
+                .iter_mut()
+                .for_each(|mut entry| covering.recount(&mut entry.covered));
+        }
+    }
+
+    /// Arms without coverage because of its bound on memory.
+    pub fn n_arms_without_coverage(&self) -> u64 {
+        self.covering.as_ref().map_or(0, Covering::n_left_out)
     }
 
     fn part<'a>(&self, parts: &'a mut Vec<Part>, pair: Pair) -> &'a mut Part {
@@ -162,7 +236,16 @@ impl Board {
 
     /// Lets a pair that is caught up into the views.
     pub fn show(&self, pair: Pair) {
+        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.progress().pairs.entry(pair).or_default().shown = true;
+        self.set_covered(pair, true);
+    }
+
+    fn set_covered(&self, pair: Pair, shown: bool) {
+        if let Some(covering) = &self.covering {
+            let arms = self.arms.iter_mut();
+            arms.for_each(|mut entry| covering.set_shown(&mut entry.covered, pair, shown));
+        }
     }
 
     /// Takes a pair's part out of the views at once, and keeps it.
@@ -171,15 +254,22 @@ impl Board {
         if let Some(progress) = self.progress().pairs.get_mut(&pair) {
             progress.shown = false;
         }
+        self.set_covered(pair, false);
     }
 
     /// Forgets a pair.
     pub fn remove(&self, pair: Pair) {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.progress().pairs.remove(&pair);
-        self.arms.retain(|_, parts| {
-            parts.retain(|part| part.pair != pair);
-            !parts.is_empty()
+        self.arms.retain(|_, entry| {
+            entry.parts.retain(|part| part.pair != pair);
+            let is_left = !entry.parts.is_empty();
+            match &self.covering {
+                Some(covering) if is_left => covering.remove(&mut entry.covered, pair),
+                Some(covering) => covering.forget(&entry.covered),
+                None => {}
+            }
+            is_left
         });
     }
 
@@ -208,13 +298,11 @@ impl Source for Board {
         let first_ms = shown().filter_map(|pair| pair.first_accepted_ms).min();
         let mut arms = Vec::with_capacity(self.arms.len());
         for mut entry in self.arms.iter_mut() {
-            let (arm, parts) = entry.pair_mut();
-            let mut parts: Vec<&mut Part> = parts
-                .iter_mut()
-                .filter(|part| progress.shows(part.pair))
-                .collect();
+            let (arm, entry) = entry.pair_mut();
+            let parts = entry.parts.iter_mut();
+            let mut parts: Vec<&mut Part> = parts.filter(|part| progress.shows(part.pair)).collect();
             if !parts.is_empty() {
-                arms.push(self.arm_snapshot(arm, &mut parts, ends));
+                arms.push(self.arm_snapshot(arm, &mut parts, &mut entry.covered, ends));
             }
         }
         if let Some(window) = timelines {
@@ -238,7 +326,13 @@ impl Progress {
 }
 
 impl Board {
-    fn arm_snapshot(&self, arm: &Arm, parts: &mut [&mut Part], ends: [Option<i64>; 2]) -> ArmSnapshot {
+    fn arm_snapshot(
+        &self,
+        arm: &Arm,
+        parts: &mut [&mut Part],
+        covered: &mut Covered,
+        ends: [Option<i64>; 2],
+    ) -> ArmSnapshot {
         let sums = View::BOTH.map(|view| {
             let mut sums = vec![vec![0; self.width].into_boxed_slice(); self.windows.len() + 1];
             for part in parts.iter_mut() {
@@ -253,6 +347,9 @@ impl Board {
                     add(sum, window.sums());
                 }
                 add(&mut sums[self.windows.len()], &of_view.total);
+            }
+            if let Some(covering) = &self.covering {
+                covering.fill(covered, view, ends[view as usize], &mut sums);
             }
             sums
         });
@@ -284,10 +381,14 @@ impl Board {
                 experiment: arm.experiment.clone(),
                 arm: arm.arm.clone(),
             };
-            let Some(parts) = self.arms.get(&name) else {
+            let Some(entry) = self.arms.get(&name) else {
                 continue;
             };
-            let parts: Vec<&Part> = parts.iter().filter(|part| progress.shows(part.pair)).collect();
+            let parts: Vec<&Part> = entry
+                .parts
+                .iter()
+                .filter(|part| progress.shows(part.pair))
+                .collect();
             let of = |view: View| self.timeline(&parts, view, window, ends[view as usize].unwrap_or(0));
             arm.timelines = Some(View::BOTH.map(of));
         }
@@ -331,6 +432,23 @@ impl Sums {
     }
 }
 
+/// A list of an arm: its view, the begin of its slot, and the places of its items in rank order.
+type Shown<'a> = (ArmId, View, i64, &'a [u32]);
+
+/// What has been shown, by arm.
+fn shown_lists(changes: &Changes) -> Vec<Shown<'_>> {
+    let live = changes.shown.iter();
+    let mut shown: Vec<Shown> = live
+        .map(|(arm, start_ms, places)| (arm, View::Live, start_ms, places))
+        .collect();
+    for slot in &changes.settled {
+        let lists = slot.shown.iter();
+        shown.extend(lists.map(|(arm, start_ms, places)| (arm, View::Settled, start_ms, places)));
+    }
+    shown.sort_by_key(|(arm, ..)| *arm);
+    shown
+}
+
 fn add(sums: &mut [i128], more: &[i128]) {
     for (sum, term) in sums.iter_mut().zip(more) {
         *sum += term;
@@ -344,7 +462,7 @@ mod tests {
     use super::*;
     use crate::engine::Rules;
     use crate::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
-    use crate::engine::ranking::Ranking;
+    use crate::engine::ranking::Measures;
 
     const T0: i64 = 1_763_596_800_000;
 
@@ -354,15 +472,15 @@ mod tests {
             span_ms,
         };
         let starts = starts.iter().map(|(name, ms)| (name.to_string(), *ms)).collect();
-        Board::new(
-            &[window("1m", 60_000), window("1h", 3_600_000)],
-            ranking().width(),
-            starts,
-        )
+        let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+        let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+        config.windows = vec![window("1m", 60_000), window("1h", 3_600_000)];
+        config.experiment_starts = starts;
+        Board::new(&config, &ranking())
     }
 
     fn ranking() -> Ranking {
-        Ranking::new(&[NonZeroU32::MIN])
+        Ranking::new(&Measures::usual(&[NonZeroU32::MIN]))
     }
 
     /// An engine that has read lists of `(arm, time after T0)`, in the experiment `e`.

@@ -67,7 +67,11 @@ pub async fn run(options: &Options) -> anyhow::Result<()> {
         ..Settings::new(options.seed, options.rate / options.speed, start_ms)
     };
     let traffic = Traffic::new(settings);
-    let scene = Scene::new(traffic.truth(&config.k), &config.k, options.duration);
+    let scene = Scene::new(
+        traffic.truth(&config.measures.ks),
+        &config.measures,
+        options.duration,
+    );
     let mut daemon = Daemon::start(&config, clock).map_err(in_words_of_the_demo)?;
     let exporter = Arc::clone(&daemon.exporter);
     let mut screen = Screen::new();

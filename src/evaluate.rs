@@ -4,36 +4,38 @@
 //! lists count as settled. The order of lines does not matter, except between lists that contradict each other: the
 //! first one stands.
 
+mod evaluation;
+mod report;
+
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use serde::Serialize;
 
+use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
-use crate::engine::outcome::{ClickResult, Counts, Outcome};
-use crate::engine::ranking::{CLICKS, LISTS, Ranking};
-use crate::engine::{Arm, Engine, Rules};
+use crate::engine::ranking::{Measures, Ranking};
+use crate::engine::{Engine, Rules};
 use crate::ingest::wire::Decoder;
-use crate::metrics_map::{MetricsMap, metrics_map};
+pub use evaluation::{Evaluation, Totals};
 
 /// Records counted at a time.
 const BATCH: usize = 4096;
 /// Places of unreadable lines that are told for each reason.
 const MAX_PLACES: usize = 3;
-/// Arms that stand side by side in a table: as many as a terminal of 80 columns holds.
-const ARMS_ABREAST: usize = 6;
 /// More than any time that an event may have: switches a bound off.
 const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 
 /// What joins and what is counted. The defaults are the daemon's, so that the same events give the same bits.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Cut-offs of the metrics, ascending.
-    pub k: Vec<NonZeroU32>,
+    pub measures: Measures,
+    /// What the metrics that need a catalogue go by; read it with this `hash_seed`.
+    pub catalogue: Option<Arc<Catalogue>>,
     /// A click counts up to this long after its list.
     pub attribution_ms: i64,
     /// A click counts from this long before its list.
@@ -44,28 +46,25 @@ pub struct Options {
     /// Distinct off-list items remembered for each list.
     pub max_off_list: u32,
     pub hash_seed: u64,
+    /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
+    pub span_ms: Option<i64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
+        let ks: Vec<NonZeroU32> = [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect();
         Options {
-            k: [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect(),
+            measures: Measures::usual(&ks),
+            catalogue: None,
             attribution_ms: 30 * 60_000,
             click_skew_ms: 0,
             slot_ms: 5_000,
             max_items: 1_000,
-            max_off_list: 16,
+            max_off_list: 1_000,
             hash_seed: 0,
+            span_ms: None,
         }
     }
-}
-
-/// The numbers of a set of files.
-pub struct Evaluation {
-    ranking: Ranking,
-    arms: BTreeMap<Arm, Box<[i128]>>,
-    counts: Counts,
-    unreadable: BTreeMap<Reason, Unreadable>,
 }
 
 /// Lines that could not be read for one reason.
@@ -81,6 +80,8 @@ pub struct Evaluator {
     decoder: Decoder,
     engine: Engine,
     ranking: Ranking,
+    catalogue: Option<Arc<Catalogue>>,
+    span_ms: Option<i64>,
     batch: Batch,
     n_lines: i64,
     unreadable: BTreeMap<Reason, Unreadable>,
@@ -98,11 +99,21 @@ impl Evaluator {
             max_arms: u32::MAX,
             one_topic: true,
         };
-        let ranking = Ranking::new(&options.k);
+        let measures = Measures {
+            catalogue: options.catalogue.is_some(),
+            ..options.measures.clone()
+        };
+        let ranking = Ranking::new(&measures);
+        let mut engine = Engine::new(rules, ranking.clone(), None);
+        if let Some(catalogue) = &options.catalogue {
+            engine.set_catalogue(Arc::clone(catalogue));
+        }
         Evaluator {
             decoder: Decoder::new(options.hash_seed, options.max_items),
-            engine: Engine::new(rules, ranking.clone(), None),
+            engine,
             ranking,
+            catalogue: options.catalogue.clone(),
+            span_ms: options.span_ms,
             batch: Batch::default(),
             n_lines: 0,
             unreadable: BTreeMap::new(),
@@ -158,24 +169,19 @@ impl Evaluator {
     /// Settles everything.
     pub fn finish(mut self) -> Evaluation {
         self.engine.settle_all();
-        let mut arms: BTreeMap<Arm, Box<[i128]>> = BTreeMap::new();
         let changes = self.engine.changes();
-        for (arm, sums) in changes.settled.iter().flat_map(|slot| &slot.tallies) {
-            let arm = self.engine.arm(*arm).clone();
-            let total = arms
-                .entry(arm)
-                .or_insert_with(|| vec![0; self.ranking.width()].into());
-            total
-                .iter_mut()
-                .zip(sums)
-                .for_each(|(total, term)| *total += i128::from(*term));
+        let mut sums = evaluation::Adder::new(&self.ranking, self.catalogue, self.span_ms);
+        for slot in &changes.settled {
+            sums.add(slot);
         }
-        let counts = changes.counts.clone();
+        let (total, spans) = sums.finish(|arm| self.engine.arm(arm).clone());
         Evaluation {
-            ranking: self.ranking,
-            arms,
-            counts,
+            total,
+            spans,
+            counts: changes.counts.clone(),
+            exact: !changes.overflowed(),
             unreadable: self.unreadable,
+            ranking: self.ranking,
         }
     }
 }
@@ -218,128 +224,5 @@ impl<R: Read, W: Fn(u64)> Read for Watched<R, W> {
         let n = self.inner.read(buffer)?;
         (self.watch)(n as u64);
         Ok(n)
-    }
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    experiments: BTreeMap<&'a str, ExperimentDocument<'a>>,
-}
-
-#[derive(Serialize, Default)]
-struct ExperimentDocument<'a> {
-    arms: BTreeMap<&'a str, ArmDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct ArmDocument<'a> {
-    lists: i128,
-    clicks: i128,
-    metrics: MetricsMap<'a>,
-}
-
-impl Evaluation {
-    /// A metric by its key, such as `hit_rate@5`; none where the arm has no list, or the metric divides by 0.
-    pub fn value(&self, experiment: &str, arm: &str, key: &str) -> Option<f64> {
-        let is_named = |named: &Arm| &*named.experiment == experiment && &*named.arm == arm;
-        let (_, sums) = self.arms.iter().find(|(named, _)| is_named(named))?;
-        let mut columns = self.ranking.columns().iter();
-        columns.find(|column| column.key() == key)?.value(sums)
-    }
-
-    /// `{"experiments":{E:{"arms":{A:{"lists":N,"clicks":N,"metrics":{"hit_rate@5":0.51,…}}}}}}`
-    ///
-    /// # Errors
-    /// Where it cannot be written.
-    pub fn write_json(&self, mut out: impl Write) -> anyhow::Result<()> {
-        let mut experiments: BTreeMap<&str, ExperimentDocument> = BTreeMap::new();
-        for (arm, sums) in &self.arms {
-            let document = ArmDocument {
-                lists: sums[LISTS],
-                clicks: sums[CLICKS],
-                metrics: metrics_map(&self.ranking, sums),
-            };
-            experiments
-                .entry(&arm.experiment)
-                .or_default()
-                .arms
-                .insert(&arm.arm, document);
-        }
-        serde_json::to_writer(&mut out, &Document { experiments })?;
-        writeln!(out)?;
-        Ok(())
-    }
-
-    /// For people: a table for each experiment, its arms side by side, a metric a row.
-    pub fn table(&self) -> String {
-        let arms: Vec<(&Arm, &[i128])> = self.arms.iter().map(|(arm, sums)| (arm, &**sums)).collect();
-        let experiments = arms.chunk_by(|(a, _), (b, _)| a.experiment == b.experiment);
-        let blocks = experiments.flat_map(|arms| arms.chunks(ARMS_ABREAST));
-        let tables: Vec<String> = blocks.map(|arms| self.block(arms)).collect();
-        tables.join("\n\n")
-    }
-
-    fn block(&self, arms: &[(&Arm, &[i128])]) -> String {
-        let mut table = crate::table::new();
-        let names = arms.iter().map(|(arm, _)| &arm.arm);
-        let header = arms.iter().map(|(arm, _)| &arm.experiment).take(1).chain(names);
-        table.set_header(header.map(|name| crate::table::visible(name)));
-        let row = |name: String, cell: &dyn Fn(&[i128]) -> String| {
-            let cells = arms.iter().map(|(_, sums)| cell(sums));
-            std::iter::once(name).chain(cells).collect::<Vec<_>>()
-        };
-        for (name, column) in [("lists", LISTS), ("clicks", CLICKS)] {
-            table.add_row(row(name.to_owned(), &|sums| sums[column].to_string()));
-        }
-        for column in self.ranking.columns() {
-            table.add_row(row(column.key(), &|sums| match column.value(sums) {
-                Some(value) => format!("{value:.4}"),
-                None => "–".to_owned(),
-            }));
-        }
-        crate::table::align_numbers(&mut table, 1);
-        table.trim_fmt()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.arms.is_empty()
-    }
-
-    /// What a reader should know of what was left out, a line each.
-    pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        for (reason, unreadable) in &self.unreadable {
-            let places = unreadable.places.join(", ");
-            let is_all = unreadable.n == unreadable.places.len() as u64;
-            let more = if is_all { "" } else { ", …" };
-            notes.push(format!(
-                "lines skipped as {}: {} ({places}{more})",
-                reason.name(),
-                unreadable.n
-            ));
-        }
-        let outcome = |outcome| self.counts.outcome(Side::Served, outcome);
-        let result = |result| self.counts.result(result);
-        for (what, n) in [
-            ("lines of another type, ignored", outcome(Outcome::Ignored)),
-            ("lists that came again, counted once", outcome(Outcome::Duplicate)),
-            (
-                "of them with other content, the first stands",
-                self.counts.conflicting_lists,
-            ),
-            (
-                "clicks without a list in the attribution window",
-                result(ClickResult::Unmatched),
-            ),
-            (
-                "clicks on items that their list does not show",
-                result(ClickResult::OffList),
-            ),
-        ] {
-            if n > 0 {
-                notes.push(format!("{what}: {n}"));
-            }
-        }
-        notes
     }
 }

@@ -138,7 +138,7 @@ fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     k.sort_unstable();
     k.dedup();
     let options = evaluate::Options {
-        k,
+        measures: abgauge::engine::ranking::Measures::usual(&k),
         attribution_ms: args.attribution,
         click_skew_ms: args.click_skew,
         ..evaluate::Options::default()

@@ -5,21 +5,29 @@ use serde::ser::Serializer;
 
 use crate::engine::ranking::{Column, Ranking};
 
-/// The defined metrics of `sums` by their keys, `{"hit_rate@5":0.36,"mrr":0.21}`; what divides by 0 is absent.
-pub fn metrics_map<'a>(ranking: &'a Ranking, sums: &'a [i128]) -> MetricsMap<'a> {
-    MetricsMap { ranking, sums }
+/// The defined metrics of `sums` under a profile by their keys, `{"hit_rate@5":0.36,"mrr":0.21}`; what divides by 0 is
+/// absent.
+pub fn metrics_map<'a>(ranking: &'a Ranking, profile: usize, sums: &'a [i128]) -> MetricsMap<'a> {
+    MetricsMap {
+        ranking,
+        profile,
+        sums,
+    }
 }
 
-/// Serialises as a map in the order of the catalogue.
+/// Serialises as a map in the order of export.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricsMap<'a> {
     ranking: &'a Ranking,
+    /// Index among the ranking's profiles.
+    profile: usize,
     sums: &'a [i128],
 }
 
 impl<'a> MetricsMap<'a> {
     pub fn iter(self) -> impl Iterator<Item = (&'a Column, f64)> {
         let columns = self.ranking.columns().iter();
+        let columns = columns.filter(move |column| column.profile == self.profile);
         columns.filter_map(move |column| Some((column, column.value(self.sums)?)))
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use abgauge::cli::Cli;
 use abgauge::config::Config;
 use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
-use abgauge::engine::ranking::Ranking;
+use abgauge::engine::ranking::{Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
@@ -166,7 +166,7 @@ fn settings_exist() {
 #[test]
 fn a_tally_has_as_many_sums_as_the_memory_table_says() {
     let ks: Vec<NonZeroU32> = [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect();
-    let width = Ranking::new(&ks).width();
+    let width = Ranking::new(&Measures::usual(&ks)).width();
     assert_eq!(width, 3 + 4 * (ks.len() + 1));
     assert!(read("README.md").contains(&format!("*w* = 3 + 4 × (number of k's + 1) sums ({width})")));
 }

@@ -25,14 +25,19 @@ pub use units::parse_span_ms;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::engine::ranking::Measures;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub kafka: Kafka,
     pub join: Join,
-    /// Cut-offs of the metrics, ascending.
-    pub k: Vec<NonZeroU32>,
+    /// Which metrics, by which profiles, at which cut-offs.
+    pub measures: Measures,
+    /// The file that lists the items of the catalogue.
+    pub catalog: Option<PathBuf>,
     /// Sliding windows, ascending; `total` is always kept beside them.
     pub windows: Vec<Window>,
     pub limits: Limits,
@@ -135,6 +140,8 @@ pub struct Limits {
     pub max_arms: u32,
     /// Bytes of open lists and waiting clicks, all partitions together. Beyond it records are shed.
     pub max_state_bytes: u64,
+    /// Bytes of what coverage remembers of shown items, all arms together. Arms beyond it have no coverage.
+    pub max_coverage_bytes: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]

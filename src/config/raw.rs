@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::properties::PropertyValue;
 use super::units::{ByteSize, TimeSpan};
+use crate::engine::ranking::profile;
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -16,6 +17,8 @@ pub(super) struct Raw {
     pub kafka: RawKafka,
     pub join: RawJoin,
     pub metrics: RawMetrics,
+    /// Custom profiles: choices by name.
+    pub profile: BTreeMap<String, RawProfile>,
     pub export: RawExport,
     pub limits: RawLimits,
     pub http: RawHttp,
@@ -57,7 +60,16 @@ pub(super) struct RawJoin {
 pub(super) struct RawMetrics {
     pub k: Spanned<Vec<Spanned<i64>>>,
     pub windows: Spanned<Vec<Spanned<TimeSpan>>>,
+    /// `None`: the usual ones, and those that `[export]` names.
+    pub metrics: Option<Spanned<Vec<Spanned<String>>>>,
+    /// A name or a list of names.
+    pub profile: Spanned<toml::Value>,
+    pub alpha: Spanned<f64>,
+    pub catalog: Option<Spanned<String>>,
 }
+
+/// `base`, `metrics`, and a word for each choice that differs from the base.
+pub(super) type RawProfile = BTreeMap<String, Spanned<toml::Value>>;
 
 /// `None` where the default is everything that `[metrics]` configures.
 #[derive(Deserialize, Serialize)]
@@ -77,6 +89,7 @@ pub(super) struct RawExport {
 pub(super) struct RawLimits {
     pub max_arms: Spanned<i64>,
     pub max_state: Spanned<ByteSize>,
+    pub max_coverage: Spanned<ByteSize>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -136,7 +149,7 @@ impl Default for RawJoin {
             idle_after: unwritten(TimeSpan::seconds(30)),
             slot: unwritten(TimeSpan::seconds(5)),
             max_items: unwritten(1_000),
-            max_off_list: unwritten(16),
+            max_off_list: unwritten(1_000),
             hash_seed: unwritten(0),
         }
     }
@@ -147,6 +160,10 @@ impl Default for RawMetrics {
         RawMetrics {
             k: list([1, 5, 10]),
             windows: list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)]),
+            metrics: None,
+            profile: unwritten(profile::DEFAULT),
+            alpha: unwritten(0.5),
+            catalog: None,
         }
     }
 }
@@ -170,6 +187,7 @@ impl Default for RawLimits {
         RawLimits {
             max_arms: unwritten(10_000),
             max_state: unwritten(ByteSize::gibibytes(4)),
+            max_coverage: unwritten(ByteSize::gibibytes(1)),
         }
     }
 }

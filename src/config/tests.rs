@@ -91,7 +91,7 @@ fn commented_lists_of_the_sample_say_what_is_exported_by_default() {
     let secret = "sasl.password = \"/run/secrets/kafka-password\"\n";
     let full = config(&full_sample().replace(secret, ""), &[]);
     let bare = config("", &[]);
-    assert_eq!(full.export.k, Some(bare.k));
+    assert_eq!(full.export.k, Some(bare.measures.ks));
     assert_eq!(
         Export {
             k: None,
@@ -106,9 +106,15 @@ fn the_defaults_are_those_that_the_manual_promises() {
     let config = config("", &[]);
     assert_eq!(config.join.attribution_ms, 30 * 60_000);
     assert_eq!(config.join.lateness_ms, 120_000);
-    assert_eq!(config.k.iter().map(|k| k.get()).collect::<Vec<_>>(), [1, 5, 10]);
+    assert_eq!(
+        config.measures.ks.iter().map(|k| k.get()).collect::<Vec<_>>(),
+        [1, 5, 10]
+    );
     assert_eq!(config.export.windows, ["5m", "1h", "24h", "total"]);
-    assert_eq!(config.export.metrics, ["hit_rate", "ctr", "mrr"]);
+    assert_eq!(
+        config.export.metrics,
+        ["hit_rate", "ctr", "mrr", "ndcg", "precision", "recall", "map"]
+    );
     assert_eq!(config.export.numerators, config.export.metrics);
     assert_eq!(config.limits.max_state_bytes, 4 << 30);
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:9464");
@@ -118,7 +124,7 @@ fn the_defaults_are_those_that_the_manual_promises() {
 fn evaluate_has_the_defaults_of_the_daemon() {
     let daemon = config("", &[]);
     let evaluate = crate::evaluate::Options::default();
-    assert_eq!(evaluate.k, daemon.k);
+    assert_eq!(evaluate.measures, daemon.measures);
     assert_eq!(evaluate.attribution_ms, daemon.join.attribution_ms);
     assert_eq!(evaluate.click_skew_ms, daemon.join.click_skew_ms);
     assert_eq!(evaluate.slot_ms, daemon.join.slot_ms);
@@ -268,8 +274,13 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &["metrics.windows", ":2:18", "the same window as \"1h\""],
         ),
         (
-            "[export]\nmetrics = [\"ctr\", \"mmr\"]",
-            &["export.metrics", ":2:19", "\"mmr\"", "did you mean \"mrr\"?"],
+            "[export]\nmetrics = [\"ctr\", \"pecision\"]",
+            &[
+                "export.metrics",
+                ":2:19",
+                "\"pecision\"",
+                "did you mean \"precision\"?",
+            ],
         ),
         (
             "[export]\nmetrics = [\"ndcg\"]",
@@ -581,7 +592,7 @@ fn a_variable_spells_a_list_with_commas_or_as_toml() {
     for value in ["2,3", "2, 3", "[2, 3]"] {
         let config = config("", &[("ABGAUGE_METRICS__K", value)]);
         assert_eq!(
-            config.k.iter().map(|k| k.get()).collect::<Vec<_>>(),
+            config.measures.ks.iter().map(|k| k.get()).collect::<Vec<_>>(),
             [2, 3],
             "{value}"
         );

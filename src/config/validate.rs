@@ -1,8 +1,10 @@
 //! From what the operator wrote to what the program believes.
 
+mod export;
 mod kafka;
 mod measures;
 mod values;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,12 +21,14 @@ use values::{choice, either, positive, whole};
 /// The configuration, to be believed only if nothing was reported.
 pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
     let join = join(&raw.join, report);
-    let (k, windows) = measures::metrics(&raw.metrics, &raw.join.slot, report);
-    let export = measures::export(&raw.export, &k, &windows, report);
+    let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
+    let measures = measures::measures(&raw.metrics, &raw.profile, &raw.export, report);
+    let export = export::export(&raw.export, &measures, &windows, report);
     Config {
         kafka: kafka::kafka(raw.kafka, report),
         join,
-        k,
+        measures,
+        catalog: raw.metrics.catalog.map(|path| path.into_inner().into()),
         windows,
         limits: limits(&raw.limits, report),
         export,
@@ -99,6 +103,7 @@ fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
     Limits {
         max_arms: whole("limits.max_arms", &raw.max_arms, 1..=10_000_000, report),
         max_state_bytes,
+        max_coverage_bytes: raw.max_coverage.get_ref().bytes,
     }
 }
 

@@ -33,7 +33,7 @@ impl Config {
                 display_ms(longest)
             ));
         }
-        if let Some(k) = self.k.iter().find(|k| k.get() > join.max_items) {
+        if let Some(k) = self.measures.ks.iter().find(|k| k.get() > join.max_items) {
             warnings.push(format!(
                 "metrics.k holds {k}, beyond join.max_items ({}): it always equals the value over the whole list",
                 join.max_items

@@ -10,13 +10,15 @@ use indicatif::HumanCount;
 
 use super::{Options, n_read};
 use crate::engine::outcome::Outcome;
-use crate::engine::ranking::{CLICKS, Column, LISTS, Ranking};
+use crate::engine::ranking::{CLICKS, Column, LISTS, Measures, Ranking};
 use crate::simulate::Truth;
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
 use crate::telemetry::StreamStatus;
 
 /// The k that is shown.
 const K: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
+/// The metrics whose true values the simulation knows.
+const SHOWN: [&str; 3] = ["hit_rate", "ctr", "mrr"];
 /// Columns of the progress bar.
 const BAR: usize = 24;
 
@@ -28,15 +30,17 @@ pub struct Scene {
 }
 
 impl Scene {
-    pub fn new(truths: Vec<Truth>, ks: &[NonZeroU32], duration: Duration) -> Scene {
-        let ranking = Ranking::new(ks);
+    pub fn new(truths: Vec<Truth>, measures: &Measures, duration: Duration) -> Scene {
+        let ranking = Ranking::new(measures);
         let columns = ranking.columns().iter().copied();
         Scene {
             truths: truths
                 .into_iter()
                 .map(|truth| ((truth.experiment, truth.arm, truth.key), truth.value))
                 .collect(),
-            columns: columns.filter(|column| column.k == Some(K)).collect(),
+            columns: columns
+                .filter(|column| column.k == Some(K) && SHOWN.contains(&column.metric.id))
+                .collect(),
             duration,
         }
     }
@@ -230,13 +234,14 @@ mod tests {
     fn scene_and_snapshot() -> (Scene, Snapshot) {
         let ks = [K];
         let truths = Traffic::new(Settings::new(1, 1.0, 1_763_596_800_000)).truth(&ks);
-        let ranking = Ranking::new(&ks);
+        let ranking = Ranking::new(&Measures::usual(&ks));
         let list = ListOutcome {
             n_items: 10,
             clicked: &[0b10],
+            n_off_list: 0,
         };
         let mut tally = vec![0; ranking.width()];
-        ranking.contribute(&list, 1, &mut tally);
+        ranking.contribute(&list, &mut tally);
         let sums: Box<[i128]> = tally.iter().map(|sum| i128::from(*sum) * 10_000_000).collect();
         let mut arms: Vec<_> = truths.iter().map(|truth| (truth.experiment, truth.arm)).collect();
         arms.sort_unstable();
@@ -253,7 +258,10 @@ mod tests {
             arms: arms.into_iter().map(arm).collect(),
             ..Snapshot::default()
         };
-        (Scene::new(truths, &ks, Duration::from_secs(300)), snapshot)
+        (
+            Scene::new(truths, &Measures::usual(&ks), Duration::from_secs(300)),
+            snapshot,
+        )
     }
 
     fn status() -> StreamStatus {

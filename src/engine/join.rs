@@ -2,15 +2,20 @@
 //!
 //! Rules D1 to D5 of docs/rules.md. Nothing here depends on how the two topics interleave, on a clock or on another pair.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
 use super::arms::{Arm, ArmId, Arms};
+use super::catalogue::Catalogue;
 use super::clicks::KeptClicks;
+use super::contributions::Contributions;
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::hashed::Hashed;
 use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OpenLists};
 use super::outcome::{ClickResult, Counts, Outcome};
-use super::ranking::Ranking;
+use super::ranking::{self, Ranking, Relevant};
+use super::shown::ShownLists;
 use super::tally::Tallies;
 use super::watermark::Watermarks;
 
@@ -38,10 +43,12 @@ pub struct SettledSlot {
     pub start_ms: i64,
     /// Sums by arm, as wide as the ranking.
     pub tallies: Vec<(ArmId, Box<[i64]>)>,
+    /// What its lists have shown, where coverage is measured.
+    pub shown: ShownLists,
 }
 
 /// What has changed in one pair since it was last handed over.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Changes {
     pub counts: Counts,
     /// What lists and clicks added, by arm and begin of the list's slot (epoch ms).
@@ -49,14 +56,34 @@ pub struct Changes {
     /// The largest time of a list, for each arm that had one.
     pub last_lists: HashMap<ArmId, i64, Hashed>,
     pub settled: Vec<SettledSlot>,
+    /// What new lists have shown, where coverage is measured.
+    pub shown: ShownLists,
+    overflowed: bool,
 }
 
 impl Changes {
+    fn new(width: usize) -> Changes {
+        Changes {
+            counts: Counts::default(),
+            live: Tallies::new(width),
+            last_lists: HashMap::default(),
+            settled: Vec::new(),
+            shown: ShownLists::default(),
+            overflowed: false,
+        }
+    }
+
+    /// Whether a sum has left 64 bits since the engine began: its numbers are no longer exact.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed || self.live.overflowed()
+    }
+
     fn clear(&mut self) {
         self.counts = Counts::default();
         self.live.clear();
         self.last_lists.clear();
         self.settled.clear();
+        self.shown.clear();
     }
 }
 
@@ -83,20 +110,16 @@ pub struct Engine {
     scratch: Scratch,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Scratch {
+    contributions: Contributions,
+    /// What a list adds, or what a click changes of it.
     contribution: Vec<i64>,
-    unclicked: Unclicked,
+    ranking: ranking::Scratch,
+    relevant: Relevant,
     arms: Vec<ArmId>,
     items: Vec<u64>,
     lists: Vec<Handle>,
-}
-
-/// What the last new list contributed: most lists are of one length.
-#[derive(Debug, Default)]
-struct Unclicked {
-    n_items: Option<u32>,
-    contribution: Vec<i64>,
 }
 
 impl Engine {
@@ -105,7 +128,7 @@ impl Engine {
         let slot_ms = rules.slot_ms;
         Engine {
             marks: Watermarks::new(rules.lateness_ms, rules.max_future_ms, rules.one_topic),
-            lists: OpenLists::new(slot_ms, rules.max_off_list),
+            lists: OpenLists::new(slot_ms, rules.max_off_list, ranking.width()),
             clicks: KeptClicks::new(slot_ms),
             arms: Arms::new(rules.max_arms),
             begin_ms,
@@ -114,13 +137,25 @@ impl Engine {
             first_accepted_ms: None,
             last_accepted_ms: None,
             room_bytes: 0,
-            changes: Changes::default(),
+            changes: Changes::new(ranking.width()),
             scratch: Scratch {
+                contributions: Contributions::new(&ranking),
                 contribution: vec![0; ranking.width()],
-                ..Scratch::default()
+                ranking: ranking.scratch(),
+                relevant: Relevant::default(),
+                arms: Vec::new(),
+                items: Vec::new(),
+                lists: Vec::new(),
             },
             rules,
             ranking,
+        }
+    }
+
+    /// Counts lists by this catalogue from the next slot on that opens; those of open slots keep theirs.
+    pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
+        if self.ranking.needs_places() {
+            self.lists.set_catalogue(catalogue);
         }
     }
 
@@ -182,8 +217,7 @@ impl Engine {
             }
             return Outcome::Duplicate;
         }
-        let cost = OpenLists::cost(items.len(), names.len(), self.ranking.width());
-        if !self.has_room(cost) {
+        if !self.has_room(self.lists.cost(items.len(), names.len())) {
             return Outcome::Shed;
         }
         arm_ids.extend(names.iter().map(|name| self.arms.admit(name, batch)));
@@ -195,7 +229,7 @@ impl Engine {
             let last = self.changes.last_lists.entry(*arm).or_insert(list.ts_ms);
             *last = list.ts_ms.max(*last);
         }
-        self.add_unclicked(handle);
+        self.add_new_list(handle);
         self.take_kept_clicks(handle, list);
         Outcome::Accepted
     }
@@ -224,7 +258,7 @@ impl Engine {
         if let Some(refused) = self.refused_by_frontier(click.ts_ms + self.rules.click_skew_ms) {
             return refused;
         }
-        if !self.has_room(KeptClicks::COST) {
+        if !self.has_room(KeptClicks::COST + OFF_LIST_BYTES) {
             return Outcome::Shed;
         }
         self.accepted(click.ts_ms);
@@ -273,48 +307,91 @@ impl Engine {
 
     /// Records a click on a list and adds the difference that it makes.
     fn hit(&mut self, handle: Handle, item: u64) -> ClickResult {
-        self.scratch.contribution.fill(0);
-        self.ranking
-            .contribute(&self.lists.outcome(handle), -1, &mut self.scratch.contribution);
-        // Without room an off-list item is as one beyond the bound on them: counted, not remembered.
-        match self.lists.click(handle, item, self.has_room(OFF_LIST_BYTES)) {
+        let before = self.lists.outcome(handle);
+        let n_off_list = before.n_off_list;
+        let row = self.scratch.contributions.of(&before, &self.ranking);
+        self.scratch.contribution.clear();
+        self.scratch.contribution.extend(row.iter().map(|term| -term));
+        self.add_aspects(handle, -1);
+        let hit = self.lists.click(handle, item);
+        let after = self.lists.outcome(handle);
+        let changed = match hit {
+            Hit::First => true,
+            Hit::OffList => self.ranking.counts_off_list() && after.n_off_list != n_off_list,
+            Hit::Repeat => false,
+        };
+        if changed {
+            let row = self.scratch.contributions.of(&after, &self.ranking);
+            let difference = self.scratch.contribution.iter_mut();
+            difference.zip(row).for_each(|(column, term)| *column += term);
+            self.add_aspects(handle, 1);
+            self.add_contribution(handle, self.ranking.width());
+        }
+        match hit {
+            Hit::First => ClickResult::Matched,
             Hit::OffList => ClickResult::OffList,
             Hit::Repeat => ClickResult::Repeat,
-            Hit::First => {
-                self.ranking
-                    .contribute(&self.lists.outcome(handle), 1, &mut self.scratch.contribution);
-                self.add_contribution(handle);
-                ClickResult::Matched
-            }
         }
     }
 
-    /// Adds what a list contributes before its first click, which depends on its length alone.
-    fn add_unclicked(&mut self, handle: Handle) {
-        let outcome = self.lists.outcome(handle);
+    /// Adds `sign` times what a list's relevant items contribute by their aspects to the scratch.
+    fn add_aspects(&mut self, handle: Handle, sign: i64) {
+        if !self.ranking.needs_aspects() {
+            return;
+        }
+        let Some((catalogue, places)) = self.lists.places(handle) else {
+            return;
+        };
         let Scratch {
             contribution,
-            unclicked,
+            ranking: scratch,
+            relevant,
             ..
         } = &mut self.scratch;
-        if unclicked.n_items != Some(outcome.n_items) {
-            unclicked.n_items = Some(outcome.n_items);
-            unclicked.contribution.clear();
-            unclicked.contribution.resize(self.ranking.width(), 0);
-            self.ranking.contribute(&outcome, 1, &mut unclicked.contribution);
+        let ranks = self.lists.outcome(handle).ranks(u32::MAX);
+        relevant.shown.clear();
+        relevant
+            .shown
+            .extend(ranks.map(|rank| (rank, places[rank as usize - 1])));
+        relevant.off_list.clear();
+        let off_list = self.lists.off_list(handle).iter();
+        relevant
+            .off_list
+            .extend(off_list.map(|item| catalogue.place(*item)));
+        if !relevant.shown.is_empty() {
+            self.ranking
+                .contribute_aspects(relevant, catalogue, sign, scratch, contribution);
         }
-        contribution.copy_from_slice(&unclicked.contribution);
-        self.add_contribution(handle);
     }
 
-    fn add_contribution(&mut self, handle: Handle) {
+    /// Adds what a list contributes before its first click.
+    fn add_new_list(&mut self, handle: Handle) {
+        let n_columns = self.ranking.n_of_new_list();
+        let row = self
+            .scratch
+            .contributions
+            .of(&self.lists.outcome(handle), &self.ranking);
+        self.scratch.contribution.clear();
+        self.scratch.contribution.extend_from_slice(&row[..n_columns]);
+        if let Some((catalogue, places)) = self.lists.places(handle) {
+            self.ranking
+                .contribute_places(places, catalogue, &mut self.scratch.contribution);
+            if self.ranking.coverage().is_some() {
+                let start_ms = self.lists.slot_number(handle) * self.rules.slot_ms;
+                self.changes.shown.push(self.lists.arms(handle), start_ms, places);
+            }
+        }
+        self.add_contribution(handle, n_columns);
+    }
+
+    /// Adds the first columns of the scratch to the list's arms, in its slot and among the changes.
+    fn add_contribution(&mut self, handle: Handle, n_columns: usize) {
+        let contribution = &self.scratch.contribution[..n_columns];
         let slot_start_ms = self.lists.slot_number(handle) * self.rules.slot_ms;
         for index in 0..self.lists.arms(handle).len() {
             let arm = self.lists.arms(handle)[index];
-            self.lists.add(handle, arm, &self.scratch.contribution);
-            self.changes
-                .live
-                .add((arm, slot_start_ms), &self.scratch.contribution);
+            self.lists.add(handle, arm, contribution);
+            self.changes.live.add((arm, slot_start_ms), contribution);
         }
     }
 
@@ -337,15 +414,18 @@ impl Engine {
             .frontier
             .and_then(|frontier| self.lists.take_before(frontier))
         {
-            let width = self.ranking.width();
-            let tallies = slot
-                .tallies
-                .iter(width)
-                .map(|(arm, sums)| (arm, sums.into()))
-                .collect();
+            let start_ms = slot.number * slot_ms;
+            let rows = slot.tallies.iter();
+            let tallies = rows.map(|(arm, sums)| (arm, sums.into())).collect();
+            self.changes.overflowed |= slot.tallies.overflowed();
+            let shown = match self.ranking.coverage() {
+                Some(_) => slot.into_shown(start_ms),
+                None => ShownLists::default(),
+            };
             self.changes.settled.push(SettledSlot {
-                start_ms: slot.number * slot_ms,
+                start_ms,
                 tallies,
+                shown,
             });
         }
         self.close_slots();

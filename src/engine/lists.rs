@@ -1,19 +1,24 @@
 //! The lists of the slots that are not settled, found by request id.
 //!
 //! ```text
-//! slots  ──▶ OpenSlot { lists: [OpenList …], words: [ arms │ tags │ mask ┆ arms │ tags │ mask ┆ … ], tallies }
+//! slots  ──▶ OpenSlot { lists: [OpenList …], words: [ arms │ tags │ (places) │ mask ┆ arms │ … ], tallies }
 //! index  ──▶ hash of the id ─▶ (place of the slot, place in the slot)
 //! ```
-//! A list of 10 items in one arm takes 48 + 48 bytes and some 25 in the index. A slot leaves as a whole.
+//! A list of 10 items in one arm takes 48 + 48 bytes and some 25 in the index, and 40 more where the places of its
+//! items in a catalogue are kept. A slot leaves as a whole.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::ops::Range;
+use std::sync::Arc;
 
 use hashbrown::{HashMap, HashTable};
 
 use super::arms::ArmId;
+use super::catalogue::Catalogue;
 use super::hashed::Hashed;
 use super::ranking::ListOutcome;
+use super::shown::ShownLists;
 use super::tally::Tallies;
 
 /// Where an open list stands. Valid until its slot leaves.
@@ -47,6 +52,8 @@ struct OpenList {
 pub struct OpenSlot {
     /// Slot number: epoch ms ÷ slot length.
     pub number: i64,
+    /// The catalogue by which its lists count, whatever comes later: so that what they added can be taken away again.
+    catalogue: Option<Arc<Catalogue>>,
     lists: Vec<OpenList>,
     words: Vec<u32>,
     /// Distinct off-list items clicked, by list, in the order of offsets.
@@ -87,6 +94,10 @@ const ROW_BYTES: u64 = 20;
 pub struct OpenLists {
     slot_ms: i64,
     max_off_list: usize,
+    /// Columns of a slot's sums.
+    width: usize,
+    /// What slots that open from now on count by.
+    catalogue: Option<Arc<Catalogue>>,
     index: HashTable<Entry>,
     by_number: BTreeMap<i64, u32>,
     places: Vec<Option<OpenSlot>>,
@@ -96,10 +107,12 @@ pub struct OpenLists {
 }
 
 impl OpenLists {
-    pub fn new(slot_ms: i64, max_off_list: u32) -> OpenLists {
+    pub fn new(slot_ms: i64, max_off_list: u32, width: usize) -> OpenLists {
         OpenLists {
             slot_ms,
             max_off_list: max_off_list as usize,
+            width,
+            catalogue: None,
             index: HashTable::new(),
             by_number: BTreeMap::new(),
             places: Vec::new(),
@@ -118,13 +131,15 @@ impl OpenLists {
         self.bytes
     }
 
-    /// What a list adds to [`Self::bytes`] at most: itself, and a row of `width` sums for each of its arms.
-    pub fn cost(n_items: usize, n_arms: usize, width: usize) -> u64 {
-        Self::list_bytes(n_items, n_arms) + n_arms as u64 * row_bytes(width)
+    /// Counts the lists of slots that open from now on by this catalogue.
+    pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
+        self.catalogue = Some(catalogue);
     }
 
-    fn list_bytes(n_items: usize, n_arms: usize) -> u64 {
-        size_of::<OpenList>() as u64 + n_words(n_items, n_arms) as u64 * 4 + INDEX_BYTES
+    /// What a list adds to [`Self::bytes`] at most: itself, and a row of sums for each of its arms.
+    pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
+        let with_places = self.catalogue.is_some();
+        list_bytes(n_items, n_arms, with_places) + n_arms as u64 * row_bytes(self.width)
     }
 
     fn slot(&self, handle: Handle) -> &OpenSlot {
@@ -169,9 +184,9 @@ impl OpenLists {
             None => self.open(number),
         };
         let ts_in_slot_ms = list.ts_ms.rem_euclid(self.slot_ms) as u32;
-        let cost = Self::list_bytes(list.items.len(), list.arms.len());
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
+        let cost = list_bytes(list.items.len(), list.arms.len(), slot.catalogue.is_some());
         let handle = Handle {
             place,
             index: slot.lists.len() as u32,
@@ -189,10 +204,11 @@ impl OpenLists {
     fn open(&mut self, number: i64) -> u32 {
         let slot = OpenSlot {
             number,
+            catalogue: self.catalogue.clone(),
             lists: Vec::new(),
             words: Vec::new(),
             off_list: HashMap::default(),
-            tallies: Tallies::default(),
+            tallies: Tallies::new(self.width),
             bytes: 0,
         };
         let place = self.free.pop().unwrap_or_else(|| {
@@ -205,8 +221,7 @@ impl OpenLists {
     }
 
     /// Records a click on `item`, and tells what it did; `remember` an item that is not in the list.
-    pub fn click(&mut self, handle: Handle, item: u64, remember: bool) -> Hit {
-        let max_off_list = if remember { self.max_off_list } else { 0 };
+    pub fn click(&mut self, handle: Handle, item: u64) -> Hit {
         let slot = self.places[handle.place as usize].as_mut();
         let slot = slot.expect("a handle lives no longer than its slot");
         let list = &slot.lists[handle.index as usize];
@@ -214,11 +229,12 @@ impl OpenLists {
         let tag = tag(item);
         let Some(position) = slot.words[tags.clone()].iter().position(|other| *other == tag) else {
             let before = slot.bytes;
-            let hit = slot.click_off_list(handle.index, item, max_off_list);
+            let hit = slot.click_off_list(handle.index, item, self.max_off_list);
             self.bytes += slot.bytes - before;
             return hit;
         };
-        let word = &mut slot.words[tags.end + position / 32];
+        let mask = slot.mask_at(&slot.lists[handle.index as usize]);
+        let word = &mut slot.words[mask.start + position / 32];
         let bit = 1 << (position % 32);
         if *word & bit != 0 {
             return Hit::Repeat;
@@ -249,19 +265,31 @@ impl OpenLists {
     pub fn outcome(&self, handle: Handle) -> ListOutcome<'_> {
         let slot = self.slot(handle);
         let list = slot.list(handle);
-        let mask_at = list.tags_at().end;
-        let clicked = &slot.words[mask_at..][..mask_words(list.n_items as usize)];
         ListOutcome {
             n_items: list.n_items,
-            clicked,
+            clicked: &slot.words[slot.mask_at(list)],
+            n_off_list: slot.off_list(handle).len() as u32,
         }
+    }
+
+    /// Distinct off-list items clicked, as far as they are remembered.
+    pub fn off_list(&self, handle: Handle) -> &[u64] {
+        self.slot(handle).off_list(handle)
+    }
+
+    /// The catalogue that a list counts by, and the places in it of the list's items in rank order.
+    pub fn places(&self, handle: Handle) -> Option<(&Catalogue, &[u32])> {
+        let slot = self.slot(handle);
+        let catalogue = slot.catalogue.as_deref()?;
+        Some((catalogue, &slot.words[slot.places_at(slot.list(handle))]))
     }
 
     /// Adds what a list contributes, or a change of it, to its slot.
     pub fn add(&mut self, handle: Handle, arm: ArmId, contribution: &[i64]) {
+        let width = self.width;
         let slot = self.slot_mut(handle);
         if slot.tallies.add(arm, contribution) {
-            let bytes = row_bytes(contribution.len());
+            let bytes = row_bytes(width);
             slot.bytes += bytes;
             self.bytes += bytes;
         }
@@ -340,8 +368,53 @@ impl OpenSlot {
         });
         self.words.extend_from_slice(list.arms);
         self.words.extend(list.items.iter().map(|item| tag(*item)));
+        if let Some(catalogue) = &self.catalogue {
+            self.words
+                .extend(list.items.iter().map(|item| catalogue.place(*item)));
+        }
         self.words
             .resize(self.words.len() + mask_words(list.items.len()), 0);
+    }
+
+    /// Where the words of a list hold the places of its items.
+    fn places_at(&self, list: &OpenList) -> Range<usize> {
+        let start = list.tags_at().end;
+        let n_places = self.catalogue.as_ref().map_or(0, |_| list.n_items as usize);
+        start..start + n_places
+    }
+
+    fn mask_at(&self, list: &OpenList) -> Range<usize> {
+        let start = self.places_at(list).end;
+        start..start + mask_words(list.n_items as usize)
+    }
+
+    fn off_list(&self, handle: Handle) -> &[u64] {
+        if self.off_list.is_empty() {
+            return &[];
+        }
+        self.off_list.get(&handle.index).map_or(&[], Vec::as_slice)
+    }
+
+    /// The places of the items that its lists have shown, where a catalogue knows them.
+    pub fn into_shown(self, start_ms: i64) -> ShownLists {
+        if self.catalogue.is_none() {
+            return ShownLists::default();
+        }
+        let ranges: Vec<(Range<usize>, Range<usize>)> = self
+            .lists
+            .iter()
+            .map(|list| {
+                let arms = list.start as usize..list.tags_at().start;
+                (arms, self.places_at(list))
+            })
+            .collect();
+        let mut shown = ShownLists::in_arena(self.words);
+        for (arms, places) in ranges {
+            for word in arms {
+                shown.refer(shown.word(word), start_ms, places.clone());
+            }
+        }
+        shown
     }
 
     fn click_off_list(&mut self, index: u32, item: u64, max: usize) -> Hit {
@@ -358,7 +431,7 @@ impl OpenSlot {
 }
 
 impl OpenList {
-    fn tags_at(&self) -> std::ops::Range<usize> {
+    fn tags_at(&self) -> Range<usize> {
         let start = self.start as usize + self.n_arms as usize;
         start..start + self.n_items as usize
     }
@@ -377,6 +450,8 @@ fn mask_words(n_items: usize) -> usize {
     n_items.div_ceil(32)
 }
 
-fn n_words(n_items: usize, n_arms: usize) -> usize {
-    n_arms + n_items + mask_words(n_items)
+fn list_bytes(n_items: usize, n_arms: usize, with_places: bool) -> u64 {
+    let n_places = if with_places { n_items } else { 0 };
+    let n_words = n_arms + n_items + n_places + mask_words(n_items);
+    size_of::<OpenList>() as u64 + n_words as u64 * 4 + INDEX_BYTES
 }

@@ -1,16 +1,21 @@
 //! The join, its slots and its tallies: pure and synchronous, no clock, no I/O.
 
 mod arms;
+pub mod catalogue;
 mod clicks;
+mod contributions;
+pub mod coverage;
 pub mod event;
 mod hashed;
 mod join;
 mod lists;
 pub mod outcome;
 pub mod ranking;
+mod shown;
 mod tally;
 mod watermark;
 pub mod window;
 
 pub use arms::{Arm, ArmId, OTHER};
 pub use join::{Changes, Engine, Rules, SettledSlot};
+pub use shown::ShownLists;

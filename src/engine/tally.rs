@@ -11,24 +11,26 @@ use super::hashed::Hashed;
 pub struct Tallies<K> {
     rows: HashMap<K, u32, Hashed>,
     keys: Vec<K>,
+    width: usize,
     sums: Vec<i64>,
-}
-
-impl<K> Default for Tallies<K> {
-    fn default() -> Self {
-        Tallies {
-            rows: HashMap::default(),
-            keys: Vec::new(),
-            sums: Vec::new(),
-        }
-    }
+    overflowed: bool,
 }
 
 impl<K: Copy + Eq + Hash> Tallies<K> {
-    /// Adds to the row of `key`; says whether it is a new one.
+    pub fn new(width: usize) -> Tallies<K> {
+        Tallies {
+            rows: HashMap::default(),
+            keys: Vec::new(),
+            width,
+            sums: Vec::new(),
+            overflowed: false,
+        }
+    }
+
+    /// Adds to the first columns of the row of `key`; says whether it is a new one.
     pub fn add(&mut self, key: K, contribution: &[i64]) -> bool {
         let before = self.keys.len();
-        let width = contribution.len();
+        let width = self.width;
         let keys = &mut self.keys;
         let sums = &mut self.sums;
         let row = *self.rows.entry(key).or_insert_with(|| {
@@ -36,12 +38,17 @@ impl<K: Copy + Eq + Hash> Tallies<K> {
             sums.resize(sums.len() + width, 0);
             (keys.len() - 1) as u32
         }) as usize;
-        add(&mut self.sums[row * width..][..width], contribution);
+        self.overflowed |= add(&mut self.sums[row * width..][..width], contribution);
         self.keys.len() > before
     }
 
-    pub fn iter(&self, width: usize) -> impl Iterator<Item = (K, &[i64])> {
-        self.keys.iter().copied().zip(self.sums.chunks_exact(width))
+    pub fn iter(&self) -> impl Iterator<Item = (K, &[i64])> {
+        self.keys.iter().copied().zip(self.sums.chunks_exact(self.width))
+    }
+
+    /// Whether a sum has left 64 bits: the numbers are no longer exact.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
     }
 
     pub fn is_empty(&self) -> bool {
@@ -55,9 +62,41 @@ impl<K: Copy + Eq + Hash> Tallies<K> {
     }
 }
 
-/// A slot of one pair's lists holds fewer than 2^31 of them, so its sums stay below 2^63 (each term is at most 2^32).
-fn add(row: &mut [i64], contribution: &[i64]) {
+/// Adds term by term; says whether a sum has run over.
+fn add(row: &mut [i64], contribution: &[i64]) -> bool {
+    let mut carried = 0;
     for (sum, term) in row.iter_mut().zip(contribution) {
-        *sum += term;
+        let before = *sum;
+        *sum = before.wrapping_add(*term);
+        // The sign bit is set where both had one sign and the result has the other.
+        carried |= (before ^ *sum) & (*term ^ *sum);
+    }
+    carried < 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_to_the_first_columns_of_a_row() {
+        let mut tallies = Tallies::new(3);
+        assert!(tallies.add('a', &[1, 2]));
+        assert!(!tallies.add('a', &[10, 20, 30]));
+        assert!(tallies.add('b', &[5]));
+        let rows: Vec<_> = tallies.iter().collect();
+        assert_eq!(rows, [('a', &[11, 22, 30][..]), ('b', &[5, 0, 0])]);
+        assert!(!tallies.overflowed());
+    }
+
+    #[test]
+    fn a_sum_that_runs_over_says_so() {
+        for (first, second) in [(i64::MAX, 1), (i64::MIN, -1)] {
+            let mut tallies = Tallies::new(2);
+            tallies.add((), &[0, first]);
+            assert!(!tallies.overflowed());
+            tallies.add((), &[0, second]);
+            assert!(tallies.overflowed());
+        }
     }
 }

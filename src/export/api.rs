@@ -122,7 +122,11 @@ impl Serialize for Views<'_> {
                 lists: sums[LISTS],
                 clicks: sums[CLICKS],
                 items_shown: sums[ITEMS_SHOWN],
-                metrics: metrics_map(of.ranking, sums),
+                metrics: metrics_map(of.ranking, 0, sums),
+                profiles: Profiles {
+                    ranking: of.ranking,
+                    sums,
+                },
                 timeline: timelines.map(|both| Cells::of(of.ranking, &both[view as usize])),
             };
             (place.lists != 0).then_some((view.name(), place))
@@ -137,8 +141,31 @@ struct Place<'a> {
     clicks: i128,
     items_shown: i128,
     metrics: MetricsMap<'a>,
+    #[serde(skip_serializing_if = "Profiles::is_empty")]
+    profiles: Profiles<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Cells<'a>>,
+}
+
+/// The metrics of every profile but the first, by its name.
+struct Profiles<'a> {
+    ranking: &'a Ranking,
+    sums: &'a [i128],
+}
+
+impl Profiles<'_> {
+    fn is_empty(&self) -> bool {
+        self.ranking.profiles().len() < 2
+    }
+}
+
+impl Serialize for Profiles<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let further = self.ranking.profiles().iter().enumerate().skip(1);
+        serializer.collect_map(
+            further.map(|(index, profile)| (&profile.name, metrics_map(self.ranking, index, self.sums))),
+        )
+    }
 }
 
 #[derive(Serialize)]
@@ -163,7 +190,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Each metric's value in every cell, null where it is undefined.
+/// Each metric's value in every cell, null where it is undefined; of the first profile.
 struct Lines<'a> {
     ranking: &'a Ranking,
     timeline: &'a Timeline,
@@ -175,7 +202,7 @@ impl Serialize for Lines<'_> {
             let cells = self.timeline.cells.iter();
             cells.map(|cell| column.value(cell.as_ref()?)).collect()
         };
-        let columns = self.ranking.columns().iter();
+        let columns = self.ranking.columns().iter().filter(|column| column.profile == 0);
         serializer.collect_map(columns.map(|column| (Key(column), line(column))))
     }
 }

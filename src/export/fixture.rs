@@ -3,23 +3,26 @@
 use std::num::NonZeroU32;
 
 use crate::config::{Export, Window};
-use crate::engine::ranking::{ListOutcome, Ranking};
+use crate::engine::ranking::{ListOutcome, Measures, Ranking};
 use crate::snapshot::{ArmSnapshot, Snapshot};
 
 /// Five items, of which those at ranks 2 and 5 were clicked.
 pub const HIT: ListOutcome = ListOutcome {
     n_items: 5,
     clicked: &[0b10010],
+    n_off_list: 0,
 };
 /// Five items and no click.
 pub const MISS: ListOutcome = ListOutcome {
     n_items: 5,
     clicked: &[],
+    n_off_list: 0,
 };
 /// An arm that had nothing to show.
 pub const NOTHING: ListOutcome = ListOutcome {
     n_items: 0,
     clicked: &[],
+    n_off_list: 0,
 };
 
 pub const NOW_MS: i64 = 1_763_596_800_250;
@@ -31,7 +34,10 @@ pub fn ks() -> Vec<NonZeroU32> {
 }
 
 pub fn ranking() -> Ranking {
-    Ranking::new(&ks())
+    Ranking::new(&Measures {
+        metrics: vec!["hit_rate", "ctr", "mrr"],
+        ..Measures::usual(&ks())
+    })
 }
 
 pub fn windows() -> Vec<Window> {
@@ -60,10 +66,14 @@ pub fn export() -> Export {
 pub fn sums(lists: &[ListOutcome]) -> Box<[i128]> {
     let ranking = ranking();
     let mut tally = vec![0; ranking.width()];
+    let mut sums = vec![0; ranking.width()];
     for list in lists {
-        ranking.contribute(list, 1, &mut tally);
+        ranking.contribute(list, &mut tally);
+        sums.iter_mut()
+            .zip(&tally)
+            .for_each(|(sum, term)| *sum += i128::from(*term));
     }
-    tally.into_iter().map(i128::from).collect()
+    sums.into()
 }
 
 /// `live` and `settled`: the lists of `5m`, `1h` and `total`.

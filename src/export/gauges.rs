@@ -9,7 +9,7 @@ use std::io::Write as _;
 
 use super::{TOTAL, shown_arms};
 use crate::config::{Export, Window};
-use crate::engine::ranking::{CATALOGUE, CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking, Unit};
+use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, Unit};
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
 
 /// Appends the gauges of one instant: each family with all its samples, arms in the order of the snapshot.
@@ -141,9 +141,9 @@ impl What {
         };
         let value = column.value(sums)?;
         Some(match self {
-            What::Numerator(_) if column.metric.unit == Unit::Fixed => Number::Float(column.numerator(sums)),
+            What::Numerator(_) if column.unit == Unit::Fixed => Number::Float(column.numerator(sums)),
             What::Numerator(_) => Number::Integer(sums[column.numerator]),
-            What::Denominator(_) => Number::Integer(sums[column.denominator]),
+            What::Denominator(_) => Number::Integer(column.denominator(sums)),
             What::Sum(_) | What::Value(_) => Number::Float(value),
         })
     }
@@ -176,7 +176,7 @@ fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
             CLICKS,
         ),
     ];
-    for metric in CATALOGUE
+    for metric in METRICS
         .iter()
         .filter(|metric| config.metrics.iter().any(|id| id == metric.id))
     {
@@ -187,7 +187,7 @@ fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
                 .iter()
                 .filter(|column| column.metric.id == metric.id)
                 .map(|column| Series {
-                    tail: format!("{}}} ", k_label(column)),
+                    tail: format!("{}{}}} ", k_label(column), profile_label(ranking, column)),
                     what: What::Value(**column),
                 })
                 .collect(),
@@ -200,7 +200,12 @@ fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
             .iter()
             .filter(|column| config.numerators.iter().any(|id| id == column.metric.id))
             .map(|column| Series {
-                tail: format!(r#",metric="{}"{}}} "#, column.metric.id, k_label(column)),
+                tail: format!(
+                    r#",metric="{}"{}{}}} "#,
+                    column.metric.id,
+                    k_label(column),
+                    profile_label(ranking, column)
+                ),
                 what: what(**column),
             })
             .collect(),
@@ -228,6 +233,18 @@ fn wanted_k(config: &Export, column: &Column) -> bool {
 /// `,k="5"`, or nothing over the whole list.
 fn k_label(column: &Column) -> String {
     column.k.map_or(String::new(), |k| format!(r#",k="{k}""#))
+}
+
+/// `,profile="ranx"`, or nothing of the first profile, so that a dashboard survives a second one.
+fn profile_label(ranking: &Ranking, column: &Column) -> String {
+    match column.profile {
+        0 => String::new(),
+        further => {
+            let mut label = r#",profile=""#.to_owned();
+            escape(&ranking.profiles()[further].name, &mut label);
+            label + "\""
+        }
+    }
 }
 
 /// The arms that fit under `max_series`, in the order of the snapshot, and how many series are left out.

@@ -1,5 +1,6 @@
 //! What comes from Kafka: bytes to events, and what the keys of records tell about their producers.
 
+pub mod catalogue;
 #[cfg(feature = "daemon")]
 pub mod input;
 #[cfg(feature = "daemon")]

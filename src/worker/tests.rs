@@ -1,7 +1,5 @@
 //! The worker on inputs made by hand: what it orders, and what the board then shows.
 
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::clock::Hand;
 use crate::config;
@@ -39,8 +37,8 @@ impl Stage {
         let settings = settings.map(|(name, value)| (format!("ABGAUGE_{name}"), value.to_owned()));
         let config = config::load(None, settings.into_iter()).unwrap();
         let (clock, hand) = Clock::simulated(T0);
-        let ranking = Ranking::new(&config.k);
-        let board = Arc::new(Board::new(&config.windows, ranking.width(), BTreeMap::new()));
+        let ranking = Ranking::new(&config.measures);
+        let board = Arc::new(Board::new(&config, &ranking));
         let telemetry = Arc::new(Telemetry::new("served", "clicks", "test"));
         let worker = Worker::new(
             &config,

@@ -122,7 +122,7 @@ impl<'a> Driver<'a> {
         let changes = self.engine.changes();
         let taken = &mut self.taken;
         taken.counts.add(&changes.counts);
-        for ((arm, slot_ms), tally) in changes.live.iter(self.ranking.width()) {
+        for ((arm, slot_ms), tally) in changes.live.iter() {
             assert!(
                 Some(slot_ms) >= self.frontier_ms,
                 "live sums of slot {slot_ms}, which was settled before"

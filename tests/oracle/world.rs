@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use abgauge::engine::Rules;
 use abgauge::engine::event::{Position, Reason, Side};
-use abgauge::engine::ranking::Ranking;
+use abgauge::engine::ranking::{Measures, Ranking};
 use proptest::bool;
 use proptest::collection::vec;
 use proptest::option::{self, weighted};
@@ -123,7 +123,7 @@ pub fn ranking() -> Ranking {
         .into_iter()
         .filter_map(NonZeroU32::new)
         .collect();
-    Ranking::new(&ks)
+    Ranking::new(&Measures::usual(&ks))
 }
 
 /// How two logs are read: runs of the one and the other in turn, batches, hand-overs and idle moves. Each pattern is

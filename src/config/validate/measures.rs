@@ -1,24 +1,49 @@
-//! `[metrics]` and `[export]`: what is measured, and what of it is shown.
+//! `[metrics]` and `[profile.NAME]`: what is measured, and by which conventions.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use toml::Spanned;
+use toml::{Spanned, Value};
 
-use super::values::{chosen, cut_offs, positive, whole};
-use crate::config::error::Report;
-use crate::config::raw::{RawExport, RawMetrics};
-use crate::config::units::{TimeSpan, display_ms};
-use crate::config::{Export, N_CELLS, TOTAL, Window};
-use crate::engine::ranking::CATALOGUE;
-use crate::snapshot::View;
+use super::values::{choice, chosen, cut_offs};
+use crate::config::error::{Report, nearest};
+use crate::config::raw::{RawExport, RawMetrics, RawProfile};
+use crate::engine::ranking::profile::CHOICES;
+use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
 
-pub(super) fn metrics(
+pub(super) fn measures(
     raw: &RawMetrics,
-    slot: &Spanned<TimeSpan>,
+    custom: &BTreeMap<String, RawProfile>,
+    export: &RawExport,
     report: &mut Report,
-) -> (Vec<NonZeroU32>, Vec<Window>) {
+) -> Measures {
+    let mut known = Profile::all();
+    for (name, choices) in custom {
+        let profile = custom_profile(name, choices, report);
+        known.extend(profile);
+    }
+    let profiles = profiles(&raw.profile, &known, report);
+    let metrics = metrics(raw, export, &profiles, report);
+    let alpha = *raw.alpha.get_ref();
+    if !(0.0..=1.0).contains(&alpha) {
+        report.refuse(
+            "metrics.alpha",
+            &raw.alpha,
+            format!("{alpha} is out of range"),
+            "write a number from 0 to 1, such as 0.5",
+        );
+    }
+    Measures {
+        profiles,
+        metrics,
+        ks: ks(raw, report),
+        alpha,
+        catalogue: raw.catalog.is_some(),
+    }
+}
+
+fn ks(raw: &RawMetrics, report: &mut Report) -> Vec<NonZeroU32> {
     const K: &str = "metrics.k";
-    const WINDOWS: &str = "metrics.windows";
     let ks = cut_offs(K, &raw.k, report);
     if !ks.is_sorted_by(|a, b| a < b) && report.is_sound(K) {
         let mut sorted = ks.clone();
@@ -31,128 +56,228 @@ pub(super) fn metrics(
             format!("write k = {sorted:?}"),
         );
     }
-    if raw.windows.get_ref().is_empty() && report.is_sound(WINDOWS) {
-        report.refuse(
-            WINDOWS,
-            &raw.windows,
-            "is empty",
-            "write at least one, such as [\"1h\"]",
-        );
+    if ks.len() > MAX_CUT_OFFS {
+        let remedy = format!("write at most {MAX_CUT_OFFS}");
+        report.refuse(K, &raw.k, "has too many cut-offs", remedy);
     }
-    let mut windows: Vec<Window> = Vec::new();
-    for span in raw.windows.get_ref() {
-        let TimeSpan { text, ms } = span.get_ref();
-        if let Some(same) = windows.iter().find(|window| window.span_ms == *ms) {
-            let message = format!("\"{text}\" is the same window as \"{}\"", same.name);
-            report.refuse(WINDOWS, span, message, "leave one of them out");
-        }
-        cell_fits(WINDOWS, span, slot, report);
-        windows.push(Window {
-            name: text.clone(),
-            span_ms: *ms,
-        });
-    }
-    windows.sort_by_key(|window| window.span_ms);
-    (ks, windows)
+    ks
 }
 
-/// A window's cell must consist of whole slots.
-fn cell_fits(key: &str, window: &Spanned<TimeSpan>, slot: &Spanned<TimeSpan>, report: &mut Report) {
-    let TimeSpan { text, ms } = window.get_ref();
-    if *ms == 0 {
-        report.refuse(
-            key,
-            window,
-            format!("\"{text}\" is empty"),
-            "write a longer span, such as \"5m\"",
-        );
-        return;
-    }
-    // The smallest window, of which every other is a multiple.
-    let unit = N_CELLS * slot.get_ref().ms;
-    if unit == 0 || !report.is_sound("join.slot") || ms % unit == 0 {
-        return;
-    }
-    let message = format!(
-        "\"{text}\" has {N_CELLS} cells that are not whole slots of {} (join.slot)",
-        slot.get_ref().text
-    );
-    let above = display_ms((ms / unit + 1) * unit);
-    let remedy = match ms / unit * unit {
-        0 => format!("write \"{above}\", or a shorter slot"),
-        below => format!(
-            "write \"{}\" or \"{above}\", or a slot that divides its cells",
-            display_ms(below)
-        ),
-    };
-    report.refuse(key, window, message, remedy);
+/// Each of them is a column of every cell of every arm.
+const MAX_CUT_OFFS: usize = 100;
+
+/// Names under which a metric may be written, each with its id.
+pub(super) fn names() -> Vec<(&'static str, &'static str)> {
+    let gauges = METRICS.iter().filter(|metric| metric.gauge != metric.id);
+    let ids = METRICS.iter().map(|metric| (metric.id, metric.id));
+    ids.chain(gauges.map(|metric| (metric.gauge, metric.id)))
+        .collect()
 }
 
-pub(super) fn export(raw: &RawExport, ks: &[NonZeroU32], windows: &[Window], report: &mut Report) -> Export {
-    let catalogue: Vec<(&str, String)> = CATALOGUE
-        .iter()
-        .flat_map(|metric| {
-            let gauge = (metric.gauge != metric.id).then_some(metric.gauge);
-            [Some(metric.id), gauge]
-                .into_iter()
-                .flatten()
-                .map(|name| (name, metric.id.to_owned()))
-        })
-        .collect();
-    let metrics = match &raw.metrics {
-        Some(list) => chosen("export.metrics", list, &catalogue, report),
-        None => CATALOGUE.iter().map(|metric| metric.id.to_owned()).collect(),
-    };
-    let exported: Vec<_> = catalogue
-        .into_iter()
-        .filter(|(_, id)| metrics.contains(id))
-        .collect();
-    let numerators = match &raw.numerators {
-        Some(list) if report.is_sound("export.metrics") => {
-            chosen("export.numerators", list, &exported, report)
-        }
-        _ => metrics.clone(),
-    };
-    let k = raw.k.as_ref().map(|list| {
-        let chosen = cut_offs("export.k", list, report);
-        let comparable = report.is_sound("metrics.k") && report.is_sound("export.k");
-        for (k, written) in chosen.iter().zip(list.get_ref()).filter(|_| comparable) {
-            if !ks.contains(k) {
-                let remedy = format!("write some of {ks:?}, or add it to `k` under [metrics]");
-                report.refuse("export.k", written, format!("{k} is not computed"), remedy);
+/// What is chosen, else the usual metrics and those that the export names, in the order of export.
+fn metrics(
+    raw: &RawMetrics,
+    export: &RawExport,
+    profiles: &[Profile],
+    report: &mut Report,
+) -> Vec<&'static str> {
+    const METRICS_KEY: &str = "metrics.metrics";
+    const EXPORT_KEY: &str = "export.metrics";
+    let mut of = |key: &str, list: &Option<Spanned<Vec<Spanned<String>>>>| -> Option<Vec<&'static str>> {
+        let list = list.as_ref()?;
+        let ids = chosen(key, list, &names(), report);
+        for word in list.get_ref() {
+            if let Some(metric) = Metric::named(word.get_ref()) {
+                can_be_measured(key, word, &metric, raw, profiles, report);
             }
         }
-        chosen
-    });
-    let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
-    let names: Vec<_> = names.map(|name| (name, name.to_owned())).collect();
-    let windows = match &raw.windows {
-        Some(list) if report.is_sound("metrics.windows") => chosen("export.windows", list, &names, report),
-        _ => names.into_iter().map(|(_, name)| name).collect(),
+        Some(ids)
     };
-    let views = chosen(
-        "export.views",
-        &raw.views,
-        &View::BOTH.map(|view| (view.name(), view)),
-        report,
-    );
-    if views.is_empty() && report.is_sound("export.views") {
-        let remedy = "write [\"live\", \"settled\"], or one of them";
+    let chosen = of(METRICS_KEY, &raw.metrics);
+    let exported = of(EXPORT_KEY, &export.metrics);
+    if let (Some(chosen), Some(list)) = (&chosen, &export.metrics) {
+        for word in list.get_ref() {
+            let id = Metric::named(word.get_ref()).map(|metric| metric.id);
+            if id.is_some_and(|id| !chosen.contains(&id)) && report.is_sound(METRICS_KEY) {
+                let message = format!("\"{}\" is not measured", word.get_ref());
+                let remedy = "add it to `metrics` under [metrics], or leave it out";
+                report.refuse(EXPORT_KEY, word, message, remedy);
+            }
+        }
+    }
+    let wanted = chosen.unwrap_or_else(|| [&USUAL, exported.unwrap_or_default().as_slice()].concat());
+    let measured = |metric: &&Metric| {
+        wanted.contains(&metric.id)
+            && profiles
+                .iter()
+                .any(|profile| profile.metrics.contains(&metric.id))
+    };
+    METRICS.iter().filter(measured).map(|metric| metric.id).collect()
+}
+
+/// A metric that is named must be one that the profiles and the catalogue allow.
+fn can_be_measured(
+    key: &str,
+    word: &Spanned<String>,
+    metric: &Metric,
+    raw: &RawMetrics,
+    profiles: &[Profile],
+    report: &mut Report,
+) {
+    if metric.needs_catalogue && raw.catalog.is_none() {
         report.refuse(
-            "export.views",
-            &raw.views,
-            "is empty: nothing would be exported",
-            remedy,
+            key,
+            word,
+            format!("\"{}\" needs the catalogue of items", word.get_ref()),
+            "write catalog = \"FILE\" under [metrics], or leave the metric out",
         );
     }
-    Export {
-        metrics,
-        k,
-        windows,
-        live: views.contains(&View::Live),
-        settled: views.contains(&View::Settled),
-        numerators,
-        max_series: whole("export.max_series", &raw.max_series, 1..=100_000_000, report),
-        forget_after_ms: positive("export.forget_after", &raw.forget_after, report),
+    let known_to = |profile: &Profile| profile.metrics.contains(&metric.id);
+    if !profiles.is_empty() && !profiles.iter().any(known_to) {
+        let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
+        report.refuse(
+            key,
+            word,
+            format!(
+                "the profile {} does not define \"{}\"",
+                names.join(", "),
+                word.get_ref()
+            ),
+            "leave it out, or add a profile that has it (`abgauge profiles` tells)",
+        );
+    }
+}
+
+fn profiles(raw: &Spanned<Value>, known: &[Profile], report: &mut Report) -> Vec<Profile> {
+    const PROFILE: &str = "metrics.profile";
+    let words: Option<Vec<String>> = match raw.get_ref() {
+        Value::String(name) => Some(vec![name.clone()]),
+        Value::Array(names) => names
+            .iter()
+            .map(|name| name.as_str().map(str::to_owned))
+            .collect(),
+        _ => None,
+    };
+    let Some(words) = words.filter(|words| !words.is_empty()) else {
+        let remedy = "write profile = \"default\", or several: profile = [\"default\", \"ranx\"]";
+        report.refuse(PROFILE, raw, "is neither a name nor a list of names", remedy);
+        return Vec::new();
+    };
+    let list = Spanned::new(
+        raw.span(),
+        words
+            .into_iter()
+            .map(|word| Spanned::new(raw.span(), word))
+            .collect(),
+    );
+    let known: Vec<(&str, Profile)> = known
+        .iter()
+        .map(|profile| (profile.name.as_str(), profile.clone()))
+        .collect();
+    chosen(PROFILE, &list, &known, report)
+}
+
+/// Most custom profiles' names are written once more in each further series.
+const MAX_NAME_BYTES: usize = 128;
+
+fn custom_profile(name: &str, raw: &RawProfile, report: &mut Report) -> Option<Profile> {
+    let key = format!("profile.{name}");
+    let place = raw.values().next().map_or(0..0, Spanned::span);
+    let whole = Spanned::new(place, ());
+    if Profile::named(name).is_some() {
+        let remedy = "give yours another name, and name this one as its `base`";
+        report.refuse(
+            &key,
+            &whole,
+            "is the name of a profile that comes with abgauge",
+            remedy,
+        );
+        return None;
+    }
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        report.refuse(
+            &key,
+            &whole,
+            "no profile can have this name",
+            "write a name of 1 to 128 bytes",
+        );
+        return None;
+    }
+    let all = Profile::all();
+    let bases: Vec<(&str, Profile)> = all
+        .iter()
+        .map(|profile| (profile.name.as_str(), profile.clone()))
+        .collect();
+    let Some(base) = raw.get("base") else {
+        let remedy = format!("write base = \"default\" below [{key}], or the name of another profile");
+        report.refuse(&key, &whole, "has no base", remedy);
+        return None;
+    };
+    let base = choice(
+        &format!("{key}.base"),
+        &word(&format!("{key}.base"), base, report)?,
+        &bases,
+        report,
+    )?;
+    let mut profile = Profile {
+        name: name.to_owned(),
+        source: format!("your own, from {}", base.name),
+        note: "",
+        ..base
+    };
+    for (setting, value) in raw.iter().filter(|(setting, _)| *setting != "base") {
+        let key = format!("{key}.{setting}");
+        if setting == "metrics" {
+            if let Some(ids) = own_metrics(&key, value, report) {
+                profile.metrics = ids;
+            }
+            continue;
+        }
+        let Some(of) = CHOICES.iter().find(|of| of.setting == setting) else {
+            let known = CHOICES.iter().map(|of| of.setting).chain(["base", "metrics"]);
+            let remedy = match nearest(setting, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`abgauge profiles` lists the choices of a profile".to_owned(),
+            };
+            report.refuse(&key, value, "there is no such choice", remedy);
+            continue;
+        };
+        let words: Vec<(&str, &str)> = (of.words)().into_iter().map(|(word, _)| (word, word)).collect();
+        if let Some(written) = word(&key, value, report)
+            && let Some(chosen) = choice(&key, &written, &words, report)
+        {
+            (of.set)(&mut profile, chosen);
+        }
+    }
+    Some(profile)
+}
+
+fn own_metrics(key: &str, value: &Spanned<Value>, report: &mut Report) -> Option<Vec<&'static str>> {
+    let names_written: Option<Vec<Spanned<String>>> = value.get_ref().as_array().and_then(|list| {
+        let words = list.iter().map(|word| word.as_str().map(str::to_owned));
+        words
+            .map(|word| word.map(|word| Spanned::new(value.span(), word)))
+            .collect()
+    });
+    let Some(written) = names_written else {
+        let remedy = "write a list such as metrics = [\"hit_rate\", \"mrr\"]";
+        report.refuse(key, value, "is not a list of names", remedy);
+        return None;
+    };
+    Some(chosen(
+        key,
+        &Spanned::new(value.span(), written),
+        &names(),
+        report,
+    ))
+}
+
+fn word(key: &str, value: &Spanned<Value>, report: &mut Report) -> Option<Spanned<String>> {
+    match value.get_ref() {
+        Value::String(word) => Some(Spanned::new(value.span(), word.clone())),
+        _ => {
+            report.refuse(key, value, "is not a word", "write it in quotes");
+            None
+        }
     }
 }

@@ -1,64 +1,44 @@
-//! The metrics that rank recommendations: which there are, and which columns of a tally they add to.
+//! The metrics that rank recommendations: which there are, and which sums they are ratios of.
 //!
-//! A metric is a value of type [`Metric`], in a file of its own: two functions of one list's outcome, whose sums over
-//! lists are its numerator and denominator. Sums are integers, or fixed point of [`FIXED_ONE`], so they do not depend
-//! on the order of addition and can be taken away again exactly.
+//! A [`Metric`] stands in a file of its own: its formula, its source, and cases worked by hand. Under the choices of a
+//! [`Profile`] it is a [`Ratio`] of two sums over lists ([`Term`]s at a cut-off); [`Ranking`] lays the sums of all
+//! metrics and profiles out as the columns of a tally, each sum once. Sums are integers, so they do not depend on the
+//! order of addition and can be taken away again exactly.
 
+mod alpha_ndcg;
+mod columns;
+mod coverage;
 mod ctr;
 mod hit_rate;
+mod hits;
+mod list;
+mod map;
+mod mar;
 mod mrr;
+mod ndcg;
+mod popularity;
+mod precision;
+pub mod profile;
+mod recall;
+mod surprisal;
+mod term;
 
 use std::num::NonZeroU32;
 
-/// Fixed point: the integer that stands for 1. A term is rounded to the nearest 2^-32, so a mean over lists is off
-/// by at most 2^-33 = 1.2e-10.
-pub const FIXED_ONE: i64 = 1 << 32;
+pub use alpha_ndcg::Relevant;
+pub use columns::{CLICKS, Column, CoverageColumns, ITEMS_SHOWN, LISTS, Measures, Ranking, Scratch};
+pub use list::ListOutcome;
+pub use profile::{
+    ApDenominator, ArDenominator, Average, NdcgIdeal, OffList, Population, PrecisionDenominator, Profile,
+    ReciprocalRank, Truncation,
+};
+use term::WHOLE;
+pub use term::{FIXED_ONE, Term, Unit, fixed};
 
-/// What is known of one served list: all that a metric may ask.
-#[derive(Debug, Clone, Copy)]
-pub struct ListOutcome<'a> {
-    /// L: positions of the list, copies included.
-    pub n_items: u32,
-    /// Bit r−1 says that the item at rank r was clicked; ranks of later copies of an item are never set.
-    pub clicked: &'a [u32],
-}
+/// A cut-off; `None` stands for the whole list.
+pub type Cut = Option<NonZeroU32>;
 
-impl ListOutcome<'_> {
-    /// min(k, L): positions shown in the top k.
-    pub fn shown(&self, k: u32) -> u32 {
-        self.n_items.min(k)
-    }
-
-    /// H_k: clicked items in the top k.
-    pub fn hits(&self, k: u32) -> u32 {
-        let mut hits = 0;
-        let mut left = k;
-        for word in self.clicked {
-            if left < 32 {
-                return hits + (word & ((1 << left) - 1)).count_ones();
-            }
-            hits += word.count_ones();
-            left -= 32;
-        }
-        hits
-    }
-
-    /// The lowest clicked rank, counted from 1.
-    pub fn first_rank(&self) -> Option<u32> {
-        let word = self.clicked.iter().position(|word| *word != 0)?;
-        Some(word as u32 * 32 + self.clicked[word].trailing_zeros() + 1)
-    }
-}
-
-/// What the integers of a numerator stand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    Count,
-    /// Multiples of 1 / [`FIXED_ONE`].
-    Fixed,
-}
-
-/// A ratio of two sums over lists. `k` is `u32::MAX` where the whole list counts.
+/// What is known of a metric whatever the profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     /// Its name in JSON, in the configuration and in the label `metric`.
@@ -66,123 +46,121 @@ pub struct Metric {
     /// Its gauge is `abgauge_` and this.
     pub gauge: &'static str,
     pub help: &'static str,
-    pub unit: Unit,
-    pub numerator: fn(&ListOutcome, k: u32) -> i64,
-    pub denominator: Denominator,
+    pub needs_catalogue: bool,
+    /// What it is under a profile at a cut-off; none where it is not defined there.
+    pub ratio: fn(&Profile, Cut) -> Option<Ratio>,
 }
 
-/// What the sum of numerators is divided by.
-#[derive(Debug, Clone, Copy)]
-pub enum Denominator {
-    /// The number of lists: a mean over all of them. They share one column.
-    Lists,
-    /// A sum of its own.
-    Sum(fn(&ListOutcome, k: u32) -> i64),
+/// Every metric, in the order of export.
+pub const METRICS: [Metric; 14] = [
+    hit_rate::HIT_RATE,
+    ctr::CTR,
+    mrr::MRR,
+    ndcg::NDCG,
+    precision::PRECISION,
+    recall::RECALL,
+    map::MAP,
+    map::MAP_BY_K,
+    mar::MAR,
+    hits::HITS,
+    alpha_ndcg::ALPHA_NDCG,
+    coverage::COVERAGE,
+    popularity::POPULARITY,
+    surprisal::SURPRISAL,
+];
+
+/// Ids of the metrics that are measured where none are chosen.
+pub const USUAL: [&str; 7] = ["hit_rate", "ctr", "mrr", "ndcg", "precision", "recall", "map"];
+
+impl Metric {
+    /// The metric of this id, or of this gauge's name.
+    pub fn named(name: &str) -> Option<Metric> {
+        METRICS
+            .into_iter()
+            .find(|metric| metric.id == name || metric.gauge == name)
+    }
+
+    /// Whether parts of it add up over partitions and instances; distinct counts do not.
+    pub fn is_additive(&self) -> bool {
+        self.id != coverage::COVERAGE.id
+    }
 }
 
-/// Every metric that can be configured, in the order of export.
-pub const CATALOGUE: [Metric; 3] = [hit_rate::HIT_RATE, ctr::CTR, mrr::MRR];
-
-/// One metric at one k: the columns of every tally that it is the ratio of.
-#[derive(Debug, Clone, Copy)]
-pub struct Column {
-    pub metric: Metric,
-    /// `None`: over the whole list.
-    pub k: Option<NonZeroU32>,
-    pub numerator: usize,
-    pub denominator: usize,
+/// A sum over lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sum {
+    pub term: Term,
+    /// `u32::MAX` over the whole list.
+    pub k: u32,
 }
 
-impl Column {
-    /// Its name in JSON: `mrr`, or `mrr@5`.
-    pub fn key(&self) -> String {
-        match self.k {
-            Some(k) => format!("{}@{k}", self.metric.id),
-            None => self.metric.id.to_owned(),
+impl Sum {
+    pub fn at(term: Term, k: Cut) -> Sum {
+        let k = k.map_or(WHOLE, NonZeroU32::get);
+        Sum { term, k }
+    }
+}
+
+/// numerator ÷ (factor × denominator).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ratio {
+    pub numerator: Sum,
+    pub denominator: Sum,
+    pub factor: u32,
+}
+
+impl Ratio {
+    /// The mean of a term at a cut-off over the lists of a population.
+    fn mean(term: Term, k: Cut, population: Population, profile: &Profile) -> Ratio {
+        Ratio {
+            numerator: Sum::at(term, k),
+            denominator: Sum::at(Term::lists(population, profile.off_list), None),
+            factor: 1,
+        }
+    }
+}
+
+impl Term {
+    /// Lists of a population; who counts all lists need not ask what is relevant.
+    fn lists(population: Population, off_list: OffList) -> Term {
+        match population {
+            Population::All => Term::Lists(population, OffList::Ignore),
+            _ => Term::Lists(population, off_list),
         }
     }
 
-    /// The numerator as a number, e.g. the sum of reciprocal ranks.
-    pub fn numerator(&self, sums: &[i128]) -> f64 {
-        match self.metric.unit {
-            Unit::Count => sums[self.numerator] as f64,
-            Unit::Fixed => sums[self.numerator] as f64 / FIXED_ONE as f64,
+    /// Items shown by the lists of a population.
+    fn shown(population: Population, off_list: OffList) -> Term {
+        match population {
+            Population::All => Term::Shown(population, OffList::Ignore),
+            _ => Term::Shown(population, off_list),
         }
-    }
-
-    pub fn denominator(&self, sums: &[i128]) -> f64 {
-        sums[self.denominator] as f64
-    }
-
-    /// Numerator ÷ denominator; none where nothing was counted.
-    pub fn value(&self, sums: &[i128]) -> Option<f64> {
-        (sums[self.denominator] != 0).then(|| self.numerator(sums) / self.denominator(sums))
     }
 }
 
-/// The columns of a tally under one configuration: which sums are kept for each arm and cell.
-#[derive(Debug, Clone)]
-pub struct Ranking {
-    columns: Vec<Column>,
-    width: usize,
-}
+/// The lists that the metrics' cases are worked on.
+#[cfg(test)]
+mod worked {
+    use super::*;
 
-/// Served lists.
-pub const LISTS: usize = 0;
-/// Positions shown, copies included: CTR's denominator over the whole list.
-pub const ITEMS_SHOWN: usize = 1;
-/// Distinct on-list items clicked: CTR's numerator over the whole list.
-pub const CLICKS: usize = 2;
-const N_BASES: usize = 3;
+    /// Five items, those at ranks 2 and 5 clicked, and one that it does not show.
+    pub const CLICKED_AT_2_AND_5: ListOutcome = ListOutcome {
+        n_items: 5,
+        clicked: &[0b10010],
+        n_off_list: 1,
+    };
 
-impl Ranking {
-    /// Every metric of the catalogue at each of `ks` and over the whole list.
-    pub fn new(ks: &[NonZeroU32]) -> Ranking {
-        let mut columns = Vec::new();
-        let mut width = N_BASES;
-        for metric in CATALOGUE {
-            for k in ks.iter().copied().map(Some).chain([None]) {
-                let numerator = width;
-                width += 1;
-                let denominator = match metric.denominator {
-                    Denominator::Lists => LISTS,
-                    Denominator::Sum(_) => {
-                        width += 1;
-                        width - 1
-                    }
-                };
-                columns.push(Column {
-                    metric,
-                    k,
-                    numerator,
-                    denominator,
-                });
-            }
-        }
-        Ranking { columns, width }
+    pub const EMPTY: ListOutcome = ListOutcome {
+        n_items: 0,
+        clicked: &[],
+        n_off_list: 0,
+    };
+
+    pub fn term(term: Term, list: &ListOutcome, k: u32) -> i64 {
+        term.of(list, k, &ndcg::Discounts::new())
     }
 
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
-    }
-
-    /// How many integers a tally has.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Adds `sign` times what one list contributes.
-    pub fn contribute(&self, list: &ListOutcome, sign: i64, tally: &mut [i64]) {
-        let whole = u32::MAX;
-        tally[LISTS] += sign;
-        tally[ITEMS_SHOWN] += sign * i64::from(list.shown(whole));
-        tally[CLICKS] += sign * i64::from(list.hits(whole));
-        for column in &self.columns {
-            let k = column.k.map_or(whole, NonZeroU32::get);
-            tally[column.numerator] += sign * (column.metric.numerator)(list, k);
-            if let Denominator::Sum(term) = column.metric.denominator {
-                tally[column.denominator] += sign * term(list, k);
-            }
-        }
+    pub fn default() -> Profile {
+        Profile::named(profile::DEFAULT).expect("it is there")
     }
 }

@@ -1,46 +1,59 @@
-//! Mean reciprocal rank: the mean of 1 ÷ the first clicked rank, 0 where nothing in the top k was clicked.
+//! Mean reciprocal rank: of the first clicked rank, or summed over all of them.
 //!
-//! RR@k = 1 ÷ (first clicked rank ≤ k). Source: Voorhees, The TREC-8 question answering track report, 1999.
-//! Each term is rounded to 2^-32, so the mean is off by at most 1.2e-10.
+//! RR@k = 1 ÷ (first clicked rank ≤ k), 0 where there is none. Source: Voorhees, The TREC-8 question answering track
+//! report, 1999. Summed: Σ_{r≤k} h(r) ÷ r, which can exceed 1.
 
-use super::{Denominator, FIXED_ONE, ListOutcome, Metric, Unit};
+use super::{Cut, ListOutcome, Metric, Ratio, ReciprocalRank, Term, Truncation};
 
 pub const MRR: Metric = Metric {
     id: "mrr",
     gauge: "mrr",
     help: "Mean over served lists of 1 / the first clicked rank in the top k, 0 without one.",
-    unit: Unit::Fixed,
-    numerator: |list: &ListOutcome, k| match list.first_rank() {
-        Some(rank) if rank <= k => reciprocal(i64::from(rank)),
-        _ => 0,
+    needs_catalogue: false,
+    ratio: |profile, k| {
+        let term = Term::ReciprocalRank(profile.reciprocal_rank);
+        reported(profile.rr_truncation, k).then(|| Ratio::mean(term, k, profile.population, profile))
     },
-    denominator: Denominator::Lists,
 };
 
-/// 1 / rank in fixed point, to the nearest.
-fn reciprocal(rank: i64) -> i64 {
-    (FIXED_ONE + rank / 2) / rank
+/// Whether a metric of this truncation has a value at this cut.
+pub(super) fn reported(truncation: Truncation, k: Cut) -> bool {
+    truncation == Truncation::AtK || k.is_none()
+}
+
+pub(super) fn reciprocal_rank(list: &ListOutcome, k: u32, ranks: ReciprocalRank) -> f64 {
+    let reciprocals = list.ranks(k).map(|rank| 1.0 / f64::from(rank));
+    match ranks {
+        ReciprocalRank::First => reciprocals.take(1).sum(),
+        ReciprocalRank::Sum => reciprocals.sum(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::worked::CLICKED_AT_2_AND_5;
     use super::*;
 
     #[test]
     fn the_first_clicked_rank_within_k_decides() {
-        let list = ListOutcome {
-            n_items: 5,
-            clicked: &[0b10010],
-        };
-        let score = |k| (MRR.numerator)(&list, k);
-        assert_eq!([score(1), score(2), score(5)], [0, FIXED_ONE / 2, FIXED_ONE / 2]);
+        let score = |k| reciprocal_rank(&CLICKED_AT_2_AND_5, k, ReciprocalRank::First);
+        assert_eq!([score(1), score(2), score(5)], [0.0, 0.5, 0.5]);
     }
 
     #[test]
-    fn a_reciprocal_is_within_half_a_unit_of_the_true_one() {
-        for rank in 1..=1000_i64 {
-            let error = reciprocal(rank) as f64 - FIXED_ONE as f64 / rank as f64;
-            assert!(error.abs() <= 0.5, "rank {rank}: {error}");
-        }
+    fn the_sum_takes_every_clicked_rank() {
+        let score = |k| reciprocal_rank(&CLICKED_AT_2_AND_5, k, ReciprocalRank::Sum);
+        assert_eq!([score(1), score(2), score(5)], [0.0, 0.5, 0.5 + 1.0 / 5.0]);
+    }
+
+    #[test]
+    fn without_truncation_there_is_a_value_over_the_whole_list_only() {
+        let ten = std::num::NonZeroU32::new(10);
+        let none = Truncation::None;
+        assert_eq!([reported(none, ten), reported(none, None)], [false, true]);
+        assert_eq!(
+            [reported(Truncation::AtK, ten), reported(Truncation::AtK, None)],
+            [true; 2]
+        );
     }
 }

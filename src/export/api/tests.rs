@@ -128,7 +128,7 @@ fn time_lines_stand_in_the_window_asked_for_only() {
 #[test]
 fn undefined_metrics_are_absent() {
     let ranking = fixture::ranking();
-    let metrics = serde_json::to_value(metrics_map(&ranking, &sums(&[NOTHING]))).unwrap();
+    let metrics = serde_json::to_value(metrics_map(&ranking, 0, &sums(&[NOTHING]))).unwrap();
     let keys: Vec<_> = metrics.as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
@@ -139,7 +139,7 @@ fn undefined_metrics_are_absent() {
 #[test]
 fn a_key_in_json_is_the_key_of_its_column() {
     let ranking = fixture::ranking();
-    let text = serde_json::to_string(&metrics_map(&ranking, &sums(&[HIT]))).unwrap();
+    let text = serde_json::to_string(&metrics_map(&ranking, 0, &sums(&[HIT]))).unwrap();
     for column in ranking.columns() {
         assert!(
             text.contains(&format!("\"{}\":", column.key())),

@@ -58,6 +58,13 @@ impl Decoder {
         batch.events.push(Event { at, body });
     }
 
+    /// The text and the hash of an item, as a list or a click may spell it; none where it is not one.
+    pub fn item(&self, raw: &RawValue) -> Option<(String, u64)> {
+        let id = json::id(raw.get()).ok()?;
+        let hash = self.hash.item(&id);
+        Some((id.into_owned(), hash))
+    }
+
     fn body(&self, payload: &[u8], topic_says: Option<Kind>, batch: &mut Batch) -> Result<Body, Reason> {
         let record = Record::parse(payload)?;
         let kind = match record.kind {

@@ -1,0 +1,328 @@
+//! The columns of a tally: which sums are kept for each arm and cell, each once however many metrics share it.
+//!
+//! ```text
+//!  0      1       2       │ known when a list is served │ known at clicks      │ known of a window
+//!  lists  shown   clicks  │ outcome │ catalogue         │ outcome │ catalogue  │ distinct items
+//!  └── what a new list adds to ───────────────────────┘
+//! ```
+
+use std::num::NonZeroU32;
+
+use super::alpha_ndcg::AlphaNdcg;
+use super::ndcg::Discounts;
+use super::popularity::mean_of_top;
+use super::term::Source;
+use super::{
+    FIXED_ONE, ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL,
+    Unit, fixed, profile,
+};
+use crate::engine::catalogue::Catalogue;
+
+/// What is to be measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measures {
+    /// The first one's values have no label `profile`.
+    pub profiles: Vec<Profile>,
+    /// Ids of metrics; a profile shows those that its source has.
+    pub metrics: Vec<&'static str>,
+    /// Cut-offs, ascending; the whole list is always measured too.
+    pub ks: Vec<NonZeroU32>,
+    /// α of α-NDCG.
+    pub alpha: f64,
+    /// Whether there is a catalogue; without one the metrics that need it are left out.
+    pub catalogue: bool,
+}
+
+impl Measures {
+    /// The usual metrics of the profile `default`.
+    pub fn usual(ks: &[NonZeroU32]) -> Measures {
+        Measures {
+            profiles: Profile::named(profile::DEFAULT).into_iter().collect(),
+            metrics: USUAL.to_vec(),
+            ks: ks.to_vec(),
+            alpha: 0.5,
+            catalogue: false,
+        }
+    }
+
+    /// The metrics that a profile shows, in the order of export.
+    fn metrics_of<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = Metric> + 'a {
+        METRICS.into_iter().filter(|metric| {
+            self.metrics.contains(&metric.id)
+                && profile.metrics.contains(&metric.id)
+                && (self.catalogue || !metric.needs_catalogue)
+        })
+    }
+}
+
+/// One metric of one profile at one k: the columns of every tally that it is the ratio of.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    pub metric: Metric,
+    /// Index among the profiles.
+    pub profile: usize,
+    /// `None`: over the whole list.
+    pub k: Option<NonZeroU32>,
+    pub numerator: usize,
+    pub unit: Unit,
+    pub denominator: usize,
+    /// What the sum in the denominator's column is multiplied by.
+    pub factor: u32,
+}
+
+impl Column {
+    /// Its name in JSON: `mrr`, or `mrr@5`.
+    pub fn key(&self) -> String {
+        match self.k {
+            Some(k) => format!("{}@{k}", self.metric.id),
+            None => self.metric.id.to_owned(),
+        }
+    }
+
+    /// The numerator as a number, e.g. the sum of reciprocal ranks.
+    pub fn numerator(&self, sums: &[i128]) -> f64 {
+        match self.unit {
+            Unit::Count => sums[self.numerator] as f64,
+            Unit::Fixed => sums[self.numerator] as f64 / FIXED_ONE as f64,
+        }
+    }
+
+    /// What the numerator is divided by, e.g. the number of lists.
+    pub fn denominator(&self, sums: &[i128]) -> i128 {
+        sums[self.denominator] * i128::from(self.factor)
+    }
+
+    /// Numerator ÷ denominator; none where nothing was counted.
+    pub fn value(&self, sums: &[i128]) -> Option<f64> {
+        let denominator = self.denominator(sums);
+        (denominator != 0).then(|| self.numerator(sums) / denominator as f64)
+    }
+}
+
+/// Served lists.
+pub const LISTS: usize = 0;
+/// Positions shown, copies included: CTR's denominator over the whole list.
+pub const ITEMS_SHOWN: usize = 1;
+/// Distinct on-list items clicked: CTR's numerator over the whole list.
+pub const CLICKS: usize = 2;
+
+/// The columns that a count of distinct items fills.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoverageColumns {
+    /// Column of each cut-off, ascending, the whole list last.
+    pub seen: Vec<usize>,
+    /// Column of the catalogue's size.
+    pub size: usize,
+    /// The cut-offs, the whole list last.
+    pub ks: Vec<u32>,
+}
+
+/// The columns of a tally under one configuration.
+#[derive(Debug, Clone)]
+pub struct Ranking {
+    profiles: Vec<Profile>,
+    columns: Vec<Column>,
+    sums: Vec<Sum>,
+    /// How many sums a new list adds to.
+    n_of_new_list: usize,
+    /// Columns of terms that the catalogue and the list alone decide.
+    of_catalogue: Vec<(usize, Sum)>,
+    /// Columns of α-NDCG by what is relevant, each with its k's ascending.
+    of_aspects: Vec<AspectColumns>,
+    coverage: Option<CoverageColumns>,
+    alpha: f64,
+    discounts: Discounts,
+}
+
+#[derive(Debug, Clone)]
+struct AspectColumns {
+    off_list: OffList,
+    first: usize,
+    ks: Vec<u32>,
+}
+
+/// Buffers for what [`Ranking`] works out.
+#[derive(Debug)]
+pub struct Scratch {
+    alpha_ndcg: AlphaNdcg,
+}
+
+impl Ranking {
+    pub fn new(measures: &Measures) -> Ranking {
+        let mut sums = vec![
+            Sum::at(Term::Lists(Population::All, OffList::Ignore), None),
+            Sum::at(Term::Shown(Population::All, OffList::Ignore), None),
+            Sum::at(Term::Hits, None),
+        ];
+        let n_bases = sums.len();
+        let ratios = ratios(measures);
+        for sum in ratios
+            .iter()
+            .flat_map(|(.., ratio)| [ratio.numerator, ratio.denominator])
+        {
+            if !sums.contains(&sum) {
+                sums.push(sum);
+            }
+        }
+        // The k's of one term stay together, ascending.
+        let gathered = sums.clone();
+        let first_of = |sum: &Sum| gathered.iter().position(|other| other.term == sum.term);
+        sums[n_bases..].sort_by_key(|sum| (sum.term.source(), first_of(sum), sum.k));
+        Ranking::of_sums(measures, &ratios, sums)
+    }
+
+    fn of_sums(
+        measures: &Measures,
+        ratios: &[(usize, Metric, Option<NonZeroU32>, Ratio)],
+        sums: Vec<Sum>,
+    ) -> Ranking {
+        let place = |sum: &Sum| sums.iter().position(|other| other == sum);
+        let place = |sum: &Sum| place(sum).expect("every sum of a ratio was gathered");
+        let columns = ratios.iter().map(|(profile, metric, k, ratio)| Column {
+            metric: *metric,
+            profile: *profile,
+            k: *k,
+            numerator: place(&ratio.numerator),
+            unit: ratio.numerator.term.unit(),
+            denominator: place(&ratio.denominator),
+            factor: ratio.factor,
+        });
+        let of = |source: Source| {
+            let all = sums.iter().enumerate().skip(CLICKS + 1);
+            all.filter(move |(_, sum)| sum.term.source() == source)
+                .map(|(place, sum)| (place, *sum))
+        };
+        let of_aspects: Vec<(usize, Sum)> = of(Source::ClicksAndCatalogue).collect();
+        let seen: Vec<usize> = of(Source::Window)
+            .filter(|(_, sum)| sum.term == Term::Seen)
+            .map(|(place, _)| place)
+            .collect();
+        Ranking {
+            profiles: measures.profiles.clone(),
+            n_of_new_list: CLICKS + 1 + of(Source::Shown).count() + of(Source::Catalogue).count(),
+            of_catalogue: of(Source::Catalogue).collect(),
+            of_aspects: of_aspects
+                .chunk_by(|(_, a), (_, b)| a.term == b.term)
+                .filter_map(|chunk| match chunk[0].1.term {
+                    Term::AlphaNdcg(off_list) => Some(AspectColumns {
+                        off_list,
+                        first: chunk[0].0,
+                        ks: chunk.iter().map(|(_, sum)| sum.k).collect(),
+                    }),
+                    _ => None,
+                })
+                .collect(),
+            coverage: sums
+                .iter()
+                .position(|sum| sum.term == Term::CatalogueSize)
+                .map(|size| CoverageColumns {
+                    ks: seen.iter().map(|place| sums[*place].k).collect(),
+                    seen,
+                    size,
+                }),
+            alpha: measures.alpha,
+            discounts: Discounts::new(),
+            columns: columns.collect(),
+            sums,
+        }
+    }
+
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    pub fn profiles(&self) -> &[Profile] {
+        &self.profiles
+    }
+
+    /// How many integers a tally has.
+    pub fn width(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// How many of them a list adds to before its first click: the first ones.
+    pub fn n_of_new_list(&self) -> usize {
+        self.n_of_new_list
+    }
+
+    /// The columns that a count of distinct items fills, where coverage is measured.
+    pub fn coverage(&self) -> Option<&CoverageColumns> {
+        self.coverage.as_ref()
+    }
+
+    /// Whether a click on an item outside of the list changes any number.
+    pub fn counts_off_list(&self) -> bool {
+        self.profiles
+            .iter()
+            .any(|profile| profile.off_list == OffList::Relevant)
+    }
+
+    /// Whether a list must remember where its items stand in the catalogue.
+    pub fn needs_places(&self) -> bool {
+        !self.of_catalogue.is_empty() || self.needs_aspects() || self.coverage.is_some()
+    }
+
+    /// Whether α-NDCG is measured.
+    pub fn needs_aspects(&self) -> bool {
+        !self.of_aspects.is_empty()
+    }
+
+    pub fn scratch(&self) -> Scratch {
+        Scratch {
+            alpha_ndcg: AlphaNdcg::new(self.alpha),
+        }
+    }
+
+    /// What one list contributes by its outcome alone, into `tally`, which is as wide as the ranking.
+    pub fn contribute(&self, list: &ListOutcome, tally: &mut [i64]) {
+        for (column, sum) in tally.iter_mut().zip(&self.sums) {
+            *column = sum.term.of(list, sum.k, &self.discounts);
+        }
+    }
+
+    /// Sets what a list contributes by its items alone, by their places in rank order.
+    pub fn contribute_places(&self, places: &[u32], catalogue: &Catalogue, tally: &mut [i64]) {
+        for (column, sum) in &self.of_catalogue {
+            tally[*column] = fixed(match sum.term {
+                Term::Popularity => mean_of_top(places, sum.k, |place| catalogue.popularity(place)),
+                _ => mean_of_top(places, sum.k, |place| catalogue.surprisal(place)),
+            });
+        }
+    }
+
+    /// Adds `sign` times what a list contributes by the aspects of its relevant items.
+    pub fn contribute_aspects(
+        &self,
+        relevant: &Relevant,
+        catalogue: &Catalogue,
+        sign: i64,
+        scratch: &mut Scratch,
+        tally: &mut [i64],
+    ) {
+        for columns in &self.of_aspects {
+            scratch.alpha_ndcg.at(
+                &columns.ks,
+                relevant,
+                columns.off_list,
+                catalogue,
+                &self.discounts,
+                |index, value| tally[columns.first + index] += sign * fixed(value),
+            );
+        }
+    }
+}
+
+/// Every metric of every profile at every k, in the order of export.
+fn ratios(measures: &Measures) -> Vec<(usize, Metric, Option<NonZeroU32>, Ratio)> {
+    let mut ratios = Vec::new();
+    for (index, profile) in measures.profiles.iter().enumerate() {
+        for metric in measures.metrics_of(profile) {
+            for k in measures.ks.iter().copied().map(Some).chain([None]) {
+                if let Some(ratio) = (metric.ratio)(profile, k) {
+                    ratios.push((index, metric, k, ratio));
+                }
+            }
+        }
+    }
+    ratios
+}

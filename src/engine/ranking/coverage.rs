@@ -1,0 +1,21 @@
+//! Catalogue coverage: the share of the catalogue that an arm shows.
+//!
+//! coverage@k = distinct catalogue items in any top k of the window ÷ items of the catalogue. Source: Ge,
+//! Delgado-Battenfeld and Jannach, Beyond accuracy, RecSys 2010; rs_metrics. Distinct counts do not add up, so it has
+//! neither numerator nor denominator in an export; [`crate::engine::coverage`] counts them exactly.
+
+use super::{Metric, Ratio, Sum, Term};
+
+pub const COVERAGE: Metric = Metric {
+    id: "coverage",
+    gauge: "coverage",
+    help: "Distinct items of the catalogue shown in any top k of the window, divided by the size of the catalogue.",
+    needs_catalogue: true,
+    ratio: |_, k| {
+        Some(Ratio {
+            numerator: Sum::at(Term::Seen, k),
+            denominator: Sum::at(Term::CatalogueSize, None),
+            factor: 1,
+        })
+    },
+};

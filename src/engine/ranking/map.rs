@@ -1,0 +1,85 @@
+//! Mean average precision: precision at each hit, summed and divided by one of five denominators.
+//!
+//! AP@k = Σ_{r≤k} h(r)·P(r) ÷ denominator, with P(r) = H_r ÷ r. Source: Buckley and Voorhees, Evaluating evaluation
+//! measure stability, SIGIR 2000, for |G|; the other denominators are those of the libraries (see the profiles).
+//! Over the whole list k is L.
+
+use super::mrr::reported;
+use super::{ApDenominator, Cut, ListOutcome, Metric, OffList, Profile, Ratio, Term};
+
+pub const MAP: Metric = Metric {
+    id: "map",
+    gauge: "map",
+    help: "Mean over served lists of average precision in the top k.",
+    needs_catalogue: false,
+    ratio: |profile, k| mean(profile, k, profile.ap_denominator),
+};
+
+/// RecTools' MAP with `divide_by_k`.
+pub const MAP_BY_K: Metric = Metric {
+    id: "map_by_k",
+    gauge: "map_by_k",
+    help: "Mean over served lists of average precision in the top k, its sum divided by k.",
+    needs_catalogue: false,
+    ratio: |profile, k| mean(profile, k, ApDenominator::K),
+};
+
+fn mean(profile: &Profile, k: Cut, denominator: ApDenominator) -> Option<Ratio> {
+    let term = Term::AveragePrecision(denominator, profile.off_list);
+    reported(profile.ap_truncation, k).then(|| Ratio::mean(term, k, profile.map_population, profile))
+}
+
+pub(super) fn average_precision(
+    list: &ListOutcome,
+    k: u32,
+    denominator: ApDenominator,
+    off_list: OffList,
+) -> f64 {
+    let hits = (1..).zip(list.ranks(k));
+    let sum: f64 = hits.map(|(hits, rank)| f64::from(hits) / f64::from(rank)).sum();
+    let k = if k == u32::MAX { list.n_items } else { k };
+    let relevant = list.relevant(off_list);
+    let denominator = match denominator {
+        ApDenominator::K => k,
+        ApDenominator::Shown => list.shown(k),
+        ApDenominator::Relevant => relevant,
+        ApDenominator::RelevantInK => relevant.min(k),
+        ApDenominator::None => 1,
+    };
+    match denominator {
+        0 => 0.0,
+        _ => sum / f64::from(denominator),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::worked::{CLICKED_AT_2_AND_5, EMPTY};
+    use super::*;
+
+    #[test]
+    fn each_denominator_by_hand() {
+        use ApDenominator::*;
+        // Precision is 1/2 at the first hit and 2/5 at the second; |G| is 3 with the click off the list.
+        let sum = 1.0 / 2.0 + 2.0 / 5.0;
+        let at = |k, denominator| average_precision(&CLICKED_AT_2_AND_5, k, denominator, OffList::Relevant);
+        assert_eq!(
+            [at(10, K), at(10, Shown), at(10, None)],
+            [sum / 10.0, sum / 5.0, sum]
+        );
+        assert_eq!([at(10, Relevant), at(10, RelevantInK)], [sum / 3.0; 2]);
+        assert_eq!([at(2, Relevant), at(2, RelevantInK)], [0.5 / 3.0, 0.5 / 2.0]);
+        assert_eq!(at(u32::MAX, K), sum / 5.0, "over the whole list k is L");
+        assert_eq!(at(1, None), 0.0);
+    }
+
+    #[test]
+    fn ignored_off_list_clicks_are_not_in_g() {
+        let at = |denominator| average_precision(&CLICKED_AT_2_AND_5, 10, denominator, OffList::Ignore);
+        assert_eq!(at(ApDenominator::Relevant), 0.9 / 2.0);
+        assert_eq!(
+            average_precision(&EMPTY, 10, ApDenominator::Shown, OffList::Ignore),
+            0.0
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! Normalised discounted cumulative gain, with binary gain.
+//!
+//! DCG@k = Σ_{r≤k} h(r) ÷ log2(r+1); NDCG@k = DCG@k ÷ the DCG of a list with hits at ranks 1 to the ideal length.
+//! Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20(4), 2002, with the
+//! discount of Burges et al., ICML 2005; a click has no grade, so 2^g − 1 is 1. Over the whole list k is L.
+
+use super::mrr::reported;
+use super::{ListOutcome, Metric, NdcgIdeal, OffList, Ratio, Term};
+
+pub const NDCG: Metric = Metric {
+    id: "ndcg",
+    gauge: "ndcg",
+    help: "Mean over served lists of the normalised discounted cumulative gain in the top k.",
+    needs_catalogue: false,
+    ratio: |profile, k| {
+        let term = Term::Ndcg(profile.ndcg_ideal, profile.off_list);
+        reported(profile.ndcg_truncation, k).then(|| Ratio::mean(term, k, profile.population, profile))
+    },
+};
+
+pub(super) fn ndcg(
+    list: &ListOutcome,
+    k: u32,
+    ideal: NdcgIdeal,
+    off_list: OffList,
+    discounts: &Discounts,
+) -> f64 {
+    let k = if k == u32::MAX { list.n_items } else { k };
+    let relevant = list.relevant(off_list);
+    let n_ideal = match ideal {
+        NdcgIdeal::RelevantInK => relevant.min(k),
+        NdcgIdeal::RelevantShown => relevant.min(list.shown(k)),
+        NdcgIdeal::Relevant => relevant,
+        NdcgIdeal::K => k,
+    };
+    let gain: f64 = list.ranks(k).map(|rank| discounts.of(rank)).sum();
+    match n_ideal {
+        0 => 0.0,
+        _ => gain / discounts.ideal(n_ideal),
+    }
+}
+
+/// 1 ÷ log2(rank + 1), worked out once for the ranks that lists usually have.
+#[derive(Debug, Clone)]
+pub struct Discounts {
+    of: Box<[f64]>,
+    /// Σ of the first n.
+    sums: Box<[f64]>,
+}
+
+/// Ranks whose discount is kept.
+const N_KEPT: u32 = 1024;
+
+impl Discounts {
+    pub fn new() -> Discounts {
+        let of: Box<[f64]> = (1..=N_KEPT).map(discount).collect();
+        let mut sum = 0.0;
+        let sums = of.iter().map(|discount| {
+            sum += discount;
+            sum
+        });
+        Discounts {
+            sums: sums.collect(),
+            of,
+        }
+    }
+
+    /// The discount of a rank, counted from 1.
+    pub fn of(&self, rank: u32) -> f64 {
+        let kept = self.of.get(rank as usize - 1).copied();
+        kept.unwrap_or_else(|| discount(rank))
+    }
+
+    /// The DCG of a list with hits at ranks 1 to n, n ≥ 1.
+    fn ideal(&self, n: u32) -> f64 {
+        let kept = self.sums.get(n as usize - 1).copied();
+        kept.unwrap_or_else(|| {
+            (N_KEPT + 1..=n)
+                .map(discount)
+                .fold(self.sums[N_KEPT as usize - 1], |a, b| a + b)
+        })
+    }
+}
+
+impl Default for Discounts {
+    fn default() -> Discounts {
+        Discounts::new()
+    }
+}
+
+fn discount(rank: u32) -> f64 {
+    1.0 / libm::log2(f64::from(rank) + 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::worked::{CLICKED_AT_2_AND_5, EMPTY};
+    use super::*;
+
+    fn at(k: u32, ideal: NdcgIdeal, off_list: OffList) -> f64 {
+        ndcg(&CLICKED_AT_2_AND_5, k, ideal, off_list, &Discounts::new())
+    }
+
+    #[test]
+    fn each_ideal_length_by_hand() {
+        use NdcgIdeal::*;
+        let (one, two, three, four, five) = (
+            1.0,
+            1.0 / 3_f64.log2(),
+            0.5,
+            1.0 / 5_f64.log2(),
+            1.0 / 6_f64.log2(),
+        );
+        let gain = two + five;
+        let check =
+            |value: f64, expected: f64| assert!((value - expected).abs() < 1e-15, "{value} {expected}");
+        // |G| is 3 with the click off the list.
+        check(at(10, RelevantInK, OffList::Relevant), gain / (one + two + three));
+        check(at(10, RelevantInK, OffList::Ignore), gain / (one + two));
+        check(at(2, RelevantInK, OffList::Relevant), two / (one + two));
+        check(at(2, Relevant, OffList::Relevant), two / (one + two + three));
+        check(
+            at(5, K, OffList::Relevant),
+            gain / (one + two + three + four + five),
+        );
+        check(
+            at(u32::MAX, K, OffList::Relevant),
+            gain / (one + two + three + four + five),
+        );
+        let short = ListOutcome {
+            n_items: 1,
+            clicked: &[1],
+            n_off_list: 2,
+        };
+        check(
+            ndcg(&short, 10, RelevantShown, OffList::Relevant, &Discounts::new()),
+            1.0,
+        );
+    }
+
+    #[test]
+    fn a_list_without_relevant_items_scores_0() {
+        for ideal in [NdcgIdeal::RelevantInK, NdcgIdeal::K] {
+            assert_eq!(
+                ndcg(&EMPTY, u32::MAX, ideal, OffList::Ignore, &Discounts::new()),
+                0.0
+            );
+        }
+    }
+
+    #[test]
+    fn discounts_go_on_beyond_those_that_are_kept() {
+        let discounts = Discounts::new();
+        assert_eq!(discounts.of(1), 1.0);
+        assert_eq!(discounts.of(4000), discount(4000));
+        let sum = |n: u32| (1..=n).map(discount).fold(0.0, |a, b| a + b);
+        for n in [1, 1024, 1025, 3000] {
+            assert_eq!(discounts.ideal(n), sum(n), "{n}");
+        }
+    }
+}

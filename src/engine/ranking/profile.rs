@@ -1,0 +1,371 @@
+//! Convention profiles: named rows of choices, by which a metric's name becomes one formula.
+//!
+//! Libraries disagree about the same name (Tamm, Damdinov and Vasilev, Quality metrics in recommender systems: do we
+//! calculate metrics consistently?, RecSys 2021). A profile reproduces the numbers of one of them. It is data: no
+//! formula knows a profile by name.
+
+/// Declares the values of one choice: the word in the configuration, and what it means.
+macro_rules! choices {
+    ($(#[$doc:meta])* $name:ident { $($value:ident = $word:literal: $meaning:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $(#[doc = $meaning] $value,)+ }
+
+        impl $name {
+            pub const ALL: &'static [(&'static str, $name, &'static str)] =
+                &[$(($word, $name::$value, $meaning),)+];
+
+            /// Its word in the configuration.
+            pub fn word(self) -> &'static str {
+                match self { $($name::$value => $word,)+ }
+            }
+        }
+    };
+}
+
+choices! {
+    /// Which lists a mean is taken over.
+    Population {
+        All = "all": "all lists; one without a click scores 0",
+        Clicked = "clicked": "lists with a relevant item (|G| ≥ 1)",
+        ClickedWithList = "clicked_with_list": "lists with a relevant item that show something (|G| ≥ 1, L ≥ 1)",
+    }
+}
+choices! {
+    /// Whether a click on an item that its list does not show makes the item relevant.
+    OffList {
+        Ignore = "ignore": "a click on an item outside of the list counts as telemetry only",
+        Relevant = "relevant": "a clicked item outside of the list is in G, and is missed",
+    }
+}
+choices! {
+    /// How the lists of an arm become one number.
+    Average {
+        Macro = "macro": "mean over lists",
+        Micro = "micro": "ratio of sums over lists",
+    }
+}
+choices! {
+    /// What precision divides the hits by.
+    PrecisionDenominator {
+        K = "k": "k, however short the list is",
+        Shown = "min(k,L)": "the items shown in the top k",
+    }
+}
+choices! {
+    /// What average precision divides its sum by.
+    ApDenominator {
+        K = "k": "k",
+        Shown = "min(k,L)": "the items shown in the top k",
+        Relevant = "|G|": "the relevant items",
+        RelevantInK = "min(k,|G|)": "as many relevant items as the top k can hold",
+        None = "none": "nothing: the sum of precisions at the hits",
+    }
+}
+choices! {
+    /// What average recall divides its sum by.
+    ArDenominator {
+        K = "k": "k",
+        Shown = "min(k,L)": "the items shown in the top k",
+    }
+}
+choices! {
+    /// Which clicked ranks count in reciprocal rank.
+    ReciprocalRank {
+        First = "first": "1 ÷ the first clicked rank",
+        Sum = "sum": "the sum of 1 ÷ rank over all clicked ranks; can exceed 1",
+    }
+}
+choices! {
+    /// How long the ideal list is that NDCG compares with.
+    NdcgIdeal {
+        RelevantInK = "min(k,|G|)": "as many relevant items as the top k can hold",
+        RelevantShown = "min(k,L,|G|)": "as many relevant items as the shown top k can hold",
+        Relevant = "|G|": "all relevant items",
+        K = "k": "k relevant items, however many there are",
+    }
+}
+choices! {
+    /// Where AP, RR and NDCG end.
+    Truncation {
+        AtK = "@k": "at each k, and over the whole list",
+        None = "none": "over the whole list only, reported without @k",
+    }
+}
+
+/// One row of choices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    pub name: String,
+    /// Whose numbers these are.
+    pub source: String,
+    /// Ids of the metrics that the source reports.
+    pub metrics: Vec<&'static str>,
+    pub population: Population,
+    pub precision_population: Population,
+    pub recall_population: Population,
+    pub map_population: Population,
+    pub off_list: OffList,
+    pub precision_average: Average,
+    pub precision_denominator: PrecisionDenominator,
+    pub recall_average: Average,
+    pub ap_denominator: ApDenominator,
+    pub ap_truncation: Truncation,
+    pub ar_denominator: ArDenominator,
+    pub reciprocal_rank: ReciprocalRank,
+    pub rr_truncation: Truncation,
+    pub ndcg_ideal: NdcgIdeal,
+    pub ndcg_truncation: Truncation,
+    /// Where its numbers differ from what one would expect.
+    pub note: &'static str,
+}
+
+/// The name of the profile that holds where none is named.
+pub const DEFAULT: &str = "default";
+
+impl Profile {
+    /// The profile of this name, of those that come with abgauge.
+    pub fn named(name: &str) -> Option<Profile> {
+        Profile::all().into_iter().find(|profile| profile.name == name)
+    }
+
+    /// What every other row is told by its differences from.
+    fn base(name: &str, source: &str, metrics: &[&'static str]) -> Profile {
+        Profile {
+            name: name.to_owned(),
+            source: source.to_owned(),
+            metrics: metrics.to_vec(),
+            population: Population::Clicked,
+            precision_population: Population::Clicked,
+            recall_population: Population::Clicked,
+            map_population: Population::Clicked,
+            off_list: OffList::Relevant,
+            precision_average: Average::Macro,
+            precision_denominator: PrecisionDenominator::K,
+            recall_average: Average::Macro,
+            ap_denominator: ApDenominator::Relevant,
+            ap_truncation: Truncation::AtK,
+            ar_denominator: ArDenominator::Shown,
+            reciprocal_rank: ReciprocalRank::First,
+            rr_truncation: Truncation::AtK,
+            ndcg_ideal: NdcgIdeal::RelevantInK,
+            ndcg_truncation: Truncation::AtK,
+            note: "",
+        }
+    }
+
+    /// Means over all lists.
+    fn over_all(self) -> Profile {
+        Profile {
+            population: Population::All,
+            precision_population: Population::All,
+            recall_population: Population::All,
+            map_population: Population::All,
+            ..self
+        }
+    }
+
+    /// All that come with abgauge, `default` first.
+    pub fn all() -> Vec<Profile> {
+        let base = Profile::base;
+        let of_all: Vec<&'static str> = super::METRICS.iter().map(|metric| metric.id).collect();
+        vec![
+            Profile {
+                recall_population: Population::Clicked,
+                off_list: OffList::Ignore,
+                ap_denominator: ApDenominator::RelevantInK,
+                note: "recall is a mean over the lists with a click: over all lists it would measure how many there are",
+                ..base(DEFAULT, "abgauge", &of_all).over_all()
+            },
+            Profile {
+                precision_average: Average::Micro,
+                recall_average: Average::Micro,
+                ap_denominator: ApDenominator::None,
+                reciprocal_rank: ReciprocalRank::Sum,
+                ..base(
+                    "seed-0",
+                    "ranking-metrics notebook",
+                    &["hit_rate", "mrr", "precision", "recall", "map"],
+                )
+                .over_all()
+            },
+            Profile {
+                precision_denominator: PrecisionDenominator::Shown,
+                ap_denominator: ApDenominator::Shown,
+                ndcg_ideal: NdcgIdeal::RelevantShown,
+                note: "the list is cut at k before anything else, so the ideal list is no longer than what is shown; \
+                       α-NDCG is ndeval's, with the greedy ideal, and not the source's own",
+                ..base(
+                    "rs_metrics",
+                    "rs_metrics 0.3.0",
+                    &[
+                        "hit_rate",
+                        "mrr",
+                        "precision",
+                        "recall",
+                        "map",
+                        "mar",
+                        "ndcg",
+                        "alpha_ndcg",
+                        "coverage",
+                        "popularity",
+                        "surprisal",
+                    ],
+                )
+            },
+            Profile {
+                ap_truncation: Truncation::None,
+                rr_truncation: Truncation::None,
+                ndcg_ideal: NdcgIdeal::Relevant,
+                ndcg_truncation: Truncation::None,
+                ..base(
+                    "seed-2",
+                    "ranking-evaluation notebook",
+                    &["mrr", "precision", "recall", "map", "ndcg", "hits"],
+                )
+            },
+            Profile {
+                precision_population: Population::ClickedWithList,
+                map_population: Population::ClickedWithList,
+                precision_denominator: PrecisionDenominator::Shown,
+                ap_denominator: ApDenominator::RelevantInK,
+                ndcg_ideal: NdcgIdeal::Relevant,
+                note: "NDCG's ideal list is not cut at k, so that a perfect top k scores below 1 where |G| > k",
+                ..base(
+                    "jurity",
+                    "Jurity 2.1.0",
+                    &["ctr", "precision", "recall", "map", "ndcg"],
+                )
+            },
+            Profile {
+                ap_denominator: ApDenominator::K,
+                ..base(
+                    "seed-4",
+                    "course notebook",
+                    &["hit_rate", "mrr", "precision", "recall", "map", "ndcg"],
+                )
+            },
+            Profile {
+                ap_denominator: ApDenominator::RelevantInK,
+                ..base(
+                    "replay",
+                    "RePlay 0.22.0",
+                    &["hit_rate", "mrr", "precision", "recall", "map", "ndcg"],
+                )
+                .over_all()
+            },
+            Profile {
+                ndcg_ideal: NdcgIdeal::K,
+                note: "NDCG's ideal list has k relevant items even where fewer exist, so that a perfect list may score below 1",
+                ..base(
+                    "rectools",
+                    "RecTools 0.19.0",
+                    &[
+                        "hit_rate",
+                        "mrr",
+                        "precision",
+                        "recall",
+                        "map",
+                        "map_by_k",
+                        "ndcg",
+                    ],
+                )
+            },
+            base(
+                "ranx",
+                "ranx 0.3.21",
+                &["hit_rate", "mrr", "precision", "recall", "map", "ndcg", "hits"],
+            ),
+            Profile {
+                rr_truncation: Truncation::None,
+                ..base(
+                    "trec_eval",
+                    "pytrec_eval-terrier 0.5.11",
+                    &["hit_rate", "mrr", "precision", "recall", "map", "ndcg"],
+                )
+            },
+        ]
+    }
+}
+
+/// One choice of a profile, for tables and the configuration.
+pub struct Choice {
+    /// The setting in `[profile.NAME]`.
+    pub setting: &'static str,
+    /// The word that a profile has here.
+    pub word: fn(&Profile) -> &'static str,
+    /// Takes a word; false where it is none of this choice's.
+    pub set: fn(&mut Profile, &str) -> bool,
+    /// All words, each with what it means.
+    pub words: fn() -> Vec<(&'static str, &'static str)>,
+}
+
+macro_rules! choice {
+    ($field:ident: $type:ident) => {
+        Choice {
+            setting: stringify!($field),
+            word: |profile| profile.$field.word(),
+            set: |profile, word| {
+                let known = $type::ALL.iter().find(|(name, ..)| *name == word);
+                known.map(|(_, value, _)| profile.$field = *value).is_some()
+            },
+            words: || {
+                $type::ALL
+                    .iter()
+                    .map(|(word, _, meaning)| (*word, *meaning))
+                    .collect()
+            },
+        }
+    };
+}
+
+/// Every choice, in the order of the table.
+pub const CHOICES: [Choice; 15] = [
+    choice!(population: Population),
+    choice!(precision_population: Population),
+    choice!(recall_population: Population),
+    choice!(map_population: Population),
+    choice!(off_list: OffList),
+    choice!(precision_average: Average),
+    choice!(precision_denominator: PrecisionDenominator),
+    choice!(recall_average: Average),
+    choice!(ap_denominator: ApDenominator),
+    choice!(ap_truncation: Truncation),
+    choice!(ar_denominator: ArDenominator),
+    choice!(reciprocal_rank: ReciprocalRank),
+    choice!(rr_truncation: Truncation),
+    choice!(ndcg_ideal: NdcgIdeal),
+    choice!(ndcg_truncation: Truncation),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_every_choice_can_be_set_and_is_read_back() {
+        let mut profile = Profile::named(DEFAULT).expect("it is there");
+        for choice in CHOICES {
+            for (word, _) in (choice.words)() {
+                assert!((choice.set)(&mut profile, word), "{} = {word}", choice.setting);
+                assert_eq!((choice.word)(&profile), word, "{}", choice.setting);
+            }
+            assert!(!(choice.set)(&mut profile, "nonsense"));
+        }
+    }
+
+    #[test]
+    fn the_rows_have_names_of_their_own_and_metrics_that_exist() {
+        let all = Profile::all();
+        for (index, profile) in all.iter().enumerate() {
+            assert!(all[..index].iter().all(|other| other.name != profile.name));
+            for id in &profile.metrics {
+                assert!(
+                    super::super::METRICS.iter().any(|metric| metric.id == *id),
+                    "{id}"
+                );
+            }
+        }
+        assert_eq!(all[0].name, DEFAULT);
+    }
+}

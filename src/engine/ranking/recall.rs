@@ -1,0 +1,49 @@
+//! Recall: the share of a list's relevant items that stand in its top k.
+//!
+//! recall@k = H_k ÷ |G|. Macro: its mean over lists, a list without relevant items scoring 0 where the population has
+//! it; micro: Σ H_k ÷ Σ |G|. Source: Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, 8.4.
+
+use super::term::ratio;
+use super::{Average, ListOutcome, Metric, OffList, Ratio, Sum, Term};
+
+pub const RECALL: Metric = Metric {
+    id: "recall",
+    gauge: "recall",
+    help: "Clicked items in the top k, divided by all relevant items of the served list.",
+    needs_catalogue: false,
+    ratio: |profile, k| {
+        Some(match profile.recall_average {
+            Average::Macro => Ratio::mean(
+                Term::Recall(profile.off_list),
+                k,
+                profile.recall_population,
+                profile,
+            ),
+            Average::Micro => Ratio {
+                numerator: Sum::at(Term::Hits, k),
+                denominator: Sum::at(Term::Relevant(profile.off_list), None),
+                factor: 1,
+            },
+        })
+    },
+};
+
+pub(super) fn recall(list: &ListOutcome, k: u32, off_list: OffList) -> f64 {
+    ratio(list.hits(k), list.relevant(off_list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::worked::{CLICKED_AT_2_AND_5, EMPTY};
+    use super::*;
+
+    #[test]
+    fn off_list_clicks_are_missed_where_they_are_relevant() {
+        let at = |k, off_list| recall(&CLICKED_AT_2_AND_5, k, off_list);
+        assert_eq!(at(1, OffList::Ignore), 0.0);
+        assert_eq!(at(2, OffList::Ignore), 1.0 / 2.0);
+        assert_eq!(at(2, OffList::Relevant), 1.0 / 3.0, "one click was off the list");
+        assert_eq!(at(5, OffList::Relevant), 2.0 / 3.0);
+        assert_eq!(recall(&EMPTY, 5, OffList::Relevant), 0.0);
+    }
+}

@@ -1,0 +1,30 @@
+//! Surprisal: how unexpected the items are that an arm shows, in bits.
+//!
+//! surprisal@k = mean over lists that show something of the mean of −log2(share of users who touched the item), over
+//! the top k; log2(number of users) of an item that none touched or that the catalogue does not know. Source: Zhou et
+//! al., Solving the apparent diversity-accuracy dilemma of recommender systems, PNAS 107(10), 2010; rs_metrics.
+
+use super::popularity::over_shown_lists;
+use super::{Metric, Term};
+
+pub const SURPRISAL: Metric = Metric {
+    id: "surprisal",
+    gauge: "surprisal",
+    help: "Mean over served lists of the mean surprisal of the items of the top k, in bits.",
+    needs_catalogue: true,
+    ratio: |_, k| Some(over_shown_lists(Term::Surprisal, k)),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::catalogue::{Catalogue, UNKNOWN, item};
+    use super::super::popularity::mean_of_top;
+
+    #[test]
+    fn rare_items_surprise_by_their_bits() {
+        let catalogue = Catalogue::new(vec![item("a", &[], 16), item("b", &[], 128)], 256, None);
+        let places = [0, 1, UNKNOWN];
+        let at = |k| mean_of_top(&places, k, |place| catalogue.surprisal(place));
+        assert_eq!([at(1), at(2), at(3)], [4.0, 2.5, 13.0 / 3.0]);
+    }
+}
