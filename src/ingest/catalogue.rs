@@ -1,0 +1,171 @@
+//! Reads a catalogue: one JSON object a line, `{"item":"i1","aspects":["a3"],"users":12,"of_users":200}`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::BufRead;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::wire::{Decoder, MAX_ID_BYTES};
+use crate::engine::catalogue::{Catalogue, NewItem};
+
+/// Longest line of a catalogue.
+const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// Why a catalogue cannot be read.
+#[derive(Debug)]
+pub struct CatalogueError {
+    /// Counted from 1.
+    pub line: u64,
+    pub message: String,
+}
+
+impl fmt::Display for CatalogueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for CatalogueError {}
+
+/// What a line says; fields that it does not name are ignored.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    item: &'a RawValue,
+    #[serde(default)]
+    aspects: Vec<String>,
+    #[serde(default)]
+    users: u64,
+    of_users: Option<u64>,
+}
+
+/// Reads the items of a catalogue, hashed as `decoder` hashes those of events. Blank lines are passed over; items of
+/// `previous` keep their places.
+///
+/// # Errors
+/// At the first line that cannot be read, is no such object, or contradicts a line before.
+pub fn read(
+    mut input: impl BufRead,
+    decoder: &Decoder,
+    previous: Option<&Catalogue>,
+) -> Result<Catalogue, CatalogueError> {
+    let mut items = Vec::new();
+    let mut lines: HashMap<String, u64> = HashMap::new();
+    let mut n_users: Option<u64> = None;
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        let error = |message: String| CatalogueError { line, message };
+        bytes.clear();
+        let mut limited = std::io::Read::take(&mut input, MAX_LINE_BYTES as u64 + 1);
+        let n = limited
+            .read_until(b'\n', &mut bytes)
+            .map_err(|failure| error(failure.to_string()))?;
+        if n == 0 {
+            break;
+        }
+        if n > MAX_LINE_BYTES {
+            return Err(error(format!("is longer than {MAX_LINE_BYTES} bytes")));
+        }
+        let text = bytes
+            .strip_prefix(b"\xef\xbb\xbf")
+            .filter(|_| line == 1)
+            .unwrap_or(&bytes);
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        let written: Line = serde_json::from_slice(text).map_err(|problem| {
+            let form = r#"write {"item":"i1","aspects":["a3"],"users":12,"of_users":200}"#;
+            error(format!("{problem}; {form}"))
+        })?;
+        let (id, hash) = decoder.item(written.item).ok_or_else(|| {
+            error(format!(
+                "item must be a string of 1 to {MAX_ID_BYTES} bytes or an integer"
+            ))
+        })?;
+        if let Some(of_users) = written.of_users {
+            if written.users > of_users {
+                return Err(error(format!(
+                    "users is {}, more than of_users ({of_users})",
+                    written.users
+                )));
+            }
+            if *n_users.get_or_insert(of_users) != of_users {
+                let before = n_users.unwrap_or(0);
+                return Err(error(format!(
+                    "of_users is {of_users}, and {before} in lines before: shares must be of one number of users"
+                )));
+            }
+        } else if written.users > 0 {
+            return Err(error(
+                "users needs of_users beside it: the number of all users".to_owned(),
+            ));
+        }
+        if let Some(first) = lines.insert(id.clone(), line) {
+            return Err(error(format!("item {id:?} stands in line {first} already")));
+        }
+        items.push(NewItem {
+            id,
+            hash,
+            aspects: written.aspects,
+            users: written.users,
+        });
+    }
+    if items.is_empty() {
+        let message = "there is no item in the file".to_owned();
+        return Err(CatalogueError { line: 1, message });
+    }
+    Ok(Catalogue::new(items, n_users.unwrap_or(0), previous))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Catalogue, String> {
+        let decoder = Decoder::new(0, 10);
+        super::read(text.as_bytes(), &decoder, None).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn reads_items_with_and_without_aspects_and_shares() {
+        let text = "\u{feff}{\"item\":\"a\",\"aspects\":[\"x\"],\"users\":1,\"of_users\":4}\r\n\n{\"item\":5,\"price\":{}}";
+        let catalogue = read(text).expect("it can be read");
+        let decoder = Decoder::new(0, 10);
+        let place = |json: &str| {
+            let raw: &RawValue = serde_json::from_str(json).expect("JSON");
+            catalogue.place(decoder.item(raw).expect("an id").1)
+        };
+        assert_eq!((place("\"a\""), place("5"), place("\"5\"")), (0, 1, 1));
+        assert_eq!((catalogue.popularity(0), catalogue.popularity(1)), (0.25, 0.0));
+        assert_eq!((catalogue.surprisal(0), catalogue.surprisal(1)), (2.0, 2.0));
+    }
+
+    #[test]
+    fn a_faulty_line_is_named_with_its_remedy() {
+        let good = "{\"item\":\"a\",\"users\":1,\"of_users\":4}\n";
+        for (bad, says) in [
+            ("[]", &["line 2", "\"of_users\":200"][..]),
+            ("{}", &["line 2", "missing field `item`"]),
+            ("{\"item\":\"a\"}", &["line 2", "line 1 already"]),
+            ("{\"item\":\"\"}", &["line 2", "1 to 512 bytes"]),
+            ("{\"item\":1.5}", &["line 2", "integer"]),
+            (
+                "{\"item\":\"b\",\"users\":5,\"of_users\":4}",
+                &["more than of_users"],
+            ),
+            ("{\"item\":\"b\",\"users\":1}", &["needs of_users"]),
+            (
+                "{\"item\":\"b\",\"of_users\":5}",
+                &["of_users is 5", "4 in lines before"],
+            ),
+        ] {
+            let error = read(&format!("{good}{bad}\n")).expect_err(bad);
+            for word in says {
+                assert!(error.contains(word), "{bad}: {error}");
+            }
+        }
+        assert!(read("\n \n").expect_err("empty").contains("no item"));
+    }
+}
