@@ -217,7 +217,10 @@ impl Engine {
             }
             return Outcome::Duplicate;
         }
-        if !self.has_room(self.lists.cost(items.len(), names.len())) {
+        // A click that was kept may turn out to be off the list.
+        let n_kept = self.kept_clicks(list.id).count() as u64;
+        let cost = self.lists.cost(items.len(), names.len()) + n_kept * OFF_LIST_BYTES;
+        if !self.has_room(cost) {
             return Outcome::Shed;
         }
         arm_ids.extend(names.iter().map(|name| self.arms.admit(name, batch)));
@@ -232,6 +235,11 @@ impl Engine {
         self.add_new_list(handle);
         self.take_kept_clicks(handle, list);
         Outcome::Accepted
+    }
+
+    /// Places of the kept clicks of an id, in the order of their offsets.
+    fn kept_clicks(&self, id: u128) -> impl Iterator<Item = u32> {
+        std::iter::successors(self.clicks.first_of(id), |place| self.clicks.next(*place))
     }
 
     /// A list takes the kept clicks of its id in the order of their offsets.
@@ -258,11 +266,6 @@ impl Engine {
         if let Some(refused) = self.refused_by_frontier(click.ts_ms + self.rules.click_skew_ms) {
             return refused;
         }
-        if !self.has_room(KeptClicks::COST + OFF_LIST_BYTES) {
-            return Outcome::Shed;
-        }
-        self.accepted(click.ts_ms);
-        let kept = self.clicks.keep(click);
         let mut lists = std::mem::take(&mut self.scratch.lists);
         lists.clear();
         lists.extend(
@@ -270,10 +273,22 @@ impl Engine {
                 .find(click.id)
                 .filter(|list| self.attributable(self.lists.ts_ms(*list), click.ts_ms)),
         );
+        let outcome = self.take(click, &mut lists);
+        self.scratch.lists = lists;
+        outcome
+    }
+
+    /// Keeps a click, and counts it for the lists that it falls to.
+    fn take(&mut self, click: &Click, lists: &mut [Handle]) -> Outcome {
+        if !self.has_room(KeptClicks::COST + lists.len() as u64 * OFF_LIST_BYTES) {
+            return Outcome::Shed;
+        }
+        self.accepted(click.ts_ms);
+        let kept = self.clicks.keep(click);
         // It counts for each, and has the result of the one with the lowest offset.
         lists.sort_unstable_by_key(|list| self.lists.offset(*list));
         let mut result = None;
-        for list in &lists {
+        for list in lists {
             let hit = self.hit(*list, click.item);
             result.get_or_insert(hit);
         }
@@ -281,7 +296,6 @@ impl Engine {
             self.clicks.decide(kept);
             self.changes.counts.count_result(result);
         }
-        self.scratch.lists = lists;
         Outcome::Accepted
     }
 
