@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::layers::known_settings;
 use super::load::parse;
 use super::*;
+use crate::engine::ranking::{ApDenominator, Profile};
 
 const BROKERS: (&str, &str) = ("ABGAUGE_KAFKA__BROKERS", "localhost:9092");
 
@@ -283,11 +284,70 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             ],
         ),
         (
-            "[export]\nmetrics = [\"ndcg\"]",
+            "[export]\nmetrics = [\"auc\"]",
             &[
                 "export.metrics",
-                "\"hit_rate\" or \"hit_ratio\" or \"ctr\" or \"mrr\"",
+                "\"hit_rate\" or \"ctr\"",
+                "\"surprisal\" or \"hit_ratio\"",
             ],
+        ),
+        (
+            "[metrics]\nmetrics = [\"ctr\"]\n[export]\nmetrics = [\"mrr\"]",
+            &["export.metrics", ":4:12", "is not measured", "under [metrics]"],
+        ),
+        (
+            "[metrics]\nmetrics = [\"coverage\"]",
+            &[
+                "metrics.metrics",
+                ":2:12",
+                "needs the catalogue",
+                "catalog = \"FILE\"",
+            ],
+        ),
+        (
+            "[metrics]\nprofile = \"seed-0\"\nmetrics = [\"ndcg\"]",
+            &["metrics.metrics", ":3:12", "seed-0 does not define \"ndcg\""],
+        ),
+        (
+            "[metrics]\nprofile = \"ranks\"",
+            &["metrics.profile", ":2:11", "did you mean \"ranx\"?"],
+        ),
+        (
+            "[metrics]\nprofile = [\"ranx\", \"ranx\"]",
+            &["metrics.profile", "is there twice"],
+        ),
+        (
+            "[metrics]\nprofile = 5",
+            &["metrics.profile", "profile = [\"default\", \"ranx\"]"],
+        ),
+        ("[metrics]\nprofile = []", &["metrics.profile", "neither a name"]),
+        (
+            "[metrics]\nalpha = 1.5",
+            &["metrics.alpha", ":2:9", "1.5 is out of range", "0 to 1"],
+        ),
+        (
+            "[profile.mine]\nap_denominator = \"k\"",
+            &["profile.mine", "has no base", "base = \"default\""],
+        ),
+        (
+            "[profile.mine]\nbase = \"ranx\"\nap_denominatr = \"k\"",
+            &[
+                "profile.mine.ap_denominatr",
+                ":3:17",
+                "did you mean `ap_denominator`?",
+            ],
+        ),
+        (
+            "[profile.mine]\nbase = \"ranx\"\nap_denominator = \"L\"",
+            &["profile.mine.ap_denominator", ":3:18", "\"min(k,L)\""],
+        ),
+        (
+            "[profile.mine]\nbase = \"ranx\"\nmetrics = \"mrr\"",
+            &["profile.mine.metrics", "is not a list of names"],
+        ),
+        (
+            "[profile.ranx]\nbase = \"default\"",
+            &["profile.ranx", "comes with abgauge", "another name"],
         ),
         (
             "[export]\nmetrics = [\"hit_rate\", \"hit_ratio\"]",
@@ -639,6 +699,49 @@ fn hit_ratio_is_another_name_for_hit_rate() {
     let config = config("[export]\nmetrics = [\"mrr\", \"hit_ratio\"]", &[]);
     assert_eq!(config.export.metrics, ["mrr", "hit_rate"]);
     assert_eq!(config.export.numerators, ["mrr", "hit_rate"]);
+}
+
+#[test]
+fn a_profile_of_ones_own_is_its_base_with_other_choices() {
+    let mine = "[metrics]\nprofile = [\"mine\", \"ranx\"]\n[profile.mine]\nbase = \"ranx\"\nap_denominator = \"k\"\n\
+                metrics = [\"map\", \"mar\"]";
+    let profiles = config(mine, &[]).measures.profiles;
+    let ranx = Profile::named("ranx").expect("it is there");
+    let expected = Profile {
+        name: "mine".to_owned(),
+        source: "your own, from ranx".to_owned(),
+        metrics: vec!["map", "mar"],
+        ap_denominator: ApDenominator::K,
+        ..ranx.clone()
+    };
+    assert_eq!(profiles, [expected, ranx]);
+}
+
+#[test]
+fn profiles_can_be_chosen_by_a_variable() {
+    let names = |value| -> Vec<String> {
+        let profiles = config("", &[("ABGAUGE_METRICS__PROFILE", value)])
+            .measures
+            .profiles;
+        profiles.into_iter().map(|profile| profile.name).collect()
+    };
+    assert_eq!(names("ranx"), ["ranx"]);
+    assert_eq!(names("default,ranx"), ["default", "ranx"]);
+}
+
+#[test]
+fn what_the_export_names_is_measured() {
+    let config = config(
+        "[metrics]\ncatalog = \"items.jsonl\"\n[export]\nmetrics = [\"coverage\", \"mar\"]",
+        &[],
+    );
+    assert_eq!(config.export.metrics, ["coverage", "mar"]);
+    assert_eq!(
+        config.export.numerators,
+        ["mar"],
+        "distinct counts are never added up"
+    );
+    assert!(config.measures.metrics.contains(&"coverage") && config.measures.metrics.contains(&"hit_rate"));
 }
 
 #[test]

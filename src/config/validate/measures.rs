@@ -151,7 +151,7 @@ fn can_be_measured(
 fn profiles(raw: &Spanned<Value>, known: &[Profile], report: &mut Report) -> Vec<Profile> {
     const PROFILE: &str = "metrics.profile";
     let words: Option<Vec<String>> = match raw.get_ref() {
-        Value::String(name) => Some(vec![name.clone()]),
+        Value::String(names) => Some(names.split(',').map(|name| name.trim().to_owned()).collect()),
         Value::Array(names) => names
             .iter()
             .map(|name| name.as_str().map(str::to_owned))
