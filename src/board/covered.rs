@@ -173,8 +173,8 @@ impl Covering {
         let windows = (0..self.cells_ms.len()).map(Some).chain([None]);
         for (window, sums) in windows.zip(sums) {
             let counts = coverage.counts(window);
-            for (column, count) in self.columns.seen.iter().zip(counts) {
-                sums[*column] = i128::from(*count);
+            for (sum, count) in sums[self.columns.seen.clone()].iter_mut().zip(counts) {
+                *sum = i128::from(*count);
             }
             sums[self.columns.size] = size;
         }

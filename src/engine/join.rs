@@ -218,7 +218,8 @@ impl Engine {
             return Outcome::Duplicate;
         }
         // A click that was kept may turn out to be off the list.
-        let n_kept = self.kept_clicks(list.id).count() as u64;
+        let kept = self.clicks.first_of(list.id);
+        let n_kept = std::iter::successors(kept, |place| self.clicks.next(*place)).count() as u64;
         let cost = self.lists.cost(items.len(), names.len()) + n_kept * OFF_LIST_BYTES;
         if !self.has_room(cost) {
             return Outcome::Shed;
@@ -233,18 +234,13 @@ impl Engine {
             *last = list.ts_ms.max(*last);
         }
         self.add_new_list(handle);
-        self.take_kept_clicks(handle, list);
+        self.take_kept_clicks(handle, list, kept);
         Outcome::Accepted
     }
 
-    /// Places of the kept clicks of an id, in the order of their offsets.
-    fn kept_clicks(&self, id: u128) -> impl Iterator<Item = u32> {
-        std::iter::successors(self.clicks.first_of(id), |place| self.clicks.next(*place))
-    }
-
-    /// A list takes the kept clicks of its id in the order of their offsets.
-    fn take_kept_clicks(&mut self, handle: Handle, list: &Served) {
-        let mut next = self.clicks.first_of(list.id);
+    /// A list takes the kept clicks of its id, from the first one on in the order of their offsets.
+    fn take_kept_clicks(&mut self, handle: Handle, list: &Served, first: Option<u32>) {
+        let mut next = first;
         while let Some(place) = next {
             next = self.clicks.next(place);
             let click = self.clicks.get(place);

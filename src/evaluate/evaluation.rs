@@ -146,8 +146,8 @@ impl Span {
                 let Some(coverage) = self.coverage.get(arm) else {
                     continue;
                 };
-                for (column, count) in columns.seen.iter().zip(coverage.counts(None)) {
-                    sums[*column] = i128::from(*count);
+                for (sum, count) in sums[columns.seen.clone()].iter_mut().zip(coverage.counts(None)) {
+                    *sum = i128::from(*count);
                 }
             }
         }

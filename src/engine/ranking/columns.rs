@@ -7,10 +7,11 @@
 //! ```
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 
 use super::alpha_ndcg::AlphaNdcg;
 use super::ndcg::Discounts;
-use super::popularity::mean_of_top;
+use super::popularity::means_of_top;
 use super::term::Source;
 use super::{
     FIXED_ONE, ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL,
@@ -105,15 +106,16 @@ pub const LISTS: usize = 0;
 pub const ITEMS_SHOWN: usize = 1;
 /// Distinct on-list items clicked: CTR's numerator over the whole list.
 pub const CLICKS: usize = 2;
+const N_BASES: usize = 3;
 
 /// The columns that a count of distinct items fills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoverageColumns {
-    /// Column of each cut-off, ascending, the whole list last.
-    pub seen: Vec<usize>,
+    /// A column for each cut-off.
+    pub seen: Range<usize>,
     /// Column of the catalogue's size.
     pub size: usize,
-    /// The cut-offs, the whole list last.
+    /// The cut-offs, ascending, the whole list last.
     pub ks: Vec<u32>,
 }
 
@@ -125,19 +127,21 @@ pub struct Ranking {
     sums: Vec<Sum>,
     /// How many sums a new list adds to.
     n_of_new_list: usize,
-    /// Columns of terms that the catalogue and the list alone decide.
-    of_catalogue: Vec<(usize, Sum)>,
-    /// Columns of α-NDCG by what is relevant, each with its k's ascending.
-    of_aspects: Vec<AspectColumns>,
+    /// What the catalogue decides when a list is served.
+    of_catalogue: Vec<TermColumns>,
+    /// What the catalogue decides at each click.
+    of_aspects: Vec<TermColumns>,
     coverage: Option<CoverageColumns>,
     alpha: f64,
     discounts: Discounts,
 }
 
+/// The columns of one term: as many as it has cut-offs, side by side.
 #[derive(Debug, Clone)]
-struct AspectColumns {
-    off_list: OffList,
+struct TermColumns {
+    term: Term,
     first: usize,
+    /// Ascending.
     ks: Vec<u32>,
 }
 
@@ -154,7 +158,6 @@ impl Ranking {
             Sum::at(Term::Shown(Population::All, OffList::Ignore), None),
             Sum::at(Term::Hits, None),
         ];
-        let n_bases = sums.len();
         let ratios = ratios(measures);
         for sum in ratios
             .iter()
@@ -167,7 +170,7 @@ impl Ranking {
         // The k's of one term stay together, ascending.
         let gathered = sums.clone();
         let first_of = |sum: &Sum| gathered.iter().position(|other| other.term == sum.term);
-        sums[n_bases..].sort_by_key(|sum| (sum.term.source(), first_of(sum), sum.k));
+        sums[N_BASES..].sort_by_key(|sum| (sum.term.source(), first_of(sum), sum.k));
         Ranking::of_sums(measures, &ratios, sums)
     }
 
@@ -187,38 +190,33 @@ impl Ranking {
             denominator: place(&ratio.denominator),
             factor: ratio.factor,
         });
-        let of = |source: Source| {
-            let all = sums.iter().enumerate().skip(CLICKS + 1);
-            all.filter(move |(_, sum)| sum.term.source() == source)
-                .map(|(place, sum)| (place, *sum))
+        let of = |source: Source| -> Vec<TermColumns> {
+            let own = sums.iter().enumerate().skip(N_BASES);
+            let own: Vec<(usize, &Sum)> = own.filter(|(_, sum)| sum.term.source() == source).collect();
+            let terms = own.chunk_by(|(_, a), (_, b)| a.term == b.term);
+            terms
+                .map(|columns| TermColumns {
+                    term: columns[0].1.term,
+                    first: columns[0].0,
+                    ks: columns.iter().map(|(_, sum)| sum.k).collect(),
+                })
+                .collect()
         };
-        let of_aspects: Vec<(usize, Sum)> = of(Source::ClicksAndCatalogue).collect();
-        let seen: Vec<usize> = of(Source::Window)
-            .filter(|(_, sum)| sum.term == Term::Seen)
-            .map(|(place, _)| place)
-            .collect();
+        let n_of = |terms: &[TermColumns]| terms.iter().map(|columns| columns.ks.len()).sum::<usize>();
+        let of_catalogue = of(Source::Catalogue);
+        let of_window = of(Source::Window);
+        let of_term = |term: Term| of_window.iter().find(|columns| columns.term == term);
         Ranking {
             profiles: measures.profiles.clone(),
-            n_of_new_list: CLICKS + 1 + of(Source::Shown).count() + of(Source::Catalogue).count(),
-            of_catalogue: of(Source::Catalogue).collect(),
-            of_aspects: of_aspects
-                .chunk_by(|(_, a), (_, b)| a.term == b.term)
-                .filter_map(|chunk| match chunk[0].1.term {
-                    Term::AlphaNdcg(off_list) => Some(AspectColumns {
-                        off_list,
-                        first: chunk[0].0,
-                        ks: chunk.iter().map(|(_, sum)| sum.k).collect(),
-                    }),
-                    _ => None,
-                })
-                .collect(),
-            coverage: sums
-                .iter()
-                .position(|sum| sum.term == Term::CatalogueSize)
-                .map(|size| CoverageColumns {
-                    ks: seen.iter().map(|place| sums[*place].k).collect(),
-                    seen,
-                    size,
+            n_of_new_list: N_BASES + n_of(&of(Source::Shown)) + n_of(&of_catalogue),
+            of_catalogue,
+            of_aspects: of(Source::ClicksAndCatalogue),
+            coverage: of_term(Term::Seen)
+                .zip(of_term(Term::CatalogueSize))
+                .map(|(seen, size)| CoverageColumns {
+                    seen: seen.first..seen.first + seen.ks.len(),
+                    size: size.first,
+                    ks: seen.ks.clone(),
                 }),
             alpha: measures.alpha,
             discounts: Discounts::new(),
@@ -282,11 +280,15 @@ impl Ranking {
 
     /// Sets what a list contributes by its items alone, by their places in rank order.
     pub fn contribute_places(&self, places: &[u32], catalogue: &Catalogue, tally: &mut [i64]) {
-        for (column, sum) in &self.of_catalogue {
-            tally[*column] = fixed(match sum.term {
-                Term::Popularity => mean_of_top(places, sum.k, |place| catalogue.popularity(place)),
-                _ => mean_of_top(places, sum.k, |place| catalogue.surprisal(place)),
-            });
+        for columns in &self.of_catalogue {
+            let values = &mut tally[columns.first..];
+            let mut set = |index: usize, mean: f64| values[index] = fixed(mean);
+            match columns.term {
+                Term::Popularity => {
+                    means_of_top(places, &columns.ks, |place| catalogue.popularity(place), &mut set);
+                }
+                _ => means_of_top(places, &columns.ks, |place| catalogue.surprisal(place), &mut set),
+            }
         }
     }
 
@@ -300,13 +302,20 @@ impl Ranking {
         tally: &mut [i64],
     ) {
         for columns in &self.of_aspects {
-            scratch.alpha_ndcg.at(
+            let Term::AlphaNdcg(off_list) = columns.term else {
+                continue;
+            };
+            let alpha_ndcg = &mut scratch.alpha_ndcg;
+            let values = &mut tally[columns.first..];
+            alpha_ndcg.at(
                 &columns.ks,
                 relevant,
-                columns.off_list,
+                off_list,
                 catalogue,
                 &self.discounts,
-                |index, value| tally[columns.first + index] += sign * fixed(value),
+                |index, value| {
+                    values[index] += sign * fixed(value);
+                },
             );
         }
     }

@@ -23,13 +23,31 @@ pub(super) fn over_shown_lists(term: Term, k: super::Cut) -> Ratio {
     }
 }
 
-/// The mean of `of` over the top k; 0 of an empty list, which no mean counts.
-pub(super) fn mean_of_top(places: &[u32], k: u32, of: impl Fn(u32) -> f64) -> f64 {
-    let top = &places[..places.len().min(k as usize)];
-    match top.len() {
-        0 => 0.0,
-        n => top.iter().map(|place| of(*place)).sum::<f64>() / n as f64,
+/// The mean of `of` over the top k at each of `ks`, ascending; 0 of an empty list, which no mean counts.
+pub(super) fn means_of_top(
+    places: &[u32],
+    ks: &[u32],
+    of: impl Fn(u32) -> f64,
+    mut mean: impl FnMut(usize, f64),
+) {
+    let mut sum = 0.0;
+    let mut n = 0;
+    for (index, k) in ks.iter().enumerate() {
+        let top = places.len().min(*k as usize);
+        for place in &places[n..top] {
+            sum += of(*place);
+        }
+        n = top;
+        mean(index, if n == 0 { 0.0 } else { sum / n as f64 });
     }
+}
+
+/// The means at each of `ks`, for the metrics' cases.
+#[cfg(test)]
+pub(super) fn means(places: &[u32], ks: &[u32], of: impl Fn(u32) -> f64) -> Vec<f64> {
+    let mut means = Vec::new();
+    means_of_top(places, ks, of, |_, mean| means.push(mean));
+    means
 }
 
 #[cfg(test)]
@@ -41,8 +59,8 @@ mod tests {
     fn averages_shares_over_what_the_top_k_shows() {
         let catalogue = Catalogue::new(vec![item("a", &[], 50), item("b", &[], 100)], 200, None);
         let places = [1, UNKNOWN, 0];
-        let at = |k| mean_of_top(&places, k, |place| catalogue.popularity(place));
-        assert_eq!([at(1), at(2), at(3), at(10)], [0.5, 0.25, 0.25, 0.25]);
-        assert_eq!(mean_of_top(&[], 5, |_| 1.0), 0.0);
+        let at = means(&places, &[1, 2, 3, 10], |place| catalogue.popularity(place));
+        assert_eq!(at, [0.5, 0.25, 0.25, 0.25]);
+        assert_eq!(means(&[], &[5], |_| 1.0), [0.0]);
     }
 }

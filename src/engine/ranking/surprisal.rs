@@ -18,13 +18,13 @@ pub const SURPRISAL: Metric = Metric {
 #[cfg(test)]
 mod tests {
     use super::super::super::catalogue::{Catalogue, UNKNOWN, item};
-    use super::super::popularity::mean_of_top;
+    use super::super::popularity::means;
 
     #[test]
     fn rare_items_surprise_by_their_bits() {
         let catalogue = Catalogue::new(vec![item("a", &[], 16), item("b", &[], 128)], 256, None);
         let places = [0, 1, UNKNOWN];
-        let at = |k| mean_of_top(&places, k, |place| catalogue.surprisal(place));
-        assert_eq!([at(1), at(2), at(3)], [4.0, 2.5, 13.0 / 3.0]);
+        let at = means(&places, &[1, 2, 3], |place| catalogue.surprisal(place));
+        assert_eq!(at, [4.0, 2.5, 13.0 / 3.0]);
     }
 }
