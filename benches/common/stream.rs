@@ -13,7 +13,8 @@ use rand_pcg::Pcg64;
 pub const EXPERIMENT: &str = "ranker";
 pub const ARMS: [&str; 4] = ["neural", "linear", "hybrid", "random"];
 
-const N_ITEMS: u32 = 100_000;
+/// Items of the catalogue; lists show no others.
+const N_ITEMS: u32 = 10_000;
 /// Mean time from a list to its click; the longest is below every attribution window that is benchmarked.
 const MEAN_DELAY_MS: f64 = 60_000.0;
 const MAX_DELAY_MS: f64 = 1_200_000.0;
@@ -120,6 +121,23 @@ impl Items {
     pub fn at(self, rank: u32) -> u32 {
         (self.first + rank * self.stride) % N_ITEMS
     }
+}
+
+/// The catalogue of all items: three aspects of a hundred, and shares that fall with the rank of an item.
+pub fn catalog() -> String {
+    let mut lines = String::new();
+    for item in 0..N_ITEMS {
+        let aspects = [1, 7, 31]
+            .map(|step| format!("\"a{}\"", item * step % 100))
+            .join(",");
+        let users = 100_000 / (item + 1);
+        writeln!(
+            lines,
+            r#"{{"item":"{item:05}","aspects":[{aspects}],"users":{users},"of_users":100000}}"#
+        )
+        .expect("write to a string");
+    }
+    lines
 }
 
 /// Writes the JSON of a list in place of what `out` holds.

@@ -32,6 +32,9 @@ enum Benchmark {
         lists: u64,
         #[arg(long, default_value_t = 7)]
         rounds: usize,
+        /// What the daemons measure, one for each
+        #[arg(long, value_enum, value_delimiter = ',', default_value = "usual")]
+        metrics: Vec<throughput::Metrics>,
         /// A librdkafka property of both, beyond the daemon's own
         #[arg(long = "property", value_name = "NAME=VALUE")]
         properties: Vec<String>,
@@ -73,8 +76,9 @@ fn main() {
         Benchmark::Throughput {
             lists,
             rounds,
+            metrics,
             properties,
-        } => throughput::run(lists, rounds, &properties),
+        } => throughput::run(lists, rounds, &metrics, &properties),
         Benchmark::Latency {
             rate,
             seconds,

@@ -2,11 +2,15 @@
 //!
 //! Both are measured between a tenth and nine tenths of the records, so that start and end do not count.
 
+use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use abgauge::engine::ranking::METRICS;
+
 use crate::bare::{self, Mark};
+use crate::common::stream::catalog;
 use crate::common::summary::Summary;
 use crate::load::{self, N_PARTITIONS, Topics};
 use crate::process::cpu_ns;
@@ -20,6 +24,34 @@ const SPAN_MS: i64 = 3_600_000;
 /// How often the daemon's counters are scraped for a mark.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What a daemon measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Metrics {
+    /// Hit ratio, CTR and MRR
+    Three,
+    /// The default
+    Usual,
+    /// All of them, with a catalogue of 10,000 items
+    All,
+}
+
+impl Metrics {
+    fn toml(self, dir: &Path) -> String {
+        let named = |metrics: String| format!("[metrics]\nmetrics = [{metrics}]\n");
+        let quoted = |ids: &[&str]| ids.iter().map(|id| format!("\"{id}\",")).collect::<String>();
+        match self {
+            Metrics::Three => named(quoted(&["hit_rate", "ctr", "mrr"])),
+            Metrics::Usual => String::new(),
+            Metrics::All => {
+                let path = dir.join("catalog.jsonl");
+                std::fs::write(&path, catalog()).expect("write the catalogue");
+                let ids = METRICS.map(|metric| metric.id);
+                named(quoted(&ids)) + &format!("catalog = \"{}\"\n", path.display())
+            }
+        }
+    }
+}
+
 /// What one reader of the topics cost in one round.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
@@ -27,57 +59,48 @@ struct Cost {
     records_per_second: f64,
 }
 
-pub fn run(n_lists: u64, n_rounds: usize, properties: &[String]) {
+/// Reads a stream by turns with a bare consumer and with a daemon for each of `metrics`.
+pub fn run(n_lists: u64, n_rounds: usize, metrics: &[Metrics], properties: &[String]) {
     let kafka = load::broker();
     let topics = Topics::holding(&kafka, &load::stream(n_lists, SPAN_MS));
     eprintln!("{} records are in the topics", topics.n_records);
+    let dir = tools::temporary_dir("catalog");
+    let configs: Vec<String> = metrics
+        .iter()
+        .map(|metrics| metrics.toml(dir.path()) + &toml(properties))
+        .collect();
     // Warms the broker and the page cache.
     run_bare(&kafka, &topics, properties);
-    println!(
-        "| round | bare consumer, CPU µs per record | daemon, CPU µs per record | ratio |\n|---|---|---|---|"
-    );
-    let rounds: Vec<(Cost, Cost)> = (1..=n_rounds)
+    let names = metrics.iter().map(|metrics| format!("daemon, {metrics:?}"));
+    let names: Vec<String> = ["bare consumer".to_owned()].into_iter().chain(names).collect();
+    println!("CPU µs per record\n| round | {} |", names.join(" | "));
+    println!("|{}", "---|".repeat(names.len() + 1));
+    let rounds: Vec<Vec<Cost>> = (1..=n_rounds)
         .map(|round| {
-            let (bare, daemon) = (
-                run_bare(&kafka, &topics, properties),
-                run_daemon(&kafka, &topics, properties),
-            );
-            let costs = [bare, daemon].map(|cost| cost.cpu_us_per_record);
-            println!(
-                "| {round} | {:.3} | {:.3} | {:.2} |",
-                costs[0],
-                costs[1],
-                costs[1] / costs[0]
-            );
-            (bare, daemon)
+            let daemons = configs.iter().map(|config| run_daemon(&kafka, &topics, config));
+            let costs: Vec<Cost> = [run_bare(&kafka, &topics, properties)]
+                .into_iter()
+                .chain(daemons)
+                .collect();
+            let cells: Vec<String> = costs
+                .iter()
+                .map(|cost| format!("{:.3}", cost.cpu_us_per_record))
+                .collect();
+            println!("| {round} | {} |", cells.join(" | "));
+            costs
         })
         .collect();
-    let of = |value: fn(&(Cost, Cost)) -> f64| Summary::of(rounds.iter().map(value));
     println!("\nmedian (smallest to largest) of {n_rounds} rounds:");
-    println!(
-        "- bare consumer: {:.3} CPU µs per record",
-        of(|(bare, _)| bare.cpu_us_per_record)
-    );
-    println!(
-        "- daemon: {:.3} CPU µs per record",
-        of(|(_, daemon)| daemon.cpu_us_per_record)
-    );
-    println!(
-        "- daemon: {:.0} records per CPU second",
-        of(|(_, daemon)| 1e6 / daemon.cpu_us_per_record)
-    );
-    println!(
-        "- ratio: {:.2}",
-        of(|(bare, daemon)| daemon.cpu_us_per_record / bare.cpu_us_per_record)
-    );
-    println!(
-        "- bare consumer: {:.0} records per second",
-        of(|(bare, _)| bare.records_per_second)
-    );
-    println!(
-        "- daemon: {:.0} records per second",
-        of(|(_, daemon)| daemon.records_per_second)
-    );
+    for (reader, name) in names.iter().enumerate() {
+        let of = |value: &dyn Fn(&[Cost]) -> f64| Summary::of(rounds.iter().map(|costs| value(costs)));
+        println!(
+            "- {name}: {:.3} CPU µs per record; {:.2} of the bare consumer; {:.2} of the first daemon; {:.0} records per second",
+            of(&|costs| costs[reader].cpu_us_per_record),
+            of(&|costs| costs[reader].cpu_us_per_record / costs[0].cpu_us_per_record),
+            of(&|costs| costs[reader].cpu_us_per_record / costs[1].cpu_us_per_record),
+            of(&|costs| costs[reader].records_per_second),
+        );
+    }
 }
 
 fn run_bare(kafka: &Kafka, topics: &Topics, properties: &[String]) -> Cost {
@@ -97,9 +120,9 @@ fn run_bare(kafka: &Kafka, topics: &Topics, properties: &[String]) -> Cost {
     cost(&marks, topics.n_records)
 }
 
-fn run_daemon(kafka: &Kafka, topics: &Topics, properties: &[String]) -> Cost {
+fn run_daemon(kafka: &Kafka, topics: &Topics, config: &str) -> Cost {
     let start = Instant::now();
-    let mut daemon = Daemon::run(&(topics.config(kafka) + &toml(properties)));
+    let mut daemon = Daemon::run(&(topics.config(kafka) + config));
     let mut marks = Vec::new();
     daemon.wait_until("the daemon to listen", |daemon| daemon.try_get("/healthz").ok());
     while marks
