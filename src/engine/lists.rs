@@ -318,25 +318,39 @@ impl OpenLists {
             return None;
         }
         let place = *place;
+        // Where every slot leaves, the index is emptied once for all of them.
+        if self
+            .by_number
+            .last_key_value()
+            .is_some_and(|(last, _)| *last < frontier)
+            && !self.index.is_empty()
+        {
+            self.index.clear();
+        }
         self.by_number.pop_first();
         let slot = self.places[place as usize].take();
         self.free.push(place);
         let slot = slot.expect("a numbered slot has its place");
-        for (index, list) in slot.lists.iter().enumerate() {
-            let handle = Handle {
-                place,
-                index: index as u32,
-            };
-            if let Ok(entry) = self
-                .index
-                .find_entry(list.id as u64, |entry| entry.list == handle)
-            {
-                entry.remove();
-            }
+        if !self.index.is_empty() {
+            self.forget(place, &slot);
         }
         self.n_lists -= slot.lists.len() as u64;
         self.bytes -= slot.bytes;
         Some(slot)
+    }
+
+    /// Takes the lists of a slot out of the index.
+    fn forget(&mut self, place: u32, slot: &OpenSlot) {
+        for (index, list) in slot.lists.iter().enumerate() {
+            let index = index as u32;
+            let handle = Handle { place, index };
+            let entry = self
+                .index
+                .find_entry(list.id as u64, |entry| entry.list == handle);
+            if let Ok(entry) = entry {
+                entry.remove();
+            }
+        }
     }
 
     /// Gives back the spare capacity of slot `number`, once no list can join it any more.
