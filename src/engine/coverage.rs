@@ -30,11 +30,19 @@ pub struct Layout {
     pub total_from_ms: i64,
 }
 
+/// Ranks whose cut-off is kept.
+const N_RANKS: u32 = 64;
+
+/// Index of the first cut-off that a rank is within; the last one is the whole list.
+fn class(ks: &[u32], rank: u32) -> usize {
+    ks.partition_point(|k| *k < rank)
+}
+
 #[derive(Debug)]
 pub struct Coverage {
     layout: Layout,
-    /// By rank − 1: index of the first cut-off that the rank is within. Ranks beyond are within the last one only.
-    class_of_rank: Vec<u8>,
+    /// Of the first ranks: index of the first cut-off that each is within.
+    class_of_rank: Vec<usize>,
     /// The slot that number 2^31 stands for.
     base: Option<i64>,
     parts: Vec<Part>,
@@ -64,10 +72,8 @@ struct Cells {
 impl Coverage {
     pub fn new(layout: Layout) -> Coverage {
         let n = layout.ks.len();
-        let longest = layout.ks[..n - 1].last().copied().unwrap_or(0);
-        let class = |rank: u32| layout.ks.partition_point(|k| *k < rank) as u8;
         Coverage {
-            class_of_rank: (1..=longest).map(class).collect(),
+            class_of_rank: (1..=N_RANKS).map(|rank| class(&layout.ks, rank)).collect(),
             base: None,
             parts: Vec::new(),
             union: Vec::new(),
@@ -117,10 +123,10 @@ impl Coverage {
             if *place == UNKNOWN {
                 continue;
             }
-            let class = self
-                .class_of_rank
-                .get(rank)
-                .map_or(n - 1, |class| usize::from(*class));
+            let class = match self.class_of_rank.get(rank) {
+                Some(class) => *class,
+                None => class(&self.layout.ks, rank as u32 + 1),
+            };
             let row = *place as usize * n;
             for class in class..n {
                 let part = &mut self.parts[index];
