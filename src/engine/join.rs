@@ -563,15 +563,28 @@ fn new_list<'a>(at: Position, list: &Served, arms: &'a [ArmId], items: &'a [u64]
 
 /// How many positions hold an item that stands at a higher rank already.
 fn n_repeated(items: &[u64], scratch: &mut Vec<u64>) -> u64 {
-    if items.len() <= 32 {
-        // Comparing all pairs is quicker than sorting them.
-        let repeats = |rank: &usize| items[..*rank].contains(&items[*rank]);
-        return (0..items.len()).filter(repeats).count() as u64;
+    if items.len() <= MAX_FILTERED && !may_repeat(items) {
+        return 0;
     }
     scratch.clear();
     scratch.extend_from_slice(items);
     scratch.sort_unstable();
     scratch.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64
+}
+
+/// Longest list that is filtered: of longer ones most would share a bit.
+const MAX_FILTERED: usize = 32;
+
+/// False only where all items differ: no two share a bit of 1024, chosen by their hash.
+fn may_repeat(items: &[u64]) -> bool {
+    let mut seen = [0_u64; 16];
+    let mut shared = 0;
+    for item in items {
+        let word = &mut seen[(item >> 6) as usize % 16];
+        shared |= *word >> (item % 64) & 1;
+        *word |= 1 << (item % 64);
+    }
+    shared != 0
 }
 
 #[cfg(test)]
