@@ -1,8 +1,11 @@
 //! Where `evaluate` reads: files and standard input, whatever they are packed in, as records of JSON.
 //!
-//! What a file is, its first bytes say, not its name. Lines are read as they come.
+//! What a file is, its first bytes say, not its name. Lines are read as they come; rows of Parquet are turned into the
+//! JSON of the record that they stand for, so that one decoder judges all of them.
 
 mod lines;
+#[cfg(feature = "parquet")]
+mod parquet;
 #[cfg(test)]
 mod tests;
 
@@ -24,14 +27,16 @@ const ZSTD_WINDOW_LOG: u32 = 31;
 /// First bytes that tell one format from another.
 const HEAD: usize = 6;
 
-/// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, from 1.
+/// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its row in
+/// Parquet, from 1.
 ///
-/// Reads JSON lines, also in gzip (of any number of members) and zstd (of any number of frames). White space around a line is taken off, a line of nothing else passed over. A line of 64 MiB
+/// Reads JSON lines, also in gzip (of any number of members) and zstd (of any number of frames), and Parquet where the
+/// feature `parquet` is on. White space around a line is taken off, a line of nothing else passed over. A line of 64 MiB
 /// or more is not read into memory: it comes as an empty record, which is no JSON. `watch` is told how many bytes of the
 /// file have been read since it was told last; packed ones count as they are.
 ///
 /// # Errors
-/// Where the file cannot be read to its end, or is of a format that cannot be read; each names the file.
+/// Where the file cannot be read to its end, or is of a format or has a column that cannot be read; each names the file.
 /// Records may have come before.
 pub fn read(path: &Path, watch: &dyn Fn(u64), mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<()> {
     let name = name(path);
@@ -83,6 +88,9 @@ fn read_file(mut file: File, watch: &dyn Fn(u64), record: &mut dyn FnMut(u64, &[
         return stream(Watched::new(file, watch), record);
     }
     let (format, head) = sniff(&mut file)?;
+    if format == Format::Parquet {
+        return rows(file, watch, record);
+    }
     let input = Watched::new(head.chain(file), watch);
     unpack(format, input, record)
 }
@@ -90,7 +98,22 @@ fn read_file(mut file: File, watch: &dyn Fn(u64), record: &mut dyn FnMut(u64, &[
 /// Reads what can be read once only, from its begin to its end.
 fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
     let (format, head) = sniff(&mut input)?;
+    if format == Format::Parquet {
+        bail!("it is Parquet, which can be read from a file only: write it to one and name that");
+    }
     unpack(format, head.chain(input), record)
+}
+
+#[cfg(feature = "parquet")]
+fn rows(file: File, watch: &dyn Fn(u64), record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    parquet::read(file, watch, record)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn rows(_: File, _: &dyn Fn(u64), _: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    bail!(
+        "it is Parquet, which this build cannot read: build with the feature `parquet`, or write JSON lines"
+    );
 }
 
 fn unpack(format: Format, input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
@@ -103,8 +126,10 @@ fn unpack(format: Format, input: impl Read, record: &mut dyn FnMut(u64, &[u8])) 
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
             inner_lines(format, decoder, record)
         }
-        Format::Foreign(_) => {
-            bail!("it is {format}, which cannot be read: write JSON lines, plain or in gzip or zstd")
+        Format::Parquet | Format::Foreign(_) => {
+            bail!(
+                "it is {format}, which cannot be read: write JSON lines, plain or in gzip or zstd, or Parquet"
+            )
         }
     }
 }
@@ -132,6 +157,7 @@ enum Format {
     Lines,
     Gzip,
     Zstd,
+    Parquet,
     /// One that is recognised only to say so: as lines, each of it would be told to be no JSON.
     Foreign(&'static str),
 }
@@ -142,6 +168,7 @@ impl fmt::Display for Format {
             Format::Lines => "lines",
             Format::Gzip => "gzip",
             Format::Zstd => "zstd",
+            Format::Parquet => "Parquet",
             Format::Foreign(name) => name,
         })
     }
@@ -153,7 +180,7 @@ impl Format {
             [0x1f, 0x8b, ..] => Format::Gzip,
             // The second begins what a decoder skips; parallel packers write it first.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Format::Zstd,
-            [b'P', b'A', b'R', b'1', ..] => Format::Foreign("Parquet"),
+            [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
             [b'P', b'A', b'R', b'E', ..] => Format::Foreign("encrypted Parquet"),
             [b'A', b'R', b'R', b'O', b'W', b'1'] => Format::Foreign("Arrow (Feather)"),
             [b'O', b'b', b'j', 1, ..] => Format::Foreign("Avro"),

@@ -167,6 +167,12 @@ fn formats_that_cannot_be_read_are_named() {
     check_refused(&gzip(&gzip(EVENTS.as_bytes())), &["it is gzip within gzip"]);
 }
 
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_build_without_parquet_says_so() {
+    check_refused(b"PAR1", &["build with the feature `parquet`"]);
+}
+
 #[test]
 fn what_is_no_file_is_named() {
     let dir = tempfile::tempdir().unwrap();
