@@ -39,7 +39,13 @@ pub(super) fn read(
     }
     let reader = sound(|| SerializedFileReader::new(file).context("read the footer of Parquet"))?;
     let mut fields = schema::fields(reader.metadata().file_metadata().schema_descr())?;
-    let mut progress = Progress::new(n_bytes, reader.metadata().file_metadata().num_rows(), watch);
+    let n_rows_in_all = u64::try_from(reader.metadata().file_metadata().num_rows()).context(Damaged)?;
+    let mut progress = Progress {
+        n_bytes,
+        n_rows: n_rows_in_all,
+        n_told: 0,
+        watch,
+    };
     let mut number = 0;
     let mut json = Vec::new();
     for index in 0..reader.num_row_groups() {
@@ -57,6 +63,9 @@ pub(super) fn read(
             n_left -= n_rows;
             progress.read(number);
         }
+    }
+    if number != n_rows_in_all {
+        return Err(Damaged.into());
     }
     progress.finish();
     Ok(())
@@ -155,19 +164,9 @@ struct Progress<'a> {
     watch: &'a dyn Fn(u64),
 }
 
-impl<'a> Progress<'a> {
-    fn new(n_bytes: u64, n_rows: i64, watch: &'a dyn Fn(u64)) -> Self {
-        let n_rows = u64::try_from(n_rows).unwrap_or(0).max(1);
-        Progress {
-            n_bytes,
-            n_rows,
-            n_told: 0,
-            watch,
-        }
-    }
-
+impl Progress<'_> {
     fn read(&mut self, n_rows: u64) {
-        let share = u128::from(self.n_bytes) * u128::from(n_rows) / u128::from(self.n_rows);
+        let share = u128::from(self.n_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
         let n_read = u64::try_from(share).unwrap_or(self.n_bytes).min(self.n_bytes);
         (self.watch)(n_read - self.n_told);
         self.n_told = n_read;

@@ -83,9 +83,14 @@ impl Leaf {
     /// Begins to read a row group.
     pub(super) fn open(&mut self, row_group: &dyn RowGroupReader) -> anyhow::Result<()> {
         let metadata = row_group.metadata().column(self.index);
-        if matches!(metadata.compression(), Compression::BROTLI(_) | Compression::LZO) {
-            let (path, packing) = (metadata.column_path(), metadata.compression());
-            bail!("column {path} is packed with {packing}: write it with snappy, zstd, gzip, lz4 or none");
+        let foreign = match metadata.compression() {
+            Compression::BROTLI(_) => Some("brotli"),
+            Compression::LZO => Some("LZO"),
+            _ => None,
+        };
+        if let Some(packing) = foreign {
+            let name = metadata.column_path().string();
+            bail!("column {name} is packed with {packing}: write it with snappy, zstd, gzip, lz4 or none");
         }
         self.column = Some(match (self.render, row_group.get_column_reader(self.index)?) {
             (Render::Bytes(write), ColumnReader::ByteArrayColumnReader(it)) => {
