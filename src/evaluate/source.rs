@@ -22,6 +22,8 @@ use self::lines::Bounds;
 
 /// Bytes of packed data that are read at a time.
 const PACKED_BUFFER: usize = 128 << 10;
+/// Bytes that are told at a time.
+const TOLD_AT_A_TIME: u64 = 64 << 10;
 /// zstd's largest window (`--long=31`), in powers of two: what it may need of memory is for the file to say.
 const ZSTD_WINDOW_LOG: u32 = 31;
 /// First bytes that tell one format from another.
@@ -202,22 +204,30 @@ fn sniff(input: &mut impl Read) -> io::Result<(Format, Cursor<Vec<u8>>)> {
     Ok((Format::of(&head), Cursor::new(head)))
 }
 
-/// Tells how many bytes are read.
+/// Tells how many bytes are read: many at a time, as each telling may be drawn.
 struct Watched<'a, R> {
     inner: R,
+    n_untold: u64,
     watch: &'a dyn Fn(u64),
 }
 
 impl<'a, R> Watched<'a, R> {
     fn new(inner: R, watch: &'a dyn Fn(u64)) -> Self {
-        Watched { inner, watch }
+        Watched {
+            inner,
+            n_untold: 0,
+            watch,
+        }
     }
 }
 
 impl<R: Read> Read for Watched<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_read = self.inner.read(buffer)?;
-        (self.watch)(n_read as u64);
+        self.n_untold += n_read as u64;
+        if n_read == 0 || self.n_untold >= TOLD_AT_A_TIME {
+            (self.watch)(std::mem::take(&mut self.n_untold));
+        }
         Ok(n_read)
     }
 }

@@ -98,6 +98,15 @@ fn a_byte_order_mark_may_be_packed_too() {
     }
 }
 
+/// `zstd --long` writes such.
+#[test]
+fn a_zstd_frame_may_need_a_large_window() {
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.window_log(28).unwrap();
+    encoder.write_all(b"{}").unwrap();
+    check(&encoder.finish().unwrap(), &[(1, "{}")]);
+}
+
 #[test]
 fn an_empty_file_has_no_records() {
     for content in [vec![], gzip(b""), zstd(b""), skipped_frame()] {
