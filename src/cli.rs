@@ -196,9 +196,10 @@ impl From<KeyArg> for Key {
 
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
-    /// Files of events, one JSON object a line, each with its "type"; `-` for standard input
+    /// Files of events, each with its "type"; `-` for standard input
     ///
-    /// The order of lines does not matter: clicks may come before their lists.
+    /// JSON, one object a line, plain or packed with gzip or zstd; or Parquet, a row an event, a column a field. What a
+    /// file is, its first bytes say. The order of lines does not matter: clicks may come before their lists.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Cut-offs
@@ -257,7 +258,8 @@ const EVALUATE_EXAMPLES: &str = "\
 Examples:
   abgauge evaluate events.jsonl
   abgauge evaluate monday.jsonl tuesday.jsonl --k 5,20 --attribution 1h
-  zcat events.jsonl.gz | abgauge evaluate - --format json
+  abgauge evaluate lists.parquet clicks.jsonl.zst
+  curl -s https://example.org/events.jsonl.gz | abgauge evaluate - --format json
 
 What was left out, and why, is told on standard error.";
 

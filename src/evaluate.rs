@@ -6,15 +6,13 @@
 
 mod evaluation;
 mod report;
+pub mod source;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::Read;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-use anyhow::Context as _;
 
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
@@ -120,23 +118,23 @@ impl Evaluator {
         }
     }
 
-    /// Reads JSON lines; `name` stands for them in messages. Blank lines are passed over.
+    /// Reads a file, or standard input for `-`; `watch` is told the bytes of it as they are read.
     ///
     /// # Errors
-    /// Where the input cannot be read.
-    pub fn read(&mut self, name: &str, input: impl Read) -> io::Result<()> {
-        let mut input = BufReader::with_capacity(1 << 20, input);
-        let mut line = Vec::new();
-        for number in 1_u64.. {
-            line.clear();
-            if input.read_until(b'\n', &mut line)? == 0 {
-                break;
-            }
-            let record = line.trim_ascii();
-            if !record.is_empty() {
-                self.line(record, name, number);
-            }
-        }
+    /// Where it cannot be read to its end: see [`source::read`].
+    pub fn read_file(&mut self, path: &Path, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
+        let name = path.display().to_string();
+        source::read(path, watch, |number, record| self.line(record, &name, number))?;
+        self.count();
+        Ok(())
+    }
+
+    /// Reads JSON lines, packed or not; `name` stands for them in messages.
+    ///
+    /// # Errors
+    /// Where they cannot be read to their end.
+    pub fn read(&mut self, name: &str, input: impl Read) -> anyhow::Result<()> {
+        source::read_stream(input, |number, record| self.line(record, name, number))?;
         self.count();
         Ok(())
     }
@@ -183,46 +181,5 @@ impl Evaluator {
             unreadable: self.unreadable,
             ranking: self.ranking,
         }
-    }
-}
-
-/// Opens a file, or standard input for `-`; `watch` is told the bytes read as they come.
-///
-/// # Errors
-/// Where it cannot be opened.
-pub fn open(path: &Path, watch: impl Fn(u64) + 'static) -> anyhow::Result<Box<dyn Read>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(Watched {
-            inner: io::stdin().lock(),
-            watch,
-        }));
-    }
-    let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
-    Ok(Box::new(Watched { inner: file, watch }))
-}
-
-/// Bytes of all files, where all are files.
-pub fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
-    paths
-        .iter()
-        .map(|path| {
-            std::fs::metadata(path)
-                .ok()
-                .filter(|found| found.is_file())
-                .map(|file| file.len())
-        })
-        .sum()
-}
-
-struct Watched<R, W> {
-    inner: R,
-    watch: W,
-}
-
-impl<R: Read, W: Fn(u64)> Read for Watched<R, W> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        (self.watch)(n as u64);
-        Ok(n)
     }
 }

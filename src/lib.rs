@@ -50,7 +50,7 @@
 //! assert_eq!(evaluation.value("ranker", "neural", "hit_rate@1"), Some(0.5)); // r-2 alone
 //! assert_eq!(evaluation.value("ranker", "neural", "mrr"), Some(0.75)); // (1/2 + 1) ÷ 2
 //! assert_eq!(evaluation.value("ranker", "neural", "ctr"), Some(0.4)); // 2 of 5 items
-//! # Ok::<(), std::io::Error>(())
+//! # Ok::<(), anyhow::Error>(())
 //! ```
 
 pub mod engine;

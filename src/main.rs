@@ -1,10 +1,8 @@
 //! Arguments, configuration, program, exit code.
 
-use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -144,18 +142,9 @@ fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         ..evaluate::Options::default()
     };
     let mut evaluator = evaluate::Evaluator::new(&options);
-    let bar = progress(evaluate::total_bytes(&args.files));
-    let n_bytes = Rc::new(Cell::new(0));
+    let bar = progress(evaluate::source::total_bytes(&args.files));
     for path in &args.files {
-        let (bar, n_bytes) = (bar.clone(), Rc::clone(&n_bytes));
-        let input = evaluate::open(path, move |n| {
-            n_bytes.set(n_bytes.get() + n);
-            bar.set_position(n_bytes.get());
-        })?;
-        let name = path.display().to_string();
-        evaluator
-            .read(&name, input)
-            .with_context(|| format!("read {name}"))?;
+        evaluator.read_file(path, &|n_bytes| bar.inc(n_bytes))?;
     }
     bar.finish_and_clear();
     let evaluation = evaluator.finish();
@@ -176,15 +165,25 @@ fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Bytes read, their rate and the remaining time; hidden where nobody would see it.
 fn progress(total_bytes: Option<u64>) -> ProgressBar {
-    let bar = match total_bytes {
-        _ if !std::io::stderr().is_terminal() => return ProgressBar::hidden(),
-        Some(total) => ProgressBar::new(total),
-        None => ProgressBar::new_spinner(),
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match total_bytes {
+        Some(total) => (
+            ProgressBar::new(total),
+            "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+        ),
+        None => (
+            ProgressBar::new_spinner(),
+            "{spinner} {bytes} read, {bytes_per_sec}",
+        ),
     };
-    let style =
-        ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
-    style.map_or(bar.clone(), |style| bar.with_style(style))
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {

@@ -1,0 +1,241 @@
+//! Where `evaluate` reads: files and standard input, whatever they are packed in, as records of JSON.
+//!
+//! What a file is, its first bytes say, not its name. Lines are read as they come; rows of Parquet are turned into the
+//! JSON of the record that they stand for, so that one decoder judges all of them.
+
+mod lines;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use flate2::bufread::MultiGzDecoder;
+
+use self::lines::Bounds;
+
+/// Bytes of packed data that are read at a time.
+const PACKED_BUFFER: usize = 128 << 10;
+/// Bytes that are told at a time.
+const TOLD_AT_A_TIME: u64 = 64 << 10;
+/// zstd's largest window (`--long=31`), in powers of two: what it may need of memory is for the file to say.
+const ZSTD_WINDOW_LOG: u32 = 31;
+/// First bytes that tell one format from another.
+const HEAD: usize = 6;
+
+/// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its row in
+/// Parquet, from 1.
+///
+/// Reads JSON lines, also in gzip (of any number of members) and zstd (of any number of frames), and Parquet where the
+/// feature `parquet` is on. White space around a line is taken off, a line of nothing else passed over. A line of 64 MiB
+/// or more is not read into memory: it comes as an empty record, which is no JSON. `watch` is told how many bytes of the
+/// file have been read since it was told last; packed ones count as they are.
+///
+/// # Errors
+/// Where the file cannot be read to its end, or is of a format or has a column that cannot be read; each names the file.
+/// Records may have come before.
+pub fn read(path: &Path, watch: &dyn Fn(u64), mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    let name = name(path);
+    if is_standard_input(path) {
+        let input = Watched::new(io::stdin().lock(), watch);
+        return stream(input, &mut record).with_context(|| format!("read {name}"));
+    }
+    let file = open(path).with_context(|| format!("open {name}"))?;
+    read_file(file, watch, &mut record).with_context(|| format!("read {name}"))
+}
+
+/// Calls back with each record of a stream, as [`read`] does; Parquet can be read from a file only.
+///
+/// # Errors
+/// Where it cannot be read to its end, or is of a format that cannot be read.
+pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    stream(input, &mut record)
+}
+
+/// What a path is called in messages.
+pub fn name(path: &Path) -> Cow<'_, str> {
+    if is_standard_input(path) {
+        Cow::Borrowed("standard input")
+    } else {
+        path.to_string_lossy()
+    }
+}
+
+/// Bytes of all files, where all are files.
+pub fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
+    paths
+        .iter()
+        .map(|path| {
+            std::fs::metadata(path)
+                .ok()
+                .filter(|found| found.is_file() && !is_standard_input(path))
+                .map(|file| file.len())
+        })
+        .sum()
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        bail!("it is a directory: name the files in it");
+    }
+    Ok(file)
+}
+
+fn read_file(mut file: File, watch: &dyn Fn(u64), record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return stream(Watched::new(file, watch), record);
+    }
+    let (format, head) = sniff(&mut file)?;
+    if format == Format::Parquet {
+        return rows(file, watch, record);
+    }
+    let input = Watched::new(head.chain(file), watch);
+    unpack(format, input, record)
+}
+
+/// Reads what can be read once only, from its begin to its end.
+fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    let (format, head) = sniff(&mut input)?;
+    if format == Format::Parquet {
+        bail!("it is Parquet, which can be read from a file only: write it to one and name that");
+    }
+    unpack(format, head.chain(input), record)
+}
+
+#[cfg(feature = "parquet")]
+fn rows(file: File, watch: &dyn Fn(u64), record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    parquet::read(file, watch, record)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn rows(_: File, _: &dyn Fn(u64), _: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    bail!(
+        "it is Parquet, which this build cannot read: build with the feature `parquet`, or write JSON lines"
+    );
+}
+
+fn unpack(format: Format, input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    let packed = |input| BufReader::with_capacity(PACKED_BUFFER, input);
+    match format {
+        Format::Lines => Ok(lines::each(input, &Bounds::default(), record)?),
+        Format::Gzip => inner_lines(format, MultiGzDecoder::new(packed(input)), record),
+        Format::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(input))?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            inner_lines(format, decoder, record)
+        }
+        Format::Parquet | Format::Foreign(_) => {
+            bail!(
+                "it is {format}, which cannot be read: write JSON lines, plain or in gzip or zstd, or Parquet"
+            )
+        }
+    }
+}
+
+/// Reads the lines in a packed file.
+fn inner_lines(
+    packing: Format,
+    mut input: impl Read,
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<()> {
+    let explain = |error: io::Error| match error.kind() {
+        ErrorKind::UnexpectedEof => anyhow::anyhow!("it ends early: its {packing} is cut off"),
+        _ => anyhow::Error::new(error).context(format!("unpack {packing}")),
+    };
+    let (format, head) = sniff(&mut input).map_err(explain)?;
+    if format != Format::Lines {
+        bail!("it is {format} within {packing}: unpack the {packing} first");
+    }
+    lines::each(head.chain(input), &Bounds::default(), record).map_err(explain)
+}
+
+/// What the first bytes say of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Lines,
+    Gzip,
+    Zstd,
+    Parquet,
+    /// One that is recognised only to say so: as lines, each of it would be told to be no JSON.
+    Foreign(&'static str),
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str(match self {
+            Format::Lines => "lines",
+            Format::Gzip => "gzip",
+            Format::Zstd => "zstd",
+            Format::Parquet => "Parquet",
+            Format::Foreign(name) => name,
+        })
+    }
+}
+
+impl Format {
+    fn of(head: &[u8]) -> Format {
+        match head {
+            [0x1f, 0x8b, ..] => Format::Gzip,
+            // The second begins what a decoder skips; parallel packers write it first.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Format::Zstd,
+            [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
+            [b'P', b'A', b'R', b'E', ..] => Format::Foreign("encrypted Parquet"),
+            [b'A', b'R', b'R', b'O', b'W', b'1'] => Format::Foreign("Arrow (Feather)"),
+            [b'O', b'b', b'j', 1, ..] => Format::Foreign("Avro"),
+            [b'O', b'R', b'C', ..] => Format::Foreign("ORC"),
+            [b'B', b'Z', b'h', ..] => Format::Foreign("bzip2"),
+            [0xfd, b'7', b'z', b'X', b'Z', 0] => Format::Foreign("xz"),
+            [0x04, 0x22, 0x4d, 0x18, ..] => Format::Foreign("lz4"),
+            [b'P', b'K', 3, 4, ..] => Format::Foreign("zip"),
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Format::Foreign("UTF-16"),
+            _ => Format::Lines,
+        }
+    }
+}
+
+/// The format, and the bytes that told it: they are to be read again.
+fn sniff(input: &mut impl Read) -> io::Result<(Format, Cursor<Vec<u8>>)> {
+    let mut head = Vec::with_capacity(HEAD);
+    input.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok((Format::of(&head), Cursor::new(head)))
+}
+
+/// Tells how many bytes are read: many at a time, as each telling may be drawn.
+struct Watched<'a, R> {
+    inner: R,
+    n_untold: u64,
+    watch: &'a dyn Fn(u64),
+}
+
+impl<'a, R> Watched<'a, R> {
+    fn new(inner: R, watch: &'a dyn Fn(u64)) -> Self {
+        Watched {
+            inner,
+            n_untold: 0,
+            watch,
+        }
+    }
+}
+
+impl<R: Read> Read for Watched<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.inner.read(buffer)?;
+        self.n_untold += n_read as u64;
+        if n_read == 0 || self.n_untold >= TOLD_AT_A_TIME {
+            (self.watch)(std::mem::take(&mut self.n_untold));
+        }
+        Ok(n_read)
+    }
+}

@@ -1,0 +1,190 @@
+//! Splits bytes into lines, without a copy or an allocation for each.
+
+use std::io::{self, ErrorKind, Read};
+
+/// What a reader holds in memory.
+pub(super) struct Bounds {
+    /// Bytes read at a time: few enough to stay in a core's cache, enough to make calls of the system rare.
+    pub buffer: usize,
+    /// A line of as many bytes is not looked at, so that a file without line ends does not fill the memory.
+    pub line: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            buffer: 256 << 10,
+            line: 64 << 20,
+        }
+    }
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Calls back with the number of each line, counted from 1, and its bytes without the white space around them.
+///
+/// Lines of white space alone are counted and passed over. A line that reaches its bound is handed over as an empty one.
+/// A byte order mark before the first line is no part of it.
+pub(super) fn each(
+    mut input: impl Read,
+    bounds: &Bounds,
+    line: &mut dyn FnMut(u64, &[u8]),
+) -> io::Result<()> {
+    let mut buffer = vec![0; bounds.buffer];
+    // Bytes at the begin of the buffer that are of a line without an end as yet.
+    let mut n_open = 0;
+    let mut is_too_long = false;
+    let mut number = 0;
+    let mut hand_over = |bytes: &[u8], is_too_long: bool| {
+        number += 1;
+        let bytes = match bytes.strip_prefix(BYTE_ORDER_MARK) {
+            Some(rest) if number == 1 => rest,
+            _ => bytes,
+        };
+        let record = bytes.trim_ascii();
+        if is_too_long {
+            line(number, b"");
+        } else if !record.is_empty() {
+            line(number, record);
+        }
+    };
+    loop {
+        if n_open >= bounds.line {
+            is_too_long = true;
+            n_open = 0;
+        }
+        if n_open == buffer.len() {
+            buffer.resize((2 * n_open).min(bounds.line), 0);
+        }
+        let end = match input.read(&mut buffer[n_open..]) {
+            Ok(0) => break,
+            Ok(n_read) => n_open + n_read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let mut start = 0;
+        for line_end in memchr::memchr_iter(b'\n', &buffer[n_open..end]) {
+            let line_end = n_open + line_end;
+            hand_over(&buffer[start..line_end], is_too_long);
+            is_too_long = false;
+            start = line_end + 1;
+        }
+        buffer.copy_within(start..end, 0);
+        n_open = end - start;
+    }
+    if n_open > 0 || is_too_long {
+        hand_over(&buffer[..n_open], is_too_long);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gives its parts one by one.
+    struct Parts(Vec<Vec<u8>>);
+
+    impl Read for Parts {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            while self.0.first().is_some_and(Vec::is_empty) {
+                self.0.remove(0);
+            }
+            let Some(part) = self.0.first_mut() else {
+                return Ok(0);
+            };
+            let n = part.len().min(buffer.len());
+            buffer[..n].copy_from_slice(&part[..n]);
+            part.drain(..n);
+            Ok(n)
+        }
+    }
+
+    fn lines(input: impl Read, bounds: Bounds) -> Vec<(u64, String)> {
+        let mut lines = Vec::new();
+        let mut keep = |number, line: &[u8]| lines.push((number, String::from_utf8(line.to_vec()).unwrap()));
+        each(input, &bounds, &mut keep).unwrap();
+        lines
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(u64, &str)]) {
+        let expected: Vec<(u64, String)> = expected
+            .iter()
+            .map(|(number, line)| (*number, (*line).to_owned()))
+            .collect();
+        assert_eq!(lines(text.as_bytes(), Bounds::default()), expected, "{text:?}");
+    }
+
+    #[test]
+    fn the_last_line_needs_no_end() {
+        check("", &[]);
+        check("a", &[(1, "a")]);
+        check("a\n", &[(1, "a")]);
+        check("a\nb", &[(1, "a"), (2, "b")]);
+    }
+
+    #[test]
+    fn blank_lines_are_counted_and_passed_over() {
+        check("\n\na\n \t\r\n\nb\n\n", &[(3, "a"), (6, "b")]);
+    }
+
+    #[test]
+    fn line_ends_may_be_those_of_windows() {
+        check("a\r\nb\r\n", &[(1, "a"), (2, "b")]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over_at_the_begin_only() {
+        check("\u{feff}{}\n\u{feff}{}\n", &[(1, "{}"), (2, "\u{feff}{}")]);
+        check("\u{feff}", &[]);
+    }
+
+    #[test]
+    fn a_line_beyond_the_bound_comes_empty_and_those_after_it_whole() {
+        for buffer in [1, 4, 5, 16] {
+            let bounds = Bounds { buffer, line: 16 };
+            let (fits, too_long) = ("x".repeat(15), "y".repeat(100));
+            let text = format!("a\n{too_long}\n{fits}\n{too_long}\nb\n{too_long}");
+            let expected = [(1, "a"), (2, ""), (3, &*fits), (4, ""), (5, "b"), (6, "")];
+            let found = lines(text.as_bytes(), bounds);
+            let found: Vec<(u64, &str)> = found.iter().map(|(number, line)| (*number, &**line)).collect();
+            assert_eq!(found, expected, "a buffer of {buffer}");
+        }
+    }
+
+    #[test]
+    fn a_failure_comes_after_the_lines_before_it() {
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("broken"))
+            }
+        }
+        let mut n_lines = 0;
+        let outcome = each(b"a\nb\nc".chain(Fails), &Bounds::default(), &mut |_, _| {
+            n_lines += 1
+        });
+        assert_eq!(outcome.unwrap_err().to_string(), "broken");
+        assert_eq!(n_lines, 2);
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_those_of_the_text_however_it_arrives(
+            parts in proptest::collection::vec("[ab \r\n\u{e9}]{0,12}", 0..12),
+            buffer in 1_usize..20,
+        ) {
+            let text = parts.concat();
+            let expected: Vec<(u64, String)> = (1..)
+                .zip(text.lines())
+                .map(|(number, line)| (number, line.trim_matches([' ', '\r']).to_owned()))
+                .filter(|(_, line)| !line.is_empty())
+                .collect();
+            let parts = Parts(parts.into_iter().map(String::into_bytes).collect());
+            prop_assert_eq!(lines(parts, Bounds { buffer, line: 1 << 20 }), expected);
+        }
+    }
+}

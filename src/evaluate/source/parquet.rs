@@ -1,0 +1,178 @@
+//! Rows of Parquet as records of JSON.
+//!
+//! Only the columns of events are read, a few rows at a time. A null is an absent field.
+
+mod leaf;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use anyhow::{Context as _, bail};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+
+use self::leaf::{Cell, Leaf};
+use self::schema::{Field, Shape};
+
+/// Rows that are read at a time.
+const BATCH: usize = 512;
+/// What a whole file begins and ends with.
+const MAGIC: &[u8] = b"PAR1";
+
+#[derive(Debug, thiserror::Error)]
+#[error("it is damaged: its parts do not fit together")]
+struct Damaged;
+
+/// Calls back with the number of each row, counted from 1, and its record. `watch` is told the share of the file's bytes
+/// that the rows are of all rows.
+pub(super) fn read(
+    mut file: File,
+    watch: &dyn Fn(u64),
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<()> {
+    let n_bytes = file.metadata()?.len();
+    if !is_whole(&mut file, n_bytes)? {
+        bail!("it ends early: its Parquet is cut off, or still being written");
+    }
+    let reader = sound(|| SerializedFileReader::new(file).context("read the footer of Parquet"))?;
+    let mut fields = schema::fields(reader.metadata().file_metadata().schema_descr())?;
+    let n_rows_in_all = u64::try_from(reader.metadata().file_metadata().num_rows()).context(Damaged)?;
+    let mut progress = Progress {
+        n_bytes,
+        n_rows: n_rows_in_all,
+        n_told: 0,
+        watch,
+    };
+    let mut number = 0;
+    let mut json = Vec::new();
+    for index in 0..reader.num_row_groups() {
+        let row_group = reader.get_row_group(index)?;
+        sound(|| all_leaves(&mut fields, |leaf| leaf.open(&*row_group)))?;
+        let mut n_left = usize::try_from(row_group.metadata().num_rows()).context(Damaged)?;
+        while n_left > 0 {
+            let n_rows = n_left.min(BATCH);
+            sound(|| all_leaves(&mut fields, |leaf| leaf.load(n_rows)))?;
+            for _ in 0..n_rows {
+                number += 1;
+                write_record(&mut fields, &mut json);
+                record(number, &json);
+            }
+            n_left -= n_rows;
+            progress.read(number);
+        }
+    }
+    if number != n_rows_in_all {
+        return Err(Damaged.into());
+    }
+    progress.finish();
+    Ok(())
+}
+
+/// What the Parquet reader does; of a damaged file it sometimes panics.
+fn sound<T>(read: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(Damaged.into()))
+}
+
+fn all_leaves(fields: &mut [Field], act: impl FnMut(&mut Leaf) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    fields.iter_mut().flat_map(Field::leaves).try_for_each(act)
+}
+
+fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
+    let mut end = [0; MAGIC.len()];
+    let start = n_bytes.saturating_sub(end.len() as u64);
+    file.seek(SeekFrom::Start(start))?;
+    Ok(start >= MAGIC.len() as u64 && file.read_exact(&mut end).is_ok() && end == MAGIC)
+}
+
+/// Writes the next row of all fields.
+fn write_record(fields: &mut [Field], json: &mut Vec<u8>) {
+    json.clear();
+    json.push(b'{');
+    for Field { name, shape } in fields {
+        let before = json.len();
+        json.extend_from_slice(if before > 1 { b",\"" } else { b"\"" });
+        json.extend_from_slice(name.as_bytes());
+        json.extend_from_slice(b"\":");
+        if !write_field(shape, json) {
+            json.truncate(before);
+        }
+    }
+    json.push(b'}');
+}
+
+/// Whether there is such a field in the row.
+fn write_field(shape: &mut Shape, json: &mut Vec<u8>) -> bool {
+    match shape {
+        Shape::Scalar(leaf) => match leaf.row().next() {
+            Some(Cell::Json(value)) => json.extend_from_slice(value),
+            _ => return false,
+        },
+        Shape::List(leaf) => {
+            json.push(b'[');
+            for cell in leaf.row() {
+                match cell {
+                    Cell::Json(value) => write_all(json, &[value, b","]),
+                    Cell::Null => json.extend_from_slice(b"null,"),
+                    Cell::EmptyList => {}
+                    Cell::NoList => return false,
+                }
+            }
+            close(json, b']');
+        }
+        Shape::Map { key, value } => {
+            json.push(b'{');
+            for (key, value) in key.row().zip(value.row()) {
+                match (key, value) {
+                    (Cell::Json(key), Cell::Json(value)) => write_all(json, &[key, b":", value, b","]),
+                    (Cell::NoList, _) => return false,
+                    _ => {}
+                }
+            }
+            close(json, b'}');
+        }
+        Shape::Struct(fields) => {
+            json.push(b'{');
+            for (name, leaf) in fields {
+                if let Some(Cell::Json(value)) = leaf.row().next() {
+                    write_all(json, &[name, b":", value, b","]);
+                }
+            }
+            close(json, b'}');
+        }
+    }
+    true
+}
+
+fn write_all(json: &mut Vec<u8>, parts: &[&[u8]]) {
+    parts.iter().for_each(|part| json.extend_from_slice(part));
+}
+
+/// Puts the bracket where the last comma stands, if there is one.
+fn close(json: &mut Vec<u8>, bracket: u8) {
+    json.pop_if(|last| *last == b',');
+    json.push(bracket);
+}
+
+/// Bytes that are told as read, in proportion to the rows.
+struct Progress<'a> {
+    n_bytes: u64,
+    n_rows: u64,
+    n_told: u64,
+    watch: &'a dyn Fn(u64),
+}
+
+impl Progress<'_> {
+    fn read(&mut self, n_rows: u64) {
+        let share = u128::from(self.n_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
+        let n_read = u64::try_from(share).unwrap_or(self.n_bytes).min(self.n_bytes);
+        (self.watch)(n_read - self.n_told);
+        self.n_told = n_read;
+    }
+
+    fn finish(self) {
+        (self.watch)(self.n_bytes - self.n_told);
+    }
+}

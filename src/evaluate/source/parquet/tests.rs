@@ -1,0 +1,153 @@
+mod random;
+mod refused;
+mod types;
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
+    Int32Type, Int64Type, Int96, Int96Type,
+};
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::parser::parse_message_type;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// What one leaf column holds, as Parquet stores it.
+#[derive(Clone)]
+struct Stored {
+    values: Values,
+    definition: Vec<i16>,
+    repetition: Vec<i16>,
+}
+
+#[derive(Clone)]
+enum Values {
+    Text(Vec<ByteArray>),
+    Int32(Vec<i32>),
+    Int64(Vec<i64>),
+    Int96(Vec<Int96>),
+    Double(Vec<f64>),
+    Bool(Vec<bool>),
+    Fixed(Vec<FixedLenByteArray>),
+}
+
+fn texts<T: AsRef<[u8]>>(values: impl IntoIterator<Item = T>) -> Values {
+    Values::Text(
+        values
+            .into_iter()
+            .map(|text| ByteArray::from(text.as_ref().to_vec()))
+            .collect(),
+    )
+}
+
+impl Values {
+    /// Of a column that is never null and never repeats.
+    fn required(self) -> Stored {
+        self.stored(&[], &[])
+    }
+
+    fn stored(self, definition: &[i16], repetition: &[i16]) -> Stored {
+        Stored {
+            values: self,
+            definition: definition.to_vec(),
+            repetition: repetition.to_vec(),
+        }
+    }
+}
+
+fn write_column(mut writer: SerializedColumnWriter, stored: &Stored) {
+    fn typed<'a, T: DataType>(writer: &mut SerializedColumnWriter, values: &[T::T], stored: &'a Stored) {
+        let levels = |levels: &'a [i16]| (!levels.is_empty()).then_some(levels);
+        let (definition, repetition) = (levels(&stored.definition), levels(&stored.repetition));
+        let writer = writer.typed::<T>();
+        writer.write_batch(values, definition, repetition).unwrap();
+    }
+    match &stored.values {
+        Values::Text(values) => typed::<ByteArrayType>(&mut writer, values, stored),
+        Values::Int32(values) => typed::<Int32Type>(&mut writer, values, stored),
+        Values::Int64(values) => typed::<Int64Type>(&mut writer, values, stored),
+        Values::Int96(values) => typed::<Int96Type>(&mut writer, values, stored),
+        Values::Double(values) => typed::<DoubleType>(&mut writer, values, stored),
+        Values::Bool(values) => typed::<BoolType>(&mut writer, values, stored),
+        Values::Fixed(values) => typed::<FixedLenByteArrayType>(&mut writer, values, stored),
+    }
+    writer.close().unwrap();
+}
+
+/// A file of these columns, with row groups that are all alike.
+fn file(columns: &str, stored: &[Stored], n_row_groups: usize, properties: WriterProperties) -> File {
+    let schema = parse_message_type(&format!("message events {{ {columns} }}")).unwrap();
+    let mut file = tempfile::tempfile().unwrap();
+    let mut writer = SerializedFileWriter::new(&mut file, Arc::new(schema), Arc::new(properties)).unwrap();
+    for _ in 0..n_row_groups {
+        let mut row_group = writer.next_row_group().unwrap();
+        let mut stored = stored.iter();
+        while let Some(column) = row_group.next_column().unwrap() {
+            write_column(column, stored.next().unwrap());
+        }
+        row_group.close().unwrap();
+    }
+    writer.close().unwrap();
+    file
+}
+
+fn records(file: File) -> anyhow::Result<Vec<(u64, String)>> {
+    let mut records = Vec::new();
+    read(file, &|_| {}, &mut |number, record| {
+        records.push((number, String::from_utf8_lossy(record).into_owned()));
+    })?;
+    Ok(records)
+}
+
+/// Columns that every file has, in a click.
+const CLICK: &str = "required binary type (STRING); required binary request_id (STRING); required int64 ts;";
+
+fn click() -> Vec<Stored> {
+    vec![
+        texts(["click"]).required(),
+        texts(["r"]).required(),
+        Values::Int64(vec![1]).required(),
+    ]
+}
+
+/// What becomes of one more column in a row.
+#[track_caller]
+fn check(column: &str, stored: &[Stored], expected: &str) {
+    let stored = [click(), stored.to_vec()].concat();
+    let file = file(
+        &format!("{CLICK} {column}"),
+        &stored,
+        1,
+        WriterProperties::default(),
+    );
+    let expected = format!(r#"{{"type":"click","request_id":"r","ts":1{expected}}}"#);
+    assert_eq!(records(file).unwrap(), [(1, expected)], "{column}");
+}
+
+/// One more column of this type is refused with these words.
+#[track_caller]
+fn check_refused(column: &str, stored: Values, told: &str) {
+    let stored = [click(), vec![stored.required()]].concat();
+    let file = file(
+        &format!("{CLICK} {column}"),
+        &stored,
+        1,
+        WriterProperties::default(),
+    );
+    assert_eq!(records(file).unwrap_err().to_string(), told);
+}
+
+#[track_caller]
+fn check_time(column: &str, stored: Values, expected: &str) {
+    let stored = [texts(["click"]), texts(["r"]), stored].map(Values::required);
+    let columns = format!("required binary type (STRING); required binary request_id (STRING); {column}");
+    let file = file(&columns, &stored, 1, WriterProperties::default());
+    let expected = format!(r#"{{"type":"click","request_id":"r","ts":{expected}}}"#);
+    assert_eq!(records(file).unwrap(), [(1, expected)], "{column}");
+}

@@ -1,0 +1,129 @@
+//! Random rows, stored in every way that the writer knows.
+
+use super::*;
+
+/// Row after row: an optional id, an optional list, an optional map.
+type Row = (
+    Option<String>,
+    Option<Vec<Option<i64>>>,
+    Option<Vec<(String, String)>>,
+);
+
+fn row() -> impl Strategy<Value = Row> {
+    let text = || "[ab\"\u{e9}]{0,3}";
+    (
+        proptest::option::of(text()),
+        proptest::option::of(proptest::collection::vec(
+            proptest::option::of(any::<i64>()),
+            0..8,
+        )),
+        proptest::option::of(proptest::collection::btree_map(text(), text(), 0..4).prop_map(Vec::from_iter)),
+    )
+}
+
+/// The record of a row as it would stand in a file of lines.
+fn record((user, items, experiments): &Row) -> Value {
+    let mut record = json!({"type": "click", "request_id": "r", "ts": 1});
+    if let Some(user) = user {
+        record["user_id"] = json!(user);
+    }
+    if let Some(items) = items {
+        record["items"] = json!(items);
+    }
+    if let Some(experiments) = experiments {
+        record["experiments"] = experiments.iter().cloned().map(|(e, a)| (e, json!(a))).collect();
+    }
+    record
+}
+
+/// Levels of a list of which each element has a level of its own.
+fn list_levels<T>(lists: &[Option<&[T]>], level: impl Fn(&T) -> i16) -> (Vec<i16>, Vec<i16>) {
+    let (mut definition, mut repetition) = (Vec::new(), Vec::new());
+    for list in lists {
+        match list {
+            None => definition.push(0),
+            Some([]) => definition.push(1),
+            Some(list) => definition.extend(list.iter().map(&level)),
+        }
+        repetition.resize(repetition.len() + 1, 0);
+        repetition.resize(definition.len(), 1);
+    }
+    (definition, repetition)
+}
+
+fn stored(rows: &[Row]) -> Vec<Stored> {
+    let users: Vec<i16> = rows.iter().map(|(user, ..)| i16::from(user.is_some())).collect();
+    let items: Vec<Option<&[Option<i64>]>> = rows.iter().map(|(_, items, _)| items.as_deref()).collect();
+    let maps: Vec<Option<&[(String, String)]>> = rows.iter().map(|(.., map)| map.as_deref()).collect();
+    let (item_definition, item_repetition) = list_levels(&items, |item| 2 + i16::from(item.is_some()));
+    let (map_definition, map_repetition) = list_levels(&maps, |_| 2);
+    let entries = || maps.iter().flatten().copied().flatten();
+    vec![
+        texts(rows.iter().map(|_| "click")).required(),
+        texts(rows.iter().map(|_| "r")).required(),
+        Values::Int64(vec![1; rows.len()]).required(),
+        texts(rows.iter().filter_map(|(user, ..)| user.as_ref())).stored(&users, &[]),
+        Values::Int64(
+            items
+                .iter()
+                .flatten()
+                .copied()
+                .flatten()
+                .copied()
+                .flatten()
+                .collect(),
+        )
+        .stored(&item_definition, &item_repetition),
+        texts(entries().map(|(key, _)| key)).stored(&map_definition, &map_repetition),
+        texts(entries().map(|(_, value)| value)).stored(&map_definition, &map_repetition),
+    ]
+}
+
+fn properties() -> impl Strategy<Value = WriterProperties> {
+    let codecs = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(GzipLevel::default()),
+        Compression::ZSTD(ZstdLevel::default()),
+        Compression::LZ4_RAW,
+    ];
+    let versions = [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0];
+    let properties = (
+        proptest::sample::select(codecs.to_vec()),
+        proptest::sample::select(versions.to_vec()),
+        any::<bool>(),
+        1_usize..200,
+    );
+    properties.prop_map(|(codec, version, has_dictionary, page)| {
+        WriterProperties::builder()
+            .set_compression(codec)
+            .set_writer_version(version)
+            .set_dictionary_enabled(has_dictionary)
+            .set_data_page_row_count_limit(page)
+            .set_write_batch_size(page)
+            .build()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn rows_are_the_records_that_were_written_however_they_are_stored(
+        rows in proptest::collection::vec(row(), 1..700),
+        properties in properties(),
+    ) {
+        let columns = format!(
+            "{CLICK} optional binary user_id (STRING);
+            optional group items (LIST) {{ repeated group list {{ optional int64 element; }} }}
+            optional group experiments (MAP) {{ repeated group key_value {{
+                required binary key (STRING); required binary value (STRING); }} }}"
+        );
+        let found = records(file(&columns, &stored(&rows), 2, properties)).unwrap();
+        let expected = rows.iter().chain(&rows).map(record);
+        for (found, expected) in found.iter().zip((1..).zip(expected)) {
+            prop_assert_eq!(found.0, expected.0);
+            prop_assert_eq!(serde_json::from_str::<Value>(&found.1).unwrap(), expected.1);
+        }
+        prop_assert_eq!(found.len(), 2 * rows.len());
+    }
+}

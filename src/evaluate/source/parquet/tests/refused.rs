@@ -1,0 +1,126 @@
+//! Files that cannot be read: damaged ones, and columns of other types.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+#[test]
+fn a_column_of_another_type_is_named_with_what_to_write() {
+    let ids = "strings or integers";
+    for (column, stored, written, may_hold) in [
+        ("item", Values::Double(vec![1.0]), "REQUIRED DOUBLE item", ids),
+        ("item", Values::Bool(vec![true]), "REQUIRED BOOLEAN item", ids),
+        (
+            "item",
+            Values::Int64(vec![1]),
+            "REQUIRED INT64 item (TIMESTAMP(MILLIS,true))",
+            ids,
+        ),
+        (
+            "user_id",
+            Values::Int32(vec![1]),
+            "REQUIRED INT32 user_id (DATE)",
+            ids,
+        ),
+        (
+            "user_id",
+            Values::Int64(vec![1]),
+            "REQUIRED INT64 user_id (DECIMAL(9,2))",
+            ids,
+        ),
+        (
+            "items",
+            texts(["[]"]),
+            "REQUIRED BYTE_ARRAY items (STRING)",
+            "lists of strings or integers",
+        ),
+        (
+            "items",
+            Values::Int32(vec![1]),
+            "REQUIRED group items { REQUIRED INT32 first; }",
+            "lists of strings or integers",
+        ),
+        (
+            "experiments",
+            Values::Int32(vec![1]),
+            "REQUIRED group experiments { REQUIRED INT32 e; }",
+            "maps of strings to strings, structs of strings, or strings of JSON",
+        ),
+    ] {
+        let schema = written.replace("BYTE_ARRAY", "BINARY");
+        let schema = if schema.ends_with('}') {
+            schema
+        } else {
+            schema + ";"
+        };
+        check_refused(
+            &schema,
+            stored,
+            &format!("column {column} is `{written}`: write {may_hold}"),
+        );
+    }
+    let uuid = Values::Fixed(vec![FixedLenByteArray::from(vec![0; 16])]);
+    let stored = [texts(["click"]), uuid, Values::Int64(vec![1])].map(Values::required);
+    let columns =
+        "required binary type; required fixed_len_byte_array(16) request_id (UUID); required int64 ts;";
+    let error = records(file(columns, &stored, 1, WriterProperties::default())).unwrap_err();
+    let told = "column request_id is `REQUIRED FIXED_LEN_BYTE_ARRAY (16) request_id (UUID)`: write strings or integers";
+    assert_eq!(error.to_string(), told);
+}
+
+#[test]
+fn a_column_that_every_file_has_must_be_there() {
+    let columns = "required binary type; required binary request_id;";
+    let stored = [texts(["click"]), texts(["r"])].map(Values::required);
+    let error = records(file(columns, &stored, 1, WriterProperties::default())).unwrap_err();
+    let times = "timestamps, 64-bit integers of epoch milliseconds, or strings of RFC 3339";
+    assert_eq!(error.to_string(), format!("it has no column ts: {times}"));
+}
+
+/// The bytes of a small file.
+fn click_file() -> Vec<u8> {
+    let mut whole = Vec::new();
+    let mut written = file(CLICK, &click(), 1, WriterProperties::default());
+    written.seek(SeekFrom::Start(0)).unwrap();
+    written.read_to_end(&mut whole).unwrap();
+    whole
+}
+
+fn outcome(content: &[u8]) -> Result<usize, String> {
+    let file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut &file, content).unwrap();
+    let records = records(file).map_err(|error| format!("{error:#}"));
+    records.map(|records| records.len())
+}
+
+#[test]
+fn a_file_that_ends_early_is_refused_wherever_it_ends() {
+    let whole = click_file();
+    assert_eq!(outcome(&whole), Ok(1));
+    for end in 4..whole.len() {
+        let error = outcome(&whole[..end]).unwrap_err();
+        assert!(error.contains("ends early"), "{end}: {error}");
+    }
+}
+
+/// The reader of Parquet panics at some of these.
+#[test]
+fn a_damaged_file_gives_its_rows_or_an_error() {
+    let whole = click_file();
+    let mut errors = BTreeSet::new();
+    for (at, byte) in (4..whole.len()).flat_map(|at| [(at, 0x00), (at, 0x08), (at, 0xff)]) {
+        let mut damaged = whole.clone();
+        damaged[at] = byte;
+        match outcome(&damaged) {
+            Ok(n_rows) => assert_eq!(n_rows, 1, "byte {at} is {byte:#x}"),
+            Err(error) => _ = errors.insert(error),
+        }
+    }
+    // One of the bytes is the codec of a column.
+    for told in [
+        "it is damaged: its parts do not fit together",
+        "column type is packed with brotli: write it with snappy, zstd, gzip, lz4 or none",
+    ] {
+        assert!(errors.contains(told), "{told}: {errors:#?}");
+    }
+}

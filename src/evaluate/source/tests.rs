@@ -1,0 +1,224 @@
+use std::cell::Cell;
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::TempDir;
+
+use super::*;
+
+const EVENTS: &str = "{\"type\":\"served\"}\n{\"type\":\"click\"}\n";
+
+/// A file without a name that would tell its format.
+fn file(content: &[u8]) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events");
+    std::fs::write(&path, content).unwrap();
+    (dir, path)
+}
+
+fn records(path: &Path) -> anyhow::Result<Vec<(u64, String)>> {
+    let mut records = Vec::new();
+    read(path, &|_| {}, |number, record| {
+        records.push((number, String::from_utf8_lossy(record).into_owned()));
+    })?;
+    Ok(records)
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(content: &[u8]) -> Vec<u8> {
+    zstd::encode_all(content, 3).unwrap()
+}
+
+/// What a decoder of zstd skips.
+fn skipped_frame() -> Vec<u8> {
+    [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0], &b"any"[..]].concat()
+}
+
+#[track_caller]
+fn check(content: &[u8], expected: &[(u64, &str)]) {
+    let (_dir, path) = file(content);
+    let found = records(&path).unwrap();
+    let found: Vec<(u64, &str)> = found
+        .iter()
+        .map(|(number, record)| (*number, &**record))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+/// The error names the file and says all of this.
+#[track_caller]
+fn check_refused(content: &[u8], told: &[&str]) {
+    let (_dir, path) = file(content);
+    let error = format!("{:#}", records(&path).expect_err("it cannot be read"));
+    for told in [&path.to_string_lossy()]
+        .into_iter()
+        .map(|name| &**name)
+        .chain(told.iter().copied())
+    {
+        assert!(error.contains(told), "{told}: {error}");
+    }
+}
+
+#[test]
+fn records_are_the_same_whatever_they_are_packed_in() {
+    let (first, second) = EVENTS.split_at(7);
+    let (first, second) = (first.as_bytes(), second.as_bytes());
+    for content in [
+        EVENTS.as_bytes().to_vec(),
+        gzip(EVENTS.as_bytes()),
+        [gzip(first), gzip(b""), gzip(second)].concat(),
+        zstd(EVENTS.as_bytes()),
+        [zstd(first), zstd(b""), zstd(second)].concat(),
+        [
+            skipped_frame(),
+            zstd(first),
+            skipped_frame(),
+            zstd(second),
+            skipped_frame(),
+        ]
+        .concat(),
+    ] {
+        check(
+            &content,
+            &[(1, r#"{"type":"served"}"#), (2, r#"{"type":"click"}"#)],
+        );
+    }
+}
+
+#[test]
+fn a_byte_order_mark_may_be_packed_too() {
+    for content in [gzip(b"\xEF\xBB\xBF{}\r\n"), zstd(b"\xEF\xBB\xBF{}\r\n")] {
+        check(&content, &[(1, "{}")]);
+    }
+}
+
+/// `zstd --long` writes such.
+#[test]
+fn a_zstd_frame_may_need_a_large_window() {
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.window_log(28).unwrap();
+    encoder.write_all(b"{}").unwrap();
+    check(&encoder.finish().unwrap(), &[(1, "{}")]);
+}
+
+#[test]
+fn an_empty_file_has_no_records() {
+    for content in [vec![], gzip(b""), zstd(b""), skipped_frame()] {
+        check(&content, &[]);
+    }
+}
+
+#[test]
+fn a_file_that_ends_early_is_refused_wherever_it_ends() {
+    let [first, second] = EVENTS.split_inclusive('\n').collect::<Vec<_>>()[..] else {
+        panic!("two lines");
+    };
+    for (packing, parts) in [
+        ("gzip", [first, second].map(|part| gzip(part.as_bytes()))),
+        ("zstd", [first, second].map(|part| zstd(part.as_bytes()))),
+    ] {
+        let whole = parts.concat();
+        for end in (4..whole.len()).filter(|end| *end != parts[0].len()) {
+            check_refused(
+                &whole[..end],
+                &[&format!("it ends early: its {packing} is cut off")],
+            );
+        }
+    }
+}
+
+#[test]
+fn a_damaged_file_is_refused() {
+    let mut packed = gzip(EVENTS.as_bytes());
+    let checksum = packed.len() - 8;
+    packed[checksum] ^= 1;
+    check_refused(&packed, &["unpack gzip"]);
+    check_refused(
+        &[gzip(b"{}\n"), b"more than one".to_vec()].concat(),
+        &["unpack gzip"],
+    );
+    check_refused(
+        &[zstd(b"{}\n"), b"more than one".to_vec()].concat(),
+        &["unpack zstd"],
+    );
+}
+
+#[test]
+fn formats_that_cannot_be_read_are_named() {
+    for (content, name) in [
+        (&b"\xfd7zXZ\0"[..], "xz"),
+        (b"BZh91AY", "bzip2"),
+        (b"\x04\x22\x4d\x18", "lz4"),
+        (b"PK\x03\x04", "zip"),
+        (b"ARROW1\0\0", "Arrow (Feather)"),
+        (b"Obj\x01", "Avro"),
+        (b"ORC", "ORC"),
+        (b"PARE", "encrypted Parquet"),
+        (b"\xff\xfe{\0}\0", "UTF-16"),
+        (b"\xfe\xff\0{\0}", "UTF-16"),
+    ] {
+        check_refused(
+            content,
+            &[&format!("it is {name}, which cannot be read: write JSON lines")],
+        );
+        check_refused(
+            &gzip(content),
+            &[&format!("it is {name} within gzip: unpack the gzip first")],
+        );
+    }
+    check_refused(&zstd(b"PAR1"), &["it is Parquet within zstd"]);
+    check_refused(&gzip(&gzip(EVENTS.as_bytes())), &["it is gzip within gzip"]);
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_build_without_parquet_says_so() {
+    check_refused(b"PAR1", &["build with the feature `parquet`"]);
+}
+
+#[test]
+fn what_is_no_file_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = dir.path().to_string_lossy();
+    let error = format!("{:#}", records(dir.path()).unwrap_err());
+    assert_eq!(
+        error,
+        format!("open {name}: it is a directory: name the files in it")
+    );
+
+    let absent = dir.path().join("absent");
+    let error = format!("{:#}", records(&absent).unwrap_err());
+    assert!(
+        error.starts_with(&format!("open {name}/absent: No such file")),
+        "{error}"
+    );
+}
+
+#[test]
+fn all_bytes_of_a_file_are_told_as_it_holds_them() {
+    let many = EVENTS.repeat(100_000);
+    for content in [
+        b"{}".to_vec(),
+        many.clone().into_bytes(),
+        gzip(many.as_bytes()),
+        zstd(many.as_bytes()),
+    ] {
+        let (_dir, path) = file(&content);
+        let n_told = Cell::new(0);
+        read(&path, &|n| n_told.set(n_told.get() + n), |_, _| {}).unwrap();
+        assert_eq!(n_told.get(), content.len() as u64);
+        assert_eq!(total_bytes(&[path.clone(), path]), Some(2 * content.len() as u64));
+    }
+}
+
+#[test]
+fn how_much_comes_from_standard_input_is_unknown() {
+    let (_dir, path) = file(b"{}");
+    assert_eq!(total_bytes(&[path, PathBuf::from("-")]), None);
+}
