@@ -359,6 +359,7 @@ impl Engine {
             ..
         } = &mut self.scratch;
         let ranks = self.lists.outcome(handle).ranks(u32::MAX);
+        relevant.n_items = places.len() as u32;
         relevant.shown.clear();
         relevant
             .shown

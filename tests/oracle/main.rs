@@ -4,6 +4,7 @@ mod account;
 mod cases;
 mod drive;
 mod pair;
+mod read;
 mod recount;
 mod world;
 

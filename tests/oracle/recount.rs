@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use abgauge::engine::OTHER;
 use abgauge::engine::Rules;
-use abgauge::engine::event::Side;
-use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge::engine::outcome::ClickResult;
 use abgauge::engine::ranking::{Column, Ranking};
 
 use crate::account::{Account, ArmName, Step, Sums, known};
-use crate::world::{Click, List, Record, Says, World};
+use crate::read::read;
+use crate::world::{Click, List, World};
 
 /// A list with what was clicked on it.
 #[derive(Debug)]
@@ -120,162 +120,6 @@ pub fn recount(world: &World, ranking: &Ranking, history: &[Step]) -> (Account, 
 fn belongs(click: &Click, list: &List, rules: &Rules) -> bool {
     let after_ms = click.ts_ms - list.ts_ms;
     click.id == list.id && -rules.click_skew_ms <= after_ms && after_ms <= rules.attribution_ms
-}
-
-/// An accepted event and the step that read it.
-struct Accepted<'a, T> {
-    event: &'a T,
-    step: usize,
-}
-
-/// Outcomes of all records, and the frontier at every step.
-struct Read<'a> {
-    counts: Counts,
-    marks: Marks,
-    lists: Vec<Accepted<'a, List>>,
-    clicks: Vec<Accepted<'a, Click>>,
-    /// start(F) when a step began; `i64::MIN` where there is none.
-    frontier_at_ms: Vec<i64>,
-    frontier_ms: i64,
-}
-
-fn read<'a>(world: &World, history: &[Step<'a>]) -> Read<'a> {
-    let mut read = Read {
-        counts: Counts::default(),
-        marks: Marks::default(),
-        lists: Vec::new(),
-        clicks: Vec::new(),
-        frontier_at_ms: Vec::new(),
-        frontier_ms: world.begin_ms.unwrap_or(i64::MIN),
-    };
-    for (step, done) in history.iter().enumerate() {
-        read.frontier_at_ms.push(read.frontier_ms);
-        match *done {
-            Step::Read(record) => read.record(world, record, step, false),
-            Step::Shed(record) => read.record(world, record, step, true),
-            Step::BatchEnd => read.settle(&world.rules),
-            Step::Idle(side, live_end_ms) => {
-                read.marks.idle(side, live_end_ms, &world.rules);
-                read.settle(&world.rules);
-            }
-            Step::SettleAll => read.frontier_ms = i64::MAX,
-        }
-    }
-    read
-}
-
-impl<'a> Read<'a> {
-    fn record(&mut self, world: &World, record: &'a Record, step: usize, shed: bool) {
-        let side = record.at.side;
-        self.marks.busy(side, &world.rules);
-        let begin_ms = world.begin_ms.unwrap_or(i64::MIN);
-        // D1 and the order of checks under "Outcomes". `reach_ms` is the last time that a list of this event may have.
-        let (ts_ms, reach_ms) = match &record.says {
-            Says::Invalid(reason) => return self.counts.count_invalid(side, *reason),
-            Says::Ignored => return self.counts.count(side, Outcome::Ignored),
-            Says::List(list) => (list.ts_ms, list.ts_ms),
-            Says::Click(click) => (click.ts_ms, click.ts_ms + world.rules.click_skew_ms),
-        };
-        let outcome = if let Err(refused) = self.marks.check(record, ts_ms, &world.rules) {
-            refused
-        } else if reach_ms < begin_ms {
-            Outcome::Replayed
-        } else if reach_ms < self.frontier_ms {
-            Outcome::AfterSettled
-        } else {
-            match &record.says {
-                Says::List(list) => {
-                    let slot = world.slot_of(list.ts_ms);
-                    let same = |other: &&Accepted<List>| {
-                        other.event.id == list.id && world.slot_of(other.event.ts_ms) == slot
-                    };
-                    if let Some(stands) = self.lists.iter().find(same) {
-                        self.counts.conflicting_lists += u64::from(stands.event != list);
-                        Outcome::Duplicate
-                    } else if shed {
-                        Outcome::Shed
-                    } else {
-                        self.lists.push(Accepted { event: list, step });
-                        Outcome::Accepted
-                    }
-                }
-                Says::Click(_) if shed => Outcome::Shed,
-                Says::Click(click) => {
-                    self.clicks.push(Accepted { event: click, step });
-                    Outcome::Accepted
-                }
-                Says::Invalid(_) | Says::Ignored => unreachable!("has returned"),
-            }
-        };
-        self.counts.count(side, outcome);
-    }
-
-    /// D4: slot s settles when the served watermark ≥ end(s) + click_skew and the clicks watermark ≥ end(s) + A.
-    fn settle(&mut self, rules: &Rules) {
-        let [Some(served), Some(clicks)] = self.marks.for_settling(rules) else {
-            return;
-        };
-        let ends_until = (served - rules.click_skew_ms).min(clicks - rules.attribution_ms);
-        let start = ends_until.div_euclid(rules.slot_ms) * rules.slot_ms;
-        self.frontier_ms = self.frontier_ms.max(start);
-    }
-}
-
-/// M of each topic partition, and what idleness adds to it. Both sides are equal where there is one topic.
-#[derive(Default)]
-struct Marks {
-    newest_ms: [Option<i64>; 2],
-    /// A watermark that an idle move lent to a side, until a record comes.
-    lent_ms: [Option<i64>; 2],
-}
-
-impl Marks {
-    fn sides(side: Side, rules: &Rules) -> Vec<usize> {
-        if rules.one_topic {
-            vec![0, 1]
-        } else {
-            vec![side as usize]
-        }
-    }
-
-    fn check(&mut self, record: &Record, ts_ms: i64, rules: &Rules) -> Result<(), Outcome> {
-        if ts_ms > record.at.record_ts_ms + rules.max_future_ms {
-            return Err(Outcome::Future);
-        }
-        for side in Marks::sides(record.at.side, rules) {
-            let newest = self.newest_ms[side].get_or_insert(ts_ms);
-            if ts_ms < *newest - rules.lateness_ms {
-                return Err(Outcome::Late);
-            }
-            *newest = ts_ms.max(*newest);
-        }
-        Ok(())
-    }
-
-    fn busy(&mut self, side: Side, rules: &Rules) {
-        for side in Marks::sides(side, rules) {
-            self.lent_ms[side] = None;
-        }
-    }
-
-    /// D7.
-    fn idle(&mut self, side: Side, live_end_ms: Option<i64>, rules: &Rules) {
-        let Some(newest) = self.newest_ms[0].max(self.newest_ms[1]) else {
-            return; // a pair that never had a record takes no part
-        };
-        let end = live_end_ms.map_or(newest, |live_end| live_end.max(newest));
-        for side in Marks::sides(side, rules) {
-            self.lent_ms[side] = Some(end - rules.lateness_ms).max(self.lent_ms[side]);
-        }
-    }
-
-    fn for_settling(&self, rules: &Rules) -> [Option<i64>; 2] {
-        [0, 1].map(|side| {
-            self.newest_ms[side]
-                .map(|newest| newest - rules.lateness_ms)
-                .max(self.lent_ms[side])
-        })
-    }
 }
 
 /// Arms by order of admission.

@@ -7,6 +7,7 @@
 //! population it is ndeval's.
 
 use super::ndcg::Discounts;
+use super::term::WHOLE;
 use super::{Metric, OffList, Ratio, Term};
 use crate::engine::catalogue::{Catalogue, UNKNOWN};
 
@@ -24,6 +25,8 @@ pub const ALPHA_NDCG: Metric = Metric {
 /// The relevant items of one list.
 #[derive(Debug, Default, Clone)]
 pub struct Relevant {
+    /// L: positions of the list.
+    pub n_items: u32,
     /// Clicked ranks ascending, counted from 1, each with its item's place in the catalogue.
     pub shown: Vec<(u32, u32)>,
     /// Places of clicked items that the list does not show.
@@ -89,7 +92,7 @@ impl AlphaNdcg {
         gains
     }
 
-    /// The α-DCG at each k of the greedy ordering.
+    /// The α-DCG at each k of the greedy ordering; over the whole list k is L.
     fn ideals(
         &mut self,
         ks: &[u32],
@@ -106,21 +109,20 @@ impl AlphaNdcg {
             left.extend_from_slice(&relevant.off_list);
         }
         left.retain(|place| *place != UNKNOWN);
-        let mut ideals = Vec::with_capacity(ks.len());
+        let cut = |k: &u32| if *k == WHOLE { relevant.n_items } else { *k } as usize;
+        let longest = ks.iter().map(cut).max().unwrap_or(0);
+        // Of the first n of the ordering.
+        let mut sums = vec![0.0];
         let mut sum = 0.0;
-        let mut rank = 1;
-        for k in ks {
-            while rank <= *k && !left.is_empty() {
-                let best = self.best(&left, catalogue);
-                let place = left.swap_remove(best);
-                sum += self.gain(place, catalogue) * discounts.of(rank);
-                self.show(place, catalogue);
-                rank += 1;
-            }
-            ideals.push(sum);
+        while sums.len() <= longest && !left.is_empty() {
+            let best = self.best(&left, catalogue);
+            let place = left.swap_remove(best);
+            sum += self.gain(place, catalogue) * discounts.of(sums.len() as u32);
+            self.show(place, catalogue);
+            sums.push(sum);
         }
         self.left = left;
-        ideals
+        ks.iter().map(|k| sums[cut(k).min(sums.len() - 1)]).collect()
     }
 
     /// Index of the item that gains most next, the larger id of those that gain alike.
@@ -166,6 +168,7 @@ mod tests {
     use super::super::super::catalogue::{hash, item};
     use super::*;
 
+    /// In a list of two items.
     fn at(ks: &[u32], shown: &[(u32, &str)], off_list: &[&str]) -> Vec<f64> {
         let catalogue = Catalogue::new(
             vec![
@@ -179,6 +182,7 @@ mod tests {
         );
         let place = |id: &str| catalogue.place(hash(id));
         let relevant = Relevant {
+            n_items: 2,
             shown: shown.iter().map(|(rank, id)| (*rank, place(id))).collect(),
             off_list: off_list.iter().map(|id| place(id)).collect(),
         };
@@ -210,6 +214,16 @@ mod tests {
     #[test]
     fn relevant_items_off_the_list_are_in_the_ideal() {
         assert_eq!(at(&[1], &[(1, "x1")], &["both"]), [0.5]);
+    }
+
+    #[test]
+    fn over_the_whole_list_the_ideal_is_as_long_as_the_list() {
+        let second = 1.0 / libm::log2(3.0);
+        let ideal = 2.0 + 0.5 * second;
+        // All three are relevant: the ideal takes `both` and one of the others, at k = 3 the other too.
+        let values = at(&[1, 3, WHOLE], &[(1, "both"), (2, "x1")], &["x2"]);
+        assert_eq!([values[0], values[2]], [1.0, 1.0]);
+        assert_eq!(values[1], ideal / (ideal + 0.25 * 0.5));
     }
 
     #[test]

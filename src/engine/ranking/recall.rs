@@ -1,7 +1,8 @@
 //! Recall: the share of a list's relevant items that stand in its top k.
 //!
 //! recall@k = H_k ÷ |G|. Macro: its mean over lists, a list without relevant items scoring 0 where the population has
-//! it; micro: Σ H_k ÷ Σ |G|. Source: Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, 8.4.
+//! it; micro: Σ H_k ÷ Σ |G| over the lists of the population. Source: Manning, Raghavan and Schütze, Introduction to
+//! Information Retrieval, 2008, 8.4.
 
 use super::term::ratio;
 use super::{Average, ListOutcome, Metric, OffList, Ratio, Sum, Term};
@@ -21,7 +22,7 @@ pub const RECALL: Metric = Metric {
             ),
             Average::Micro => Ratio {
                 numerator: Sum::at(Term::Hits, k),
-                denominator: Sum::at(Term::Relevant(profile.off_list), None),
+                denominator: Sum::at(Term::Relevant(profile.recall_population, profile.off_list), None),
                 factor: 1,
             },
         })
@@ -34,7 +35,8 @@ pub(super) fn recall(list: &ListOutcome, k: u32, off_list: OffList) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::worked::{CLICKED_AT_2_AND_5, EMPTY};
+    use super::super::worked::{CLICKED_AT_2_AND_5, EMPTY, default, term};
+    use super::super::{Population, Profile};
     use super::*;
 
     #[test]
@@ -45,5 +47,28 @@ mod tests {
         assert_eq!(at(2, OffList::Relevant), 1.0 / 3.0, "one click was off the list");
         assert_eq!(at(5, OffList::Relevant), 2.0 / 3.0);
         assert_eq!(recall(&EMPTY, 5, OffList::Relevant), 0.0);
+    }
+    /// An empty list with a click beside it has a relevant item, and is in no population of lists that show something.
+    #[test]
+    fn a_micro_average_counts_the_relevant_items_of_its_population_only() {
+        let beside = ListOutcome {
+            n_off_list: 1,
+            ..EMPTY
+        };
+        for (recall_population, expected) in [
+            (Population::All, 1),
+            (Population::Clicked, 1),
+            (Population::ClickedWithList, 0),
+        ] {
+            let profile = Profile {
+                recall_population,
+                recall_average: Average::Micro,
+                off_list: OffList::Relevant,
+                ..default()
+            };
+            let ratio = (RECALL.ratio)(&profile, None).expect("it is defined");
+            let relevant = term(ratio.denominator.term, &beside, ratio.denominator.k);
+            assert_eq!(relevant, expected, "{recall_population:?}");
+        }
     }
 }

@@ -39,8 +39,8 @@ pub enum Term {
     Hits,
     /// H_k ÷ min(k, L)
     Precision,
-    /// |G|
-    Relevant(OffList),
+    /// |G| of a list of the population.
+    Relevant(Population, OffList),
     /// H_k ÷ |G|
     Recall(OffList),
     /// AP@k
@@ -86,7 +86,7 @@ impl Term {
             | Term::NotEmpty
             | Term::Hit
             | Term::Hits
-            | Term::Relevant(_) => Unit::Count,
+            | Term::Relevant(..) => Unit::Count,
             Term::Seen | Term::CatalogueSize => Unit::Count,
             _ => Unit::Fixed,
         }
@@ -115,7 +115,9 @@ impl Term {
             Term::Hit => i64::from(list.hits(k) > 0),
             Term::Hits => i64::from(list.hits(k)),
             Term::Precision => fixed(ratio(list.hits(k), list.shown(k))),
-            Term::Relevant(off_list) => i64::from(list.relevant(off_list)),
+            Term::Relevant(population, off_list) => {
+                i64::from(list.relevant(off_list)) * i64::from(population.has(list, off_list))
+            }
             Term::Recall(off_list) => fixed(recall::recall(list, k, off_list)),
             Term::AveragePrecision(denominator, off_list) => {
                 fixed(map::average_precision(list, k, denominator, off_list))
