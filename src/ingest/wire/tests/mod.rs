@@ -4,7 +4,7 @@ mod cases;
 mod random;
 
 use super::*;
-use crate::engine::event::Side;
+use crate::engine::event::{ArmName, Side};
 
 const SEED: u64 = 7;
 const MAX_ITEMS: u32 = 5;
