@@ -6,6 +6,7 @@ use super::MAX_LABEL_BYTES;
 
 /// XXH3 with one seed for everything: 128 bits where a collision would join strangers (requests, arms), 64 bits
 /// elsewhere. Hashes are stored and compared across processes: none of this may change without a new format.
+// Not inlined: the compiler would compute all that the seed decides at the start of every record, needed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeededHash {
     seed: u64,
@@ -16,16 +17,19 @@ impl SeededHash {
         SeededHash { seed }
     }
 
-    pub fn request(self, id: &str) -> u128 {
-        xxh3_128_with_seed(id.as_bytes(), self.seed)
+    #[inline(never)]
+    pub fn request(self, id: &[u8]) -> u128 {
+        xxh3_128_with_seed(id, self.seed)
     }
 
-    pub fn user(self, id: &str) -> u64 {
-        xxh3_64_with_seed(id.as_bytes(), self.seed)
+    #[inline(never)]
+    pub fn user(self, id: &[u8]) -> u64 {
+        xxh3_64_with_seed(id, self.seed)
     }
 
-    pub fn item(self, id: &str) -> u64 {
-        xxh3_64_with_seed(id.as_bytes(), self.seed)
+    #[inline(never)]
+    pub fn item(self, id: &[u8]) -> u64 {
+        xxh3_64_with_seed(id, self.seed)
     }
 
     /// Hashes the length of the experiment's name as one byte, then both names; so `ab`, `c` is not `a`, `bc`.
@@ -56,9 +60,9 @@ mod tests {
     #[test]
     fn hashes_are_those_of_the_reference_implementation() {
         let hash = SeededHash::new(7);
-        assert_eq!(hash.request("r-1"), 0xe957_0548_f800_e55f_13fc_53e7_ca31_5631);
-        assert_eq!(hash.item("i5"), 0x81ae_c9fa_333d_3b39);
-        assert_eq!(hash.user("i5"), 0x81ae_c9fa_333d_3b39);
+        assert_eq!(hash.request(b"r-1"), 0xe957_0548_f800_e55f_13fc_53e7_ca31_5631);
+        assert_eq!(hash.item(b"i5"), 0x81ae_c9fa_333d_3b39);
+        assert_eq!(hash.user(b"i5"), 0x81ae_c9fa_333d_3b39);
         assert_eq!(
             hash.arm("ranker", "neural"),
             0xd26c_1fb7_f4af_b273_aacb_7c61_00fa_dd64
@@ -76,8 +80,8 @@ mod tests {
     #[test]
     fn the_seed_counts() {
         assert_ne!(
-            SeededHash::new(7).request("r-1"),
-            SeededHash::new(8).request("r-1")
+            SeededHash::new(7).request(b"r-1"),
+            SeededHash::new(8).request(b"r-1")
         );
         assert_ne!(SeededHash::new(7).arm("e", "a"), SeededHash::new(8).arm("e", "a"));
     }

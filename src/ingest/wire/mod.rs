@@ -1,7 +1,11 @@
 //! Bytes to events: one JSON record in, one [`Event`] out, whatever the bytes are.
 
+mod arms;
 mod hash;
 mod json;
+mod marks;
+mod plain;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -13,7 +17,7 @@ use serde_json::value::RawValue;
 pub use self::hash::SeededHash;
 use self::json::Record;
 use crate::engine::OTHER;
-use crate::engine::event::{ArmName, Batch, Body, Click, Event, Kind, Position, Reason, Served};
+use crate::engine::event::{Batch, Body, Click, Event, Kind, Position, Reason, Served};
 
 /// The longest id or item, in bytes of UTF-8 without escapes.
 pub const MAX_ID_BYTES: usize = 512;
@@ -45,17 +49,23 @@ impl Decoder {
     /// Appends exactly one event. Without `topic_says` the record's `type` is required. An invalid or ignored record
     /// leaves nothing in the arenas.
     pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
-        let (n_items, n_arms, n_text) = (batch.items.len(), batch.arms.len(), batch.text.len());
-        let body = payload
+        let before = Ends::of(batch);
+        match payload.and_then(|payload| self.plain(payload, topic_says, batch)) {
+            Some(body) => before.append(body, at, batch),
+            None => {
+                before.cut(batch);
+                before.append(self.parsed(payload, topic_says, batch), at, batch);
+            }
+        }
+    }
+
+    /// Any record at all, by way of serde_json. This is the law; [`Decoder::plain`] is only faster.
+    #[inline(never)]
+    fn parsed(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, batch: &mut Batch) -> Body {
+        payload
             .ok_or(Reason::Tombstone)
             .and_then(|payload| self.body(payload, topic_says, batch))
-            .unwrap_or_else(Body::Invalid);
-        if matches!(body, Body::Invalid(_) | Body::Ignored) {
-            batch.items.truncate(n_items);
-            batch.arms.truncate(n_arms);
-            batch.text.truncate(n_text);
-        }
-        batch.events.push(Event { at, body });
+            .unwrap_or_else(Body::Invalid)
     }
 
     /// The text and the hash of an item, as a list or a click may spell it; none where it is not one.
@@ -108,7 +118,7 @@ impl Decoder {
         let ts_ms = required(record.ts).and_then(time::epoch_ms);
         let item = required(record.item)
             .and_then(|id| json::id(id.get()))
-            .map(|item| self.hash.item(&item));
+            .map(|item| self.hash.item(item.as_bytes()));
         let user = self.user(record);
         json_first([id.err(), ts_ms.err(), item.err(), user.err()])?;
         let click = Click {
@@ -123,14 +133,14 @@ impl Decoder {
     fn request(&self, record: &Record) -> Result<u128, Reason> {
         required(record.request_id)
             .and_then(|id| json::id(id.get()))
-            .map(|id| self.hash.request(&id))
+            .map(|id| self.hash.request(id.as_bytes()))
     }
 
     fn user(&self, record: &Record) -> Result<Option<u64>, Reason> {
         let Some(user) = record.user_id.filter(|user| !is_null(user)) else {
             return Ok(None);
         };
-        json::id(user.get()).map(|user| Some(self.hash.user(&user)))
+        json::id(user.get()).map(|user| Some(self.hash.user(user.as_bytes())))
     }
 
     /// A list that is too long is just that, whatever its elements are.
@@ -142,7 +152,7 @@ impl Decoder {
             n_elements += 1;
             if n_elements <= self.max_items {
                 match json::id(element) {
-                    Ok(item) => batch.items.push(self.hash.item(&item)),
+                    Ok(item) => batch.items.push(self.hash.item(item.as_bytes())),
                     Err(reason) => note(&mut problem, reason),
                 }
             }
@@ -162,35 +172,50 @@ impl Decoder {
         for (experiment, arm) in json::entries(object)? {
             // Faulty names enter too, so that an experiment that comes twice is found whatever its arms are.
             let mut name = |raw| {
-                let text_start = batch.text.len();
-                match json::text(raw) {
-                    Ok(label) => {
-                        check_label(&label).unwrap_or_else(|reason| note(&mut problem, reason));
-                        batch.text.push_str(&label);
-                    }
-                    Err(reason) => note(&mut problem, reason),
-                }
-                range(text_start, batch.text.len())
+                let label = json::text(raw);
+                let checked = label.as_deref().map_err(|reason| *reason).and_then(check_label);
+                checked.unwrap_or_else(|reason| note(&mut problem, reason));
+                label.unwrap_or_default()
             };
             let (experiment, arm) = (name(experiment), name(arm));
-            let hash = self.hash.arm(batch.text_of(&experiment), batch.text_of(&arm));
-            batch.arms.push(ArmName {
-                hash,
-                experiment,
-                arm,
-            });
+            arms::push(self.hash, &experiment, &arm, batch);
         }
-        let text = &batch.text;
-        let experiment = |arm: &ArmName| &text[arm.experiment.start as usize..arm.experiment.end as usize];
-        let arms = &mut batch.arms[start..];
-        arms.sort_unstable_by(|one, other| experiment(one).cmp(experiment(other)));
-        if arms
-            .windows(2)
-            .any(|pair| experiment(&pair[0]) == experiment(&pair[1]))
-        {
-            return Err(Reason::NotJson);
-        }
+        arms::sort(start, batch)?;
         problem.map_or(Ok(range(start, batch.arms.len())), Err)
+    }
+}
+
+/// Where the arenas of a batch end.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    items: usize,
+    arms: usize,
+    text: usize,
+}
+
+impl Ends {
+    fn of(batch: &Batch) -> Ends {
+        Ends {
+            items: batch.items.len(),
+            arms: batch.arms.len(),
+            text: batch.text.len(),
+        }
+    }
+
+    /// Appends an event that began here; what it does not hold is dropped.
+    #[inline(always)]
+    fn append(self, body: Body, at: Position, batch: &mut Batch) {
+        if !matches!(body, Body::Served(_)) {
+            self.cut(batch);
+        }
+        batch.events.push(Event { at, body });
+    }
+
+    /// Drops what lies behind.
+    fn cut(self, batch: &mut Batch) {
+        batch.items.truncate(self.items);
+        batch.arms.truncate(self.arms);
+        batch.text.truncate(self.text);
     }
 }
 

@@ -10,10 +10,7 @@ use crate::engine::event::Reason;
 /// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits.
 pub(super) fn epoch_ms(raw: &RawValue) -> Result<i64, Reason> {
     if raw.get().starts_with('"') {
-        let ms = rfc3339_ms(&json::text(raw.get())?);
-        return ms
-            .filter(|ms| (1_000_000_000_000..10_000_000_000_000).contains(ms))
-            .ok_or(Reason::TsRange);
+        return text_ms(&json::text(raw.get())?);
     }
     // What does not fit into 64 bits is negative or too large, whatever its unit.
     let number: u64 = json::integer(raw.get())?.parse().map_err(|_| Reason::TsRange)?;
@@ -25,6 +22,13 @@ pub(super) fn epoch_ms(raw: &RawValue) -> Result<i64, Reason> {
         1_000_000_000_000_000_000..10_000_000_000_000_000_000 => Err(Reason::TsMicros),
         _ => Err(Reason::TsRange),
     }
+}
+
+/// The same span, as RFC 3339 text.
+pub(super) fn text_ms(text: &str) -> Result<i64, Reason> {
+    rfc3339_ms(text)
+        .filter(|ms| (1_000_000_000_000..10_000_000_000_000).contains(ms))
+        .ok_or(Reason::TsRange)
 }
 
 /// Epoch milliseconds of RFC 3339 text such as `2025-11-20T00:00:00.123456+01:00`; what is finer is cut off.

@@ -5,10 +5,10 @@ use super::*;
 #[test]
 fn reads_a_list() {
     let expected = Read::List {
-        id: hash().request("r-1"),
-        user: Some(hash().user("u-7")),
+        id: hash().request(b"r-1"),
+        user: Some(hash().user(b"u-7")),
         ts_ms: 1_763_596_800_123,
-        items: vec![hash().item("i5"), hash().item("i9")],
+        items: vec![hash().item(b"i5"), hash().item(b"i9")],
         arms: vec![arm("ranker", "neural")],
     };
     assert_eq!(list(LIST), expected);
@@ -17,9 +17,9 @@ fn reads_a_list() {
 #[test]
 fn reads_a_click() {
     let expected = Read::Click {
-        id: hash().request("r-1"),
+        id: hash().request(b"r-1"),
         ts_ms: 1_763_596_805_123,
-        item: hash().item("i9"),
+        item: hash().item(b"i9"),
     };
     assert_eq!(click(CLICK), expected);
 }
@@ -29,7 +29,10 @@ fn items_keep_their_order_and_copies() {
     let Read::List { items, .. } = list_with("items", Some(r#"["b", 1 ,"a","b"]"#)) else {
         panic!()
     };
-    assert_eq!(items, ["b", "1", "a", "b"].map(|item| hash().item(item)));
+    assert_eq!(
+        items,
+        ["b", "1", "a", "b"].map(|item| hash().item(item.as_bytes()))
+    );
 }
 
 #[test]
@@ -357,7 +360,10 @@ fn escapes_are_resolved_before_hashing() {
     else {
         panic!()
     };
-    assert_eq!((id, items[0]), (hash().request("😀/"), hash().item("\n")));
+    assert_eq!(
+        (id, items[0]),
+        (hash().request("😀/".as_bytes()), hash().item(b"\n"))
+    );
 }
 
 #[test]
