@@ -71,7 +71,7 @@ impl Decoder {
     /// The text and the hash of an item, as a list or a click may spell it; none where it is not one.
     pub fn item(&self, raw: &RawValue) -> Option<(String, u64)> {
         let id = json::id(raw.get()).ok()?;
-        let hash = self.hash.item(&id);
+        let hash = self.hash.item(id.as_bytes());
         Some((id.into_owned(), hash))
     }
 
