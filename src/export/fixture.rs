@@ -98,6 +98,7 @@ pub fn snapshot(arms: Vec<ArmSnapshot>) -> Snapshot {
         settled_end_ms: Some(NOW_MS - 1_800_000),
         since_ms: Some(NOW_MS - 7_200_000),
         folded_arms: 0,
+        arms_without_coverage: 0,
         arms,
     }
 }
