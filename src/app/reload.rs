@@ -72,7 +72,9 @@ impl Reader {
                 let _ = self.catalogues.send(Arc::clone(&self.last));
             }
             Err(Unusable { message, remedy }) => {
-                error!("metrics.catalog: {message}; the catalogue before stays in use: {remedy}, then send SIGHUP");
+                error!(
+                    "metrics.catalog: {message}; the catalogue before stays in use: {remedy}, then send SIGHUP"
+                );
                 self.telemetry.set_reload_fault(Some(message));
             }
         }

@@ -284,7 +284,12 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[export]\nmetrics = [\"coverage\"]",
-            &["export.metrics", ":2:12", "needs the catalogue", "catalog = \"FILE\""],
+            &[
+                "export.metrics",
+                ":2:12",
+                "needs the catalogue",
+                "catalog = \"FILE\"",
+            ],
         ),
         (
             "[export]\nmetrics = [\"hit_rate\", \"hit_ratio\"]",

@@ -33,7 +33,12 @@ fn value(stage: &Stage, arm: &str, view: View, key: &str) -> Option<f64> {
     let snapshot = stage.snapshot();
     let shown = snapshot.arms.iter().find(|shown| &*shown.arm == arm)?;
     let is_it = |column: &&Column| column.key() == key;
-    let column = stage.ranking.columns().iter().find(is_it).expect("it is measured");
+    let column = stage
+        .ranking
+        .columns()
+        .iter()
+        .find(is_it)
+        .expect("it is measured");
     column.value(shown.sums(view, 1))
 }
 
@@ -87,6 +92,21 @@ fn a_retired_item_leaves_coverage_and_a_new_one_counts_from_its_first_list_on() 
         (live(&stage, "coverage@1"), live(&stage, "coverage")),
         (Some(0.5), Some(1.0))
     );
+    let timelines = stage.board.snapshot(Some(0)).arms[0].timelines.clone();
+    let cell = timelines.expect("it was asked for")[0]
+        .cells
+        .last()
+        .cloned()
+        .flatten();
+    let cell = cell.expect("the newest cell holds the list");
+    let coverage = |column: &&Column| column.metric.id == "coverage";
+    for column in stage.ranking.columns().iter().filter(coverage) {
+        assert_eq!(
+            column.value(&cell),
+            None,
+            "a cell tells nothing of distinct counts"
+        );
+    }
     let second = take(
         &mut stage,
         &[("y", "", 1), ("z", "", 1), ("w", "", 1), ("v", "", 1)],
@@ -105,7 +125,11 @@ fn a_retired_item_leaves_coverage_and_a_new_one_counts_from_its_first_list_on() 
         "z too, and x is none of them"
     );
     take(&mut stage, &[("x", "", 1), ("y", "", 1)], Some(&second));
-    assert_eq!(live(&stage, "coverage"), Some(1.0), "x was shown when it was listed");
+    assert_eq!(
+        live(&stage, "coverage"),
+        Some(1.0),
+        "x was shown when it was listed"
+    );
 }
 
 #[test]
@@ -157,7 +181,11 @@ fn an_arm_beyond_the_bound_on_memory_has_no_coverage_and_is_counted() {
     stage.round();
     assert_eq!(live(&stage, "coverage"), Some(0.5));
     assert_eq!(value(&stage, "b", View::Live, "coverage"), None);
-    assert_eq!(value(&stage, "b", View::Live, "popularity"), Some(0.25), "only coverage");
+    assert_eq!(
+        value(&stage, "b", View::Live, "popularity"),
+        Some(0.25),
+        "only coverage"
+    );
     assert_eq!(stage.snapshot().arms_without_coverage, 1);
     stage.uptime += Duration::from_secs(1);
     stage.round();
