@@ -1,8 +1,8 @@
 //! The file that `metrics.catalog` names: read at the start, by `abgauge check`, and again at SIGHUP.
 
 use std::fs::File;
-use std::io::BufReader;
-use std::path::PathBuf;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
 use thiserror::Error;
@@ -43,7 +43,7 @@ impl CatalogueFile {
     /// It cannot be opened, or a line is faulty.
     pub fn read(&self, previous: Option<&Catalogue>) -> Result<Catalogue, Unusable> {
         let path = self.path.display();
-        let file = File::open(&self.path).map_err(|error| Unusable {
+        let file = open(&self.path).map_err(|error| Unusable {
             message: format!("cannot open the file {path}: {error}"),
             remedy: "name a file that exists and that abgauge's user may read, or leave metrics.catalog out"
                 .to_owned(),
@@ -55,5 +55,13 @@ impl CatalogueFile {
                 error.line
             ),
         })
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        false => Ok(file),
     }
 }
