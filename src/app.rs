@@ -1,7 +1,11 @@
 //! The composition root: puts the parts of the daemon together, and takes them apart again.
 
+mod reload;
+mod signals;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -10,9 +14,15 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+pub use self::signals::StopSignal;
+
+use self::reload::Reloader;
+use self::signals::ReloadSignal;
 use crate::board::Board;
+use crate::catalogue_file::CatalogueFile;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::Ranking;
 use crate::export::{Exporter, http, server};
 use crate::ingest::{Fault, FaultKind, Input, Order};
@@ -35,22 +45,29 @@ pub struct Daemon {
     server: tokio::task::JoinHandle<std::io::Result<()>>,
     consumer: JoinHandle<()>,
     ended: oneshot::Receiver<Result<(), Fault>>,
+    /// Where there is a catalogue.
+    reloader: Option<Reloader>,
 }
 
 impl Daemon {
     /// Starts reading and answering. Brokers need not be there yet. To be called inside a tokio runtime.
     ///
     /// # Errors
-    /// An address that cannot be listened on, a property that librdkafka refuses.
+    /// [`Unusable`](crate::catalogue_file::Unusable), where the catalogue is; an address that cannot be listened on; a
+    /// property that librdkafka refuses.
     pub fn start(config: &Config, clock: Clock) -> anyhow::Result<Daemon> {
-        let listener = server::bind(config.http.listen)?;
-        let address = listener.local_addr().context("read the address listened on")?;
         let kafka = &config.kafka;
         let telemetry = Arc::new(Telemetry::new(
             &kafka.served_topic,
             &kafka.clicks_topic,
             env!("CARGO_PKG_VERSION"),
         ));
+        let catalogue = CatalogueFile::of(config)
+            .map(|file| Reloader::start(file, Arc::clone(&telemetry)))
+            .transpose()?;
+        let (reloader, catalogues) = catalogue.unzip();
+        let listener = server::bind(config.http.listen)?;
+        let address = listener.local_addr().context("read the address listened on")?;
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(config, &ranking));
         let exporter = Arc::new(Exporter {
@@ -75,7 +92,7 @@ impl Daemon {
             .spawn({
                 let stop = stop.clone();
                 move || {
-                    let result = consume(consumer, worker, &clock, &stop);
+                    let result = consume(consumer, worker, catalogues, &clock, &stop);
                     // Nobody listens any more where the daemon was not waited for.
                     let _ = tell.send(result);
                 }
@@ -97,7 +114,16 @@ impl Daemon {
             server,
             consumer,
             ended,
+            reloader,
         })
+    }
+
+    /// Reads the catalogue again, in the background.
+    pub fn reload(&self) {
+        match &self.reloader {
+            Some(reloader) => reloader.ask(),
+            None => info!("nothing is to be read again: metrics.catalog is not set"),
+        }
     }
 
     /// Waits until the daemon cannot go on, and says why.
@@ -134,10 +160,13 @@ impl Daemon {
 fn consume(
     mut consumer: Consumer,
     mut worker: Worker,
+    catalogues: Option<Receiver<Arc<Catalogue>>>,
     clock: &Clock,
     stop: &CancellationToken,
 ) -> Result<(), Fault> {
     while !stop.is_cancelled() {
+        let read = catalogues.iter().flat_map(Receiver::try_iter);
+        read.for_each(|catalogue| worker.handle(Input::Catalogue(catalogue)));
         let busy = consumer.poll(WAIT, |input| worker.handle(input));
         worker.round(busy, clock.uptime());
         carry_out(&mut consumer, &mut worker);
@@ -167,34 +196,22 @@ fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
     }
 }
 
-/// Resolves at SIGTERM or Ctrl-C.
+/// `abgauge run`: until a signal, or until it cannot go on. SIGHUP reads the catalogue again.
 ///
 /// # Errors
-/// Where the system does not let us listen for signals.
-pub async fn stop_signal() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("listen for SIGINT")?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
-}
-
-/// `abgauge run`: until a signal, or until it cannot go on.
-///
-/// # Errors
-/// Why it could not start, or not go on.
+/// Why it could not start ([`Unusable`](crate::catalogue_file::Unusable), where the catalogue is), or not go on.
 pub async fn run(config: &Config) -> anyhow::Result<()> {
-    let signal = stop_signal();
+    let (mut stop, mut reload) = (StopSignal::listen()?, ReloadSignal::listen()?);
     let mut daemon = Daemon::start(config, Clock::system())?;
-    let result = tokio::select! {
-        result = signal => {
-            info!("stopping");
-            result
+    let result = loop {
+        tokio::select! {
+            () = stop.received() => {
+                info!("stopping");
+                break Ok(());
+            }
+            () = reload.received() => daemon.reload(),
+            error = daemon.ended() => break Err(error),
         }
-        error = daemon.ended() => Err(error),
     };
     daemon.stop().await;
     result

@@ -314,6 +314,7 @@ impl Source for Board {
             settled_end_ms,
             since_ms: begin_ms.or(first_ms),
             folded_arms: shown().map(|pair| pair.n_folded).sum(),
+            arms_without_coverage: self.n_arms_without_coverage(),
             arms,
         }
     }

@@ -12,6 +12,7 @@ mod tests;
 
 use std::io::{self, Write};
 
+use crate::catalogue_file::CatalogueFile;
 use crate::config::Config;
 use crate::kafka::inspect::inspect;
 
@@ -67,7 +68,30 @@ pub fn offline(config: &Config) -> Vec<Finding> {
         .map(|doubt| Finding::new(Level::Warning, doubt, ""));
     std::iter::once(Finding::ok("the configuration is valid"))
         .chain(doubts)
+        .chain(catalogue(config))
         .collect()
+}
+
+/// What the catalogue holds, or why it cannot be used.
+fn catalogue(config: &Config) -> Option<Finding> {
+    let finding = match CatalogueFile::of(config)?.read(None) {
+        Ok(catalogue) => {
+            let shares = match catalogue.n_users() {
+                0 => "no shares of users".to_owned(),
+                n => format!("shares of {n} users"),
+            };
+            let (n_items, n_aspects) = (catalogue.len(), catalogue.n_aspects());
+            Finding::ok(format!(
+                "the catalogue can be read; items: {n_items}, aspects: {n_aspects}, {shares}"
+            ))
+        }
+        Err(fault) => Finding::new(
+            Level::Error(Fault::Configuration),
+            fault.to_string(),
+            fault.remedy,
+        ),
+    };
+    Some(finding)
 }
 
 /// What the cluster says. It is only read; takes some seconds.

@@ -30,7 +30,7 @@ pub enum Command {
     /// Run the daemon
     ///
     /// Reads both topics, keeps the windows of every arm, and serves /metrics, the live page and the JSON API until
-    /// SIGTERM or Ctrl-C.
+    /// SIGTERM or Ctrl-C. SIGHUP has the catalogue read again.
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(ConfigArgs),
     /// Run all of it on simulated traffic, with nothing installed

@@ -14,7 +14,7 @@ use anyhow::{Context as _, anyhow};
 
 use self::scene::Scene;
 use self::screen::Screen;
-use crate::app::{Daemon, stop_signal};
+use crate::app::{Daemon, StopSignal};
 use crate::clock::Clock;
 use crate::config::{self, Config, Key, Start};
 use crate::export::Exporter;
@@ -52,7 +52,7 @@ pub struct Options {
 /// # Errors
 /// A port that is taken, or a part that failed.
 pub async fn run(options: &Options) -> anyhow::Result<()> {
-    let signal = tokio::spawn(stop_signal());
+    let mut stop = StopSignal::listen()?;
     let duration_ms = (options.duration.as_secs_f64() * options.speed * 1000.0) as i64;
     let start_ms = Clock::system().now_ms() - duration_ms;
     let (clock, hand) = Clock::simulated(start_ms);
@@ -104,7 +104,7 @@ pub async fn run(options: &Options) -> anyhow::Result<()> {
     };
     let (produced, result) = tokio::select! {
         produced = &mut produce => (Some(produced), Ok(())),
-        result = signal => (None, result.context("listen for signals").and_then(|result| result)),
+        () = stop.received() => (None, Ok(())),
         error = daemon.ended() => (None, Err(error)),
         () = show => (None, Ok(())),
     };

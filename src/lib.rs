@@ -21,7 +21,7 @@
 //! - [`export`] shows [`snapshot`]s of the board: gauges, JSON, the page. [`telemetry`] is what the daemon says of itself.
 //! - [`evaluate`] feeds files to the same engine; [`demo`] runs all of it on [`simulate`]d traffic, an embedded broker
 //!   and one simulated [`clock`].
-//! - [`config`] is what the operator wrote, checked; [`check`] what a cluster makes of it; [`cli`] the command line;
+//! - [`config`] is what the operator wrote, checked, and [`catalogue_file`] the file that it names; [`check`] what a cluster makes of it; [`cli`] the command line;
 //!   [`app`] alone knows everyone.
 //!
 //! A list counts in the *live* view as soon as it is read, and in the *settled* view once its attribution window has
@@ -63,6 +63,8 @@ pub mod table;
 pub mod app;
 #[cfg(feature = "daemon")]
 pub mod board;
+#[cfg(feature = "daemon")]
+pub mod catalogue_file;
 #[cfg(feature = "daemon")]
 pub mod check;
 #[cfg(feature = "daemon")]

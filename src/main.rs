@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use abgauge::catalogue_file::Unusable;
 use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, EvaluateArgs, Format, SimulateArgs};
 use abgauge::config::{self, Config, LogFormat, Properties};
 use abgauge::{app, check, demo, evaluate, logging, simulate};
@@ -44,7 +45,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             let outcome = runtime.block_on(app::run(&config));
             // A consumer whose brokers do not answer may outlast its time to leave; it ends with the process.
             runtime.shutdown_background();
-            outcome.map(|()| ExitCode::SUCCESS)
+            outcome.map(|()| ExitCode::SUCCESS).or_else(as_bad_configuration)
         }),
         Command::Demo(args) => demo(&args),
         Command::Simulate(args) => simulate(args),
@@ -75,6 +76,13 @@ fn with_config(
             Ok(ExitCode::from(BAD_CONFIGURATION))
         }
     }
+}
+
+/// A faulty catalogue is told as a faulty configuration is.
+fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
+    let fault: Unusable = error.downcast()?;
+    anstream::eprintln!("{:?}", miette::Report::new(fault));
+    Ok(ExitCode::from(BAD_CONFIGURATION))
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -118,12 +126,15 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
     };
     let cancel = Arc::new(AtomicBool::new(false));
     let runtime = runtime()?;
+    let mut stop = {
+        let _inside = runtime.enter();
+        app::StopSignal::listen()?
+    };
     runtime.spawn({
         let cancel = Arc::clone(&cancel);
         async move {
-            if app::stop_signal().await.is_ok() {
-                cancel.store(true, Ordering::Relaxed);
-            }
+            stop.received().await;
+            cancel.store(true, Ordering::Relaxed);
         }
     });
     let summary = simulate::simulate(&options, &cancel)?;

@@ -39,6 +39,7 @@ impl Serialize for MetricsMap<'_> {
 }
 
 /// [`Column::key`], without a string for each.
+#[derive(Clone, Copy)]
 pub(crate) struct Key<'a>(pub &'a Column);
 
 impl Serialize for Key<'_> {

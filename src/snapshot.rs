@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub since_ms: Option<i64>,
     /// Arms folded into `__other__`.
     pub folded_arms: u64,
+    /// Arms without coverage because of its bound on memory.
+    pub arms_without_coverage: u64,
     pub arms: Vec<ArmSnapshot>,
 }
 

@@ -43,6 +43,9 @@ pub struct Telemetry {
     frontier: GaugeVec,
     settle_delay: Known,
     since: Known,
+    catalog_items: Known,
+    catalog_loaded: Known,
+    catalog_reload_failed: Known,
     state: Mutex<State>,
 }
 
@@ -51,6 +54,7 @@ struct State {
     waiting_for: Vec<String>,
     warnings: Vec<String>,
     was_ready: bool,
+    catalog: Option<CatalogStatus>,
     partitions: BTreeMap<(String, i32), PartitionState>,
 }
 
@@ -225,6 +229,21 @@ impl Telemetry {
                 "abgauge_since_timestamp_seconds",
                 "Event time at which the window total begins.",
             ),
+            catalog_items: Known::new(
+                &registry,
+                "abgauge_catalog_items",
+                "Items of the catalogue in use.",
+            ),
+            catalog_loaded: Known::new(
+                &registry,
+                "abgauge_catalog_loaded_timestamp_seconds",
+                "When the catalogue in use was taken.",
+            ),
+            catalog_reload_failed: Known::new(
+                &registry,
+                "abgauge_catalog_reload_failed",
+                "1 if the last reload of the catalogue failed and the one before stays in use, else 0.",
+            ),
             state: Mutex::new(State {
                 waiting_for: vec!["the first assignment of partitions".to_owned()],
                 ..State::default()
@@ -334,6 +353,22 @@ impl Telemetry {
         self.since.set(since_ms.map(seconds));
     }
 
+    /// A catalogue is in use since this time, epoch ms.
+    pub fn set_catalogue(&self, n_items: usize, taken_ms: i64) {
+        self.catalog_items.set(Some(n_items as f64));
+        self.catalog_loaded.set(Some(seconds(taken_ms)));
+        let mut state = self.state();
+        let catalog = state.catalog.get_or_insert_default();
+        (catalog.items, catalog.taken_ms) = (n_items, taken_ms);
+    }
+
+    /// Why the last reload of the catalogue failed; none where it was read.
+    pub fn set_reload_fault(&self, fault: Option<String>) {
+        self.catalog_reload_failed
+            .set(Some(f64::from(u8::from(fault.is_some()))));
+        self.state().catalog.get_or_insert_default().reload_fault = fault;
+    }
+
     /// What keeps the numbers from being complete, a line each; nothing means ready.
     pub fn set_waiting_for(&self, waiting_for: Vec<String>) {
         let mut state = self.state();
@@ -390,6 +425,7 @@ impl Telemetry {
             open_lists: self.open_lists.get(),
             state_bytes: self.state_bytes.get(),
             pair_restarts: self.pair_restarts.get(),
+            catalog: state.catalog.clone(),
             partitions: state
                 .partitions
                 .iter()
@@ -423,9 +459,21 @@ pub struct StreamStatus {
     pub state_bytes: i64,
     /// Pairs rebuilt because their position had left the log.
     pub pair_restarts: u64,
+    /// Where there is a catalogue.
+    pub catalog: Option<CatalogStatus>,
     /// By topic, then partition.
     pub partitions: Vec<PartitionStatus>,
     pub version: String,
+}
+
+/// The catalogue in use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CatalogStatus {
+    pub items: usize,
+    /// Since when, epoch ms.
+    pub taken_ms: i64,
+    /// Why the last attempt to read another one failed.
+    pub reload_fault: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

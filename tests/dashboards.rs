@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use support::daemon::Daemon;
+use support::busy::Busy;
 use support::prometheus::{self, Prometheus};
 use support::{tools, wait};
 
@@ -39,8 +39,11 @@ fn dashboard() -> Vec<String> {
     let dashboard: Value =
         serde_json::from_str(&file("config/grafana/dashboards/abgauge.json")).expect("JSON");
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let targets = list(&dashboard["panels"])
-        .into_iter()
+    let top = list(&dashboard["panels"]);
+    let folded: Vec<Value> = top.iter().flat_map(|row| list(&row["panels"])).collect();
+    let targets = top
+        .iter()
+        .chain(&folded)
         .flat_map(|panel| list(&panel["targets"]));
     let panels = targets.map(|target| target["expr"].as_str().expect("an expression").to_owned());
     let lookups = list(&dashboard["templating"]["list"])
@@ -62,26 +65,22 @@ fn recorded() -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// Waits until lists have settled that were clicked.
+fn wait_for_settled(busy: &mut Busy) {
+    busy.daemon.wait_until("settled clicks", |daemon| {
+        let settled = [("view", "settled"), ("window", "1h")];
+        (daemon.metrics().sum("abgauge_clicks", &settled) > 0.0).then_some(())
+    });
+}
+
 #[test]
 fn every_query_and_every_rule_gives_something() {
-    let mut demo = Daemon::demo(&["--duration", "10m", "--rate", "200"]);
-    demo.wait_until_ready();
+    let mut busy = Busy::start();
     let rules = tools::repository("config/prometheus/abgauge.rules.yml");
-    let prometheus = Prometheus::start_with_rules(&[demo.address()], &[rules]);
-    demo.wait_until("settled values", |demo| {
-        demo.metrics().value(
-            "abgauge_hit_ratio",
-            &[
-                ("experiment", "ranker"),
-                ("arm", "control"),
-                ("window", "1h"),
-                ("view", "settled"),
-                ("k", "5"),
-            ],
-        )
-    });
+    let prometheus = Prometheus::start_with_rules(&[busy.daemon.address()], &[rules]);
+    wait_for_settled(&mut busy);
     let queries: Vec<String> = dashboard().into_iter().chain(recorded()).collect();
-    assert!(queries.len() > 40, "only {} queries were found", queries.len());
+    assert!(queries.len() > 60, "only {} queries were found", queries.len());
     for query in queries {
         prometheus.wait_for(&query, wait::LONG);
     }
@@ -89,15 +88,9 @@ fn every_query_and_every_rule_gives_something() {
 
 #[test]
 fn what_is_exported_is_what_rules_and_dashboards_may_use() {
-    let mut demo = Daemon::demo(&["--duration", "10m", "--rate", "200"]);
-    demo.wait_until_ready();
-    demo.wait_until("settled values", |demo| {
-        let settled = demo
-            .metrics()
-            .sum("abgauge_lists", &[("view", "settled"), ("window", "total")]);
-        (settled > 0.0).then_some(())
-    });
-    let text = demo.get("/metrics").body;
+    let mut busy = Busy::start();
+    wait_for_settled(&mut busy);
+    let text = busy.daemon.get("/metrics").body;
     prometheus::check_metrics(&text).expect("promtool finds no fault");
     let exported: BTreeSet<&str> = text
         .lines()

@@ -1,4 +1,4 @@
-//! The live page in headless Chromium while the demo runs, and the shape of the JSON that it reads.
+//! The live page in headless Chromium while traffic goes on, and the shape of the JSON that it reads.
 //!
 //! `ABGAUGE_SCREENSHOTS=docs tests/run --test page` takes docs/page.png and docs/page-dark.png anew.
 
@@ -7,6 +7,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use support::busy::{self, Busy};
 use support::daemon::Daemon;
 use support::{browser, tools};
 
@@ -27,6 +28,16 @@ fn the_page_shows_live_and_settled_numbers_that_change_by_themselves() {
 }
 
 #[test]
+fn every_metric_of_every_profile_can_be_chosen() {
+    let busy = Busy::start();
+    let url = format!("http://{}/", busy.daemon.address());
+    let n_items = busy::N_ITEMS.to_string();
+    let args = [&*url, busy::PROFILES[1], &n_items];
+    let said = browser::run("metrics.mjs", &args, Duration::from_secs(120));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
 fn the_api_has_the_documented_shape() {
     let mut demo = Daemon::demo(&TRAFFIC);
     let answer = demo.wait_until("settled lists", |demo| {
@@ -37,6 +48,9 @@ fn the_api_has_the_documented_shape() {
     });
     assert_eq!(answer["version"], 1);
     assert_eq!(answer["windows"], serde_json::json!(["5m", "1h", "24h", "total"]));
+    assert_eq!(answer["profiles"][0]["name"], "default");
+    let keys_of_default = answer["profiles"][0]["metrics"].as_array().map(Vec::len);
+    assert_eq!(keys_of_default, Some(7 * 4));
     assert_eq!(keys(&answer["experiments"]), ["layout", "ranker"]);
     assert_eq!(
         keys(&answer["experiments"]["ranker"]["arms"]),
@@ -66,11 +80,13 @@ fn the_api_has_the_documented_shape() {
     assert_eq!(stream["partitions"].as_array().map(Vec::len), Some(8));
 }
 
-/// Hit ratio, CTR and MRR at 1, 5, 10 and over the whole list, all of them ratios.
+/// The usual metrics at 1, 5, 10 and over the whole list, all of them ratios.
 #[track_caller]
 fn check_view(view: &Value, with_timeline: bool) {
     let metrics = object(&view["metrics"]);
-    assert_eq!(metrics.len(), 12, "{view}");
+    // Recall is a mean over the lists with a click.
+    let n_metrics = if view["clicks"] == 0 { 6 } else { 7 };
+    assert_eq!(metrics.len(), n_metrics * 4, "{view}");
     for (key, value) in metrics {
         let value = value.as_f64().expect("a number");
         assert!((0.0..=1.0).contains(&value), "{key}: {view}");

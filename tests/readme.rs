@@ -167,8 +167,8 @@ fn settings_exist() {
 fn a_tally_has_as_many_sums_as_the_memory_table_says() {
     let ks: Vec<NonZeroU32> = [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect();
     let width = Ranking::new(&Measures::usual(&ks)).width();
-    assert_eq!(width, 3 + 4 * (ks.len() + 1));
-    assert!(read("README.md").contains(&format!("*w* = 3 + 4 × (number of k's + 1) sums ({width})")));
+    assert_eq!(width, 3 + 7 * (ks.len() + 1));
+    assert!(read("README.md").contains(&format!("*w* = 3 + 7 × (number of k's + 1) sums ({width})")));
 }
 
 #[test]

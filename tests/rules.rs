@@ -1,16 +1,16 @@
 //! What promtool says of config/prometheus: the configuration, the rules, and the rules' own tests.
 
-use std::path::Path;
-use std::process::Command;
+mod support;
 
-/// Runs promtool, found on the path, in config/prometheus.
+use support::tools;
+
+/// Runs promtool in config/prometheus.
 fn promtool(arguments: &[&str]) {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/prometheus");
-    let output = Command::new("promtool")
+    let output = tools::command("promtool")
         .args(arguments)
-        .current_dir(directory)
+        .current_dir(tools::repository("config/prometheus"))
         .output()
-        .expect("promtool comes with Prometheus; is it on the path?");
+        .expect("promtool starts");
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(
         output.status.success(),

@@ -853,6 +853,7 @@ fn doubtful_settings_are_legal_and_named() {
         ("[join]\nclick_skew = \"1h\"", "join.click_skew"),
         ("[export]\nforget_after = \"1h\"", "export.forget_after"),
         ("[metrics]\nk = [5, 2000]", "metrics.k"),
+        ("[metrics]\ncatalog = \"items.jsonl\"", "metrics.catalog is set"),
         ("[kafka.properties]\nsasl.username = \"u\"", "security.protocol"),
     ];
     for (text, fragment) in table {
@@ -860,6 +861,8 @@ fn doubtful_settings_are_legal_and_named() {
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].contains(fragment), "{warnings:?}");
     }
+    let used = "[metrics]\ncatalog = \"items.jsonl\"\nmetrics = [\"hit_rate\", \"surprisal\"]";
+    assert_eq!(config(used, &[]).warnings(), Vec::<String>::new());
 }
 
 #[test]

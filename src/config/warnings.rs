@@ -2,6 +2,7 @@
 
 use super::Config;
 use super::units::display_ms;
+use crate::engine::ranking::{METRICS, Metric};
 
 impl Config {
     /// One sentence for each setting that is allowed but doubtful. None for the defaults.
@@ -39,8 +40,22 @@ impl Config {
                 join.max_items
             ));
         }
+        warnings.extend(self.unused_catalogue());
         warnings.extend(self.unused_credentials());
         warnings
+    }
+
+    fn unused_catalogue(&self) -> Option<String> {
+        let needs = |metric: &&Metric| metric.needs_catalogue;
+        let is_measured = |metric: &Metric| self.measures.metrics.contains(&metric.id);
+        let ids: Vec<&str> = METRICS.iter().filter(needs).map(|metric| metric.id).collect();
+        (self.catalog.is_some() && !METRICS.iter().filter(needs).any(is_measured)).then(|| {
+            format!(
+                "metrics.catalog is set, but no metric that is measured needs it: name some of {} in metrics.metrics, \
+                 or leave it out",
+                ids.join(", ")
+            )
+        })
     }
 
     /// librdkafka ignores SASL unless the protocol asks for it, and then connects without a name.

@@ -29,6 +29,7 @@ pub struct Catalogue {
     aspects: Vec<u32>,
     n_aspects: usize,
     n_items: usize,
+    n_users: u64,
     /// What an item has that the catalogue does not know.
     unseen_surprisal: f64,
 }
@@ -56,6 +57,7 @@ impl Catalogue {
             aspects: Vec::new(),
             n_aspects: 0,
             n_items: items.len(),
+            n_users,
             unseen_surprisal,
         };
         let unlisted = Item {
@@ -127,6 +129,11 @@ impl Catalogue {
 
     pub fn n_aspects(&self) -> usize {
         self.n_aspects
+    }
+
+    /// What the shares of users are of; 0 where the catalogue tells none.
+    pub fn n_users(&self) -> u64 {
+        self.n_users
     }
 
     /// The place of a listed item, or [`UNKNOWN`].

@@ -22,6 +22,8 @@ pub(super) struct Document<'a> {
     pub windows: &'a [Window],
     /// The window whose cells the snapshot has.
     pub timelines: Option<usize>,
+    /// Index of the profile whose time lines are shown.
+    pub lines_of: usize,
     pub k: &'a [NonZeroU32],
     pub settle_after_ms: i64,
     pub status: StreamStatus,
@@ -38,14 +40,36 @@ impl Document<'_> {
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(5))?;
+        let mut map = serializer.serialize_map(Some(6))?;
         map.serialize_entry("version", &1)?;
         map.serialize_entry("experiments", &Experiments(self))?;
         map.serialize_entry("windows", &self.window_names().collect::<Vec<_>>())?;
         map.serialize_entry("k", self.k)?;
+        map.serialize_entry("profiles", &profiles(self.ranking))?;
         map.serialize_entry("stream", &Stream::of(self))?;
         map.end()
     }
+}
+
+/// A profile, and every metric that it has, by the keys of the maps below.
+#[derive(Serialize)]
+struct Measured<'a> {
+    name: &'a str,
+    metrics: Vec<Key<'a>>,
+}
+
+fn profiles(ranking: &Ranking) -> Vec<Measured<'_>> {
+    let profiles = ranking.profiles().iter().enumerate();
+    let measured = profiles.map(|(index, profile)| Measured {
+        name: &profile.name,
+        metrics: columns_of(ranking, index).map(Key).collect(),
+    });
+    measured.collect()
+}
+
+fn columns_of(ranking: &Ranking, profile: usize) -> impl Iterator<Item = &Column> {
+    let columns = ranking.columns().iter();
+    columns.filter(move |column| column.profile == profile)
 }
 
 struct Experiments<'a>(&'a Document<'a>);
@@ -127,7 +151,7 @@ impl Serialize for Views<'_> {
                     ranking: of.ranking,
                     sums,
                 },
-                timeline: timelines.map(|both| Cells::of(of.ranking, &both[view as usize])),
+                timeline: timelines.map(|both| Cells::of(of.ranking, of.lines_of, &both[view as usize])),
             };
             (place.lists != 0).then_some((view.name(), place))
         });
@@ -177,7 +201,7 @@ struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    fn of(ranking: &'a Ranking, timeline: &'a Timeline) -> Cells<'a> {
+    fn of(ranking: &'a Ranking, profile: usize, timeline: &'a Timeline) -> Cells<'a> {
         let cells = timeline.cells.iter();
         Cells {
             start_ms: timeline.start_ms,
@@ -185,14 +209,19 @@ impl<'a> Cells<'a> {
             lists: cells
                 .map(|cell| cell.as_ref().map_or(0, |sums| sums[LISTS]))
                 .collect(),
-            metrics: Lines { ranking, timeline },
+            metrics: Lines {
+                ranking,
+                profile,
+                timeline,
+            },
         }
     }
 }
 
-/// Each metric's value in every cell, null where it is undefined; of the first profile.
+/// Each metric's value in every cell, null where it is undefined. A distinct count has no value in a cell.
 struct Lines<'a> {
     ranking: &'a Ranking,
+    profile: usize,
     timeline: &'a Timeline,
 }
 
@@ -202,7 +231,7 @@ impl Serialize for Lines<'_> {
             let cells = self.timeline.cells.iter();
             cells.map(|cell| column.value(cell.as_ref()?)).collect()
         };
-        let columns = self.ranking.columns().iter().filter(|column| column.profile == 0);
+        let columns = columns_of(self.ranking, self.profile);
         serializer.collect_map(columns.map(|column| (Key(column), line(column))))
     }
 }
@@ -217,6 +246,7 @@ struct Stream<'a> {
     settled_end_ms: Option<i64>,
     settle_after_ms: i64,
     arms_folded: u64,
+    arms_without_coverage: u64,
     /// Arms with fewer lists than those shown.
     arms_left_out: usize,
 }
@@ -230,6 +260,7 @@ impl<'a> Stream<'a> {
             settled_end_ms: document.snapshot.settled_end_ms,
             settle_after_ms: document.settle_after_ms,
             arms_folded: document.snapshot.folded_arms,
+            arms_without_coverage: document.snapshot.arms_without_coverage,
             arms_left_out: document.arms_left_out,
         }
     }

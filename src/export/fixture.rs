@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use crate::config::{Export, Window};
-use crate::engine::ranking::{ListOutcome, Measures, Ranking};
+use crate::engine::ranking::{ListOutcome, Measures, Profile, Ranking};
 use crate::snapshot::{ArmSnapshot, Snapshot};
 
 /// Five items, of which those at ranks 2 and 5 were clicked.
@@ -40,6 +40,32 @@ pub fn ranking() -> Ranking {
     })
 }
 
+/// `default`, and `rs_metrics`, which leaves lists without a click out; with coverage, which has no parts.
+pub fn two_profiles() -> Ranking {
+    let profiles = ["default", "rs_metrics"].map(|name| Profile::named(name).unwrap());
+    Ranking::new(&Measures {
+        profiles: profiles.to_vec(),
+        metrics: vec!["hit_rate", "coverage"],
+        catalogue: true,
+        ..Measures::usual(&ks())
+    })
+}
+
+/// Arm `a` of experiment `e`: a hit and a miss, live in every window, which show 3 of 4 items, 1 at the first rank.
+pub fn arm_of_two_profiles() -> ArmSnapshot {
+    let ranking = two_profiles();
+    let mut sums = sums_of(&ranking, &[HIT, MISS]);
+    let coverage = ranking.coverage().unwrap();
+    for (column, seen) in coverage.seen.iter().zip([1, 3, 3]) {
+        sums[*column] = seen;
+    }
+    sums[coverage.size] = 4;
+    ArmSnapshot {
+        sums: [vec![sums; 3], vec![sums_of(&ranking, &[]); 3]],
+        ..arm("e", "a", [&[]; 3], [&[]; 3])
+    }
+}
+
 pub fn windows() -> Vec<Window> {
     [("5m", 300_000), ("1h", 3_600_000)]
         .map(|(name, span_ms)| Window {
@@ -64,7 +90,10 @@ pub fn export() -> Export {
 }
 
 pub fn sums(lists: &[ListOutcome]) -> Box<[i128]> {
-    let ranking = ranking();
+    sums_of(&ranking(), lists)
+}
+
+fn sums_of(ranking: &Ranking, lists: &[ListOutcome]) -> Box<[i128]> {
     let mut tally = vec![0; ranking.width()];
     let mut sums = vec![0; ranking.width()];
     for list in lists {
@@ -98,6 +127,7 @@ pub fn snapshot(arms: Vec<ArmSnapshot>) -> Snapshot {
         settled_end_ms: Some(NOW_MS - 1_800_000),
         since_ms: Some(NOW_MS - 7_200_000),
         folded_arms: 0,
+        arms_without_coverage: 0,
         arms,
     }
 }

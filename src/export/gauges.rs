@@ -60,6 +60,13 @@ pub fn render(
         "Arms beyond max_arms, counted as __other__.",
         i128::from(snapshot.folded_arms),
     );
+    if ranking.coverage().is_some() {
+        text.single(
+            "abgauge_coverage_arms_left_out",
+            "Arms without coverage because of limits.max_coverage.",
+            i128::from(snapshot.arms_without_coverage),
+        );
+    }
     text.single(
         "abgauge_series_dropped",
         "Ranking series left out because of max_series.",

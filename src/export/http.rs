@@ -80,6 +80,8 @@ async fn metrics(State(routes): State<Arc<Routes>>) -> Response {
 struct Wanted {
     /// The name of a sliding window.
     timelines: Option<String>,
+    /// The profile by which they are; else the first one.
+    profile: Option<String>,
 }
 
 async fn experiments(State(routes): State<Arc<Routes>>, Query(wanted): Query<Wanted>) -> Response {
@@ -96,8 +98,20 @@ async fn experiments(State(routes): State<Arc<Routes>>, Query(wanted): Query<Wan
             }
         },
     };
+    let profiles = routes.exporter.ranking.profiles();
+    let lines_of = wanted.profile.map_or(Some(0), |name| {
+        profiles.iter().position(|known| known.name == name)
+    });
+    let Some(lines_of) = lines_of else {
+        let names: Vec<_> = profiles.iter().map(|profile| profile.name.as_str()).collect();
+        let message = format!(
+            "no such profile is measured; `profile` is one of: {}\n",
+            names.join(", ")
+        );
+        return answer(StatusCode::BAD_REQUEST, PLAIN, message);
+    };
     let exporter = Arc::clone(&routes.exporter);
-    let render = move |out: &mut Vec<u8>| exporter.experiments(timelines, out);
+    let render = move |out: &mut Vec<u8>| exporter.experiments(timelines, lines_of, out);
     routes.experiments.answer("application/json", render).await
 }
 

@@ -38,8 +38,13 @@ impl Exporter {
         Ok(())
     }
 
-    /// The body of `/api/v1/experiments`, with the cells of the window of this index.
-    pub fn experiments(&self, timelines: Option<usize>, out: &mut Vec<u8>) -> anyhow::Result<()> {
+    /// The body of `/api/v1/experiments`, with the cells of the window of this index, by the profile of that one.
+    pub fn experiments(
+        &self,
+        timelines: Option<usize>,
+        lines_of: usize,
+        out: &mut Vec<u8>,
+    ) -> anyhow::Result<()> {
         let snapshot = self.source.snapshot(timelines);
         let mut arms = match self.telemetry.was_ready() {
             true => shown_arms(&snapshot, self.export.forget_after_ms),
@@ -53,6 +58,7 @@ impl Exporter {
             ranking: &self.ranking,
             windows: &self.windows,
             timelines,
+            lines_of,
             k: &self.k,
             settle_after_ms: self.settle_after_ms,
             status: self.telemetry.status(),

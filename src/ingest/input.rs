@@ -3,7 +3,9 @@
 //! The worker takes inputs and gives orders; it never sees the client. This is the seam that tests push into.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use crate::engine::catalogue::Catalogue;
 use crate::engine::event::Side;
 
 /// One partition of one of our topics.
@@ -32,6 +34,8 @@ pub enum Input<'a> {
     OffsetLost(TopicPartition),
     Fault(Fault),
     Answer(Answer),
+    /// The operator's catalogue, read at the start or anew; items keep the places that they had in the last one.
+    Catalogue(Arc<Catalogue>),
 }
 
 /// What the client complains of.

@@ -75,6 +75,7 @@ fn what_is_unknown_is_absent_and_can_become_unknown_again() {
         "abgauge_frontier_timestamp_seconds",
         "abgauge_consumer_lag_records",
         "abgauge_watermark_delay_seconds",
+        "abgauge_catalog_",
     ] {
         assert!(!text(&telemetry).contains(name), "{name}");
     }
@@ -197,6 +198,29 @@ fn readiness_can_be_lost_but_having_been_ready_cannot() {
     telemetry.set_waiting_for(vec!["the broker".to_owned()]);
     assert!(!telemetry.is_ready() && telemetry.was_ready());
     assert_eq!(value(&telemetry, "abgauge_ready"), Some(0.0));
+}
+
+#[test]
+fn a_reload_that_failed_is_told_until_one_succeeds() {
+    let telemetry = telemetry();
+    telemetry.set_reload_fault(None);
+    telemetry.set_catalogue(200, 1_763_596_800_250);
+    let failed = |telemetry: &Telemetry| value(telemetry, "abgauge_catalog_reload_failed");
+    assert_eq!(value(&telemetry, "abgauge_catalog_items"), Some(200.0));
+    let taken = value(&telemetry, "abgauge_catalog_loaded_timestamp_seconds");
+    assert_eq!(taken, Some(1_763_596_800.25));
+    assert_eq!(failed(&telemetry), Some(0.0));
+    telemetry.set_reload_fault(Some("line 3".to_owned()));
+    assert_eq!(failed(&telemetry), Some(1.0));
+    assert_eq!(
+        value(&telemetry, "abgauge_catalog_items"),
+        Some(200.0),
+        "the one before"
+    );
+    let catalog = telemetry.status().catalog.unwrap();
+    assert_eq!(catalog.reload_fault.as_deref(), Some("line 3"));
+    telemetry.set_reload_fault(None);
+    assert_eq!(failed(&telemetry), Some(0.0));
 }
 
 #[test]

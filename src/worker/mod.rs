@@ -23,6 +23,7 @@ use self::start::StartRule;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Body, Kind, Position, Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::engine::ranking::Ranking;
@@ -67,6 +68,7 @@ pub struct Worker {
     clock: Clock,
     report: Report,
     dead_letters: Option<DeadLetters>,
+    catalogue: Option<Arc<Catalogue>>,
     phase: Phase,
     /// Counts assignments: an answer to a question of an earlier one is void.
     epoch: u64,
@@ -122,6 +124,7 @@ impl Worker {
             board,
             report: Report::new(telemetry, topics.clone(), config),
             dead_letters: None,
+            catalogue: None,
             topics,
             clock,
             phase: Phase::Topics,
@@ -177,6 +180,7 @@ impl Worker {
             Input::Revoked => self.revoked(),
             Input::OffsetLost(partition) => self.offset_lost(partition),
             Input::Fault(fault) => self.fault(fault),
+            Input::Catalogue(catalogue) => self.take_catalogue(catalogue),
             Input::Answer(answer) => {
                 self.asking = false;
                 match answer {
@@ -257,6 +261,7 @@ impl Worker {
             settle_after_ms: self.rules.attribution_ms + self.rules.lateness_ms,
             audits: &self.audits,
             exact: self.board.is_exact(),
+            arms_without_coverage: self.board.n_arms_without_coverage(),
             waiting_for,
         };
         self.report.round(progress, uptime);
@@ -523,7 +528,10 @@ impl Worker {
         let begin_ms = self
             .start
             .begin_ms(logs.iter().map(|(_, log)| log), seek_ms, now_ms);
-        let engine = Engine::new(self.rules.clone(), self.ranking.clone(), begin_ms);
+        let mut engine = Engine::new(self.rules.clone(), self.ranking.clone(), begin_ms);
+        if let Some(catalogue) = &self.catalogue {
+            engine.set_catalogue(Arc::clone(catalogue));
+        }
         let log = |(side, log): &(Side, LogStart)| Log::new(*side, self.start.offset(log, seek_ms), log.high);
         Pair::new(engine, logs.iter().map(log).collect())
     }
@@ -620,6 +628,16 @@ impl Worker {
         } else {
             self.report.fault(fault, self.uptime);
         }
+    }
+
+    /// The board goes first: it must know every place that an engine may speak of.
+    fn take_catalogue(&mut self, catalogue: Arc<Catalogue>) {
+        self.board.set_catalogue(Arc::clone(&catalogue));
+        for pair in self.pairs.values_mut().chain(self.kept.values_mut()) {
+            pair.engine.set_catalogue(Arc::clone(&catalogue));
+        }
+        self.report.catalogue(&catalogue, self.clock.now_ms());
+        self.catalogue = Some(catalogue);
     }
 
     fn commit(&mut self) {

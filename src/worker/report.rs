@@ -10,6 +10,7 @@ use super::has_shed;
 use super::pair::Pair;
 use crate::config::Config;
 use crate::engine::Engine;
+use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
 use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
@@ -37,6 +38,7 @@ pub struct Report {
     waiting_for: Vec<String>,
     refreshed: Option<Duration>,
     shed: bool,
+    left_out_told: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +55,7 @@ pub struct Progress<'a> {
     pub settle_after_ms: i64,
     pub audits: &'a [KeyAudit],
     pub exact: bool,
+    pub arms_without_coverage: u64,
     pub waiting_for: Vec<String>,
 }
 
@@ -71,6 +74,7 @@ impl Report {
             waiting_for: vec!["the start".into()],
             refreshed: None,
             shed: false,
+            left_out_told: false,
         }
     }
 
@@ -94,6 +98,17 @@ impl Report {
             engines.clone().map(Engine::n_open_lists).sum(),
             engines.clone().map(Engine::n_waiting).sum(),
             engines.map(Engine::state_bytes).sum(),
+        );
+    }
+
+    /// A catalogue is in use from now on.
+    pub fn catalogue(&self, catalogue: &Catalogue, now_ms: i64) {
+        self.telemetry.set_catalogue(catalogue.len(), now_ms);
+        info!(
+            items = catalogue.len(),
+            aspects = catalogue.n_aspects(),
+            users = catalogue.n_users(),
+            "took a catalogue"
         );
     }
 
@@ -196,6 +211,7 @@ impl Report {
         }
         self.set_gauges(&progress);
         self.look_at_keys(progress.audits);
+        self.warn(progress.arms_without_coverage);
     }
 
     fn set_gauges(&self, progress: &Progress) {
@@ -253,14 +269,26 @@ impl Report {
         for finding in findings.iter().filter(|finding| !self.findings.contains(finding)) {
             warn!("{finding}");
         }
+        self.findings = findings;
+    }
+
+    /// Tells what an operator should mend although numbers are shown.
+    fn warn(&mut self, arms_without_coverage: u64) {
         let mut warnings = self.doubts.clone();
-        warnings.extend(findings.iter().map(Finding::to_string));
+        warnings.extend(self.findings.iter().map(Finding::to_string));
         if self.shed {
             warnings.push(
                 "limits.max_state was reached and records were shed: numbers are no longer exact".into(),
             );
         }
+        if arms_without_coverage > 0 {
+            let warning =
+                format!("limits.max_coverage is reached: arms without coverage: {arms_without_coverage}");
+            if !std::mem::replace(&mut self.left_out_told, true) {
+                warn!("{warning}; raise it, or take a smaller catalogue");
+            }
+            warnings.push(warning);
+        }
         self.telemetry.set_warnings(warnings);
-        self.findings = findings;
     }
 }

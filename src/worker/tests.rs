@@ -1,5 +1,7 @@
 //! The worker on inputs made by hand: what it orders, and what the board then shows.
 
+mod catalogue;
+
 use super::*;
 use crate::clock::Hand;
 use crate::config;
@@ -12,6 +14,7 @@ struct Stage {
     worker: Worker,
     board: Arc<Board>,
     telemetry: Arc<Telemetry>,
+    ranking: Ranking,
     hand: Hand,
     now_ms: i64,
     uptime: Duration,
@@ -25,6 +28,11 @@ struct Stage {
 impl Stage {
     /// A worker with attribution 10 s, lateness 2 s, idle after 5 s, slots of 1 s and a window of 1 m.
     fn new() -> Stage {
+        Stage::with(&[])
+    }
+
+    /// The same with further settings.
+    fn with(more: &[(&str, &str)]) -> Stage {
         let settings = [
             ("KAFKA__BROKERS", "localhost:9092"),
             ("JOIN__ATTRIBUTION", "10s"),
@@ -34,15 +42,16 @@ impl Stage {
             ("JOIN__SLOT", "1s"),
             ("METRICS__WINDOWS", "1m"),
         ];
-        let settings = settings.map(|(name, value)| (format!("ABGAUGE_{name}"), value.to_owned()));
-        let config = config::load(None, settings.into_iter()).unwrap();
+        let settings = settings.iter().chain(more);
+        let settings = settings.map(|(name, value)| (format!("ABGAUGE_{name}"), (*value).to_owned()));
+        let config = config::load(None, settings).unwrap();
         let (clock, hand) = Clock::simulated(T0);
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(&config, &ranking));
         let telemetry = Arc::new(Telemetry::new("served", "clicks", "test"));
         let worker = Worker::new(
             &config,
-            ranking,
+            ranking.clone(),
             Arc::clone(&board),
             Arc::clone(&telemetry),
             clock,
@@ -51,6 +60,7 @@ impl Stage {
             worker,
             board,
             telemetry,
+            ranking,
             hand,
             now_ms: T0,
             uptime: Duration::from_secs(1),
@@ -63,10 +73,15 @@ impl Stage {
     /// A worker that owns partition 0, whose logs end at `ends`.
     fn owning(ends: [i64; 2]) -> Stage {
         let mut stage = Stage::new();
-        stage.round();
-        stage.answer_topics(1, 1);
-        stage.assign(&[0], ends);
+        stage.own(&[0], ends);
         stage
+    }
+
+    fn own(&mut self, partitions: &[i32], ends: [i64; 2]) {
+        self.round();
+        let n = partitions.len() as i32;
+        self.answer_topics(n, n);
+        self.assign(partitions, ends);
     }
 
     fn assign(&mut self, partitions: &[i32], ends: [i64; 2]) {
@@ -167,8 +182,12 @@ impl Stage {
     }
 
     fn list(&mut self, partition: i32, offset: i64, id: &str, ts_ms: i64) {
+        self.list_of(partition, offset, id, ts_ms, "a", &["x", "y"]);
+    }
+
+    fn list_of(&mut self, partition: i32, offset: i64, id: &str, ts_ms: i64, arm: &str, items: &[&str]) {
         let json = format!(
-            r#"{{"request_id":"{id}","ts":{ts_ms},"experiments":{{"ranker":"a"}},"items":["x","y"]}}"#
+            r#"{{"request_id":"{id}","ts":{ts_ms},"experiments":{{"ranker":"{arm}"}},"items":{items:?}}}"#
         );
         self.record((Side::Served, partition), offset, ts_ms, &json);
     }

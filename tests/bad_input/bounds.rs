@@ -51,7 +51,7 @@ fn a_hundred_thousand_arms_are_folded_and_a_scrape_stays_small() {
     }
     feed.flush();
     let max_arms = format!("limits.max_arms = {MAX_ARMS}");
-    let mut whole = feed.daemon(&kafka, &max_arms);
+    let mut whole = feed.daemon(&kafka, &format!("{max_arms}\nexport.max_series = 1000000"));
     let mut small = feed.daemon(&kafka, &format!("{max_arms}\nexport.max_series = 1000"));
 
     let scrape = feed.wait_until_read(&mut whole);

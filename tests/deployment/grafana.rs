@@ -5,18 +5,26 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::compose::{mounts, services};
-use crate::exported::check;
+use crate::exported::{check, exported};
 use crate::{json, read, yaml};
 
 const DASHBOARD: &str = "config/grafana/dashboards/abgauge.json";
 
-fn panels() -> Vec<Value> {
-    json(DASHBOARD)["panels"].as_array().expect("panels").clone()
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+/// Panels by the grid that they lie on: the dashboard's own, and that of each row that is folded up.
+fn grids() -> Vec<Vec<Value>> {
+    let top = list(&json(DASHBOARD)["panels"]);
+    let folded: Vec<_> = top.iter().map(|panel| list(&panel["panels"])).collect();
+    std::iter::once(top).chain(folded).collect()
 }
 
 /// Panels that show something: all but the rows that head them.
 fn charts() -> impl Iterator<Item = Value> {
-    panels().into_iter().filter(|panel| panel["type"] != "row")
+    let all = grids().into_iter().flatten();
+    all.filter(|panel| panel["type"] != "row")
 }
 
 fn queries() -> Vec<String> {
@@ -105,18 +113,29 @@ fn every_panel_says_what_it_shows() {
 #[test]
 fn panels_have_ids_and_places_of_their_own() {
     let mut ids = BTreeSet::new();
-    let mut taken = BTreeSet::new();
-    for panel in panels() {
-        let title = &panel["title"];
-        assert!(
-            ids.insert(panel["id"].as_u64().expect("an id")),
-            "{title}: id used before"
-        );
-        let [x, y, w, h] = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().expect("a place"));
-        assert!(w > 0 && h > 0 && x + w <= 24, "{title} leaves the grid");
-        for place in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
-            assert!(taken.insert(place), "{title} overlaps at {place:?}");
+    for grid in grids() {
+        let mut taken = BTreeSet::new();
+        for panel in grid {
+            let title = &panel["title"];
+            assert!(
+                ids.insert(panel["id"].as_u64().expect("an id")),
+                "{title}: id used before"
+            );
+            let side = |side: &str| panel["gridPos"][side].as_u64().expect("a place");
+            let [x, y, w, h] = ["x", "y", "w", "h"].map(side);
+            assert!(w > 0 && h > 0 && x + w <= 24, "{title} leaves the grid");
+            for place in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+                assert!(taken.insert(place), "{title} overlaps at {place:?}");
+            }
         }
+    }
+}
+
+#[test]
+fn only_rows_that_are_folded_up_hold_panels() {
+    for row in &grids()[0] {
+        let is_folded = row["type"] == "row" && row["collapsed"] == true;
+        assert_eq!(is_folded, !list(&row["panels"]).is_empty(), "{}", row["title"]);
     }
 }
 
@@ -133,7 +152,8 @@ fn queries_use_only_what_is_exported() {
 }
 
 #[test]
-fn every_query_keeps_to_the_chosen_instances_and_counts_no_list_twice() {
+fn every_query_keeps_to_the_chosen_instances_and_the_first_profile_and_counts_no_list_twice() {
+    let exported = exported();
     for query in queries() {
         for part in query.split("abgauge_").skip(1) {
             let matchers = part.split('}').next().unwrap_or_default();
@@ -141,14 +161,11 @@ fn every_query_keeps_to_the_chosen_instances_and_counts_no_list_twice() {
                 matchers.contains(r#"job=~"$job""#) && matchers.contains(r#"instance=~"$instance""#),
                 "{query}"
             );
-            let of_ranking = ["metric_", "lists{", "clicks{", "items_shown{"]
-                .iter()
-                .any(|name| part.starts_with(name));
-            assert!(!of_ranking || matchers.contains(r#"scope="own""#), "{query}");
-            assert!(
-                !part.starts_with("metric_") || matchers.contains(r#"profile="""#),
-                "{query}"
-            );
+            let name = part.split('{').next().unwrap_or_default();
+            let labels = &exported[&format!("abgauge_{name}")];
+            for (label, matcher) in [("scope", r#"scope="own""#), ("profile", r#"profile="""#)] {
+                assert!(!labels.contains(label) || matchers.contains(matcher), "{query}");
+            }
         }
     }
 }

@@ -1,9 +1,15 @@
-//! The values that each arm must have: the reference's, and those of `abgauge evaluate` and the API for their bits.
+//! The values that each arm must have: the reference's, and those of the same engine over the file, and of the API, for
+//! their bits.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
+use abgauge::engine::ranking::{CLICKS, LISTS, METRICS, Measures, Metric, Profile};
+use abgauge::evaluate::{Evaluator, Options};
+use abgauge::ingest::catalogue;
+use abgauge::ingest::wire::Decoder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -11,118 +17,163 @@ use crate::events;
 use crate::support::daemon::Daemon;
 use crate::support::tools;
 
-/// By arm of `ranker` and metric: `("neural", "hit_rate@5")`, and `lists` and `clicks`, the bases.
-pub type Values = BTreeMap<(String, String), f64>;
+/// By profile, arm of `ranker` and metric: `("ranx", "neural", "hit_rate@5")`. The bases `lists` and `clicks` stand under
+/// the first profile, as all that has no label `profile`.
+pub type Values = BTreeMap<(String, String, String), f64>;
 
-/// hit_rate, ctr and mrr of three arms, at six cut-offs and over the whole list.
-const N_EXPECTED: usize = 3 * 3 * 7;
+/// The catalogue of the events.
+pub const CATALOGUE: &str = "tests/data/lists-a.catalog.jsonl";
+/// The cut-offs of the reference values.
+pub const KS: [u32; 6] = [1, 2, 3, 5, 10, 20];
+/// Ten profiles, three arms, each metric that a profile's source reports, at each cut-off.
+const N_EXPECTED: usize = 1137;
 
-/// Profile `default` of the reference, as far as the daemon has its metrics.
+/// Names of all profiles, `default` first.
+pub fn profiles() -> Vec<String> {
+    Profile::all().into_iter().map(|profile| profile.name).collect()
+}
+
+/// Ids of all metrics.
+pub fn metrics() -> Vec<&'static str> {
+    METRICS.iter().map(|metric| metric.id).collect()
+}
+
+/// All that the sources of the profiles say.
 pub fn expected() -> Values {
     let file = tools::repository("tests/data/lists-a.expected.json");
     let text = fs::read_to_string(file).expect("read the expected values");
     let profiles: BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>> =
         serde_json::from_str(&text).expect("profile, arm, metric");
     let mut values = Values::new();
-    for (arm, metrics) in &profiles["default"] {
-        for (metric, value) in metrics {
-            if ["hit_rate", "ctr", "mrr"].contains(&id(metric)) {
-                values.insert((arm.clone(), metric.clone()), *value);
-            }
+    for (profile, arms) in profiles {
+        for (arm, metrics) in arms {
+            let of_arm = |(metric, value)| ((profile.clone(), arm.clone(), metric), value);
+            values.extend(metrics.into_iter().map(of_arm));
         }
     }
     assert_eq!(values.len(), N_EXPECTED);
     values
 }
 
-/// `hit_rate` of `hit_rate@5`.
-fn id(metric: &str) -> &str {
-    metric.split_once('@').map_or(metric, |(id, _)| id)
+/// Those of them that add up over instances.
+pub fn additive(mut values: Values) -> Values {
+    values.retain(|(_, _, metric), _| {
+        let id = metric.split('@').next().and_then(Metric::named);
+        id.is_none_or(|metric| metric.is_additive())
+    });
+    values
 }
 
-/// What `abgauge evaluate` prints for the file.
-pub fn evaluated() -> Values {
-    let output = Command::new(env!("CARGO_BIN_EXE_abgauge"))
-        .args(["evaluate", "--format", "json", "--k", "1,2,3,5,10,20"])
-        .arg(tools::repository(events::FILE))
-        .output()
-        .expect("run abgauge evaluate");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let document: Document<Sums> = serde_json::from_slice(&output.stdout).expect("the shape of the answer");
-    document.values(|sums| sums)
+/// What the engine says of the file of events, under this catalogue (JSON lines).
+pub fn evaluated(catalog: &str) -> Values {
+    let catalogue = catalogue::read(catalog.as_bytes(), &Decoder::new(0, 1000), None);
+    let ks: Vec<NonZeroU32> = KS.into_iter().filter_map(NonZeroU32::new).collect();
+    let mut evaluator = Evaluator::new(&Options {
+        measures: Measures {
+            profiles: Profile::all(),
+            metrics: metrics(),
+            ..Measures::usual(&ks)
+        },
+        catalogue: Some(Arc::new(catalogue.expect("it can be read"))),
+        ..Options::default()
+    });
+    let events = fs::read(tools::repository(events::FILE)).expect("read the events");
+    evaluator
+        .read("events", events.as_slice())
+        .expect("memory can be read");
+    let evaluation = evaluator.finish();
+    let names = profiles();
+    let mut values = Values::new();
+    for (arm, sums) in &evaluation.total {
+        let mut add = |profile: usize, name: &str, value: f64| {
+            values.insert(
+                (names[profile].clone(), arm.arm.to_string(), name.to_owned()),
+                value,
+            );
+        };
+        add(0, "lists", sums[LISTS] as f64);
+        add(0, "clicks", sums[CLICKS] as f64);
+        for column in evaluation.ranking.columns() {
+            if let Some(value) = column.value(sums) {
+                add(column.profile, &column.key(), value);
+            }
+        }
+    }
+    values
 }
 
 /// What `/api/v1/experiments` says of window `total`, view `live`.
 pub fn of_api(daemon: &Daemon) -> Values {
     let answer = daemon.get("/api/v1/experiments");
-    let document: Document<Windows> = serde_json::from_str(&answer.body).expect("the shape of the answer");
-    document.values(|arm| &arm.windows["total"]["live"])
+    let document: Document = serde_json::from_str(&answer.body).expect("the shape of the answer");
+    let mut values = Values::new();
+    for (arm, found) in &document.experiments["ranker"].arms {
+        let view = &found.windows["total"]["live"];
+        let mut add = |profile: &str, name: &str, value: &RawValue| {
+            let key = (profile.to_owned(), arm.clone(), name.to_owned());
+            values.insert(key, value.get().parse().expect("a number"));
+        };
+        add("default", "lists", &view.lists);
+        add("default", "clicks", &view.clicks);
+        let further = view
+            .profiles
+            .iter()
+            .map(|(name, metrics)| (name.as_str(), metrics));
+        for (profile, metrics) in further.chain([("default", &view.metrics)]) {
+            metrics.iter().for_each(|(name, value)| add(profile, name, value));
+        }
+    }
+    values
 }
 
 #[derive(Deserialize)]
-struct Document<A> {
-    experiments: BTreeMap<String, Arms<A>>,
+struct Document {
+    experiments: BTreeMap<String, Arms>,
 }
 
 #[derive(Deserialize)]
-struct Arms<A> {
-    arms: BTreeMap<String, A>,
+struct Arms {
+    arms: BTreeMap<String, Arm>,
 }
 
 #[derive(Deserialize)]
-struct Windows {
-    windows: BTreeMap<String, BTreeMap<String, Sums>>,
+struct Arm {
+    windows: BTreeMap<String, BTreeMap<String, View>>,
 }
 
 /// Numbers stay text: serde_json may read a number into the neighbour of the nearest float, the standard library
 /// does not.
 #[derive(Deserialize)]
-struct Sums {
+struct View {
     lists: Box<RawValue>,
     clicks: Box<RawValue>,
     metrics: BTreeMap<String, Box<RawValue>>,
+    profiles: BTreeMap<String, BTreeMap<String, Box<RawValue>>>,
 }
 
-impl<A> Document<A> {
-    fn values(&self, sums: fn(&A) -> &Sums) -> Values {
-        let number = |raw: &RawValue| raw.get().parse().expect("a number");
-        let mut values = Values::new();
-        for (arm, found) in &self.experiments["ranker"].arms {
-            let sums = sums(found);
-            let bases = [("lists", &sums.lists), ("clicks", &sums.clicks)];
-            let metrics = sums.metrics.iter().map(|(metric, value)| (&**metric, value));
-            for (name, value) in metrics.chain(bases) {
-                values.insert((arm.clone(), name.to_owned()), number(value));
-            }
-        }
-        values
-    }
-}
-
-/// To 1e-9; neither may have a value that the other has not, the bases aside.
+/// To 1e-9, each value that is expected.
 #[track_caller]
 pub fn assert_near(seen: &Values, expected: &Values) {
-    let is_base = |name: &str| name == "lists" || name == "clicks";
-    let metrics: Vec<_> = seen.keys().filter(|(_, name)| !is_base(name)).collect();
-    assert_eq!(metrics, expected.keys().collect::<Vec<_>>());
+    let difference = |key, value: &f64| seen.get(key).map(|seen| (seen - value).abs());
     let far: Vec<_> = expected
         .iter()
-        .map(|(key, value)| (key, seen[key], value))
-        .filter(|(_, seen, expected)| (seen - *expected).abs() > 1e-9)
+        .filter(|(key, value)| difference(key, value).is_none_or(|difference| difference > 1e-9))
+        .map(|(key, value)| (key, seen.get(key), value))
         .collect();
-    assert!(far.is_empty(), "arm and metric, seen, expected: {far:#?}");
+    assert!(
+        far.is_empty(),
+        "profile, arm and metric, seen, expected: {far:#?}"
+    );
+    let worst = expected.iter().filter_map(|(key, value)| difference(key, value));
+    println!(
+        "{} values, worst difference {:.1e}",
+        expected.len(),
+        worst.fold(0.0, f64::max)
+    );
 }
 
 #[track_caller]
 pub fn assert_same_bits(seen: &Values, expected: &Values) {
-    let bits = |values: &Values| -> BTreeMap<_, _> {
-        let entries = values.iter();
-        entries
-            .map(|(key, value)| (key.clone(), (value.to_bits(), *value)))
-            .collect()
-    };
-    let (seen, expected) = (bits(seen), bits(expected));
     assert_eq!(
         seen.keys().collect::<Vec<_>>(),
         expected.keys().collect::<Vec<_>>()
@@ -130,7 +181,10 @@ pub fn assert_same_bits(seen: &Values, expected: &Values) {
     let other: Vec<_> = expected
         .iter()
         .map(|(key, value)| (key, seen[key], value))
-        .filter(|(_, seen, expected)| seen.0 != expected.0)
+        .filter(|(_, seen, expected)| seen.to_bits() != expected.to_bits())
         .collect();
-    assert!(other.is_empty(), "arm and metric, seen, expected: {other:#?}");
+    assert!(
+        other.is_empty(),
+        "profile, arm and metric, seen, expected: {other:#?}"
+    );
 }

@@ -1,12 +1,18 @@
 //! Topics of a test's own, several producers that fill them, and the configuration of a daemon that reads them.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use tempfile::TempDir;
+
 use crate::accounts::Accounts;
+use crate::answers::{self, KS};
 use crate::events::{Arrival, Event};
 use crate::support::kafka::Kafka;
 use crate::support::producer::Producer;
+use crate::support::tools;
 
 const N_PARTITIONS: i32 = 4;
 /// Producers send what they hold this often, in event time.
@@ -31,8 +37,11 @@ pub struct Feed {
     clicks: String,
     key: Key,
     config: String,
+    /// The catalogue that the configuration names, the feed's own.
+    catalogue: PathBuf,
     producers: Vec<Producer>,
     sent: Vec<Event>,
+    _dir: TempDir,
 }
 
 impl Feed {
@@ -43,6 +52,9 @@ impl Feed {
             Topics::One => served.clone(),
             Topics::Two => kafka.new_topic("clicks", N_PARTITIONS),
         };
+        let dir = tools::temporary_dir("feed");
+        let catalogue = dir.path().join("items.jsonl");
+        fs::copy(tools::repository(answers::CATALOGUE), &catalogue).expect("copy the catalogue");
         let config = format!(
             "[kafka]
 brokers = \"{brokers}\"
@@ -51,8 +63,15 @@ clicks_topic = \"{clicks}\"
 group_id = \"{group}\"
 key = \"{key}\"
 [metrics]
-k = [1, 2, 3, 5, 10, 20]
+profile = {profiles:?}
+metrics = {metrics:?}
+catalog = {catalogue:?}
+k = {KS:?}
+[export]
+windows = [\"total\"]
 ",
+            profiles = answers::profiles(),
+            metrics = answers::metrics(),
             brokers = kafka.brokers(),
             group = kafka.unique("group"),
             key = match key {
@@ -67,14 +86,23 @@ k = [1, 2, 3, 5, 10, 20]
             clicks,
             key,
             config,
+            catalogue,
             producers,
             sent: Vec::new(),
+            _dir: dir,
         }
     }
 
-    /// Defaults but for the cut-offs: those of the reference values.
+    /// All profiles and metrics at the cut-offs of the reference values; defaults else. What is shown is `total`.
     pub fn config(&self) -> &str {
         &self.config
+    }
+
+    /// Puts another catalogue in the place of the one that daemons read.
+    pub fn replace_catalogue(&self, text: &str) {
+        let new = self.catalogue.with_extension("new");
+        fs::write(&new, text).expect("write the new catalogue");
+        fs::rename(&new, &self.catalogue).expect("put it into place");
     }
 
     pub fn clicks_topic(&self) -> &str {

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod answers;
+mod catalogue;
 mod events;
 mod feed;
 mod run;

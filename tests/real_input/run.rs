@@ -1,20 +1,22 @@
 //! A daemon under Prometheus, and everything that must hold once it has read what was sent.
 
 use std::collections::BTreeMap;
+use std::fs;
 
+use abgauge::engine::ranking::{METRICS, Metric};
 use abgauge::snapshot::View;
 
 use crate::accounts::Accounts;
-use crate::answers::{Values, assert_near, assert_same_bits, evaluated, expected, of_api};
+use crate::answers::{CATALOGUE, Values, assert_near, assert_same_bits, evaluated, expected, of_api};
 use crate::feed::Feed;
 use crate::support::daemon::Daemon;
 use crate::support::exposition::Sample;
 use crate::support::prometheus::Prometheus;
-use crate::support::wait;
+use crate::support::{tools, wait};
 
 pub struct Run {
     pub daemon: Daemon,
-    prometheus: Prometheus,
+    pub prometheus: Prometheus,
 }
 
 impl Run {
@@ -43,7 +45,7 @@ impl Run {
         self.wait_for(&feed.accounts());
         let live = total(&self.prometheus);
         assert_near(&live, &expected());
-        let evaluated = evaluated();
+        let evaluated = evaluated(&catalogue());
         assert_same_bits(&live, &evaluated);
         assert_same_bits(&of_api(&self.daemon), &evaluated);
         let settled = ranking_series(&self.prometheus, View::Settled);
@@ -64,27 +66,32 @@ impl Run {
 }
 
 /// Window `total`, view `live` of each arm of `ranker`.
-fn total(prometheus: &Prometheus) -> Values {
-    let names = "abgauge_(lists|clicks|hit_ratio|ctr|mrr)";
+pub fn total(prometheus: &Prometheus) -> Values {
+    let gauges: Vec<&str> = METRICS.iter().map(|metric| metric.gauge).collect();
+    let names = format!("abgauge_(lists|clicks|{})", gauges.join("|"));
     values(&prometheus.query(&format!(
         "{{__name__=~'{names}',experiment='ranker',window='total',view='live'}}"
     )))
 }
 
-/// Values by arm and metric: the label `metric`, or else the gauge's name, and `k`.
+/// The catalogue of the reference values, as text.
+pub fn catalogue() -> String {
+    fs::read_to_string(tools::repository(CATALOGUE)).expect("read the catalogue")
+}
+
+/// Values by profile, arm and metric: the label `metric`, or else the gauge's name, and `k`.
 pub fn values(samples: &[Sample]) -> Values {
     let value = |sample: &Sample| {
         let gauge = sample.name.trim_start_matches("abgauge_");
         let metric = sample.labels.get("metric").map_or(gauge, String::as_str);
-        let metric = match metric {
-            "hit_ratio" => "hit_rate",
-            other => other,
-        };
+        let metric = Metric::named(metric).map_or(metric, |metric| metric.id);
         let key = match sample.labels.get("k") {
             Some(k) => format!("{metric}@{k}"),
             None => metric.to_owned(),
         };
-        ((sample.labels["arm"].clone(), key), sample.value)
+        let profile = sample.labels.get("profile").map_or("default", String::as_str);
+        let arm = sample.labels["arm"].clone();
+        ((profile.to_owned(), arm, key), sample.value)
     };
     samples.iter().map(value).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use abgauge::snapshot::View;
 
-use crate::answers::{Values, assert_near, expected};
+use crate::answers::{Values, additive, assert_near, expected};
 use crate::events::{events, shuffled};
 use crate::feed::{Feed, Key, Topics};
 use crate::run::{ranking_series, values};
@@ -45,7 +45,7 @@ fn two_daemons_of_one_group_add_up() {
     assert!(refused.is_empty(), "{refused:?}");
 
     for view in View::BOTH {
-        assert_near(&added_up(&prometheus, view), &expected());
+        assert_near(&added_up(&prometheus, view), &additive(expected()));
     }
     let live = ranking_series(&prometheus, View::Live);
     assert_eq!(ranking_series(&prometheus, View::Settled), live);
@@ -82,7 +82,7 @@ fn added_up(prometheus: &Prometheus, view: View) -> Values {
     let view = view.name();
     let sum = |part| {
         let labels = format!("scope='own',experiment='ranker',window='total',view='{view}'");
-        format!("sum by (arm, metric, k) (abgauge_metric_{part}{{{labels}}})")
+        format!("sum by (arm, metric, k, profile) (abgauge_metric_{part}{{{labels}}})")
     };
     values(&prometheus.query(&format!("{} / {}", sum("numerator"), sum("denominator"))))
 }

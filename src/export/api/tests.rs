@@ -8,6 +8,10 @@ use super::*;
 use crate::telemetry::{PartitionState, Telemetry};
 
 fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
+    document_of(snapshot, &fixture::ranking(), timelines, 0)
+}
+
+fn document_of(snapshot: &Snapshot, ranking: &Ranking, timelines: Option<usize>, lines_of: usize) -> Value {
     let telemetry = Telemetry::new("served", "clicks", "0.1.0");
     telemetry.set_waiting_for(vec![]);
     telemetry.set_partition(
@@ -22,9 +26,10 @@ fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
         snapshot,
         arms: shown_arms(snapshot, fixture::export().forget_after_ms),
         arms_left_out: 0,
-        ranking: &fixture::ranking(),
+        ranking,
         windows: &fixture::windows(),
         timelines,
+        lines_of,
         k: &fixture::ks(),
         settle_after_ms: 1_920_000,
         status: telemetry.status(),
@@ -60,6 +65,54 @@ fn an_arm_shows_both_views_of_every_window_that_holds_lists() {
     assert_eq!(document["version"], 1);
     assert_eq!(document["windows"], json!(["5m", "1h", "total"]));
     assert_eq!(document["k"], json!([1, 5]));
+    let keys = [
+        "hit_rate@1",
+        "hit_rate@5",
+        "hit_rate",
+        "ctr@1",
+        "ctr@5",
+        "ctr",
+        "mrr@1",
+        "mrr@5",
+        "mrr",
+    ];
+    assert_eq!(
+        document["profiles"],
+        json!([{"name": "default", "metrics": keys}])
+    );
+}
+
+#[test]
+fn further_profiles_stand_beside_the_metrics_of_the_first() {
+    let mut arm = fixture::arm_of_two_profiles();
+    let timeline = Timeline {
+        start_ms: 0,
+        cell_ms: 5000,
+        cells: vec![Some(fixture::arm_of_two_profiles().sums(View::Live, 0).into())],
+    };
+    arm.timelines = Some([timeline.clone(), timeline]);
+    let ranking = fixture::two_profiles();
+    let snapshot = snapshot(vec![arm]);
+    let of = |lines_of| document_of(&snapshot, &ranking, Some(0), lines_of);
+    let document = of(0);
+    let values = |hit_rate: f64| {
+        json!({
+            "hit_rate@1": 0.0, "hit_rate@5": hit_rate, "hit_rate": hit_rate,
+            "coverage@1": 0.25, "coverage@5": 0.75, "coverage": 0.75,
+        })
+    };
+    let live = |document: &Value| document["experiments"]["e"]["arms"]["a"]["windows"]["5m"]["live"].clone();
+    assert_eq!(live(&document)["metrics"], values(0.5));
+    assert_eq!(live(&document)["profiles"], json!({"rs_metrics": values(1.0)}));
+    let names: Vec<_> = document["profiles"].as_array().unwrap().iter().collect();
+    assert_eq!(
+        (&names[0]["name"], &names[1]["name"]),
+        (&json!("default"), &json!("rs_metrics"))
+    );
+    for (lines_of, expected) in [(0, 0.5), (1, 1.0)] {
+        let lines = live(&of(lines_of))["timeline"]["metrics"].clone();
+        assert_eq!(lines["hit_rate"], json!([expected]));
+    }
 }
 
 #[test]
@@ -95,7 +148,7 @@ fn the_stream_tells_its_health() {
             "click_results": {"matched": 0, "repeat": 0, "off_list": 0, "unmatched": 0, "undecided": 0},
             "clicks_waiting": 0, "open_lists": 0, "state_bytes": 0,
             "partitions": [{"topic": "served", "partition": 0, "lag": 3, "watermark_delay_seconds": null}],
-            "arms_folded": 0, "arms_left_out": 0, "version": "0.1.0",
+            "catalog": null, "arms_folded": 0, "arms_without_coverage": 0, "arms_left_out": 0, "version": "0.1.0",
         })
     );
 }

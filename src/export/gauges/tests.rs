@@ -11,14 +11,12 @@ use super::*;
 type Scrape = BTreeMap<(String, Vec<(String, String)>), String>;
 
 fn scrape(snapshot: &Snapshot, config: &Export) -> Scrape {
+    scrape_of(snapshot, &fixture::ranking(), config)
+}
+
+fn scrape_of(snapshot: &Snapshot, ranking: &Ranking, config: &Export) -> Scrape {
     let mut out = Vec::new();
-    render(
-        snapshot,
-        &fixture::ranking(),
-        config,
-        &fixture::windows(),
-        &mut out,
-    );
+    render(snapshot, ranking, config, &fixture::windows(), &mut out);
     parse(std::str::from_utf8(&out).unwrap())
 }
 
@@ -190,6 +188,51 @@ fn a_ratio_of_nothing_shown_is_absent_with_its_parts() {
         total_live(&scrape, "abgauge_metric_denominator", &[("metric", "mrr")]),
         Some(1.0)
     );
+}
+
+#[test]
+fn series_of_further_profiles_alone_name_theirs() {
+    let config = Export {
+        metrics: vec!["hit_rate".to_owned(), "coverage".to_owned()],
+        numerators: vec!["hit_rate".to_owned()],
+        ..export()
+    };
+    let ranking = fixture::two_profiles();
+    let scrape = scrape_of(&snapshot(vec![fixture::arm_of_two_profiles()]), &ranking, &config);
+    let (k, second) = (("k", "5"), ("profile", "rs_metrics"));
+    let of_both = |name: &str, labels: &[(&str, &str)]| {
+        let further = [labels, &[second]].concat();
+        [labels, &further].map(|labels| total_live(&scrape, name, labels))
+    };
+    assert_eq!(of_both("abgauge_hit_ratio", &[k]), [Some(0.5), Some(1.0)]);
+    assert_eq!(of_both("abgauge_hit_ratio", &[]), [Some(0.5), Some(1.0)]);
+    assert_eq!(of_both("abgauge_coverage", &[k]), [Some(0.75), Some(0.75)]);
+    let parts = ["numerator", "denominator"].map(|part| {
+        let name = format!("abgauge_metric_{part}");
+        of_both(&name, &[("metric", "hit_rate"), k])
+    });
+    assert_eq!(parts, [[Some(1.0), Some(1.0)], [Some(2.0), Some(1.0)]]);
+    assert_eq!(
+        of_both("abgauge_lists", &[]),
+        [Some(2.0), None],
+        "bases have no profile"
+    );
+}
+
+#[test]
+fn distinct_counts_have_no_parts_and_say_how_many_arms_are_without() {
+    let mut snapshot = snapshot(vec![fixture::arm_of_two_profiles()]);
+    snapshot.arms_without_coverage = 3;
+    let config = Export {
+        metrics: vec!["hit_rate".to_owned(), "coverage".to_owned()],
+        numerators: vec!["hit_rate".to_owned(), "ctr".to_owned(), "mrr".to_owned()],
+        ..export()
+    };
+    let scrape = scrape_of(&snapshot, &fixture::two_profiles(), &config);
+    let of_coverage = ("metric".to_owned(), "coverage".to_owned());
+    assert!(!scrape.keys().any(|(_, labels)| labels.contains(&of_coverage)));
+    let left_out = &scrape[&("abgauge_coverage_arms_left_out".to_owned(), vec![])];
+    assert_eq!(left_out, "3");
 }
 
 #[test]

@@ -159,6 +159,18 @@ fn time_lines_are_asked_for_by_the_name_of_a_window() {
 }
 
 #[test]
+fn time_lines_are_of_a_profile_that_is_measured() {
+    let of = |name: &str| {
+        let path = format!("/api/v1/experiments?timelines=1h&profile={name}");
+        ask(Method::GET, &path, &[])
+    };
+    assert_eq!(of("default").status, 200);
+    let refused = of("ranx");
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("one of: default"), "{}", refused.body);
+}
+
+#[test]
 fn head_has_the_headers_of_get_and_no_body() {
     let get = ask(Method::GET, "/healthz", &[]);
     let head = ask(Method::HEAD, "/healthz", &[]);

@@ -15,11 +15,26 @@ const MAX_WAITING = 5;
 const VIEWS = ["live", "settled"];
 
 const percent = (digits) => (share) => `${number(share * 100, digits)}\u00a0%`;
-const METRICS = [
-  { id: "hit_rate", name: "hit ratio", text: percent(2), help: "Share of lists with at least one clicked item" },
-  { id: "ctr", name: "CTR", text: percent(2), help: "Clicked items divided by items shown" },
-  { id: "mrr", name: "MRR", text: (mean) => number(mean, 4), help: "Mean of 1 ÷ the first clicked rank, 0 without one" },
-];
+const decimals = (digits) => (value) => number(value, digits);
+// Under some profiles a formula differs; what it is about does not.
+const METRICS = {
+  hit_rate: { name: "hit ratio", text: percent(2), help: "Share of lists with at least one clicked item in the top k." },
+  ctr: { name: "CTR", text: percent(2), help: "Click-through rate: items clicked divided by items shown, in the top k, over all lists." },
+  mrr: { name: "MRR", text: decimals(4), help: "Mean reciprocal rank: 1 ÷ the first clicked rank in the top k, 0 without one." },
+  ndcg: { name: "NDCG", text: decimals(4), help: "Clicked items discounted by the logarithm of their rank, divided by the same of the best order." },
+  precision: { name: "precision", text: percent(2), help: "Share of the top k that was clicked." },
+  recall: { name: "recall", text: percent(2), help: "Share of a list's clicked items that stand in the top k." },
+  map: { name: "MAP", text: decimals(4), help: "Mean average precision: precision at each clicked rank of the top k, averaged." },
+  map_by_k: { name: "MAP by k", text: decimals(4), help: "MAP with its sum always divided by k." },
+  mar: { name: "MAR", text: decimals(4), help: "Mean average recall: recall at each clicked rank of the top k, averaged." },
+  hits: { name: "hits", text: decimals(3), help: "Mean number of clicked items in the top k." },
+  alpha_ndcg: { name: "α-NDCG", text: decimals(4), help: "NDCG in which an aspect counts less each time the list shows it again." },
+  coverage: { name: "coverage", text: percent(2), help: "Share of the catalogue that stood in any top k of the window. A distinct count: it has no time line." },
+  popularity: { name: "popularity", text: percent(2), help: "Mean share of users who touched the items of the top k." },
+  surprisal: { name: "surprisal", text: (bits) => `${number(bits, 2)}\u00a0bits`, help: "Mean surprisal of the items of the top k: the fewer users touched an item, the more bits." },
+};
+/** Shown until others are chosen. */
+const N_FIRST = 3;
 
 const OUTCOMES = {
   accepted: "Counted.",
@@ -71,7 +86,10 @@ async function poll() {
 async function ask(signal) {
   const known = silence === null && reply !== null ? reply : await get("/api/v1/experiments", signal);
   const window = lineWindow(known);
-  return window === undefined ? known : get(`/api/v1/experiments?timelines=${encodeURIComponent(window)}`, signal);
+  if (window === undefined) return known;
+  const { profile } = choice(known);
+  const asked = new URLSearchParams({ timelines: window, profile });
+  return { ...(await get(`/api/v1/experiments?${asked}`, signal)), linesOf: profile };
 }
 
 async function get(url, signal) {
@@ -95,13 +113,31 @@ document.addEventListener("visibilitychange", () => {
 
 // ---- What is chosen: kept in the hash, so that a link shows the same ------------------------------
 
-function choice({ windows, k }) {
+function choice({ windows, k, profiles }) {
   const hash = new URLSearchParams(location.hash.slice(1));
+  const one = (name, values, otherwise) => (values.includes(hash.get(name)) ? hash.get(name) : otherwise);
   const cutoffs = [...k.map(String), "whole"];
+  const names = profiles.map(({ name }) => name);
+  const profile = one("profile", names, names[0]);
+  const ids = idsOf(profiles, profile);
+  const wanted = hash.get("metrics")?.split(",") ?? [];
+  const metrics = ids.filter((id) => wanted.includes(id));
   return {
-    window: windows.includes(hash.get("window")) ? hash.get("window") : windows[0],
-    k: cutoffs.includes(hash.get("k")) ? hash.get("k") : "whole",
+    window: one("window", windows, windows[0]),
+    k: one("k", cutoffs, "whole"),
+    profile,
+    metrics: metrics.length > 0 ? metrics : ids.slice(0, N_FIRST),
   };
+}
+
+/** Ids of the metrics that a profile has, from keys such as `mrr@5`. */
+function idsOf(profiles, profile) {
+  const { metrics } = profiles.find(({ name }) => name === profile);
+  return [...new Set(metrics.map((key) => key.split("@")[0]))];
+}
+
+function metricOf(id) {
+  return { id, ...(METRICS[id] ?? { name: id, text: decimals(4), help: "" }) };
 }
 
 /** The window whose time line is drawn: `total` has none, so the longest one stands in. */
@@ -111,7 +147,19 @@ function lineWindow(reply) {
 }
 
 $("#controls").addEventListener("change", ({ target }) => {
-  const hash = new URLSearchParams({ ...choice(reply), [target.name]: target.value });
+  const { window, k, profile, metrics } = choice(reply);
+  const chosen = { window, k };
+  const { profiles } = reply;
+  if (profile !== profiles[0].name) chosen.profile = profile;
+  // Kept where another profile lacks some of them; what is shown without a choice needs no mention.
+  const ids = new URLSearchParams(location.hash.slice(1)).get("metrics");
+  if (ids) chosen.metrics = ids;
+  if (target.name === "metric") {
+    chosen.metrics = idsOf(profiles, profile).filter((id) => (id === target.value ? target.checked : metrics.includes(id))).join(",");
+  } else {
+    chosen[target.name] = target.value;
+  }
+  const hash = new URLSearchParams(chosen);
   history.replaceState(null, "", `#${hash}`);
   draw();
   poll();
@@ -158,45 +206,87 @@ function drawTimes({ live_end_ms: live, settled_end_ms: settled, since_ms: since
   instant($("[data-testid=since]"), since);
 }
 
-function drawWarnings({ exact, warnings }) {
+function drawWarnings({ exact, warnings, catalog }) {
   const inexact = "The numbers are not exact: records were dropped because a memory bound was reached (outcome shed).";
-  lines($("#warnings"), [...(exact === false ? [inexact] : []), ...(warnings ?? [])]);
+  const stale = catalog?.reload_fault && `The catalogue could not be read again, and the one before stays in use: ${catalog.reload_fault}`;
+  lines($("#warnings"), [exact === false && inexact, stale, ...(warnings ?? [])].filter(Boolean));
 }
 
 function drawControls() {
+  const { profiles } = reply;
   const chosen = choice(reply);
-  const options = (name, values) => values.map(([value, label]) => ({ name, value, label, checked: value === chosen[name] }));
-  keyed($("#windows"), options("window", reply.windows.map((name) => [name, name])), (item) => item.value, radio);
+  const options = (name, values) => values.map(([value, label]) => ({ type: "radio", name, value, label, checked: value === chosen[name] }));
+  const names = (values) => values.map((name) => [name, name]);
+  keyed($("#windows"), options("window", names(reply.windows)), (item) => item.value, option);
   const cutoffs = [...reply.k.map((k) => [String(k), String(k)]), ["whole", "whole list"]];
-  keyed($("#cutoffs"), options("k", cutoffs), (item) => item.value, radio);
+  keyed($("#cutoffs"), options("k", cutoffs), (item) => item.value, option);
+  keyed($("#profiles"), options("profile", names(profiles.map(({ name }) => name))), (item) => item.value, option);
+  $("#profiles").hidden = profiles.length < 2;
+  const metrics = idsOf(profiles, chosen.profile).map(metricOf);
+  const isLast = (id) => chosen.metrics.length === 1 && chosen.metrics[0] === id;
+  const boxes = metrics.map(({ id, name, help }) => {
+    return { type: "checkbox", name: "metric", value: id, label: name, help, checked: chosen.metrics.includes(id), disabled: isLast(id) };
+  });
+  keyed($("#metrics"), boxes, (item) => item.value, option);
+  keyed($("#metric-words"), metrics, ({ id }) => id, word);
+  note($("#undefined"), whyUndefined(chosen));
   $("#controls").hidden = false;
 }
 
-function radio({ name, value, label }) {
+function option({ type, name, value, label, help }) {
   const node = stamp("choice");
   const input = $("input", node);
-  Object.assign(input, { name, value });
+  Object.assign(input, { type, name, value });
   attribute(input, "data-testid", name);
+  attribute(node, "title", help);
   text($("span", node), label);
-  return { node, draw: ({ checked }) => (input.checked = checked) };
+  return { node, draw: ({ checked, disabled = false }) => Object.assign(input, { checked, disabled }) };
+}
+
+function word({ name, help }) {
+  const node = stamp("word");
+  text($("dt", node), name);
+  text($("dd", node), help);
+  return { node, draw() {} };
+}
+
+/** Metrics that are chosen and that the profile does not have at the chosen k. */
+function whyUndefined({ k, profile, metrics }) {
+  const { metrics: keys } = reply.profiles.find(({ name }) => name === profile);
+  const missing = metrics.filter((id) => !keys.includes(id + suffix(k)));
+  if (missing.length === 0) return "";
+  const where = k === "whole" ? "over the whole list" : `at k = ${k}`;
+  return `Profile ${profile} has no ${missing.map((id) => metricOf(id).name).join(", no ")} ${where}.`;
+}
+
+/** What follows an id in a key. */
+function suffix(k) {
+  return k === "whole" ? "" : `@${k}`;
 }
 
 function drawExperiments() {
-  const { window, k } = choice(reply);
+  const { window, k, profile, metrics } = choice(reply);
+  const isFirst = profile === reply.profiles[0].name;
+  const shown = metrics.map(metricOf);
   const context = {
     window,
     lineWindow: lineWindow(reply),
-    k: k === "whole" ? "" : `@${k}`,
+    k: suffix(k),
+    metrics: shown,
+    columns: VIEWS.flatMap((view) => [...shown, null].map((metric) => ({ view, metric, key: `${view} ${metric?.id ?? ""}` }))),
+    valuesOf: (it) => (isFirst ? it?.metrics : it?.profiles?.[profile]),
+    // The answer that is on its way has the lines of a profile just chosen.
+    timelineOf: (it) => (reply.linesOf === profile ? it?.timeline : undefined),
     stream: reply.stream,
   };
   const experiments = Object.entries(reply.experiments).map(([name, { arms }]) => {
     const sorted = Object.entries(arms).map(([arm, it]) => ({ ...it, name: arm, size: sizeOf(it) }));
     return { name, arms: sorted, size: sorted.reduce((sum, arm) => sum + arm.size, 0), context };
   });
-  const shown = largest(experiments, MAX_EXPERIMENTS).sort(byName);
-  keyed($("#experiments"), shown, (experiment) => experiment.name, experimentSection);
-  note($("#more-experiments"), more(experiments.length - shown.length, "experiment"));
-  note($("#empty"), shown.length === 0 ? whyEmpty(reply.stream) : "");
+  const drawn = largest(experiments, MAX_EXPERIMENTS).sort(byName);
+  keyed($("#experiments"), drawn, (experiment) => experiment.name, experimentSection);
+  note($("#more-experiments"), more(experiments.length - drawn.length, "experiment"));
+  note($("#empty"), drawn.length === 0 ? whyEmpty(reply.stream) : "");
 }
 
 /** Lists of an arm over the longest span there is: steadier than the chosen window's. */
@@ -224,14 +314,16 @@ function experimentSection({ name }) {
   attribute($("table", node), "aria-labelledby", heading.id);
   attribute(node, "data-experiment", name);
   text($("bdi", heading), visible(name));
-  const columns = VIEWS.flatMap((view) => [...METRICS, null].map((metric) => columnHead(view, metric)));
-  $(".columns", node).append(...columns.map((column) => column.node));
   return {
     node,
     draw({ arms, context }) {
-      columns.forEach((column) => column.draw(context));
+      const { metrics, columns } = context;
+      $("table", node).style.setProperty("--columns", metrics.length + 1);
+      node.querySelectorAll("[scope=colgroup]").forEach((head) => attribute(head, "colspan", metrics.length + 1));
+      const heads = columns.map((column) => ({ ...column, context }));
+      keyed($(".columns", node), heads, ({ key }) => key, columnHead);
       const shown = largest(arms, MAX_ARMS).sort(byName);
-      const scales = new Map(METRICS.map((metric) => [metric.id, scaleOf(shown, metric, context)]));
+      const scales = new Map(metrics.map((metric) => [metric.id, scaleOf(shown, metric, context)]));
       const rows = shown.map((arm) => ({ ...arm, experiment: name, scales, context }));
       keyed($("tbody", node), rows, (arm) => arm.name, armRow);
       note($(".more", node), more(arms.length - shown.length, "arm"));
@@ -240,14 +332,20 @@ function experimentSection({ name }) {
   };
 }
 
-function columnHead(view, metric) {
+function columnHead({ view, metric }) {
   const node = document.createElement("th");
   node.scope = "col";
   attribute(node, "role", "columnheader");
   node.className = view;
   node.title = metric ? metric.help : "What the values rest on, over the whole list";
-  text(node, "bases");
-  return { node, draw: ({ k }) => metric && text(node, metric.name + k) };
+  if (metric === null) {
+    text(node, "bases");
+    return { node, draw() {} };
+  }
+  // A narrow column breaks before the k.
+  const k = document.createElement("span");
+  node.append(metric.name, document.createElement("wbr"), k);
+  return { node, draw: ({ context }) => text(k, context.k) };
 }
 
 function armRow({ name, experiment }) {
@@ -255,12 +353,14 @@ function armRow({ name, experiment }) {
   attribute(node, "data-experiment", experiment);
   attribute(node, "data-arm", name);
   text($("bdi", node), visible(name));
-  const cells = VIEWS.flatMap((view) => [
-    ...METRICS.map((metric) => metricCell(view, metric, experiment, name)),
-    basesCell(view, experiment, name),
-  ]);
-  node.append(...cells.map((cell) => cell.node));
-  return { node, draw: (arm) => cells.forEach((cell) => cell.draw(arm)) };
+  const cell = ({ view, metric }) => (metric ? metricCell(view, metric, experiment, name) : basesCell(view, experiment, name));
+  return {
+    node,
+    draw(arm) {
+      const cells = arm.context.columns.map((column) => ({ ...column, ...arm }));
+      keyed(node, cells, ({ key }) => key, cell);
+    },
+  };
 }
 
 function metricCell(view, metric, experiment, arm) {
@@ -275,12 +375,12 @@ function metricCell(view, metric, experiment, arm) {
     node,
     draw({ windows, scales, context }) {
       const key = metric.id + context.k;
-      const it = windows[context.window]?.[view]?.metrics?.[key];
+      const it = context.valuesOf(windows[context.window]?.[view])?.[key];
       text(label, `${metric.name}${context.k}, ${view}`);
       text(value, it == null ? "–" : metric.text(it));
       attribute(value, "data-metric", key);
       attribute(value, "data-value", it);
-      const timeline = windows[context.lineWindow]?.[view]?.timeline;
+      const timeline = context.timelineOf(windows[context.lineWindow]?.[view]);
       const cells = timeline?.metrics?.[key] ?? [];
       attribute($("path", line), "d", pathOf(cells, scales.get(metric.id)));
       text($("title", line), describeLine(timeline, cells, metric));
@@ -323,8 +423,8 @@ function whyAbsent(view, arm) {
  * Lowest and highest cell of a metric over all arms and both views: one scale, so that lines compare. Cells with few
  * lists, such as the one that has just begun, do not count: their noise would press all else flat.
  */
-function scaleOf(arms, { id }, { lineWindow, k }) {
-  const timelines = arms.flatMap(({ windows }) => VIEWS.map((view) => windows[lineWindow]?.[view]?.timeline ?? null));
+function scaleOf(arms, { id }, { lineWindow, k, timelineOf }) {
+  const timelines = arms.flatMap(({ windows }) => VIEWS.map((view) => timelineOf(windows[lineWindow]?.[view]) ?? null));
   return extent(timelines.flatMap((timeline) => (timeline === null ? [] : wellFilled(timeline, id + k))));
 }
 
@@ -372,10 +472,10 @@ function describeLine(timeline, cells, metric) {
   return `${metric.name} from ${near(start, end)} to ${near(end, end)}: lowest ${metric.text(range.low)}, highest ${metric.text(range.high)}`;
 }
 
-function aboutLines(scales, { window, lineWindow }) {
+function aboutLines(scales, { window, lineWindow, metrics }) {
   if (lineWindow === undefined) return "";
   const span = window === "total" ? `the last ${lineWindow} (total has no time line)` : lineWindow;
-  const drawn = METRICS.filter(({ id }) => scales.get(id) !== null);
+  const drawn = metrics.filter(({ id }) => scales.get(id) !== null);
   if (drawn.length === 0) return `Lines: ${span}.`;
   const range = ({ low, high }, text) => `${text(low)} to ${text(high)}`;
   const ranges = drawn.map(({ id, name, text }) => `${name} ${range(scales.get(id), text)}`);
@@ -401,6 +501,7 @@ function drawStream(stream) {
     { name: "open lists", help: "Lists whose attribution window is open.", numbers: [stream.open_lists] },
     { name: "state", help: "Bytes of open lists and waiting clicks.", numbers: [stream.state_bytes], format: bytes },
     { name: "arms folded into __other__", help: "Arms beyond max_arms.", numbers: [stream.arms_folded] },
+    ...catalogRows(stream),
   ]);
 
   const partitions = (stream.partitions ?? []).map((it) => ({ ...it, name: `${it.topic}-${it.partition}`, size: it.lag ?? 0 }));
@@ -411,6 +512,14 @@ function drawStream(stream) {
 
   text($("#version"), stream.version ?? "");
   $("#stream").hidden = false;
+}
+
+function catalogRows({ catalog, arms_without_coverage: leftOut }) {
+  if (catalog == null) return [];
+  return [
+    { name: "catalogue", help: `Items of it. Taken ${date(catalog.taken_ms)} ${clock(catalog.taken_ms)}.`, numbers: [catalog.items] },
+    { name: "arms without coverage", help: "Arms beyond max_coverage.", numbers: [leftOut] },
+  ];
 }
 
 function topicHead(topic) {

@@ -1,0 +1,67 @@
+//! The file that `metrics.catalog` names: read at the start, by `abgauge check`, and again at SIGHUP.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::config::Config;
+use crate::engine::catalogue::Catalogue;
+use crate::ingest::catalogue;
+use crate::ingest::wire::Decoder;
+
+pub struct CatalogueFile {
+    path: PathBuf,
+    decoder: Decoder,
+}
+
+/// Why the file cannot be used, in the words of an error of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
+#[error("metrics.catalog: {message}")]
+#[diagnostic(help("{remedy}"))]
+pub struct Unusable {
+    /// Names the file, and the line where it is one.
+    pub message: String,
+    /// What to write instead.
+    pub remedy: String,
+}
+
+impl CatalogueFile {
+    /// The file, if the configuration names one.
+    pub fn of(config: &Config) -> Option<CatalogueFile> {
+        Some(CatalogueFile {
+            path: config.catalog.clone()?,
+            decoder: Decoder::new(config.join.hash_seed, config.join.max_items),
+        })
+    }
+
+    /// Reads it; items of `previous` keep their places.
+    ///
+    /// # Errors
+    /// It cannot be opened, or a line is faulty.
+    pub fn read(&self, previous: Option<&Catalogue>) -> Result<Catalogue, Unusable> {
+        let path = self.path.display();
+        let file = open(&self.path).map_err(|error| Unusable {
+            message: format!("cannot open the file {path}: {error}"),
+            remedy: "name a file that exists and that abgauge's user may read, or leave metrics.catalog out"
+                .to_owned(),
+        })?;
+        catalogue::read(BufReader::new(file), &self.decoder, previous).map_err(|error| Unusable {
+            message: format!("{path}, {error}"),
+            remedy: format!(
+                "mend line {} of the file: an item a line, each item once",
+                error.line
+            ),
+        })
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        false => Ok(file),
+    }
+}

@@ -1,0 +1,189 @@
+//! The catalogue of a running daemon, without a broker: read at the start, checked, read again at SIGHUP.
+
+mod support;
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::daemon::Daemon;
+use support::{tools, wait};
+use tempfile::TempDir;
+
+const TWO_ITEMS: &str = "{\"item\":\"a\",\"aspects\":[\"x\"],\"users\":1,\"of_users\":4}\n{\"item\":\"b\"}\n";
+const ONE_ITEM: &str = "{\"item\":\"a\"}\n";
+/// The third line has the item of the first.
+const FAULTY: &str = "{\"item\":\"a\"}\n{\"item\":\"b\"}\n{\"item\":\"a\"}\n";
+
+/// A file of items, and the configuration of a daemon that measures by it and has no broker.
+struct Scene {
+    catalogue: PathBuf,
+    dir: TempDir,
+}
+
+impl Scene {
+    fn new(text: &str) -> Scene {
+        let dir = tools::temporary_dir("catalogue");
+        let catalogue = dir.path().join("items.jsonl");
+        fs::write(&catalogue, text).expect("write the catalogue");
+        Scene { catalogue, dir }
+    }
+
+    fn config(&self) -> String {
+        format!(
+            "{}\n[metrics]\ncatalog = \"{}\"\nmetrics = [\"hit_rate\", \"coverage\"]\n",
+            no_broker(),
+            self.catalogue.display()
+        )
+    }
+
+    /// Replaces the file at once, as an operator should.
+    fn replace(&self, text: &str) {
+        let new = self.dir.path().join("new");
+        fs::write(&new, text).expect("write the new catalogue");
+        fs::rename(&new, &self.catalogue).expect("put it into place");
+    }
+
+    /// What a command that ends by itself leaves behind: exit code and both outputs.
+    fn run(&self, command: &str) -> (Option<i32>, String) {
+        let file = self.dir.path().join("abgauge.toml");
+        fs::write(&file, self.config()).expect("write the configuration");
+        let output = Command::new(env!("CARGO_BIN_EXE_abgauge"))
+            .args([command, "--config"])
+            .arg(&file)
+            .env_remove("ABGAUGE_CONFIG")
+            .output()
+            .expect("abgauge starts");
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
+        (output.status.code(), said.concat())
+    }
+}
+
+fn no_broker() -> String {
+    format!("[kafka]\nbrokers = \"127.0.0.1:{}\"", tools::free_port())
+}
+
+/// Waits until a scrape shows this many items and this outcome of the last reload.
+#[track_caller]
+fn wait_for(daemon: &mut Daemon, n_items: f64, failed: f64) {
+    daemon.wait_until("the catalogue to be told", |daemon| {
+        daemon.try_get("/healthz").ok()?;
+        let metrics = daemon.metrics();
+        let seen = ["items", "reload_failed"].map(|it| metrics.value(&format!("abgauge_catalog_{it}"), &[]));
+        (seen == [Some(n_items), Some(failed)]).then_some(())
+    });
+}
+
+fn loaded_seconds(daemon: &Daemon) -> f64 {
+    let loaded = daemon
+        .metrics()
+        .value("abgauge_catalog_loaded_timestamp_seconds", &[]);
+    loaded.expect("a catalogue is in use")
+}
+
+#[test]
+fn a_faulty_catalogue_ends_the_start_and_names_setting_file_line_and_remedy() {
+    let scene = Scene::new(FAULTY);
+    let (code, said) = scene.run("run");
+    assert_eq!(code, Some(78), "{said}");
+    let file = scene.catalogue.display().to_string();
+    // Long paths are broken over lines.
+    let said: String = said.split_whitespace().filter(|word| *word != "│").collect();
+    for words in [
+        "metrics.catalog:",
+        &file,
+        "line3:",
+        "\"a\"standsinline1",
+        "help:mendline3",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    fs::remove_file(&scene.catalogue).expect("remove it");
+    let (code, said) = scene.run("run");
+    assert_eq!(code, Some(78), "{said}");
+    assert!(said.contains("cannot open the file"), "{said}");
+}
+
+#[test]
+fn check_tells_how_much_the_catalogue_holds_or_what_is_wrong_with_it() {
+    let scene = Scene::new(TWO_ITEMS);
+    let (code, said) = scene.run("check");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("items: 2, aspects: 1, shares of 4 users"), "{said}");
+    scene.replace(FAULTY);
+    let (code, said) = scene.run("check");
+    assert_eq!(code, Some(78), "{said}");
+    assert!(
+        said.contains("line 3: item \"a\" stands in line 1 already"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_hangup_reads_the_catalogue_again_and_a_faulty_one_leaves_the_last_in_use() {
+    let scene = Scene::new(TWO_ITEMS);
+    let mut daemon = Daemon::run(&scene.config());
+    wait_for(&mut daemon, 2.0, 0.0);
+    let first_seconds = loaded_seconds(&daemon);
+    scene.replace(FAULTY);
+    daemon.signal(libc::SIGHUP);
+    wait_for(&mut daemon, 2.0, 1.0);
+    assert_eq!(loaded_seconds(&daemon), first_seconds);
+    let log = daemon.log();
+    let told = log.lines().find(|line| line.contains("ERROR"));
+    let told = told.expect("the fault is logged");
+    for words in ["items.jsonl, line 3", "stays in use"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let answer = daemon.get("/api/v1/experiments").body;
+    assert!(
+        answer.contains("\"items\":2") && answer.contains("items.jsonl, line 3"),
+        "{answer}"
+    );
+    scene.replace(ONE_ITEM);
+    daemon.signal(libc::SIGHUP);
+    wait_for(&mut daemon, 1.0, 0.0);
+    assert!(loaded_seconds(&daemon) > first_seconds);
+}
+
+#[test]
+fn a_hangup_without_a_catalogue_ends_nothing() {
+    let mut daemon = Daemon::run(&no_broker());
+    daemon.wait_until("an answer", |daemon| daemon.try_get("/healthz").ok());
+    daemon.signal(libc::SIGHUP);
+    daemon.wait_until("the hangup to be told", |daemon| {
+        daemon.log().contains("nothing is to be read again").then_some(())
+    });
+    assert_eq!(daemon.get("/healthz").status, 200);
+    daemon.signal(libc::SIGTERM);
+    assert_eq!(daemon.wait_exit(wait::PATIENCE), Some(0));
+}
+
+/// The catalogue is a pipe, so that the start lasts for as long as the test likes.
+#[test]
+fn signals_in_the_midst_of_a_start_are_heeded_after_it() {
+    let scene = Scene::new("");
+    fs::remove_file(&scene.catalogue).expect("remove it");
+    let made = Command::new("mkfifo").arg(&scene.catalogue).status();
+    assert!(made.expect("mkfifo starts").success());
+    let mut daemon = Daemon::run(&scene.config());
+    let mut pipe = daemon.wait_until("the pipe to be read", |_| open_to_write(&scene.catalogue));
+    daemon.signal(libc::SIGHUP);
+    daemon.signal(libc::SIGTERM);
+    pipe.write_all(ONE_ITEM.as_bytes()).expect("it is read");
+    drop(pipe);
+    assert_eq!(
+        daemon.wait_exit(wait::PATIENCE),
+        Some(0),
+        "neither ended it by itself"
+    );
+}
+
+/// Fails as long as nobody reads.
+fn open_to_write(pipe: &Path) -> Option<fs::File> {
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_NONBLOCK);
+    options.open(pipe).ok()
+}

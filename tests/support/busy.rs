@@ -1,0 +1,82 @@
+//! A daemon that measures every metric by two profiles and a catalogue, while traffic goes on.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::daemon::Daemon;
+use super::kafka::Kafka;
+use super::process::Process;
+use super::tools;
+
+/// The first one's series have no label `profile`. The second one has no MRR at a cut-off.
+pub const PROFILES: [&str; 2] = ["default", "trec_eval"];
+/// What simulated lists show: `i0` to `i2999`. Half as many again are never shown.
+pub const N_ITEMS: usize = 4_500;
+
+const N_PARTITIONS: i32 = 4;
+
+pub struct Busy {
+    pub daemon: Daemon,
+    _simulator: Process,
+    _kafka: Arc<Kafka>,
+    _dir: TempDir,
+}
+
+impl Busy {
+    /// Ready, under traffic that goes on for five minutes, 300 times as fast as the clock.
+    pub fn start() -> Busy {
+        let kafka = Kafka::shared();
+        let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, N_PARTITIONS));
+        let dir = tools::temporary_dir("busy");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
+        command
+            .args(["simulate", "--brokers", &kafka.brokers()])
+            .args(["--served-topic", &served, "--clicks-topic", &clicks])
+            .args(["--rate", "200", "--speed", "300", "--duration", "5m"]);
+        let simulator = Process::start("abgauge simulate", command, &dir.path().join("log"));
+        let catalogue = dir.path().join("items.jsonl");
+        fs::write(&catalogue, items()).expect("write the catalogue");
+        let config = format!(
+            "[kafka]
+brokers = \"{brokers}\"
+served_topic = \"{served}\"
+clicks_topic = \"{clicks}\"
+group_id = \"{group}\"
+[metrics]
+profile = {PROFILES:?}
+catalog = \"{catalogue}\"
+metrics = [\"hit_rate\", \"ctr\", \"mrr\", \"ndcg\", \"precision\", \"recall\", \"map\", \"map_by_k\", \"mar\", \"hits\",
+    \"alpha_ndcg\", \"coverage\", \"popularity\", \"surprisal\"]
+",
+            brokers = kafka.brokers(),
+            group = kafka.unique("group"),
+            catalogue = catalogue.display(),
+        );
+        let mut daemon = Daemon::run(&config);
+        daemon.wait_until_ready();
+        Busy {
+            daemon,
+            _simulator: simulator,
+            _kafka: kafka,
+            _dir: dir,
+        }
+    }
+}
+
+/// A tenth of the users, or fewer, touched an item; it has one aspect or two.
+fn items() -> String {
+    let mut text = String::new();
+    for n in 0..N_ITEMS {
+        let (users, kind, place) = (2000 * 10 / (n + 10), n % 7, n % 5);
+        writeln!(
+            text,
+            r#"{{"item":"i{n}","aspects":["kind-{kind}","place-{place}"],"users":{users},"of_users":20000}}"#
+        )
+        .expect("write to a string");
+    }
+    text
+}
