@@ -22,6 +22,9 @@ pub const ALPHA_NDCG: Metric = Metric {
     },
 };
 
+/// Gains that differ by less are alike: the same powers in another order add up to another last bit.
+const ALIKE: f64 = 1e-12;
+
 /// The relevant items of one list.
 #[derive(Debug, Default, Clone)]
 pub struct Relevant {
@@ -125,14 +128,15 @@ impl AlphaNdcg {
         ks.iter().map(|k| sums[cut(k).min(sums.len() - 1)]).collect()
     }
 
-    /// Index of the item that gains most next, the larger id of those that gain alike.
+    /// Index of the item that gains most next, the larger id of those that gain [alike](ALIKE).
     fn best(&self, left: &[u32], catalogue: &Catalogue) -> usize {
         let mut best = 0;
         let mut best_gain = self.gain(left[0], catalogue);
         for (index, place) in left.iter().enumerate().skip(1) {
             let gain = self.gain(*place, catalogue);
-            let wins_tie = || gain == best_gain && catalogue.order(*place) > catalogue.order(left[best]);
-            if gain > best_gain || wins_tie() {
+            let wins_tie =
+                || gain > best_gain - ALIKE && catalogue.order(*place) > catalogue.order(left[best]);
+            if gain > best_gain + ALIKE || wins_tie() {
                 (best, best_gain) = (index, gain);
             }
         }
@@ -214,6 +218,34 @@ mod tests {
     #[test]
     fn relevant_items_off_the_list_are_in_the_ideal() {
         assert_eq!(at(&[1], &[(1, "x1")], &["both"]), [0.5]);
+    }
+
+    /// 4 for d; then a, b and c gain 2·1 + 2·0.7 each, in sums of another order each: c, by its id. Then 4·0.7 for a.
+    #[test]
+    fn a_tie_does_not_depend_on_the_order_in_which_aspects_are_written() {
+        let items = vec![
+            item("a", &["x", "w", "y", "u"], 0),
+            item("b", &["y", "x", "u", "v"], 0),
+            item("c", &["z", "x", "v", "u"], 0),
+            item("d", &["z", "y", "v", "w"], 0),
+        ];
+        let catalogue = Catalogue::new(items, 1, None);
+        let ranked = (1..).zip(["d", "c", "a", "b"]);
+        let relevant = Relevant {
+            n_items: 4,
+            shown: ranked
+                .map(|(rank, id)| (rank, catalogue.place(hash(id))))
+                .collect(),
+            off_list: Vec::new(),
+        };
+        AlphaNdcg::new(0.3).at(
+            &[1, 2, 3, 4],
+            &relevant,
+            OffList::Ignore,
+            &catalogue,
+            &Discounts::new(),
+            |index, value| assert!((value - 1.0).abs() < 1e-12, "{value} at {}", index + 1),
+        );
     }
 
     #[test]
