@@ -1,12 +1,14 @@
 //! The command line.
 
-use std::num::NonZeroU32;
+mod offline;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{Key, parse_span_ms};
+pub use offline::{EvaluateArgs, Format};
 
 /// Live hit ratio, CTR and MRR of experiment arms, from Kafka to Prometheus
 ///
@@ -47,8 +49,9 @@ pub enum Command {
     Simulate(SimulateArgs),
     /// Compute the metrics of events in files
     ///
-    /// The daemon's engine over files, one window over everything: the same numbers, to the last bit.
-    #[command(after_long_help = EVALUATE_EXAMPLES)]
+    /// The daemon's engine over files, one window over everything: the same numbers, to the last bit. The order of
+    /// lines does not matter: clicks may come before their lists.
+    #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
     /// Check the configuration, and with --connect the brokers and topics
     #[command(after_long_help = CHECK_EXAMPLES)]
@@ -194,33 +197,6 @@ impl From<KeyArg> for Key {
     }
 }
 
-#[derive(Debug, Args)]
-pub struct EvaluateArgs {
-    /// Files of events, one JSON object a line, each with its "type"; `-` for standard input
-    ///
-    /// The order of lines does not matter: clicks may come before their lists.
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// Cut-offs
-    #[arg(long, value_name = "K,…", default_value = "1,5,10", value_delimiter = ',')]
-    pub k: Vec<NonZeroU32>,
-    /// How long after its list a click counts
-    #[arg(long, value_name = "SPAN", default_value = "30m", value_parser = parse_span_ms)]
-    pub attribution: i64,
-    /// From how long before its list a click counts
-    #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = parse_span_ms)]
-    pub click_skew: i64,
-    /// How to print the numbers
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    Table,
-    Json,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   abgauge demo                                    everything, with nothing installed
@@ -233,6 +209,7 @@ Exit codes:
    0  a clean end
    1  a failure
    2  wrong usage
+  65  bad lines in the input (evaluate --strict)
   69  Kafka is out of reach (check)
   78  a bad configuration";
 
@@ -252,14 +229,6 @@ Examples:
   abgauge simulate --brokers localhost:9092 --create-topics
   abgauge simulate --output events.jsonl --duration 1h --seed 7
   abgauge simulate --output - --duration 1h | abgauge evaluate -";
-
-const EVALUATE_EXAMPLES: &str = "\
-Examples:
-  abgauge evaluate events.jsonl
-  abgauge evaluate monday.jsonl tuesday.jsonl --k 5,20 --attribution 1h
-  zcat events.jsonl.gz | abgauge evaluate - --format json
-
-What was left out, and why, is told on standard error.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

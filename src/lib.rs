@@ -21,8 +21,8 @@
 //! - [`export`] shows [`snapshot`]s of the board: gauges, JSON, the page. [`telemetry`] is what the daemon says of itself.
 //! - [`evaluate`] feeds files to the same engine; [`demo`] runs all of it on [`simulate`]d traffic, an embedded broker
 //!   and one simulated [`clock`].
-//! - [`config`] is what the operator wrote, checked; [`check`] what a cluster makes of it; [`cli`] the command line;
-//!   [`app`] alone knows everyone.
+//! - [`config`] is what the operator wrote, checked; [`check`] what a cluster makes of it; [`cli`] the command line, and
+//!   [`commands`] what it does to files and tables; [`app`] alone knows everyone.
 //!
 //! A list counts in the *live* view as soon as it is read, and in the *settled* view once its attribution window has
 //! closed: then nothing can change it any more. The border is the frontier F of its pair.
@@ -69,6 +69,8 @@ pub mod check;
 pub mod cli;
 #[cfg(feature = "daemon")]
 pub mod clock;
+#[cfg(feature = "daemon")]
+pub mod commands;
 #[cfg(feature = "daemon")]
 pub mod config;
 #[cfg(feature = "daemon")]

@@ -1,34 +1,27 @@
 //! Arguments, configuration, program, exit code.
 
-use std::cell::Cell;
-use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, EvaluateArgs, Format, SimulateArgs};
+use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
+use abgauge::commands::{self, print, written};
 use abgauge::config::{self, Config, LogFormat, Properties};
-use abgauge::{app, check, demo, evaluate, logging, simulate};
+use abgauge::{app, check, demo, logging, simulate};
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
-use console::{StyledObject, style};
-use indicatif::{ProgressBar, ProgressStyle};
 
 /// librdkafka allocates with it too: a good allocator halves what a record costs.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// `EX_CONFIG` of sysexits.h.
-const BAD_CONFIGURATION: u8 = 78;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match execute(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            remark(style("error:").red(), &format!("{error:#}"));
+            commands::error(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -50,7 +43,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         }),
         Command::Demo(args) => demo(&args),
         Command::Simulate(args) => simulate(args),
-        Command::Evaluate(args) => evaluate(&args),
+        Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Check(args) => check(&args),
         Command::Config => {
             print(Config::default_toml())?;
@@ -72,10 +65,7 @@ fn with_config(
 ) -> anyhow::Result<ExitCode> {
     match config::load(path, config::environment()) {
         Ok(config) => go(config),
-        Err(errors) => {
-            anstream::eprintln!("{:?}", miette::Report::new(errors));
-            Ok(ExitCode::from(BAD_CONFIGURATION))
-        }
+        Err(errors) => Ok(commands::refuse(errors)),
     }
 }
 
@@ -133,60 +123,6 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
-    let mut k = args.k.clone();
-    k.sort_unstable();
-    k.dedup();
-    let options = evaluate::Options {
-        measures: abgauge::engine::ranking::Measures::usual(&k),
-        attribution_ms: args.attribution,
-        click_skew_ms: args.click_skew,
-        ..evaluate::Options::default()
-    };
-    let mut evaluator = evaluate::Evaluator::new(&options);
-    let bar = progress(evaluate::total_bytes(&args.files));
-    let n_bytes = Rc::new(Cell::new(0));
-    for path in &args.files {
-        let (bar, n_bytes) = (bar.clone(), Rc::clone(&n_bytes));
-        let input = evaluate::open(path, move |n| {
-            n_bytes.set(n_bytes.get() + n);
-            bar.set_position(n_bytes.get());
-        })?;
-        let name = path.display().to_string();
-        evaluator
-            .read(&name, input)
-            .with_context(|| format!("read {name}"))?;
-    }
-    bar.finish_and_clear();
-    let evaluation = evaluator.finish();
-    for note in evaluation.notes() {
-        remark(style("note:").cyan(), &note);
-    }
-    match args.format {
-        Format::Json => {
-            let mut json = Vec::new();
-            evaluation.write_json(&mut json)?;
-            print(&String::from_utf8_lossy(&json))?;
-        }
-        Format::Table if evaluation.is_empty() => {
-            remark(style("note:").cyan(), "no served list of any arm was found");
-        }
-        Format::Table => print(&format!("{}\n", evaluation.table()))?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn progress(total_bytes: Option<u64>) -> ProgressBar {
-    let bar = match total_bytes {
-        _ if !std::io::stderr().is_terminal() => return ProgressBar::hidden(),
-        Some(total) => ProgressBar::new(total),
-        None => ProgressBar::new_spinner(),
-    };
-    let style =
-        ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
-    style.map_or(bar.clone(), |style| bar.with_style(style))
-}
-
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     with_config(args.config.config.as_deref(), |config| {
         let mut findings = check::offline(&config);
@@ -196,21 +132,4 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
     })
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    written(std::io::stdout().lock().write_all(text.as_bytes()))
-}
-
-/// A reader that has had enough is no failure.
-fn written(result: std::io::Result<()>) -> anyhow::Result<()> {
-    match result {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("write to standard output"),
-    }
-}
-
-/// One line on standard error. Its colour goes where nobody would see it.
-fn remark(kind: StyledObject<&str>, text: &str) {
-    anstream::eprintln!("{} {text}", kind.bold().for_stderr());
 }
