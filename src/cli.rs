@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{Key, parse_span_ms};
-pub use offline::{EvaluateArgs, Format};
+pub use offline::{EvaluateArgs, Format, ProfilesArgs, ProfilesFormat};
 
 /// Live hit ratio, CTR and MRR of experiment arms, from Kafka to Prometheus
 ///
@@ -53,6 +53,12 @@ pub enum Command {
     /// lines does not matter: clicks may come before their lists.
     #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
+    /// Print the metric conventions of other libraries, and what their choices mean
+    ///
+    /// Libraries disagree about the same metric. A profile is a row of choices that reproduces the numbers of one of
+    /// them; `evaluate --convention` and the setting `profile` under [metrics] name it.
+    #[command(after_long_help = offline::PROFILES_EXAMPLES)]
+    Profiles(ProfilesArgs),
     /// Check the configuration, and with --connect the brokers and topics
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
@@ -204,6 +210,7 @@ Examples:
   abgauge check --connect --config abgauge.toml   what would go wrong, before it does
   abgauge run --config abgauge.toml               the daemon
   abgauge evaluate events.jsonl --k 5,10          the same numbers from a file
+  abgauge profiles                                whose numbers they can be
 
 Exit codes:
    0  a clean end

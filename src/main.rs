@@ -44,6 +44,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo(&args),
         Command::Simulate(args) => simulate(args),
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
+        Command::Profiles(args) => commands::profiles::profiles(&args),
         Command::Check(args) => check(&args),
         Command::Config => {
             print(Config::default_toml())?;

@@ -9,11 +9,12 @@ use program::{Ran, file, program, quietly, run, run_with_input, temporary_dir};
 use serde_json::Value;
 
 const EVENTS: &str = include_str!("data/lists-a.events.jsonl");
-const COMMANDS: [&str; 7] = [
+const COMMANDS: [&str; 8] = [
     "run",
     "demo",
     "simulate",
     "evaluate",
+    "profiles",
     "check",
     "config",
     "completions",
@@ -228,6 +229,7 @@ fn a_reader_that_stops_early_is_no_failure() {
         &["evaluate", &events],
         &["evaluate", &events, "--format", "json"],
         &["evaluate", &events, "--format", "csv"],
+        &["profiles"],
         &["simulate", "--output", "-"],
         &["check", "--config", &configuration],
         &["--help"],

@@ -1,4 +1,4 @@
-//! The arguments of what needs no broker: `evaluate`.
+//! The arguments of what needs no broker: `evaluate` and `profiles`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -108,6 +108,27 @@ pub enum Format {
     Markdown,
 }
 
+#[derive(Debug, Args)]
+pub struct ProfilesArgs {
+    /// Tell all of this one
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Also those of this configuration
+    #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = ProfilesFormat::Table)]
+    pub format: ProfilesFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProfilesFormat {
+    /// For a terminal
+    Table,
+    /// One document
+    Json,
+}
+
 pub(super) const EVALUATE_EXAMPLES: &str = "\
 Examples:
   abgauge evaluate events.jsonl
@@ -125,6 +146,17 @@ Exit codes:
    1  a failure, such as a file that is absent
    2  wrong usage, such as a metric that is unknown
   65  with --strict: a line cannot be read, or there is no list
+  78  a bad configuration";
+
+pub(super) const PROFILES_EXAMPLES: &str = "\
+Examples:
+  abgauge profiles               all of them, and what each choice means
+  abgauge profiles ranx          every choice of one, and how to write your own from it
+  abgauge profiles --format json
+
+Exit codes:
+   0  a clean end
+   2  wrong usage, such as a name that is unknown
   78  a bad configuration";
 
 fn parse_alpha(text: &str) -> Result<f64, String> {
