@@ -16,7 +16,7 @@ use crate::cli::Cli;
 use crate::config::{self, ConfigErrors, Counting};
 
 /// `EX_CONFIG` of sysexits.h.
-const BAD_CONFIGURATION: u8 = 78;
+pub const BAD_CONFIGURATION: u8 = 78;
 
 /// Text to standard output.
 ///

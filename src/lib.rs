@@ -19,10 +19,10 @@
 //! - [`board`] is the only shared mutable state: what every pair adds to every arm. A batch is merged with one lock an
 //!   arm; a scrape sees whole batches only.
 //! - [`export`] shows [`snapshot`]s of the board: gauges, JSON, the page. [`telemetry`] is what the daemon says of itself.
-//! - [`evaluate`] feeds files to the same engine; [`demo`] runs all of it on [`simulate`]d traffic, an embedded broker
+//! - [`evaluate`] feeds files to the same engine, as [`commands`] tell it to; [`demo`] runs all of it on [`simulate`]d traffic, an embedded broker
 //!   and one simulated [`clock`].
-//! - [`config`] is what the operator wrote, checked; [`check`] what a cluster makes of it; [`cli`] the command line, and
-//!   [`commands`] what it does to files and tables; [`app`] alone knows everyone.
+//! - [`config`] is what the operator wrote, checked; [`check`] what a cluster makes of it; [`cli`] the command line;
+//!   [`app`] alone knows everyone.
 //!
 //! A list counts in the *live* view as soon as it is read, and in the *settled* view once its attribution window has
 //! closed: then nothing can change it any more. The border is the frontier F of its pair.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::program::{file, run, run_with_input, temporary_dir};
-use crate::{ALL, CATALOG, EVENTS, EXPECTED, document, printed, two_arms};
+use crate::{ALL, CATALOG, EVENTS, EXPECTED, click, document, printed, two_arms};
 
 /// Every value that other people's packages computed, all profiles in one run.
 #[test]
@@ -31,6 +31,29 @@ fn all_conventions_at_once_give_the_numbers_of_their_sources() {
         }
     }
     assert_eq!(n_compared, 1137);
+}
+
+/// What README.md says of one list.
+#[test]
+fn one_list_has_five_values_of_map() {
+    let list = r#"{"type":"served","request_id":"r","ts":1763596800000,"experiments":{"e":"a"},"items":["a","b","c","d","e"]}"#;
+    let clicks = ["b", "e", "z"].map(|item| click("r", 1_763_596_800_001, item));
+    let events = format!("{list}\n{}", clicks.join("\n"));
+    let arguments = ["--convention", ALL, "--metrics", "map", "--k", "10"];
+    let profiles = &document(&arguments, &events)["profiles"];
+    for (profile, map) in [
+        ("seed-4", 0.09),
+        ("rs_metrics", 0.18),
+        ("ranx", 0.3),
+        ("default", 0.45),
+        ("seed-0", 0.9),
+    ] {
+        let ours = profiles[profile]["experiments"]["e"]["arms"]["a"]["metrics"]["map@10"].as_f64();
+        assert!(
+            ours.is_some_and(|ours| (ours - map).abs() < 1e-9),
+            "{profile}: {ours:?}"
+        );
+    }
 }
 
 #[test]
