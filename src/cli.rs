@@ -1,12 +1,14 @@
 //! The command line.
 
-use std::num::NonZeroU32;
+mod offline;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{Key, parse_span_ms};
+pub use offline::{EvaluateArgs, Format, ProfilesArgs, ProfilesFormat};
 
 /// Live hit ratio, CTR and MRR of experiment arms, from Kafka to Prometheus
 ///
@@ -47,9 +49,16 @@ pub enum Command {
     Simulate(SimulateArgs),
     /// Compute the metrics of events in files
     ///
-    /// The daemon's engine over files, one window over everything: the same numbers, to the last bit.
-    #[command(after_long_help = EVALUATE_EXAMPLES)]
+    /// The daemon's engine over files, one window over everything: the same numbers, to the last bit. The order of
+    /// lines does not matter: clicks may come before their lists.
+    #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
+    /// Print the metric conventions of other libraries, and what their choices mean
+    ///
+    /// Libraries disagree about the same metric. A profile is a row of choices that reproduces the numbers of one of
+    /// them; `evaluate --convention` and the setting `profile` under [metrics] name it.
+    #[command(after_long_help = offline::PROFILES_EXAMPLES)]
+    Profiles(ProfilesArgs),
     /// Check the configuration, and with --connect the brokers and topics
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
@@ -194,34 +203,6 @@ impl From<KeyArg> for Key {
     }
 }
 
-#[derive(Debug, Args)]
-pub struct EvaluateArgs {
-    /// Files of events, each with its "type"; `-` for standard input
-    ///
-    /// JSON, one object a line, plain or packed with gzip or zstd; or Parquet, a row an event, a column a field. What a
-    /// file is, its first bytes say. The order of lines does not matter: clicks may come before their lists.
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// Cut-offs
-    #[arg(long, value_name = "K,…", default_value = "1,5,10", value_delimiter = ',')]
-    pub k: Vec<NonZeroU32>,
-    /// How long after its list a click counts
-    #[arg(long, value_name = "SPAN", default_value = "30m", value_parser = parse_span_ms)]
-    pub attribution: i64,
-    /// From how long before its list a click counts
-    #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = parse_span_ms)]
-    pub click_skew: i64,
-    /// How to print the numbers
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    Table,
-    Json,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   abgauge demo                                    everything, with nothing installed
@@ -229,11 +210,13 @@ Examples:
   abgauge check --connect --config abgauge.toml   what would go wrong, before it does
   abgauge run --config abgauge.toml               the daemon
   abgauge evaluate events.jsonl --k 5,10          the same numbers from a file
+  abgauge profiles                                whose numbers they can be
 
 Exit codes:
    0  a clean end
    1  a failure
    2  wrong usage
+  65  bad lines in the input (evaluate --strict)
   69  Kafka is out of reach (check)
   78  a bad configuration";
 
@@ -253,15 +236,6 @@ Examples:
   abgauge simulate --brokers localhost:9092 --create-topics
   abgauge simulate --output events.jsonl --duration 1h --seed 7
   abgauge simulate --output - --duration 1h | abgauge evaluate -";
-
-const EVALUATE_EXAMPLES: &str = "\
-Examples:
-  abgauge evaluate events.jsonl
-  abgauge evaluate monday.jsonl tuesday.jsonl --k 5,20 --attribution 1h
-  abgauge evaluate lists.parquet clicks.jsonl.zst
-  curl -s https://example.org/events.jsonl.gz | abgauge evaluate - --format json
-
-What was left out, and why, is told on standard error.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -20,6 +20,7 @@ use crate::engine::ranking::{Measures, Ranking};
 use crate::engine::{Engine, Rules};
 use crate::ingest::wire::Decoder;
 pub use evaluation::{Evaluation, Totals};
+pub use report::Report;
 
 /// Records counted at a time.
 const BATCH: usize = 4096;
@@ -175,6 +176,7 @@ impl Evaluator {
         let (total, spans) = sums.finish(|arm| self.engine.arm(arm).clone());
         Evaluation {
             total,
+            span_ms: self.span_ms,
             spans,
             counts: changes.counts.clone(),
             exact: !changes.overflowed(),

@@ -19,7 +19,7 @@
 //! - [`board`] is the only shared mutable state: what every pair adds to every arm. A batch is merged with one lock an
 //!   arm; a scrape sees whole batches only.
 //! - [`export`] shows [`snapshot`]s of the board: gauges, JSON, the page. [`telemetry`] is what the daemon says of itself.
-//! - [`evaluate`] feeds files to the same engine; [`demo`] runs all of it on [`simulate`]d traffic, an embedded broker
+//! - [`evaluate`] feeds files to the same engine, as [`commands`] tell it to; [`demo`] runs all of it on [`simulate`]d traffic, an embedded broker
 //!   and one simulated [`clock`].
 //! - [`config`] is what the operator wrote, checked, and [`catalogue_file`] the file that it names; [`check`] what a cluster makes of it; [`cli`] the command line;
 //!   [`app`] alone knows everyone.
@@ -71,6 +71,8 @@ pub mod check;
 pub mod cli;
 #[cfg(feature = "daemon")]
 pub mod clock;
+#[cfg(feature = "daemon")]
+pub mod commands;
 #[cfg(feature = "daemon")]
 pub mod config;
 #[cfg(feature = "daemon")]

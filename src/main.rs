@@ -1,33 +1,28 @@
 //! Arguments, configuration, program, exit code.
 
-use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abgauge::catalogue_file::Unusable;
-use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, EvaluateArgs, Format, SimulateArgs};
+use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
+use abgauge::commands::{self, print, written};
 use abgauge::config::{self, Config, LogFormat, Properties};
-use abgauge::{app, check, demo, evaluate, logging, simulate};
+use abgauge::{app, check, demo, logging, simulate};
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
-use console::{StyledObject, style};
-use indicatif::{ProgressBar, ProgressStyle};
 
 /// librdkafka allocates with it too: a good allocator halves what a record costs.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// `EX_CONFIG` of sysexits.h.
-const BAD_CONFIGURATION: u8 = 78;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match execute(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            remark(style("error:").red(), &format!("{error:#}"));
+            commands::error(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -49,7 +44,8 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         }),
         Command::Demo(args) => demo(&args),
         Command::Simulate(args) => simulate(args),
-        Command::Evaluate(args) => evaluate(&args),
+        Command::Evaluate(args) => commands::evaluate::evaluate(&args),
+        Command::Profiles(args) => commands::profiles::profiles(&args),
         Command::Check(args) => check(&args),
         Command::Config => {
             print(Config::default_toml())?;
@@ -71,10 +67,7 @@ fn with_config(
 ) -> anyhow::Result<ExitCode> {
     match config::load(path, config::environment()) {
         Ok(config) => go(config),
-        Err(errors) => {
-            anstream::eprintln!("{:?}", miette::Report::new(errors));
-            Ok(ExitCode::from(BAD_CONFIGURATION))
-        }
+        Err(errors) => Ok(commands::refuse(errors)),
     }
 }
 
@@ -82,7 +75,7 @@ fn with_config(
 fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     let fault: Unusable = error.downcast()?;
     anstream::eprintln!("{:?}", miette::Report::new(fault));
-    Ok(ExitCode::from(BAD_CONFIGURATION))
+    Ok(ExitCode::from(commands::BAD_CONFIGURATION))
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -142,61 +135,6 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
-    let mut k = args.k.clone();
-    k.sort_unstable();
-    k.dedup();
-    let options = evaluate::Options {
-        measures: abgauge::engine::ranking::Measures::usual(&k),
-        attribution_ms: args.attribution,
-        click_skew_ms: args.click_skew,
-        ..evaluate::Options::default()
-    };
-    let mut evaluator = evaluate::Evaluator::new(&options);
-    let bar = progress(evaluate::source::total_bytes(&args.files));
-    for path in &args.files {
-        evaluator.read_file(path, &|n_bytes| bar.inc(n_bytes))?;
-    }
-    bar.finish_and_clear();
-    let evaluation = evaluator.finish();
-    for note in evaluation.notes() {
-        remark(style("note:").cyan(), &note);
-    }
-    match args.format {
-        Format::Json => {
-            let mut json = Vec::new();
-            evaluation.write_json(&mut json)?;
-            print(&String::from_utf8_lossy(&json))?;
-        }
-        Format::Table if evaluation.is_empty() => {
-            remark(style("note:").cyan(), "no served list of any arm was found");
-        }
-        Format::Table => print(&format!("{}\n", evaluation.table()))?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Bytes read, their rate and the remaining time; hidden where nobody would see it.
-fn progress(total_bytes: Option<u64>) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let (bar, template) = match total_bytes {
-        Some(total) => (
-            ProgressBar::new(total),
-            "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
-        ),
-        None => (
-            ProgressBar::new_spinner(),
-            "{spinner} {bytes} read, {bytes_per_sec}",
-        ),
-    };
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     with_config(args.config.config.as_deref(), |config| {
         let mut findings = check::offline(&config);
@@ -206,21 +144,4 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
     })
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    written(std::io::stdout().lock().write_all(text.as_bytes()))
-}
-
-/// A reader that has had enough is no failure.
-fn written(result: std::io::Result<()>) -> anyhow::Result<()> {
-    match result {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("write to standard output"),
-    }
-}
-
-/// One line on standard error. Its colour goes where nobody would see it.
-fn remark(kind: StyledObject<&str>, text: &str) {
-    anstream::eprintln!("{} {text}", kind.bold().for_stderr());
 }

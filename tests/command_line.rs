@@ -1,86 +1,24 @@
 //! The commands that need no broker, as an operator types them.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+#[path = "support/program.rs"]
+mod program;
 
+use std::process::Stdio;
+
+use program::{Ran, file, program, quietly, run, run_with_input, temporary_dir};
 use serde_json::Value;
-use tempfile::TempDir;
 
 const EVENTS: &str = include_str!("data/lists-a.events.jsonl");
-const EXPECTED: &str = include_str!("data/lists-a.expected.json");
-const COMMANDS: [&str; 7] = [
+const COMMANDS: [&str; 8] = [
     "run",
     "demo",
     "simulate",
     "evaluate",
+    "profiles",
     "check",
     "config",
     "completions",
 ];
-
-/// What a command left behind.
-struct Ran {
-    code: Option<i32>,
-    /// Results.
-    stdout: String,
-    /// Remarks and errors.
-    stderr: String,
-}
-
-impl From<Output> for Ran {
-    fn from(output: Output) -> Ran {
-        let [stdout, stderr] =
-            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
-        Ran {
-            code: output.status.code(),
-            stdout,
-            stderr,
-        }
-    }
-}
-
-/// The program without any setting of ours in its environment.
-fn program(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("ABGAUGE_") {
-            command.env_remove(name);
-        }
-    }
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn run(arguments: &[&str]) -> Ran {
-    program(arguments).output().expect("abgauge starts").into()
-}
-
-fn run_with_input(arguments: &[&str], input: &str) -> Ran {
-    assert_cmd::Command::from_std(program(arguments))
-        .write_stdin(input)
-        .output()
-        .expect("abgauge starts")
-        .into()
-}
-
-/// Its results; it must succeed without a word on standard error.
-#[track_caller]
-fn quietly(arguments: &[&str]) -> String {
-    let ran = run(arguments);
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{arguments:?}");
-    ran.stdout
-}
-
-fn file(dir: &TempDir, name: &str, text: &str) -> String {
-    let path: PathBuf = dir.path().join(name);
-    std::fs::write(&path, text).expect("write a file");
-    path.to_str().expect("UTF-8").to_owned()
-}
-
-fn temporary_dir() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory under target")
-}
 
 /// Short help is a screenful of one-liners, long help ends with examples that parse.
 #[test]
@@ -157,136 +95,6 @@ fn wrong_usage_is_told_on_standard_error() {
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{arguments:?}");
         assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
     }
-}
-
-/// RePlay's hit rate and MRR and Jurity's CTR, at each k and over the whole list.
-#[test]
-fn evaluate_gives_what_other_packages_compute() {
-    let dir = temporary_dir();
-    let path = file(&dir, "lists-a.jsonl", EVENTS);
-    let ran = run(&["evaluate", &path, "--k", "1,2,3,5,10,20", "--format", "json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    let expected: BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>> =
-        serde_json::from_str(EXPECTED).expect("JSON");
-    let mut n_compared = 0;
-    for (arm, values) in &expected["default"] {
-        let ours = &json["experiments"]["ranker"]["arms"][arm]["metrics"];
-        let is_ours = |key: &str| ["hit_rate", "ctr", "mrr"].contains(&key.split('@').next().unwrap_or(key));
-        for (key, value) in values.iter().filter(|(key, _)| is_ours(key)) {
-            let our = ours[key].as_f64().unwrap_or_else(|| panic!("{arm} has no {key}"));
-            assert!((our - value).abs() < 1e-9, "{arm} {key}: {our}, not {value}");
-            n_compared += 1;
-        }
-    }
-    assert_eq!(
-        n_compared,
-        3 * 3 * 7,
-        "three arms, three metrics, six k and the whole list"
-    );
-}
-
-#[test]
-fn evaluate_does_not_mind_the_order_of_lines_nor_where_they_come_from() {
-    let dir = temporary_dir();
-    let in_order = run(&["evaluate", &file(&dir, "a", EVENTS), "--format", "json"]).stdout;
-    assert!(in_order.contains("\"neural\""), "{in_order}");
-
-    let lines: Vec<&str> = EVENTS.lines().collect();
-    let (clicks, lists): (Vec<&str>, Vec<&str>) = lines.iter().partition(|line| line.contains("\"click\""));
-    assert!(!clicks.is_empty() && !lists.is_empty());
-    // A step coprime to the length visits every line once.
-    let shuffled = (0..lines.len()).map(|i| lines[i * 1009 % lines.len()]);
-    let shuffled: Vec<&str> = shuffled.collect();
-    assert_ne!(lines.len() % 1009, 0);
-
-    for order in [[clicks.clone(), lists.clone()].concat(), shuffled] {
-        let from_stdin = run_with_input(&["evaluate", "-", "--format", "json"], &order.join("\n"));
-        assert_eq!(from_stdin.code, Some(0), "{}", from_stdin.stderr);
-        assert_eq!(from_stdin.stdout, in_order);
-    }
-    let [clicks, lists] = [clicks, lists].map(|lines| lines.join("\n"));
-    let files = [file(&dir, "clicks", &clicks), file(&dir, "lists", &lists)];
-    let from_two = run(&["evaluate", &files[0], &files[1], "--format", "json"]);
-    assert_eq!(from_two.stdout, in_order);
-}
-
-const LIST: &str = r#"{"type":"served","request_id":"r","user_id":"u","ts":1763596800000,"experiments":{"e":"a"},"items":["i","j"]}"#;
-const CLICK: &str = r#"{"type":"click","request_id":"r","ts":1763596800001,"item":"j"}"#;
-
-#[test]
-fn evaluate_prints_the_arms_of_an_experiment_side_by_side() {
-    let other = LIST.replace("\"a\"", "\"b\"").replace("\"r\"", "\"s\"");
-    let ran = run_with_input(
-        &["evaluate", "-", "--k", "1"],
-        &format!("{LIST}\n{CLICK}\n\n{other}\n"),
-    );
-    assert_eq!(
-        (ran.code, &*ran.stderr, &*ran.stdout),
-        (
-            Some(0),
-            "",
-            " e                 a        b
-──────────────────────────────
- lists             1        1
- clicks            1        0
- hit_rate@1   0.0000   0.0000
- hit_rate     1.0000   0.0000
- ctr@1        0.0000   0.0000
- ctr          0.5000   0.0000
- mrr@1        0.0000   0.0000
- mrr          0.5000   0.0000
-"
-        )
-    );
-}
-
-#[test]
-fn evaluate_counts_what_it_leaves_out_by_reason_and_place() {
-    let lines = [
-        LIST,
-        "{",
-        CLICK,
-        "",
-        "nor this",
-        r#"{"type":"served"}"#,
-        "[]",
-        "!",
-        "!",
-        r#"{"type":"view"}"#,
-        LIST,
-        r#"{"request_id":"r","ts":1763596800001,"item":"j"}"#,
-    ];
-    let ran = run_with_input(&["evaluate", "-", "--format", "json"], &lines.join("\n"));
-    assert_eq!(ran.code, Some(0));
-    let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    assert_eq!(json["experiments"]["e"]["arms"]["a"]["metrics"]["hit_rate"], 1.0);
-    for told in [
-        "not_json: 4 (-:2, -:5, -:8, …)",
-        "missing_field: 2 (-:6, -:12)",
-        "wrong_type: 1 (-:7)",
-        "of another type, ignored: 1",
-        "came again, counted once: 1",
-    ] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
-    }
-}
-
-#[test]
-fn evaluate_names_a_file_that_is_absent_and_says_when_there_is_nothing() {
-    let absent = run(&["evaluate", "no/such/file.jsonl"]);
-    assert_eq!((absent.code, &*absent.stdout), (Some(1), ""));
-    assert!(
-        absent.stderr.contains("error: open no/such/file.jsonl: "),
-        "{}",
-        absent.stderr
-    );
-
-    let empty = run_with_input(&["evaluate", "-"], "");
-    assert_eq!((empty.code, &*empty.stdout), (Some(0), ""));
-    assert!(empty.stderr.contains("no served list"), "{}", empty.stderr);
-    let empty = run_with_input(&["evaluate", "-", "--format", "json"], "");
-    assert_eq!((empty.code, &*empty.stdout), (Some(0), "{\"experiments\":{}}\n"));
 }
 
 #[test]
@@ -420,6 +228,8 @@ fn a_reader_that_stops_early_is_no_failure() {
         &["completions", "bash"],
         &["evaluate", &events],
         &["evaluate", &events, "--format", "json"],
+        &["evaluate", &events, "--format", "csv"],
+        &["profiles"],
         &["simulate", "--output", "-"],
         &["check", "--config", &configuration],
         &["--help"],

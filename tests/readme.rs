@@ -1,4 +1,4 @@
-//! What README.md shows and names is so: its example, its events, its commands, settings, gauges and links.
+//! What README.md and the documents beside it show and name is so: examples, events, commands, settings, gauges, links.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -12,10 +12,12 @@ use abgauge::engine::ranking::{Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
-const DOCUMENTS: [&str; 4] = [
+const DOCUMENTS: [&str; 6] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/deployment.md",
+    "docs/evaluate.md",
+    "docs/metrics.md",
     "docs/rules.md",
 ];
 
@@ -24,16 +26,16 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The code blocks of README.md in this language.
-fn blocks(language: &str) -> Vec<String> {
-    let text = read("README.md");
+/// The code blocks of a document in this language.
+fn blocks(document: &str, language: &str) -> Vec<String> {
+    let text = read(document);
     // Between fences every other part is code, and begins with its language.
     let codes = text.split("\n```").skip(1).step_by(2);
     let blocks: Vec<String> = codes
         .filter_map(|code| code.strip_prefix(language)?.strip_prefix('\n'))
         .map(str::to_owned)
         .collect();
-    assert!(!blocks.is_empty(), "no block of {language}");
+    assert!(!blocks.is_empty(), "{document}: no block of {language}");
     blocks
 }
 
@@ -46,27 +48,34 @@ fn words(text: &str, prefix: &str, belongs: impl Fn(char) -> bool) -> BTreeSet<S
 }
 
 #[test]
-fn the_example_prints_what_the_readme_shows() {
-    let block = &blocks("console")[0];
-    let (command, shown) = block.split_once('\n').expect("a command and its output");
-    let arguments = command.strip_prefix("$ abgauge ").expect("our command");
-    let output = Command::new(env!("CARGO_BIN_EXE_abgauge"))
-        .args(arguments.split(' '))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("abgauge starts");
-    let printed = [output.stderr, output.stdout].map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
-    let printed: Vec<_> = printed
-        .iter()
-        .flat_map(|text| text.lines())
-        .map(str::trim_end)
-        .collect();
-    assert_eq!(printed, shown.lines().collect::<Vec<_>>());
+fn commands_print_what_is_shown() {
+    for document in ["README.md", "docs/evaluate.md", "docs/metrics.md"] {
+        for block in blocks(document, "console") {
+            let (command, shown) = block.split_once('\n').expect("a command and its output");
+            let arguments = command.strip_prefix("$ abgauge ").expect("our command");
+            let mut program = Command::new(env!("CARGO_BIN_EXE_abgauge"));
+            for (name, _) in std::env::vars_os() {
+                if name.to_string_lossy().starts_with("ABGAUGE_") {
+                    program.env_remove(name);
+                }
+            }
+            let output = program
+                .args(arguments.split(' '))
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .output()
+                .expect("abgauge starts");
+            let printed =
+                [output.stderr, output.stdout].map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
+            let lines = printed.iter().flat_map(|text| text.lines());
+            let lines: Vec<_> = lines.map(str::trim_end).collect();
+            assert_eq!(lines, shown.lines().collect::<Vec<_>>(), "{document}: {command}");
+        }
+    }
 }
 
 #[test]
 fn the_events_are_read_as_they_stand() {
-    let events = blocks("json");
+    let events = blocks("README.md", "json");
     let [list, click] = events.as_slice() else {
         panic!("not a list and a click: {events:?}");
     };
@@ -89,11 +98,8 @@ fn the_events_are_read_as_they_stand() {
 
 #[test]
 fn the_commands_are_those_of_the_program() {
-    let lines: Vec<String> = blocks("sh")
-        .iter()
-        .flat_map(|block| block.lines())
-        .map(str::to_owned)
-        .collect();
+    let blocks = ["README.md", "docs/evaluate.md"].map(|document| blocks(document, "sh"));
+    let lines: Vec<&str> = blocks.iter().flatten().flat_map(|block| block.lines()).collect();
     let commands = lines.iter().filter_map(|line| {
         let line = line.split(" #").next()?.split(" >").next()?.trim();
         line.strip_prefix("abgauge ")
@@ -107,7 +113,7 @@ fn the_commands_are_those_of_the_program() {
         }
         n_commands += 1;
     }
-    assert!(n_commands >= 5, "{lines:#?}");
+    assert!(n_commands >= 10, "{lines:#?}");
 }
 
 #[test]
@@ -143,9 +149,9 @@ fn settings_exist() {
         for section in sections {
             let is_word = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
             for name in words(&text, &format!("{section}."), is_word) {
-                // `kafka.Something` of a Go package is none of ours.
+                // `kafka.Something` of a Go package is none of ours, nor is the name of a document.
                 assert!(
-                    name == section || known.contains(&name),
+                    name == section || name.ends_with(".md") || known.contains(&name),
                     "{document}: no setting {name}"
                 );
             }

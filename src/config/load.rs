@@ -6,8 +6,12 @@ use std::path::Path;
 use toml::de::{DeTable, Error};
 
 use super::error::{ConfigErrors, Place, Report};
-use super::validate::validate;
-use super::{Config, layers, redact};
+use super::raw::Raw;
+use super::validate::{counting, validate};
+use super::{Config, Counting, layers, redact};
+
+/// What turns settings into what the program believes, and reports what is wrong with them.
+type Check<T> = fn(Raw, &mut Report) -> T;
 
 /// The configuration of the file at `path`, or the defaults without one, with the settings of `env` above it.
 ///
@@ -19,12 +23,31 @@ pub fn load(
     path: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Config, ConfigErrors> {
+    load_as(path, env, validate)
+}
+
+/// Of the same configuration only what decides how events count; what else it says may be wrong or absent.
+///
+/// # Errors
+/// Everything that is wrong with that part, or is no setting, at once.
+pub fn load_counting(
+    path: Option<&Path>,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<Counting, ConfigErrors> {
+    load_as(path, env, |raw, report| counting(&raw, report))
+}
+
+fn load_as<T>(
+    path: Option<&Path>,
+    env: impl Iterator<Item = (String, String)>,
+    check: Check<T>,
+) -> Result<T, ConfigErrors> {
     let Some(path) = path else {
-        return parse("environment", "", env);
+        return parse("environment", "", env, check);
     };
     let name = path.display().to_string();
     match std::fs::read_to_string(path) {
-        Ok(text) => parse(&name, &text, env),
+        Ok(text) => parse(&name, &text, env, check),
         Err(error) => {
             let mut report = Report::default();
             let message = format!("cannot read the file {name}: {error}");
@@ -43,11 +66,12 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
 }
 
 /// The same for the text of a file called `name`.
-pub(super) fn parse(
+pub(super) fn parse<T>(
     name: &str,
     text: &str,
     env: impl Iterator<Item = (String, String)>,
-) -> Result<Config, ConfigErrors> {
+    check: Check<T>,
+) -> Result<T, ConfigErrors> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(not_toml(name, text, &errors));
@@ -56,9 +80,9 @@ pub(super) fn parse(
     let variables = layers::variables(env);
     let mut report = Report::default();
     let raw = layers::lay(table.into_inner(), &variables, &mut report);
-    let config = validate(raw, &mut report);
+    let checked = check(raw, &mut report);
     match report.into_errors() {
-        errors if errors.is_empty() => Ok(config),
+        errors if errors.is_empty() => Ok(checked),
         errors => Err(ConfigErrors::new(name, masked, errors)),
     }
 }

@@ -17,8 +17,9 @@ mod units;
 mod validate;
 mod warnings;
 
+pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Place};
-pub use load::{environment, load};
+pub use load::{environment, load, load_counting};
 pub(crate) use units::display_ms;
 pub use units::parse_span_ms;
 
@@ -28,7 +29,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::engine::ranking::Measures;
+use crate::engine::ranking::{Measures, Profile};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -53,6 +54,18 @@ impl Config {
     pub fn default_toml() -> &'static str {
         include_str!("../../config/abgauge.toml")
     }
+}
+
+/// What decides how events count: the part of a configuration that an evaluation of files goes by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counting {
+    pub join: Join,
+    pub measures: Measures,
+    /// Ids of the metrics that the operator chose, whatever the profiles define; none where nothing was said of them.
+    pub chosen_metrics: Option<Vec<&'static str>>,
+    pub catalog: Option<PathBuf>,
+    /// Every profile that may be named: those that come with abgauge, then the operator's own.
+    pub known_profiles: Vec<Profile>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -124,6 +137,9 @@ pub struct Window {
 
 /// The name of the window that never slides.
 pub const TOTAL: &str = "total";
+
+/// Most cut-offs: each of them is a column of every cell of every arm.
+pub(crate) const MAX_CUT_OFFS: usize = 100;
 
 /// Cells of a window.
 pub use crate::engine::window::N_CELLS;

@@ -20,7 +20,7 @@ fn owned(env: &[(&str, &str)]) -> Vec<(String, String)> {
 
 fn config(text: &str, env: &[(&str, &str)]) -> Config {
     let env = [&[BROKERS], env].concat();
-    match parse("abgauge.toml", text, owned(&env).into_iter()) {
+    match parse("abgauge.toml", text, owned(&env).into_iter(), validate::validate) {
         Ok(config) => config,
         Err(errors) => panic!("{}", render(&errors)),
     }
@@ -28,7 +28,7 @@ fn config(text: &str, env: &[(&str, &str)]) -> Config {
 
 fn refused(text: &str, env: &[(&str, &str)]) -> ConfigErrors {
     let env = [&[BROKERS], env].concat();
-    parse("abgauge.toml", text, owned(&env).into_iter()).expect_err("to be refused")
+    parse("abgauge.toml", text, owned(&env).into_iter(), validate::validate).expect_err("to be refused")
 }
 
 /// As an operator sees it, without colours.
@@ -875,5 +875,32 @@ fn every_known_setting_is_a_section_or_has_a_plain_default() {
         for (name, default) in tables {
             assert_eq!(default, &Value::Object(Default::default()), "{section}.{name}");
         }
+    }
+}
+
+/// What `evaluate` takes of a daemon's configuration: it needs no broker, and no secret of theirs.
+#[test]
+fn what_decides_the_counting_can_be_had_without_the_rest() {
+    let text = "[kafka]\nbrokers = \"\"\n[kafka.property_files]\nsasl.password = \"/absent\"\n\
+                [join]\nattribution = \"1h\"\n[metrics]\nprofile = \"mine\"\nmetrics = [\"map\"]\n\
+                [profile.mine]\nbase = \"ranx\"\nap_denominator = \"k\"\n";
+    let counting = |text: &str, env: &[(&str, &str)]| {
+        let check = |raw, report: &mut error::Report| validate::counting(&raw, report);
+        parse("abgauge.toml", text, owned(env).into_iter(), check)
+    };
+    let ours = counting(text, &[("ABGAUGE_METRICS__K", "3")]).expect("it is sound");
+    assert_eq!(ours.join.attribution_ms, 3_600_000);
+    assert_eq!(ours.measures.ks, [NonZeroU32::new(3).expect("not 0")]);
+    assert_eq!(ours.chosen_metrics, Some(vec!["map"]));
+    assert_eq!(ours.known_profiles.last(), ours.measures.profiles.first());
+
+    let silent = counting("", &[]).expect("it is sound");
+    assert_eq!(silent.chosen_metrics, None, "the usual ones were not chosen");
+    for bad in [
+        "[kafka]\nbrokrs = \"\"",
+        "[join]\nslot = \"0s\"",
+        "[profile.x]\nbase = \"y\"",
+    ] {
+        assert!(counting(bad, &[]).is_err(), "{bad}");
     }
 }

@@ -15,26 +15,39 @@ use tracing_subscriber::EnvFilter;
 use super::error::Report;
 use super::raw::{Raw, RawExperiment, RawHttp, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
-use super::{Config, Http, Join, Limits, Log, LogFormat};
+use super::{Config, Counting, Http, Join, Limits, Log, LogFormat};
 use values::{choice, either, positive, whole};
 
 /// The configuration, to be believed only if nothing was reported.
 pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
-    let join = join(&raw.join, report);
+    let counting = counting(&raw, report);
     let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
-    let measures = measures::measures(&raw.metrics, &raw.profile, &raw.export, report);
-    let export = export::export(&raw.export, &measures, &windows, report);
+    let export = export::export(&raw.export, &counting.measures, &windows, report);
     Config {
         kafka: kafka::kafka(raw.kafka, report),
-        join,
-        measures,
-        catalog: raw.metrics.catalog.map(|path| path.into_inner().into()),
+        join: counting.join,
+        measures: counting.measures,
+        catalog: counting.catalog,
         windows,
         limits: limits(&raw.limits, report),
         export,
         http: http(&raw.http, report),
         log: log(&raw.log, report),
         experiment_starts: experiments(&raw.experiments, report),
+    }
+}
+
+/// How events count, to be believed only if nothing was reported.
+pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
+    let join = join(&raw.join, report);
+    let known_profiles = measures::known_profiles(&raw.profile, report);
+    let (measures, chosen_metrics) = measures::measures(&raw.metrics, &known_profiles, &raw.export, report);
+    Counting {
+        join,
+        measures,
+        chosen_metrics,
+        catalog: raw.metrics.catalog.as_ref().map(|path| path.get_ref().into()),
+        known_profiles,
     }
 }
 

@@ -18,7 +18,9 @@ pub type Totals = BTreeMap<Arm, Box<[i128]>>;
 pub struct Evaluation {
     pub ranking: Ranking,
     pub total: Totals,
-    /// By begin of the span, epoch ms.
+    /// Length of a span, where a series was asked for.
+    pub span_ms: Option<i64>,
+    /// By begin of the span, epoch ms; those without a list are absent.
     pub spans: BTreeMap<i64, Totals>,
     pub counts: Counts,
     /// Whether no sum has run over.

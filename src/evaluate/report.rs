@@ -1,127 +1,75 @@
-//! An evaluation as JSON, as a table, and what a reader should know of what was left out.
+//! An evaluation as JSON, CSV and tables, and what a reader should know of what was left out.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-
-use serde::Serialize;
+mod csv;
+mod grid;
+mod json;
+mod tables;
 
 use super::{Evaluation, Totals};
-use crate::engine::Arm;
 use crate::engine::event::Side;
 use crate::engine::outcome::{ClickResult, Outcome};
-use crate::engine::ranking::{CLICKS, LISTS};
-use crate::metrics_map::{MetricsMap, metrics_map};
+use crate::engine::ranking::Column;
 
-/// Arms that stand side by side in a table: as many as a terminal of 80 columns holds.
-const ARMS_ABREAST: usize = 6;
-
-#[derive(Serialize)]
-struct Profiles<'a> {
-    profiles: BTreeMap<&'a str, Document<'a>>,
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    experiments: BTreeMap<&'a str, ExperimentDocument<'a>>,
-}
-
-#[derive(Serialize, Default)]
-struct ExperimentDocument<'a> {
-    arms: BTreeMap<&'a str, ArmDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct ArmDocument<'a> {
-    lists: i128,
-    clicks: i128,
-    metrics: MetricsMap<'a>,
+/// What is shown of an evaluation.
+#[derive(Clone, Copy)]
+pub struct Report<'a> {
+    evaluation: &'a Evaluation,
+    /// The arm that the others of its experiment are compared with.
+    control: Option<&'a str>,
 }
 
 impl Evaluation {
-    /// `{"experiments":{E:{"arms":{A:{"lists":N,"clicks":N,"metrics":{"hit_rate@5":0.51,…}}}}}}`; with several profiles
-    /// `{"profiles":{P:{"experiments":…}}}`.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
-    pub fn write_json(&self, mut out: impl Write) -> anyhow::Result<()> {
-        let profiles = self.ranking.profiles();
-        if let [_] = profiles {
-            serde_json::to_writer(&mut out, &self.document(&self.total, 0))?;
-        } else {
-            let documents = profiles.iter().enumerate();
-            let profiles =
-                documents.map(|(index, profile)| (profile.name.as_str(), self.document(&self.total, index)));
-            let profiles: BTreeMap<&str, Document> = profiles.collect();
-            serde_json::to_writer(&mut out, &Profiles { profiles })?;
+    /// What there is to show; with a control also the difference of each arm to it, in every experiment that has it.
+    pub fn report<'a>(&'a self, control: Option<&'a str>) -> Report<'a> {
+        Report {
+            evaluation: self,
+            control,
         }
-        writeln!(out)?;
-        Ok(())
     }
 
-    fn document<'a>(&'a self, totals: &'a Totals, profile: usize) -> Document<'a> {
-        let mut experiments: BTreeMap<&str, ExperimentDocument> = BTreeMap::new();
-        for (arm, sums) in totals {
-            let document = ArmDocument {
-                lists: sums[LISTS],
-                clicks: sums[CLICKS],
-                metrics: metrics_map(&self.ranking, profile, sums),
-            };
-            experiments
-                .entry(&arm.experiment)
-                .or_default()
-                .arms
-                .insert(&arm.arm, document);
-        }
-        Document { experiments }
+    /// Names of all arms, sorted, each once.
+    pub fn arms(&self) -> Vec<&str> {
+        let mut arms: Vec<&str> = self.total.keys().map(|arm| &*arm.arm).collect();
+        arms.sort_unstable();
+        arms.dedup();
+        arms
     }
 
-    /// For people: a table for each experiment, its arms side by side, a metric a row.
-    pub fn table(&self) -> String {
-        let arms: Vec<(&Arm, &[i128])> = self.total.iter().map(|(arm, sums)| (arm, &**sums)).collect();
-        let experiments = arms.chunk_by(|(a, _), (b, _)| a.experiment == b.experiment);
-        let blocks = experiments.flat_map(|arms| arms.chunks(ARMS_ABREAST));
-        let tables: Vec<String> = blocks.map(|arms| self.block(arms)).collect();
-        tables.join("\n\n")
+    /// Experiments that have no arm of this name, sorted.
+    pub fn experiments_without(&self, arm: &str) -> Vec<&str> {
+        let without = experiments(&self.total).filter(|experiment| experiment.sums(arm).is_none());
+        without.map(|experiment| experiment.name).collect()
     }
 
-    fn block(&self, arms: &[(&Arm, &[i128])]) -> String {
-        let mut table = crate::table::new();
-        let names = arms.iter().map(|(arm, _)| &arm.arm);
-        let header = arms.iter().map(|(arm, _)| &arm.experiment).take(1).chain(names);
-        table.set_header(header.map(|name| crate::table::visible(name)));
-        let row = |name: String, cell: &dyn Fn(&[i128]) -> String| {
-            let cells = arms.iter().map(|(_, sums)| cell(sums));
-            std::iter::once(name).chain(cells).collect::<Vec<_>>()
-        };
-        for (name, column) in [("lists", LISTS), ("clicks", CLICKS)] {
-            table.add_row(row(name.to_owned(), &|sums| sums[column].to_string()));
-        }
-        for column in self.ranking.columns() {
-            table.add_row(row(column.key(), &|sums| match column.value(sums) {
-                Some(value) => format!("{value:.4}"),
-                None => "–".to_owned(),
-            }));
-        }
-        crate::table::align_numbers(&mut table, 1);
-        table.trim_fmt()
+    /// Lines that could not be read, whatever the reason.
+    pub fn n_unreadable(&self) -> u64 {
+        self.unreadable.values().map(|unreadable| unreadable.n).sum()
     }
 
-    /// What a reader should know of what was left out, a line each.
-    pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+    /// What makes the numbers doubtful, a line each.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
         for (reason, unreadable) in &self.unreadable {
             let places = unreadable.places.join(", ");
             let is_all = unreadable.n == unreadable.places.len() as u64;
             let more = if is_all { "" } else { ", …" };
-            notes.push(format!(
+            warnings.push(format!(
                 "lines skipped as {}: {} ({places}{more})",
                 reason.name(),
                 unreadable.n
             ));
         }
+        if !self.exact {
+            warnings.push("a sum has left 64 bits: the numbers are wrong".to_owned());
+        }
+        warnings
+    }
+
+    /// What else a reader should know, a line each.
+    pub fn notes(&self) -> Vec<String> {
         let outcome = |outcome| self.counts.outcome(Side::Served, outcome);
         let result = |result| self.counts.result(result);
-        for (what, n) in [
+        let notes = [
             ("lines of another type, ignored", outcome(Outcome::Ignored)),
             ("lists that came again, counted once", outcome(Outcome::Duplicate)),
             (
@@ -136,11 +84,89 @@ impl Evaluation {
                 "clicks on items that their list does not show",
                 result(ClickResult::OffList),
             ),
-        ] {
-            if n > 0 {
-                notes.push(format!("{what}: {n}"));
-            }
+        ];
+        let notes = notes.into_iter().filter(|(_, n)| *n > 0);
+        notes.map(|(what, n)| format!("{what}: {n}")).collect()
+    }
+}
+
+impl<'a> Report<'a> {
+    /// The names of the profiles, each with its index.
+    fn profiles(self) -> impl Iterator<Item = (usize, &'a str)> {
+        let profiles = self.evaluation.ranking.profiles().iter();
+        profiles.map(|profile| profile.name.as_str()).enumerate()
+    }
+
+    /// The metrics of a profile, in the order of export.
+    fn columns(self, profile: usize) -> impl Iterator<Item = &'a Column> {
+        let columns = self.evaluation.ranking.columns().iter();
+        columns.filter(move |column| column.profile == profile)
+    }
+
+    /// What the arms of an experiment are compared with, where it has that arm.
+    fn control_of(self, experiment: &Experiment<'a>) -> Option<(&'a str, &'a [i128])> {
+        let control = self.control?;
+        Some((control, experiment.sums(control)?))
+    }
+}
+
+/// The arms of one experiment by name, each with its sums.
+struct Experiment<'a> {
+    name: &'a str,
+    arms: Vec<(&'a str, &'a [i128])>,
+}
+
+impl<'a> Experiment<'a> {
+    fn sums(&self, arm: &str) -> Option<&'a [i128]> {
+        let mut arms = self.arms.iter();
+        arms.find(|(name, _)| *name == arm).map(|(_, sums)| *sums)
+    }
+}
+
+/// By name.
+fn experiments(totals: &Totals) -> impl Iterator<Item = Experiment<'_>> {
+    let all: Vec<(&str, &str, &[i128])> = totals
+        .iter()
+        .map(|(arm, sums)| (&*arm.experiment, &*arm.arm, &**sums))
+        .collect();
+    let of_each: Vec<Experiment> = all
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|arms| Experiment {
+            name: arms[0].0,
+            arms: arms.iter().map(|(_, arm, sums)| (*arm, *sums)).collect(),
+        })
+        .collect();
+    of_each.into_iter()
+}
+
+/// A value less that of the control.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+struct Difference {
+    absolute: f64,
+    /// In percent of the control's value; none where that is 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percent: Option<f64>,
+}
+
+impl Difference {
+    fn of(value: f64, control: f64) -> Difference {
+        let absolute = value - control;
+        Difference {
+            absolute,
+            percent: (control != 0.0).then(|| absolute / control * 100.0),
         }
-        notes
+    }
+
+    /// The difference of one metric; none where one of both is undefined.
+    fn of_sums(column: &Column, sums: &[i128], control: &[i128]) -> Option<Difference> {
+        Some(Difference::of(column.value(sums)?, column.value(control)?))
+    }
+}
+
+/// A time as RFC 3339 in UTC.
+fn time(ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(ms) {
+        Ok(time) => time.to_string(),
+        Err(_) => ms.to_string(),
     }
 }

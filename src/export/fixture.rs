@@ -56,8 +56,8 @@ pub fn arm_of_two_profiles() -> ArmSnapshot {
     let ranking = two_profiles();
     let mut sums = sums_of(&ranking, &[HIT, MISS]);
     let coverage = ranking.coverage().unwrap();
-    for (column, seen) in coverage.seen.iter().zip([1, 3, 3]) {
-        sums[*column] = seen;
+    for (column, seen) in coverage.seen.clone().zip([1, 3, 3]) {
+        sums[column] = seen;
     }
     sums[coverage.size] = 4;
     ArmSnapshot {

@@ -6,24 +6,40 @@ use std::num::NonZeroU32;
 use toml::{Spanned, Value};
 
 use super::values::{choice, chosen, cut_offs};
+use crate::config::MAX_CUT_OFFS;
 use crate::config::error::{Report, nearest};
 use crate::config::raw::{RawExport, RawMetrics, RawProfile};
 use crate::engine::ranking::profile::CHOICES;
 use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
 
-pub(super) fn measures(
-    raw: &RawMetrics,
-    custom: &BTreeMap<String, RawProfile>,
-    export: &RawExport,
-    report: &mut Report,
-) -> Measures {
+/// Every profile that may be named: those that come with abgauge, then custom ones.
+pub(super) fn known_profiles(custom: &BTreeMap<String, RawProfile>, report: &mut Report) -> Vec<Profile> {
     let mut known = Profile::all();
     for (name, choices) in custom {
-        let profile = custom_profile(name, choices, report);
-        known.extend(profile);
+        known.extend(custom_profile(name, choices, report));
     }
-    let profiles = profiles(&raw.profile, &known, report);
-    let metrics = metrics(raw, export, &profiles, report);
+    known
+}
+
+/// What is measured, and the metrics as they were chosen, if any were.
+pub(super) fn measures(
+    raw: &RawMetrics,
+    known: &[Profile],
+    export: &RawExport,
+    report: &mut Report,
+) -> (Measures, Option<Vec<&'static str>>) {
+    let profiles = profiles(&raw.profile, known, report);
+    let chosen = chosen_metrics(raw, export, &profiles, report);
+    let wanted = chosen.as_deref().unwrap_or(&USUAL);
+    let is_measured = |metric: &&Metric| {
+        let mut profiles = profiles.iter();
+        wanted.contains(&metric.id) && profiles.any(|profile| profile.metrics.contains(&metric.id))
+    };
+    let metrics = METRICS
+        .iter()
+        .filter(is_measured)
+        .map(|metric| metric.id)
+        .collect();
     let alpha = *raw.alpha.get_ref();
     if !(0.0..=1.0).contains(&alpha) {
         report.refuse(
@@ -33,13 +49,14 @@ pub(super) fn measures(
             "write a number from 0 to 1, such as 0.5",
         );
     }
-    Measures {
+    let measures = Measures {
         profiles,
         metrics,
         ks: ks(raw, report),
         alpha,
         catalogue: raw.catalog.is_some(),
-    }
+    };
+    (measures, chosen)
 }
 
 fn ks(raw: &RawMetrics, report: &mut Report) -> Vec<NonZeroU32> {
@@ -63,9 +80,6 @@ fn ks(raw: &RawMetrics, report: &mut Report) -> Vec<NonZeroU32> {
     ks
 }
 
-/// Each of them is a column of every cell of every arm.
-const MAX_CUT_OFFS: usize = 100;
-
 /// Names under which a metric may be written, each with its id.
 pub(super) fn names() -> Vec<(&'static str, &'static str)> {
     let gauges = METRICS.iter().filter(|metric| metric.gauge != metric.id);
@@ -74,13 +88,13 @@ pub(super) fn names() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// What is chosen, else the usual metrics and those that the export names, in the order of export.
-fn metrics(
+/// What is chosen, else the usual metrics and those that the export names; none where neither says anything.
+fn chosen_metrics(
     raw: &RawMetrics,
     export: &RawExport,
     profiles: &[Profile],
     report: &mut Report,
-) -> Vec<&'static str> {
+) -> Option<Vec<&'static str>> {
     const METRICS_KEY: &str = "metrics.metrics";
     const EXPORT_KEY: &str = "export.metrics";
     let mut of = |key: &str, list: &Option<Spanned<Vec<Spanned<String>>>>| -> Option<Vec<&'static str>> {
@@ -105,14 +119,7 @@ fn metrics(
             }
         }
     }
-    let wanted = chosen.unwrap_or_else(|| [&USUAL, exported.unwrap_or_default().as_slice()].concat());
-    let measured = |metric: &&Metric| {
-        wanted.contains(&metric.id)
-            && profiles
-                .iter()
-                .any(|profile| profile.metrics.contains(&metric.id))
-    };
-    METRICS.iter().filter(measured).map(|metric| metric.id).collect()
+    chosen.or_else(|| Some([&USUAL, exported?.as_slice()].concat()))
 }
 
 /// A metric that is named must be one that the profiles and the catalogue allow.

@@ -292,6 +292,8 @@ impl Profile {
 pub struct Choice {
     /// The setting in `[profile.NAME]`.
     pub setting: &'static str,
+    /// What it decides.
+    pub about: &'static str,
     /// The word that a profile has here.
     pub word: fn(&Profile) -> &'static str,
     /// Takes a word; false where it is none of this choice's.
@@ -301,9 +303,10 @@ pub struct Choice {
 }
 
 macro_rules! choice {
-    ($field:ident: $type:ident) => {
+    ($field:ident: $type:ident, $about:literal) => {
         Choice {
             setting: stringify!($field),
+            about: $about,
             word: |profile| profile.$field.word(),
             set: |profile, word| {
                 let known = $type::ALL.iter().find(|(name, ..)| *name == word);
@@ -321,21 +324,21 @@ macro_rules! choice {
 
 /// Every choice, in the order of the table.
 pub const CHOICES: [Choice; 15] = [
-    choice!(population: Population),
-    choice!(precision_population: Population),
-    choice!(recall_population: Population),
-    choice!(map_population: Population),
-    choice!(off_list: OffList),
-    choice!(precision_average: Average),
-    choice!(precision_denominator: PrecisionDenominator),
-    choice!(recall_average: Average),
-    choice!(ap_denominator: ApDenominator),
-    choice!(ap_truncation: Truncation),
-    choice!(ar_denominator: ArDenominator),
-    choice!(reciprocal_rank: ReciprocalRank),
-    choice!(rr_truncation: Truncation),
-    choice!(ndcg_ideal: NdcgIdeal),
-    choice!(ndcg_truncation: Truncation),
+    choice!(population: Population, "which lists a mean is taken over"),
+    choice!(precision_population: Population, "the same for precision"),
+    choice!(recall_population: Population, "the same for recall"),
+    choice!(map_population: Population, "the same for MAP"),
+    choice!(off_list: OffList, "what a click on an item outside of its list does"),
+    choice!(precision_average: Average, "how the lists become one precision"),
+    choice!(precision_denominator: PrecisionDenominator, "what precision divides the hits by"),
+    choice!(recall_average: Average, "how the lists become one recall"),
+    choice!(ap_denominator: ApDenominator, "what average precision divides its sum by"),
+    choice!(ap_truncation: Truncation, "where MAP is measured"),
+    choice!(ar_denominator: ArDenominator, "what average recall divides its sum by"),
+    choice!(reciprocal_rank: ReciprocalRank, "which clicked ranks MRR counts"),
+    choice!(rr_truncation: Truncation, "where MRR is measured"),
+    choice!(ndcg_ideal: NdcgIdeal, "how many hits NDCG's ideal list has, from rank 1 on"),
+    choice!(ndcg_truncation: Truncation, "where NDCG is measured"),
 ];
 
 #[cfg(test)]

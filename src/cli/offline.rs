@@ -1,0 +1,166 @@
+//! The arguments of what needs no broker: `evaluate` and `profiles`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::parse_between;
+use crate::config::parse_span_ms;
+
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    /// Files of events, each with its "type"; `-` for standard input
+    ///
+    /// JSON, one object a line, plain or packed with gzip or zstd; or Parquet, a row an event, a column a field. What a
+    /// file is, its first bytes say. The order of lines does not matter: clicks may come before their lists.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Take from a daemon's configuration what decides its numbers; flags win
+    ///
+    /// Of [metrics] the profile, metrics, k, alpha and catalog, of [join] attribution, click_skew, slot, max_items,
+    /// max_off_list and hash_seed, and the profiles of your own. Brokers need not be set. Environment variables
+    /// override its settings as they do for the daemon.
+    #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// Conventions to compute by, several side by side: `abgauge profiles` lists them [default: default]
+    #[arg(
+        long = "convention",
+        value_name = "PROFILE",
+        value_delimiter = ',',
+        env = "ABGAUGE_EVALUATE_CONVENTION",
+        hide_env_values = true
+    )]
+    pub conventions: Vec<String>,
+    /// Metrics to compute, such as hit_rate,ctr,ndcg [default: those of each convention]
+    ///
+    /// Without it a convention shows all that its source reports; `default`, which defines every metric, shows hit_rate,
+    /// ctr, mrr, ndcg, precision, recall and map, and with --catalog also alpha_ndcg, coverage, popularity and surprisal.
+    #[arg(
+        long,
+        value_name = "METRIC,…",
+        value_delimiter = ',',
+        env = "ABGAUGE_EVALUATE_METRICS",
+        hide_env_values = true
+    )]
+    pub metrics: Vec<String>,
+    /// Cut-offs; the whole list is always measured too [default: 1,5,10]
+    #[arg(
+        long,
+        value_name = "K,…",
+        value_delimiter = ',',
+        env = "ABGAUGE_EVALUATE_K",
+        hide_env_values = true
+    )]
+    pub k: Vec<NonZeroU32>,
+    /// The items that there are, one JSON object a line, for the metrics that need them
+    ///
+    /// {"item":"i1","aspects":["a3"],"users":12,"of_users":200}
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ABGAUGE_EVALUATE_CATALOG",
+        hide_env_values = true
+    )]
+    pub catalog: Option<PathBuf>,
+    /// What an aspect loses each time a list shows it again, in alpha_ndcg, from 0 to 1 [default: 0.5]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_alpha, env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
+    pub alpha: Option<f64>,
+    /// How long after its list a click counts [default: 30m]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, env = "ABGAUGE_EVALUATE_ATTRIBUTION", hide_env_values = true)]
+    pub attribution: Option<i64>,
+    /// From how long before its list a click counts [default: 0s]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, env = "ABGAUGE_EVALUATE_CLICK_SKEW", hide_env_values = true)]
+    pub click_skew: Option<i64>,
+    /// Also print the numbers of each day (UTC)
+    #[arg(long, conflicts_with = "window")]
+    pub by_day: bool,
+    /// Also print the numbers of each span of this length, such as 1h
+    ///
+    /// Spans are counted from 1970-01-01T00:00:00Z; a list is in that of its own time, and its clicks with it.
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms)]
+    pub window: Option<i64>,
+    /// Also print the difference of each arm to this one, absolute (Δ) and relative (Δ %)
+    #[arg(long, value_name = "CONTROL")]
+    pub compare: Option<String>,
+    /// How to print the numbers
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = Format::Table,
+        env = "ABGAUGE_EVALUATE_FORMAT",
+        hide_env_values = true
+    )]
+    pub format: Format,
+    /// Exit with 65 if a line cannot be read, or no list is found
+    #[arg(long)]
+    pub strict: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a terminal
+    Table,
+    /// One document
+    Json,
+    /// One number a row, with its numerator and denominator
+    Csv,
+    /// Tables in Markdown
+    Markdown,
+}
+
+#[derive(Debug, Args)]
+pub struct ProfilesArgs {
+    /// Tell all of this one
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Also those of this configuration
+    #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = ProfilesFormat::Table)]
+    pub format: ProfilesFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProfilesFormat {
+    /// For a terminal
+    Table,
+    /// One document
+    Json,
+}
+
+pub(super) const EVALUATE_EXAMPLES: &str = "\
+Examples:
+  abgauge evaluate events.jsonl
+  abgauge evaluate monday.jsonl tuesday.jsonl --k 5,20 --attribution 1h
+  abgauge evaluate events.jsonl --convention ranx,rectools --metrics map,ndcg
+  abgauge evaluate events.jsonl --catalog items.jsonl --format csv > numbers.csv
+  abgauge evaluate events.jsonl --by-day --compare control --format markdown
+  abgauge evaluate events.jsonl --config abgauge.toml --strict
+  abgauge evaluate lists.parquet clicks.jsonl.zst
+  curl -s https://example.org/events.jsonl.gz | abgauge evaluate - --format json
+
+What was left out, and why, is told on standard error.
+
+Exit codes:
+   0  a clean end
+   1  a failure, such as a file that is absent
+   2  wrong usage, such as a metric that is unknown
+  65  with --strict: a line cannot be read, or there is no list
+  78  a bad configuration";
+
+pub(super) const PROFILES_EXAMPLES: &str = "\
+Examples:
+  abgauge profiles               all of them, and what each choice means
+  abgauge profiles ranx          every choice of one, and how to write your own from it
+  abgauge profiles --format json
+
+Exit codes:
+   0  a clean end
+   2  wrong usage, such as a name that is unknown
+  78  a bad configuration";
+
+fn parse_alpha(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.0, 1.0)
+}

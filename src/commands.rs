@@ -1,0 +1,100 @@
+//! The commands over files and tables, from their arguments to their exit codes.
+
+pub mod evaluate;
+pub mod profiles;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::CommandFactory as _;
+use clap::error::ErrorKind;
+use console::{StyledObject, style};
+
+use crate::cli::Cli;
+use crate::config::{self, ConfigErrors, Counting};
+
+/// `EX_CONFIG` of sysexits.h.
+pub const BAD_CONFIGURATION: u8 = 78;
+
+/// Text to standard output.
+///
+/// # Errors
+/// Where it cannot be written; a reader that has had enough is no failure.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    written(std::io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// A reader that has had enough is no failure.
+///
+/// # Errors
+/// Any other.
+pub fn written(result: std::io::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("write to standard output"),
+    }
+}
+
+/// What went wrong, on standard error.
+pub fn error(text: &str) {
+    remark(style("error:").red(), text);
+}
+
+/// What makes the results doubtful, on standard error.
+fn warn(text: &str) {
+    remark(style("warning:").yellow(), text);
+}
+
+/// What else a reader should know, on standard error.
+fn note(text: &str) {
+    remark(style("note:").cyan(), text);
+}
+
+/// One line on standard error. Its colour goes where nobody would see it.
+fn remark(kind: StyledObject<&str>, text: &str) {
+    anstream::eprintln!("{} {text}", kind.bold().for_stderr());
+}
+
+/// All that is wrong with a configuration, on standard error.
+pub fn refuse(errors: ConfigErrors) -> ExitCode {
+    anstream::eprintln!("{:?}", miette::Report::new(errors));
+    ExitCode::from(BAD_CONFIGURATION)
+}
+
+/// Goes on with what decides the counting: the configuration at `path`, the environment above it.
+fn with_counting(
+    path: Option<&Path>,
+    go: impl FnOnce(Counting) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    match config::load_counting(path, config::environment()) {
+        Ok(counting) => go(counting),
+        Err(errors) => Ok(refuse(errors)),
+    }
+}
+
+/// Wrong usage of a command that its parser cannot see, told and ended as the parser does.
+fn misuse(command: &str, message: &str) -> ExitCode {
+    let mut cli = Cli::command();
+    cli.build();
+    let command = cli.find_subcommand_mut(command);
+    if let Some(command) = command {
+        // Standard error may be closed; the exit code says it all.
+        let _ = command.error(ErrorKind::InvalidValue, message).print();
+    }
+    ExitCode::from(2)
+}
+
+/// A value that is none of those known, with the one that was probably meant.
+fn unknown(value: &str, argument: &str, known: &[&str]) -> String {
+    let mut message = format!(
+        "invalid value '{}' for '{argument}'\n  [possible values: {}]",
+        crate::table::visible(value),
+        crate::table::visible(&known.join(", "))
+    );
+    if let Some(near) = config::nearest(value, known.iter().copied()) {
+        message.push_str(&format!("\n\n  tip: a similar value exists: '{near}'"));
+    }
+    message
+}

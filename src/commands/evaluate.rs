@@ -1,0 +1,121 @@
+//! `abgauge evaluate`: arguments, files, numbers, exit code.
+
+mod plan;
+
+use std::fs::File;
+use std::io::{BufReader, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{misuse, note, print, unknown, warn, with_counting};
+use crate::cli::{EvaluateArgs, Format};
+use crate::engine::catalogue::Catalogue;
+use crate::evaluate::{Evaluation, Evaluator, Options, source};
+use crate::ingest::catalogue;
+use crate::ingest::wire::Decoder;
+
+/// `EX_DATAERR` of sysexits.h.
+const BAD_DATA: u8 = 65;
+
+/// # Errors
+/// Where a file cannot be read, or the numbers cannot be written.
+pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
+    with_counting(args.config.as_deref(), |counting| {
+        let plan = match plan::plan(args, &counting) {
+            Ok(plan) => plan,
+            Err(message) => return Ok(misuse("evaluate", &message)),
+        };
+        let mut options = plan.options;
+        if let Some(path) = plan.catalog {
+            options.catalogue = Some(Arc::new(read_catalogue(&path, &options)?));
+        }
+        let evaluation = read(&args.files, &options)?;
+        if let Some(control) = args.compare.as_deref().filter(|_| !evaluation.is_empty())
+            && !evaluation.arms().contains(&control)
+        {
+            let message = unknown(control, "--compare <CONTROL>", &evaluation.arms());
+            return Ok(misuse("evaluate", &message));
+        }
+        plan.notes.iter().for_each(|text| note(text));
+        tell(&evaluation, args.compare.as_deref());
+        show(&evaluation, args)?;
+        let is_bad = evaluation.n_unreadable() > 0 || evaluation.is_empty();
+        Ok(match args.strict && is_bad {
+            true => ExitCode::from(BAD_DATA),
+            false => ExitCode::SUCCESS,
+        })
+    })
+}
+
+fn read_catalogue(path: &Path, options: &Options) -> anyhow::Result<Catalogue> {
+    let name = path.display();
+    let file = File::open(path).with_context(|| format!("open {name}"))?;
+    let decoder = Decoder::new(options.hash_seed, options.max_items);
+    catalogue::read(BufReader::new(file), &decoder, None)
+        .with_context(|| format!("read the catalogue {name}"))
+}
+
+fn read(files: &[PathBuf], options: &Options) -> anyhow::Result<Evaluation> {
+    let mut evaluator = Evaluator::new(options);
+    let bar = progress(source::total_bytes(files));
+    for path in files {
+        evaluator.read_file(path, &|n_bytes| bar.inc(n_bytes))?;
+    }
+    bar.finish_and_clear();
+    Ok(evaluator.finish())
+}
+
+/// Bytes read, their rate and the remaining time; hidden where nobody would see it.
+fn progress(total_bytes: Option<u64>) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match total_bytes {
+        Some(total) => (
+            ProgressBar::new(total),
+            "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+        ),
+        None => (
+            ProgressBar::new_spinner(),
+            "{spinner} {bytes} read, {bytes_per_sec}",
+        ),
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// What a reader should know beside the numbers.
+fn tell(evaluation: &Evaluation, control: Option<&str>) {
+    evaluation.warnings().iter().for_each(|text| warn(text));
+    evaluation.notes().iter().for_each(|text| note(text));
+    if evaluation.is_empty() {
+        note("no served list of any arm was found");
+    }
+    let others = control.map_or(Vec::new(), |control| evaluation.experiments_without(control));
+    if let (Some(control), false) = (control, others.is_empty()) {
+        note(&format!(
+            "experiments without an arm {}, not compared: {}",
+            crate::table::visible(control),
+            crate::table::visible(&others.join(", "))
+        ));
+    }
+}
+
+fn show(evaluation: &Evaluation, args: &EvaluateArgs) -> anyhow::Result<()> {
+    let report = evaluation.report(args.compare.as_deref());
+    let mut bytes = Vec::new();
+    match args.format {
+        Format::Json => report.json(&mut bytes)?,
+        Format::Csv => report.csv(&mut bytes)?,
+        _ if evaluation.is_empty() => {}
+        Format::Table => bytes = format!("{}\n", report.table()).into_bytes(),
+        Format::Markdown => bytes = format!("{}\n", report.markdown()).into_bytes(),
+    }
+    print(&String::from_utf8_lossy(&bytes))
+}

@@ -1,0 +1,183 @@
+//! From the flags and the configuration to what is computed: flags win.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use crate::cli::EvaluateArgs;
+use crate::commands::unknown;
+use crate::config::{Counting, MAX_CUT_OFFS, display_ms};
+use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
+use crate::evaluate::Options;
+
+const DAY_MS: i64 = 86_400_000;
+
+pub(super) struct Plan {
+    /// Without the catalogue, which is still to be read.
+    pub options: Options,
+    pub catalog: Option<PathBuf>,
+    /// What a reader should know of it, a line each.
+    pub notes: Vec<String>,
+}
+
+/// What is to be computed, or what is wrong with the flags.
+pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, String> {
+    let join = &counting.join;
+    let has_catalog = args.catalog.is_some() || counting.catalog.is_some();
+    let mut profiles = profiles(args, counting)?;
+    let mut notes = Vec::new();
+    let named = named_metrics(args, &profiles, counting, has_catalog)?;
+    let metrics = match named.or_else(|| counting.chosen_metrics.clone()) {
+        Some(chosen) => chosen,
+        None => {
+            profiles.iter_mut().for_each(narrow);
+            if !has_catalog {
+                notes.extend(left_out(&profiles));
+            }
+            METRICS.iter().map(|metric| metric.id).collect()
+        }
+    };
+    // One that a flag names is read in any case, so that a slip is told.
+    let of_file = counting.catalog.clone();
+    let of_file = of_file.filter(|_| of_catalogue(&profiles).any(|id| metrics.contains(&id)));
+    let catalog = args.catalog.clone().or(of_file);
+    let options = Options {
+        measures: Measures {
+            profiles,
+            metrics,
+            ks: cut_offs(args, counting)?,
+            alpha: args.alpha.unwrap_or(counting.measures.alpha),
+            catalogue: catalog.is_some(),
+        },
+        catalogue: None,
+        attribution_ms: args.attribution.unwrap_or(join.attribution_ms),
+        click_skew_ms: args.click_skew.unwrap_or(join.click_skew_ms),
+        slot_ms: join.slot_ms,
+        max_items: join.max_items,
+        max_off_list: join.max_off_list,
+        hash_seed: join.hash_seed,
+        span_ms: span_ms(args, join.slot_ms)?,
+    };
+    Ok(Plan {
+        options,
+        catalog,
+        notes,
+    })
+}
+
+/// Each once, in the order that they were named in.
+fn profiles(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<Profile>, String> {
+    let known = &counting.known_profiles;
+    let mut profiles: Vec<Profile> = Vec::new();
+    for name in &args.conventions {
+        let Some(profile) = known.iter().find(|profile| profile.name == *name) else {
+            let names: Vec<&str> = known.iter().map(|profile| profile.name.as_str()).collect();
+            return Err(unknown(name, "--convention <PROFILE>", &names));
+        };
+        if !profiles.contains(profile) {
+            profiles.push(profile.clone());
+        }
+    }
+    Ok(match profiles.is_empty() {
+        true => counting.measures.profiles.clone(),
+        false => profiles,
+    })
+}
+
+/// The ids that `--metrics` names; none without it.
+fn named_metrics(
+    args: &EvaluateArgs,
+    profiles: &[Profile],
+    counting: &Counting,
+    has_catalog: bool,
+) -> Result<Option<Vec<&'static str>>, String> {
+    let mut ids = Vec::new();
+    for name in &args.metrics {
+        let Some(metric) = Metric::named(name) else {
+            let known: Vec<&str> = METRICS.iter().map(|metric| metric.id).collect();
+            return Err(unknown(name, "--metrics <METRIC,…>", &known));
+        };
+        if metric.needs_catalogue && !has_catalog {
+            return Err(format!(
+                "the metric '{name}' needs the catalogue of items: give --catalog FILE, or leave it out"
+            ));
+        }
+        let defines = |profile: &&Profile| profile.metrics.contains(&metric.id);
+        if !profiles.iter().any(|profile| defines(&profile)) {
+            let others = counting.known_profiles.iter().filter(defines);
+            return Err(format!(
+                "the metric '{name}' is not defined by {}, only by {}",
+                names(profiles.iter()),
+                names(others)
+            ));
+        }
+        ids.push(metric.id);
+    }
+    Ok((!ids.is_empty()).then_some(ids))
+}
+
+fn names<'a>(profiles: impl Iterator<Item = &'a Profile>) -> String {
+    let names: Vec<&str> = profiles.map(|profile| profile.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// A profile that defines every metric, as `default` does, shows the usual ones and those of the catalogue.
+fn narrow(profile: &mut Profile) {
+    if profile.metrics.len() == METRICS.len() {
+        let is_shown = |metric: &&Metric| metric.needs_catalogue || USUAL.contains(&metric.id);
+        let shown = METRICS.iter().filter(is_shown);
+        profile.metrics = shown.map(|metric| metric.id).collect();
+    }
+}
+
+/// Ids of the metrics of these profiles that need the catalogue.
+fn of_catalogue(profiles: &[Profile]) -> impl Iterator<Item = &'static str> {
+    let metrics = METRICS.into_iter().filter(|metric| metric.needs_catalogue);
+    let shown = metrics.filter(|metric| {
+        let mut profiles = profiles.iter();
+        profiles.any(|profile| profile.metrics.contains(&metric.id))
+    });
+    shown.map(|metric| metric.id)
+}
+
+/// What only a catalogue could give, where there is any.
+fn left_out(profiles: &[Profile]) -> Option<String> {
+    let ids: Vec<&str> = of_catalogue(profiles).collect();
+    (!ids.is_empty()).then(|| {
+        format!(
+            "no {} without a catalogue of items: give --catalog FILE",
+            ids.join(", ")
+        )
+    })
+}
+
+fn cut_offs(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<NonZeroU32>, String> {
+    if args.k.is_empty() {
+        return Ok(counting.measures.ks.clone());
+    }
+    let mut ks = args.k.clone();
+    ks.sort_unstable();
+    ks.dedup();
+    if ks.len() > MAX_CUT_OFFS {
+        return Err(format!("--k has {} cut-offs, more than {MAX_CUT_OFFS}", ks.len()));
+    }
+    if ks.contains(&NonZeroU32::MAX) {
+        return Err(format!("--k can be at most {}", u32::MAX - 1));
+    }
+    Ok(ks)
+}
+
+fn span_ms(args: &EvaluateArgs, slot_ms: i64) -> Result<Option<i64>, String> {
+    let (flag, span_ms) = match (args.by_day, args.window) {
+        (true, _) => ("--by-day", DAY_MS),
+        (false, Some(span_ms)) => ("--window", span_ms),
+        (false, None) => return Ok(None),
+    };
+    match span_ms > 0 && span_ms % slot_ms == 0 {
+        true => Ok(Some(span_ms)),
+        false => Err(format!(
+            "{flag}: a span of {} is not a multiple of the slot, {}: lists are counted a slot at a time",
+            display_ms(span_ms),
+            display_ms(slot_ms)
+        )),
+    }
+}

@@ -1,0 +1,39 @@
+//! `abgauge profiles`: the conventions, choice by choice.
+
+mod json;
+mod text;
+
+use std::process::ExitCode;
+
+use super::{misuse, print, unknown, with_counting};
+use crate::cli::{ProfilesArgs, ProfilesFormat};
+use crate::engine::ranking::Profile;
+
+/// # Errors
+/// Where they cannot be written.
+pub fn profiles(args: &ProfilesArgs) -> anyhow::Result<ExitCode> {
+    with_counting(args.config.as_deref(), |counting| {
+        let known = &counting.known_profiles;
+        let text = match (&args.name, args.format) {
+            (None, ProfilesFormat::Table) => text::all(known),
+            (None, ProfilesFormat::Json) => json::document(known)?,
+            (Some(name), format) => {
+                let Some(profile) = known.iter().find(|profile| profile.name == *name) else {
+                    let names: Vec<&str> = known.iter().map(|profile| profile.name.as_str()).collect();
+                    return Ok(misuse("profiles", &unknown(name, "[NAME]", &names)));
+                };
+                match format {
+                    ProfilesFormat::Table => text::one(profile),
+                    ProfilesFormat::Json => json::document(std::slice::from_ref(profile))?,
+                }
+            }
+        };
+        print(&text)?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Whether a profile has numbers of this metric.
+fn reports(profile: &Profile, id: &str) -> bool {
+    profile.metrics.contains(&id)
+}

@@ -1,0 +1,75 @@
+//! Profiles for other programs.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::engine::ranking::Profile;
+use crate::engine::ranking::profile::{CHOICES, Choice};
+
+/// `{"profiles":{NAME:{"source":…,"metrics":[…],"choices":{"population":"clicked",…},"note":…}},"choices":{"population":
+/// {"about":…,"words":{"all":…}}}}`, all in the order of the table.
+pub(super) fn document(profiles: &[Profile]) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string_pretty(&Document(profiles))?;
+    text.push('\n');
+    Ok(text)
+}
+
+struct Document<'a>(&'a [Profile]);
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry(
+            "profiles",
+            &Map(|| self.0.iter().map(|profile| (&profile.name, Row(profile)))),
+        )?;
+        map.serialize_entry(
+            "choices",
+            &Map(|| CHOICES.iter().map(|choice| (choice.setting, Meaning(choice)))),
+        )?;
+        map.end()
+    }
+}
+
+struct Row<'a>(&'a Profile);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let words = || {
+            CHOICES
+                .iter()
+                .map(|choice| (choice.setting, (choice.word)(self.0)))
+        };
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("source", &self.0.source)?;
+        map.serialize_entry("metrics", &self.0.metrics)?;
+        map.serialize_entry("choices", &Map(words))?;
+        map.serialize_entry("note", self.0.note)?;
+        map.end()
+    }
+}
+
+struct Meaning<'a>(&'a Choice);
+
+impl Serialize for Meaning<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("about", self.0.about)?;
+        map.serialize_entry("words", &Map(|| (self.0.words)().into_iter()))?;
+        map.end()
+    }
+}
+
+/// A map in the order of its pairs.
+struct Map<F>(F);
+
+impl<F, I, K, V> Serialize for Map<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = (K, V)>,
+    K: Serialize,
+    V: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0())
+    }
+}

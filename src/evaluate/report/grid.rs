@@ -1,0 +1,196 @@
+//! Numbers in rows and columns, for a terminal and for Markdown.
+
+use crate::table::visible;
+
+/// A table whose columns belong together in groups.
+pub(super) struct Grid {
+    /// Stands above the names of the rows.
+    pub corner: String,
+    pub rows: Vec<String>,
+    /// Stands in every part, where the table must be cut.
+    pub lead: Vec<Column>,
+    pub groups: Vec<Vec<Column>>,
+}
+
+pub(super) struct Column {
+    pub header: String,
+    /// As many as there are rows.
+    pub cells: Vec<String>,
+}
+
+/// Columns of a terminal.
+const TERMINAL: usize = 80;
+/// Between two columns of a table.
+const GAP: usize = 3;
+
+impl Grid {
+    /// For a terminal: cut into parts below each other where it is too wide, names fit to be seen.
+    pub fn text(&self) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        let mut groups = self.groups.as_slice();
+        loop {
+            let (abreast, left) = groups.split_at(self.n_abreast(groups));
+            parts.push(self.part(abreast));
+            groups = left;
+            if groups.is_empty() {
+                return parts.join("\n\n");
+            }
+        }
+    }
+
+    /// How many of these groups a terminal has room for, at least one.
+    fn n_abreast(&self, groups: &[Vec<Column>]) -> usize {
+        let lead: usize = self.lead.iter().map(Column::width).sum();
+        let mut width = 1 + width(&self.corner, &self.rows) + lead;
+        let fits = |group: &&Vec<Column>| {
+            width += group.iter().map(Column::width).sum::<usize>();
+            width <= TERMINAL
+        };
+        let n = groups.iter().take_while(fits).count();
+        n.max(1).min(groups.len())
+    }
+
+    fn part(&self, groups: &[Vec<Column>]) -> String {
+        let mut table = crate::table::new();
+        let columns: Vec<&Column> = self.lead.iter().chain(groups.iter().flatten()).collect();
+        let headers = columns.iter().map(|column| &column.header);
+        table.set_header(
+            [&self.corner]
+                .into_iter()
+                .chain(headers)
+                .map(|name| visible(name)),
+        );
+        for (row, name) in self.rows.iter().enumerate() {
+            let cells = columns.iter().map(|column| column.cells[row].clone());
+            table.add_row([visible(name)].into_iter().chain(cells));
+        }
+        crate::table::align_numbers(&mut table, 1);
+        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+        lines.join("\n")
+    }
+
+    /// A table in Markdown, however wide; what Markdown would read as its own is escaped.
+    pub fn markdown(&self) -> String {
+        let columns: Vec<&Column> = self.lead.iter().chain(self.groups.iter().flatten()).collect();
+        let line = |cells: &mut dyn Iterator<Item = String>| {
+            let cells: Vec<String> = cells.collect();
+            format!("| {} |", cells.join(" | "))
+        };
+        let headers = columns.iter().map(|column| escaped(&column.header));
+        let mut lines = vec![
+            line(&mut [escaped(&self.corner)].into_iter().chain(headers)),
+            format!("|:---|{}", "---:|".repeat(columns.len())),
+        ];
+        for (row, name) in self.rows.iter().enumerate() {
+            let cells = columns.iter().map(|column| column.cells[row].clone());
+            lines.push(line(&mut [escaped(name)].into_iter().chain(cells)));
+        }
+        lines.join("\n")
+    }
+}
+
+impl Column {
+    /// What it takes of a line.
+    fn width(&self) -> usize {
+        GAP + width(&self.header, &self.cells)
+    }
+}
+
+fn width(header: &str, cells: &[String]) -> usize {
+    let n_chars = |text: &str| visible(text).chars().count();
+    let cells = cells.iter().map(|cell| n_chars(cell));
+    cells.max().unwrap_or(0).max(n_chars(header))
+}
+
+/// A name as Markdown that shows it as it is.
+fn escaped(name: &str) -> String {
+    let name = visible(name);
+    let mut text = String::with_capacity(name.len());
+    let is_word = |char: Option<char>| char.is_some_and(char::is_alphanumeric);
+    let mut before = None;
+    let mut chars = name.chars().peekable();
+    while let Some(char) = chars.next() {
+        let is_special = match char {
+            '\\' | '|' | '`' | '*' | '<' | '[' | ']' | '~' | '&' => true,
+            // Within a word it means nothing.
+            '_' => !(is_word(before) && is_word(chars.peek().copied())),
+            _ => false,
+        };
+        if is_special {
+            text.push('\\');
+        }
+        text.push(char);
+        before = Some(char);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(header: &str, cell: &str) -> Column {
+        Column {
+            header: header.to_owned(),
+            cells: vec![cell.to_owned()],
+        }
+    }
+
+    fn grid(groups: &[&str]) -> Grid {
+        Grid {
+            corner: "e".to_owned(),
+            rows: vec!["ctr".to_owned()],
+            lead: vec![column("control", "0.1")],
+            groups: groups
+                .iter()
+                .map(|arm| vec![column(arm, "0.2"), column("Δ", "+0.1")])
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn what_a_terminal_cannot_hold_is_cut_between_groups_and_the_lead_stands_in_every_part() {
+        let arm = "a".repeat(20);
+        let text = grid(&[&arm, &arm, &arm, "b"]).text();
+        let parts: Vec<&str> = text.split("\n\n").collect();
+        assert_eq!(parts.len(), 2, "{text}");
+        for part in &parts {
+            assert!(part.starts_with(" e     control   "), "{text}");
+        }
+        assert!(parts[1].contains(" b "), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= TERMINAL),
+            "{text}"
+        );
+        assert!(text.lines().any(|line| line.chars().count() > 60), "{text}");
+    }
+
+    #[test]
+    fn a_group_that_is_too_wide_stands_alone_and_uncut() {
+        let arm = "a".repeat(128);
+        let text = grid(&[&arm, &arm]).text();
+        assert_eq!(text.split("\n\n").count(), 2);
+        assert_eq!(text.matches(&*arm).count(), 2);
+    }
+
+    #[test]
+    fn a_grid_of_the_lead_alone_is_one_part() {
+        assert_eq!(
+            grid(&[]).text(),
+            " e     control\n───────────────\n ctr       0.1"
+        );
+    }
+
+    #[test]
+    fn markdown_shows_names_as_they_are() {
+        let shown = grid(&["a|b", "_x_y_", "\\*\n"]).markdown();
+        let header = shown.lines().next();
+        assert_eq!(
+            header,
+            Some(r"| e | control | a\|b | Δ | \_x_y\_ | Δ | \\\*\\n | Δ |")
+        );
+        let rest: Vec<&str> = shown.lines().skip(1).collect();
+        let row = "| ctr | 0.1 | 0.2 | +0.1 | 0.2 | +0.1 | 0.2 | +0.1 |";
+        assert_eq!(rest, ["|:---|---:|---:|---:|---:|---:|---:|---:|", row]);
+    }
+}

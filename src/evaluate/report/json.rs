@@ -1,0 +1,132 @@
+//! An evaluation as one JSON document.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use serde::ser::{Serialize, Serializer};
+
+use super::{Difference, Experiment, Report, experiments, time};
+use crate::engine::ranking::{CLICKS, LISTS};
+use crate::evaluate::Totals;
+use crate::metrics_map::{Key, MetricsMap, metrics_map};
+
+#[derive(serde::Serialize)]
+struct Profiles<'a> {
+    profiles: BTreeMap<&'a str, Document<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    experiments: BTreeMap<&'a str, Arms<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Vec<Span<'a>>>,
+}
+
+#[derive(serde::Serialize)]
+struct Span<'a> {
+    start: String,
+    experiments: BTreeMap<&'a str, Arms<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct Arms<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control: Option<&'a str>,
+    arms: BTreeMap<&'a str, Arm<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct Arm<'a> {
+    lists: i128,
+    clicks: i128,
+    metrics: MetricsMap<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differences: Option<Differences<'a>>,
+}
+
+/// By metric, as far as they are defined.
+struct Differences<'a> {
+    report: Report<'a>,
+    profile: usize,
+    sums: &'a [i128],
+    control: &'a [i128],
+}
+
+impl<'a> Report<'a> {
+    /// `{"experiments":{E:{"arms":{A:{"lists":N,"clicks":N,"metrics":{"hit_rate@5":0.51,…}}}}}}`; with several profiles
+    /// `{"profiles":{P:{"experiments":…}}}`.
+    ///
+    /// A series stands beside `experiments`: `"series":[{"start":"2025-11-20T00:00:00Z","experiments":…},…]`, spans without
+    /// a list left out. A comparison puts `"control":A` beside `arms`, and beside the `metrics` of each other arm
+    /// `"differences":{"hit_rate@5":{"absolute":0.02,"percent":4.1},…}`.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn json(self, mut out: impl Write) -> anyhow::Result<()> {
+        let documents = self.profiles().map(|(index, name)| (name, self.document(index)));
+        let mut documents: BTreeMap<&str, Document> = documents.collect();
+        match documents.pop_first() {
+            Some((_, only)) if documents.is_empty() => serde_json::to_writer(&mut out, &only)?,
+            first => {
+                documents.extend(first);
+                serde_json::to_writer(&mut out, &Profiles { profiles: documents })?;
+            }
+        }
+        writeln!(out)?;
+        Ok(())
+    }
+
+    fn document(self, profile: usize) -> Document<'a> {
+        let evaluation = self.evaluation;
+        let series = || {
+            let spans = evaluation.spans.iter();
+            let spans = spans.map(|(start_ms, totals)| Span {
+                start: time(*start_ms),
+                experiments: self.experiments(totals, profile),
+            });
+            spans.collect()
+        };
+        Document {
+            experiments: self.experiments(&evaluation.total, profile),
+            series: evaluation.span_ms.map(|_| series()),
+        }
+    }
+
+    fn experiments(self, totals: &'a Totals, profile: usize) -> BTreeMap<&'a str, Arms<'a>> {
+        let all = experiments(totals);
+        all.map(|experiment| (experiment.name, self.arms(&experiment, profile)))
+            .collect()
+    }
+
+    fn arms(self, experiment: &Experiment<'a>, profile: usize) -> Arms<'a> {
+        let control = self.control_of(experiment);
+        let arm = |name: &str, sums: &'a [i128]| Arm {
+            lists: sums[LISTS],
+            clicks: sums[CLICKS],
+            metrics: metrics_map(&self.evaluation.ranking, profile, sums),
+            differences: control
+                .filter(|(control, _)| *control != name)
+                .map(|(_, control)| Differences {
+                    report: self,
+                    profile,
+                    sums,
+                    control,
+                }),
+        };
+        let arms = experiment.arms.iter();
+        Arms {
+            control: control.map(|(control, _)| control),
+            arms: arms.map(|(name, sums)| (*name, arm(name, sums))).collect(),
+        }
+    }
+}
+
+impl Serialize for Differences<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let columns = self.report.columns(self.profile);
+        serializer.collect_map(columns.filter_map(|column| {
+            let difference = Difference::of_sums(column, self.sums, self.control)?;
+            Some((Key(column), difference))
+        }))
+    }
+}

@@ -1,0 +1,229 @@
+//! An evaluation as tables for people: arms side by side, or conventions, a metric a row.
+
+use super::grid::{self, Grid};
+use super::{Difference, Experiment, Report, experiments, time};
+use crate::engine::ranking::{CLICKS, Column, LISTS, METRICS};
+
+/// A row and its cells, one for each arm or profile.
+struct Row {
+    name: String,
+    cells: Vec<Cell>,
+}
+
+#[derive(Clone, Copy)]
+enum Cell {
+    Count(i128),
+    Value(f64),
+    /// Divides by 0, or was not there.
+    Undefined,
+    /// The profile has no such metric.
+    Absent,
+}
+
+impl Cell {
+    fn of(column: &Column, sums: &[i128]) -> Cell {
+        column.value(sums).map_or(Cell::Undefined, Cell::Value)
+    }
+
+    fn text(self) -> String {
+        match self {
+            Cell::Count(n) => n.to_string(),
+            Cell::Value(value) => format!("{value:.4}"),
+            Cell::Undefined => "–".to_owned(),
+            Cell::Absent => String::new(),
+        }
+    }
+
+    /// The difference to the control's cell, absolute and in percent.
+    fn less(self, control: Cell) -> (String, String) {
+        let undefined = || Cell::Undefined.text();
+        match (self, control) {
+            (Cell::Value(value), Cell::Value(control)) => {
+                let Difference { absolute, percent } = Difference::of(value, control);
+                let percent = percent.map(|percent| format!("{percent:+.1}"));
+                (format!("{absolute:+.4}"), percent.unwrap_or_else(undefined))
+            }
+            (Cell::Count(_), _) => (String::new(), String::new()),
+            _ => (undefined(), undefined()),
+        }
+    }
+}
+
+const COUNTS: [(&str, usize); 2] = [("lists", LISTS), ("clicks", CLICKS)];
+
+impl<'a> Report<'a> {
+    /// For a terminal of 80 columns: a table for each experiment, its arms side by side. With several profiles a table for
+    /// each arm, the profiles side by side; compared with a control, or over time, a table for each profile.
+    ///
+    /// A series follows, a table for each metric, a span a row. A comparison puts Δ (the difference) and Δ % (in percent
+    /// of the control's value) beside each arm.
+    pub fn table(self) -> String {
+        let tables: Vec<String> = self.grids().iter().map(Grid::text).collect();
+        tables.join("\n\n")
+    }
+
+    /// The same in Markdown, uncut.
+    pub fn markdown(self) -> String {
+        let tables: Vec<String> = self.grids().iter().map(Grid::markdown).collect();
+        tables.join("\n\n")
+    }
+
+    fn grids(self) -> Vec<Grid> {
+        let has_one_profile = self.profiles().count() == 1;
+        let mut grids = Vec::new();
+        for experiment in experiments(&self.evaluation.total) {
+            if has_one_profile || self.control.is_some() {
+                let profiles = self.profiles();
+                grids.extend(profiles.map(|(profile, _)| self.arms_abreast(&experiment, profile)));
+            } else {
+                let arms = experiment.arms.iter();
+                grids.extend(arms.map(|arm| self.profiles_abreast(&experiment, *arm)));
+            }
+        }
+        if self.evaluation.span_ms.is_some() {
+            for experiment in experiments(&self.evaluation.total) {
+                grids.extend(self.series(&experiment));
+            }
+        }
+        grids
+    }
+
+    fn arms_abreast(self, experiment: &Experiment<'a>, profile: usize) -> Grid {
+        let arms = &experiment.arms;
+        let counts = COUNTS.map(|(name, column)| Row {
+            name: name.to_owned(),
+            cells: arms.iter().map(|(_, sums)| Cell::Count(sums[column])).collect(),
+        });
+        let metrics = self.columns(profile).map(|column| Row {
+            name: column.key(),
+            cells: arms.iter().map(|(_, sums)| Cell::of(column, sums)).collect(),
+        });
+        let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
+        let rows: Vec<Row> = counts.into_iter().chain(metrics).collect();
+        let corner = self.corner(&[experiment.name], Some(profile));
+        side_by_side(corner, &names, self.control_among(&names), &rows)
+    }
+
+    fn profiles_abreast(self, experiment: &Experiment<'a>, (arm, sums): (&str, &'a [i128])) -> Grid {
+        let counts = COUNTS.map(|(name, column)| Row {
+            name: name.to_owned(),
+            cells: self.profiles().map(|_| Cell::Count(sums[column])).collect(),
+        });
+        let of_profile = |profile: usize, like: &Column| {
+            let mut columns = self.columns(profile);
+            let column = columns.find(|column| column.metric.id == like.metric.id && column.k == like.k);
+            column.map_or(Cell::Absent, |column| Cell::of(column, sums))
+        };
+        let metrics = self.any_columns().into_iter().map(|column| Row {
+            name: column.key(),
+            cells: self
+                .profiles()
+                .map(|(profile, _)| of_profile(profile, column))
+                .collect(),
+        });
+        let names: Vec<&str> = self.profiles().map(|(_, name)| name).collect();
+        let rows: Vec<Row> = counts.into_iter().chain(metrics).collect();
+        side_by_side(self.corner(&[experiment.name, arm], None), &names, None, &rows)
+    }
+
+    /// A column of each metric and cut-off that some profile has, in the order of export.
+    fn any_columns(self) -> Vec<&'a Column> {
+        let mut columns: Vec<&Column> = self.evaluation.ranking.columns().iter().collect();
+        let place = |column: &Column| {
+            let metric = METRICS.iter().position(|metric| metric.id == column.metric.id);
+            (metric, column.k.is_none(), column.k)
+        };
+        columns.sort_by_key(|column| place(column));
+        columns.dedup_by_key(|column| place(column));
+        columns
+    }
+
+    /// A table for each metric of an experiment, a span a row.
+    fn series(self, experiment: &Experiment<'a>) -> Vec<Grid> {
+        let names: Vec<&str> = experiment.arms.iter().map(|(name, _)| *name).collect();
+        let spans = self.evaluation.spans.iter().map(|(start_ms, totals)| {
+            let here = experiments(totals).find(|here| here.name == experiment.name);
+            let sums = |arm: &&str| here.as_ref().and_then(|here| here.sums(arm));
+            (self.span_name(*start_ms), names.iter().map(sums).collect())
+        });
+        let spans: Vec<(String, Vec<Option<&[i128]>>)> = spans.collect();
+        let rows = |cell: &dyn Fn(&[i128]) -> Cell| -> Vec<Row> {
+            let cells = |sums: &[Option<&[i128]>]| {
+                let cells = sums.iter().map(|sums| sums.map_or(Cell::Undefined, cell));
+                cells.collect()
+            };
+            let rows = spans.iter().map(|(name, sums)| Row {
+                name: name.clone(),
+                cells: cells(sums),
+            });
+            rows.collect()
+        };
+        let count = |(what, column): (&str, usize)| {
+            let corner = self.corner(&[experiment.name, what], None);
+            side_by_side(corner, &names, None, &rows(&|sums| Cell::Count(sums[column])))
+        };
+        let metric = |column: &Column| {
+            let corner = self.corner(&[experiment.name, &column.key()], Some(column.profile));
+            let control = self.control_among(&names);
+            side_by_side(corner, &names, control, &rows(&|sums| Cell::of(column, sums)))
+        };
+        let metrics = self.evaluation.ranking.columns().iter().map(metric);
+        COUNTS.into_iter().map(count).chain(metrics).collect()
+    }
+
+    /// A day by its date alone where all spans begin at midnight.
+    fn span_name(self, start_ms: i64) -> String {
+        const DAY_MS: i64 = 86_400_000;
+        let name = time(start_ms);
+        let is_of_days = self
+            .evaluation
+            .span_ms
+            .is_some_and(|span_ms| span_ms % DAY_MS == 0);
+        match name.split_once('T') {
+            Some((date, _)) if is_of_days => date.to_owned(),
+            _ => name,
+        }
+    }
+
+    /// What stands above a table's rows; the profile only where there are several.
+    fn corner(self, names: &[&str], profile: Option<usize>) -> String {
+        let mut profiles = self.profiles();
+        let profile = profile.filter(|_| self.profiles().count() > 1);
+        let profile = profile.and_then(|profile| profiles.nth(profile));
+        let names = names.iter().copied().chain(profile.map(|(_, name)| name));
+        names.collect::<Vec<_>>().join(" / ")
+    }
+
+    /// Which of these arms the others are compared with.
+    fn control_among(self, arms: &[&str]) -> Option<usize> {
+        arms.iter().position(|name| Some(*name) == self.control)
+    }
+}
+
+/// Columns of these names; with a control it leads, and the differences to it follow each other column.
+fn side_by_side(corner: String, names: &[&str], control: Option<usize>, rows: &[Row]) -> Grid {
+    let column = |header: &str, cells: Vec<String>| grid::Column {
+        header: header.to_owned(),
+        cells,
+    };
+    let values = |index: usize| {
+        let cells = rows.iter().map(|row| row.cells[index].text());
+        column(names[index], cells.collect())
+    };
+    let group = |index: usize| {
+        let mut columns = vec![values(index)];
+        if let Some(control) = control {
+            let differences = rows.iter().map(|row| row.cells[index].less(row.cells[control]));
+            let (absolute, percent) = differences.unzip();
+            columns.extend([column("Δ", absolute), column("Δ %", percent)]);
+        }
+        columns
+    };
+    let others = (0..names.len()).filter(|index| Some(*index) != control);
+    Grid {
+        corner,
+        rows: rows.iter().map(|row| row.name.clone()).collect(),
+        lead: control.map(values).into_iter().collect(),
+        groups: others.map(group).collect(),
+    }
+}

@@ -1,0 +1,164 @@
+//! What is computed: the numbers of other packages, whatever the order of lines, and which metrics are shown.
+
+use std::collections::BTreeMap;
+
+use crate::program::{file, run, run_with_input, temporary_dir};
+use crate::{ALL, CATALOG, EVENTS, EXPECTED, click, document, printed, two_arms};
+
+/// Every value that other people's packages computed, all profiles in one run.
+#[test]
+fn all_conventions_at_once_give_the_numbers_of_their_sources() {
+    let ran = document(
+        &["--convention", ALL, "--k", "1,2,3,5,10,20", "--catalog", CATALOG],
+        EVENTS,
+    );
+    let expected: BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>> =
+        serde_json::from_str(EXPECTED).expect("JSON");
+    let mut n_compared = 0;
+    for (profile, arms) in &expected {
+        for (arm, values) in arms {
+            let ours = &ran["profiles"][profile]["experiments"]["ranker"]["arms"][arm]["metrics"];
+            for (key, value) in values {
+                let our = ours[key]
+                    .as_f64()
+                    .unwrap_or_else(|| panic!("{profile} {arm} has no {key}"));
+                assert!(
+                    (our - value).abs() < 1e-9,
+                    "{profile} {arm} {key}: {our}, not {value}"
+                );
+                n_compared += 1;
+            }
+        }
+    }
+    assert_eq!(n_compared, 1137);
+}
+
+/// What README.md says of one list.
+#[test]
+fn one_list_has_five_values_of_map() {
+    let list = r#"{"type":"served","request_id":"r","ts":1763596800000,"experiments":{"e":"a"},"items":["a","b","c","d","e"]}"#;
+    let clicks = ["b", "e", "z"].map(|item| click("r", 1_763_596_800_001, item));
+    let events = format!("{list}\n{}", clicks.join("\n"));
+    let arguments = ["--convention", ALL, "--metrics", "map", "--k", "10"];
+    let profiles = &document(&arguments, &events)["profiles"];
+    for (profile, map) in [
+        ("seed-4", 0.09),
+        ("rs_metrics", 0.18),
+        ("ranx", 0.3),
+        ("default", 0.45),
+        ("seed-0", 0.9),
+    ] {
+        let ours = profiles[profile]["experiments"]["e"]["arms"]["a"]["metrics"]["map@10"].as_f64();
+        assert!(
+            ours.is_some_and(|ours| (ours - map).abs() < 1e-9),
+            "{profile}: {ours:?}"
+        );
+    }
+}
+
+#[test]
+fn the_order_of_lines_changes_no_byte() {
+    // Every seventh line comes again, lists and clicks.
+    let mut lines: Vec<&str> = EVENTS.lines().collect();
+    let repeated: Vec<&str> = lines.iter().copied().step_by(7).collect();
+    lines.extend(repeated);
+    let (clicks, lists): (Vec<&str>, Vec<&str>) = lines.iter().partition(|line| line.contains("\"click\""));
+    assert!(!clicks.is_empty() && !lists.is_empty());
+    // A step coprime to the length visits every line once.
+    let stepped = |step: usize| -> Vec<&str> {
+        assert_ne!(lines.len() % step, 0);
+        (0..lines.len()).map(|i| lines[i * step % lines.len()]).collect()
+    };
+    let orders = [
+        [clicks.clone(), lists.clone()].concat(),
+        lines.iter().rev().copied().collect(),
+        stepped(1009),
+        stepped(2003),
+    ];
+    for format in ["json", "csv", "table"] {
+        let arguments = [
+            "--convention",
+            "default,rs_metrics,seed-0,jurity",
+            "--catalog",
+            CATALOG,
+            "--window",
+            "5s",
+            "--format",
+            format,
+        ];
+        let in_order = printed(&arguments, &lines.join("\n"));
+        assert!(in_order.contains("neural"), "{in_order}");
+        for order in &orders {
+            assert!(printed(&arguments, &order.join("\n")) == in_order, "{format}");
+        }
+    }
+}
+
+#[test]
+fn events_may_come_from_several_files_and_standard_input() {
+    let dir = temporary_dir();
+    let lines: Vec<&str> = EVENTS.lines().collect();
+    let (clicks, lists): (Vec<&str>, Vec<&str>) = lines.iter().partition(|line| line.contains("\"click\""));
+    let [clicks, lists] = [clicks, lists].map(|lines| lines.join("\n"));
+    let paths = [file(&dir, "clicks", &clicks), file(&dir, "lists", &lists)];
+    let expected = printed(&["--format", "json"], EVENTS);
+    let from_two = run(&["evaluate", &paths[0], &paths[1], "--format", "json"]);
+    assert_eq!(from_two.stdout, expected);
+    let mixed = run_with_input(&["evaluate", &paths[0], "-", "--format", "json"], &lists);
+    assert_eq!(mixed.stdout, expected);
+}
+
+#[test]
+fn without_metrics_named_each_convention_shows_its_own() {
+    let names = |arguments: &[&str], profile: &str| -> Vec<String> {
+        let ran = document(arguments, EVENTS);
+        let of = match ran.get("profiles") {
+            Some(profiles) => &profiles[profile],
+            None => &ran,
+        };
+        let metrics = of["experiments"]["ranker"]["arms"]["control"]["metrics"].as_object();
+        let whole = metrics.into_iter().flat_map(|metrics| metrics.keys());
+        whole.filter(|key| !key.contains('@')).cloned().collect()
+    };
+    let usual = ["ctr", "hit_rate", "map", "mrr", "ndcg", "precision", "recall"];
+    let of_ranx = ["hit_rate", "hits", "map", "mrr", "ndcg", "precision", "recall"];
+    assert_eq!(names(&[], "default"), usual);
+    assert_eq!(names(&["--convention", "ranx"], "ranx"), of_ranx);
+    let both = ["--convention", "ranx,default"];
+    assert_eq!(
+        (names(&both, "default"), names(&both, "ranx")),
+        (
+            usual.map(str::to_owned).to_vec(),
+            of_ranx.map(str::to_owned).to_vec(),
+        )
+    );
+    assert_eq!(names(&["--catalog", CATALOG], "default").len(), 11);
+    assert_eq!(
+        names(&["--metrics", "mrr,hit_ratio"], "default"),
+        ["hit_rate", "mrr"]
+    );
+    assert_eq!(names(&["--metrics", "mar,mrr"], "default"), ["mar", "mrr"]);
+}
+
+#[test]
+fn metrics_of_the_catalogue_are_left_out_with_a_note_or_refused_by_name() {
+    let told =
+        |arguments: &[&str]| run_with_input(&[&["evaluate", "-"], arguments].concat(), &two_arms()).stderr;
+    let note = told(&["--convention", "rs_metrics,ranx"]);
+    for word in [
+        "note: ",
+        "alpha_ndcg, coverage, popularity, surprisal",
+        "--catalog FILE",
+    ] {
+        assert!(note.contains(word), "{note}");
+    }
+    assert_eq!(note.lines().count(), 1, "{note}");
+    assert_eq!(told(&["--convention", "ranx"]), "");
+    assert_eq!(told(&["--metrics", "ctr"]), "");
+
+    let refused = run_with_input(&["evaluate", "-", "--metrics", "ctr,coverage"], &two_arms());
+    assert_eq!((refused.code, &*refused.stdout), (Some(2), ""));
+    for word in ["'coverage'", "--catalog FILE"] {
+        assert!(refused.stderr.contains(word), "{}", refused.stderr);
+    }
+}

@@ -1,0 +1,62 @@
+//! `abgauge evaluate` as an analyst uses it: numbers in every format, conventions, comparisons, series, refusals.
+
+mod compare;
+mod conventions;
+mod formats;
+#[path = "../support/program.rs"]
+mod program;
+mod refusals;
+mod series;
+mod settings;
+
+use program::run_with_input;
+use serde_json::Value;
+
+const EVENTS: &str = include_str!("../data/lists-a.events.jsonl");
+
+const EXPECTED: &str = include_str!("../data/lists-a.expected.json");
+
+const CATALOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lists-a.catalog.jsonl");
+
+const ALL: &str = "default,seed-0,rs_metrics,seed-2,jurity,seed-4,replay,rectools,ranx,trec_eval";
+
+/// 2025-11-20T00:00:00Z
+const MIDNIGHT_MS: i64 = 1_763_596_800_000;
+
+/// A list of items `i` and `j`.
+fn list(id: &str, ts_ms: i64, experiments: &str) -> String {
+    format!(
+        r#"{{"type":"served","request_id":"{id}","ts":{ts_ms},"experiments":{experiments},"items":["i","j"]}}"#
+    )
+}
+
+fn click(id: &str, ts_ms: i64, item: &str) -> String {
+    format!(r#"{{"type":"click","request_id":"{id}","ts":{ts_ms},"item":"{item}"}}"#)
+}
+
+/// Arm `a`: two lists, one clicked at rank 2 after 8 s; arm `b`: one list, clicked at rank 1. Of the day before: one list of `b`.
+fn two_arms() -> String {
+    [
+        list("1", MIDNIGHT_MS, r#"{"e":"a"}"#),
+        list("2", MIDNIGHT_MS + 1, r#"{"e":"a"}"#),
+        list("3", MIDNIGHT_MS + 2, r#"{"e":"b"}"#),
+        list("4", MIDNIGHT_MS - 1, r#"{"e":"b","f":"x"}"#),
+        click("1", MIDNIGHT_MS + 8_000, "j"),
+        click("3", MIDNIGHT_MS + 5, "i"),
+    ]
+    .join("\n")
+}
+
+/// What it prints of these events; it must succeed.
+#[track_caller]
+fn printed(arguments: &[&str], events: &str) -> String {
+    let ran = run_with_input(&[&["evaluate", "-"], arguments].concat(), events);
+    assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.stderr);
+    ran.stdout
+}
+
+#[track_caller]
+fn document(arguments: &[&str], events: &str) -> Value {
+    let text = printed(&[arguments, &["--format", "json"]].concat(), events);
+    serde_json::from_str(&text).expect("JSON")
+}

@@ -1,0 +1,154 @@
+//! Settings from a daemon's configuration, the environment and flags.
+
+use serde_json::{Value, json};
+
+use crate::program::{Ran, file, program, temporary_dir};
+use crate::{CATALOG, two_arms};
+
+/// The daemon's file, which has a catalogue, a profile of its own, and no brokers.
+const CONFIG: &str = r#"
+[join]
+attribution = "7s"
+slot = "7s"
+
+[metrics]
+k = [2]
+profile = ["mine", "default"]
+metrics = ["map", "mrr", "coverage"]
+catalog = "CATALOG"
+
+[profile.mine]
+base = "ranx"
+ap_denominator = "k"
+reciprocal_rank = "sum"
+"#;
+
+fn with_config(text: &str, arguments: &[&str], env: &[(&str, &str)]) -> Ran {
+    let dir = temporary_dir();
+    let events = file(&dir, "events.jsonl", &two_arms());
+    let config = file(&dir, "abgauge.toml", text);
+    let mut command = program(&[&["evaluate", &events, "--config", &config], arguments].concat());
+    command.envs(env.iter().copied());
+    command.output().expect("abgauge starts").into()
+}
+
+#[test]
+fn a_daemons_configuration_gives_its_numbers_and_flags_win() {
+    let text = CONFIG.replace("CATALOG", CATALOG);
+    let documents = |arguments: &[&str], env: &[(&str, &str)]| -> Value {
+        let ran = with_config(&text, &[arguments, &["--format", "json"]].concat(), env);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        serde_json::from_str(&ran.stdout).expect("JSON")
+    };
+    let a = |document: &Value, profile: &str| {
+        document["profiles"][profile]["experiments"]["e"]["arms"]["a"].clone()
+    };
+    // Its click comes 8 s after the list, which is too late.
+    let ours = documents(&[], &[]);
+    assert_eq!(
+        a(&ours, "default"),
+        json!({"lists": 2, "clicks": 0, "metrics": {
+            "mrr@2": 0.0, "mrr": 0.0, "map@2": 0.0, "map": 0.0, "coverage@2": 0.0, "coverage": 0.0,
+        }})
+    );
+    assert_eq!(
+        a(&ours, "mine")["metrics"],
+        json!({}),
+        "no list of it was clicked"
+    );
+
+    let longer = documents(&["--attribution", "8s"], &[]);
+    assert_eq!(
+        a(&longer, "mine")["metrics"],
+        json!({"mrr@2": 0.5, "mrr": 0.5, "map@2": 0.25, "map": 0.25})
+    );
+    let by_env = documents(
+        &["--k", "1"],
+        &[
+            ("ABGAUGE_JOIN__ATTRIBUTION", "8s"),
+            ("ABGAUGE_EVALUATE_METRICS", "map"),
+        ],
+    );
+    assert_eq!(a(&by_env, "mine")["metrics"], json!({"map@1": 0.0, "map": 0.25}));
+
+    let other = documents(&["--convention", "trec_eval"], &[]);
+    let b = &other["experiments"]["e"]["arms"]["b"]["metrics"];
+    assert_eq!(
+        *b,
+        json!({"mrr": 1.0, "map@2": 1.0, "map": 1.0}),
+        "coverage and mrr@2 are none of its"
+    );
+    let refused = with_config(&text, &["--window", "5s"], &[]);
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.stderr.contains("multiple of the slot, 7s"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn a_catalogue_of_the_configuration_is_read_only_where_a_metric_needs_it() {
+    let text = CONFIG.replace("CATALOG", "no/such/file");
+    assert_eq!(with_config(&text, &["--metrics", "map"], &[]).code, Some(0));
+    let ran = with_config(&text, &[], &[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("open no/such/file"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_profile_of_the_configuration_can_be_named_and_a_bad_configuration_is_told() {
+    let text = "[profile.mine]\nbase = \"default\"\n";
+    let ran = with_config(
+        text,
+        &["--convention", "mine", "--format", "csv", "--k", "1"],
+        &[],
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("mine,e,a,mrr,,0.25,"), "{}", ran.stdout);
+    assert!(
+        !ran.stdout.contains("hits"),
+        "one that defines every metric shows the usual ones"
+    );
+    let unknown = with_config(text, &["--convention", "mein"], &[]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("trec_eval, mine]"), "{}", unknown.stderr);
+    let bad = with_config("[join]\nslot = 5\n", &[], &[]);
+    assert_eq!((bad.code, &*bad.stdout), (Some(78), ""));
+    assert!(bad.stderr.contains("join.slot"), "{}", bad.stderr);
+}
+
+#[test]
+fn environment_variables_stand_in_for_flags() {
+    let dir = temporary_dir();
+    let events = file(&dir, "events.jsonl", &two_arms());
+    let ran = |env: &[(&str, &str)], arguments: &[&str]| -> String {
+        let mut command = program(&[&["evaluate", &events], arguments].concat());
+        let output = command.envs(env.iter().copied()).output();
+        Ran::from(output.expect("abgauge starts")).stdout
+    };
+    let env = [
+        ("ABGAUGE_EVALUATE_CONVENTION", "ranx,default"),
+        ("ABGAUGE_EVALUATE_METRICS", "mrr"),
+        ("ABGAUGE_EVALUATE_K", "1,2"),
+        ("ABGAUGE_EVALUATE_ATTRIBUTION", "1h"),
+        ("ABGAUGE_EVALUATE_CLICK_SKEW", "1s"),
+        ("ABGAUGE_EVALUATE_CATALOG", CATALOG),
+        ("ABGAUGE_EVALUATE_ALPHA", "0.4"),
+        ("ABGAUGE_EVALUATE_FORMAT", "csv"),
+    ];
+    let flags = [
+        "--convention",
+        "ranx,default",
+        "--metrics",
+        "mrr",
+        "--k",
+        "2,1",
+        "--format",
+        "csv",
+    ];
+    let by_env = ran(&env, &[]);
+    assert!(by_env.contains("\nranx,e,a,mrr,2,0.5,"), "{by_env}");
+    assert_eq!(by_env, ran(&[], &flags));
+    assert!(ran(&env, &["--format", "json"]).starts_with('{'), "flags win");
+}
