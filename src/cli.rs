@@ -56,7 +56,7 @@ pub enum Command {
     /// Print the metric conventions of other libraries, and what their choices mean
     ///
     /// Libraries disagree about the same metric. A profile is a row of choices that reproduces the numbers of one of
-    /// them; `evaluate --convention` and the setting `profile` under [metrics] name it.
+    /// them; `evaluate --convention` and the setting `metrics.profile` name it.
     #[command(after_long_help = offline::PROFILES_EXAMPLES)]
     Profiles(ProfilesArgs),
     /// Check the configuration, and with --connect the brokers and topics

@@ -8,7 +8,8 @@ use std::process::Command;
 use abgauge::cli::Cli;
 use abgauge::config::Config;
 use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
-use abgauge::engine::ranking::{Measures, Ranking};
+use abgauge::engine::ranking::profile::CHOICES;
+use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
@@ -165,6 +166,21 @@ fn settings_exist() {
             let name = name.join(".").to_lowercase();
             assert!(known.contains(&name), "{document}: no setting for {variable}");
         }
+    }
+}
+
+#[test]
+fn every_metric_has_its_formula_and_every_choice_its_meaning() {
+    let text = read("docs/metrics.md");
+    for metric in METRICS {
+        assert!(text.contains(&format!("\n| `{}` | ", metric.id)), "{}", metric.id);
+    }
+    for choice in CHOICES {
+        assert!(
+            text.contains(&format!("\n {} ", choice.setting)),
+            "{}",
+            choice.setting
+        );
     }
 }
 

@@ -18,8 +18,8 @@ pub struct EvaluateArgs {
     pub files: Vec<PathBuf>,
     /// Take from a daemon's configuration what decides its numbers; flags win
     ///
-    /// Of [metrics] the profile, metrics, k, alpha and catalog, of [join] attribution, click_skew, slot, max_items,
-    /// max_off_list and hash_seed, and the profiles of your own. Brokers need not be set. Environment variables
+    /// The profile, metrics, k, alpha and catalog of its section `metrics`; attribution, click_skew, slot, max_items,
+    /// max_off_list and hash_seed of `join`; and the profiles of your own. Brokers need not be set. Environment variables
     /// override its settings as they do for the daemon.
     #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,

@@ -40,7 +40,7 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             let message = unknown(control, "--compare <CONTROL>", &evaluation.arms());
             return Ok(misuse("evaluate", &message));
         }
-        plan.notes.iter().for_each(|text| note(text));
+        plan.note.iter().for_each(|text| note(text));
         tell(&evaluation, args.compare.as_deref());
         show(&evaluation, args)?;
         let is_bad = evaluation.n_unreadable() > 0 || evaluation.is_empty();

@@ -138,6 +138,9 @@ pub struct Window {
 /// The name of the window that never slides.
 pub const TOTAL: &str = "total";
 
+/// Items of the longest list that can be allowed, and so the largest cut-off.
+pub(crate) const LONGEST_LIST: u32 = 100_000;
+
 /// Most cut-offs: each of them is a column of every cell of every arm.
 pub(crate) const MAX_CUT_OFFS: usize = 100;
 

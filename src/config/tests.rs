@@ -256,6 +256,10 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[metrics]\nk = [0, 1]",
             &["metrics.k", ":2:6", "0 is out of range"],
         ),
+        (
+            "[metrics]\nk = [1, 100001]",
+            &["metrics.k", ":2:9", "from 1 to 100000"],
+        ),
         ("[metrics]\nk = 5", &["metrics.k", "integer `5`", "write a list"]),
         (
             "[metrics]\nk = [1, \"5\"]",

@@ -15,7 +15,7 @@ use tracing_subscriber::EnvFilter;
 use super::error::Report;
 use super::raw::{Raw, RawExperiment, RawHttp, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
-use super::{Config, Counting, Http, Join, Limits, Log, LogFormat};
+use super::{Config, Counting, Http, Join, LONGEST_LIST, Limits, Log, LogFormat};
 use values::{choice, either, positive, whole};
 
 /// The configuration, to be believed only if nothing was reported.
@@ -59,7 +59,12 @@ fn join(raw: &RawJoin, report: &mut Report) -> Join {
         max_future_ms: raw.max_future.get_ref().ms,
         idle_after_ms: positive("join.idle_after", &raw.idle_after, report),
         slot_ms: positive("join.slot", &raw.slot, report),
-        max_items: whole("join.max_items", &raw.max_items, 1..=100_000, report),
+        max_items: whole(
+            "join.max_items",
+            &raw.max_items,
+            1..=i64::from(LONGEST_LIST),
+            report,
+        ),
         max_off_list: whole("join.max_off_list", &raw.max_off_list, 0..=1_000, report),
         hash_seed: whole("join.hash_seed", &raw.hash_seed, 0..=i64::MAX, report),
     };

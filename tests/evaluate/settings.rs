@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::program::{Ran, file, program, temporary_dir};
-use crate::{CATALOG, two_arms};
+use crate::{CATALOG, EVENTS, MIDNIGHT_MS, click, document, two_arms};
 
 /// The daemon's file, which has a catalogue, a profile of its own, and no brokers.
 const CONFIG: &str = r#"
@@ -151,4 +151,46 @@ fn environment_variables_stand_in_for_flags() {
     assert!(by_env.contains("\nranx,e,a,mrr,2,0.5,"), "{by_env}");
     assert_eq!(by_env, ran(&[], &flags));
     assert!(ran(&env, &["--format", "json"]).starts_with('{'), "flags win");
+}
+
+#[test]
+fn metrics_of_the_configuration_that_no_named_convention_has_are_an_error() {
+    let text = "[metrics]\nmetrics = [\"ctr\"]\n";
+    let ran = with_config(text, &["--convention", "ranx,replay"], &[]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
+    assert!(
+        ran.stderr.contains("ranx, replay defines none of the metrics"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("(ctr)"), "{}", ran.stderr);
+    let ran = with_config(text, &["--convention", "ranx,replay", "--metrics", "map"], &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}
+
+/// The click of `b` as it comes 2 ms before its list.
+#[test]
+fn skew_and_alpha_are_taken_from_flags_and_from_the_configuration() {
+    let early = two_arms().replace(&click("3", MIDNIGHT_MS + 5, "i"), &click("3", MIDNIGHT_MS, "i"));
+    let clicks_of_b =
+        |arguments: &[&str]| document(arguments, &early)["experiments"]["e"]["arms"]["b"]["clicks"].clone();
+    assert_eq!(clicks_of_b(&[]), 0);
+    assert_eq!(clicks_of_b(&["--click-skew", "1ms"]), 0);
+    assert_eq!(clicks_of_b(&["--click-skew", "2ms"]), 1);
+
+    let dir = temporary_dir();
+    let config = file(&dir, "abgauge.toml", "[metrics]\nalpha = 0.25\n");
+    let alpha_ndcg = |arguments: &[&str]| -> f64 {
+        let fixed = ["--catalog", CATALOG, "--metrics", "alpha_ndcg"];
+        let document = document(&[&fixed, arguments].concat(), EVENTS);
+        let metrics = &document["experiments"]["ranker"]["arms"]["blend"]["metrics"];
+        metrics["alpha_ndcg"].as_f64().expect("it is defined")
+    };
+    let by_file = alpha_ndcg(&["--config", &config]);
+    assert_eq!(by_file, alpha_ndcg(&["--alpha", "0.25"]));
+    assert_eq!(
+        alpha_ndcg(&["--config", &config, "--alpha", "0.5"]),
+        alpha_ndcg(&[])
+    );
+    assert_ne!(by_file, alpha_ndcg(&[]));
 }

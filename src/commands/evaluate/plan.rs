@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::cli::EvaluateArgs;
 use crate::commands::unknown;
-use crate::config::{Counting, MAX_CUT_OFFS, display_ms};
+use crate::config::{Counting, LONGEST_LIST, MAX_CUT_OFFS, display_ms};
 use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
 use crate::evaluate::Options;
 
@@ -15,28 +15,16 @@ pub(super) struct Plan {
     /// Without the catalogue, which is still to be read.
     pub options: Options,
     pub catalog: Option<PathBuf>,
-    /// What a reader should know of it, a line each.
-    pub notes: Vec<String>,
+    /// What a reader should know of it.
+    pub note: Option<String>,
 }
 
 /// What is to be computed, or what is wrong with the flags.
 pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, String> {
     let join = &counting.join;
-    let has_catalog = args.catalog.is_some() || counting.catalog.is_some();
     let mut profiles = profiles(args, counting)?;
-    let mut notes = Vec::new();
-    let named = named_metrics(args, &profiles, counting, has_catalog)?;
-    let metrics = match named.or_else(|| counting.chosen_metrics.clone()) {
-        Some(chosen) => chosen,
-        None => {
-            profiles.iter_mut().for_each(narrow);
-            if !has_catalog {
-                notes.extend(left_out(&profiles));
-            }
-            METRICS.iter().map(|metric| metric.id).collect()
-        }
-    };
-    // One that a flag names is read in any case, so that a slip is told.
+    let (metrics, note) = metrics(args, counting, &mut profiles)?;
+    // A file that a flag names is read in any case, so that a slip is told.
     let of_file = counting.catalog.clone();
     let of_file = of_file.filter(|_| of_catalogue(&profiles).any(|id| metrics.contains(&id)));
     let catalog = args.catalog.clone().or(of_file);
@@ -60,7 +48,7 @@ pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, Str
     Ok(Plan {
         options,
         catalog,
-        notes,
+        note,
     })
 }
 
@@ -81,6 +69,31 @@ fn profiles(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<Profile>, St
         true => counting.measures.profiles.clone(),
         false => profiles,
     })
+}
+
+/// Ids of what flags or the configuration choose; else each profile is left with those that it shows, and a note says
+/// what it lacks.
+fn metrics(
+    args: &EvaluateArgs,
+    counting: &Counting,
+    profiles: &mut [Profile],
+) -> Result<(Vec<&'static str>, Option<String>), String> {
+    let has_catalog = args.catalog.is_some() || counting.catalog.is_some();
+    let named = named_metrics(args, profiles, counting, has_catalog)?;
+    let Some(chosen) = named.or_else(|| counting.chosen_metrics.clone()) else {
+        profiles.iter_mut().for_each(narrow);
+        let note = left_out(profiles).filter(|_| !has_catalog);
+        return Ok((METRICS.iter().map(|metric| metric.id).collect(), note));
+    };
+    let mut defined = profiles.iter().flat_map(|profile| &profile.metrics);
+    if !defined.any(|id| chosen.contains(id)) {
+        return Err(format!(
+            "{} defines none of the metrics that the configuration chooses ({}): give --metrics",
+            names(profiles.iter()),
+            chosen.join(", ")
+        ));
+    }
+    Ok((chosen, None))
 }
 
 /// The ids that `--metrics` names; none without it.
@@ -160,8 +173,10 @@ fn cut_offs(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<NonZeroU32>,
     if ks.len() > MAX_CUT_OFFS {
         return Err(format!("--k has {} cut-offs, more than {MAX_CUT_OFFS}", ks.len()));
     }
-    if ks.contains(&NonZeroU32::MAX) {
-        return Err(format!("--k can be at most {}", u32::MAX - 1));
+    if let Some(k) = ks.last().filter(|k| k.get() > LONGEST_LIST) {
+        return Err(format!(
+            "--k {k} is beyond the longest list that can be, {LONGEST_LIST} items"
+        ));
     }
     Ok(ks)
 }

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use toml::Spanned;
 
+use crate::config::LONGEST_LIST;
 use crate::config::error::{Report, nearest};
 use crate::config::units::TimeSpan;
 
@@ -36,7 +37,7 @@ where
 }
 
 pub(super) fn cut_offs(key: &str, list: &Spanned<Vec<Spanned<i64>>>, report: &mut Report) -> Vec<NonZeroU32> {
-    let mut rank = |written| NonZeroU32::new(whole(key, written, 1..=i64::from(u32::MAX - 1), report));
+    let mut rank = |written| NonZeroU32::new(whole(key, written, 1..=i64::from(LONGEST_LIST), report));
     list.get_ref().iter().filter_map(&mut rank).collect()
 }
 
