@@ -6,6 +6,7 @@ use super::MAX_LABEL_BYTES;
 
 /// XXH3 with one seed for everything: 128 bits where a collision would join strangers (requests, arms), 64 bits
 /// elsewhere. Hashes are stored and compared across processes: none of this may change without a new format.
+// Not inlined: the compiler would compute all that the seed decides at the start of every record, needed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeededHash {
     seed: u64,
@@ -16,14 +17,17 @@ impl SeededHash {
         SeededHash { seed }
     }
 
+    #[inline(never)]
     pub fn request(self, id: &[u8]) -> u128 {
         xxh3_128_with_seed(id, self.seed)
     }
 
+    #[inline(never)]
     pub fn user(self, id: &[u8]) -> u64 {
         xxh3_64_with_seed(id, self.seed)
     }
 
+    #[inline(never)]
     pub fn item(self, id: &[u8]) -> u64 {
         xxh3_64_with_seed(id, self.seed)
     }

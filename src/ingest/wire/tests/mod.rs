@@ -1,6 +1,8 @@
 //! Records and what becomes of them.
 
+mod both_ways;
 mod cases;
+mod plain;
 mod random;
 
 use super::*;
@@ -30,7 +32,8 @@ enum Read {
     Ignored,
 }
 
-/// Decodes one record behind another, and checks what holds for all: one event, and arenas that hold what it names.
+/// Decodes one record behind another, and checks what holds for all: the event that serde_json alone gives, and arenas
+/// that hold what it names.
 fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
     let decoder = Decoder::new(SEED, MAX_ITEMS);
     let at = Position {
@@ -42,6 +45,9 @@ fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
     decoder.decode(Some(LIST.as_bytes()), Some(Kind::Served), at, &mut batch);
     let before = batch.clone();
     decoder.decode(payload, topic_says, at, &mut batch);
+    let mut parsed = before.clone();
+    decode_by_parser(&decoder, payload, topic_says, at, &mut parsed);
+    assert_same(&batch, &parsed);
     assert_eq!(batch.events.len(), 2);
     assert_eq!(batch.events[0], before.events[0]);
     assert_eq!(batch.events[1].at, at);
@@ -87,6 +93,27 @@ fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
             }
         }
     }
+}
+
+/// What [`Decoder::decode`] must do.
+fn decode_by_parser(
+    decoder: &Decoder,
+    payload: Option<&[u8]>,
+    topic_says: Option<Kind>,
+    at: Position,
+    batch: &mut Batch,
+) {
+    let before = Ends::of(batch);
+    let body = decoder.parsed(payload, topic_says, batch);
+    before.append(body, at, batch);
+}
+
+#[track_caller]
+fn assert_same(one: &Batch, other: &Batch) {
+    assert_eq!(one.events, other.events);
+    assert_eq!(one.items, other.items);
+    assert_eq!(one.arms, other.arms);
+    assert_eq!(one.text, other.text);
 }
 
 fn list(json: &str) -> Read {

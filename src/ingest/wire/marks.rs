@@ -1,0 +1,147 @@
+//! Where strings end, found for 64 bytes at a time, so that the length of a string costs next to nothing.
+
+/// The bytes of a block: one bit each.
+const BLOCK: usize = u64::BITS as usize;
+
+/// What ends a string or needs a closer look: `"`, `\`, control characters, and whatever is not ASCII.
+fn is_mark(byte: u8) -> bool {
+    // Exchanges the quote, 0x22, and 0x20. Then, as signed numbers, all marks but `\` are at most 0x20.
+    (byte ^ 0x02).cast_signed() <= 0x20 || byte == b'\\'
+}
+
+/// Finds marks, going forward.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marks {
+    /// Where the block begins whose marks are in `bits`, its first byte's lowest. At most what is asked for next.
+    start: usize,
+    bits: u64,
+}
+
+impl Marks {
+    pub fn of(text: &[u8]) -> Self {
+        Marks {
+            start: 0,
+            bits: marks_from(text, 0),
+        }
+    }
+
+    /// The first mark at or after `from`, which is behind the mark that was found before.
+    #[inline(always)]
+    pub fn next(&mut self, text: &[u8], from: usize) -> Option<usize> {
+        let offset = from - self.start;
+        if offset < BLOCK && self.bits >> offset != 0 {
+            return Some(from + (self.bits >> offset).trailing_zeros() as usize);
+        }
+        (self.start, self.bits) = next_block(text, from.max(self.start + BLOCK));
+        (self.bits != 0).then(|| self.start + self.bits.trailing_zeros() as usize)
+    }
+}
+
+/// The first block that has a mark, and its marks: none at the end of the text.
+#[inline(never)]
+fn next_block(text: &[u8], mut start: usize) -> (usize, u64) {
+    while start < text.len() {
+        let marks = marks_from(text, start);
+        if marks != 0 {
+            return (start, marks);
+        }
+        start += BLOCK;
+    }
+    (start, 0)
+}
+
+/// The marks of the block that begins there, of which less than a block may be left.
+fn marks_from(text: &[u8], start: usize) -> u64 {
+    let rest = &text[start..];
+    if let Some(block) = rest.first_chunk() {
+        marks(block)
+    } else if let Some(block) = text.last_chunk() {
+        marks(block) >> (BLOCK - rest.len())
+    } else {
+        let mut block = [b' '; BLOCK];
+        block[..rest.len()].copy_from_slice(rest);
+        marks(&block)
+    }
+}
+
+/// Written so that the compiler makes vector instructions of it, wherever there are any.
+fn marks(block: &[u8; BLOCK]) -> u64 {
+    // Bit `row` of byte `column` stands for the byte 8 × row + column of the block.
+    let mut rows = [0; BLOCK];
+    for (i, byte) in block.iter().enumerate() {
+        rows[i] = if is_mark(*byte) { 1 << (i / 8) } else { 0 };
+    }
+    let rows = rows.as_chunks().0.iter().map(|row| u64::from_le_bytes(*row));
+    transposed(rows.fold(0, |all, row| all | row))
+}
+
+/// Exchanges the rows and columns of 8 × 8 bits (Warren, Hacker's Delight, section 7-3).
+fn transposed(mut bits: u64) -> u64 {
+    for (distance, mask) in [
+        (7, 0x00aa_00aa_00aa_00aa),
+        (14, 0x0000_cccc_0000_cccc),
+        (28, 0x0000_0000_f0f0_f0f0),
+    ] {
+        let differ = (bits ^ bits >> distance) & mask;
+        bits ^= differ ^ differ << distance;
+    }
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn marks_one_by_one(text: &[u8]) -> Vec<usize> {
+        let is_mark = |byte: u8| byte == b'"' || byte == b'\\' || byte < b' ' || !byte.is_ascii();
+        (0..text.len()).filter(|&at| is_mark(text[at])).collect()
+    }
+
+    fn check(text: &[u8]) {
+        let mut marks = Marks::of(text);
+        let mut from = 0;
+        let found = std::iter::from_fn(|| {
+            let mark = marks.next(text, from)?;
+            from = mark + 1;
+            Some(mark)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), marks_one_by_one(text), "{text:?}");
+    }
+
+    #[test]
+    fn every_byte_is_a_mark_or_is_none_wherever_it_stands() {
+        for byte in 0..=u8::MAX {
+            for n in 1..150 {
+                for at in [0, n / 2, n - 1] {
+                    let mut text = vec![b'x'; n];
+                    text[at] = byte;
+                    check(&text);
+                }
+            }
+        }
+        check(b"");
+    }
+
+    proptest! {
+        #[test]
+        fn marks_are_found_in_order_from_wherever_one_looks(
+            text in prop::collection::vec(prop_oneof![20 => Just(b'x'), 1 => any::<u8>(), 1 => Just(b'"')], 0..400),
+            skips in prop::collection::vec(0..90_usize, 0..20),
+        ) {
+            check(&text);
+            let all = marks_one_by_one(&text);
+            let mut marks = Marks::of(&text);
+            let mut from = 0;
+            for skip in skips {
+                from += skip;
+                let expected = all.iter().copied().find(|&mark| mark >= from);
+                let found = if from <= text.len() { marks.next(&text, from) } else { break };
+                prop_assert_eq!(found, expected);
+                let Some(mark) = found else { break };
+                from = mark + 1;
+            }
+        }
+    }
+}

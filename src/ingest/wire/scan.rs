@@ -1,0 +1,250 @@
+//! Goes through JSON token by token. Says `None` where it cannot tell, which is not to say that the JSON is wrong: it
+//! knows no escapes.
+//!
+//! The methods are inlined into their one user, so that its place in the text stays in registers.
+
+use super::marks::Marks;
+use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
+
+/// Levels of unknown values that are passed over.
+const MAX_LEVELS: u32 = 8;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scanner<'a> {
+    json: &'a [u8],
+    /// The next byte to read.
+    at: usize,
+    marks: Marks,
+}
+
+impl<'a> Scanner<'a> {
+    pub fn new(json: &'a [u8]) -> Self {
+        Scanner {
+            json,
+            at: 0,
+            marks: Marks::of(json),
+        }
+    }
+
+    /// The next byte, which is no white space: that is passed. It stays the next.
+    #[inline(always)]
+    pub fn peek(&mut self) -> Option<u8> {
+        match self.json.get(self.at) {
+            Some(&byte) if byte > b' ' => Some(byte),
+            _ => {
+                self.at = space_end(self.json, self.at);
+                self.json.get(self.at).copied()
+            }
+        }
+    }
+
+    /// Passes this punctuation, which must come next.
+    #[inline(always)]
+    pub fn expect(&mut self, punctuation: u8) -> Option<()> {
+        if self.json.get(self.at) != Some(&punctuation) {
+            self.at = space_end(self.json, self.at);
+            if self.json.get(self.at) != Some(&punctuation) {
+                return None;
+            }
+        }
+        self.at += 1;
+        Some(())
+    }
+
+    /// Enters an array or object: whether it has anything in it. If not, it has been passed.
+    #[inline(always)]
+    pub fn enter(&mut self, open: u8, close: u8) -> Option<bool> {
+        self.expect(open)?;
+        let has_any = self.peek()? != close;
+        self.at += usize::from(!has_any);
+        Some(has_any)
+    }
+
+    /// Passes a comma, behind which there is more, or the end of an array or object.
+    #[inline(always)]
+    pub fn more(&mut self, close: u8) -> Option<bool> {
+        let next = self.peek()?;
+        self.at += 1;
+        match next {
+            b',' => Some(true),
+            _ => (next == close).then_some(false),
+        }
+    }
+
+    /// Whether nothing but white space is left.
+    #[inline(always)]
+    pub fn is_at_end(&mut self) -> bool {
+        self.peek().is_none()
+    }
+
+    /// The inside of a string: valid UTF-8.
+    #[inline(always)]
+    pub fn string(&mut self) -> Option<&'a [u8]> {
+        self.expect(b'"')?;
+        let start = self.at;
+        let mut end = self.marks.next(self.json, start)?;
+        match self.json.get(end)? {
+            b'"' => {}
+            0x80.. => end = text_end(self.json, start)?,
+            _ => return None,
+        }
+        self.at = end + 1;
+        self.json.get(start..end)
+    }
+
+    /// The text of an id or item: a string, or an integer.
+    #[inline(always)]
+    pub fn id(&mut self) -> Option<&'a [u8]> {
+        if self.peek()? != b'"' {
+            return self.integer();
+        }
+        let id = self.string()?;
+        (1..=MAX_ID_BYTES).contains(&id.len()).then_some(id)
+    }
+
+    /// The decimal text of an integer, `0` for `-0`.
+    #[inline(always)]
+    fn integer(&mut self) -> Option<&'a [u8]> {
+        let start = self.at;
+        self.at = integer_end(self.json, start)?;
+        let text = self.json.get(start..self.at)?;
+        let digits = text.strip_prefix(b"-").unwrap_or(text);
+        match digits {
+            b"0" => Some(digits),
+            _ => (digits.len() <= MAX_ID_DIGITS).then_some(text),
+        }
+    }
+
+    /// The number that thirteen digits are, as epoch milliseconds have them.
+    #[inline(always)]
+    pub fn thirteen_digits(&mut self) -> Option<i64> {
+        let digits: &[u8; 13] = self.json.get(self.at..)?.first_chunk()?;
+        self.at += digits.len();
+        let [high @ .., a, b, c, d, e] = *digits;
+        let number = eight_digits(high)? * 100_000 + eight_digits([b'0', b'0', b'0', a, b, c, d, e])?;
+        (high[0] != b'0').then_some(number as i64)
+    }
+
+    /// Passes `null`, if it comes next.
+    #[inline(always)]
+    pub fn null(&mut self) -> bool {
+        self.peek() == Some(b'n') && self.word(b"null").is_some()
+    }
+
+    #[inline(always)]
+    fn word(&mut self, word: &[u8]) -> Option<()> {
+        let end = self.at + word.len();
+        if self.json.get(self.at..end)? != word {
+            return None;
+        }
+        self.at = end;
+        Some(())
+    }
+
+    /// Passes any value.
+    #[inline(always)]
+    pub fn skip(&mut self) -> Option<()> {
+        *self = self.behind_value(MAX_LEVELS)?;
+        Some(())
+    }
+
+    #[inline(never)]
+    fn behind_value(mut self, levels: u32) -> Option<Self> {
+        match self.peek()? {
+            b'"' => self.string().map(drop)?,
+            b't' => self.word(b"true")?,
+            b'f' => self.word(b"false")?,
+            b'n' => self.word(b"null")?,
+            open @ (b'[' | b'{') => {
+                // In ASCII two behind.
+                let close = open + 2;
+                let levels = levels.checked_sub(1)?;
+                let mut more = self.enter(open, close)?;
+                while more {
+                    if open == b'{' {
+                        self.string()?;
+                        self.expect(b':')?;
+                    }
+                    self = self.behind_value(levels)?;
+                    more = self.more(close)?;
+                }
+            }
+            _ => self.at = number_end(self.json, self.at)?,
+        }
+        Some(self)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn space_end(json: &[u8], start: usize) -> usize {
+    let rest = json.get(start..).unwrap_or_default();
+    let is_space = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    start + rest.iter().take_while(is_space).count()
+}
+
+/// Where a string without escapes ends, whatever letters are in it.
+#[cold]
+#[inline(never)]
+fn text_end(json: &[u8], start: usize) -> Option<usize> {
+    let rest = &json[start..];
+    let n = rest
+        .iter()
+        .position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
+    (rest[n] == b'"' && std::str::from_utf8(&rest[..n]).is_ok()).then_some(start + n)
+}
+
+#[inline(never)]
+fn integer_end(json: &[u8], start: usize) -> Option<usize> {
+    let digits = start + usize::from(json.get(start) == Some(&b'-'));
+    let end = digits_end(json, digits)?;
+    (end == digits + 1 || json.get(digits) != Some(&b'0')).then_some(end)
+}
+
+/// There is at least one.
+fn digits_end(json: &[u8], start: usize) -> Option<usize> {
+    let mut end = start;
+    while let Some(eight) = json.get(end..)?.first_chunk() {
+        let n = non_digits(u64::from_le_bytes(*eight)).trailing_zeros() as usize / 8;
+        end += n;
+        if n < 8 {
+            return (end > start).then_some(end);
+        }
+    }
+    let rest = json.get(end..)?.iter();
+    end += rest.take_while(|byte| byte.is_ascii_digit()).count();
+    (end > start).then_some(end)
+}
+
+fn number_end(json: &[u8], start: usize) -> Option<usize> {
+    let mut end = integer_end(json, start)?;
+    if json.get(end) == Some(&b'.') {
+        end = digits_end(json, end + 1)?;
+    }
+    if let Some(b'e' | b'E') = json.get(end) {
+        let has_sign = matches!(json.get(end + 1), Some(b'+' | b'-'));
+        end = digits_end(json, end + 1 + usize::from(has_sign))?;
+    }
+    Some(end)
+}
+
+/// The lowest bit that is set belongs to the first byte that is no digit; none is set where all are digits.
+#[inline(always)]
+fn non_digits(text: u64) -> u64 {
+    // Adding 0x76 carries 10 and more into the highest bit.
+    let digits = text ^ 0x3030_3030_3030_3030;
+    (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080
+}
+
+/// Puts neighbours together: pairs, then fours, then all (Lemire, "Quickly parsing eight digits").
+#[inline(always)]
+fn eight_digits(text: [u8; 8]) -> Option<u64> {
+    let text = u64::from_le_bytes(text);
+    if non_digits(text) != 0 {
+        return None;
+    }
+    let digits = text & 0x0f0f_0f0f_0f0f_0f0f;
+    let pairs = digits.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul(10_000 << 32 | 1) >> 32)
+}

@@ -1,0 +1,241 @@
+//! The short way leads where the parser leads, on random records, some of them damaged.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Text of a record, as its tokens, which white space may part.
+type Tokens = Vec<String>;
+
+fn joined(parts: Vec<Tokens>, open: &str, close: &str) -> Tokens {
+    let mut tokens = vec![open.to_owned()];
+    for (n, part) in parts.into_iter().enumerate() {
+        tokens.extend((n > 0).then(|| ",".to_owned()));
+        tokens.extend(part);
+    }
+    tokens.push(close.to_owned());
+    tokens
+}
+
+fn entry((name, value): (String, Tokens)) -> Tokens {
+    let mut tokens = vec![name, ":".to_owned()];
+    tokens.extend(value);
+    tokens
+}
+
+/// A string or number, most often one that is an id.
+fn scalar() -> impl Strategy<Value = Tokens> {
+    let odd = vec![
+        "null",
+        "true",
+        "false",
+        "nope5",
+        "-0",
+        "01",
+        "1.0",
+        "1e3",
+        "-1.5E-7",
+        "99999999999999999999",
+        "100000000000000000000",
+        "\"\"",
+        "\"\\u0041\"",
+        "\"\\ud83d\"",
+        "\"a\\\"b\"",
+        "\"é😀\"",
+        "\"__other__\"",
+    ];
+    prop_oneof![
+        12 => "\"[a-z0-9_-]{1,8}\"",
+        6 => "-?[1-9][0-9]{0,19}",
+        3 => "\"[ !#-\\[\\]-~]{1,130}\"",
+        2 => "\"[a-zé-ü😀]{1,20}\"",
+        1 => prop::sample::select(odd).prop_map(String::from),
+    ]
+    .prop_map(|token| vec![token])
+}
+
+/// Any JSON.
+fn value() -> impl Strategy<Value = Tokens> {
+    scalar().prop_recursive(4, 12, 4, |inner| {
+        let key = "\"[a-z]{0,3}\"";
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(|parts| joined(parts, "[", "]")),
+            prop::collection::vec((key, inner).prop_map(entry), 0..4)
+                .prop_map(|parts| joined(parts, "{", "}")),
+        ]
+    })
+}
+
+fn experiments() -> impl Strategy<Value = Tokens> {
+    let sound = || {
+        prop::sample::select(vec![
+            "\"ranker\"",
+            "\"neural\"",
+            "\"layout\"",
+            "\"a\"",
+            "\"b\"",
+            "\"ü\"",
+        ])
+    };
+    let name = || prop_oneof![30 => sound().prop_map(|name| vec![name.to_owned()]), 1 => scalar()];
+    let entries = prop::collection::vec((name().prop_map(|name| name.concat()), name()), 0..4);
+    entries.prop_map(|entries| joined(entries.into_iter().map(entry).collect(), "{", "}"))
+}
+
+/// The tokens of one known field, or of none.
+fn field(
+    name: &'static str,
+    often: f64,
+    sound: impl Strategy<Value = Tokens> + 'static,
+) -> impl Strategy<Value = Option<Tokens>> {
+    let value = prop_oneof![40 => sound.boxed(), 1 => value().boxed()];
+    let field = value.prop_map(move |value| entry((format!("\"{name}\""), value)));
+    prop::option::weighted(often, field)
+}
+
+fn tokens() -> impl Strategy<Value = Tokens> {
+    let one_of =
+        |json: &[&'static str]| prop::sample::select(json.to_vec()).prop_map(|token| vec![token.to_owned()]);
+    let times = one_of(&[
+        "1763596800123",
+        "1763596800124",
+        "1763596800125",
+        "1763596800126",
+        "\"2025-11-20T00:00:00Z\"",
+        "\"2025-11-20t00:00:00.5+01:00\"",
+        "176359680012",
+    ]);
+    let kinds = one_of(&[
+        "\"served\"",
+        "\"served\"",
+        "\"click\"",
+        "\"click\"",
+        "\"purchase\"",
+    ]);
+    let items = prop::collection::vec(scalar(), 0..6).prop_map(|items| joined(items, "[", "]"));
+    let again = prop::sample::select(vec![
+        "type",
+        "request_id",
+        "user_id",
+        "ts",
+        "experiments",
+        "items",
+        "item",
+    ]);
+    let again = (again, scalar()).prop_map(|(name, value)| entry((format!("\"{name}\""), value)));
+    let unknown = ("\"[a-z_é]{0,12}\"", value()).prop_map(entry);
+    let fields = (
+        field("type", 0.5, kinds),
+        field("request_id", 0.95, scalar()),
+        field("user_id", 0.5, scalar()),
+        field("ts", 0.95, times),
+        field("experiments", 0.6, experiments()),
+        field("items", 0.7, items),
+        field("item", 0.5, scalar()),
+        prop::option::weighted(0.4, unknown),
+        prop::option::weighted(0.03, again),
+    );
+    fields
+        .prop_map(|(a, b, c, d, e, f, g, h, i)| {
+            [a, b, c, d, e, f, g, h, i]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+        })
+        .prop_shuffle()
+        .prop_map(|fields| joined(fields, "{", "}"))
+}
+
+#[derive(Debug, Clone)]
+enum Damage {
+    Set(u8),
+    Insert(u8),
+    Remove,
+    Flip(u8),
+    CutOff,
+    Repeat(u8),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let byte = || {
+        prop_oneof![
+            prop::sample::select(b"{}[]\",:\\u0123456789-+.eE \0\x7f\x80\xff\n".to_vec()),
+            any::<u8>(),
+        ]
+    };
+    prop_oneof![
+        byte().prop_map(Damage::Set),
+        byte().prop_map(Damage::Insert),
+        Just(Damage::Remove),
+        (0..8_u8).prop_map(Damage::Flip),
+        Just(Damage::CutOff),
+        (1..40_u8).prop_map(Damage::Repeat),
+    ]
+}
+
+fn damaged(mut bytes: Vec<u8>, damages: &[(prop::sample::Index, Damage)]) -> Vec<u8> {
+    for (position, damage) in damages {
+        if bytes.is_empty() {
+            break;
+        }
+        let at = position.index(bytes.len());
+        match damage {
+            Damage::Set(byte) => bytes[at] = *byte,
+            Damage::Insert(byte) => bytes.insert(at, *byte),
+            Damage::Remove => drop(bytes.remove(at)),
+            Damage::Flip(bit) => bytes[at] ^= 1 << bit,
+            Damage::CutOff => bytes.truncate(at),
+            Damage::Repeat(n) => {
+                let end = bytes.len().min(at + usize::from(*n));
+                let copy = bytes[at..end].to_vec();
+                bytes.splice(at..at, copy);
+            }
+        }
+    }
+    bytes
+}
+
+fn record() -> impl Strategy<Value = Vec<u8>> {
+    let space = prop_oneof![
+        12 => Just(""),
+        2 => Just(" "),
+        1 => prop::sample::select(vec!["\n", "\t", "\r\n    ", "  \t"]),
+    ];
+    let n_damages = prop_oneof![3 => Just(0), 1 => 1..4_usize];
+    let damages =
+        n_damages.prop_flat_map(|n| prop::collection::vec((any::<prop::sample::Index>(), damage()), n));
+    let spaced =
+        (tokens(), prop::collection::vec(space, 12), any::<bool>()).prop_map(|(tokens, spaces, has_any)| {
+            let spaces = spaces
+                .iter()
+                .cycle()
+                .map(|space| if has_any { *space } else { "" });
+            let parts = tokens
+                .iter()
+                .zip(spaces)
+                .flat_map(|(token, space)| [space, token]);
+            parts.collect::<String>().into_bytes()
+        });
+    (spaced, damages).prop_map(|(bytes, damages)| damaged(bytes, &damages))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// In one batch, so that what a record leaves behind matters to the next.
+    #[test]
+    fn any_records_become_what_serde_json_alone_makes_of_them(
+        records in prop::collection::vec((record(), prop::sample::select(vec![
+            None, Some(Kind::Served), Some(Kind::Served), Some(Kind::Click),
+        ])), 1..6),
+    ) {
+        let decoder = Decoder::new(SEED, MAX_ITEMS);
+        let (mut decoded, mut parsed) = (Batch::default(), Batch::default());
+        for (offset, (record, topic_says)) in records.iter().enumerate() {
+            let at = Position { side: Side::Served, offset: offset as i64, record_ts_ms: 0 };
+            decoder.decode(Some(record), *topic_says, at, &mut decoded);
+            decode_by_parser(&decoder, Some(record), *topic_says, at, &mut parsed);
+        }
+        assert_same(&decoded, &parsed);
+    }
+}

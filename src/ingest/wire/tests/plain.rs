@@ -1,0 +1,198 @@
+//! The short way is taken where it should be.
+
+use super::*;
+
+fn is_plain(json: &str, topic_says: Option<Kind>) -> bool {
+    let decoder = Decoder::new(SEED, MAX_ITEMS);
+    let mut batch = Batch::default();
+    let plain = decoder.plain(json.as_bytes(), topic_says, &mut batch);
+    plain.is_some()
+}
+
+#[track_caller]
+fn check_list(json: &str, expected: bool) {
+    assert_eq!(is_plain(json, Some(Kind::Served)), expected, "{json:.200}");
+    list(json); // Compares both ways.
+}
+
+fn with(name: &str, json: &str) -> String {
+    let mut fields = vec![("request_id", "1"), ("ts", "1763596800123"), ("items", "[]")];
+    fields.retain(|(field, _)| *field != name);
+    fields.push((name, json));
+    object(&fields)
+}
+
+#[test]
+fn usual_records_are_plain() {
+    let typed = |json: &str, kind: &str| format!(r#"{{"type":"{kind}",{}"#, &json[1..]);
+    for (json, topic_says) in [
+        (LIST.to_owned(), Some(Kind::Served)),
+        (CLICK.to_owned(), Some(Kind::Click)),
+        (typed(LIST, "served"), None),
+        (typed(CLICK, "click"), None),
+        (typed(CLICK, "click"), Some(Kind::Served)),
+        (typed(r#"{"sku":5}"#, "purchase"), None),
+        (LIST.replace(':', ": ").replace(',', ", "), Some(Kind::Served)),
+        (
+            format!("\t{LIST} \r\n").replace(',', "\n  ,  "),
+            Some(Kind::Served),
+        ),
+        (CLICK.replace("{", r#"{"user_id": "u-7", "#), Some(Kind::Click)),
+    ] {
+        assert!(is_plain(&json, topic_says), "{json}");
+        assert!(
+            !matches!(decode_as(Some(json.as_bytes()), topic_says), Read::Invalid(_)),
+            "{json}"
+        );
+    }
+}
+
+#[test]
+fn all_sound_values_without_escapes_are_plain() {
+    let longest = "x".repeat(512);
+    let umlauts = "ü".repeat(256);
+    for id in [
+        "\"r\"",
+        "\" \"",
+        "0",
+        "-0",
+        "-7",
+        "99999999999999999999",
+        "-99999999999999999999",
+        &format!("\"{longest}\""),
+        &format!("\"{umlauts}\""),
+    ] {
+        check_list(&with("request_id", id), true);
+        check_list(&with("user_id", id), true);
+        check_list(&with("items", &format!("[{id}, {id}]")), true);
+        let click = object(&[("request_id", "1"), ("ts", "1763596800123"), ("item", id)]);
+        assert!(is_plain(&click, Some(Kind::Click)), "{id}");
+    }
+    let label = "x".repeat(128);
+    for (name, json) in [
+        ("user_id", "null"),
+        ("ts", "1000000000000"),
+        ("ts", "9999999999999"),
+        ("ts", "\"2025-11-20T00:00:00.123+01:00\""),
+        ("items", " [ ] "),
+        ("items", "[1,2,\"3\",4,5]"),
+        ("experiments", "null"),
+        ("experiments", "{ }"),
+        ("experiments", r#"{"b":"1","a":"2","é":"😀"}"#),
+        ("experiments", &format!(r#"{{"{label}":"{label}"}}"#)),
+    ] {
+        check_list(&with(name, json), true);
+    }
+}
+
+#[test]
+fn unknown_fields_are_passed_over() {
+    for (json, expected) in [
+        ("null", true),
+        ("true", true),
+        ("false", true),
+        ("-0.5e+17", true),
+        ("1E9", true),
+        ("\"grün\"", true),
+        (r#"{"page":"home","at":[1,[],{},null]}"#, true),
+        ("[[[[[[[[1]]]]]]]]", true),
+        ("[[[[[[[[[1]]]]]]]]]", false),
+        (r#""a\"b""#, false),
+        ("nul", false),
+        ("truth", false),
+        ("01", false),
+        ("-", false),
+        (".5", false),
+        ("1.", false),
+        ("1.e5", false),
+        ("1e", false),
+        ("+1", false),
+        ("NaN", false),
+        ("[1,]", false),
+        ("[1}", false),
+        ("{\"a\":1]", false),
+        ("{\"a\"}", false),
+        ("{1:2}", false),
+        ("é", false),
+        ("", false),
+    ] {
+        check_list(&with("unknown", json), expected);
+    }
+}
+
+#[test]
+fn whatever_is_wrong_is_left_to_the_parser() {
+    let long = "x".repeat(513);
+    let label = "x".repeat(129);
+    for (name, json) in [
+        ("request_id", "\"\""),
+        ("request_id", "\"r\\n\""),
+        ("request_id", "\"r\n\""),
+        ("request_id", "01"),
+        ("request_id", "1.0"),
+        ("request_id", "1e3"),
+        ("request_id", "null"),
+        ("request_id", "100000000000000000000"),
+        ("request_id", "-100000000000000000000"),
+        ("request_id", &format!("\"{long}\"")),
+        ("user_id", "false"),
+        ("user_id", "nope5"),
+        ("user_id", "nul"),
+        ("ts", "null"),
+        ("ts", "0176359680012"),
+        ("ts", "176359680012"),
+        ("ts", "17635968001234"),
+        ("ts", "1763596800123.0"),
+        ("ts", "-1763596800123"),
+        ("ts", "1763596800:23"),
+        ("ts", "1763/96800123"),
+        ("ts", "\"2025-11-20\""),
+        ("items", "[1,2,3,4,5,6]"),
+        ("items", "[1 2]"),
+        ("items", "[null]"),
+        ("items", "null"),
+        ("experiments", "[]"),
+        ("experiments", "nope{}"),
+        ("experiments", r#"{"e":1}"#),
+        ("experiments", r#"{"e":"a","e":"a"}"#),
+        ("experiments", r#"{"e":""}"#),
+        ("experiments", r#"{"":"a"}"#),
+        ("experiments", r#"{"__other__":"a"}"#),
+        ("experiments", r#"{"e":"__other__"}"#),
+        ("experiments", &format!(r#"{{"e":"{label}"}}"#)),
+        ("type", "null"),
+    ] {
+        check_list(&with(name, json), false);
+    }
+    for json in ["", "{", "{}", "[]", "null", "{\"ts\":1763596800123,}", "{\"ts\""] {
+        check_list(json, false);
+    }
+    check_list(&format!("{LIST},"), false);
+    check_list(&format!("{LIST}{LIST}"), false);
+    check_list(&LIST.replace("\"}", "\""), false);
+    for name in [
+        "type",
+        "request_id",
+        "user_id",
+        "ts",
+        "experiments",
+        "items",
+        "item",
+    ] {
+        let twice = format!(r#"{{"{name}":"x",{}"#, &with(name, "\"x\"")[1..]);
+        check_list(&twice, false);
+    }
+}
+
+/// A string may end in any place of any block of 64 bytes.
+#[test]
+fn strings_of_all_lengths_are_plain_and_their_bytes_count() {
+    for n in 1..200 {
+        let id = "x".repeat(n);
+        let json = LIST.replace("r-1", &id);
+        check_list(&json, true);
+        for bad in ["\\", "\"", "\n", "\u{1f}"] {
+            check_list(&json.replacen("x\"", &format!("{bad}\""), 1), false);
+        }
+    }
+}
