@@ -251,16 +251,22 @@ impl Board {
     /// Takes a pair's part out of the views at once, and keeps it.
     pub fn hide(&self, pair: Pair) {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(progress) = self.progress().pairs.get_mut(&pair) {
+        let mut progress = self.progress();
+        progress.note_settled_end();
+        if let Some(progress) = progress.pairs.get_mut(&pair) {
             progress.shown = false;
         }
+        drop(progress);
         self.set_covered(pair, false);
     }
 
     /// Forgets a pair.
     pub fn remove(&self, pair: Pair) {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        self.progress().pairs.remove(&pair);
+        let mut progress = self.progress();
+        progress.note_settled_end();
+        progress.pairs.remove(&pair);
+        drop(progress);
         self.arms.retain(|_, entry| {
             entry.parts.retain(|part| part.pair != pair);
             let is_left = !entry.parts.is_empty();
@@ -283,13 +289,7 @@ impl Source for Board {
     fn snapshot(&self, timelines: Option<usize>) -> Snapshot {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         let mut progress = self.progress();
-        let furthest_ms = progress
-            .pairs
-            .values()
-            .filter(|pair| pair.shown)
-            .filter_map(|pair| pair.settled_end_ms)
-            .max();
-        progress.settled_end_ms = progress.settled_end_ms.max(furthest_ms);
+        progress.note_settled_end();
         let settled_end_ms = progress.settled_end_ms;
         let shown = || progress.pairs.values().filter(|pair| pair.shown);
         let live_end_ms = progress.live_end_ms.max(settled_end_ms);
@@ -321,6 +321,13 @@ impl Source for Board {
 }
 
 impl Progress {
+    /// Takes note of how far the shown pairs have settled, before one is taken away: distinct counts have slid that far.
+    fn note_settled_end(&mut self) {
+        let shown = self.pairs.values().filter(|pair| pair.shown);
+        let furthest_ms = shown.filter_map(|pair| pair.settled_end_ms).max();
+        self.settled_end_ms = self.settled_end_ms.max(furthest_ms);
+    }
+
     fn shows(&self, pair: Pair) -> bool {
         self.pairs.get(&pair).is_some_and(|pair| pair.shown)
     }
@@ -599,6 +606,22 @@ mod tests {
             "its cells left with the window"
         );
         assert_eq!(after.arms[0].sums(View::Settled, 1)[LISTS], 1);
+    }
+
+    /// Coverage slid with the pair's settled slots at once, the sums only if a scrape came between.
+    #[test]
+    fn a_settled_window_ends_alike_whether_a_scrape_came_before_its_furthest_pair_left_or_not() {
+        for leave in [Board::hide, Board::remove] {
+            let board = board(&[]);
+            board.merge(0, &engine(&[("a", 0), ("a", 20_000)]));
+            board.merge(1, &engine(&[("a", 0), ("a", 100_000)]));
+            board.show(0);
+            board.show(1);
+            leave(&board, 1);
+            let snapshot = board.snapshot(None);
+            assert_eq!(snapshot.settled_end_ms, Some(T0 + 89_999));
+            assert_eq!(snapshot.arms[0].sums(View::Settled, 0)[LISTS], 0);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use abgauge::engine::event::Side;
 use abgauge::engine::outcome::Counts;
-use abgauge::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
+use abgauge::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS, Ranking};
 
 use crate::world::{Record, T0};
 
@@ -19,6 +19,8 @@ pub enum Step<'a> {
     BatchEnd,
     Idle(Side, Option<i64>),
     SettleAll,
+    /// The world's catalogue of this number holds from now on.
+    Catalogue(usize),
 }
 
 impl fmt::Debug for Step<'_> {
@@ -31,21 +33,27 @@ impl fmt::Debug for Step<'_> {
                 write!(out, "idle {side:?} {:?}", live_end_ms.map(|end| end - T0))
             }
             Step::SettleAll => write!(out, "settle all"),
+            Step::Catalogue(number) => write!(out, "catalogue {number}"),
         }
     }
 }
 
 /// Experiment and arm.
 pub type ArmName = (String, String);
-/// By begin of the slot, then arm: the sums of [`known_sums`].
-pub type Sums = BTreeMap<i64, BTreeMap<ArmName, Vec<i64>>>;
+/// By begin of the slot, then arm: what its lists add up to.
+pub type Sums<N> = BTreeMap<i64, BTreeMap<ArmName, Vec<N>>>;
+/// By begin of the slot and arm: the items of each list in rank order, as far as the catalogue knows them; sorted.
+pub type Shown = BTreeMap<(i64, ArmName), Vec<Vec<Option<String>>>>;
 
-/// All that an engine shows at one moment, hand-overs added up.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Account {
+/// All that an engine shows at one moment, hand-overs added up. Its sums are whole tallies of integers, the twin's are
+/// [rows](row) of plain numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Account<N> {
     pub counts: Counts,
-    pub live: Sums,
-    pub settled: Sums,
+    pub live: Sums<N>,
+    pub settled: Sums<N>,
+    pub shown: Shown,
+    pub settled_shown: Shown,
     /// Begins of the slots that left the engine, those of lists without an arm included.
     pub settled_slots: BTreeSet<i64>,
     /// By arm, the largest time of a list.
@@ -59,70 +67,123 @@ pub struct Account {
     pub frontier_ms: Option<i64>,
 }
 
-impl Account {
+impl<N> Default for Account<N> {
+    fn default() -> Account<N> {
+        Account {
+            counts: Counts::default(),
+            live: Sums::new(),
+            settled: Sums::new(),
+            shown: Shown::new(),
+            settled_shown: Shown::new(),
+            settled_slots: BTreeSet::new(),
+            last_lists: BTreeMap::new(),
+            n_waiting: 0,
+            n_open_lists: 0,
+            n_folded_arms: 0,
+            newest_ms: [None; 2],
+            accepted_ms: None,
+            frontier_ms: None,
+        }
+    }
+}
+
+impl Account<i64> {
     /// Compares part by part, so that a failure shows what differs and no more.
-    pub fn assert_is(&self, twin: &Account, history: &[Step]) {
-        let Account {
-            counts,
-            live,
-            settled,
-            settled_slots,
-            last_lists,
-            accepted_ms,
-            newest_ms,
-            ..
-        } = self;
-        let rows = |account: &Account| {
-            let of_log = [account.n_waiting, account.n_open_lists, account.n_folded_arms];
-            format!(
-                "waiting, open, folded {of_log:?}, F {:?}",
-                account.frontier_ms.map(|ms| ms - T0)
-            )
-        };
+    pub fn assert_is(&self, twin: &Account<f64>, ranking: &Ranking, history: &[Step]) {
         assert_eq!(
-            counts, &twin.counts,
+            self.counts, twin.counts,
             "counts of the engine and the twin after {history:#?}"
         );
         assert_eq!(
-            rows(self),
-            rows(twin),
+            self.state(),
+            twin.state(),
             "state of the engine and the twin after {history:#?}"
         );
+        for (view, ours, theirs) in [
+            ("live", &self.live, &twin.live),
+            ("settled", &self.settled, &twin.settled),
+        ] {
+            if let Some(difference) = difference(ours, theirs, ranking) {
+                panic!("{view} sums of the engine and the twin: {difference} after {history:#?}");
+            }
+        }
         assert_eq!(
-            live, &twin.live,
-            "live sums of the engine and the twin after {history:#?}"
+            (&self.shown, &self.settled_shown),
+            (&twin.shown, &twin.settled_shown),
+            "items shown by the engine and the twin after {history:#?}"
         );
         assert_eq!(
-            settled, &twin.settled,
-            "settled sums of the engine and the twin after {history:#?}"
-        );
-        assert_eq!(
-            settled_slots, &twin.settled_slots,
+            self.settled_slots, twin.settled_slots,
             "settled slots of the engine and the twin after {history:#?}"
         );
         assert_eq!(
-            last_lists, &twin.last_lists,
+            self.last_lists, twin.last_lists,
             "last lists of the engine and the twin after {history:#?}"
-        );
-        assert_eq!(
-            (accepted_ms, newest_ms),
-            (&twin.accepted_ms, &twin.newest_ms),
-            "times after {history:#?}"
         );
     }
 }
 
-/// The columns that the twin knows by heart.
-pub fn known(ranking: &Ranking) -> impl Iterator<Item = &Column> {
-    ranking
-        .columns()
-        .iter()
-        .filter(|column| ["hit_rate", "ctr", "mrr"].contains(&column.metric.id))
+impl<N> Account<N> {
+    /// Numbers and times that belong to no arm; times counted from [`T0`].
+    fn state(&self) -> String {
+        let of_log = [self.n_waiting, self.n_open_lists, self.n_folded_arms];
+        let frontier = self.frontier_ms.map(|ms| ms - T0);
+        let newest = self.newest_ms.map(|ms| Some(ms? - T0));
+        let accepted = self.accepted_ms.map(|(first, last)| (first - T0, last - T0));
+        format!("waiting, open, folded {of_log:?}, F {frontier:?}, M {newest:?}, accepted {accepted:?}")
+    }
 }
 
-/// The part of a tally that the twin can recount.
-pub fn known_sums(ranking: &Ranking, tally: &[i64]) -> Vec<i64> {
-    let bases = [LISTS, ITEMS_SHOWN, CLICKS];
-    let columns = known(ranking).flat_map(|column| [column.numerator, column.denominator]);
-    bases.into_iter().chain(columns).map(|n| tally[n]).collect()
+/// A tally as numbers: lists, items shown and clicks, then numerator and denominator of each column. What all lists
+/// divide by is a matter of the column, so the numerator is divided by it here.
+pub fn row(ranking: &Ranking, tally: &[i64]) -> Vec<f64> {
+    let sums: Vec<i128> = tally.iter().map(|sum| i128::from(*sum)).collect();
+    let bases = [LISTS, ITEMS_SHOWN, CLICKS].map(|base| tally[base] as f64);
+    let columns = ranking.columns().iter().flat_map(|column| {
+        let numerator = column.numerator(&sums) / f64::from(column.factor);
+        [numerator, tally[column.denominator] as f64]
+    });
+    bases.into_iter().chain(columns).collect()
+}
+
+/// Where sums are not those of the twin: each list's term may be rounded by 2^-33.
+fn difference(ours: &Sums<i64>, theirs: &Sums<f64>, ranking: &Ranking) -> Option<String> {
+    let (our_rows, their_rows) = (keys(ours), keys(theirs));
+    if our_rows != their_rows {
+        return Some(format!("there are {our_rows:?}, twin {their_rows:?}"));
+    }
+    for ((slot, ours), theirs) in ours.iter().zip(theirs.values()) {
+        for ((arm, tally), theirs) in ours.iter().zip(theirs.values()) {
+            let tolerance = tally[LISTS] as f64 * 2_f64.powi(-33) + 1e-12;
+            let ours = row(ranking, tally);
+            let differs = |place: &usize| (ours[*place] - theirs[*place]).abs() > tolerance;
+            if let Some(place) = (0..ours.len()).find(differs) {
+                let what = name(ranking, place);
+                let at = slot - T0;
+                return Some(format!(
+                    "{what} of {arm:?} at {at:+} is {}, twin {}",
+                    ours[place], theirs[place]
+                ));
+            }
+        }
+    }
+    None
+}
+
+fn keys<N>(sums: &Sums<N>) -> Vec<(i64, &ArmName)> {
+    let slots = sums.iter();
+    slots
+        .flat_map(|(slot, arms)| arms.keys().map(move |arm| (*slot, arm)))
+        .collect()
+}
+
+/// What stands in a place of a [`row`].
+fn name(ranking: &Ranking, place: usize) -> String {
+    let Some(place) = place.checked_sub(3) else {
+        return format!("base {place}");
+    };
+    let column = &ranking.columns()[place / 2];
+    let part = ["numerator", "denominator"][place % 2];
+    let profile = &ranking.profiles()[column.profile];
+    format!("{part} of {} under {profile:?}", column.key())
 }

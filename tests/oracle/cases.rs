@@ -1,11 +1,18 @@
 //! The clauses of the join that look odd, each worked by hand. Times are counted from [`T0`].
 
+use std::sync::Arc;
+
 use abgauge::engine::Rules;
 use abgauge::engine::event::Side;
 use abgauge::engine::outcome::Outcome::{Accepted, AfterSettled, Duplicate, Future, Late, Replayed};
+use abgauge::engine::ranking::{Measures, Profile};
 
+use crate::drive::catalogue;
 use crate::pair::{Pair, RULES, list};
-use crate::world::{Click, Says, T0};
+use crate::twin::Items;
+use crate::twin::items::Known;
+use crate::twin::measured::all_metrics;
+use crate::world::{Click, Says, T0, usual};
 
 #[test]
 fn a_late_list_moves_nothing_and_one_at_the_watermark_is_not_late() {
@@ -280,4 +287,69 @@ fn arms_beyond_the_bound_fold_into_the_experiment_that_they_know() {
     assert_eq!(lists("experiment-0/arm-0"), Some(2));
     assert_eq!(lists("experiment-0/__other__"), Some(1));
     assert_eq!(lists("__other__/__other__"), Some(2));
+}
+
+/// All metrics of ranx, for which a click beside its list is relevant; these aspects and shares of 10 users.
+fn pair_with_catalogue(items: &[(u16, &[&'static str], u64)]) -> Pair {
+    let profile = Profile {
+        metrics: all_metrics(),
+        ..Profile::named("ranx").expect("it is there")
+    };
+    let measures = Measures {
+        profiles: vec![profile],
+        metrics: all_metrics(),
+        catalogue: true,
+        ..usual()
+    };
+    let mut pair = Pair::measuring(&measures, RULES, None);
+    pair.engine
+        .set_catalogue(Arc::new(catalogue(&items_of(items), None)));
+    pair
+}
+
+fn items_of(items: &[(u16, &[&'static str], u64)]) -> Items {
+    let known = items.iter().map(|(item, aspects, users)| {
+        let (aspects, users) = (aspects.to_vec(), *users);
+        (item.to_string(), Known { aspects, users })
+    });
+    Items {
+        known: known.collect(),
+        n_users: 10,
+    }
+}
+
+#[test]
+fn as_many_items_beside_a_list_are_relevant_as_are_remembered_the_first_by_offset() {
+    // Two are remembered; the list comes after its clicks, which takes them in the order of their offsets.
+    let mut pair = pair_with_catalogue(&[
+        (5, &["x"], 1),
+        (7, &["x", "y", "z"], 1),
+        (8, &[], 1),
+        (9, &["x", "y"], 1),
+    ]);
+    for item in [9, 8, 9, 7, 5] {
+        pair.click(1, 1, item);
+    }
+    pair.list(1, 0, &[5, 6]);
+    assert_eq!(pair.results(), [1, 1, 3, 0, 0]);
+    assert_eq!(
+        pair.value("recall"),
+        Some(((1_u64 << 32) as f64 / 3.0).round() / (1_u64 << 32) as f64)
+    );
+    // The ideal begins with 9, which has two aspects; 7 is not in it.
+    assert_eq!(pair.value("alpha_ndcg@1"), Some(1.0 / 2.0));
+}
+
+#[test]
+fn a_list_counts_by_the_catalogue_that_held_when_its_slot_got_its_first_list() {
+    let shares = |users| [(5, &[][..], users)];
+    let mut pair = pair_with_catalogue(&shares(1));
+    pair.list(1, 0, &[5]);
+    pair.engine
+        .set_catalogue(Arc::new(catalogue(&items_of(&shares(5)), None)));
+    pair.list(2, 1, &[5]);
+    pair.list(3, 10, &[5]);
+    // The slot from 0 on has two lists of share 1/10, the next one a list of share 5/10.
+    let popularity = pair.value("popularity").expect("there are lists");
+    assert!((popularity - 0.7 / 3.0).abs() < 1e-9, "{popularity}");
 }

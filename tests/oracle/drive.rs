@@ -1,52 +1,62 @@
 //! Puts the records of a world through the real engine, and checks at every hand-over what no log may break.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use abgauge::engine::catalogue::{Catalogue, NewItem};
 use abgauge::engine::event::{self, Batch, Body, Event, Served, Side};
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
 use abgauge::engine::ranking::Ranking;
-use abgauge::engine::{ArmId, Engine};
+use abgauge::engine::{ArmId, Engine, ShownLists};
 
-use crate::account::{Account, ArmName, Step, known_sums};
+use crate::account::{Account, ArmName, Shown, Step};
 use crate::recount::{arm_name, experiment_name};
-use crate::world::{List, Reading, Record, Says, T0, World, ranking};
+use crate::twin::Items;
+use crate::world::{List, Reading, Record, Says, T0, World};
 
 /// An engine, what it has handed over so far, and what was done to it.
 pub struct Driver<'a> {
     pub engine: Engine,
     pub ranking: Ranking,
     pub history: Vec<Step<'a>>,
+    world: &'a World,
+    catalogue: Option<Arc<Catalogue>>,
+    /// Names of all places so far.
+    places: HashMap<u32, String>,
     room_bytes: u64,
-    taken: Account,
+    taken: Account<i64>,
     /// start(F) at the last hand-over.
     frontier_ms: Option<i64>,
     settled_all: bool,
 }
 
 impl<'a> Driver<'a> {
-    pub fn new(world: &World, room_bytes: u64) -> Driver<'a> {
-        let engine = Engine::new(world.rules.clone(), ranking(), world.begin_ms);
-        Driver {
+    pub fn new(world: &'a World, room_bytes: u64) -> Driver<'a> {
+        let engine = Engine::new(world.rules.clone(), world.ranking(), world.begin_ms);
+        let mut driver = Driver {
             frontier_ms: engine.frontier_ms(),
             engine,
-            ranking: ranking(),
+            ranking: world.ranking(),
             history: Vec::new(),
+            world,
+            catalogue: None,
+            places: HashMap::new(),
             room_bytes,
             taken: Account::default(),
             settled_all: false,
-        }
+        };
+        driver.load(0);
+        driver
     }
 
     /// Reads a world to its end, and calls `at_hand_over` after each.
-    pub fn read_all(
-        &mut self,
-        world: &'a World,
-        reading: &Reading,
-        mut at_hand_over: impl FnMut(&Self, Account),
-    ) {
-        let records = reading.merge(&world.logs);
+    pub fn read_all(&mut self, reading: &Reading, mut at_hand_over: impl FnMut(&Self, Account<i64>)) {
+        let records = reading.merge(&self.world.logs);
         let mut rest = records.as_slice();
         let mut batches = reading.batches.iter().cycle();
         let mut hand_overs = reading.hand_overs.iter().cycle();
         let mut idles = reading.idles.iter().cycle();
+        let mut reloads = reading.reloads.iter().cycle();
         while !rest.is_empty() {
             let size = batches.next().map_or(1, |size| rest.len().min(*size));
             let (batch, later) = rest.split_at(size);
@@ -60,11 +70,31 @@ impl<'a> Driver<'a> {
                 let live_end = |ahead_ms| newest.flatten().unwrap_or(T0) + ahead_ms;
                 self.idle(idle.side, idle.ahead_ms.map(live_end));
             }
+            if let Some(Some(number)) = reloads.next() {
+                self.load(number % self.world.catalogues.len());
+            }
             if hand_overs.next() == Some(&true) {
                 let account = self.hand_over();
                 at_hand_over(self, account);
             }
         }
+    }
+
+    /// Lets a catalogue of the world succeed the one that holds.
+    fn load(&mut self, number: usize) {
+        self.history.push(Step::Catalogue(number));
+        if !self.world.measures.catalogue {
+            return;
+        }
+        let items = &self.world.catalogues[number];
+        let catalogue = Arc::new(catalogue(items, self.catalogue.as_deref()));
+        let places = items
+            .known
+            .keys()
+            .map(|name| (catalogue.place(item_hash(name)), name.clone()));
+        self.places.extend(places);
+        self.engine.set_catalogue(Arc::clone(&catalogue));
+        self.catalogue = Some(catalogue);
     }
 
     pub fn apply(&mut self, records: &[&'a Record]) {
@@ -112,7 +142,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Takes what has changed and returns the account so far.
-    pub fn hand_over(&mut self) -> Account {
+    pub fn hand_over(&mut self) -> Account<i64> {
         let frontier_ms = self.engine.frontier_ms();
         assert!(
             self.frontier_ms <= frontier_ms,
@@ -133,8 +163,10 @@ impl<'a> Driver<'a> {
                 .or_default()
                 .entry(name(&self.engine, arm))
                 .or_default();
-            add(live, &known_sums(&self.ranking, tally));
+            add(live, tally);
         }
+        let named = |arm| name(&self.engine, arm);
+        show(&mut taken.shown, &changes.shown, &self.places, named);
         for slot in &changes.settled {
             let start_ms = slot.start_ms;
             assert!(
@@ -146,13 +178,13 @@ impl<'a> Driver<'a> {
                 "slot {start_ms} is settled, but not before F = {frontier_ms:?}"
             );
             for (arm, tally) in &slot.tallies {
-                let sums = known_sums(&self.ranking, tally);
                 let arms = taken.settled.entry(start_ms).or_default();
                 assert!(
-                    arms.insert(name(&self.engine, *arm), sums).is_none(),
+                    arms.insert(named(*arm), tally.to_vec()).is_none(),
                     "an arm stands twice in a slot"
                 );
             }
+            show(&mut taken.settled_shown, &slot.shown, &self.places, named);
         }
         for (arm, ts_ms) in &changes.last_lists {
             let last = taken.last_lists.entry(name(&self.engine, *arm)).or_insert(*ts_ms);
@@ -163,7 +195,7 @@ impl<'a> Driver<'a> {
         self.account()
     }
 
-    fn account(&self) -> Account {
+    fn account(&self) -> Account<i64> {
         let account = Account {
             n_waiting: self.engine.n_waiting(),
             n_open_lists: self.engine.n_open_lists(),
@@ -201,6 +233,16 @@ fn name(engine: &Engine, id: ArmId) -> ArmName {
     (arm.experiment.to_string(), arm.arm.to_string())
 }
 
+/// Adds lists by the names of their items.
+fn show(shown: &mut Shown, lists: &ShownLists, names: &HashMap<u32, String>, arm: impl Fn(ArmId) -> ArmName) {
+    for (id, start_ms, places) in lists.iter() {
+        let items = places.iter().map(|place| names.get(place).cloned());
+        let of_arm = shown.entry((start_ms, arm(id))).or_default();
+        of_arm.push(items.collect());
+        of_arm.sort();
+    }
+}
+
 fn add(sums: &mut Vec<i64>, terms: &[i64]) {
     sums.resize(terms.len(), 0);
     for (sum, term) in sums.iter_mut().zip(terms) {
@@ -215,7 +257,7 @@ pub fn push(batch: &mut Batch, record: &Record) {
         Says::Click(click) => Body::Click(event::Click {
             id: hash(b'r', u64::from(click.id)),
             ts_ms: click.ts_ms,
-            item: hash(b'i', u64::from(click.item)) as u64,
+            item: item_hash(&click.item.to_string()),
         }),
         Says::Invalid(reason) => Body::Invalid(*reason),
         Says::Ignored => Body::Ignored,
@@ -227,7 +269,7 @@ fn push_list(batch: &mut Batch, list: &List) -> Served {
     let items_from = batch.items.len() as u32;
     batch
         .items
-        .extend(list.items.iter().map(|item| hash(b'i', u64::from(*item)) as u64));
+        .extend(list.items.iter().map(|item| item_hash(&item.to_string())));
     let arms_from = batch.arms.len() as u32;
     for (experiment, arm) in &list.arms {
         let mut text = |name: String| {
@@ -249,6 +291,21 @@ fn push_list(batch: &mut Batch, list: &List) -> Served {
         items: items_from..batch.items.len() as u32,
         arms: arms_from..batch.arms.len() as u32,
     }
+}
+
+/// As an operator's file gives it.
+pub fn catalogue(items: &Items, previous: Option<&Catalogue>) -> Catalogue {
+    let new = items.known.iter().map(|(name, known)| NewItem {
+        id: name.clone(),
+        hash: item_hash(name),
+        aspects: known.aspects.iter().map(|aspect| (*aspect).to_owned()).collect(),
+        users: known.users,
+    });
+    Catalogue::new(new.collect(), items.n_users, previous)
+}
+
+fn item_hash(name: &str) -> u64 {
+    hash(b'i', name.parse().expect("items are numbers")) as u64
 }
 
 /// Spreads a small number over all bits, as the seeded hashes of the decoder do (SplitMix64, twice).

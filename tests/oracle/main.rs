@@ -6,6 +6,9 @@ mod drive;
 mod pair;
 mod read;
 mod recount;
+mod score;
+#[path = "../twin/mod.rs"]
+mod twin;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,26 +19,27 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::account::{ArmName, Step, known};
+use crate::account::{ArmName, Step};
 use crate::drive::{Driver, n_results};
-use crate::recount::{recount, score};
-use crate::world::{Reading, World, any_world, conflicting_world, idle_reading, ranking, reading, world};
+use crate::recount::Twin;
+use crate::world::{Reading, World, any_world, conflicting_world, idle_reading, reading, world};
 
 const ROOM: u64 = u64::MAX;
 
 /// The two logs one after the other, without a frontier: what the numbers are by definition.
 fn by_definition(world: &World) -> Vec<Step<'_>> {
     let records = world.logs.iter().flatten().map(Step::Read);
-    records.chain([Step::SettleAll]).collect()
+    let steps = [Step::Catalogue(0)].into_iter().chain(records);
+    steps.chain([Step::SettleAll]).collect()
 }
 
 /// Reads a world to its end and settles it. At every hand-over the engine shows what a recount of all that was done
 /// to it until then gives.
-fn read_beside_the_twin<'a>(world: &'a World, reading: &Reading, room_bytes: u64) -> Driver<'a> {
+fn read_beside_the_twin<'a>(world: &'a World, twin: &Twin, reading: &Reading, room_bytes: u64) -> Driver<'a> {
     let mut driver = Driver::new(world, room_bytes);
-    driver.read_all(world, reading, |driver, account| {
-        let (twin, _) = recount(world, &driver.ranking, &driver.history);
-        account.assert_is(&twin, &driver.history);
+    driver.read_all(reading, |driver, account| {
+        let (recount, _) = twin.recount(&driver.history);
+        account.assert_is(&recount, &driver.ranking, &driver.history);
     });
     driver.settle_all();
     driver
@@ -46,35 +50,37 @@ proptest! {
     fn any_merge_in_any_batches_gives_the_recount_at_every_hand_over(
         (world, reading) in (prop_oneof![4 => world().boxed(), 1 => conflicting_world().boxed()], reading())
     ) {
-        let mut driver = read_beside_the_twin(&world, &reading, ROOM);
-        let (twin, _) = recount(&world, &ranking(), &by_definition(&world));
+        let twin = Twin::new(&world);
+        let mut driver = read_beside_the_twin(&world, &twin, &reading, ROOM);
+        let (recount, _) = twin.recount(&by_definition(&world));
         let account = driver.hand_over();
         prop_assert_eq!(&account.live, &account.settled);
-        account.assert_is(&twin, &driver.history);
+        account.assert_is(&recount, &driver.ranking, &driver.history);
     }
 
     #[test]
-    fn idle_moves_give_what_the_recount_gives_with_the_same_moves(
+    fn idle_moves_and_new_catalogues_give_what_the_recount_gives_with_the_same_moves(
         (world, reading) in (world(), idle_reading())
     ) {
-        let mut driver = read_beside_the_twin(&world, &reading, ROOM);
-        let (twin, _) = recount(&world, &ranking(), &driver.history);
+        let twin = Twin::new(&world);
+        let mut driver = read_beside_the_twin(&world, &twin, &reading, ROOM);
+        let (recount, _) = twin.recount(&driver.history);
         let account = driver.hand_over();
         prop_assert_eq!(&account.live, &account.settled);
-        account.assert_is(&twin, &driver.history);
+        account.assert_is(&recount, &driver.ranking, &driver.history);
     }
 
     /// One record at a time, so that the twin can be told which ones found no room: these leave no trace but M.
     #[test]
     fn shed_records_leave_no_trace_and_state_keeps_to_its_room(
         (world, reading) in (world(), idle_reading()),
-        room_bytes in 0..4_000_u64
+        room_bytes in 0..20_000_u64
     ) {
         let mut world = world;
         // Without room an off-list item is not remembered, which the twin cannot foresee.
         world.rules.max_off_list = 0;
         let reading = Reading { batches: vec![1], ..reading };
-        let mut driver = read_beside_the_twin(&world, &reading, room_bytes);
+        let mut driver = read_beside_the_twin(&world, &Twin::new(&world), &reading, room_bytes);
         let account = driver.hand_over();
         prop_assert_eq!(&account.live, &account.settled);
     }
@@ -83,10 +89,10 @@ proptest! {
     #[test]
     fn counts_add_up_while_records_are_shed(
         (world, reading) in (any_world(), idle_reading()),
-        room_bytes in 0..4_000_u64
+        room_bytes in 0..20_000_u64
     ) {
         let mut driver = Driver::new(&world, room_bytes);
-        driver.read_all(&world, &reading, |_, account| {
+        driver.read_all(&reading, |_, account| {
             if !world.rules.one_topic {
                 let accepted = Side::BOTH.map(|side| account.counts.outcome(side, Outcome::Accepted));
                 assert_eq!(n_results(&account.counts) + account.n_waiting, accepted[1]);
@@ -103,29 +109,27 @@ proptest! {
     fn metrics_are_those_computed_from_scratch_in_floating_point((world, reading) in (world(), reading())) {
         let reading = Reading { hand_overs: vec![false], ..reading };
         let mut driver = Driver::new(&world, ROOM);
-        driver.read_all(&world, &reading, |_, _| ());
+        driver.read_all(&reading, |_, _| ());
         driver.settle_all();
-        let ranking = ranking();
+        let ranking = world.ranking();
         let mut totals: BTreeMap<ArmName, Vec<i128>> = BTreeMap::new();
-        let changes = driver.engine.changes();
-        for (arm, tally) in changes.settled.iter().flat_map(|slot| &slot.tallies) {
-            let arm = driver.engine.arm(*arm);
-            let name = (arm.experiment.to_string(), arm.arm.to_string());
-            let total = totals.entry(name).or_insert_with(|| vec![0; ranking.width()]);
-            total.iter_mut().zip(tally).for_each(|(sum, term)| *sum += i128::from(*term));
+        for (arm, tally) in driver.hand_over().settled.into_values().flatten() {
+            let total = totals.entry(arm).or_insert_with(|| vec![0; ranking.width()]);
+            total.iter_mut().zip(tally).for_each(|(sum, term)| *sum += i128::from(term));
         }
-        let (_, judged) = recount(&world, &ranking, &by_definition(&world));
+        let twin = Twin::new(&world);
+        let (_, judged) = twin.recount(&by_definition(&world));
         let arms: BTreeSet<&ArmName> = judged.iter().flat_map(|list| &list.arms).collect();
         prop_assert!(totals.keys().eq(arms), "an arm is missing");
         for (arm, total) in &totals {
-            for column in known(&ranking) {
+            for (index, column) in ranking.columns().iter().enumerate() {
                 let (mut numerator, mut denominator) = (0.0, 0.0);
                 for list in &judged {
-                    let (above, below) = score(column, list.n_items, &list.ranks);
+                    let row = twin.scores.row(&list.outcome, list.catalogue);
                     // Two arms of a list may fold into one.
                     let times = list.arms.iter().filter(|name| *name == arm).count() as f64;
-                    numerator += times * above;
-                    denominator += times * below;
+                    numerator += times * row[3 + 2 * index];
+                    denominator += times * row[4 + 2 * index];
                 }
                 match column.value(total) {
                     Some(value) => prop_assert!((value - numerator / denominator).abs() < 1e-9, "{}", column.key()),
@@ -142,12 +146,12 @@ fn the_worlds_reach_every_outcome_and_result() {
     let mut runner = TestRunner::deterministic();
     let mut counts = Counts::default();
     let mut folded = 0;
-    let strategy = (any_world(), idle_reading(), 0..4_000_u64);
+    let strategy = (any_world(), idle_reading(), 0..20_000_u64);
     for _ in 0..256 {
         let tree = strategy.new_tree(&mut runner).expect("a world");
         let (world, reading, room_bytes) = tree.current();
         let mut driver = Driver::new(&world, room_bytes);
-        driver.read_all(&world, &reading, |_, _| ());
+        driver.read_all(&reading, |_, _| ());
         driver.settle_all();
         let account = driver.hand_over();
         counts.add(&account.counts);

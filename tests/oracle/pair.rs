@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use abgauge::engine::event::{Batch, Position, Side};
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS};
+use abgauge::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS, Measures, Ranking};
 use abgauge::engine::{Engine, Rules};
 
 use crate::drive::push;
-use crate::world::{Click, List, Record, Says, T0, ranking};
+use crate::world::{Click, List, Record, Says, T0, usual};
 
 /// Slots of 10, lateness 5: the slot [0, 10) settles when a list of 17 and a click of 45 were read.
 pub const RULES: Rules = Rules {
@@ -25,6 +25,7 @@ pub const RULES: Rules = Rules {
 /// An engine that is told one record at a time, and never hands over.
 pub struct Pair {
     pub engine: Engine,
+    ranking: Ranking,
     next_offset: i64,
 }
 
@@ -34,9 +35,15 @@ impl Pair {
     }
 
     pub fn with(rules: Rules, begin: Option<i64>) -> Pair {
+        Pair::measuring(&usual(), rules, begin)
+    }
+
+    pub fn measuring(measures: &Measures, rules: Rules, begin: Option<i64>) -> Pair {
+        let ranking = Ranking::new(measures);
         let begin_ms = begin.map(|begin| T0 + begin);
         Pair {
-            engine: Engine::new(rules, ranking(), begin_ms),
+            engine: Engine::new(rules, ranking.clone(), begin_ms),
+            ranking,
             next_offset: 0,
         }
     }
@@ -115,6 +122,21 @@ impl Pair {
             ((start, name), [sums[LISTS], sums[ITEMS_SHOWN], sums[CLICKS]])
         })
         .collect()
+    }
+
+    /// A metric over all lists, once all is settled.
+    pub fn value(&mut self, key: &str) -> Option<f64> {
+        self.engine.settle_all();
+        let mut total = vec![0_i128; self.ranking.width()];
+        let slots = self.engine.changes().settled.iter();
+        for (_, sums) in slots.flat_map(|slot| &slot.tallies) {
+            total
+                .iter_mut()
+                .zip(sums)
+                .for_each(|(total, sum)| *total += i128::from(*sum));
+        }
+        let mut columns = self.ranking.columns().iter();
+        columns.find(|column| column.key() == key)?.value(&total)
     }
 
     /// What all slots hold of the arm that [`Pair::list`] serves, once all is settled.

@@ -44,6 +44,7 @@ pub fn read<'a>(world: &World, history: &[Step<'a>]) -> Read<'a> {
                 read.settle(&world.rules);
             }
             Step::SettleAll => read.frontier_ms = i64::MAX,
+            Step::Catalogue(_) => {}
         }
     }
     read

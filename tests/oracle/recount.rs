@@ -8,112 +8,181 @@ use std::collections::BTreeSet;
 use abgauge::engine::OTHER;
 use abgauge::engine::Rules;
 use abgauge::engine::outcome::ClickResult;
-use abgauge::engine::ranking::{Column, Ranking};
 
-use crate::account::{Account, ArmName, Step, Sums, known};
-use crate::read::read;
+use crate::account::{Account, ArmName, Shown, Step, Sums};
+use crate::read::{Accepted, Read, read};
+use crate::score::Scores;
+use crate::twin::Outcome;
 use crate::world::{Click, List, World};
 
-/// A list with what was clicked on it.
+/// An accepted list with what was clicked on it.
 #[derive(Debug)]
 pub struct Judged {
     pub arms: Vec<ArmName>,
-    pub n_items: u32,
-    /// Clicked ranks, from 1.
-    pub ranks: BTreeSet<u32>,
+    pub ts_ms: i64,
+    pub outcome: Outcome,
+    /// The number of the catalogue that it counts by.
+    pub catalogue: usize,
 }
 
-/// The state of the world after `history`, and its accepted lists.
-pub fn recount(world: &World, ranking: &Ranking, history: &[Step]) -> (Account, Vec<Judged>) {
-    let rules = &world.rules;
-    let read = read(world, history);
-    let mut account = Account {
-        counts: read.counts,
-        newest_ms: read.marks.newest_ms,
-        frontier_ms: (read.frontier_ms > i64::MIN).then_some(read.frontier_ms),
-        ..Account::default()
-    };
+/// Counts one world.
+pub struct Twin<'a> {
+    world: &'a World,
+    pub scores: Scores<'a>,
+}
 
-    let mut results: Vec<Option<ClickResult>> = vec![None; read.clicks.len()];
-    let mut arms = Arms::default();
-    let mut judged = Vec::new();
-    for list in &read.lists {
-        let names: Vec<ArmName> = (list.event.arms.iter())
-            .map(|(experiment, arm)| arms.fold(*experiment, *arm, rules.max_arms as usize))
+impl<'a> Twin<'a> {
+    pub fn new(world: &'a World) -> Twin<'a> {
+        Twin {
+            world,
+            scores: Scores::new(world),
+        }
+    }
+
+    /// The state of the world after `history`, and its accepted lists.
+    pub fn recount(&self, history: &[Step]) -> (Account<f64>, Vec<Judged>) {
+        let rules = &self.world.rules;
+        let read = read(self.world, history);
+        let mut account = Account {
+            counts: read.counts.clone(),
+            newest_ms: read.marks.newest_ms,
+            frontier_ms: (read.frontier_ms > i64::MIN).then_some(read.frontier_ms),
+            ..Account::default()
+        };
+        let mut results = vec![None; read.clicks.len()];
+        let mut arms = Arms::default();
+        let judged: Vec<Judged> = (read.lists.iter())
+            .map(|list| self.judge(list, &read, history, &mut results, &mut arms))
             .collect();
-        let mut clicked = BTreeSet::new();
-        let mut off_list = BTreeSet::new();
-        for (click, result) in read.clicks.iter().zip(&mut results) {
+        for list in &judged {
+            self.add(list, read.frontier_ms, &mut account);
+        }
+        account.n_folded_arms = arms.folded.len().min(rules.max_arms as usize) as u64;
+        self.count_results(&read, results, &mut account);
+        let lists = read.lists.iter().map(|list| list.event.ts_ms);
+        let clicks = read.clicks.iter().map(|click| click.event.ts_ms);
+        let times: Vec<i64> = lists.chain(clicks).collect();
+        account.accepted_ms = times.iter().min().copied().zip(times.iter().max().copied());
+        if matches!(history.last(), Some(Step::SettleAll)) {
+            account.frontier_ms = None;
+        }
+        (account, judged)
+    }
+
+    /// Holds every click against a list; a click has the result of the first list that it falls to.
+    fn judge(
+        &self,
+        list: &Accepted<List>,
+        read: &Read,
+        history: &[Step],
+        results: &mut [Option<ClickResult>],
+        arms: &mut Arms,
+    ) -> Judged {
+        let rules = &self.world.rules;
+        let mut outcome = Outcome {
+            items: list.event.items.iter().map(u16::to_string).collect(),
+            ..Outcome::default()
+        };
+        for (click, result) in read.clicks.iter().zip(results) {
             let both_read = list.step.max(click.step);
-            let open = world.slot_of(list.event.ts_ms) >= read.frontier_at_ms[both_read];
+            let open = self.world.slot_of(list.event.ts_ms) >= read.frontier_at_ms[both_read];
             if !open || !belongs(click.event, list.event, rules) {
                 continue;
             }
-            let item = click.event.item;
-            let on_this_list = match list.event.items.iter().position(|shown| *shown == item) {
-                Some(place) if clicked.insert(place as u32 + 1) => ClickResult::Matched,
-                Some(_) => ClickResult::Repeat,
-                None if off_list.contains(&item) => ClickResult::Repeat,
-                None => {
-                    if off_list.len() < rules.max_off_list as usize {
-                        off_list.insert(item);
-                    }
-                    ClickResult::OffList
-                }
-            };
+            let on_this_list = hit(&mut outcome, click.event.item.to_string(), rules.max_off_list);
             result.get_or_insert(on_this_list);
         }
-
-        let slot_ms = world.slot_of(list.event.ts_ms);
-        let settled = slot_ms < read.frontier_ms;
-        let n_items = list.event.items.len() as u32;
-        let sums = contribution(ranking, n_items, &clicked);
-        for name in &names {
-            add(&mut account.live, slot_ms, name, &sums);
-            if settled {
-                add(&mut account.settled, slot_ms, name, &sums);
-            }
-            let last = account.last_lists.entry(name.clone()).or_insert(list.event.ts_ms);
-            *last = list.event.ts_ms.max(*last);
+        let fold = |(experiment, arm): (&u8, &u8)| arms.fold(*experiment, *arm, rules.max_arms as usize);
+        Judged {
+            arms: list.event.arms.iter().map(fold).collect(),
+            ts_ms: list.event.ts_ms,
+            outcome,
+            catalogue: self.catalogue_of(list, read, history),
         }
-        if settled {
+    }
+
+    /// A list counts by the catalogue that held when its slot got its first list.
+    fn catalogue_of(&self, list: &Accepted<List>, read: &Read, history: &[Step]) -> usize {
+        let slot = |list: &Accepted<List>| self.world.slot_of(list.event.ts_ms);
+        let of_slot = read.lists.iter().filter(|other| slot(other) == slot(list));
+        let opened = of_slot.map(|other| other.step).min().expect("it has this one");
+        let before = history[..opened].iter().rev();
+        let mut set = before.filter_map(|step| match step {
+            Step::Catalogue(number) => Some(*number),
+            _ => None,
+        });
+        set.next().expect("a history begins with a catalogue")
+    }
+
+    fn add(&self, list: &Judged, frontier_ms: i64, account: &mut Account<f64>) {
+        let slot_ms = self.world.slot_of(list.ts_ms);
+        let is_settled = slot_ms < frontier_ms;
+        let row = self.scores.row(&list.outcome, list.catalogue);
+        for name in &list.arms {
+            add(&mut account.live, slot_ms, name, &row);
+            self.show(&mut account.shown, slot_ms, name, list);
+            if is_settled {
+                add(&mut account.settled, slot_ms, name, &row);
+                self.show(&mut account.settled_shown, slot_ms, name, list);
+            }
+            let last = account.last_lists.entry(name.clone()).or_insert(list.ts_ms);
+            *last = list.ts_ms.max(*last);
+        }
+        if is_settled {
             account.settled_slots.insert(slot_ms);
         } else {
             account.n_open_lists += 1;
         }
-        let distinct: BTreeSet<_> = list.event.items.iter().collect();
-        account.counts.repeated_items += u64::from(n_items) - distinct.len() as u64;
-        judged.push(Judged {
-            arms: names,
-            n_items,
-            ranks: clicked,
-        });
+        let distinct: BTreeSet<_> = list.outcome.items.iter().collect();
+        account.counts.repeated_items += (list.outcome.items.len() - distinct.len()) as u64;
     }
-    account.n_folded_arms = arms.folded.len().min(rules.max_arms as usize) as u64;
 
-    let served_mark = read.marks.newest_ms[0].map_or(i64::MIN, |newest| newest - rules.lateness_ms);
-    let no_list_before = served_mark.max(read.frontier_ms);
-    for (click, result) in read.clicks.iter().zip(results) {
-        let ts_ms = click.event.ts_ms;
-        let may_precede_begin = world
-            .begin_ms
-            .is_some_and(|begin| ts_ms <= begin + rules.attribution_ms);
-        match result {
-            Some(result) => account.counts.count_result(result),
-            None if no_list_before <= ts_ms + rules.click_skew_ms => account.n_waiting += 1,
-            None if may_precede_begin => account.counts.count_result(ClickResult::Undecided),
-            None => account.counts.count_result(ClickResult::Unmatched),
+    /// Notes the items of a list, those that its catalogue does not know as none.
+    fn show(&self, shown: &mut Shown, slot_ms: i64, arm: &ArmName, list: &Judged) {
+        if self.scores.ranking.coverage().is_none() {
+            return;
+        }
+        let catalogue = &self.world.catalogues[list.catalogue];
+        let items = list.outcome.items.iter();
+        let known = items.map(|item| catalogue.lists(item).then(|| item.clone()));
+        let lists = shown.entry((slot_ms, arm.clone())).or_default();
+        lists.push(known.collect());
+        lists.sort();
+    }
+
+    fn count_results(&self, read: &Read, results: Vec<Option<ClickResult>>, account: &mut Account<f64>) {
+        let rules = &self.world.rules;
+        let served_mark = read.marks.newest_ms[0].map_or(i64::MIN, |newest| newest - rules.lateness_ms);
+        let no_list_before = served_mark.max(read.frontier_ms);
+        for (click, result) in read.clicks.iter().zip(results) {
+            let ts_ms = click.event.ts_ms;
+            let begin_ms = self.world.begin_ms;
+            let may_precede_begin = begin_ms.is_some_and(|begin| ts_ms <= begin + rules.attribution_ms);
+            match result {
+                Some(result) => account.counts.count_result(result),
+                None if no_list_before <= ts_ms + rules.click_skew_ms => account.n_waiting += 1,
+                None if may_precede_begin => account.counts.count_result(ClickResult::Undecided),
+                None => account.counts.count_result(ClickResult::Unmatched),
+            }
         }
     }
-    let times = read.lists.iter().map(|list| list.event.ts_ms);
-    let times: Vec<i64> = times
-        .chain(read.clicks.iter().map(|click| click.event.ts_ms))
-        .collect();
-    account.accepted_ms = times.iter().min().copied().zip(times.iter().max().copied());
-    if matches!(history.last(), Some(Step::SettleAll)) {
-        account.frontier_ms = None;
+}
+
+/// A click on a list: only the first items beside it are remembered, in the order of offsets.
+fn hit(list: &mut Outcome, item: String, max_off_list: u32) -> ClickResult {
+    if list.items.contains(&item) {
+        return match list.clicked.insert(item) {
+            true => ClickResult::Matched,
+            false => ClickResult::Repeat,
+        };
     }
-    (account, judged)
+    if list.off_list.contains(&item) {
+        return ClickResult::Repeat;
+    }
+    if list.off_list.len() < max_off_list as usize {
+        list.off_list.insert(item);
+    }
+    ClickResult::OffList
 }
 
 /// −click_skew ≤ click.ts − served.ts ≤ A.
@@ -155,40 +224,10 @@ pub fn arm_name(arm: u8) -> String {
     format!("arm-{arm}")
 }
 
-fn add(sums: &mut Sums, slot_ms: i64, arm: &ArmName, terms: &[i64]) {
-    let row = sums
-        .entry(slot_ms)
-        .or_default()
-        .entry(arm.clone())
-        .or_insert_with(|| vec![0; terms.len()]);
-    for (sum, term) in row.iter_mut().zip(terms) {
+fn add(sums: &mut Sums<f64>, slot_ms: i64, arm: &ArmName, row: &[f64]) {
+    let of_slot = sums.entry(slot_ms).or_default();
+    let sums = of_slot.entry(arm.clone()).or_insert_with(|| vec![0.0; row.len()]);
+    for (sum, term) in sums.iter_mut().zip(row) {
         *sum += term;
-    }
-}
-
-/// What one list adds to each of [`known_sums`].
-fn contribution(ranking: &Ranking, n_items: u32, ranks: &BTreeSet<u32>) -> Vec<i64> {
-    let mut sums = vec![1, i64::from(n_items), ranks.len() as i64];
-    for column in known(ranking) {
-        let (numerator, denominator) = score(column, n_items, ranks);
-        let one = if column.metric.id == "mrr" {
-            2_f64.powi(32)
-        } else {
-            1.0
-        };
-        sums.extend([(numerator * one).round() as i64, denominator as i64]);
-    }
-    sums
-}
-
-/// Numerator and denominator of one list, in plain floating point.
-pub fn score(column: &Column, n_items: u32, ranks: &BTreeSet<u32>) -> (f64, f64) {
-    let k = column.k.map_or(u32::MAX, |k| k.get());
-    let in_top: Vec<u32> = ranks.iter().copied().filter(|rank| *rank <= k).collect();
-    match column.metric.id {
-        "hit_rate" => (if in_top.is_empty() { 0.0 } else { 1.0 }, 1.0),
-        "ctr" => (in_top.len() as f64, f64::from(n_items.min(k))),
-        "mrr" => (in_top.first().map_or(0.0, |rank| 1.0 / f64::from(*rank)), 1.0),
-        other => unreachable!("{other} is not among the known ones"),
     }
 }

@@ -14,6 +14,10 @@ use proptest::option::{self, weighted};
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::twin::Items;
+use crate::twin::items::items;
+use crate::twin::measured::{measures, profile};
+
 /// Times of a world are counted from here, epoch ms.
 pub const T0: i64 = 1_763_596_800_000;
 
@@ -24,6 +28,9 @@ pub struct World {
     pub begin_ms: Option<i64>,
     /// By `Side as usize`, in offset order. With one topic all of it is on the first side.
     pub logs: [Vec<Record>; 2],
+    pub measures: Measures,
+    /// What the operator may list, one after the other; the first one holds at the begin.
+    pub catalogues: Vec<Items>,
 }
 
 #[derive(Clone)]
@@ -91,6 +98,10 @@ pub struct Click {
 }
 
 impl World {
+    pub fn ranking(&self) -> Ranking {
+        Ranking::new(&self.measures)
+    }
+
     pub fn slot_of(&self, ts_ms: i64) -> i64 {
         ts_ms.div_euclid(self.rules.slot_ms) * self.rules.slot_ms
     }
@@ -118,12 +129,22 @@ impl World {
     }
 }
 
-pub fn ranking() -> Ranking {
-    let ks: Vec<NonZeroU32> = [1, 2, 5, 31, 32, 33]
-        .into_iter()
-        .filter_map(NonZeroU32::new)
-        .collect();
-    Ranking::new(&Measures::usual(&ks))
+/// The usual metrics of the profile `default`.
+pub fn usual() -> Measures {
+    let ks = [1, 2, 5, 31, 32, 33].into_iter();
+    Measures::usual(&ks.filter_map(NonZeroU32::new).collect::<Vec<_>>())
+}
+
+/// All metrics of one or two profiles.
+fn measured() -> impl Strategy<Value = Measures> {
+    let any = measures(vec(profile(), 1..=2), &[1, 2, 3, 5, 31, 32, 33, 100], 2);
+    prop_oneof![1 => Just(usual()), 3 => any]
+}
+
+/// Some of the items that lists show and clicks name.
+fn catalogue() -> impl Strategy<Value = Items> {
+    let names = (0..5).chain([100, 101, 130, 163]);
+    items(names.map(|name: u16| name.to_string()).collect())
 }
 
 /// How two logs are read: runs of the one and the other in turn, batches, hand-overs and idle moves. Each pattern is
@@ -136,6 +157,8 @@ pub struct Reading {
     pub hand_overs: Vec<bool>,
     /// What happens after a batch.
     pub idles: Vec<Option<IdleMove>>,
+    /// After which batches another catalogue is set: its number, beyond the last one from the first again.
+    pub reloads: Vec<Option<usize>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -172,15 +195,23 @@ pub fn reading() -> impl Strategy<Value = Reading> {
             batches,
             hand_overs,
             idles: vec![None],
+            reloads: vec![None],
         }
     })
 }
 
-/// A reading with idle moves between its batches.
+/// A reading with idle moves between its batches, and new catalogues.
 pub fn idle_reading() -> impl Strategy<Value = Reading> {
     let side = select(Side::BOTH.to_vec());
     let idle = (side, option::of(0..12_i64)).prop_map(|(side, ahead_ms)| IdleMove { side, ahead_ms });
-    (reading(), vec(weighted(0.3, idle), 1..16)).prop_map(|(reading, idles)| Reading { idles, ..reading })
+    let reload = weighted(0.1, 0..3_usize);
+    (reading(), vec(weighted(0.3, idle), 1..16), vec(reload, 1..16)).prop_map(|(reading, idles, reloads)| {
+        Reading {
+            idles,
+            reloads,
+            ..reading
+        }
+    })
 }
 
 /// A world whose lists of one id and slot are all the same.
@@ -212,7 +243,9 @@ pub fn any_world() -> impl Strategy<Value = World> {
         vec(entry(click()), 0..32),
         vec(1..4_usize, 1..8),
     );
-    (rules(), weighted(0.3, 0..6_i64), logs).prop_map(|(rules, begin, (served, clicks, runs))| {
+    let measured = (measured(), vec(catalogue(), 1..4));
+    let parts = (rules(), weighted(0.3, 0..6_i64), logs, measured);
+    parts.prop_map(|(rules, begin, (served, clicks, runs), (measures, catalogues))| {
         let begin_ms = begin.map(|slots| (T0 / rules.slot_ms + slots) * rules.slot_ms);
         let mut logs = [
             lay_out(served, &rules, Side::Served),
@@ -225,6 +258,8 @@ pub fn any_world() -> impl Strategy<Value = World> {
             rules,
             begin_ms,
             logs,
+            measures,
+            catalogues,
         }
     })
 }
@@ -278,7 +313,7 @@ fn served() -> impl Strategy<Value = Says> {
 }
 
 fn click() -> impl Strategy<Value = Says> {
-    let click = (0..3_u8, 0..4_u16).prop_map(|(id, item)| Says::Click(Click { id, ts_ms: 0, item }));
+    let click = (0..3_u8, 0..5_u16).prop_map(|(id, item)| Says::Click(Click { id, ts_ms: 0, item }));
     prop_oneof![12 => click, 1 => refused()]
 }
 
@@ -350,6 +385,7 @@ fn into_one_topic(logs: &[Vec<Record>; 2], runs: Vec<usize>) -> Vec<Record> {
         batches: vec![1],
         hand_overs: vec![true],
         idles: vec![None],
+        reloads: vec![None],
     };
     let records = order.merge(logs).into_iter().cloned().zip(0_i64..);
     let records = records.map(|(mut record, offset)| {

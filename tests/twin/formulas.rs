@@ -1,0 +1,283 @@
+//! What one list adds to a metric's numerator and denominator, by the letter of the formulas.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abgauge::engine::ranking::Profile;
+use abgauge::engine::ranking::profile::CHOICES;
+
+use super::Items;
+
+/// The choices of a profile: setting → word.
+#[derive(Debug, Clone)]
+pub struct Convention(BTreeMap<&'static str, &'static str>);
+
+impl Convention {
+    pub fn of(profile: &Profile) -> Convention {
+        let choices = CHOICES.iter();
+        Convention(
+            choices
+                .map(|choice| (choice.setting, (choice.word)(profile)))
+                .collect(),
+        )
+    }
+
+    pub fn says(&self, setting: &str) -> &'static str {
+        self.0[setting]
+    }
+}
+
+/// One list, and what was clicked of it and beside it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Outcome {
+    /// In rank order, copies included.
+    pub items: Vec<String>,
+    pub clicked: BTreeSet<String>,
+    /// Clicked items that it does not show, as far as they are remembered.
+    pub off_list: BTreeSet<String>,
+}
+
+impl Outcome {
+    /// G.
+    fn relevant(&self, convention: &Convention) -> BTreeSet<&str> {
+        let mut relevant: BTreeSet<&str> = self.clicked.iter().map(String::as_str).collect();
+        if convention.says("off_list") == "relevant" {
+            relevant.extend(self.off_list.iter().map(String::as_str));
+        }
+        relevant
+    }
+
+    /// Ranks up to k whose item is relevant, ascending from 1; of an item that stands twice, the first.
+    fn ranks(&self, k: usize) -> Vec<usize> {
+        let first = |item| self.items.iter().position(|shown| shown == item);
+        let clicked = self.clicked.iter().filter_map(first);
+        let mut ranks: Vec<usize> = clicked.map(|above| above + 1).filter(|rank| *rank <= k).collect();
+        ranks.sort_unstable();
+        ranks
+    }
+
+    fn is_in(&self, population: &str, convention: &Convention) -> bool {
+        let is_clicked = !self.relevant(convention).is_empty();
+        match population {
+            "all" => true,
+            "clicked" => is_clicked,
+            "clicked_with_list" => is_clicked && !self.items.is_empty(),
+            other => panic!("there is no population {other}"),
+        }
+    }
+}
+
+/// What a list adds to the numerator and the denominator of a metric. Where lists all divide by the same k, that is
+/// counted as a mean over lists.
+pub fn parts(
+    metric: &str,
+    k: Option<u32>,
+    convention: &Convention,
+    list: &Outcome,
+    items: Option<&Items>,
+    alpha: f64,
+) -> (f64, f64) {
+    let length = list.items.len();
+    let cut = k.map_or(length, |k| k as usize);
+    let top = Top {
+        list,
+        convention,
+        at_k: k.is_some(),
+        cut,
+        shown: length.min(cut),
+        ranks: list.ranks(cut),
+        n_relevant: list.relevant(convention).len(),
+    };
+    let known = || items.unwrap_or_else(|| panic!("{metric} needs a catalogue"));
+    match metric {
+        "hit_rate" => top.mean("population", if top.ranks.is_empty() { 0.0 } else { 1.0 }),
+        "hits" => top.mean("population", top.hits()),
+        "ctr" => (top.hits(), top.shown as f64),
+        "mrr" => top.mean("population", top.reciprocal_rank()),
+        "ndcg" => top.mean("population", top.ndcg()),
+        "precision" => top.precision(),
+        "recall" => top.recall(),
+        "map" => top.mean(
+            "map_population",
+            top.average_precision(convention.says("ap_denominator")),
+        ),
+        "map_by_k" => top.mean("map_population", top.average_precision("k")),
+        "mar" => top.mean("population", top.average_recall()),
+        "alpha_ndcg" => top.mean("population", top.alpha_ndcg(known(), alpha)),
+        "popularity" => top.mean_of_items(|item| known().share(item)),
+        "surprisal" => top.mean_of_items(|item| known().surprisal(item)),
+        // A distinct count over lists: no list adds to it by itself.
+        "coverage" => (0.0, 0.0),
+        other => panic!("there is no metric {other}"),
+    }
+}
+
+/// The top k of one list under one convention.
+struct Top<'a> {
+    list: &'a Outcome,
+    convention: &'a Convention,
+    /// Else the whole list, of which k is the length.
+    at_k: bool,
+    /// k.
+    cut: usize,
+    /// min(k, L).
+    shown: usize,
+    /// Relevant ranks up to k.
+    ranks: Vec<usize>,
+    /// |G|.
+    n_relevant: usize,
+}
+
+impl Top<'_> {
+    fn hits(&self) -> f64 {
+        self.ranks.len() as f64
+    }
+
+    /// A value and its list, where the population that a choice names has it.
+    fn mean(&self, choice: &str, value: f64) -> (f64, f64) {
+        match self.list.is_in(self.convention.says(choice), self.convention) {
+            true => (value, 1.0),
+            false => (0.0, 0.0),
+        }
+    }
+
+    /// Two sums, of the lists that the population has.
+    fn ratio(&self, choice: &str, above: f64, below: usize) -> (f64, f64) {
+        let (_, list) = self.mean(choice, 0.0);
+        (above * list, below as f64 * list)
+    }
+
+    fn precision(&self) -> (f64, f64) {
+        let says = |choice| self.convention.says(choice);
+        let by_shown = says("precision_denominator") == "min(k,L)" || !self.at_k;
+        match (says("precision_average"), by_shown) {
+            ("micro", true) => self.ratio("precision_population", self.hits(), self.shown),
+            (_, true) => self.mean("precision_population", over(self.hits(), self.shown)),
+            (_, false) => self.mean("precision_population", over(self.hits(), self.cut)),
+        }
+    }
+
+    fn recall(&self) -> (f64, f64) {
+        match self.convention.says("recall_average") {
+            "micro" => self.ratio("recall_population", self.hits(), self.n_relevant),
+            _ => self.mean("recall_population", over(self.hits(), self.n_relevant)),
+        }
+    }
+
+    fn average_precision(&self, denominator: &str) -> f64 {
+        let precisions = (1..)
+            .zip(&self.ranks)
+            .map(|(hits, rank)| over(hits as f64, *rank));
+        let divisor = match denominator {
+            "k" => self.cut,
+            "min(k,L)" => self.shown,
+            "|G|" => self.n_relevant,
+            "min(k,|G|)" => self.n_relevant.min(self.cut),
+            "none" => 1,
+            other => panic!("AP is not divided by {other}"),
+        };
+        over(precisions.sum(), divisor)
+    }
+
+    fn average_recall(&self) -> f64 {
+        let recalls = (1..=self.ranks.len()).map(|hits| over(hits as f64, self.n_relevant));
+        let divisor = match self.convention.says("ar_denominator") {
+            "k" => self.cut,
+            "min(k,L)" => self.shown,
+            other => panic!("AR is not divided by {other}"),
+        };
+        over(recalls.sum(), divisor)
+    }
+
+    fn reciprocal_rank(&self) -> f64 {
+        let mut reciprocals = self.ranks.iter().map(|rank| 1.0 / *rank as f64);
+        match self.convention.says("reciprocal_rank") {
+            "first" => reciprocals.next().unwrap_or(0.0),
+            "sum" => reciprocals.sum(),
+            other => panic!("there is no reciprocal rank {other}"),
+        }
+    }
+
+    fn ndcg(&self) -> f64 {
+        let n_ideal = match self.convention.says("ndcg_ideal") {
+            "min(k,|G|)" => self.n_relevant.min(self.cut),
+            "min(k,L,|G|)" => self.n_relevant.min(self.shown),
+            "|G|" => self.n_relevant,
+            "k" => self.cut,
+            other => panic!("there is no ideal length {other}"),
+        };
+        let ideal: f64 = (1..=n_ideal).map(discount).sum();
+        let gain: f64 = self.ranks.iter().map(|rank| discount(*rank)).sum();
+        if ideal > 0.0 { gain / ideal } else { 0.0 }
+    }
+
+    fn alpha_ndcg(&self, items: &Items, alpha: f64) -> f64 {
+        let item = |rank: usize| self.list.items[rank - 1].as_str();
+        let clicked = self.ranks.iter().map(|rank| (*rank, item(*rank)));
+        let ideal = greedy(self.list.relevant(self.convention), items, alpha);
+        let ideal = alpha_dcg((1..).zip(ideal.into_iter().take(self.cut)), items, alpha);
+        let gain = alpha_dcg(clicked, items, alpha);
+        if ideal > 0.0 { gain / ideal } else { 0.0 }
+    }
+
+    /// The mean over what is shown, of a list that shows something.
+    fn mean_of_items(&self, of: impl Fn(&str) -> f64) -> (f64, f64) {
+        let top = &self.list.items[..self.shown];
+        match top.len() {
+            0 => (0.0, 0.0),
+            n => (top.iter().map(|item| of(item)).sum::<f64>() / n as f64, 1.0),
+        }
+    }
+}
+
+/// 0 where there is nothing to divide by.
+fn over(numerator: f64, denominator: usize) -> f64 {
+    match denominator {
+        0 => 0.0,
+        n => numerator / n as f64,
+    }
+}
+
+fn discount(rank: usize) -> f64 {
+    1.0 / (rank as f64 + 1.0).log2()
+}
+
+fn alpha_dcg<'a>(ranked: impl Iterator<Item = (usize, &'a str)>, items: &Items, alpha: f64) -> f64 {
+    let mut above = Vec::new();
+    let mut sum = 0.0;
+    for (rank, item) in ranked {
+        sum += gain(item, &above, items, alpha) * discount(rank);
+        above.push(item);
+    }
+    sum
+}
+
+/// Closer gains are alike: what rounding makes of equal ones.
+const ALIKE: f64 = 1e-9;
+
+/// The relevant items that the catalogue knows, each the one that gains most next; of those that gain alike the one
+/// whose id is larger in byte order.
+pub fn greedy<'a>(relevant: BTreeSet<&'a str>, items: &Items, alpha: f64) -> Vec<&'a str> {
+    let mut left: Vec<&str> = relevant.into_iter().filter(|item| items.lists(item)).collect();
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let gains: Vec<f64> = left
+            .iter()
+            .map(|item| gain(item, &ordered, items, alpha))
+            .collect();
+        let most = gains.iter().copied().fold(0.0, f64::max);
+        let alike = (0..left.len()).filter(|place| gains[*place] > most - ALIKE);
+        // A set is in byte order.
+        let best = alike.max().expect("something is left");
+        ordered.push(left.remove(best));
+    }
+    ordered
+}
+
+/// Σ over the aspects of an item of (1 − α)^(items above that have the aspect).
+fn gain(item: &str, above: &[&str], items: &Items, alpha: f64) -> f64 {
+    let of_aspect = |aspect: &&str| {
+        let n = above.iter().filter(|other| items.has(other, aspect)).count();
+        (1.0 - alpha).powi(n as i32)
+    };
+    items.aspects(item).iter().map(of_aspect).sum()
+}
