@@ -3,10 +3,16 @@
 //! | module | claim |
 //! |---|---|
 //! | [`values`] | each value is that of a recount; neither order nor company matters; parts add up |
+//! | [`bounds`], [`perfect`], [`monotone`] | what a metric cannot do: leave 0..1, miss a perfect list, reward a repeated item |
+//! | [`exact`] | the fixed point is off by no more than it says |
 //! | [`windows`] | a window of the board is a recount of the slots inside it |
 //!
 //! `PROPTEST_CASES=5120 cargo test --test metrics_twin` tries twenty times as many.
 
+mod bounds;
+mod exact;
+mod monotone;
+mod perfect;
 mod recount;
 mod stream;
 #[path = "../twin/mod.rs"]
