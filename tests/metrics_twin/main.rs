@@ -6,10 +6,12 @@
 //! | [`bounds`], [`perfect`], [`monotone`] | what a metric cannot do: leave 0..1, miss a perfect list, reward a repeated item |
 //! | [`exact`] | the fixed point is off by no more than it says |
 //! | [`windows`] | a window of the board is a recount of the slots inside it |
+//! | [`cases`] | odd lists, worked by hand under all ten profiles |
 //!
 //! `PROPTEST_CASES=5120 cargo test --test metrics_twin` tries twenty times as many.
 
 mod bounds;
+mod cases;
 mod exact;
 mod monotone;
 mod perfect;
