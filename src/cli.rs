@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config::{Key, parse_span_ms};
 pub use offline::{EvaluateArgs, Format, ProfilesArgs, ProfilesFormat};
 
-/// Live hit ratio, CTR and MRR of experiment arms, from Kafka to Prometheus
+/// Live ranking metrics of experiment arms, from Kafka to Prometheus
 ///
 /// abgauge reads served recommendations and clicks from Kafka, joins each click to the list that it came from, and
 /// keeps ranking metrics per experiment arm as Prometheus gauges, live and settled.

@@ -1,7 +1,8 @@
 //! abgauge: live ranking metrics of experiment arms, from Kafka to Prometheus.
 //!
 //! A daemon that stands beside production recommenders. It reads *served lists* and *clicks*, joins each click to the
-//! list that it came from, keeps sliding windows per experiment arm, and exports hit ratio, CTR and MRR as gauges.
+//! list that it came from, keeps sliding windows per experiment arm, and exports hit ratio, CTR, MRR, NDCG and their
+//! relatives as gauges.
 //!
 //! ```text
 //! Kafka ─▶ kafka ─▶ ingest ─▶ engine ─▶ board ─▶ export ─▶ Prometheus, JSON, live page

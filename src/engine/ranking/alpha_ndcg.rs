@@ -4,7 +4,7 @@
 //! aspect a above rank r. The ideal is the greedy ordering of the relevant items that the catalogue knows, a tie going
 //! to the id that is larger in byte order. 0 where no relevant item has a known aspect. Source: Clarke et al., Novelty
 //! and diversity in information retrieval evaluation, SIGIR 2008; with off-list clicks relevant and a clicked
-//! population it is ndeval's.
+//! population it is ndeval's. Greedy is not always best, so that a value can exceed 1. Over the whole list k is L.
 
 use super::ndcg::Discounts;
 use super::term::WHOLE;

@@ -1,0 +1,504 @@
+//! The odd lists that other packages test themselves with, under all ten profiles, worked by hand.
+//!
+//! DCG's discounts are 1, 1 ÷ log2 3, 1/2, 1 ÷ log2 5, 1 ÷ log2 6.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use abgauge::engine::event::Side;
+use abgauge::engine::outcome::{ClickResult, Outcome};
+use abgauge::engine::ranking::{METRICS, Measures, Profile};
+use abgauge::evaluate::{Evaluation, Evaluator, Options};
+use abgauge::ingest::catalogue;
+use abgauge::ingest::wire::Decoder;
+
+/// 1 ÷ log2 3.
+const SECOND: f64 = 0.630_929_753_571_457_4;
+/// 1 ÷ log2 5 and 1 ÷ log2 6.
+const FOURTH: f64 = 0.430_676_558_073_393_05;
+const FIFTH: f64 = 0.386_852_807_234_541_6;
+/// DCG of an ideal list of two, three and five items.
+const IDEAL_2: f64 = 1.0 + SECOND;
+const IDEAL_3: f64 = IDEAL_2 + 0.5;
+const IDEAL_5: f64 = IDEAL_3 + FOURTH + FIFTH;
+
+/// The source does not report it.
+const NO: f64 = f64::NAN;
+
+const NAMES: [&str; 10] = [
+    "default",
+    "seed-0",
+    "rs_metrics",
+    "seed-2",
+    "jurity",
+    "seed-4",
+    "replay",
+    "rectools",
+    "ranx",
+    "trec_eval",
+];
+
+fn list(request: &str, items: &str) -> String {
+    list_in("a", request, items)
+}
+
+/// Items and ids as JSON, without the brackets.
+fn list_in(arm: &str, request: &str, items: &str) -> String {
+    format!(
+        r#"{{"type":"served","request_id":{request},"ts":1763596800000,"experiments":{{"e":"{arm}"}},"items":[{items}]}}"#
+    )
+}
+
+fn click(request: &str, item: &str) -> String {
+    format!(r#"{{"type":"click","request_id":{request},"ts":1763596801000,"item":{item}}}"#)
+}
+
+fn evaluate(lines: &[String], profile: &str, ks: &[u32], catalog: Option<&str>) -> Evaluation {
+    let read = |text: &str| catalogue::read(text.as_bytes(), &Decoder::new(0, 1000), None);
+    let ks: Vec<NonZeroU32> = ks.iter().filter_map(|k| NonZeroU32::new(*k)).collect();
+    let options = Options {
+        measures: Measures {
+            profiles: vec![Profile::named(profile).expect("it is there")],
+            metrics: METRICS.iter().map(|metric| metric.id).collect(),
+            ..Measures::usual(&ks)
+        },
+        catalogue: catalog.map(|text| Arc::new(read(text).expect("it can be read"))),
+        ..Options::default()
+    };
+    let mut evaluator = Evaluator::new(&options);
+    evaluator
+        .read("events", lines.join("\n").as_bytes())
+        .expect("memory can be read");
+    evaluator.finish()
+}
+
+/// All defined values of an arm, by key.
+fn values(evaluation: &Evaluation, arm: &str) -> BTreeMap<String, f64> {
+    let keys = evaluation.ranking.columns().iter().map(|column| column.key());
+    keys.filter_map(|key| Some((key.clone(), evaluation.value("e", arm, &key)?)))
+        .collect()
+}
+
+/// `expected` has a row for each metric that the profile reports: its value at each of `ks` and over the whole list.
+#[track_caller]
+fn check<const N: usize>(lines: &[String], profile: &str, ks: &[u32], expected: &[(&str, [f64; N])]) {
+    let evaluation = evaluate(lines, profile, ks, None);
+    let mut values = values(&evaluation, "a");
+    for (metric, row) in expected {
+        let keys = ks
+            .iter()
+            .map(|k| format!("{metric}@{k}"))
+            .chain([metric.to_string()]);
+        for (key, expected) in keys.zip(row) {
+            match (values.remove(&key), expected.is_nan()) {
+                (None, true) => {}
+                (Some(value), false) if (value - expected).abs() < 1e-9 => {}
+                (value, _) => panic!("{profile} {key} is {value:?}, by hand {expected}"),
+            }
+        }
+    }
+    assert!(values.is_empty(), "{profile} reports {values:?} too");
+}
+
+/// Three items, those at ranks 1 and 3 clicked, and one beside the list. At k = 2 there is one hit, at k = 5 and over
+/// the whole list there are two; the precisions at the hits are 1 and 2/3. |G| is 3, and 2 where off-list clicks are
+/// ignored.
+#[test]
+fn a_list_of_three_with_clicks_at_1_and_3_and_beside_it() {
+    let lines = [
+        list("1", r#""a","b","c""#),
+        click("1", r#""c""#),
+        click("1", r#""z""#),
+        click("1", r#""a""#),
+    ];
+    let check = |profile, expected: &[(&str, [f64; 3])]| check(&lines, profile, &[2, 5], expected);
+    check(
+        "default",
+        &[
+            ("hit_rate", [1.0, 1.0, 1.0]),
+            ("ctr", [1.0 / 2.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("mrr", [1.0, 1.0, 1.0]),
+            ("ndcg", [1.0 / IDEAL_2, 1.5 / IDEAL_2, 1.5 / IDEAL_2]),
+            ("precision", [1.0 / 2.0, 2.0 / 5.0, 2.0 / 3.0]),
+            ("recall", [1.0 / 2.0, 1.0, 1.0]),
+            // (1 + 2/3) ÷ min(k, 2).
+            ("map", [1.0 / 2.0, 5.0 / 6.0, 5.0 / 6.0]),
+            ("map_by_k", [1.0 / 2.0, 1.0 / 3.0, 5.0 / 9.0]),
+            // (1/2 + 1) ÷ min(k, 3).
+            ("mar", [1.0 / 4.0, 1.0 / 2.0, 1.0 / 2.0]),
+            ("hits", [1.0, 2.0, 2.0]),
+        ],
+    );
+    check(
+        "seed-0",
+        &[
+            ("hit_rate", [1.0, 1.0, 1.0]),
+            ("mrr", [1.0, 4.0 / 3.0, 4.0 / 3.0]),
+            ("precision", [1.0 / 2.0, 2.0 / 5.0, 2.0 / 3.0]),
+            ("recall", [1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("map", [1.0, 5.0 / 3.0, 5.0 / 3.0]),
+        ],
+    );
+    check(
+        "rs_metrics",
+        &[
+            ("hit_rate", [1.0, 1.0, 1.0]),
+            ("mrr", [1.0, 1.0, 1.0]),
+            ("ndcg", [1.0 / IDEAL_2, 1.5 / IDEAL_3, 1.5 / IDEAL_3]),
+            ("precision", [1.0 / 2.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("recall", [1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("map", [1.0 / 2.0, 5.0 / 9.0, 5.0 / 9.0]),
+            // (1/3 + 2/3) ÷ min(k, 3).
+            ("mar", [1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0]),
+        ],
+    );
+    check(
+        "seed-2",
+        &[
+            ("mrr", [NO, NO, 1.0]),
+            ("ndcg", [NO, NO, 1.5 / IDEAL_3]),
+            ("precision", [1.0 / 2.0, 2.0 / 5.0, 2.0 / 3.0]),
+            ("recall", [1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("map", [NO, NO, 5.0 / 9.0]),
+            ("hits", [1.0, 2.0, 2.0]),
+        ],
+    );
+    check(
+        "jurity",
+        &[
+            ("ctr", [1.0 / 2.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("ndcg", [1.0 / IDEAL_3, 1.5 / IDEAL_3, 1.5 / IDEAL_3]),
+            ("precision", [1.0 / 2.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("recall", [1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("map", [1.0 / 2.0, 5.0 / 9.0, 5.0 / 9.0]),
+        ],
+    );
+    check(
+        "seed-4",
+        &[
+            ("hit_rate", [1.0, 1.0, 1.0]),
+            ("mrr", [1.0, 1.0, 1.0]),
+            ("ndcg", [1.0 / IDEAL_2, 1.5 / IDEAL_3, 1.5 / IDEAL_3]),
+            ("precision", [1.0 / 2.0, 2.0 / 5.0, 2.0 / 3.0]),
+            ("recall", [1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("map", [1.0 / 2.0, 1.0 / 3.0, 5.0 / 9.0]),
+        ],
+    );
+    check(
+        "replay",
+        &[
+            ("hit_rate", [1.0, 1.0, 1.0]),
+            ("mrr", [1.0, 1.0, 1.0]),
+            ("ndcg", [1.0 / IDEAL_2, 1.5 / IDEAL_3, 1.5 / IDEAL_3]),
+            ("precision", [1.0 / 2.0, 2.0 / 5.0, 2.0 / 3.0]),
+            ("recall", [1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("map", [1.0 / 2.0, 5.0 / 9.0, 5.0 / 9.0]),
+        ],
+    );
+    check(
+        "rectools",
+        &[
+            ("hit_rate", [1.0, 1.0, 1.0]),
+            ("mrr", [1.0, 1.0, 1.0]),
+            ("ndcg", [1.0 / IDEAL_2, 1.5 / IDEAL_5, 1.5 / IDEAL_3]),
+            ("precision", [1.0 / 2.0, 2.0 / 5.0, 2.0 / 3.0]),
+            ("recall", [1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0]),
+            ("map", [1.0 / 3.0, 5.0 / 9.0, 5.0 / 9.0]),
+            ("map_by_k", [1.0 / 2.0, 1.0 / 3.0, 5.0 / 9.0]),
+        ],
+    );
+    let of_ranx = [
+        ("hit_rate", [1.0, 1.0, 1.0]),
+        ("mrr", [1.0, 1.0, 1.0]),
+        ("ndcg", [1.0 / IDEAL_2, 1.5 / IDEAL_3, 1.5 / IDEAL_3]),
+        ("precision", [1.0 / 2.0, 2.0 / 5.0, 2.0 / 3.0]),
+        ("recall", [1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0]),
+        ("map", [1.0 / 3.0, 5.0 / 9.0, 5.0 / 9.0]),
+        ("hits", [1.0, 2.0, 2.0]),
+    ];
+    check("ranx", &of_ranx);
+    let mut of_trec_eval = of_ranx;
+    of_trec_eval[1] = ("mrr", [NO, NO, 1.0]);
+    check("trec_eval", &of_trec_eval[..6]);
+}
+
+/// The list of three above (a), one of three without a click (b), an empty one (c), and an empty one with a click
+/// beside it (d). All are 4; with a relevant item there are a and d, or a alone where off-list clicks are ignored; and
+/// of these a alone shows something. At k = 2, a has one hit, at rank 1.
+#[test]
+fn each_population_has_the_empty_and_the_unclicked_lists_that_it_says() {
+    let lines = [
+        list("1", r#""a","b","c""#),
+        list("2", r#""a","b","c""#),
+        list("3", ""),
+        list("4", ""),
+        click("1", r#""c""#),
+        click("1", r#""z""#),
+        click("1", r#""a""#),
+        click("4", r#""z""#),
+    ];
+    // Of a: precision 1/2 by any denominator; recall 1/3 of |G| = 3 and 1/2 of |G| = 2; AP 1 ÷ 2 or ÷ |G|.
+    let expected = [
+        ("default", [1.0 / 4.0, 1.0 / 8.0, 1.0 / 2.0, 1.0 / 8.0]),
+        // Recall is micro: 1 hit ÷ (3 + 1).
+        ("seed-0", [1.0 / 4.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 4.0]),
+        ("rs_metrics", [1.0 / 2.0, 1.0 / 4.0, 1.0 / 6.0, 1.0 / 4.0]),
+        ("seed-2", [NO, 1.0 / 4.0, 1.0 / 6.0, NO]),
+        // Precision and MAP are of a alone.
+        ("jurity", [NO, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 2.0]),
+        ("seed-4", [1.0 / 2.0, 1.0 / 4.0, 1.0 / 6.0, 1.0 / 4.0]),
+        ("replay", [1.0 / 4.0, 1.0 / 8.0, 1.0 / 12.0, 1.0 / 8.0]),
+        ("rectools", [1.0 / 2.0, 1.0 / 4.0, 1.0 / 6.0, 1.0 / 6.0]),
+        ("ranx", [1.0 / 2.0, 1.0 / 4.0, 1.0 / 6.0, 1.0 / 6.0]),
+        ("trec_eval", [1.0 / 2.0, 1.0 / 4.0, 1.0 / 6.0, 1.0 / 6.0]),
+    ];
+    assert_eq!(expected.map(|(profile, _)| profile), NAMES);
+    for (profile, row) in expected {
+        let values = values(&evaluate(&lines, profile, &[2], None), "a");
+        for (metric, expected) in ["hit_rate@2", "precision@2", "recall@2", "map@2"]
+            .into_iter()
+            .zip(row)
+        {
+            match (values.get(metric), expected.is_nan()) {
+                (None, true) => {}
+                (Some(value), false) if (value - expected).abs() < 1e-9 => {}
+                (value, _) => panic!("{profile} {metric} is {value:?}, by hand {expected}"),
+            }
+        }
+        // CTR counts items, not lists: 1 ÷ (2 + 2) in the top 2.
+        assert!([None, Some(&0.25)].contains(&values.get("ctr@2")), "{profile}");
+    }
+}
+
+/// Whoever takes a mean over all lists has 0, whoever takes it over clicked lists has no number, never NaN.
+#[test]
+fn lists_without_a_click_score_0_or_nothing() {
+    let lines = [list("1", r#""a","b""#), list("2", "")];
+    for name in NAMES {
+        let all = ["default", "seed-0", "replay"].contains(&name);
+        let values = values(&evaluate(&lines, name, &[1, 5], None), "a");
+        let is_ratio_of_clicks = |key: &str| match name {
+            // A mean over clicked lists, and a share of no relevant item.
+            "default" | "seed-0" => key.starts_with("recall"),
+            _ => false,
+        };
+        let profile = Profile::named(name).expect("it is there");
+        for id in &profile.metrics {
+            let metric = METRICS
+                .iter()
+                .find(|metric| metric.id == *id)
+                .expect("it is there");
+            if metric.needs_catalogue {
+                continue;
+            }
+            let expected = ((all && !is_ratio_of_clicks(id)) || *id == "ctr").then_some(0.0);
+            assert_eq!(values.get(*id).copied(), expected, "{name} {id}");
+        }
+    }
+}
+
+/// Items a, b, a with a click on a: the copy at rank 3 is shown, and is not relevant. |G| is 1.
+#[test]
+fn an_item_that_stands_twice_counts_at_its_first_rank() {
+    let lines = [
+        list("1", r#""a","b","a""#),
+        click("1", r#""a""#),
+        click("1", r#""a""#),
+    ];
+    for name in NAMES {
+        let values = values(&evaluate(&lines, name, &[3], None), "a");
+        // One hit of three shown; nobody sees a second one.
+        for (key, expected) in [
+            ("precision@3", 1.0 / 3.0),
+            ("ctr@3", 1.0 / 3.0),
+            ("recall@3", 1.0),
+            ("mrr@3", 1.0),
+            ("hits@3", 1.0),
+            ("mar@3", 1.0 / 3.0),
+            // The sum is 1: ÷ |G| = 1, or ÷ 3 shown or k.
+            (
+                "map@3",
+                if ["rs_metrics", "seed-4"].contains(&name) {
+                    1.0 / 3.0
+                } else {
+                    1.0
+                },
+            ),
+            ("map_by_k@3", 1.0 / 3.0),
+            ("ndcg@3", if name == "rectools" { 1.0 / IDEAL_3 } else { 1.0 }),
+        ] {
+            if let Some(value) = values.get(key) {
+                assert!(
+                    (value - expected).abs() < 1e-9,
+                    "{name} {key} is {value}, by hand {expected}"
+                );
+            }
+        }
+    }
+}
+
+/// Items b, a, a, b with a click on a: it stands first at rank 2, and four positions are shown.
+#[test]
+fn a_copy_below_does_not_take_the_place_of_the_first() {
+    let lines = [list("1", r#""b","a","a","b""#), click("1", r#""a""#)];
+    let evaluation = evaluate(&lines, "default", &[1, 2, 3], None);
+    let at = |key| evaluation.value("e", "a", key);
+    assert_eq!([at("hit_rate@1"), at("hit_rate@2")], [Some(0.0), Some(1.0)]);
+    assert_eq!(
+        [at("mrr"), at("ctr"), at("ctr@3")],
+        [Some(0.5), Some(0.25), at("precision@3")]
+    );
+    assert_eq!(evaluation.counts.repeated_items, 2);
+}
+
+/// A list of two, both clicked: what is beyond its end is no miss where a source divides by what is shown.
+#[test]
+fn a_k_longer_than_the_list_divides_by_k_or_by_what_is_shown() {
+    let lines = [
+        list("1", r#""a","b""#),
+        click("1", r#""a""#),
+        click("1", r#""b""#),
+    ];
+    // Precision: 2 of 100, or of 2. AP: (1 + 1) ÷ 100, ÷ 2, or ÷ nothing.
+    for (name, precision, map) in [
+        ("default", 0.02, 1.0),
+        ("seed-0", 0.02, 2.0),
+        ("rs_metrics", 1.0, 1.0),
+        ("seed-2", 0.02, NO),
+        ("jurity", 1.0, 1.0),
+        ("seed-4", 0.02, 0.02),
+        ("replay", 0.02, 1.0),
+        ("rectools", 0.02, 1.0),
+        ("ranx", 0.02, 1.0),
+        ("trec_eval", 0.02, 1.0),
+    ] {
+        let values = values(&evaluate(&lines, name, &[100], None), "a");
+        assert!((values["precision@100"] - precision).abs() < 1e-9, "{name}");
+        assert_eq!(values.contains_key("map@100"), !map.is_nan(), "{name}");
+        assert!(
+            values
+                .get("map@100")
+                .is_none_or(|value| (value - map).abs() < 1e-9),
+            "{name}"
+        );
+        assert!((values["recall@100"] - 1.0).abs() < 1e-9, "{name}");
+        // The whole list is 2 long: precision 1 for everyone.
+        assert!((values["precision"] - 1.0).abs() < 1e-9, "{name}");
+    }
+}
+
+/// 5 and "5" are one item, 7 and "7" one request, -0 and 0 too; 5.0 is no id.
+#[test]
+fn integer_ids_are_their_decimal_text() {
+    let lines = [
+        list("7", r#"5,"6",0"#),
+        list("\"7\"", r#""5",6,-0"#),
+        click("\"7\"", "5"),
+        click("7", "\"5\""),
+        click("7", "-0"),
+        click("7", "5.0"),
+    ];
+    let evaluation = evaluate(&lines, "default", &[1], None);
+    assert_eq!(evaluation.counts.outcome(Side::Served, Outcome::Duplicate), 1);
+    assert_eq!(evaluation.counts.conflicting_lists, 0);
+    assert_eq!(evaluation.counts.result(ClickResult::Matched), 2);
+    assert_eq!(evaluation.counts.result(ClickResult::Repeat), 1);
+    assert_eq!(evaluation.counts.outcome(Side::Served, Outcome::Invalid), 1);
+    assert_eq!(evaluation.value("e", "a", "ctr"), Some(2.0 / 3.0));
+}
+
+/// An arm is there once it has a list, however little comes of it; clicks make none.
+#[test]
+fn one_arm_only_and_clicks_of_nobody() {
+    let lines = [list_in("b", "1", ""), click("2", r#""a""#), click("1", r#""a""#)];
+    for name in NAMES {
+        let evaluation = evaluate(&lines, name, &[1], None);
+        let arms: Vec<&str> = evaluation.total.keys().map(|arm| &*arm.arm).collect();
+        assert_eq!(arms, ["b"], "{name}");
+        let values = values(&evaluation, "b");
+        assert!(values.values().all(|value| *value == 0.0), "{name}: {values:?}");
+        // Nothing was shown, so there is no share of it.
+        assert!(!values.contains_key("ctr"), "{name}");
+    }
+}
+
+const CATALOG: &str = r#"{"item":"a","aspects":["x"],"users":50,"of_users":200}
+{"item":"b","aspects":["x","y"],"users":0,"of_users":200}
+{"item":"c","users":100,"of_users":200}
+{"item":7,"aspects":["z"],"users":25,"of_users":200}"#;
+
+/// Shares 1/4, 0, unknown, 1/4: a copy is shown twice. Surprisals 2, log2 200, log2 200, 2.
+#[test]
+fn unknown_unseen_and_repeated_items_in_the_metrics_of_the_catalogue() {
+    let lines = [list("1", r#""a","b","stranger","a""#), list("2", "")];
+    for name in ["default", "rs_metrics"] {
+        let values = values(&evaluate(&lines, name, &[1, 2, 10], Some(CATALOG)), "a");
+        for (key, expected) in [
+            ("popularity@1", 1.0 / 4.0),
+            ("popularity@2", 1.0 / 8.0),
+            ("popularity@10", 1.0 / 8.0),
+            ("popularity", 1.0 / 8.0),
+            ("surprisal@1", 2.0),
+            ("surprisal@10", 1.0 + 200_f64.log2() / 2.0),
+            // Of four items: a; a and b.
+            ("coverage@1", 1.0 / 4.0),
+            ("coverage@2", 1.0 / 2.0),
+            ("coverage", 1.0 / 2.0),
+        ] {
+            assert!(
+                (values[key] - expected).abs() < 1e-9,
+                "{name} {key} is {}, by hand {expected}",
+                values[key]
+            );
+        }
+        // Two lists without a click: 0 over all lists, nothing over the clicked ones.
+        assert_eq!(
+            values.get("alpha_ndcg"),
+            (name == "default").then_some(&0.0),
+            "{name}"
+        );
+    }
+}
+
+/// An arm that showed nothing covers nothing; there is no mean over what it showed.
+#[test]
+fn an_arm_of_empty_lists_has_a_coverage_of_0_and_no_popularity() {
+    let lines = [list("1", ""), click("1", r#""b""#)];
+    let values = values(&evaluate(&lines, "rs_metrics", &[2], Some(CATALOG)), "a");
+    assert_eq!([values["coverage"], values["coverage@2"]], [0.0, 0.0]);
+    assert_eq!([values["alpha_ndcg"], values["alpha_ndcg@2"]], [0.0, 0.0]);
+    assert!(!values.contains_key("popularity") && !values.contains_key("surprisal"));
+}
+
+/// Clicks on a at rank 1, c (no aspect) at rank 2, and on b and 7 beside the list; α = 1/2. The gain is 1 at every
+/// k. The ideal takes b (x, y), then "a" and 7 gain 1/2 and 1: 7, then a. At k = 1: 2; at k = 2: 2 + 1 ÷ log2 3;
+/// at k = 3 a half of the half more. Over the whole list of two it is that at k = 2. `default` knows a and c alone.
+#[test]
+fn alpha_ndcg_with_relevant_items_beside_the_list_and_an_integer_id() {
+    let lines = [
+        list("1", r#""a","c""#),
+        click("1", r#""a""#),
+        click("1", r#""c""#),
+        click("1", r#""b""#),
+        click("1", r#""7""#),
+    ];
+    let ideal = 2.0 + SECOND;
+    for (name, expected) in [
+        (
+            "rs_metrics",
+            [1.0 / 2.0, 1.0 / ideal, 1.0 / (ideal + 0.25), 1.0 / ideal],
+        ),
+        ("default", [1.0; 4]),
+    ] {
+        let values = values(&evaluate(&lines, name, &[1, 2, 3], Some(CATALOG)), "a");
+        let keys = ["alpha_ndcg@1", "alpha_ndcg@2", "alpha_ndcg@3", "alpha_ndcg"];
+        for (key, expected) in keys.into_iter().zip(expected) {
+            assert!(
+                (values[key] - expected).abs() < 1e-9,
+                "{name} {key} is {}, by hand {expected}",
+                values[key]
+            );
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Counts events anew: every click is held against every list, every metric is worked out from sets of words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abgauge::engine::Arm;
+use abgauge::engine::ranking::{Column, Measures};
+
+use crate::stream::{ArmName, Case, Event, List, Rules, text};
+use crate::twin::{Convention, Items, Outcome, parts};
+
+/// A list with what was clicked of it.
+#[derive(Debug, Clone)]
+pub struct Joined {
+    pub arms: Vec<ArmName>,
+    pub at_ms: i64,
+    pub outcome: Outcome,
+}
+
+/// The lists of a case, each once, in the order of id and slot.
+pub fn join(case: &Case) -> Vec<Joined> {
+    let mut lists: BTreeMap<(u8, i64), &List> = BTreeMap::new();
+    for event in &case.events {
+        if let Event::List(list) = event {
+            let slot = case.rules.slot_of(list.at_ms);
+            lists.entry((list.id, slot)).or_insert(list);
+        }
+    }
+    let joined = |list| joined(list, &case.events, &case.rules);
+    lists.into_values().map(joined).collect()
+}
+
+/// A list with those of the events that are clicks on it.
+pub fn joined(list: &List, events: &[Event], rules: &Rules) -> Joined {
+    let items: Vec<String> = list.items.iter().map(|item| text(*item)).collect();
+    let clicks = events.iter().filter_map(|event| match event {
+        Event::Click(click) if click.id == list.id => Some((click.at_ms - list.at_ms, text(click.item))),
+        _ => None,
+    });
+    let span = -rules.click_skew_ms..=rules.attribution_ms;
+    let clicked: BTreeSet<String> = clicks
+        .filter(|(after_ms, _)| span.contains(after_ms))
+        .map(|(_, item)| item)
+        .collect();
+    let (clicked, off_list) = clicked.into_iter().partition(|item| items.contains(item));
+    Joined {
+        arms: list.arms.clone(),
+        at_ms: list.at_ms,
+        outcome: Outcome {
+            items,
+            clicked,
+            off_list,
+        },
+    }
+}
+
+/// The lists of one arm, with the catalogue that they count by.
+pub fn of_arm<'a>(lists: &'a [Joined], arm: &Arm, items: &'a Items) -> Vec<Counted<'a>> {
+    let is_in = |list: &&Joined| {
+        let mut arms = list.arms.iter();
+        arms.any(|(experiment, name)| **experiment == *arm.experiment && **name == *arm.arm)
+    };
+    let counted = |list: &'a Joined| Counted {
+        list: &list.outcome,
+        items,
+    };
+    lists.iter().filter(is_in).map(counted).collect()
+}
+
+/// A list and the catalogue that it counts by.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted<'a> {
+    pub list: &'a Outcome,
+    pub items: &'a Items,
+}
+
+/// The value of a column over these lists, where `items` is the catalogue that holds now.
+pub fn value(lists: &[Counted], column: &Column, measures: &Measures, items: &Items) -> Option<f64> {
+    let k = column.k.map(|k| k.get());
+    if column.metric.id == "coverage" {
+        return Some(seen(lists, k, items) as f64 / items.known.len() as f64);
+    }
+    let convention = Convention::of(&measures.profiles[column.profile]);
+    let (mut numerator, mut denominator) = (0.0, 0.0);
+    for Counted { list, items } in lists {
+        let (above, below) = parts(
+            column.metric.id,
+            k,
+            &convention,
+            list,
+            Some(items),
+            measures.alpha,
+        );
+        numerator += above;
+        denominator += below;
+    }
+    (denominator != 0.0).then(|| numerator / denominator)
+}
+
+/// Distinct items in the top k of any list that were listed when it was served, and are now.
+pub fn seen(lists: &[Counted], k: Option<u32>, items: &Items) -> usize {
+    let mut seen = BTreeSet::new();
+    for counted in lists {
+        let shown = &counted.list.items;
+        let top = k.map_or(shown.len(), |k| shown.len().min(k as usize));
+        let known = shown[..top]
+            .iter()
+            .filter(|item| counted.items.lists(item) && items.lists(item));
+        seen.extend(known);
+    }
+    seen.len()
+}
+
+/// What a value may be off by: half a unit of the fixed point, and what floating point makes of sums.
+pub const TOLERANCE: f64 = 1.0 / (1_u64 << 33) as f64 + 1e-12;
+
+/// Panics unless both are the same number, or neither is there.
+#[track_caller]
+pub fn assert_close(value: Option<f64>, expected: Option<f64>, what: impl Fn() -> String) {
+    let is_close = match (value, expected) {
+        (Some(value), Some(expected)) => (value - expected).abs() <= TOLERANCE,
+        (value, expected) => value.is_none() && expected.is_none(),
+    };
+    assert!(is_close, "{} is {value:?}, recounted {expected:?}", what());
+}
