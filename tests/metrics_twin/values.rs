@@ -101,7 +101,7 @@ proptest! {
 fn coverage_columns(evaluation: &Evaluation) -> Vec<usize> {
     let columns = evaluation.ranking.coverage().into_iter();
     columns
-        .flat_map(|columns| columns.seen.iter().copied().chain([columns.size]))
+        .flat_map(|columns| columns.seen.clone().chain([columns.size]))
         .collect()
 }
 
@@ -120,12 +120,12 @@ fn check_halves(whole: &Evaluation, halves: &[Evaluation; 2], case: &Case) {
         let Some(columns) = whole.ranking.coverage() else {
             continue;
         };
-        for (place, k) in columns.seen.iter().zip(&columns.ks) {
-            let of_both = parts.iter().map(|sums| sums[*place]);
+        for (place, k) in columns.seen.clone().zip(&columns.ks) {
+            let of_both = parts.iter().map(|sums| sums[place]);
             let (most, sum) = (of_both.clone().max().unwrap_or(0), of_both.sum());
-            assert!((most..=sum).contains(&total[*place]), "coverage of a union");
+            assert!((most..=sum).contains(&total[place]), "coverage of a union");
             let union = seen(&of_arm(&lists, arm, &case.items), Some(*k), &case.items);
-            assert_eq!(total[*place], union as i128, "coverage@{k} of {arm:?}");
+            assert_eq!(total[place], union as i128, "coverage@{k} of {arm:?}");
         }
     }
     let names = halves.iter().flat_map(|half| half.total.keys());
