@@ -5,15 +5,18 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use abgauge::board::Board;
 use abgauge::config::{self, Config};
 use abgauge::engine::Engine;
 use abgauge::engine::event::{Batch, Kind, Position, Side};
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge::engine::ranking::Ranking;
+use abgauge::engine::ranking::{METRICS, Ranking, USUAL};
+use abgauge::ingest::catalogue;
 use abgauge::ingest::wire::Decoder;
 use abgauge::worker;
-use common::stream::Stream;
+use common::stream::{Stream, catalog};
 use common::summary::Summary;
 
 #[global_allocator]
@@ -35,12 +38,30 @@ fn main() {
         click_share: 0.2,
     });
 
-    let rounds: Vec<[Stages; 2]> = (0..n_rounds).map(|_| round(&config, &log)).collect();
     println!("CPU ns per record, one thread; median (smallest to largest) of {n_rounds} rounds");
-    println!(
-        "| | lists ({n_lists}) | clicks ({}) |\n|---|---|---|",
-        log.n_of(Side::Clicks)
-    );
+    let measured: [(&str, &[&'static str], bool); 3] = [
+        ("hit ratio, CTR and MRR", &["hit_rate", "ctr", "mrr"], false),
+        ("the usual metrics", &USUAL, false),
+        ("all metrics", &METRICS.map(|metric| metric.id), true),
+    ];
+    let configs = measured.map(|(name, metrics, catalogue)| {
+        let mut config = config.clone();
+        config.measures.metrics = metrics.to_vec();
+        config.measures.catalogue = catalogue;
+        (name, config)
+    });
+    let rounds: Vec<Vec<[Stages; 2]>> = (0..n_rounds)
+        .map(|_| configs.iter().map(|(_, config)| round(config, &log)).collect())
+        .collect();
+    for (index, (name, _)) in configs.iter().enumerate() {
+        let rounds: Vec<[Stages; 2]> = rounds.iter().map(|round| round[index]).collect();
+        print(name, &log, &rounds);
+    }
+}
+
+fn print(name: &str, log: &Log, rounds: &[[Stages; 2]]) {
+    let [n_lists, n_clicks] = Side::BOTH.map(|side| log.n_of(side));
+    println!("\n| {name} | lists ({n_lists}) | clicks ({n_clicks}) |\n|---|---|---|");
     type Stage = (&'static str, fn(&Stages) -> u64);
     let stages: [Stage; 4] = [
         ("decode", |stages| stages.decode_ns),
@@ -73,6 +94,13 @@ fn round(config: &Config, log: &Log) -> [Stages; 2] {
     let board = Board::new(config, &ranking);
     let mut engine = Engine::new(worker::rules(config), ranking, None);
     let decoder = Decoder::new(config.join.hash_seed, config.join.max_items);
+    if config.measures.catalogue {
+        let items = catalogue::read(catalog().as_bytes(), &decoder, None).expect("it is well formed");
+        let items = Arc::new(items);
+        board.set_catalogue(Arc::clone(&items));
+        engine.set_catalogue(items);
+    }
+    board.show(0);
     let mut batch = Batch::default();
     let mut counts = Counts::default();
     let mut stages = [Stages::default(); 2];

@@ -77,11 +77,13 @@ pub fn run(n_lists: u64, n_rounds: usize, metrics: &[Metrics], properties: &[Str
     println!("|{}", "---|".repeat(names.len() + 1));
     let rounds: Vec<Vec<Cost>> = (1..=n_rounds)
         .map(|round| {
-            let daemons = configs.iter().map(|config| run_daemon(&kafka, &topics, config));
-            let costs: Vec<Cost> = [run_bare(&kafka, &topics, properties)]
-                .into_iter()
-                .chain(daemons)
-                .collect();
+            let mut costs = vec![run_bare(&kafka, &topics, properties)];
+            costs.resize(names.len(), costs[0]);
+            // Whoever follows the bare consumer pays for what it left behind, so each does so in turn.
+            for turn in 0..configs.len() {
+                let daemon = (turn + round) % configs.len();
+                costs[daemon + 1] = run_daemon(&kafka, &topics, &configs[daemon]);
+            }
             let cells: Vec<String> = costs
                 .iter()
                 .map(|cost| format!("{:.3}", cost.cpu_us_per_record))
