@@ -2,8 +2,8 @@
 //!
 //! Each pair of partitions has its own part of every arm, so that a pair that is taken away takes its numbers with it
 //! at once. A merge shares the gate with other merges and locks one arm at a time; a scrape has the gate alone, so it
-//! sees whole batches only. Distinct counts do not add up: each arm keeps what it has shown of the catalogue in a
-//! union of its pairs' parts, within a bound on memory.
+//! sees whole batches only. Distinct counts do not add up: each arm keeps what each pair has shown of the
+//! catalogue, within a bound on memory, and their union is counted at a scrape.
 
 mod covered;
 
@@ -111,7 +111,6 @@ impl Board {
             Ok(())
         };
         let shown = shown_lists(changes);
-        let is_shown = self.progress().shows(pair);
         let mut rows: Vec<(ArmId, View, i64, &[i64])> = changes
             .live
             .iter()
@@ -127,20 +126,9 @@ impl Board {
         rows.sort_unstable_by_key(|(arm, view, start_ms, _)| (*arm, *view, *start_ms));
         for rows in rows.chunk_by(|a, b| a.0 == b.0) {
             let arm = engine.arm(rows[0].0);
-            let total_from_ms = self
-                .experiment_starts
-                .get(&*arm.experiment)
-                .copied()
-                .unwrap_or(i64::MIN);
+            let total_from_ms = self.total_from_ms(arm);
             let mut entry = self.arms.entry(arm.clone()).or_default();
-            self.cover(
-                &mut entry.covered,
-                rows[0].0,
-                &shown,
-                pair,
-                is_shown,
-                total_from_ms,
-            );
+            self.cover(&mut entry.covered, rows[0].0, &shown, pair);
             let part = self.part(&mut entry.parts, pair);
             if let Some(last) = changes.last_lists.get(&rows[0].0) {
                 part.last_list_ms = part.last_list_ms.max(*last);
@@ -160,21 +148,13 @@ impl Board {
     }
 
     /// Notes what a pair's lists in one arm have shown of the catalogue.
-    fn cover(
-        &self,
-        covered: &mut Covered,
-        arm: ArmId,
-        shown: &[Shown],
-        pair: Pair,
-        is_shown: bool,
-        total_from_ms: i64,
-    ) {
+    fn cover(&self, covered: &mut Covered, arm: ArmId, shown: &[Shown], pair: Pair) {
         let Some(covering) = &self.covering else {
             return;
         };
         let catalogue = covering.catalogue();
         // An arm whose lists show nothing has a count too: 0.
-        covering.admit(covered, pair, is_shown, total_from_ms, &catalogue);
+        covering.admit(covered, pair, &catalogue);
         let Covered::Counted(views) = covered else {
             return;
         };
@@ -192,7 +172,7 @@ impl Board {
             covering.set_catalogue(catalogue);
             self.arms
                 .iter_mut()
-                .for_each(|mut entry| covering.recount(&mut entry.covered));
+                .for_each(|mut entry| covering.readmit(&mut entry.covered));
         }
     }
 
@@ -224,6 +204,12 @@ impl Board {
         &mut parts[place]
     }
 
+    /// Slots of an arm that begin before this do not count in its total.
+    fn total_from_ms(&self, arm: &Arm) -> i64 {
+        let start = self.experiment_starts.get(&*arm.experiment);
+        start.copied().unwrap_or(i64::MIN)
+    }
+
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -238,14 +224,6 @@ impl Board {
     pub fn show(&self, pair: Pair) {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.progress().pairs.entry(pair).or_default().shown = true;
-        self.set_covered(pair, true);
-    }
-
-    fn set_covered(&self, pair: Pair, shown: bool) {
-        if let Some(covering) = &self.covering {
-            let arms = self.arms.iter_mut();
-            arms.for_each(|mut entry| covering.set_shown(&mut entry.covered, pair, shown));
-        }
     }
 
     /// Takes a pair's part out of the views at once, and keeps it.
@@ -256,8 +234,6 @@ impl Board {
         if let Some(progress) = progress.pairs.get_mut(&pair) {
             progress.shown = false;
         }
-        drop(progress);
-        self.set_covered(pair, false);
     }
 
     /// Forgets a pair.
@@ -302,7 +278,7 @@ impl Source for Board {
             let parts = entry.parts.iter_mut();
             let mut parts: Vec<&mut Part> = parts.filter(|part| progress.shows(part.pair)).collect();
             if !parts.is_empty() {
-                arms.push(self.arm_snapshot(arm, &mut parts, &mut entry.covered, ends));
+                arms.push(self.arm_snapshot(arm, &mut parts, &entry.covered, ends));
             }
         }
         if let Some(window) = timelines {
@@ -338,7 +314,7 @@ impl Board {
         &self,
         arm: &Arm,
         parts: &mut [&mut Part],
-        covered: &mut Covered,
+        covered: &Covered,
         ends: [Option<i64>; 2],
     ) -> ArmSnapshot {
         let sums = View::BOTH.map(|view| {
@@ -357,7 +333,16 @@ impl Board {
                 add(&mut sums[self.windows.len()], &of_view.total);
             }
             if let Some(covering) = &self.covering {
-                covering.fill(covered, view, ends[view as usize], &mut sums);
+                let shown = |pair| parts.iter().any(|part| part.pair == pair);
+                let total_from_ms = self.total_from_ms(arm);
+                covering.fill(
+                    covered,
+                    view,
+                    ends[view as usize],
+                    total_from_ms,
+                    shown,
+                    &mut sums,
+                );
             }
             sums
         });

@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Pair;
 use crate::engine::catalogue::Catalogue;
-use crate::engine::coverage::{Coverage, Layout};
+use crate::engine::coverage::Coverage;
 use crate::engine::ranking::CoverageColumns;
+use crate::engine::window::N_CELLS;
 use crate::snapshot::View;
 
 /// What one arm has shown of the catalogue.
@@ -50,7 +51,7 @@ impl Covering {
         Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts by this catalogue from now on; each arm is to be [recounted](Self::recount).
+    /// Counts by this catalogue from now on; each arm is to be [readmitted](Self::readmit).
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
         *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = catalogue;
         self.bytes.store(0, Ordering::Relaxed);
@@ -67,14 +68,7 @@ impl Covering {
     }
 
     /// Makes room for a pair's part of an arm, if that has none.
-    pub fn admit(
-        &self,
-        covered: &mut Covered,
-        pair: Pair,
-        shown: bool,
-        total_from_ms: i64,
-        catalogue: &Catalogue,
-    ) {
+    pub fn admit(&self, covered: &mut Covered, pair: Pair, catalogue: &Catalogue) {
         match covered {
             Covered::LeftOut => return,
             Covered::Counted(views) if views[0].has_part(pair) => return,
@@ -88,16 +82,11 @@ impl Covering {
             return;
         }
         if let Covered::Empty = covered {
-            let layout = || Layout {
-                ks: self.columns.ks.clone(),
-                slot_ms: self.slot_ms,
-                cells_ms: self.cells_ms.clone(),
-                total_from_ms,
-            };
-            *covered = Covered::Counted(Box::new(View::BOTH.map(|_| Coverage::new(layout()))));
+            let coverage = |_| Coverage::new(self.columns.ks.clone(), self.slot_ms);
+            *covered = Covered::Counted(Box::new(View::BOTH.map(coverage)));
         }
         if let Covered::Counted(views) = covered {
-            views.iter_mut().for_each(|view| view.add_part(pair, shown));
+            views.iter_mut().for_each(|view| view.add_part(pair));
         }
     }
 
@@ -115,25 +104,13 @@ impl Covering {
         }
     }
 
-    /// Lets a pair's part into the counts of an arm, or out of them.
-    pub fn set_shown(&self, covered: &mut Covered, pair: Pair, shown: bool) {
-        if let Covered::Counted(views) = covered {
-            let catalogue = self.catalogue();
-            views
-                .iter_mut()
-                .for_each(|view| view.set_shown(pair, shown, &catalogue));
-        }
-    }
-
     /// Forgets a pair's part of an arm.
     pub fn remove(&self, covered: &mut Covered, pair: Pair) {
         let catalogue = self.catalogue();
         if let Covered::Counted(views) = covered
             && views[0].has_part(pair)
         {
-            views
-                .iter_mut()
-                .for_each(|view| view.remove_part(pair, &catalogue));
+            views.iter_mut().for_each(|view| view.remove_part(pair));
             self.bytes
                 .fetch_sub(self.part_bytes(&catalogue), Ordering::Relaxed);
         }
@@ -147,36 +124,43 @@ impl Covering {
         }
     }
 
-    /// Counts an arm by the catalogue that was [set](Self::set_catalogue).
-    pub fn recount(&self, covered: &mut Covered) {
+    /// Sees whether an arm still has room by the catalogue that was [set](Self::set_catalogue).
+    pub fn readmit(&self, covered: &mut Covered) {
         let catalogue = self.catalogue();
-        let Covered::Counted(views) = covered else {
-            return;
-        };
-        let bytes = views[0].n_parts() as u64 * self.part_bytes(&catalogue);
-        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.max_bytes {
-            return self.leave_out(covered, &catalogue);
+        if let Covered::Counted(views) = covered {
+            let bytes = views[0].n_parts() as u64 * self.part_bytes(&catalogue);
+            if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.max_bytes {
+                self.leave_out(covered, &catalogue);
+            }
         }
-        views.iter_mut().for_each(|view| view.recount(&catalogue));
     }
 
-    /// Writes the counts of a view into its sums: of each window, then of the total.
-    pub fn fill(&self, covered: &mut Covered, view: View, end_ms: Option<i64>, sums: &mut [Box<[i128]>]) {
+    /// Writes the counts of a view that ends at `end_ms` into its sums, over the pairs that are `shown`: of each
+    /// window, then of the total, which begins at `total_from_ms`.
+    pub fn fill(
+        &self,
+        covered: &Covered,
+        view: View,
+        end_ms: Option<i64>,
+        total_from_ms: i64,
+        shown: impl Fn(Pair) -> bool,
+        sums: &mut [Box<[i128]>],
+    ) {
         let Covered::Counted(views) = covered else {
             return;
         };
-        let coverage = &mut views[view as usize];
-        if let Some(end_ms) = end_ms {
-            coverage.advance(end_ms);
-        }
-        let size = self.catalogue().len() as i128;
-        let windows = (0..self.cells_ms.len()).map(Some).chain([None]);
-        for (window, sums) in windows.zip(sums) {
-            let counts = coverage.counts(window);
+        let catalogue = self.catalogue();
+        let first_cell =
+            |cell_ms: i64| end_ms.map_or(i64::MIN, |end_ms| end_ms.div_euclid(cell_ms) - N_CELLS + 1);
+        let windows = self.cells_ms.iter();
+        let windows = windows.map(|cell_ms| first_cell(*cell_ms).saturating_mul(*cell_ms));
+        let from_ms: Vec<i64> = windows.chain([total_from_ms]).collect();
+        let counts = views[view as usize].counts(&from_ms, shown, &catalogue);
+        for (counts, sums) in counts.iter().zip(sums) {
             for (sum, count) in sums[self.columns.seen.clone()].iter_mut().zip(counts) {
                 *sum = i128::from(*count);
             }
-            sums[self.columns.size] = size;
+            sums[self.columns.size] = catalogue.len() as i128;
         }
     }
 }

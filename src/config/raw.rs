@@ -187,7 +187,7 @@ impl Default for RawLimits {
         RawLimits {
             max_arms: unwritten(10_000),
             max_state: unwritten(ByteSize::gibibytes(4)),
-            max_coverage: unwritten(ByteSize::gibibytes(1)),
+            max_coverage: unwritten(ByteSize::mebibytes(256)),
         }
     }
 }

@@ -110,6 +110,13 @@ pub(super) struct ByteSize {
 }
 
 impl ByteSize {
+    pub fn mebibytes(n: u32) -> ByteSize {
+        ByteSize {
+            text: format!("{n}MiB"),
+            bytes: u64::from(n) << 20,
+        }
+    }
+
     pub fn gibibytes(n: u32) -> ByteSize {
         ByteSize {
             text: format!("{n}GiB"),

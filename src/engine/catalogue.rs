@@ -24,7 +24,10 @@ pub struct NewItem {
 
 #[derive(Debug, Clone)]
 pub struct Catalogue {
+    /// Of listed items.
     places: HashTable<(u64, u32)>,
+    /// Of items that were listed before.
+    retired: HashTable<(u64, u32)>,
     items: Vec<Item>,
     aspects: Vec<u32>,
     n_aspects: usize,
@@ -52,7 +55,8 @@ impl Catalogue {
     pub fn new(items: Vec<NewItem>, n_users: u64, previous: Option<&Catalogue>) -> Catalogue {
         let unseen_surprisal = libm::log2(n_users.max(1) as f64);
         let mut catalogue = Catalogue {
-            places: previous.map_or_else(HashTable::new, |previous| previous.places.clone()),
+            places: HashTable::with_capacity(items.len()),
+            retired: HashTable::new(),
             items: Vec::new(),
             aspects: Vec::new(),
             n_aspects: 0,
@@ -75,7 +79,8 @@ impl Catalogue {
         by_bytes.sort_unstable();
         let mut aspects: HashMap<&str, u32> = HashMap::new();
         for item in &items {
-            let place = catalogue.admit(item.hash, &unlisted);
+            let known = previous.and_then(|previous| previous.place_ever(item.hash));
+            let place = catalogue.admit(item.hash, known, &unlisted);
             let share = item.users as f64 / n_users.max(1) as f64;
             let start = catalogue.aspects.len() as u32;
             for aspect in &item.aspects {
@@ -99,18 +104,37 @@ impl Catalogue {
             };
         }
         catalogue.n_aspects = aspects.len();
+        for (hash, place) in previous
+            .iter()
+            .flat_map(|previous| previous.places.iter().chain(&previous.retired))
+        {
+            if !catalogue.lists(*place) {
+                catalogue
+                    .retired
+                    .insert_unique(*hash, (*hash, *place), |(hash, _)| *hash);
+            }
+        }
         catalogue
     }
 
-    /// The place of an item, a new one if it has none.
-    fn admit(&mut self, hash: u64, unlisted: &Item) -> u32 {
-        if let Some((_, place)) = self.places.find(hash, |(known, _)| *known == hash) {
-            return *place;
+    /// Lists an item at the place that it had before, else at the next one.
+    fn admit(&mut self, hash: u64, known: Option<u32>, unlisted: &Item) -> u32 {
+        let place = known.unwrap_or(self.items.len() as u32);
+        if known.is_none() {
+            self.items.push(unlisted.clone());
         }
-        let place = self.items.len() as u32;
-        self.items.push(unlisted.clone());
         self.places.insert_unique(hash, (hash, place), |(hash, _)| *hash);
         place
+    }
+
+    /// The place of an item that is listed or was.
+    fn place_ever(&self, hash: u64) -> Option<u32> {
+        let same = |(known, _): &(u64, u32)| *known == hash;
+        let found = self
+            .places
+            .find(hash, same)
+            .or_else(|| self.retired.find(hash, same));
+        found.map(|(_, place)| *place)
     }
 
     /// Items listed.
@@ -138,10 +162,8 @@ impl Catalogue {
 
     /// The place of a listed item, or [`UNKNOWN`].
     pub fn place(&self, hash: u64) -> u32 {
-        match self.places.find(hash, |(known, _)| *known == hash) {
-            Some((_, place)) if self.items[*place as usize].listed => *place,
-            _ => UNKNOWN,
-        }
+        let found = self.places.find(hash, |(known, _)| *known == hash);
+        found.map_or(UNKNOWN, |(_, place)| *place)
     }
 
     /// Whether the item of this place is listed.

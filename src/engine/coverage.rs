@@ -1,16 +1,16 @@
-//! Distinct catalogue items that one arm has shown, in one view: exact counts over sliding windows and since a begin.
+//! Distinct catalogue items that one arm has shown, in one view: exact counts over any span of time up to now.
 //!
 //! ```text
 //! part of a pair   last slot of (place, cut-off) ──┐ the larger
-//! part of a pair   last slot of (place, cut-off) ──┴─▶ union ──▶ items by the cell of their last slot, for each window
+//! part of a pair   last slot of (place, cut-off) ──┴─▶ items whose last slot is inside, for each window
 //! ```
-//! An item is inside a window exactly if the last slot in which it was shown is; so to show it again moves it from one
-//! cell to another: O(1), whatever the window. Each pair of partitions has a part of its own, so that a pair that is
-//! taken away takes away what it alone has shown; the union is then made anew from the others. A reload of the
-//! catalogue does the same: items that it no longer lists leave the counts, new ones count from their first list on.
+//! An item is inside a window exactly if the last slot in which it was shown is; so to show it is to write one number:
+//! O(1), whatever the windows. They are counted when they are asked for, in one walk over the catalogue. Each pair of
+//! partitions has a part of its own, so that a pair that is taken away takes away what it alone has shown; and a reload
+//! of the catalogue is a matter of which places are counted: items that it no longer lists are not, new ones count from
+//! their first list on.
 
 use super::catalogue::{Catalogue, UNKNOWN};
-use super::window::N_CELLS;
 
 /// What a pair of partitions is called.
 pub type PartId = i32;
@@ -18,78 +18,44 @@ pub type PartId = i32;
 /// Never shown. Slots are told by their distance from the first one, so that four bytes hold them.
 const NEVER: u32 = 0;
 
-/// How lists, time and cut-offs are laid out, the same for every arm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
-    /// Cut-offs ascending; an item at rank r counts at every k ≥ r.
-    pub ks: Vec<u32>,
-    pub slot_ms: i64,
-    /// Cell lengths of the windows; each is a multiple of the slot.
-    pub cells_ms: Vec<i64>,
-    /// Slots that begin before this (epoch ms) do not count in the total.
-    pub total_from_ms: i64,
-}
-
 /// Ranks whose cut-off is kept.
 const N_RANKS: u32 = 64;
 
-/// Index of the first cut-off that a rank is within; the last one is the whole list.
-fn class(ks: &[u32], rank: u32) -> usize {
-    ks.partition_point(|k| *k < rank)
-}
-
+/// What an arm has shown of the catalogue.
 #[derive(Debug)]
 pub struct Coverage {
-    layout: Layout,
+    /// Cut-offs ascending, the whole list last; an item at rank r counts at every k ≥ r.
+    ks: Vec<u32>,
+    slot_ms: i64,
     /// Of the first ranks: index of the first cut-off that each is within.
     class_of_rank: Vec<usize>,
     /// The slot that number 2^31 stands for.
     base: Option<i64>,
     parts: Vec<Part>,
-    union: Vec<u32>,
-    windows: Vec<Cells>,
-    total: Vec<u64>,
 }
 
 #[derive(Debug)]
 struct Part {
     id: PartId,
-    shown: bool,
     /// By place × cut-offs + class: the number of the last slot in which the item stood within the cut-off.
     last: Vec<u32>,
 }
 
-/// Items by the cell of their last slot, a ring over the cells of one window.
-#[derive(Debug)]
-struct Cells {
-    cell_ms: i64,
-    newest: i64,
-    /// By cell modulo 60, then by cut-off.
-    counts: Vec<u32>,
-    sums: Vec<u64>,
-}
-
 impl Coverage {
-    pub fn new(layout: Layout) -> Coverage {
-        let n = layout.ks.len();
+    /// Nothing yet, of lists in slots of `slot_ms`.
+    pub fn new(ks: Vec<u32>, slot_ms: i64) -> Coverage {
         Coverage {
-            class_of_rank: (1..=N_RANKS).map(|rank| class(&layout.ks, rank)).collect(),
+            class_of_rank: (1..=N_RANKS).map(|rank| class(&ks, rank)).collect(),
+            ks,
+            slot_ms,
             base: None,
             parts: Vec::new(),
-            union: Vec::new(),
-            windows: layout
-                .cells_ms
-                .iter()
-                .map(|cell_ms| Cells::new(*cell_ms, n))
-                .collect(),
-            total: vec![0; n],
-            layout,
         }
     }
 
-    /// Bytes that a part of its own and its share in the union take.
+    /// Bytes that a part takes.
     pub fn part_bytes(catalogue: &Catalogue, n_cut_offs: usize) -> u64 {
-        2 * (catalogue.n_places() * n_cut_offs * size_of::<u32>()) as u64
+        (catalogue.n_places() * n_cut_offs * size_of::<u32>()) as u64
     }
 
     /// Whether this pair has a part already.
@@ -101,23 +67,29 @@ impl Coverage {
         self.parts.len()
     }
 
-    /// Gives a pair a part; it enters the counts as far as it is `shown`.
-    pub fn add_part(&mut self, id: PartId, shown: bool) {
+    /// Gives a pair a part.
+    pub fn add_part(&mut self, id: PartId) {
         let last = Vec::new();
-        self.parts.push(Part { id, shown, last });
+        self.parts.push(Part { id, last });
     }
 
-    /// Notes a list of a pair: the places of its items in rank order, in the slot that begins at `start_ms`.
+    /// Forgets a pair.
+    pub fn remove_part(&mut self, id: PartId) {
+        self.parts.retain(|part| part.id != id);
+    }
+
+    /// Notes a list of a pair that has a part: the places of its items in rank order, in the slot that begins at
+    /// `start_ms`.
     pub fn see(&mut self, id: PartId, start_ms: i64, places: &[u32], catalogue: &Catalogue) {
-        let Some(index) = self.parts.iter().position(|part| part.id == id) else {
+        let slot = start_ms.div_euclid(self.slot_ms);
+        let number = number(slot, *self.base.get_or_insert(slot));
+        let n = self.ks.len();
+        let Some(part) = self.parts.iter_mut().find(|part| part.id == id) else {
             return;
         };
-        let number = self.number(start_ms);
-        let n = self.layout.ks.len();
         let room = catalogue.n_places() * n;
-        if self.parts[index].last.len() < room {
-            self.parts[index].last.resize(room, NEVER);
-            self.union.resize(room.max(self.union.len()), NEVER);
+        if part.last.len() < room {
+            part.last.resize(room, NEVER);
         }
         for (rank, place) in places.iter().enumerate() {
             if *place == UNKNOWN {
@@ -125,145 +97,64 @@ impl Coverage {
             }
             let class = match self.class_of_rank.get(rank) {
                 Some(class) => *class,
-                None => class(&self.layout.ks, rank as u32 + 1),
+                None => class(&self.ks, rank as u32 + 1),
             };
-            let row = *place as usize * n;
-            for class in class..n {
-                let part = &mut self.parts[index];
+            for last in &mut part.last[*place as usize * n..][class..n] {
                 // Within a longer cut-off it was shown no earlier.
-                if part.last[row + class] >= number {
+                if *last >= number {
                     break;
                 }
-                part.last[row + class] = number;
-                if part.shown && self.union[row + class] < number && catalogue.lists(*place) {
-                    let before = std::mem::replace(&mut self.union[row + class], number);
-                    self.move_item(class, before, number);
-                }
+                *last = number;
             }
         }
     }
 
-    /// Takes an item out of the cell of one slot and puts it into that of another.
-    fn move_item(&mut self, class: usize, from: u32, to: u32) {
-        let base = self.base.unwrap_or(0);
-        let start_ms = |number: u32| (base + i64::from(number) - (1 << 31)) * self.layout.slot_ms;
-        let to_ms = start_ms(to);
-        for window in &mut self.windows {
-            if from != NEVER {
-                window.add(start_ms(from), class, -1);
+    /// Distinct items that `catalogue` lists, by cut-off, in the slots that begin at each of `from_ms` or later, over
+    /// the pairs that are `shown`.
+    pub fn counts(
+        &self,
+        from_ms: &[i64],
+        shown: impl Fn(PartId) -> bool,
+        catalogue: &Catalogue,
+    ) -> Vec<Vec<u64>> {
+        let n = self.ks.len();
+        let mut counts = vec![vec![0; n]; from_ms.len()];
+        let Some(base) = self.base else {
+            return counts;
+        };
+        let first_slot = |from_ms: i64| from_ms.saturating_add(self.slot_ms - 1).div_euclid(self.slot_ms);
+        let numbers: Vec<u32> = from_ms
+            .iter()
+            .map(|from_ms| number(first_slot(*from_ms), base))
+            .collect();
+        let mut union = vec![NEVER; catalogue.n_places() * n];
+        for part in self.parts.iter().filter(|part| shown(part.id)) {
+            let both = union.iter_mut().zip(&part.last);
+            both.for_each(|(union, last)| *union = (*union).max(*last));
+        }
+        for (place, row) in union.chunks_exact(n).enumerate() {
+            if !catalogue.lists(place as u32) {
+                continue;
             }
-            window.add(to_ms, class, 1);
-        }
-        let from_ms = self.layout.total_from_ms;
-        self.total[class] -= u64::from(from != NEVER && start_ms(from) >= from_ms);
-        self.total[class] += u64::from(to_ms >= from_ms);
-    }
-
-    /// The number of a slot: 2^31 for the first one that was seen, so that earlier ones have numbers too.
-    fn number(&mut self, start_ms: i64) -> u32 {
-        let slot = start_ms.div_euclid(self.layout.slot_ms);
-        let base = *self.base.get_or_insert(slot);
-        (slot - base + (1 << 31)).clamp(1, i64::from(u32::MAX)) as u32
-    }
-
-    /// Lets a pair's part into the counts, or out of them.
-    pub fn set_shown(&mut self, id: PartId, shown: bool, catalogue: &Catalogue) {
-        let part = self.parts.iter_mut().find(|part| part.id == id);
-        if part.is_some_and(|part| std::mem::replace(&mut part.shown, shown) != shown) {
-            self.recount(catalogue);
-        }
-    }
-
-    /// Forgets a pair.
-    pub fn remove_part(&mut self, id: PartId, catalogue: &Catalogue) {
-        let before = self.parts.len();
-        self.parts.retain(|part| part.id != id);
-        if self.parts.len() != before {
-            self.recount(catalogue);
-        }
-    }
-
-    /// Makes the union and the counts anew, of the items that this catalogue lists.
-    pub fn recount(&mut self, catalogue: &Catalogue) {
-        let n = self.layout.ks.len();
-        self.union.clear();
-        self.total.fill(0);
-        self.windows.iter_mut().for_each(Cells::clear);
-        self.union.resize(catalogue.n_places() * n, NEVER);
-        for part in self.parts.iter().filter(|part| part.shown) {
-            for (union, last) in self.union.iter_mut().zip(&part.last) {
-                *union = (*union).max(*last);
+            for (counts, number) in counts.iter_mut().zip(&numbers) {
+                let classes = counts.iter_mut().zip(row);
+                classes.for_each(|(count, last)| *count += u64::from(last >= number));
             }
         }
-        for index in 0..self.union.len() {
-            let last = self.union[index];
-            if !catalogue.lists((index / n) as u32) {
-                self.union[index] = NEVER;
-            } else if last != NEVER {
-                self.move_item(index % n, NEVER, last);
-            }
-        }
-    }
-
-    /// Moves the end of the windows on; it never goes back.
-    pub fn advance(&mut self, end_ms: i64) {
-        self.windows.iter_mut().for_each(|window| window.advance(end_ms));
-    }
-
-    /// Distinct items by cut-off in a window; in the total where `window` is none.
-    pub fn counts(&self, window: Option<usize>) -> &[u64] {
-        window.map_or(&self.total, |window| &self.windows[window].sums)
+        counts
     }
 }
 
-impl Cells {
-    fn new(cell_ms: i64, n_classes: usize) -> Cells {
-        Cells {
-            cell_ms,
-            newest: i64::MIN,
-            counts: vec![0; N_CELLS as usize * n_classes],
-            sums: vec![0; n_classes],
-        }
-    }
+/// Index of the first cut-off that a rank is within; the last one is the whole list.
+fn class(ks: &[u32], rank: u32) -> usize {
+    ks.partition_point(|k| *k < rank)
+}
 
-    /// Empties the cells and keeps the window's end.
-    fn clear(&mut self) {
-        self.counts.fill(0);
-        self.sums.fill(0);
-    }
-
-    /// Counts an item in or out; what lies before the window is not in it.
-    fn add(&mut self, ts_ms: i64, class: usize, sign: i32) {
-        let cell = ts_ms.div_euclid(self.cell_ms);
-        self.advance_to_cell(cell);
-        if cell > self.newest - N_CELLS {
-            let count = self.row(cell) + class;
-            self.counts[count] = self.counts[count].wrapping_add_signed(sign);
-            self.sums[class] = self.sums[class].wrapping_add_signed(i64::from(sign));
-        }
-    }
-
-    fn advance(&mut self, end_ms: i64) {
-        self.advance_to_cell(end_ms.div_euclid(self.cell_ms));
-    }
-
-    fn advance_to_cell(&mut self, cell: i64) {
-        if cell <= self.newest {
-            return;
-        }
-        let n_left = cell.saturating_sub(self.newest).min(N_CELLS);
-        self.newest = cell;
-        for left in cell - n_left + 1..=cell {
-            let row = self.row(left);
-            for (count, sum) in self.counts[row..].iter_mut().zip(&mut self.sums) {
-                *sum -= u64::from(std::mem::take(count));
-            }
-        }
-    }
-
-    fn row(&self, cell: i64) -> usize {
-        cell.rem_euclid(N_CELLS) as usize * self.sums.len()
-    }
+/// The number of a slot: 2^31 for `base`, so that earlier ones have numbers too; never [`NEVER`].
+fn number(slot: i64, base: i64) -> u32 {
+    slot.saturating_sub(base)
+        .saturating_add(1 << 31)
+        .clamp(1, i64::from(u32::MAX)) as u32
 }
 
 #[cfg(test)]
@@ -284,14 +175,7 @@ mod tests {
         Catalogue::new(items, 1, previous)
     }
 
-    fn layout() -> Layout {
-        Layout {
-            ks: vec![1, 3, u32::MAX],
-            slot_ms: SLOT_MS,
-            cells_ms: vec![SLOT_MS, 3 * SLOT_MS],
-            total_from_ms: 900,
-        }
-    }
+    const KS: [u32; 3] = [1, 3, u32::MAX];
 
     #[derive(Debug, Clone)]
     enum Step {
@@ -321,7 +205,7 @@ mod tests {
             let all: Vec<usize> = (0..8).collect();
             let mut items = catalogue(&all, None);
             let mut listed: BTreeSet<usize> = all.into_iter().collect();
-            let mut coverage = Coverage::new(layout());
+            let mut coverage = Coverage::new(KS.to_vec(), SLOT_MS);
             let mut parts: BTreeMap<i32, bool> = BTreeMap::new();
             let mut lists: Vec<(i32, i64, Vec<u32>)> = Vec::new();
             let mut end_ms = 0;
@@ -334,7 +218,7 @@ mod tests {
                             .map(|place| if items.lists(place) { place } else { UNKNOWN })
                             .collect();
                         if parts.insert(part, *parts.get(&part).unwrap_or(&true)).is_none() {
-                            coverage.add_part(part, true);
+                            coverage.add_part(part);
                         }
                         coverage.see(part, slot * SLOT_MS, &places, &items);
                         end_ms = end_ms.max(slot * SLOT_MS);
@@ -342,36 +226,29 @@ mod tests {
                     }
                     Step::Advance { slots } => end_ms += slots * SLOT_MS,
                     Step::Show { part, shown } => {
-                        coverage.set_shown(part, shown, &items);
                         parts.entry(part).and_modify(|known| *known = shown);
                     }
                     Step::Remove { part } => {
-                        coverage.remove_part(part, &items);
+                        coverage.remove_part(part);
                         parts.remove(&part);
                         lists.retain(|(of, ..)| *of != part);
                     }
                     Step::Reload { listed: names } => {
                         items = catalogue(&names.iter().copied().collect::<Vec<_>>(), Some(&items));
-                        coverage.recount(&items);
                         listed = names;
                     }
                 }
-                coverage.advance(end_ms);
-                for window in [Some(0), Some(1), None] {
-                    for (class, k) in layout().ks.iter().enumerate() {
-                        let inside = |ts_ms: i64| match window {
-                            Some(window) => {
-                                let cell_ms = layout().cells_ms[window];
-                                ts_ms / cell_ms > end_ms / cell_ms - N_CELLS
-                            }
-                            None => ts_ms >= layout().total_from_ms,
-                        };
-                        let shown = lists.iter().filter(|(part, ts_ms, _)| parts[part] && inside(*ts_ms));
-                        let recount: BTreeSet<u32> = shown
+                let from_ms = [end_ms - 500, end_ms - 130, 900, i64::MIN];
+                let shown = |part| parts.get(&part).copied().unwrap_or(false);
+                let counts = coverage.counts(&from_ms, shown, &items);
+                for (from_ms, counts) in from_ms.iter().zip(counts) {
+                    for (k, count) in KS.iter().zip(counts) {
+                        let inside = lists.iter().filter(|(part, ts_ms, _)| parts[part] && ts_ms >= from_ms);
+                        let recount: BTreeSet<u32> = inside
                             .flat_map(|(.., places)| places.iter().take(*k as usize).copied())
                             .filter(|place| *place != UNKNOWN && listed.contains(&(*place as usize)))
                             .collect();
-                        prop_assert_eq!(coverage.counts(window)[class], recount.len() as u64);
+                        prop_assert_eq!(count, recount.len() as u64);
                     }
                 }
             }

@@ -317,6 +317,10 @@ impl Engine {
 
     /// Records a click on a list and adds the difference that it makes.
     fn hit(&mut self, handle: Handle, item: u64) -> ClickResult {
+        // To work aspects out is dear, and a repeat changes nothing.
+        if self.ranking.needs_aspects() && self.lists.has_click(handle, item) {
+            return ClickResult::Repeat;
+        }
         let before = self.lists.outcome(handle);
         let n_off_list = before.n_off_list;
         let row = self.scratch.contributions.of(&before, &self.ranking);

@@ -243,6 +243,20 @@ impl OpenLists {
         Hit::First
     }
 
+    /// Whether a click on this item would be a repeat.
+    pub fn has_click(&self, handle: Handle, item: u64) -> bool {
+        let slot = self.slot(handle);
+        let list = slot.list(handle);
+        let tag = tag(item);
+        match slot.words[list.tags_at()].iter().position(|other| *other == tag) {
+            Some(position) => {
+                let mask = slot.mask_at(list);
+                slot.words[mask.start + position / 32] >> (position % 32) & 1 != 0
+            }
+            None => slot.off_list(handle).contains(&item),
+        }
+    }
+
     pub fn ts_ms(&self, handle: Handle) -> i64 {
         let slot = self.slot(handle);
         slot.number * self.slot_ms + i64::from(slot.list(handle).ts_in_slot_ms)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Unreadable;
 use crate::engine::catalogue::Catalogue;
-use crate::engine::coverage::{Coverage, Layout, PartId};
+use crate::engine::coverage::{Coverage, PartId};
 use crate::engine::event::Reason;
 use crate::engine::outcome::Counts;
 use crate::engine::ranking::Ranking;
@@ -127,13 +127,9 @@ impl Span {
         };
         for (arm, start_ms, places) in slot.shown.iter() {
             let coverage = self.coverage.entry(arm).or_insert_with(|| {
-                let mut coverage = Coverage::new(Layout {
-                    ks: columns.ks.clone(),
-                    slot_ms: 1000,
-                    cells_ms: Vec::new(),
-                    total_from_ms: i64::MIN,
-                });
-                coverage.add_part(FILE, true);
+                // All of it is counted, so the length of slots does not matter.
+                let mut coverage = Coverage::new(columns.ks.clone(), 1000);
+                coverage.add_part(FILE);
                 coverage
             });
             coverage.see(FILE, start_ms, places, catalogue);
@@ -148,7 +144,8 @@ impl Span {
                 let Some(coverage) = self.coverage.get(arm) else {
                     continue;
                 };
-                for (sum, count) in sums[columns.seen.clone()].iter_mut().zip(coverage.counts(None)) {
+                let counts = coverage.counts(&[i64::MIN], |_| true, catalogue).concat();
+                for (sum, count) in sums[columns.seen.clone()].iter_mut().zip(&counts) {
                     *sum = i128::from(*count);
                 }
             }

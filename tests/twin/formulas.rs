@@ -199,7 +199,9 @@ impl Top<'_> {
 
     fn ndcg(&self) -> f64 {
         let n_ideal = match self.convention.says("ndcg_ideal") {
-            "min(k,|G|)" => self.n_relevant.min(self.cut),
+            "min(k,|G|)" if self.at_k => self.n_relevant.min(self.cut),
+            // As ranx and trec_eval without a cut-off.
+            "min(k,|G|)" => self.n_relevant,
             "min(k,L,|G|)" => self.n_relevant.min(self.shown),
             "|G|" => self.n_relevant,
             "k" => self.cut,

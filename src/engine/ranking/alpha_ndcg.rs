@@ -43,6 +43,8 @@ pub struct AlphaNdcg {
     powers: Vec<f64>,
     /// By aspect: how many relevant items above have it.
     above: Vec<u32>,
+    /// The aspects that any relevant item above has.
+    touched: Vec<u32>,
     left: Vec<u32>,
 }
 
@@ -52,6 +54,7 @@ impl AlphaNdcg {
         AlphaNdcg {
             powers: vec![1.0, 1.0 - alpha],
             above: Vec::new(),
+            touched: Vec::new(),
             left: Vec::new(),
         }
     }
@@ -153,6 +156,9 @@ impl AlphaNdcg {
     fn show(&mut self, place: u32, catalogue: &Catalogue) {
         for aspect in catalogue.aspects(place) {
             let above = &mut self.above[*aspect as usize];
+            if *above == 0 {
+                self.touched.push(*aspect);
+            }
             *above += 1;
             if *above as usize == self.powers.len() {
                 self.powers
@@ -162,8 +168,12 @@ impl AlphaNdcg {
     }
 
     fn forget(&mut self, catalogue: &Catalogue) {
-        self.above.clear();
-        self.above.resize(catalogue.n_aspects(), 0);
+        for aspect in self.touched.drain(..) {
+            self.above[aspect as usize] = 0;
+        }
+        if self.above.len() < catalogue.n_aspects() {
+            self.above.resize(catalogue.n_aspects(), 0);
+        }
     }
 }
 
@@ -196,7 +206,7 @@ mod tests {
             &relevant,
             OffList::Relevant,
             &catalogue,
-            &Discounts::new(),
+            &Discounts::new(0),
             |_, value| values.push(value),
         );
         values
@@ -243,7 +253,7 @@ mod tests {
             &relevant,
             OffList::Ignore,
             &catalogue,
-            &Discounts::new(),
+            &Discounts::new(0),
             |index, value| assert!((value - 1.0).abs() < 1e-12, "{value} at {}", index + 1),
         );
     }

@@ -145,6 +145,9 @@ struct TermColumns {
     ks: Vec<u32>,
 }
 
+/// Ranks whose discount is kept at most: 16 bytes each.
+const MAX_KEPT_RANKS: u32 = 100_000;
+
 /// Buffers for what [`Ranking`] works out.
 #[derive(Debug)]
 pub struct Scratch {
@@ -219,7 +222,7 @@ impl Ranking {
                     ks: seen.ks.clone(),
                 }),
             alpha: measures.alpha,
-            discounts: Discounts::new(),
+            discounts: Discounts::new(measures.ks.last().map_or(0, |k| k.get().min(MAX_KEPT_RANKS))),
             columns: columns.collect(),
             sums,
         }

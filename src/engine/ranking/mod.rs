@@ -157,7 +157,7 @@ mod worked {
     };
 
     pub fn term(term: Term, list: &ListOutcome, k: u32) -> i64 {
-        term.of(list, k, &ndcg::Discounts::new())
+        term.of(list, k, &ndcg::Discounts::new(0))
     }
 
     pub fn default() -> Profile {

@@ -2,9 +2,11 @@
 //!
 //! DCG@k = Σ_{r≤k} h(r) ÷ log2(r+1); NDCG@k = DCG@k ÷ the DCG of a list with hits at ranks 1 to the ideal length.
 //! Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20(4), 2002, with the
-//! discount of Burges et al., ICML 2005; a click has no grade, so 2^g − 1 is 1. Over the whole list k is L.
+//! discount of Burges et al., ICML 2005; a click has no grade, so 2^g − 1 is 1. Over the whole list the ideal
+//! length `k` is L, and `min(k,|G|)` is |G|.
 
 use super::mrr::reported;
+use super::term::WHOLE;
 use super::{ListOutcome, Metric, NdcgIdeal, OffList, Ratio, Term};
 
 pub const NDCG: Metric = Metric {
@@ -25,12 +27,13 @@ pub(super) fn ndcg(
     off_list: OffList,
     discounts: &Discounts,
 ) -> f64 {
-    let k = if k == u32::MAX { list.n_items } else { k };
     let relevant = list.relevant(off_list);
     let n_ideal = match ideal {
+        // Without a cut-off ranx and trec_eval take all of G, also where the list is shorter.
         NdcgIdeal::RelevantInK => relevant.min(k),
         NdcgIdeal::RelevantShown => relevant.min(list.shown(k)),
         NdcgIdeal::Relevant => relevant,
+        NdcgIdeal::K if k == WHOLE => list.n_items,
         NdcgIdeal::K => k,
     };
     let gain: f64 = list.ranks(k).map(|rank| discounts.of(rank)).sum();
@@ -52,8 +55,9 @@ pub struct Discounts {
 const N_KEPT: u32 = 1024;
 
 impl Discounts {
-    pub fn new() -> Discounts {
-        let of: Box<[f64]> = (1..=N_KEPT).map(discount).collect();
+    /// Those of the usual ranks, and up to `longest`.
+    pub fn new(longest: u32) -> Discounts {
+        let of: Box<[f64]> = (1..=longest.max(N_KEPT)).map(discount).collect();
         let mut sum = 0.0;
         let sums = of.iter().map(|discount| {
             sum += discount;
@@ -73,18 +77,9 @@ impl Discounts {
 
     /// The DCG of a list with hits at ranks 1 to n, n ≥ 1.
     fn ideal(&self, n: u32) -> f64 {
-        let kept = self.sums.get(n as usize - 1).copied();
-        kept.unwrap_or_else(|| {
-            (N_KEPT + 1..=n)
-                .map(discount)
-                .fold(self.sums[N_KEPT as usize - 1], |a, b| a + b)
-        })
-    }
-}
-
-impl Default for Discounts {
-    fn default() -> Discounts {
-        Discounts::new()
+        let kept = self.sums.len().min(n as usize);
+        let further = (kept as u32 + 1..=n).map(discount);
+        further.fold(self.sums[kept - 1], |sum, discount| sum + discount)
     }
 }
 
@@ -98,7 +93,7 @@ mod tests {
     use super::*;
 
     fn at(k: u32, ideal: NdcgIdeal, off_list: OffList) -> f64 {
-        ndcg(&CLICKED_AT_2_AND_5, k, ideal, off_list, &Discounts::new())
+        ndcg(&CLICKED_AT_2_AND_5, k, ideal, off_list, &Discounts::new(0))
     }
 
     #[test]
@@ -133,16 +128,39 @@ mod tests {
             n_off_list: 2,
         };
         check(
-            ndcg(&short, 10, RelevantShown, OffList::Relevant, &Discounts::new()),
+            ndcg(&short, 10, RelevantShown, OffList::Relevant, &Discounts::new(0)),
             1.0,
         );
+    }
+
+    /// As `ndcg` of ranx and pytrec_eval without a cut-off.
+    #[test]
+    fn over_the_whole_list_all_relevant_items_are_in_the_ideal_however_short_the_list_is() {
+        let one_of_two = ListOutcome {
+            n_items: 1,
+            clicked: &[1],
+            n_off_list: 1,
+        };
+        let discounts = Discounts::new(0);
+        let at = |k| {
+            ndcg(
+                &one_of_two,
+                k,
+                NdcgIdeal::RelevantInK,
+                OffList::Relevant,
+                &discounts,
+            )
+        };
+        assert_eq!(at(1), 1.0);
+        assert_eq!(at(WHOLE), at(5));
+        assert!((at(WHOLE) - 1.0 / (1.0 + 1.0 / 3_f64.log2())).abs() < 1e-15);
     }
 
     #[test]
     fn a_list_without_relevant_items_scores_0() {
         for ideal in [NdcgIdeal::RelevantInK, NdcgIdeal::K] {
             assert_eq!(
-                ndcg(&EMPTY, u32::MAX, ideal, OffList::Ignore, &Discounts::new()),
+                ndcg(&EMPTY, u32::MAX, ideal, OffList::Ignore, &Discounts::new(0)),
                 0.0
             );
         }
@@ -150,7 +168,7 @@ mod tests {
 
     #[test]
     fn discounts_go_on_beyond_those_that_are_kept() {
-        let discounts = Discounts::new();
+        let discounts = Discounts::new(0);
         assert_eq!(discounts.of(1), 1.0);
         assert_eq!(discounts.of(4000), discount(4000));
         let sum = |n: u32| (1..=n).map(discount).fold(0.0, |a, b| a + b);
