@@ -11,19 +11,18 @@
 //!                 └──────── worker: the loop that carries them ────────┘
 //! ```
 //!
-//! - [`kafka`] is the one home of the Kafka client. Its callbacks become [`ingest::Input`]s, and [`ingest::Order`]s
-//!   its calls; it decides nothing.
+//! - `kafka` is the one home of the Kafka client. Its callbacks become `Input`s, and `Order`s its calls; it decides nothing.
 //! - [`ingest`] turns bytes into events, hashing ids as it reads, and audits the keys of records.
 //! - [`engine`] joins, settles and tallies: pure, synchronous, without a clock, one engine for each *pair* of partitions
 //!   (served p, clicks p). Time is an argument. All sums are integers, so no result depends on the order of arrival.
-//! - [`worker`] is a plain struct that takes inputs and gives orders; the loop around it, in [`app`], is dull.
-//! - [`board`] is the only shared mutable state: what every pair adds to every arm. A batch is merged with one lock an
-//!   arm; a scrape sees whole batches only.
-//! - [`export`] shows [`snapshot`]s of the board: gauges, JSON, the page. [`telemetry`] is what the daemon says of itself.
-//! - [`evaluate`] feeds files to the same engine, as [`commands`] tell it to; [`demo`] runs all of it on [`simulate`]d traffic, an embedded broker
-//!   and one simulated [`clock`].
-//! - [`config`] is what the operator wrote, checked, and [`catalogue_file`] the file that it names; [`check`] what a cluster makes of it; [`cli`] the command line;
-//!   [`app`] alone knows everyone.
+//! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, is dull.
+//! - `board` is the only shared mutable state: what every pair adds to every arm. A batch is merged with one lock an arm;
+//!   a scrape sees whole batches only.
+//! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says of itself.
+//! - [`evaluate`] feeds files to the same engine, as `commands` tell it to; `demo` runs all of it on `simulate`d traffic,
+//!   an embedded broker and one simulated `clock`.
+//! - `config` is what the operator wrote, checked, and `catalogue_file` the file that it names; `check` what a cluster makes
+//!   of it; `cli` the command line; `app` alone knows everyone.
 //!
 //! A list counts in the *live* view as soon as it is read, and in the *settled* view once its attribution window has
 //! closed: then nothing can change it any more. The border is the frontier F of its pair.

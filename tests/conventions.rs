@@ -139,3 +139,12 @@ fn trec_evals_own_cases_hold_within_the_digits_that_it_states() {
 fn trec_evals_run_over_lists_of_500_items_holds() {
     assert_eq!(trec("trec-long"), 64);
 }
+
+#[test]
+fn without_numbers_of_users_there_is_no_popularity_and_no_surprisal() {
+    let catalog = "{\"item\":\"i1\"}\n{\"item\":\"i2\"}";
+    let evaluation = evaluate(&vector("lists-a.events.jsonl"), Some(catalog), "rs_metrics", &[5]);
+    let value = |key| evaluation.value("ranker", "control", key);
+    assert_eq!([value("popularity@5"), value("surprisal@5")], [None, None]);
+    assert_eq!(value("coverage@5"), Some(1.0));
+}

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::parse_between;
-use crate::config::parse_span_ms;
+use crate::config::{LONGEST_LIST, parse_span_ms};
 
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
@@ -28,6 +28,7 @@ pub struct EvaluateArgs {
         long = "convention",
         value_name = "PROFILE",
         value_delimiter = ',',
+        value_parser = parse_name,
         env = "ABGAUGE_EVALUATE_CONVENTION",
         hide_env_values = true
     )]
@@ -40,6 +41,7 @@ pub struct EvaluateArgs {
         long,
         value_name = "METRIC,…",
         value_delimiter = ',',
+        value_parser = parse_name,
         env = "ABGAUGE_EVALUATE_METRICS",
         hide_env_values = true
     )]
@@ -49,6 +51,7 @@ pub struct EvaluateArgs {
         long,
         value_name = "K,…",
         value_delimiter = ',',
+        value_parser = parse_k,
         env = "ABGAUGE_EVALUATE_K",
         hide_env_values = true
     )]
@@ -160,6 +163,20 @@ Exit codes:
    0  a clean end
    2  wrong usage, such as a name that is unknown
   78  a bad configuration";
+
+fn parse_k(text: &str) -> Result<NonZeroU32, String> {
+    let k = text
+        .trim()
+        .parse()
+        .ok()
+        .filter(|k: &NonZeroU32| k.get() <= LONGEST_LIST);
+    k.ok_or_else(|| format!("write whole numbers from 1 to {LONGEST_LIST}"))
+}
+
+/// A name of a list, which may have spaces around it.
+fn parse_name(text: &str) -> Result<String, std::convert::Infallible> {
+    Ok(text.trim().to_owned())
+}
 
 fn parse_alpha(text: &str) -> Result<f64, String> {
     parse_between(text, 0.0, 1.0)

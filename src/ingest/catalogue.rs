@@ -34,11 +34,26 @@ impl std::error::Error for CatalogueError {}
 struct Line<'a> {
     #[serde(borrow)]
     item: &'a RawValue,
-    #[serde(default)]
-    aspects: Vec<String>,
-    #[serde(default)]
-    users: u64,
+    aspects: Option<Vec<Aspect>>,
+    users: Option<u64>,
     of_users: Option<u64>,
+}
+
+/// A name, or a number that stands for one.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Aspect {
+    Name(String),
+    Number(i64),
+}
+
+impl Aspect {
+    fn into_name(self) -> String {
+        match self {
+            Aspect::Name(name) => name,
+            Aspect::Number(number) => number.to_string(),
+        }
+    }
 }
 
 /// Reads the items of a catalogue, hashed as `decoder` hashes those of events. Blank lines are passed over; items of
@@ -77,18 +92,22 @@ pub fn read(
         }
         let written: Line = serde_json::from_slice(text).map_err(|problem| {
             let form = r#"write {"item":"i1","aspects":["a3"],"users":12,"of_users":200}"#;
+            let problem = problem.to_string();
+            // Its line is the one of this object, not of the file.
+            let problem = problem.split(" at line ").next().unwrap_or_default();
             error(format!("{problem}; {form}"))
         })?;
+        let users = written.users.unwrap_or(0);
         let (id, hash) = decoder.item(written.item).ok_or_else(|| {
             error(format!(
                 "item must be a string of 1 to {MAX_ID_BYTES} bytes or an integer"
             ))
         })?;
         if let Some(of_users) = written.of_users {
-            if written.users > of_users {
+            if users > of_users {
                 return Err(error(format!(
                     "users is {}, more than of_users ({of_users})",
-                    written.users
+                    users
                 )));
             }
             if *n_users.get_or_insert(of_users) != of_users {
@@ -97,7 +116,7 @@ pub fn read(
                     "of_users is {of_users}, and {before} in lines before: shares must be of one number of users"
                 )));
             }
-        } else if written.users > 0 {
+        } else if users > 0 {
             return Err(error(
                 "users needs of_users beside it: the number of all users".to_owned(),
             ));
@@ -108,8 +127,13 @@ pub fn read(
         items.push(NewItem {
             id,
             hash,
-            aspects: written.aspects,
-            users: written.users,
+            aspects: written
+                .aspects
+                .into_iter()
+                .flatten()
+                .map(Aspect::into_name)
+                .collect(),
+            users,
         });
     }
     if items.is_empty() {
@@ -130,7 +154,7 @@ mod tests {
 
     #[test]
     fn reads_items_with_and_without_aspects_and_shares() {
-        let text = "\u{feff}{\"item\":\"a\",\"aspects\":[\"x\"],\"users\":1,\"of_users\":4}\r\n\n{\"item\":5,\"price\":{}}";
+        let text = "\u{feff}{\"item\":\"a\",\"aspects\":[\"x\"],\"users\":1,\"of_users\":4}\r\n\n{\"item\":5,\"price\":{},\"aspects\":null,\"users\":null,\"of_users\":null}\n{\"item\":\"b\",\"aspects\":[7]}";
         let catalogue = read(text).expect("it can be read");
         let decoder = Decoder::new(0, 10);
         let place = |json: &str| {

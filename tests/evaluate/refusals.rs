@@ -31,7 +31,8 @@ fn wrong_flags_are_refused_with_what_is_right() {
         (&["--window", "0s"], &["--window", "multiple of the slot"]),
         (&["--window", "1h", "--by-day"], &["cannot be used with"]),
         (&["--alpha", "1.5"], &["--alpha", "from 0 to 1"]),
-        (&["--k", "5,100001"], &["--k 100001", "100000 items"]),
+        (&["--k", "5,100001"], &["'100001' for '--k", "from 1 to 100000"]),
+        (&["--k", "0"], &["'0' for '--k", "from 1 to 100000"]),
         (&["--format", "yaml"], &["--format", "table, json, csv, markdown"]),
     ] {
         let ran = run_with_input(&[&["evaluate", "-"], arguments].concat(), &two_arms());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::cli::EvaluateArgs;
 use crate::commands::unknown;
-use crate::config::{Counting, LONGEST_LIST, MAX_CUT_OFFS, display_ms};
+use crate::config::{Counting, MAX_CUT_OFFS, display_ms};
 use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
 use crate::evaluate::Options;
 
@@ -172,11 +172,6 @@ fn cut_offs(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<NonZeroU32>,
     ks.dedup();
     if ks.len() > MAX_CUT_OFFS {
         return Err(format!("--k has {} cut-offs, more than {MAX_CUT_OFFS}", ks.len()));
-    }
-    if let Some(k) = ks.last().filter(|k| k.get() > LONGEST_LIST) {
-        return Err(format!(
-            "--k {k} is beyond the longest list that can be, {LONGEST_LIST} items"
-        ));
     }
     Ok(ks)
 }

@@ -285,12 +285,18 @@ impl Ranking {
     pub fn contribute_places(&self, places: &[u32], catalogue: &Catalogue, tally: &mut [i64]) {
         for columns in &self.of_catalogue {
             let values = &mut tally[columns.first..];
-            let mut set = |index: usize, mean: f64| values[index] = fixed(mean);
             match columns.term {
-                Term::Popularity => {
-                    means_of_top(places, &columns.ks, |place| catalogue.popularity(place), &mut set);
+                Term::WithShares => {
+                    values[0] = i64::from(!places.is_empty() && catalogue.n_users() > 0);
                 }
-                _ => means_of_top(places, &columns.ks, |place| catalogue.surprisal(place), &mut set),
+                Term::Popularity => {
+                    let set = |index: usize, mean: f64| values[index] = fixed(mean);
+                    means_of_top(places, &columns.ks, |place| catalogue.popularity(place), set);
+                }
+                _ => {
+                    let set = |index: usize, mean: f64| values[index] = fixed(mean);
+                    means_of_top(places, &columns.ks, |place| catalogue.surprisal(place), set);
+                }
             }
         }
     }

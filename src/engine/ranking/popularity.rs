@@ -1,7 +1,7 @@
 //! Popularity: how well known the items are that an arm shows.
 //!
 //! popularity@k = mean over lists that show something of the mean share of users who touched the item, over the top
-//! k; an item that the catalogue does not know has share 0. Source: rs_metrics, `popularity`; Abdollahpouri et al.,
+//! k; an item that the catalogue does not know has share 0. Undefined where the catalogue tells no users. Source: rs_metrics, `popularity`; Abdollahpouri et al.,
 //! The unfairness of popularity bias in recommendation, 2019 (average recommendation popularity).
 
 use super::{Metric, Ratio, Sum, Term};
@@ -18,7 +18,7 @@ pub const POPULARITY: Metric = Metric {
 pub(super) fn over_shown_lists(term: Term, k: super::Cut) -> Ratio {
     Ratio {
         numerator: Sum::at(term, k),
-        denominator: Sum::at(Term::NotEmpty, None),
+        denominator: Sum::at(Term::WithShares, None),
         factor: 1,
     }
 }

@@ -31,8 +31,8 @@ pub enum Term {
     Lists(Population, OffList),
     /// min(k, L) of a list of the population.
     Shown(Population, OffList),
-    /// 1 for a list that shows something.
-    NotEmpty,
+    /// 1 for a list that shows something, where the catalogue tells shares of users.
+    WithShares,
     /// [H_k ≥ 1]
     Hit,
     /// H_k
@@ -81,23 +81,16 @@ pub(super) enum Source {
 impl Term {
     pub fn unit(self) -> Unit {
         match self {
-            Term::Lists(..)
-            | Term::Shown(..)
-            | Term::NotEmpty
-            | Term::Hit
-            | Term::Hits
-            | Term::Relevant(..) => Unit::Count,
-            Term::Seen | Term::CatalogueSize => Unit::Count,
+            Term::Lists(..) | Term::Shown(..) | Term::WithShares | Term::Hit | Term::Hits => Unit::Count,
+            Term::Relevant(..) | Term::Seen | Term::CatalogueSize => Unit::Count,
             _ => Unit::Fixed,
         }
     }
 
     pub(super) fn source(self) -> Source {
         match self {
-            Term::Lists(Population::All, _) | Term::Shown(Population::All, _) | Term::NotEmpty => {
-                Source::Shown
-            }
-            Term::Popularity | Term::Surprisal => Source::Catalogue,
+            Term::Lists(Population::All, _) | Term::Shown(Population::All, _) => Source::Shown,
+            Term::WithShares | Term::Popularity | Term::Surprisal => Source::Catalogue,
             Term::AlphaNdcg(_) => Source::ClicksAndCatalogue,
             Term::Seen | Term::CatalogueSize => Source::Window,
             _ => Source::Clicks,
@@ -111,7 +104,6 @@ impl Term {
             Term::Shown(population, off_list) => {
                 i64::from(list.shown(k)) * i64::from(population.has(list, off_list))
             }
-            Term::NotEmpty => i64::from(list.n_items > 0),
             Term::Hit => i64::from(list.hits(k) > 0),
             Term::Hits => i64::from(list.hits(k)),
             Term::Precision => fixed(ratio(list.hits(k), list.shown(k))),
@@ -127,7 +119,12 @@ impl Term {
             }
             Term::ReciprocalRank(ranks) => fixed(mrr::reciprocal_rank(list, k, ranks)),
             Term::Ndcg(ideal, off_list) => fixed(ndcg::ndcg(list, k, ideal, off_list, discounts)),
-            Term::AlphaNdcg(_) | Term::Popularity | Term::Surprisal | Term::Seen | Term::CatalogueSize => 0,
+            Term::AlphaNdcg(_)
+            | Term::WithShares
+            | Term::Popularity
+            | Term::Surprisal
+            | Term::Seen
+            | Term::CatalogueSize => 0,
         }
     }
 }

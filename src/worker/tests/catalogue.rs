@@ -171,8 +171,8 @@ fn a_pair_that_is_new_counts_by_the_catalogue_of_the_day() {
 
 #[test]
 fn an_arm_beyond_the_bound_on_memory_has_no_coverage_and_is_counted() {
-    // 2 views × 2 (own and union) × 2 items × 2 cut-offs × 4 bytes: room for one arm of one pair.
-    let mut stage = measuring(&[("LIMITS__MAX_COVERAGE", "100B")]);
+    // 2 views × 2 items × 2 cut-offs × 4 bytes: room for one arm of one pair.
+    let mut stage = measuring(&[("LIMITS__MAX_COVERAGE", "50B")]);
     take(&mut stage, &[("x", "", 1), ("y", "", 1)], None);
     stage.own(&[0], [0, 0]);
     stage.list_of(0, 0, "r-1", T0, "a", &["x"]);
