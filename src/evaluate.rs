@@ -3,13 +3,48 @@
 //! Every list is kept to the end of the input: lateness and the bound on the future are off, attribution holds, and all
 //! lists count as settled. The order of lines does not matter, except between lists that contradict each other: the
 //! first one stands.
+//!
+//! By other conventions, cut-offs and with a catalogue:
+//!
+//! ```
+//! use std::num::NonZeroU32;
+//! use std::sync::Arc;
+//!
+//! use abgauge::engine::ranking::{Measures, Profile};
+//! use abgauge::evaluate::{Evaluator, Options, read_catalogue};
+//!
+//! let events = r#"
+//! {"type":"served","request_id":"r-1","ts":1763596800000,"experiments":{"ranker":"neural"},"items":["a","b","c"]}
+//! {"type":"served","request_id":"r-2","ts":1763596801000,"experiments":{"ranker":"neural"},"items":["d","e"]}
+//! {"type":"click","request_id":"r-1","ts":1763596805000,"item":"b"}
+//! "#;
+//! let ks: Vec<NonZeroU32> = [2].into_iter().filter_map(NonZeroU32::new).collect();
+//! let mut options = Options {
+//!     measures: Measures {
+//!         profiles: ["default", "ranx"].into_iter().filter_map(Profile::named).collect(),
+//!         metrics: vec!["map", "coverage"],
+//!         ..Measures::usual(&ks)
+//!     },
+//!     ..Options::default()
+//! };
+//! let items = "{\"item\":\"a\"}\n{\"item\":\"b\"}\n{\"item\":\"d\"}\n{\"item\":\"f\"}";
+//! options.catalogue = Some(Arc::new(read_catalogue(items.as_bytes(), &options)?));
+//! let mut evaluator = Evaluator::new(&options);
+//! evaluator.read("events", events.as_bytes())?;
+//! let evaluation = evaluator.finish();
+//! let value = |profile, key| evaluation.value_of(profile, "ranker", "neural", key);
+//! assert_eq!(value("default", "map@2"), Some(0.25)); // (1/2 + 0) ÷ 2: every list counts
+//! assert_eq!(value("ranx", "map@2"), Some(0.5)); // lists with a click alone
+//! assert_eq!(value("default", "coverage@2"), Some(0.75)); // a, b and d of four
+//! # Ok::<(), anyhow::Error>(())
+//! ```
 
 mod evaluation;
 mod report;
 pub mod source;
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +53,7 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
 use crate::engine::ranking::{Measures, Ranking};
 use crate::engine::{Engine, Rules};
+use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::Decoder;
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
@@ -33,7 +69,7 @@ const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub measures: Measures,
-    /// What the metrics that need a catalogue go by; read it with this `hash_seed`.
+    /// What the metrics that need a catalogue go by; see [`read_catalogue`]. It stands for `measures.catalogue`.
     pub catalogue: Option<Arc<Catalogue>>,
     /// A click counts up to this long after its list.
     pub attribution_ms: i64,
@@ -64,6 +100,15 @@ impl Default for Options {
             span_ms: None,
         }
     }
+}
+
+/// Reads a catalogue for these options: JSON lines such as `{"item":"i1","aspects":["a3"],"users":12,"of_users":200}`.
+///
+/// # Errors
+/// At the first line that cannot be read; it is named.
+pub fn read_catalogue(input: impl BufRead, options: &Options) -> Result<Catalogue, CatalogueError> {
+    let decoder = Decoder::new(options.hash_seed, options.max_items);
+    catalogue::read(input, &decoder, None)
 }
 
 /// Lines that could not be read for one reason.

@@ -14,9 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::{misuse, note, print, unknown, warn, with_counting};
 use crate::cli::{EvaluateArgs, Format};
 use crate::engine::catalogue::Catalogue;
-use crate::evaluate::{Evaluation, Evaluator, Options, source};
-use crate::ingest::catalogue;
-use crate::ingest::wire::Decoder;
+use crate::evaluate::{self, Evaluation, Evaluator, Options, source};
 
 /// `EX_DATAERR` of sysexits.h.
 const BAD_DATA: u8 = 65;
@@ -54,8 +52,7 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
 fn read_catalogue(path: &Path, options: &Options) -> anyhow::Result<Catalogue> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("open {name}"))?;
-    let decoder = Decoder::new(options.hash_seed, options.max_items);
-    catalogue::read(BufReader::new(file), &decoder, None)
+    evaluate::read_catalogue(BufReader::new(file), options)
         .with_context(|| format!("read the catalogue {name}"))
 }
 

@@ -32,10 +32,18 @@ impl Evaluation {
     /// A metric of the first profile by its key, such as `hit_rate@5`; none where the arm has no list, or the metric
     /// divides by 0.
     pub fn value(&self, experiment: &str, arm: &str, key: &str) -> Option<f64> {
+        let first = self.ranking.profiles().first()?;
+        self.value_of(&first.name, experiment, arm, key)
+    }
+
+    /// The same of any of its profiles.
+    pub fn value_of(&self, profile: &str, experiment: &str, arm: &str, key: &str) -> Option<f64> {
+        let mut profiles = self.ranking.profiles().iter();
+        let profile = profiles.position(|other| other.name == profile)?;
         let is_named = |named: &Arm| &*named.experiment == experiment && &*named.arm == arm;
         let (_, sums) = self.total.iter().find(|(named, _)| is_named(named))?;
         let mut columns = self.ranking.columns().iter();
-        let column = columns.find(|column| column.profile == 0 && column.key() == key)?;
+        let column = columns.find(|column| column.profile == profile && column.key() == key)?;
         column.value(sums)
     }
 
