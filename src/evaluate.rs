@@ -207,6 +207,7 @@ impl Evaluator {
 
     fn count(&mut self) {
         self.engine.apply(&self.batch, u64::MAX);
+        self.engine.forget_live_changes();
         self.batch.clear();
     }
 

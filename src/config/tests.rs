@@ -350,6 +350,14 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &["profile.mine.metrics", "is not a list of names"],
         ),
         (
+            "[metrics]\nmetrics = []",
+            &["metrics.metrics", ":2:11", "is empty", "[\"hit_rate\"]"],
+        ),
+        (
+            "[profile.\"a,b\"]\nbase = \"ranx\"",
+            &["profile.a,b", "no profile can have this name", "without a comma"],
+        ),
+        (
             "[profile.ranx]\nbase = \"default\"",
             &["profile.ranx", "comes with abgauge", "another name"],
         ),

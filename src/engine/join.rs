@@ -513,6 +513,13 @@ impl Engine {
         self.changes.clear();
     }
 
+    /// Lets go of what the live view would take over; a reader of settled slots alone has no use for it.
+    pub fn forget_live_changes(&mut self) {
+        self.changes.live.clear();
+        self.changes.shown.clear();
+        self.changes.last_lists.clear();
+    }
+
     /// start(F): nothing before it changes any more. None before the pair had a record.
     pub fn frontier_ms(&self) -> Option<i64> {
         self.frontier

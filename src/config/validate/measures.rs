@@ -100,6 +100,10 @@ fn chosen_metrics(
     let mut of = |key: &str, list: &Option<Spanned<Vec<Spanned<String>>>>| -> Option<Vec<&'static str>> {
         let list = list.as_ref()?;
         let ids = chosen(key, list, &names(), report);
+        if key == METRICS_KEY && list.get_ref().is_empty() {
+            let remedy = "write at least one, such as [\"hit_rate\"], or leave it out for the usual ones";
+            report.refuse(key, list, "is empty: nothing would be measured", remedy);
+        }
         for word in list.get_ref() {
             if let Some(metric) = Metric::named(word.get_ref()) {
                 can_be_measured(key, word, &metric, raw, profiles, report);
@@ -184,7 +188,7 @@ fn profiles(raw: &Spanned<Value>, known: &[Profile], report: &mut Report) -> Vec
     chosen(PROFILE, &list, &known, report)
 }
 
-/// Most custom profiles' names are written once more in each further series.
+/// The name is written in every series of a further profile.
 const MAX_NAME_BYTES: usize = 128;
 
 fn custom_profile(name: &str, raw: &RawProfile, report: &mut Report) -> Option<Profile> {
@@ -201,12 +205,13 @@ fn custom_profile(name: &str, raw: &RawProfile, report: &mut Report) -> Option<P
         );
         return None;
     }
-    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+    let is_plain = |c: char| c != ',' && !c.is_control();
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(is_plain) {
         report.refuse(
             &key,
             &whole,
             "no profile can have this name",
-            "write a name of 1 to 128 bytes",
+            "write a name of 1 to 128 bytes without a comma",
         );
         return None;
     }
