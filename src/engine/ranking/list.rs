@@ -1,6 +1,7 @@
 //! What is known of one served list: all that a metric may ask.
 
 use super::OffList;
+use super::term::WHOLE;
 
 /// The outcome of one list, from which every metric without a catalogue follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,11 @@ impl<'a> ListOutcome<'a> {
     /// min(k, L): positions shown in the top k.
     pub fn shown(&self, k: u32) -> u32 {
         self.n_items.min(k)
+    }
+
+    /// What k stands for: L over the whole list.
+    pub fn cut(&self, k: u32) -> u32 {
+        if k == WHOLE { self.n_items } else { k }
     }
 
     /// H_k: clicked items in the top k.

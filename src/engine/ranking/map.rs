@@ -5,6 +5,7 @@
 //! Over the whole list k is L.
 
 use super::mrr::reported;
+use super::term::ratio;
 use super::{ApDenominator, Cut, ListOutcome, Metric, OffList, Profile, Ratio, Term};
 
 pub const MAP: Metric = Metric {
@@ -37,19 +38,15 @@ pub(super) fn average_precision(
 ) -> f64 {
     let hits = (1..).zip(list.ranks(k));
     let sum: f64 = hits.map(|(hits, rank)| f64::from(hits) / f64::from(rank)).sum();
-    let k = if k == u32::MAX { list.n_items } else { k };
     let relevant = list.relevant(off_list);
     let denominator = match denominator {
-        ApDenominator::K => k,
+        ApDenominator::K => list.cut(k),
         ApDenominator::Shown => list.shown(k),
         ApDenominator::Relevant => relevant,
-        ApDenominator::RelevantInK => relevant.min(k),
+        ApDenominator::RelevantInK => relevant.min(list.cut(k)),
         ApDenominator::None => 1,
     };
-    match denominator {
-        0 => 0.0,
-        _ => sum / f64::from(denominator),
-    }
+    ratio(sum, denominator)
 }
 
 #[cfg(test)]

@@ -23,15 +23,14 @@ pub(super) fn average_recall(
     off_list: OffList,
 ) -> f64 {
     let relevant = list.relevant(off_list);
-    let sum: f64 = (1..=list.hits(k)).map(|hits| ratio(hits, relevant)).sum();
+    let sum: f64 = (1..=list.hits(k))
+        .map(|hits| ratio(f64::from(hits), relevant))
+        .sum();
     let denominator = match denominator {
-        ArDenominator::K if k != u32::MAX => k,
-        _ => list.shown(k),
+        ArDenominator::K => list.cut(k),
+        ArDenominator::Shown => list.shown(k),
     };
-    match denominator {
-        0 => 0.0,
-        _ => sum / f64::from(denominator),
-    }
+    ratio(sum, denominator)
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! length `k` is L, and `min(k,|G|)` is |G|.
 
 use super::mrr::reported;
-use super::term::WHOLE;
 use super::{ListOutcome, Metric, NdcgIdeal, OffList, Ratio, Term};
 
 pub const NDCG: Metric = Metric {
@@ -33,8 +32,7 @@ pub(super) fn ndcg(
         NdcgIdeal::RelevantInK => relevant.min(k),
         NdcgIdeal::RelevantShown => relevant.min(list.shown(k)),
         NdcgIdeal::Relevant => relevant,
-        NdcgIdeal::K if k == WHOLE => list.n_items,
-        NdcgIdeal::K => k,
+        NdcgIdeal::K => list.cut(k),
     };
     let gain: f64 = list.ranks(k).map(|rank| discounts.of(rank)).sum();
     match n_ideal {
@@ -89,6 +87,7 @@ fn discount(rank: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::term::WHOLE;
     use super::super::worked::{CLICKED_AT_2_AND_5, EMPTY};
     use super::*;
 

@@ -30,7 +30,7 @@ pub const RECALL: Metric = Metric {
 };
 
 pub(super) fn recall(list: &ListOutcome, k: u32, off_list: OffList) -> f64 {
-    ratio(list.hits(k), list.relevant(off_list))
+    ratio(f64::from(list.hits(k)), list.relevant(off_list))
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl Term {
             }
             Term::Hit => i64::from(list.hits(k) > 0),
             Term::Hits => i64::from(list.hits(k)),
-            Term::Precision => fixed(ratio(list.hits(k), list.shown(k))),
+            Term::Precision => fixed(ratio(f64::from(list.hits(k)), list.shown(k))),
             Term::Relevant(population, off_list) => {
                 i64::from(list.relevant(off_list)) * i64::from(population.has(list, off_list))
             }
@@ -145,10 +145,10 @@ pub fn fixed(value: f64) -> i64 {
 }
 
 /// numerator ÷ denominator, 0 where both are: a list that shows nothing has no hit.
-pub(super) fn ratio(numerator: u32, denominator: u32) -> f64 {
+pub(super) fn ratio(numerator: f64, denominator: u32) -> f64 {
     match denominator {
         0 => 0.0,
-        _ => f64::from(numerator) / f64::from(denominator),
+        _ => numerator / f64::from(denominator),
     }
 }
 
