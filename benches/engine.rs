@@ -125,6 +125,7 @@ fn round(config: &Config, log: &Log) -> [Stages; 2] {
         engine.apply(&batch, u64::MAX);
         batch.clear();
         let applied = cpu_ns();
+        engine.gather_changes();
         board.merge(0, &engine);
         counts.add(&engine.changes().counts);
         engine.clear_changes();

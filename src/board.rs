@@ -521,6 +521,7 @@ mod tests {
             });
         }
         engine.apply(&batch, u64::MAX);
+        engine.gather_changes();
         engine
     }
 

@@ -10,61 +10,145 @@ const MAX_BYTES: usize = 1 << 20;
 /// Longest list whose outcome is remembered: its mask is a number.
 const MAX_ITEMS: u32 = 64;
 
-/// An outcome as a key: length, mask, clicks off the list.
-type Key = (u32, u64, u32);
+/// An outcome of a list as a key: length, mask, clicks off the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Short {
+    n_items: u32,
+    n_off_list: u32,
+    mask: u64,
+}
+
+/// A list as it was before a click.
+#[derive(Debug, Clone, Copy)]
+pub enum Before {
+    Short(Short),
+    /// Its contribution waits among the [`Contributions`].
+    Long,
+}
 
 #[derive(Debug)]
 pub struct Contributions {
     width: usize,
-    rows: HashMap<Key, u32, Hashed>,
+    n_of_new_list: usize,
+    /// What a list without a click adds, by its length.
+    of_new_list: Vec<Option<Box<[i64]>>>,
+    /// Rows of the differences that clicks make.
+    differences: HashMap<(Short, Short), u32, Hashed>,
     values: Vec<i64>,
-    /// The row of an outcome that is not remembered.
+    /// A row that is not remembered, and room to work another out.
     other: Vec<i64>,
+    scratch: Vec<i64>,
 }
 
 impl Contributions {
     pub fn new(ranking: &Ranking) -> Contributions {
         Contributions {
             width: ranking.width(),
-            rows: HashMap::default(),
+            n_of_new_list: ranking.n_of_new_list(),
+            of_new_list: Vec::new(),
+            differences: HashMap::default(),
             values: Vec::new(),
             other: vec![0; ranking.width()],
+            scratch: vec![0; ranking.width()],
         }
     }
 
-    /// What a list of this outcome contributes, as wide as the ranking.
-    pub fn of(&mut self, list: &ListOutcome, ranking: &Ranking) -> &[i64] {
-        let Some(key) = key(list) else {
-            ranking.contribute(list, &mut self.other);
+    /// What a list of this length, without a click, adds to the first columns.
+    pub fn of_new_list(&mut self, n_items: usize, ranking: &Ranking) -> &[i64] {
+        if !matches!(self.of_new_list.get(n_items), Some(Some(_))) {
+            self.work_out(n_items, ranking);
+        }
+        match self.of_new_list.get(n_items) {
+            Some(Some(row)) => row,
+            _ => &self.other[..self.n_of_new_list],
+        }
+    }
+
+    /// Remembers the row of a short list; leaves that of a long one in `other`.
+    #[cold]
+    fn work_out(&mut self, n_items: usize, ranking: &Ranking) {
+        let list = ListOutcome {
+            n_items: n_items as u32,
+            clicked: &vec![0; n_items.div_ceil(u32::BITS as usize)],
+            n_off_list: 0,
+        };
+        ranking.contribute(&list, &mut self.other);
+        if list.n_items <= MAX_ITEMS {
+            let n_rows = self.of_new_list.len().max(n_items + 1);
+            self.of_new_list.resize(n_rows, None);
+            self.of_new_list[n_items] = Some(self.other[..self.n_of_new_list].into());
+        }
+    }
+
+    /// To be called before a click, for [`Self::difference`] after it.
+    pub fn before(&mut self, list: &ListOutcome, ranking: &Ranking) -> Before {
+        match short(list) {
+            Some(short) => Before::Short(short),
+            None => {
+                ranking.contribute(list, &mut self.other);
+                Before::Long
+            }
+        }
+    }
+
+    /// What a click made of a list adds, as wide as the ranking.
+    pub fn difference(&mut self, before: Before, after: &ListOutcome, ranking: &Ranking) -> &[i64] {
+        let (Before::Short(before), Some(after)) = (before, short(after)) else {
+            ranking.contribute(after, &mut self.scratch);
+            subtract(&self.scratch, &mut self.other);
             return &self.other;
         };
-        let row = match self.rows.get(&key) {
+        let key = (before, after);
+        let row = match self.differences.get(&key) {
             Some(row) => *row as usize,
-            None => self.remember(key, list, ranking),
+            None => self.remember(key, ranking),
         };
         &self.values[row * self.width..][..self.width]
     }
 
-    fn remember(&mut self, key: Key, list: &ListOutcome, ranking: &Ranking) -> usize {
+    #[cold]
+    fn remember(&mut self, key: (Short, Short), ranking: &Ranking) -> usize {
         if (self.values.len() + self.width) * size_of::<i64>() > MAX_BYTES {
-            self.rows.clear();
+            self.differences.clear();
             self.values.clear();
         }
-        let row = self.rows.len();
-        self.rows.insert(key, row as u32);
-        let start = self.values.len();
-        self.values.resize(start + self.width, 0);
-        ranking.contribute(list, &mut self.values[start..]);
+        let row = self.differences.len();
+        self.differences.insert(key, row as u32);
+        let (before, after) = key;
+        before.contribute(ranking, &mut self.other);
+        after.contribute(ranking, &mut self.scratch);
+        subtract(&self.scratch, &mut self.other);
+        self.values.extend_from_slice(&self.other);
         row
     }
 }
 
-fn key(list: &ListOutcome) -> Option<Key> {
+impl Short {
+    fn contribute(&self, ranking: &Ranking, tally: &mut [i64]) {
+        let words = [self.mask as u32, (self.mask >> 32) as u32];
+        let list = ListOutcome {
+            n_items: self.n_items,
+            clicked: &words[..self.n_items.div_ceil(u32::BITS) as usize],
+            n_off_list: self.n_off_list,
+        };
+        ranking.contribute(&list, tally);
+    }
+}
+
+fn short(list: &ListOutcome) -> Option<Short> {
     let mask = list.clicked.iter().rev();
-    (list.n_items <= MAX_ITEMS).then(|| {
-        let mask = mask.fold(0, |mask, word| mask << 32 | u64::from(*word));
-        (list.n_items, mask, list.n_off_list)
+    (list.n_items <= MAX_ITEMS).then(|| Short {
+        n_items: list.n_items,
+        n_off_list: list.n_off_list,
+        mask: mask.fold(0, |mask, word| mask << 32 | u64::from(*word)),
     })
+}
+
+/// Makes of a row what is missing from it to `whole`.
+fn subtract(whole: &[i64], row: &mut [i64]) {
+    row.iter_mut()
+        .zip(whole)
+        .for_each(|(term, whole)| *term = whole - *term);
 }
 
 #[cfg(test)]
@@ -74,23 +158,66 @@ mod tests {
     use super::super::ranking::Measures;
     use super::*;
 
-    #[test]
-    fn a_remembered_row_is_the_one_that_is_worked_out() {
+    fn ranking() -> Ranking {
         let ks = [1, 5].map(|k| NonZeroU32::new(k).expect("not 0"));
-        let ranking = Ranking::new(&Measures::usual(&ks));
+        Ranking::new(&Measures::usual(&ks))
+    }
+
+    fn contribution(list: &ListOutcome, ranking: &Ranking) -> Vec<i64> {
+        let mut row = vec![0; ranking.width()];
+        ranking.contribute(list, &mut row);
+        row
+    }
+
+    #[test]
+    fn a_remembered_difference_is_the_one_that_is_worked_out() {
+        let ranking = ranking();
         let mut contributions = Contributions::new(&ranking);
-        let mut expected = vec![0; ranking.width()];
         for seed in 0..20_000_u32 {
             let words = [seed.wrapping_mul(2_654_435_761), seed >> 7, 1];
             let n_items = seed % 96;
-            let list = ListOutcome {
+            let n_words = n_items.div_ceil(32) as usize;
+            let before = ListOutcome {
                 n_items,
-                clicked: &words[..n_items.div_ceil(32) as usize],
+                clicked: &words[..n_words],
                 n_off_list: seed % 3,
             };
-            ranking.contribute(&list, &mut expected);
-            assert_eq!(contributions.of(&list, &ranking), expected, "{list:?}");
+            let more = [words[0] | seed >> 3, words[1], words[2] | 8];
+            let after = ListOutcome {
+                clicked: &more[..n_words],
+                n_off_list: seed % 5,
+                ..before
+            };
+            let rows = [before, after].map(|list| contribution(&list, &ranking));
+            let expected: Vec<i64> = rows[1]
+                .iter()
+                .zip(&rows[0])
+                .map(|(after, before)| after - before)
+                .collect();
+            let noted = contributions.before(&before, &ranking);
+            assert_eq!(
+                contributions.difference(noted, &after, &ranking),
+                expected,
+                "{before:?} {after:?}"
+            );
             assert!(contributions.values.len() * size_of::<i64>() <= MAX_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_list_without_a_click_adds_to_the_first_columns_alone() {
+        let ranking = ranking();
+        let mut contributions = Contributions::new(&ranking);
+        for n_items in [0_u32, 1, 10, 64, 65, 10] {
+            let list = ListOutcome {
+                n_items,
+                clicked: &vec![0; n_items.div_ceil(32) as usize],
+                n_off_list: 0,
+            };
+            let whole = contribution(&list, &ranking);
+            let (first, rest) = whole.split_at(ranking.n_of_new_list());
+            assert_eq!(contributions.of_new_list(n_items as usize, &ranking), first);
+            assert!(rest.iter().all(|term| *term == 0), "{n_items} {rest:?}");
         }
     }
 }

@@ -12,11 +12,11 @@ use super::clicks::KeptClicks;
 use super::contributions::Contributions;
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::hashed::Hashed;
-use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OpenLists};
+use super::lists::{Found, Handle, Hit, NewList, OFF_LIST_BYTES, OpenLists};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
 use super::shown::ShownLists;
-use super::tally::Tallies;
+use super::tally::Rows;
 use super::watermark::Watermarks;
 
 /// Events that are looked up together: their cache misses overlap.
@@ -52,7 +52,7 @@ pub struct SettledSlot {
 pub struct Changes {
     pub counts: Counts,
     /// What lists and clicks added, by arm and begin of the list's slot (epoch ms).
-    pub live: Tallies<(ArmId, i64)>,
+    pub live: Rows<(ArmId, i64)>,
     /// The largest time of a list, for each arm that had one.
     pub last_lists: HashMap<ArmId, i64, Hashed>,
     pub settled: Vec<SettledSlot>,
@@ -65,7 +65,7 @@ impl Changes {
     fn new(width: usize) -> Changes {
         Changes {
             counts: Counts::default(),
-            live: Tallies::new(width),
+            live: Rows::new(width),
             last_lists: HashMap::default(),
             settled: Vec::new(),
             shown: ShownLists::default(),
@@ -75,7 +75,16 @@ impl Changes {
 
     /// Whether a sum has left 64 bits since the engine began: its numbers are no longer exact.
     pub fn overflowed(&self) -> bool {
-        self.overflowed || self.live.overflowed()
+        self.overflowed
+    }
+
+    /// Takes over what is fresh in a row of an open slot.
+    fn take_over(&mut self, start_ms: i64, arm: ArmId, last_ms: Option<i64>, sums: &[i64]) {
+        self.live.push((arm, start_ms), sums);
+        if let Some(last_ms) = last_ms {
+            let last = self.last_lists.entry(arm).or_insert(last_ms);
+            *last = last_ms.max(*last);
+        }
     }
 
     fn clear(&mut self) {
@@ -118,7 +127,7 @@ struct Scratch {
     ranking: ranking::Scratch,
     relevant: Relevant,
     arms: Vec<ArmId>,
-    items: Vec<u64>,
+    repeats: Repeats,
     lists: Vec<Handle>,
 }
 
@@ -144,7 +153,7 @@ impl Engine {
                 ranking: ranking.scratch(),
                 relevant: Relevant::default(),
                 arms: Vec::new(),
-                items: Vec::new(),
+                repeats: Repeats::new(),
                 lists: Vec::new(),
             },
             rules,
@@ -199,19 +208,20 @@ impl Engine {
             return refused;
         }
         let mut arm_ids = std::mem::take(&mut self.scratch.arms);
-        let outcome = self.open(at, list, batch, &mut arm_ids);
+        let outcome = self.open(list, batch, &mut arm_ids);
         self.scratch.arms = arm_ids;
         outcome
     }
 
-    fn open(&mut self, at: Position, list: &Served, batch: &Batch, arm_ids: &mut Vec<ArmId>) -> Outcome {
+    fn open(&mut self, list: &Served, batch: &Batch, arm_ids: &mut Vec<ArmId>) -> Outcome {
         let items = batch.items_of(list);
         let names = batch.arms_of(list);
         arm_ids.clear();
-        if let Some(standing) = self.lists.find_in_slot(list.id, list.ts_ms) {
+        let found = self.lists.look_up(list.id, list.ts_ms);
+        if let Found::InSlot(standing) = found {
             // A list that does not count admits no arm either.
             arm_ids.extend(names.iter().map_while(|name| self.arms.find(name, batch)));
-            let again = new_list(at, list, arm_ids, items);
+            let again = new_list(list, arm_ids, items);
             if arm_ids.len() != names.len() || !self.lists.same_content(standing, &again) {
                 self.changes.counts.conflicting_lists += 1;
             }
@@ -221,19 +231,15 @@ impl Engine {
         let kept = self.clicks.first_of(list.id);
         let n_kept = std::iter::successors(kept, |place| self.clicks.next(*place)).count() as u64;
         let cost = self.lists.cost(items.len(), names.len()) + n_kept * OFF_LIST_BYTES;
-        if !self.has_room(cost) {
+        if !self.has_room(cost) || self.lists.is_full() {
             return Outcome::Shed;
         }
         arm_ids.extend(names.iter().map(|name| self.arms.admit(name, batch)));
-        let new = new_list(at, list, arm_ids, items);
-        let handle = self.lists.insert(&new);
+        let new = new_list(list, arm_ids, items);
+        let handle = self.lists.insert(&new, found == Found::InOtherSlot);
         self.accepted(list.ts_ms);
-        self.changes.counts.repeated_items += n_repeated(items, &mut self.scratch.items);
-        for arm in arm_ids.iter() {
-            let last = self.changes.last_lists.entry(*arm).or_insert(list.ts_ms);
-            *last = list.ts_ms.max(*last);
-        }
-        self.add_new_list(handle);
+        self.changes.counts.repeated_items += n_repeated(items, &mut self.scratch.repeats);
+        self.add_new_list(handle, items.len());
         self.take_kept_clicks(handle, list, kept);
         Outcome::Accepted
     }
@@ -282,7 +288,9 @@ impl Engine {
         self.accepted(click.ts_ms);
         let kept = self.clicks.keep(click);
         // It counts for each, and has the result of the one with the lowest offset.
-        lists.sort_unstable_by_key(|list| self.lists.offset(*list));
+        if lists.len() > 1 {
+            lists.sort_unstable_by(|one, other| self.lists.order(*one, *other));
+        }
         let mut result = None;
         for list in lists {
             let hit = self.hit(*list, click.item);
@@ -317,16 +325,19 @@ impl Engine {
 
     /// Records a click on a list and adds the difference that it makes.
     fn hit(&mut self, handle: Handle, item: u64) -> ClickResult {
+        let with_aspects = self.ranking.needs_aspects();
         // To work aspects out is dear, and a repeat changes nothing.
-        if self.ranking.needs_aspects() && self.lists.has_click(handle, item) {
+        if with_aspects && self.lists.has_click(handle, item) {
             return ClickResult::Repeat;
         }
-        let before = self.lists.outcome(handle);
-        let n_off_list = before.n_off_list;
-        let row = self.scratch.contributions.of(&before, &self.ranking);
-        self.scratch.contribution.clear();
-        self.scratch.contribution.extend(row.iter().map(|term| -term));
-        self.add_aspects(handle, -1);
+        let contributions = &mut self.scratch.contributions;
+        let list = self.lists.outcome(handle);
+        let n_off_list = list.n_off_list;
+        let before = contributions.before(&list, &self.ranking);
+        if with_aspects {
+            self.scratch.contribution.fill(0);
+            self.add_aspects(handle, -1);
+        }
         let hit = self.lists.click(handle, item);
         let after = self.lists.outcome(handle);
         let changed = match hit {
@@ -335,11 +346,18 @@ impl Engine {
             Hit::Repeat => false,
         };
         if changed {
-            let row = self.scratch.contributions.of(&after, &self.ranking);
-            let difference = self.scratch.contribution.iter_mut();
-            difference.zip(row).for_each(|(column, term)| *column += term);
-            self.add_aspects(handle, 1);
-            self.add_contribution(handle, self.ranking.width());
+            let difference = self
+                .scratch
+                .contributions
+                .difference(before, &after, &self.ranking);
+            if with_aspects {
+                let sums = self.scratch.contribution.iter_mut();
+                sums.zip(difference).for_each(|(column, term)| *column += term);
+                self.add_aspects(handle, 1);
+                self.lists.add(handle, &self.scratch.contribution, false);
+            } else {
+                self.lists.add(handle, difference, false);
+            }
         }
         match hit {
             Hit::First => ClickResult::Matched,
@@ -380,34 +398,19 @@ impl Engine {
     }
 
     /// Adds what a list contributes before its first click.
-    fn add_new_list(&mut self, handle: Handle) {
-        let n_columns = self.ranking.n_of_new_list();
-        let row = self
-            .scratch
-            .contributions
-            .of(&self.lists.outcome(handle), &self.ranking);
-        self.scratch.contribution.clear();
-        self.scratch.contribution.extend_from_slice(&row[..n_columns]);
-        if let Some((catalogue, places)) = self.lists.places(handle) {
-            self.ranking
-                .contribute_places(places, catalogue, &mut self.scratch.contribution);
-            if self.ranking.coverage().is_some() {
-                let start_ms = self.lists.slot_number(handle) * self.rules.slot_ms;
-                self.changes.shown.push(self.lists.arms(handle), start_ms, places);
-            }
+    fn add_new_list(&mut self, handle: Handle, n_items: usize) {
+        let row = self.scratch.contributions.of_new_list(n_items, &self.ranking);
+        let Some((catalogue, places)) = self.lists.places(handle) else {
+            return self.lists.add(handle, row, true);
+        };
+        let sums = &mut self.scratch.contribution[..row.len()];
+        sums.copy_from_slice(row);
+        self.ranking.contribute_places(places, catalogue, sums);
+        if self.ranking.coverage().is_some() {
+            let start_ms = self.lists.slot_number(handle) * self.rules.slot_ms;
+            self.changes.shown.push(self.lists.arms(handle), start_ms, places);
         }
-        self.add_contribution(handle, n_columns);
-    }
-
-    /// Adds the first columns of the scratch to the list's arms, in its slot and among the changes.
-    fn add_contribution(&mut self, handle: Handle, n_columns: usize) {
-        let contribution = &self.scratch.contribution[..n_columns];
-        let slot_start_ms = self.lists.slot_number(handle) * self.rules.slot_ms;
-        for index in 0..self.lists.arms(handle).len() {
-            let arm = self.lists.arms(handle)[index];
-            self.lists.add(handle, arm, contribution);
-            self.changes.live.add((arm, slot_start_ms), contribution);
-        }
+        self.lists.add(handle, sums, true);
     }
 
     fn accepted(&mut self, ts_ms: i64) {
@@ -425,26 +428,29 @@ impl Engine {
     fn advance(&mut self) {
         self.move_frontier();
         let slot_ms = self.rules.slot_ms;
-        while let Some(slot) = self
+        while let Some(mut slot) = self
             .frontier
             .and_then(|frontier| self.lists.take_before(frontier))
         {
             let start_ms = slot.number * slot_ms;
-            let rows = slot.tallies.iter();
-            let tallies = rows.map(|(arm, sums)| (arm, sums.into())).collect();
-            self.changes.overflowed |= slot.tallies.overflowed();
-            let shown = match self.ranking.coverage() {
-                Some(_) => slot.into_shown(start_ms),
-                None => ShownLists::default(),
-            };
+            slot.hand_over(slot_ms, |start_ms, arm, last_ms, sums| {
+                self.changes.take_over(start_ms, arm, last_ms, sums);
+            });
+            let tallies = slot.tally.rows().map(|(arm, sums)| (arm, sums.into())).collect();
+            self.changes.overflowed |= slot.tally.overflowed();
+            let shown = self.lists.bury(slot);
             self.changes.settled.push(SettledSlot {
                 start_ms,
                 tallies,
-                shown,
+                shown: self
+                    .ranking
+                    .coverage()
+                    .map_or_else(ShownLists::default, |_| shown),
             });
         }
         self.close_slots();
         self.expire_clicks();
+        self.lists.tidy();
     }
 
     /// Slot s settles when the served watermark ≥ end(s) + click_skew and the clicks watermark ≥ end(s) + A.
@@ -504,7 +510,16 @@ impl Engine {
         self.clicks.n_waiting()
     }
 
-    /// What has changed since [`Self::clear_changes`].
+    /// Brings what the open slots hold of changes among the changes.
+    pub fn gather_changes(&mut self) {
+        let Engine { lists, changes, .. } = self;
+        let overflowed = lists.hand_over(|start_ms, arm, last_ms, sums| {
+            changes.take_over(start_ms, arm, last_ms, sums);
+        });
+        changes.overflowed |= overflowed;
+    }
+
+    /// What has changed since [`Self::clear_changes`], as far as it was gathered.
     pub fn changes(&self) -> &Changes {
         &self.changes
     }
@@ -562,11 +577,10 @@ impl Engine {
     }
 }
 
-fn new_list<'a>(at: Position, list: &Served, arms: &'a [ArmId], items: &'a [u64]) -> NewList<'a> {
+fn new_list<'a>(list: &Served, arms: &'a [ArmId], items: &'a [u64]) -> NewList<'a> {
     NewList {
         id: list.id,
         user: list.user,
-        offset: at.offset,
         ts_ms: list.ts_ms,
         arms,
         items,
@@ -574,29 +588,51 @@ fn new_list<'a>(at: Position, list: &Served, arms: &'a [ArmId], items: &'a [u64]
 }
 
 /// How many positions hold an item that stands at a higher rank already.
-fn n_repeated(items: &[u64], scratch: &mut Vec<u64>) -> u64 {
-    if items.len() <= MAX_FILTERED && !may_repeat(items) {
+fn n_repeated(items: &[u64], scratch: &mut Repeats) -> u64 {
+    if items.len() <= MAX_FILTERED && !scratch.may_repeat(items) {
         return 0;
     }
-    scratch.clear();
-    scratch.extend_from_slice(items);
-    scratch.sort_unstable();
-    scratch.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64
+    scratch.sorted.clear();
+    scratch.sorted.extend_from_slice(items);
+    scratch.sorted.sort_unstable();
+    scratch
+        .sorted
+        .windows(2)
+        .filter(|pair| pair[0] == pair[1])
+        .count() as u64
 }
 
-/// Longest list that is filtered: of longer ones most would share a bit.
+/// Longest list that is filtered: of longer ones most would share a mark.
 const MAX_FILTERED: usize = 32;
 
-/// False only where all items differ: no two share a bit of 1024, chosen by their hash.
-fn may_repeat(items: &[u64]) -> bool {
-    let mut seen = [0_u64; 16];
-    let mut shared = 0;
-    for item in items {
-        let word = &mut seen[(item >> 6) as usize % 16];
-        shared |= *word >> (item % 64) & 1;
-        *word |= 1 << (item % 64);
+/// Room to find repeated items in.
+#[derive(Debug)]
+struct Repeats {
+    /// Marks of earlier lists stay: only what was written last counts.
+    marks: [u8; 1024],
+    sorted: Vec<u64>,
+}
+
+impl Repeats {
+    fn new() -> Repeats {
+        Repeats {
+            marks: [0; 1024],
+            sorted: Vec::new(),
+        }
     }
-    shared != 0
+
+    /// False only where all items differ: each finds its own number where it left it.
+    fn may_repeat(&mut self, items: &[u64]) -> bool {
+        let place = |item: &u64| *item as usize % 1024;
+        for (number, item) in items.iter().enumerate() {
+            self.marks[place(item)] = number as u8;
+        }
+        let mut differ = 0;
+        for (number, item) in items.iter().enumerate() {
+            differ |= self.marks[place(item)] ^ number as u8;
+        }
+        differ != 0
+    }
 }
 
 #[cfg(test)]
@@ -607,7 +643,7 @@ mod tests {
     fn copies_count_alike_in_short_and_long_lists() {
         for n_items in [0_u64, 3, 5, 32, 33, 100] {
             let items: Vec<u64> = (0..n_items).map(|rank| rank % 5).collect();
-            assert_eq!(n_repeated(&items, &mut Vec::new()), n_items.saturating_sub(5));
+            assert_eq!(n_repeated(&items, &mut Repeats::new()), n_items.saturating_sub(5));
         }
     }
 }

@@ -1,51 +1,32 @@
 //! The lists of the slots that are not settled, found by request id.
 //!
 //! ```text
-//! slots  ──▶ OpenSlot { lists: [OpenList …], words: [ arms │ tags │ (places) │ mask ┆ arms │ … ], tallies }
-//! index  ──▶ hash of the id ─▶ (place of the slot, place in the slot)
+//! slots  ──▶ OpenSlot { chunks ──▶ [ list │ list │ … ] [ list │ … ], tally }
+//! index  ──▶ tag of the id ─▶ handle of the list: chunk and place
 //! ```
-//! A list of 10 items in one arm takes 48 + 48 bytes and some 25 in the index, and 40 more where the places of its
-//! items in a catalogue are kept. A slot leaves as a whole.
+//! A list of 10 items in one arm takes 80 bytes and some 16 in the index, and 40 more where the places of its items in a
+//! catalogue are kept. A slot leaves as a whole: its chunks die, and with them all handles into them. Nothing is copied or
+//! moved when there come to be more lists.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::hint::black_box;
-use std::ops::Range;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 
 use super::arms::ArmId;
 use super::catalogue::Catalogue;
+use super::chunks::Chunks;
 use super::hashed::Hashed;
+use super::index::Index;
+use super::open_list::{self, OpenList, Stamp};
 use super::ranking::ListOutcome;
 use super::shown::ShownLists;
-use super::tally::Tallies;
+use super::tally::SlotTally;
 
-/// Where an open list stands. Valid until its slot leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handle {
-    place: u32,
-    index: u32,
-}
-
-#[derive(Debug)]
-struct Entry {
-    hash: u64,
-    list: Handle,
-}
-
-#[derive(Debug)]
-struct OpenList {
-    id: u128,
-    user: u64,
-    offset: i64,
-    /// Of the slot's words.
-    start: u32,
-    ts_in_slot_ms: u32,
-    n_items: u32,
-    n_arms: u16,
-    has_user: bool,
-}
+pub use super::chunks::Handle;
+pub use super::open_list::NewList;
 
 /// The lists of one slot that a partition has open.
 #[derive(Debug)]
@@ -54,12 +35,15 @@ pub struct OpenSlot {
     pub number: i64,
     /// The catalogue by which its lists count, whatever comes later: so that what they added can be taken away again.
     catalogue: Option<Arc<Catalogue>>,
-    lists: Vec<OpenList>,
-    words: Vec<u32>,
+    /// Numbers of its chunks; lists are appended to the last one.
+    chunks: Vec<u32>,
+    n_lists: u64,
     /// Distinct off-list items clicked, by list, in the order of offsets.
-    off_list: HashMap<u32, Vec<u64>, Hashed>,
+    off_list: HashMap<Handle, Vec<u64>, Hashed>,
+    /// Ids of lists that the index does not hold.
+    crowded: Vec<u128>,
     /// What the slot's lists add up to so far, by arm.
-    pub tallies: Tallies<ArmId>,
+    pub tally: SlotTally,
     bytes: u64,
 }
 
@@ -72,23 +56,22 @@ pub enum Hit {
     OffList,
 }
 
-/// A list as the engine reads it.
-#[derive(Debug, Clone, Copy)]
-pub struct NewList<'a> {
-    pub id: u128,
-    pub user: Option<u64>,
-    pub offset: i64,
-    pub ts_ms: i64,
-    pub arms: &'a [ArmId],
-    pub items: &'a [u64],
+/// Where a list of an id is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// In the slot that was asked for.
+    InSlot(Handle),
+    InOtherSlot,
+    Nowhere,
 }
 
-/// What the index costs for each list, at its usual load.
-const INDEX_BYTES: u64 = 28;
+/// What the index costs for each list at most: just after its segments were split.
+const INDEX_BYTES: u64 = 23;
 /// What remembering an off-list item costs at most: the item, and the place of its list in the map.
 pub const OFF_LIST_BYTES: u64 = 72;
-/// What an arm's row in a slot costs beside its sums.
-const ROW_BYTES: u64 = 20;
+/// What a list costs that has the id of another open one.
+const CROWDED_BYTES: u64 = 64;
+const NO_SLOT: (i64, u32) = (i64::MIN, 0);
 
 #[derive(Debug)]
 pub struct OpenLists {
@@ -98,26 +81,45 @@ pub struct OpenLists {
     width: usize,
     /// What slots that open from now on count by.
     catalogue: Option<Arc<Catalogue>>,
-    index: HashTable<Entry>,
+    /// Added to the ids that stand in chunks, so that nobody can send items that look like one.
+    secret: u128,
+    chunks: Chunks,
+    /// At most one living list of each id.
+    index: Index,
+    /// Further lists of an id, in other slots.
+    crowded: HashMap<u128, Vec<Handle>, Hashed>,
     by_number: BTreeMap<i64, u32>,
+    /// Place and number of the slot that was asked for last: most lists join it.
+    last: (i64, u32),
     places: Vec<Option<OpenSlot>>,
     free: Vec<u32>,
+    /// Slots with sums that were not handed over.
+    fresh: Vec<u32>,
     n_lists: u64,
+    n_arrived: u32,
     bytes: u64,
 }
 
 impl OpenLists {
     pub fn new(slot_ms: i64, max_off_list: u32, width: usize) -> OpenLists {
+        let random = RandomState::new();
+        let [low, high] = [0_u8, 1].map(|n| u128::from(random.hash_one(n)));
         OpenLists {
             slot_ms,
             max_off_list: max_off_list as usize,
             width,
             catalogue: None,
-            index: HashTable::new(),
+            secret: high << 64 | low,
+            chunks: Chunks::new(),
+            index: Index::new(),
+            crowded: HashMap::default(),
             by_number: BTreeMap::new(),
+            last: NO_SLOT,
             places: Vec::new(),
             free: Vec::new(),
+            fresh: Vec::new(),
             n_lists: 0,
+            n_arrived: 0,
             bytes: 0,
         }
     }
@@ -131,6 +133,11 @@ impl OpenLists {
         self.bytes
     }
 
+    /// Whether no further list can be numbered, whatever room there is: beyond some 60 GiB.
+    pub fn is_full(&self) -> bool {
+        self.chunks.is_full()
+    }
+
     /// Counts the lists of slots that open from now on by this catalogue.
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.catalogue = Some(catalogue);
@@ -138,77 +145,133 @@ impl OpenLists {
 
     /// What a list adds to [`Self::bytes`] at most: itself, and a row of sums for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
-        let with_places = self.catalogue.is_some();
-        list_bytes(n_items, n_arms, with_places) + n_arms as u64 * row_bytes(self.width)
+        let n_words = open_list::n_words(n_items, n_arms, self.catalogue.is_some());
+        list_bytes(n_words) + CROWDED_BYTES + n_arms as u64 * SlotTally::row_bytes(self.width)
     }
 
     fn slot(&self, handle: Handle) -> &OpenSlot {
-        let slot = self.places[handle.place as usize].as_ref();
+        let slot = self.places[self.chunks.owner(handle) as usize].as_ref();
         slot.expect("a handle lives no longer than its slot")
     }
 
     fn slot_mut(&mut self, handle: Handle) -> &mut OpenSlot {
-        let slot = self.places[handle.place as usize].as_mut();
+        let slot = self.places[self.chunks.owner(handle) as usize].as_mut();
         slot.expect("a handle lives no longer than its slot")
     }
 
-    /// Loads what a look-up of this id will read.
+    fn list(&self, handle: Handle) -> OpenList<'_> {
+        OpenList::at(self.chunks.words(handle), self.slot(handle).catalogue.is_some())
+    }
+
+    /// Loads what the index knows of an id.
     pub fn touch(&self, id: u128) {
-        let found = self.index.find(id as u64, |entry| entry.hash == id as u64);
-        black_box(found.map(|entry| self.slot(entry.list).list(entry.list).id));
+        self.index.touch(self.index.tag(id));
+    }
+
+    fn is(&self, handle: Handle, stored_id: [u32; 4]) -> bool {
+        let words = self.chunks.get(handle);
+        words.and_then(<[u32]>::first_chunk) == Some(&stored_id)
+    }
+
+    /// A list of this id: the only one, but for an id that came again in another slot.
+    fn find_one(&self, id: u128) -> Option<Handle> {
+        let stored_id = self.stored(id);
+        self.index
+            .find(self.index.tag(id), |handle| self.is(handle, stored_id))
     }
 
     /// Lists of this id, one for each slot that has one.
     pub fn find(&self, id: u128) -> impl Iterator<Item = Handle> {
-        let hash = id as u64;
-        let same =
-            move |entry: &&Entry| entry.hash == hash && self.slot(entry.list).list(entry.list).id == id;
-        self.index.iter_hash(hash).filter(same).map(|entry| entry.list)
-    }
-
-    /// The list of this id in the slot of `ts_ms`.
-    pub fn find_in_slot(&self, id: u128, ts_ms: i64) -> Option<Handle> {
-        let place = *self.by_number.get(&ts_ms.div_euclid(self.slot_ms))?;
-        let hash = id as u64;
-        let entry = self.index.find(hash, |entry| {
-            entry.list.place == place && entry.hash == hash && self.slot(entry.list).list(entry.list).id == id
-        })?;
-        Some(entry.list)
-    }
-
-    /// Opens a list that [`Self::find_in_slot`] did not find.
-    pub fn insert(&mut self, list: &NewList) -> Handle {
-        let number = list.ts_ms.div_euclid(self.slot_ms);
-        let place = match self.by_number.get(&number) {
-            Some(place) => *place,
-            None => self.open(number),
+        let crowded = match self.crowded.is_empty() {
+            true => &[],
+            false => self.crowded.get(&id).map_or(&[][..], Vec::as_slice),
         };
-        let ts_in_slot_ms = list.ts_ms.rem_euclid(self.slot_ms) as u32;
+        self.find_one(id).into_iter().chain(crowded.iter().copied())
+    }
+
+    /// Whether a list of this id is open, in the slot of `ts_ms` or elsewhere.
+    pub fn look_up(&self, id: u128, ts_ms: i64) -> Found {
+        let mut found = Found::Nowhere;
+        for list in self.find(id) {
+            if self.slot_number(list) == ts_ms.div_euclid(self.slot_ms) {
+                return Found::InSlot(list);
+            }
+            found = Found::InOtherSlot;
+        }
+        found
+    }
+
+    /// How an id stands in a chunk.
+    fn stored(&self, id: u128) -> [u32; 4] {
+        let id = id.wrapping_add(self.secret);
+        [0, 32, 64, 96].map(|shift| (id >> shift) as u32)
+    }
+
+    /// Opens a list that [`Self::look_up`] did not find in its slot; says whether it found one `in_other_slot`.
+    pub fn insert(&mut self, list: &NewList, in_other_slot: bool) -> Handle {
+        let number = list.ts_ms.div_euclid(self.slot_ms);
+        let place = self.place_of(number);
+        let is_crowded = in_other_slot && self.find_one(list.id).is_some();
+        let stored_id = self.stored(list.id);
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
-        let cost = list_bytes(list.items.len(), list.arms.len(), slot.catalogue.is_some());
-        let handle = Handle {
-            place,
-            index: slot.lists.len() as u32,
+        let n_words = list.n_words(slot.catalogue.is_some());
+        let mut cost = list_bytes(n_words);
+        let chunk = match slot.chunks.last() {
+            Some(chunk) if self.chunks.has_room(*chunk, n_words) => *chunk,
+            last => {
+                cost += last.map_or(0, |chunk| self.chunks.n_unused(*chunk) as u64 * 4);
+                let chunk = self.chunks.open(place, n_words, last.is_none());
+                slot.chunks.push(chunk);
+                chunk
+            }
         };
-        slot.push(list, ts_in_slot_ms);
+        let stamp = Stamp {
+            id: stored_id,
+            ts_in_slot_ms: list.ts_ms.rem_euclid(self.slot_ms) as u32,
+            arrival: self.n_arrived,
+        };
+        let handle = self.chunks.append(chunk, n_words, |words| {
+            list.write(stamp, slot.catalogue.as_deref(), words);
+        });
+        if is_crowded {
+            cost += CROWDED_BYTES;
+            slot.crowded.push(list.id);
+            self.crowded.entry(list.id).or_default().push(handle);
+        } else {
+            let chunks = &self.chunks;
+            self.index
+                .insert(self.index.tag(list.id), handle, &|other| chunks.may_live(other));
+        }
         slot.bytes += cost;
+        slot.n_lists += 1;
         self.bytes += cost;
         self.n_lists += 1;
-        let hash = list.id as u64;
-        self.index
-            .insert_unique(hash, Entry { hash, list: handle }, |entry| entry.hash);
+        self.n_arrived = self.n_arrived.wrapping_add(1);
         handle
+    }
+
+    /// The place of a slot, which is opened if need be.
+    fn place_of(&mut self, number: i64) -> u32 {
+        if self.last.0 != number {
+            let place = match self.by_number.get(&number) {
+                Some(place) => *place,
+                None => self.open(number),
+            };
+            self.last = (number, place);
+        }
+        self.last.1
     }
 
     fn open(&mut self, number: i64) -> u32 {
         let slot = OpenSlot {
             number,
             catalogue: self.catalogue.clone(),
-            lists: Vec::new(),
-            words: Vec::new(),
+            chunks: Vec::new(),
+            n_lists: 0,
             off_list: HashMap::default(),
-            tallies: Tallies::new(self.width),
+            crowded: Vec::new(),
+            tally: SlotTally::new(self.width),
             bytes: 0,
         };
         let place = self.free.pop().unwrap_or_else(|| {
@@ -220,21 +283,19 @@ impl OpenLists {
         place
     }
 
-    /// Records a click on `item`, and tells what it did; `remember` an item that is not in the list.
+    /// Records a click on `item`, and tells what it did; an item that is not in the list is remembered.
     pub fn click(&mut self, handle: Handle, item: u64) -> Hit {
-        let slot = self.places[handle.place as usize].as_mut();
-        let slot = slot.expect("a handle lives no longer than its slot");
-        let list = &slot.lists[handle.index as usize];
-        let tags = list.tags_at();
-        let tag = tag(item);
-        let Some(position) = slot.words[tags.clone()].iter().position(|other| *other == tag) else {
+        let list = self.list(handle);
+        let (position, mask) = (list.position(item), list.mask_at());
+        let Some(position) = position else {
+            let max = self.max_off_list;
+            let slot = self.slot_mut(handle);
             let before = slot.bytes;
-            let hit = slot.click_off_list(handle.index, item, self.max_off_list);
-            self.bytes += slot.bytes - before;
+            let hit = slot.click_off_list(handle, item, max);
+            self.bytes += self.slot(handle).bytes - before;
             return hit;
         };
-        let mask = slot.mask_at(&slot.lists[handle.index as usize]);
-        let word = &mut slot.words[mask.start + position / 32];
+        let word = &mut self.chunks.words_mut(handle)[mask.start + position / 32];
         let bit = 1 << (position % 32);
         if *word & bit != 0 {
             return Hit::Repeat;
@@ -245,25 +306,23 @@ impl OpenLists {
 
     /// Whether a click on this item would be a repeat.
     pub fn has_click(&self, handle: Handle, item: u64) -> bool {
-        let slot = self.slot(handle);
-        let list = slot.list(handle);
-        let tag = tag(item);
-        match slot.words[list.tags_at()].iter().position(|other| *other == tag) {
-            Some(position) => {
-                let mask = slot.mask_at(list);
-                slot.words[mask.start + position / 32] >> (position % 32) & 1 != 0
-            }
-            None => slot.off_list(handle).contains(&item),
+        let list = self.list(handle);
+        match list.position(item) {
+            Some(position) => list.mask()[position / 32] >> (position % 32) & 1 != 0,
+            None => self.off_list(handle).contains(&item),
         }
     }
 
     pub fn ts_ms(&self, handle: Handle) -> i64 {
-        let slot = self.slot(handle);
-        slot.number * self.slot_ms + i64::from(slot.list(handle).ts_in_slot_ms)
+        let list = self.list(handle);
+        self.slot_number(handle) * self.slot_ms + i64::from(list.ts_in_slot_ms())
     }
 
-    pub fn offset(&self, handle: Handle) -> i64 {
-        self.slot(handle).list(handle).offset
+    /// The order in which two open lists came, which is that of their offsets.
+    pub fn order(&self, one: Handle, other: Handle) -> Ordering {
+        let [one, other] = [one, other].map(|handle| self.list(handle).arrival());
+        // No two open lists are 2^31 arrivals apart.
+        one.wrapping_sub(other).cast_signed().cmp(&0)
     }
 
     pub fn slot_number(&self, handle: Handle) -> i64 {
@@ -271,58 +330,71 @@ impl OpenLists {
     }
 
     pub fn arms(&self, handle: Handle) -> &[ArmId] {
-        let slot = self.slot(handle);
-        let list = slot.list(handle);
-        &slot.words[list.start as usize..][..list.n_arms as usize]
+        self.list(handle).arms()
     }
 
     pub fn outcome(&self, handle: Handle) -> ListOutcome<'_> {
-        let slot = self.slot(handle);
-        let list = slot.list(handle);
+        let list = self.list(handle);
         ListOutcome {
-            n_items: list.n_items,
-            clicked: &slot.words[slot.mask_at(list)],
-            n_off_list: slot.off_list(handle).len() as u32,
+            n_items: list.n_items() as u32,
+            clicked: list.mask(),
+            n_off_list: self.off_list(handle).len() as u32,
         }
     }
 
     /// Distinct off-list items clicked, as far as they are remembered.
     pub fn off_list(&self, handle: Handle) -> &[u64] {
-        self.slot(handle).off_list(handle)
+        let off_list = &self.slot(handle).off_list;
+        if off_list.is_empty() {
+            return &[];
+        }
+        off_list.get(&handle).map_or(&[], Vec::as_slice)
     }
 
     /// The catalogue that a list counts by, and the places in it of the list's items in rank order.
     pub fn places(&self, handle: Handle) -> Option<(&Catalogue, &[u32])> {
-        let slot = self.slot(handle);
-        let catalogue = slot.catalogue.as_deref()?;
-        Some((catalogue, &slot.words[slot.places_at(slot.list(handle))]))
+        let catalogue = self.slot(handle).catalogue.as_deref()?;
+        Some((catalogue, self.list(handle).places()))
     }
 
-    /// Adds what a list contributes, or a change of it, to its slot.
-    pub fn add(&mut self, handle: Handle, arm: ArmId, contribution: &[i64]) {
-        let width = self.width;
-        let slot = self.slot_mut(handle);
-        if slot.tallies.add(arm, contribution) {
-            let bytes = row_bytes(width);
-            slot.bytes += bytes;
-            self.bytes += bytes;
+    /// Adds to the first columns of a list's arms in its slot; notes the time of the list, where it is a new one.
+    pub fn add(&mut self, handle: Handle, contribution: &[i64], is_new_list: bool) {
+        let (place, words) = self.chunks.owned(handle);
+        let slot = self.places[place as usize].as_mut();
+        let slot = slot.expect("a handle lives no longer than its slot");
+        if !slot.tally.has_fresh() {
+            self.fresh.push(place);
         }
+        // Its places do not matter here.
+        let list = OpenList::at(words, false);
+        for arm in list.arms() {
+            let (row, is_new) = slot.tally.row(*arm);
+            let list_ms = is_new_list.then(|| list.ts_in_slot_ms());
+            slot.tally.add(row, contribution, list_ms);
+            if is_new {
+                let bytes = SlotTally::row_bytes(self.width);
+                slot.bytes += bytes;
+                self.bytes += bytes;
+            }
+        }
+    }
+
+    /// Hands over what is fresh in every slot: begin of the slot, arm, largest time of a fresh list, sums. Says whether
+    /// a sum has run over.
+    pub fn hand_over(&mut self, mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64])) -> bool {
+        let mut overflowed = false;
+        for place in self.fresh.drain(..) {
+            if let Some(slot) = &mut self.places[place as usize] {
+                slot.hand_over(self.slot_ms, &mut to);
+                overflowed |= slot.tally.overflowed();
+            }
+        }
+        overflowed
     }
 
     /// Whether the list that stands says the same as one that came again.
     pub fn same_content(&self, handle: Handle, other: &NewList) -> bool {
-        let slot = self.slot(handle);
-        let list = slot.list(handle);
-        let tags = &slot.words[list.tags_at()];
-        list.has_user == other.user.is_some()
-            && list.user == other.user.unwrap_or(0)
-            && self.ts_ms(handle) == other.ts_ms
-            && self.arms(handle) == other.arms
-            && tags.len() == other.items.len()
-            && tags
-                .iter()
-                .zip(other.items)
-                .all(|(ours, item)| *ours == tag(*item))
+        self.ts_ms(handle) == other.ts_ms && self.list(handle).is_same(other)
     }
 
     /// Takes out the first slot before `frontier`, in the order of time.
@@ -332,121 +404,72 @@ impl OpenLists {
             return None;
         }
         let place = *place;
-        // Where every slot leaves, the index is emptied once for all of them.
-        if self
-            .by_number
-            .last_key_value()
-            .is_some_and(|(last, _)| *last < frontier)
-            && !self.index.is_empty()
-        {
-            self.index.clear();
-        }
         self.by_number.pop_first();
+        self.last = NO_SLOT;
         let slot = self.places[place as usize].take();
         self.free.push(place);
         let slot = slot.expect("a numbered slot has its place");
-        if !self.index.is_empty() {
-            self.forget(place, &slot);
-        }
-        self.n_lists -= slot.lists.len() as u64;
+        self.n_lists -= slot.n_lists;
         self.bytes -= slot.bytes;
         Some(slot)
     }
 
-    /// Takes the lists of a slot out of the index.
-    fn forget(&mut self, place: u32, slot: &OpenSlot) {
-        for (index, list) in slot.lists.iter().enumerate() {
-            let index = index as u32;
-            let handle = Handle { place, index };
-            let entry = self
-                .index
-                .find_entry(list.id as u64, |entry| entry.list == handle);
-            if let Ok(entry) = entry {
-                entry.remove();
+    /// Ends a slot that was taken out; tells what its lists have shown, where a catalogue is known.
+    pub fn bury(&mut self, slot: OpenSlot) -> ShownLists {
+        let mut shown = ShownLists::default();
+        if slot.catalogue.is_some() {
+            let start_ms = slot.number * self.slot_ms;
+            let lists = slot.chunks.iter().map(|chunk| self.chunks.all(*chunk));
+            lists
+                .flat_map(|words| OpenList::all(words, true))
+                .for_each(|list| shown.push(list.arms(), start_ms, list.places()));
+        }
+        slot.chunks.iter().for_each(|chunk| self.chunks.close(*chunk));
+        for id in &slot.crowded {
+            if let Some(lists) = self.crowded.get_mut(id) {
+                lists.retain(|list| self.chunks.may_live(*list));
+                if lists.is_empty() {
+                    self.crowded.remove(id);
+                }
             }
         }
+        if self.n_lists == 0 {
+            self.index.clear();
+        }
+        shown
     }
 
     /// Gives back the spare capacity of slot `number`, once no list can join it any more.
     pub fn close(&mut self, number: i64) {
         if let Some(place) = self.by_number.get(&number) {
-            let slot = self.places[*place as usize].as_mut();
+            let slot = self.places[*place as usize].as_ref();
             let slot = slot.expect("a numbered slot has its place");
-            slot.lists.shrink_to_fit();
-            slot.words.shrink_to_fit();
+            if let Some(chunk) = slot.chunks.last() {
+                self.chunks.shrink(*chunk);
+            }
         }
+    }
+
+    /// Gives some of the memory back that a spike has left. Takes a bounded time.
+    pub fn tidy(&mut self) {
+        self.chunks.tidy();
+        let chunks = &self.chunks;
+        self.index
+            .tidy(self.n_lists as usize, &|list| chunks.may_live(list));
     }
 }
 
 impl OpenSlot {
-    fn list(&self, handle: Handle) -> &OpenList {
-        &self.lists[handle.index as usize]
-    }
-
-    fn push(&mut self, list: &NewList, ts_in_slot_ms: u32) {
-        self.lists.push(OpenList {
-            id: list.id,
-            user: list.user.unwrap_or(0),
-            offset: list.offset,
-            start: self.words.len() as u32,
-            ts_in_slot_ms,
-            n_items: list.items.len() as u32,
-            n_arms: list.arms.len() as u16,
-            has_user: list.user.is_some(),
+    /// Hands over what is fresh: begin of the slot, arm, largest time of a fresh list, sums.
+    pub fn hand_over(&mut self, slot_ms: i64, mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64])) {
+        let start_ms = self.number * slot_ms;
+        self.tally.hand_over(|arm, last_ms, sums| {
+            to(start_ms, arm, last_ms.map(|ms| start_ms + i64::from(ms)), sums);
         });
-        self.words.extend_from_slice(list.arms);
-        self.words.extend(list.items.iter().map(|item| tag(*item)));
-        if let Some(catalogue) = &self.catalogue {
-            self.words
-                .extend(list.items.iter().map(|item| catalogue.place(*item)));
-        }
-        self.words
-            .resize(self.words.len() + mask_words(list.items.len()), 0);
     }
 
-    /// Where the words of a list hold the places of its items.
-    fn places_at(&self, list: &OpenList) -> Range<usize> {
-        let start = list.tags_at().end;
-        let n_places = self.catalogue.as_ref().map_or(0, |_| list.n_items as usize);
-        start..start + n_places
-    }
-
-    fn mask_at(&self, list: &OpenList) -> Range<usize> {
-        let start = self.places_at(list).end;
-        start..start + mask_words(list.n_items as usize)
-    }
-
-    fn off_list(&self, handle: Handle) -> &[u64] {
-        if self.off_list.is_empty() {
-            return &[];
-        }
-        self.off_list.get(&handle.index).map_or(&[], Vec::as_slice)
-    }
-
-    /// The places of the items that its lists have shown, where a catalogue knows them.
-    pub fn into_shown(self, start_ms: i64) -> ShownLists {
-        if self.catalogue.is_none() {
-            return ShownLists::default();
-        }
-        let ranges: Vec<(Range<usize>, Range<usize>)> = self
-            .lists
-            .iter()
-            .map(|list| {
-                let arms = list.start as usize..list.tags_at().start;
-                (arms, self.places_at(list))
-            })
-            .collect();
-        let mut shown = ShownLists::in_arena(self.words);
-        for (arms, places) in ranges {
-            for word in arms {
-                shown.refer(shown.word(word), start_ms, places.clone());
-            }
-        }
-        shown
-    }
-
-    fn click_off_list(&mut self, index: u32, item: u64, max: usize) -> Hit {
-        let seen = self.off_list.entry(index).or_default();
+    fn click_off_list(&mut self, list: Handle, item: u64, max: usize) -> Hit {
+        let seen = self.off_list.entry(list).or_default();
         if seen.contains(&item) {
             return Hit::Repeat;
         }
@@ -458,28 +481,6 @@ impl OpenSlot {
     }
 }
 
-impl OpenList {
-    fn tags_at(&self) -> Range<usize> {
-        let start = self.start as usize + self.n_arms as usize;
-        start..start + self.n_items as usize
-    }
-}
-
-/// What tells items of one list apart: two of a list of 10 coincide once in 10^8 lists.
-fn tag(item: u64) -> u32 {
-    item as u32
-}
-
-fn row_bytes(width: usize) -> u64 {
-    width as u64 * 8 + ROW_BYTES
-}
-
-fn mask_words(n_items: usize) -> usize {
-    n_items.div_ceil(32)
-}
-
-fn list_bytes(n_items: usize, n_arms: usize, with_places: bool) -> u64 {
-    let n_places = if with_places { n_items } else { 0 };
-    let n_words = n_arms + n_items + n_places + mask_words(n_items);
-    size_of::<OpenList>() as u64 + n_words as u64 * 4 + INDEX_BYTES
+fn list_bytes(n_words: usize) -> u64 {
+    n_words as u64 * 4 + INDEX_BYTES
 }

@@ -2,13 +2,16 @@
 
 mod arms;
 pub mod catalogue;
+mod chunks;
 mod clicks;
 mod contributions;
 pub mod coverage;
 pub mod event;
 mod hashed;
+mod index;
 mod join;
 mod lists;
+mod open_list;
 pub mod outcome;
 pub mod ranking;
 mod shown;

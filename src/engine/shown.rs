@@ -20,20 +20,8 @@ struct ShownList {
 }
 
 impl ShownLists {
-    /// Lists whose places stand in an arena already.
-    pub(super) fn in_arena(places: Vec<u32>) -> ShownLists {
-        ShownLists {
-            places,
-            lists: Vec::new(),
-        }
-    }
-
-    pub(super) fn word(&self, index: usize) -> u32 {
-        self.places[index]
-    }
-
     /// Adds a list of an arm whose places stand in the arena at `places`.
-    pub(super) fn refer(&mut self, arm: ArmId, start_ms: i64, places: Range<usize>) {
+    fn refer(&mut self, arm: ArmId, start_ms: i64, places: Range<usize>) {
         self.lists.push(ShownList {
             arm,
             start_ms,

@@ -304,6 +304,7 @@ impl Worker {
         }
         for (partition, pair) in &mut self.pairs {
             if pair.changed {
+                pair.engine.gather_changes();
                 self.board.merge(*partition, &pair.engine);
                 self.report.counts(&pair.engine.changes().counts);
                 pair.engine.clear_changes();

@@ -143,6 +143,7 @@ impl Subject {
             engine
         });
         engine.apply(&batch, u64::MAX);
+        engine.gather_changes();
         self.board.merge(pair, engine);
         engine.clear_changes();
         if let Some((_, newest_ms)) = engine.accepted_ms() {

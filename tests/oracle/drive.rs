@@ -149,6 +149,7 @@ impl<'a> Driver<'a> {
             "F fell from {:?} to {frontier_ms:?}",
             self.frontier_ms
         );
+        self.engine.gather_changes();
         let changes = self.engine.changes();
         let taken = &mut self.taken;
         taken.counts.add(&changes.counts);

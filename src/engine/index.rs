@@ -1,0 +1,409 @@
+//! Finds a list by its request id: a hash table of cache lines that forgets nothing and stalls nowhere.
+//!
+//! ```text
+//! tag of an id (32 bits)   31 ─────────── │ 8 ──────── 0
+//!                          directory      │ line of the segment
+//!
+//! directory ──▶ segment: 512 lines ──▶ line, 64 bytes: [ 7 tags │ n displaced ][ 7 handles │ – ]
+//! ```
+//! An entry is not taken out when its list leaves: its handle is dead then, and its place is free for the next one
+//! (Chunks tell dead handles from living ones without a look at the list). A segment without room is cleared of the
+//! dead or split in two, 3584 entries at a time, so no insertion ever waits for the whole table; and two halves that
+//! a spike has left almost empty are joined again, two at a time.
+//!
+//! Ids are hashes that outsiders may choose the input of. Tags are made with two random factors of this process
+//! (multiply-shift hashing, Dietzfelbinger et al. 1997), so that nobody can aim at a line.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::hint::black_box;
+use std::ops::Range;
+
+use super::chunks::Handle;
+
+const N_LINES: usize = 512;
+/// Entries of a line.
+const N_ENTRIES: usize = 7;
+/// Where a line counts the entries that belong into it and stand further on.
+const N_DISPLACED: usize = 7;
+/// Lines that are tried for an entry.
+const MAX_LINES: usize = 4;
+/// Living entries above which a segment is split.
+const MAX_LIVING: usize = N_LINES * N_ENTRIES / 2;
+/// The whole has places for so many times what lives, before segments are joined.
+const ROOMY: usize = 8;
+
+/// What an id is looked up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag(u32);
+
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line {
+    tags: [u32; 8],
+    handles: [Handle; 8],
+}
+
+const EMPTY: Line = Line {
+    tags: [0; 8],
+    handles: [Handle::NONE; 8],
+};
+
+#[derive(Debug)]
+struct Segment {
+    /// Bits of the directory that it stands for.
+    depth: u32,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug)]
+pub struct Index {
+    factors: [u64; 2],
+    /// Bits of a tag that choose a segment.
+    depth: u32,
+    /// Places in `segments`, 2^depth of them.
+    directory: Vec<u32>,
+    segments: Vec<Segment>,
+    /// The segment that [`Self::tidy`] looks at next.
+    cursor: usize,
+}
+
+impl Index {
+    pub fn new() -> Index {
+        let random = RandomState::new();
+        Index {
+            factors: [0_u8, 1].map(|n| random.hash_one(n) | 1),
+            depth: 0,
+            directory: vec![0],
+            segments: vec![Segment::new(0)],
+            cursor: 0,
+        }
+    }
+
+    pub fn tag(&self, id: u128) -> Tag {
+        let low = (id as u64).wrapping_mul(self.factors[0]);
+        let high = ((id >> 64) as u64).wrapping_mul(self.factors[1]);
+        Tag((low.wrapping_add(high) >> 32) as u32)
+    }
+
+    fn place(&self, tag: Tag) -> usize {
+        // Of 32 bits none may be chosen.
+        let slot = (u64::from(tag.0) << self.depth >> 32) as usize;
+        self.directory[slot] as usize
+    }
+
+    /// Loads the line that this tag belongs into.
+    pub fn touch(&self, tag: Tag) {
+        black_box(self.segments[self.place(tag)].lines[home(tag)].tags[0]);
+    }
+
+    /// The first entry of this tag whose handle `is_it`.
+    pub fn find(&self, tag: Tag, mut is_it: impl FnMut(Handle) -> bool) -> Option<Handle> {
+        let lines = &self.segments[self.place(tag)].lines;
+        let mut at = home(tag);
+        for _ in 0..MAX_LINES {
+            let line = &lines[at];
+            let mut found = line.places_of(tag);
+            while found != 0 {
+                let handle = line.handles[found.trailing_zeros() as usize];
+                if !handle.is_none() && is_it(handle) {
+                    return Some(handle);
+                }
+                found &= found - 1;
+            }
+            if at == home(tag) && line.tags[N_DISPLACED] == 0 {
+                break;
+            }
+            at = (at + 1) % N_LINES;
+        }
+        None
+    }
+
+    /// Adds an entry; takes the place of one that is dead.
+    pub fn insert(&mut self, tag: Tag, handle: Handle, is_living: &impl Fn(Handle) -> bool) {
+        loop {
+            let place = self.place(tag);
+            if self.segments[place].insert(tag, handle, is_living) {
+                return;
+            }
+            self.make_room(place, is_living);
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, place: usize, is_living: &impl Fn(Handle) -> bool) {
+        let lines = &mut self.segments[place].lines;
+        let n_entries = entries(lines).count();
+        let living: Vec<(Tag, Handle)> = entries(lines).filter(|(_, handle)| is_living(*handle)).collect();
+        lines.fill(EMPTY);
+        if living.len() > MAX_LIVING || living.len() == n_entries {
+            self.split(place);
+        }
+        for (tag, handle) in living {
+            self.insert(tag, handle, is_living);
+        }
+    }
+
+    /// Parts a segment, which is empty, in two.
+    fn split(&mut self, place: usize) {
+        let depth = self.segments[place].depth;
+        if depth == self.depth {
+            self.directory = self.directory.iter().flat_map(|place| [*place; 2]).collect();
+            self.depth += 1;
+        }
+        self.segments[place].depth = depth + 1;
+        let new = self.segments.len() as u32;
+        self.segments.push(Segment::new(depth + 1));
+        // Of the run of places in the directory the second half is the new one's.
+        let run = self.run(place, depth);
+        self.directory[run.start + run.len() / 2..run.end].fill(new);
+    }
+
+    /// Where in the directory a segment of this depth stands.
+    fn run(&self, place: usize, depth: u32) -> Range<usize> {
+        let start = self.directory.iter().position(|other| *other as usize == place);
+        let start = start.expect("each segment is in the directory");
+        start..start + (1 << (self.depth - depth))
+    }
+
+    /// Joins two segments at the most, where `n_living` entries need far fewer than there are.
+    pub fn tidy(&mut self, n_living: usize, is_living: &impl Fn(Handle) -> bool) {
+        let n_segments = self.segments.len();
+        if n_segments == 1 || n_living.saturating_mul(ROOMY) > n_segments * N_LINES * N_ENTRIES {
+            return;
+        }
+        self.cursor = (self.cursor + 1) % n_segments;
+        let depth = self.segments[self.cursor].depth;
+        let run = self.run(self.cursor, depth);
+        // Its other half at the time it was split.
+        let twin = self.directory[run.start ^ run.len()] as usize;
+        if self.segments[twin].depth != depth {
+            return;
+        }
+        let both = [self.cursor, twin].map(|place| &self.segments[place].lines);
+        let of_both = both.into_iter().flat_map(|lines| entries(lines));
+        let living: Vec<(Tag, Handle)> = of_both.filter(|(_, handle)| is_living(*handle)).collect();
+        if living.len() <= MAX_LIVING / 2 {
+            self.join(self.cursor, twin);
+            for (tag, handle) in living {
+                self.insert(tag, handle, is_living);
+            }
+        }
+    }
+
+    /// Makes one empty segment of two of the same depth.
+    fn join(&mut self, place: usize, twin: usize) {
+        let depth = self.segments[place].depth;
+        self.segments[place] = Segment::new(depth - 1);
+        let runs = [place, twin].map(|place| self.run(place, depth));
+        runs.into_iter()
+            .for_each(|run| self.directory[run].fill(place as u32));
+        // The last segment moves to the place that is free now.
+        let last = self.segments.len() - 1;
+        if last != twin {
+            let run = self.run(last, self.segments[last].depth);
+            self.directory[run].fill(twin as u32);
+        }
+        self.segments.swap_remove(twin);
+    }
+
+    /// Lets go of everything.
+    pub fn clear(&mut self) {
+        let factors = self.factors;
+        *self = Index {
+            factors,
+            ..Index::new()
+        };
+    }
+}
+
+impl Segment {
+    fn new(depth: u32) -> Segment {
+        Segment {
+            depth,
+            lines: vec![EMPTY; N_LINES],
+        }
+    }
+
+    /// Adds an entry, if there is room near its line.
+    fn insert(&mut self, tag: Tag, handle: Handle, is_living: &impl Fn(Handle) -> bool) -> bool {
+        let mut at = home(tag);
+        for n_passed in 0..MAX_LINES {
+            let line = &mut self.lines[at];
+            let is_free = |other: &Handle| other.is_none() || !is_living(*other);
+            if let Some(entry) = line.handles[..N_ENTRIES].iter().position(is_free) {
+                let old = Tag(std::mem::replace(&mut line.tags[entry], tag.0));
+                let was_there = !std::mem::replace(&mut line.handles[entry], handle).is_none();
+                if was_there && home(old) != at {
+                    self.lines[home(old)].tags[N_DISPLACED] -= 1;
+                }
+                if n_passed > 0 {
+                    self.lines[home(tag)].tags[N_DISPLACED] += 1;
+                }
+                return true;
+            }
+            at = (at + 1) % N_LINES;
+        }
+        false
+    }
+}
+
+impl Line {
+    /// One bit for each entry that may be of this tag.
+    fn places_of(&self, tag: Tag) -> u32 {
+        let mut places = 0;
+        for (place, other) in self.tags.iter().enumerate() {
+            places |= u32::from(*other == tag.0) << place;
+        }
+        places & ((1 << N_ENTRIES) - 1)
+    }
+}
+
+fn home(tag: Tag) -> usize {
+    tag.0 as usize % N_LINES
+}
+
+fn entries(lines: &[Line]) -> impl Iterator<Item = (Tag, Handle)> {
+    let of = |line: &Line| {
+        let line = *line;
+        (0..N_ENTRIES).map(move |entry| (Tag(line.tags[entry]), line.handles[entry]))
+    };
+    lines.iter().flat_map(of).filter(|(_, handle)| !handle.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::super::chunks::{Chunks, UNIT};
+    use super::*;
+
+    /// Entries in chunks, each of which holds its id, as lists do.
+    struct World {
+        chunks: Chunks,
+        index: Index,
+        /// Living entries by id.
+        twin: HashMap<u32, Handle>,
+        open: Vec<u32>,
+    }
+
+    impl World {
+        fn new() -> World {
+            World {
+                chunks: Chunks::new(),
+                index: Index::new(),
+                twin: HashMap::new(),
+                open: Vec::new(),
+            }
+        }
+
+        fn add(&mut self, id: u32) {
+            let number = *self.open.last().expect("a chunk is open");
+            let handle = self.chunks.append(number, UNIT, |words| words.push(id));
+            let tag = self.index.tag(u128::from(id));
+            self.index
+                .insert(tag, handle, &|other| self.chunks.may_live(other));
+            self.twin.insert(id, handle);
+        }
+
+        fn find(&self, id: u32) -> Option<Handle> {
+            let is_it = |handle| {
+                self.chunks
+                    .get(handle)
+                    .is_some_and(|words| words.first() == Some(&id))
+            };
+            self.index.find(self.index.tag(u128::from(id)), is_it)
+        }
+    }
+
+    #[test]
+    fn finds_what_lives_and_nothing_else_while_chunks_come_and_go() {
+        let mut world = World::new();
+        let (mut next, mut n_kept) = (0, 0);
+        for round in 0..300_u32 {
+            let number = world.chunks.open(round, UNIT, true);
+            world.open.push(number);
+            // Now few chunks live, now many.
+            let n_open = if round % 100 < 50 { 60 } else { 5 };
+            (0..1000).for_each(|_| {
+                next += 1;
+                world.add(next);
+            });
+            while world.open.len() > n_open {
+                let gone = world.open.remove(0);
+                world.chunks.close(gone);
+                world.twin.retain(|_, handle| world.chunks.may_live(*handle));
+            }
+            if round % 10 == 0 {
+                assert!(
+                    world
+                        .twin
+                        .iter()
+                        .all(|(id, handle)| world.find(*id) == Some(*handle))
+                );
+                assert_eq!(world.find(next + 1), None);
+                assert!((1..=next).filter(|id| world.find(*id).is_some()).count() == world.twin.len());
+            }
+            n_kept = n_kept.max(world.twin.len());
+        }
+        let n_bytes = world.index.segments.len() * N_LINES * size_of::<Line>();
+        let bytes = n_bytes as f64 / n_kept as f64;
+        assert!(bytes < 30.0, "{bytes} bytes an entry at the most that lived");
+        world.index.clear();
+        assert_eq!(world.find(next), None);
+    }
+
+    #[test]
+    fn what_a_spike_left_is_joined_again_bit_by_bit() {
+        let mut world = World::new();
+        for round in 0..80_u32 {
+            let number = world.chunks.open(round, UNIT, true);
+            world.open.push(number);
+            (0..1000).for_each(|n| world.add(round * 1000 + n));
+        }
+        assert!(world.index.segments.len() > 20);
+        for gone in world.open.drain(1..) {
+            world.chunks.close(gone);
+        }
+        world.twin.retain(|_, handle| world.chunks.may_live(*handle));
+        for _ in 0..400 {
+            let before = world.index.segments.len();
+            world
+                .index
+                .tidy(world.twin.len(), &|other| world.chunks.may_live(other));
+            assert!(before - world.index.segments.len() <= 1);
+            assert!(
+                world
+                    .twin
+                    .iter()
+                    .all(|(id, handle)| world.find(*id) == Some(*handle))
+            );
+        }
+        assert!(world.index.segments.len() <= 2, "1000 of 80,000 are left");
+        assert_eq!((0..80_000).filter(|id| world.find(*id).is_some()).count(), 1000);
+    }
+
+    #[test]
+    fn displaced_entries_are_counted_as_long_as_they_stand() {
+        let mut world = World::new();
+        for round in 0..200_u32 {
+            let number = world.chunks.open(round, UNIT, true);
+            world.open.push(number);
+            (0..500).for_each(|n| world.add(round * 500 + n));
+            if world.open.len() > 30 {
+                let gone = world.open.remove(0);
+                world.chunks.close(gone);
+            }
+        }
+        for segment in &world.index.segments {
+            let mut displaced = [0; N_LINES];
+            for (at, line) in segment.lines.iter().enumerate() {
+                let of_line = entries(std::slice::from_ref(line)).map(|(tag, _)| home(tag));
+                of_line
+                    .filter(|home| *home != at)
+                    .for_each(|home| displaced[home] += 1);
+            }
+            let counted: Vec<u32> = segment.lines.iter().map(|line| line.tags[N_DISPLACED]).collect();
+            assert_eq!(counted, displaced);
+        }
+    }
+}

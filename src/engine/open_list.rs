@@ -1,0 +1,240 @@
+//! One open list as words of 32 bits.
+//!
+//! ```text
+//! [ id, 4 words │ time │ user │ arrival │ sizes ][ (arms) │ arms │ tags │ (places) │ mask ┆ – ]
+//! ```
+//! Places of items in a catalogue stand there only where the list's slot counts by one. The number of arms stands behind
+//! the sizes, where it is too large for these.
+
+use std::ops::Range;
+
+use super::arms::ArmId;
+use super::catalogue::Catalogue;
+use super::chunks::UNIT;
+
+const ID: usize = 4;
+const TIME: usize = 4;
+const USER: usize = 5;
+const ARRIVAL: usize = 6;
+const SIZES: usize = 7;
+/// Words before the arms.
+const HEAD: usize = 8;
+/// Bits of the sizes that say how many items there are; the rest says how many arms.
+const ITEMS_BITS: u32 = 17;
+/// Stands for a number of arms that needs a word of its own.
+const MANY_ARMS: usize = (u32::MAX >> ITEMS_BITS) as usize;
+
+/// A list as the engine reads it.
+#[derive(Debug, Clone, Copy)]
+pub struct NewList<'a> {
+    pub id: u128,
+    pub user: Option<u64>,
+    pub ts_ms: i64,
+    pub arms: &'a [ArmId],
+    pub items: &'a [u64],
+}
+
+/// The id as it is stored, and what else a list does not know of itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamp {
+    pub id: [u32; ID],
+    pub ts_in_slot_ms: u32,
+    pub arrival: u32,
+}
+
+/// A list that stands somewhere. The words may go on behind it.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenList<'a> {
+    words: &'a [u32],
+    n_places: usize,
+}
+
+impl NewList<'_> {
+    /// Words that the list will take, in whole units.
+    pub fn n_words(&self, has_places: bool) -> usize {
+        n_words(self.items.len(), self.arms.len(), has_places)
+    }
+
+    /// Appends it, with the places of its items in a catalogue.
+    pub fn write(&self, stamp: Stamp, catalogue: Option<&Catalogue>, words: &mut Vec<u32>) {
+        debug_assert!(
+            self.items.len() < 1 << ITEMS_BITS,
+            "the configuration bounds lists"
+        );
+        words.extend_from_slice(&stamp.id);
+        let n_arms = self.arms.len();
+        let sizes = (n_arms.min(MANY_ARMS) << ITEMS_BITS | self.items.len()) as u32;
+        words.extend_from_slice(&[stamp.ts_in_slot_ms, user_check(self.user), stamp.arrival, sizes]);
+        words.extend((n_arms >= MANY_ARMS).then_some(n_arms as u32));
+        // One by one: most are so few that a call to copy them would cost more.
+        words.extend(self.arms.iter().copied());
+        words.extend(self.items.iter().map(|item| tag(*item)));
+        if let Some(catalogue) = catalogue {
+            words.extend(self.items.iter().map(|item| catalogue.place(*item)));
+        }
+    }
+}
+
+/// Words of a list in whole units.
+pub fn n_words(n_items: usize, n_arms: usize, has_places: bool) -> usize {
+    let n_places = if has_places { n_items } else { 0 };
+    let head = HEAD + usize::from(n_arms >= MANY_ARMS);
+    (head + n_arms + n_items + n_places + mask_words(n_items)).next_multiple_of(UNIT)
+}
+
+impl<'a> OpenList<'a> {
+    pub fn at(words: &'a [u32], has_places: bool) -> OpenList<'a> {
+        let mut list = OpenList { words, n_places: 0 };
+        if has_places {
+            list.n_places = list.n_items();
+        }
+        list
+    }
+
+    /// All lists of a chunk.
+    pub fn all(words: &'a [u32], has_places: bool) -> impl Iterator<Item = OpenList<'a>> {
+        let mut rest = words;
+        std::iter::from_fn(move || {
+            let list = (!rest.is_empty()).then(|| OpenList::at(rest, has_places))?;
+            rest = &rest[n_words(list.n_items(), list.arms().len(), has_places)..];
+            Some(list)
+        })
+    }
+
+    pub fn ts_in_slot_ms(self) -> u32 {
+        self.words[TIME]
+    }
+
+    /// Lists are counted as they arrive, modulo 2^32.
+    pub fn arrival(self) -> u32 {
+        self.words[ARRIVAL]
+    }
+
+    pub fn n_items(self) -> usize {
+        self.words[SIZES] as usize & ((1 << ITEMS_BITS) - 1)
+    }
+
+    fn arms_at(self) -> Range<usize> {
+        match (self.words[SIZES] >> ITEMS_BITS) as usize {
+            MANY_ARMS => HEAD + 1..HEAD + 1 + self.words[HEAD] as usize,
+            n_arms => HEAD..HEAD + n_arms,
+        }
+    }
+
+    fn tags_at(self) -> Range<usize> {
+        let start = self.arms_at().end;
+        start..start + self.n_items()
+    }
+
+    /// Which of the words from its begin on say what was clicked.
+    pub fn mask_at(self) -> Range<usize> {
+        let start = self.tags_at().end + self.n_places;
+        start..start + mask_words(self.n_items())
+    }
+
+    pub fn arms(self) -> &'a [ArmId] {
+        &self.words[self.arms_at()]
+    }
+
+    /// The places of its items in the catalogue, in rank order.
+    pub fn places(self) -> &'a [u32] {
+        &self.words[self.tags_at().end..][..self.n_places]
+    }
+
+    /// Bit r − 1 of these says that the item at rank r was clicked.
+    pub fn mask(self) -> &'a [u32] {
+        &self.words[self.mask_at()]
+    }
+
+    /// The first position of an item.
+    pub fn position(self, item: u64) -> Option<usize> {
+        let tag = tag(item);
+        self.words[self.tags_at()].iter().position(|other| *other == tag)
+    }
+
+    /// Whether it says the same as another one of its time.
+    pub fn is_same(self, other: &NewList) -> bool {
+        let tags = &self.words[self.tags_at()];
+        self.words[USER] == user_check(other.user)
+            && self.arms() == other.arms
+            && tags.len() == other.items.len()
+            && tags
+                .iter()
+                .zip(other.items)
+                .all(|(ours, item)| *ours == tag(*item))
+    }
+}
+
+/// What tells items of one list apart: two of a list of 10 coincide once in 10^8 lists.
+fn tag(item: u64) -> u32 {
+    item as u32
+}
+
+/// What tells users apart where a list comes again; 0 is none.
+fn user_check(user: Option<u64>) -> u32 {
+    user.map_or(0, |user| (user >> 32) as u32 | 1)
+}
+
+fn mask_words(n_items: usize) -> usize {
+    n_items.div_ceil(u32::BITS as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(n_items: usize, n_arms: usize, words: &mut Vec<u32>) {
+        let arms: Vec<ArmId> = (0..n_arms as u32).collect();
+        let items: Vec<u64> = (0..n_items as u64).map(|item| item << 40 | item + 7).collect();
+        let new = NewList {
+            id: 1,
+            user: Some(0),
+            ts_ms: 0,
+            arms: &arms,
+            items: &items,
+        };
+        let stamp = Stamp {
+            id: [1, 2, 3, 4],
+            ts_in_slot_ms: 5,
+            arrival: n_items as u32,
+        };
+        let start = words.len();
+        new.write(stamp, None, words);
+        words.resize(start + new.n_words(false), 0);
+        let list = OpenList::at(&words[start..], false);
+        assert!(list.is_same(&new));
+        assert!(!list.is_same(&NewList { user: None, ..new }));
+        assert_eq!((list.ts_in_slot_ms(), list.arrival()), (5, n_items as u32));
+        assert_eq!(list.mask(), vec![0; n_items.div_ceil(32)]);
+        for (position, item) in items.iter().enumerate().rev().take(3) {
+            assert_eq!(list.position(*item), Some(position));
+        }
+        assert_eq!(list.position(3), None);
+    }
+
+    #[test]
+    fn a_list_reads_as_it_was_written_however_long_and_in_however_many_arms() {
+        let mut words = Vec::new();
+        let sizes = [
+            (0, 0),
+            (10, 1),
+            (33, 2),
+            (100_000, 3),
+            (1, 32_766),
+            (2, 32_767),
+            (3, 70_000),
+        ];
+        for (n_items, n_arms) in sizes {
+            check(n_items, n_arms, &mut words);
+        }
+        let all: Vec<_> = OpenList::all(&words, false)
+            .map(|list| (list.n_items(), list.arms().len()))
+            .collect();
+        assert_eq!(all, sizes);
+    }
+
+    #[test]
+    fn a_usual_list_takes_eighty_bytes() {
+        assert_eq!(n_words(10, 1, false) * 4, 80);
+    }
+}
