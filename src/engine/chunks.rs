@@ -1,16 +1,16 @@
-//! Words of open lists in chunks, so that a slot leaves chunk by chunk and nobody visits its lists.
+//! Words of open records in chunks, so that a slot leaves chunk by chunk and nobody visits its records.
 //!
 //! ```text
 //! handle  31 ───────────── 14 │ 13 ─────────── 0
 //!         number of the chunk │ place in it ÷ 16 bytes
 //!
-//! chunks  1 [ list │ list │ … ]   2 [ list │ list ┆ spare ]   3 dead   4 [ … ]
+//! chunks  1 [ list │ list │ … ]   2 [ click │ click ┆ unused ]   3 dead   4 [ … ]
 //! ```
 //! Numbers are given anew in turns, as late as can be: a handle that outlived its slot names a dead chunk, until its number
 //! comes round again. So whoever follows an old handle must check what stands there.
 
-/// Where a list stands. Valid until its slot leaves; 0 is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Where a record stands. Valid until its chunk is closed; 0 is none.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(u32);
 
 /// Words in a unit of places.
@@ -18,8 +18,6 @@ pub const UNIT: usize = 4;
 const PLACE_BITS: u32 = 14;
 /// Words of a full chunk: 256 KiB.
 const CHUNK_WORDS: usize = UNIT << PLACE_BITS;
-/// Words of a slot's first chunk at the start, so that a quiet slot stays small.
-const FIRST_WORDS: usize = 256;
 const MAX_CHUNKS: usize = 1 << (32 - PLACE_BITS);
 /// Full chunks that are kept for the next slots, beside a quarter of those in use: fresh memory costs a page fault.
 const SPARE: usize = 16;
@@ -37,6 +35,15 @@ impl Handle {
         self.0 == 0
     }
 
+    /// As a word of a record.
+    pub fn to_word(self) -> u32 {
+        self.0
+    }
+
+    pub fn of_word(word: u32) -> Handle {
+        Handle(word)
+    }
+
     fn number(self) -> usize {
         (self.0 >> PLACE_BITS) as usize
     }
@@ -46,9 +53,11 @@ impl Handle {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Chunk {
+    /// What lies behind the used ones is what an earlier slot left.
     words: Vec<u32>,
+    n_used: usize,
     /// Whose chunk it is: a place of its owner's choice.
     owner: u32,
 }
@@ -86,11 +95,7 @@ impl Chunks {
     /// Twice as many numbers.
     fn grow(&mut self) {
         let n = (self.chunks.len() * 2).max(64);
-        let dead = || Chunk {
-            words: Vec::new(),
-            owner: 0,
-        };
-        self.chunks.resize_with(n, dead);
+        self.chunks.resize_with(n, Chunk::default);
         self.alive.resize(n / 64, 0);
     }
 
@@ -103,11 +108,11 @@ impl Chunks {
         self.is_alive(handle.number())
     }
 
-    /// Opens a chunk for at least `n_words`, and tells its number. `is_first` of its owner.
+    /// Opens a chunk for at least `n_words`, and tells its number: a small one that grows, where `first_words` are given.
     ///
     /// # Panics
     /// Where [`Self::is_full`].
-    pub fn open(&mut self, owner: u32, n_words: usize, is_first: bool) -> u32 {
+    pub fn open(&mut self, owner: u32, n_words: usize, first_words: Option<usize>) -> u32 {
         if 2 * self.n_alive >= self.chunks.len() && self.chunks.len() < MAX_CHUNKS {
             self.grow();
         }
@@ -118,46 +123,47 @@ impl Chunks {
         self.cursor = if number + 1 == n { 1 } else { number + 1 };
         self.alive[number / 64] |= 1 << (number % 64);
         self.n_alive += 1;
-        let words = match n_words {
-            CHUNK_WORDS.. => Vec::with_capacity(n_words),
-            _ if is_first => Vec::with_capacity(n_words.max(FIRST_WORDS)),
-            _ => self
-                .spare
-                .pop()
-                .unwrap_or_else(|| Vec::with_capacity(CHUNK_WORDS)),
+        let words = match (n_words, first_words) {
+            (CHUNK_WORDS.., _) => vec![0; n_words],
+            (_, Some(first_words)) => vec![0; n_words.max(first_words)],
+            _ => self.spare.pop().unwrap_or_else(|| vec![0; CHUNK_WORDS]),
         };
-        self.chunks[number] = Chunk { words, owner };
+        self.chunks[number] = Chunk {
+            words,
+            n_used: 0,
+            owner,
+        };
         number as u32
     }
 
     /// Whether a chunk takes `n_words` more.
     pub fn has_room(&self, number: u32, n_words: usize) -> bool {
-        self.chunks[number as usize].words.len() + n_words <= CHUNK_WORDS
+        self.chunks[number as usize].n_used + n_words <= CHUNK_WORDS
     }
 
     /// Words at the end of a chunk that nothing will stand in.
     pub fn n_unused(&self, number: u32) -> usize {
-        CHUNK_WORDS.saturating_sub(self.chunks[number as usize].words.len())
+        CHUNK_WORDS.saturating_sub(self.chunks[number as usize].n_used)
     }
 
-    /// Appends to a chunk that has room: `write` extends the words, which are then filled to a whole unit.
-    pub fn append(&mut self, number: u32, n_words: usize, write: impl FnOnce(&mut Vec<u32>)) -> Handle {
-        let words = &mut self.chunks[number as usize].words;
-        let start = words.len();
+    /// Appends a record of whole units to a chunk that has room. The caller writes all its words.
+    pub fn append(&mut self, number: u32, n_words: usize) -> (Handle, &mut [u32]) {
+        let chunk = &mut self.chunks[number as usize];
+        let start = chunk.n_used;
         let end = start + n_words;
-        if end > words.capacity() {
-            let capacity = (2 * words.capacity()).min(CHUNK_WORDS).max(end);
-            words.reserve_exact(capacity - start);
+        if end > chunk.words.len() {
+            let n_words = (2 * chunk.words.len()).min(CHUNK_WORDS).max(end);
+            chunk.words.reserve_exact(n_words - start);
+            chunk.words.resize(n_words, 0);
         }
-        write(words);
-        debug_assert!(words.len() <= end);
-        words.resize(end, 0);
-        Handle::new(number, start)
+        chunk.n_used = end;
+        (Handle::new(number, start), &mut chunk.words[start..end])
     }
 
     /// The words from a handle on, which may be an old one: whatever stands there now.
     pub fn get(&self, handle: Handle) -> Option<&[u32]> {
-        self.chunks[handle.number()].words.get(handle.word()..)
+        let chunk = &self.chunks[handle.number()];
+        chunk.words[..chunk.n_used].get(handle.word()..)
     }
 
     /// The words from a valid handle on, and whose they are.
@@ -175,32 +181,37 @@ impl Chunks {
         &mut self.chunks[handle.number()].words[handle.word()..]
     }
 
-    /// Whose chunk a valid handle names.
-    pub fn owner(&self, handle: Handle) -> u32 {
-        self.chunks[handle.number()].owner
-    }
-
     /// All words of a chunk.
     pub fn all(&self, number: u32) -> &[u32] {
-        &self.chunks[number as usize].words
+        let chunk = &self.chunks[number as usize];
+        &chunk.words[..chunk.n_used]
+    }
+
+    /// Handles of the records of a chunk that all have `n_words`.
+    pub fn handles(&self, number: u32, n_words: usize) -> impl Iterator<Item = Handle> + use<> {
+        let n_used = self.chunks[number as usize].n_used;
+        (0..n_used)
+            .step_by(n_words)
+            .map(move |word| Handle::new(number, word))
     }
 
     /// Takes a chunk out of use.
     pub fn close(&mut self, number: u32) {
         let number = number as usize;
         let words = std::mem::take(&mut self.chunks[number].words);
+        self.chunks[number].n_used = 0;
         self.alive[number / 64] &= !(1 << (number % 64));
         self.n_alive -= 1;
-        if words.capacity() == CHUNK_WORDS {
-            let mut words = words;
-            words.clear();
+        if words.len() == CHUNK_WORDS {
             self.spare.push(words);
         }
     }
 
-    /// Gives back the spare capacity of a chunk that nothing is appended to any more.
+    /// Gives back the unused end of a chunk that nothing is appended to any more.
     pub fn shrink(&mut self, number: u32) {
-        self.chunks[number as usize].words.shrink_to_fit();
+        let chunk = &mut self.chunks[number as usize];
+        chunk.words.truncate(chunk.n_used);
+        chunk.words.shrink_to_fit();
     }
 
     /// Gives some spare chunks back, where there are too many. To be called often: each call takes a bounded time.
@@ -217,22 +228,26 @@ mod tests {
 
     fn append(chunks: &mut Chunks, number: u32, words: &[u32]) -> Handle {
         let n_words = words.len().next_multiple_of(UNIT);
-        chunks.append(number, n_words, |into| into.extend_from_slice(words))
+        let (handle, into) = chunks.append(number, n_words);
+        into.fill(0);
+        into[..words.len()].copy_from_slice(words);
+        handle
     }
 
     #[test]
     fn words_stand_where_their_handle_says_until_their_chunk_is_closed() {
         let mut chunks = Chunks::new();
-        let one = chunks.open(7, 4, true);
-        let two = chunks.open(8, CHUNK_WORDS + 1, false);
+        let one = chunks.open(7, 4, Some(UNIT));
+        let two = chunks.open(8, CHUNK_WORDS + 1, None);
         let handles = [
             append(&mut chunks, one, &[1, 2, 3]),
             append(&mut chunks, one, &[4]),
         ];
         let long = append(&mut chunks, two, &vec![5; CHUNK_WORDS + 1]);
         assert_eq!(&chunks.words(handles[0])[..4], [1, 2, 3, 0]);
+        assert_eq!(chunks.handles(one, UNIT).collect::<Vec<_>>(), handles);
         assert_eq!(&chunks.words(handles[1])[..4], [4, 0, 0, 0]);
-        assert_eq!((chunks.owner(handles[1]), chunks.owner(long)), (7, 8));
+        assert_eq!((chunks.owned(handles[1]).0, chunks.owned(long).0), (7, 8));
         assert!(chunks.has_room(one, CHUNK_WORDS - 8) && !chunks.has_room(one, CHUNK_WORDS - 4));
         assert!(!chunks.has_room(two, 1));
         chunks.close(one);
@@ -244,10 +259,10 @@ mod tests {
     #[test]
     fn a_number_comes_round_as_late_as_it_can() {
         let mut chunks = Chunks::new();
-        let first = chunks.open(0, 4, true);
+        let first = chunks.open(0, 4, Some(UNIT));
         chunks.close(first);
         let between = (0..).take_while(|_| {
-            let number = chunks.open(0, 4, true);
+            let number = chunks.open(0, 4, Some(UNIT));
             chunks.close(number);
             number != first
         });
@@ -255,9 +270,24 @@ mod tests {
     }
 
     #[test]
+    fn what_an_earlier_slot_left_in_a_chunk_is_not_there() {
+        let mut chunks = Chunks::new();
+        let old = chunks.open(0, 4, None);
+        let handles = [append(&mut chunks, old, &[1]), append(&mut chunks, old, &[2])];
+        chunks.close(old);
+        // Until its number comes round.
+        while chunks.open(0, 4, None) != old {
+            chunks.close(chunks.cursor as u32 - 1);
+        }
+        append(&mut chunks, old, &[3]);
+        assert_eq!(chunks.get(handles[0]), Some(&[3, 0, 0, 0][..]));
+        assert_eq!(chunks.get(handles[1]), Some(&[][..]));
+    }
+
+    #[test]
     fn more_chunks_than_numbers_make_more_numbers() {
         let mut chunks = Chunks::new();
-        let numbers: Vec<u32> = (0..200).map(|owner| chunks.open(owner, 4, true)).collect();
+        let numbers: Vec<u32> = (0..200).map(|owner| chunks.open(owner, 4, Some(UNIT))).collect();
         for (owner, number) in numbers.iter().enumerate() {
             let handle = append(&mut chunks, *number, &[owner as u32]);
             let (whose, words) = chunks.owned(handle);
@@ -268,7 +298,7 @@ mod tests {
     #[test]
     fn what_a_spike_left_is_given_back_bit_by_bit() {
         let mut chunks = Chunks::new();
-        let numbers: Vec<u32> = (0..100).map(|_| chunks.open(0, 4, false)).collect();
+        let numbers: Vec<u32> = (0..100).map(|_| chunks.open(0, 4, None)).collect();
         numbers.iter().for_each(|number| chunks.close(*number));
         assert_eq!(chunks.spare.len(), 100);
         (0..3).for_each(|_| chunks.tidy());

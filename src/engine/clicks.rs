@@ -1,61 +1,76 @@
 //! Clicks that a list may still come for, matched or not: by request id in offset order, and by time.
+//!
+//! ```text
+//! buckets of time ──▶ chunks ──▶ [ click │ click │ … ]
+//! store           ──▶ first click of an id ─▶ next ─▶ … ─▶ last, which the first one knows
+//! ```
+//! A bucket leaves as a whole. A click that is the only one of its id, as most are, leaves without a look at anything else.
 
 use std::collections::BTreeMap;
-use std::hint::black_box;
 
-use hashbrown::HashMap;
-
+use super::chunks::{Handle, UNIT};
 use super::event::Click;
-use super::hashed::Hashed;
+use super::lists::INDEX_BYTES;
+use super::store::{Found, ID, KIND, Key, Kind, Store};
 
-const NONE: u32 = u32::MAX;
+const TIME: usize = KIND + 1;
+const ITEM: usize = TIME + 2;
+/// The next click of the id.
+const NEXT: usize = ITEM + 2;
+/// The click before, or the last one where this is the first.
+const BACK: usize = NEXT + 1;
+/// Words of a click, in whole units.
+const N_WORDS: usize = (BACK + 1).next_multiple_of(UNIT);
+/// Says beside the kind that the result is known.
+const DECIDED: u32 = 1;
+/// Words of a bucket's first chunk at the start.
+const FIRST_WORDS: usize = 4 * N_WORDS;
+/// What a bucket costs beside its clicks.
+const BUCKET_BYTES: u64 = 128 + 4 * FIRST_WORDS as u64;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptClick {
-    pub id: u128,
     pub item: u64,
     pub ts_ms: i64,
-    previous: u32,
-    next: u32,
-    /// Whether a list has taken it, so that its result is known.
-    pub decided: bool,
 }
 
-/// Clicks of one request id: a chain through the slab.
-#[derive(Debug, Clone, Copy)]
-struct Chain {
-    first: u32,
-    last: u32,
+#[derive(Debug, Default)]
+struct Bucket {
+    chunks: Vec<u32>,
+    bytes: u64,
 }
 
 #[derive(Debug)]
 pub struct KeptClicks {
     bucket_ms: i64,
-    slab: Vec<KeptClick>,
-    free: Vec<u32>,
-    chains: HashMap<u128, Chain, Hashed>,
-    /// Places in the slab by time ÷ `bucket_ms`.
-    buckets: BTreeMap<i64, Vec<u32>>,
+    /// By time ÷ `bucket_ms`.
+    buckets: BTreeMap<i64, Bucket>,
+    n_kept: u64,
     n_waiting: u64,
+    bytes: u64,
 }
 
 impl KeptClicks {
+    /// What a kept click takes at the most.
+    pub const COST: u64 = 4 * N_WORDS as u64 + INDEX_BYTES + BUCKET_BYTES;
+
+    /// Clicks that leave together are at most `bucket_ms` apart.
     pub fn new(bucket_ms: i64) -> KeptClicks {
         KeptClicks {
             bucket_ms,
-            slab: Vec::new(),
-            free: Vec::new(),
-            chains: HashMap::default(),
             buckets: BTreeMap::new(),
+            n_kept: 0,
             n_waiting: 0,
+            bytes: 0,
         }
     }
 
-    /// Bytes that a kept click takes: its place, its chain and its place by time.
-    pub const COST: u64 = (size_of::<KeptClick>() + 48 + 8) as u64;
+    pub fn len(&self) -> u64 {
+        self.n_kept
+    }
 
     pub fn bytes(&self) -> u64 {
-        (self.slab.len() - self.free.len()) as u64 * Self::COST
+        self.bytes
     }
 
     /// Those whose result is not known.
@@ -63,189 +78,268 @@ impl KeptClicks {
         self.n_waiting
     }
 
-    /// Keeps a click, undecided, and tells its place; those of one id in the order in which they are kept.
-    pub fn keep(&mut self, click: &Click) -> u32 {
-        let chain = self.chains.get(&click.id).copied();
-        let kept = KeptClick {
-            id: click.id,
-            item: click.item,
-            ts_ms: click.ts_ms,
-            previous: chain.map_or(NONE, |chain| chain.last),
-            next: NONE,
-            decided: false,
-        };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.slab[place as usize] = kept;
-                place
-            }
-            None => {
-                self.slab.push(kept);
-                (self.slab.len() - 1) as u32
-            }
-        };
-        if let Some(chain) = chain {
-            self.slab[chain.last as usize].next = place;
-        }
-        let first = chain.map_or(place, |chain| chain.first);
-        self.chains.insert(click.id, Chain { first, last: place });
-        self.buckets
+    /// Keeps a click, undecided, where the store has `found` others of its id or none; those of one id stand in the order
+    /// in which they are kept.
+    pub fn keep(&mut self, store: &mut Store, key: &Key, found: Found, click: &Click) -> Handle {
+        let bucket = self
+            .buckets
             .entry(click.ts_ms.div_euclid(self.bucket_ms))
-            .or_default()
-            .push(place);
+            .or_default();
+        let mut cost = 4 * N_WORDS as u64 + INDEX_BYTES;
+        let chunk = match bucket.chunks.last() {
+            Some(chunk) if store.chunks.has_room(*chunk, N_WORDS) => *chunk,
+            last => {
+                cost += last.map_or(BUCKET_BYTES, |chunk| 4 * store.chunks.n_unused(*chunk) as u64);
+                let first_words = last.is_none().then_some(FIRST_WORDS);
+                let chunk = store.chunks.open(0, N_WORDS, first_words);
+                bucket.chunks.push(chunk);
+                chunk
+            }
+        };
+        bucket.bytes += cost;
+        self.bytes += cost;
+        self.n_kept += 1;
         self.n_waiting += 1;
-        place
+        let first = found.click;
+        let (kept, words) = store.chunks.append(chunk, N_WORDS);
+        words[..ID].copy_from_slice(&key.id);
+        set(words, TIME, click.ts_ms as u64);
+        set(words, ITEM, click.item);
+        words[NEXT] = Handle::NONE.to_word();
+        if first.is_none() {
+            words[KIND] = Kind::Click.to_bits();
+            words[BACK] = kept.to_word();
+            store.index(key, kept);
+            return kept;
+        }
+        words[KIND] = Kind::FurtherClick.to_bits();
+        let last = link(store, first, BACK);
+        set_link(store, kept, BACK, last);
+        set_link(store, last, NEXT, kept);
+        set_link(store, first, BACK, kept);
+        kept
     }
 
-    /// Loads what a look-up of this id will read.
-    pub fn touch(&self, id: u128) {
-        black_box(self.chains.get(&id));
-    }
-
-    /// The first click of an id, then each next one.
-    pub fn first_of(&self, id: u128) -> Option<u32> {
-        self.chains.get(&id).map(|chain| chain.first)
-    }
-
-    pub fn next(&self, place: u32) -> Option<u32> {
-        let next = self.slab[place as usize].next;
-        (next != NONE).then_some(next)
-    }
-
-    pub fn get(&self, place: u32) -> &KeptClick {
-        &self.slab[place as usize]
+    /// A click, and the next one of its id.
+    pub fn get(&self, store: &Store, click: Handle) -> (KeptClick, Handle) {
+        let words = store.chunks.words(click);
+        (read(words), Handle::of_word(words[NEXT]))
     }
 
     /// Notes that a list has taken it; false where one had before.
-    pub fn decide(&mut self, place: u32) -> bool {
-        let click = &mut self.slab[place as usize];
-        let first = !click.decided;
-        click.decided = true;
+    pub fn decide(&mut self, store: &mut Store, click: Handle) -> bool {
+        let first = decide(store.chunks.words_mut(click));
         self.n_waiting -= u64::from(first);
         first
     }
 
-    /// Lets go of every click before `limit_ms`; hands those that no list took to `undecided`.
-    pub fn expire(&mut self, limit_ms: i64, mut untaken: impl FnMut(&KeptClick)) {
-        while let Some(mut bucket) = self.buckets.first_entry() {
-            let number = *bucket.key();
-            if number.saturating_mul(self.bucket_ms) >= limit_ms {
+    /// Decides every click before `limit_ms`; hands those that no list took to `untaken`. What is decided leaves with its
+    /// bucket.
+    pub fn expire(&mut self, store: &mut Store, limit_ms: i64, mut untaken: impl FnMut(&KeptClick)) {
+        while let Some(first) = self.buckets.first_entry() {
+            let start_ms = first.key().saturating_mul(self.bucket_ms);
+            if start_ms >= limit_ms {
                 break;
             }
-            let places = bucket.get_mut();
-            let slab = &self.slab;
-            let mut gone = Vec::new();
-            places.retain(|place| {
-                let stays = slab[*place as usize].ts_ms >= limit_ms;
-                if !stays {
-                    gone.push(*place);
+            let ends = start_ms.saturating_add(self.bucket_ms) <= limit_ms;
+            for chunk in &first.get().chunks {
+                for click in store.chunks.handles(*chunk, N_WORDS) {
+                    let words = store.chunks.words_mut(click);
+                    let kept = read(words);
+                    if kept.ts_ms < limit_ms && decide(words) {
+                        self.n_waiting -= 1;
+                        untaken(&kept);
+                    }
+                    if ends {
+                        self.n_kept -= 1;
+                        take_out(store, click);
+                    }
                 }
-                stays
-            });
-            let emptied = places.is_empty();
-            if emptied {
-                bucket.remove();
             }
-            for place in gone {
-                self.remove(place, &mut untaken);
-            }
-            if !emptied {
+            if !ends {
                 break; // It holds the limit: all later ones are after it.
             }
-        }
-    }
-
-    fn remove(&mut self, place: u32, untaken: &mut impl FnMut(&KeptClick)) {
-        let KeptClick {
-            id,
-            previous,
-            next,
-            decided,
-            ..
-        } = self.slab[place as usize];
-        if !decided {
-            self.n_waiting -= 1;
-            untaken(&self.slab[place as usize]);
-        }
-        if previous != NONE {
-            self.slab[previous as usize].next = next;
-        }
-        if next != NONE {
-            self.slab[next as usize].previous = previous;
-        }
-        if previous == NONE && next == NONE {
-            self.chains.remove(&id);
-        } else if let Some(chain) = self.chains.get_mut(&id) {
-            if previous == NONE {
-                chain.first = next;
-            }
-            if next == NONE {
-                chain.last = previous;
-            }
-        }
-        self.free.push(place);
-        if self.free.len() == self.slab.len() {
-            // Nothing is kept: give back what a catch-up may have needed.
-            self.slab = Vec::new();
-            self.free = Vec::new();
+            let bucket = first.remove();
+            bucket.chunks.iter().for_each(|chunk| store.chunks.close(*chunk));
+            self.bytes -= bucket.bytes;
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn click(id: u128, ts_ms: i64) -> Click {
-        Click {
-            id,
-            ts_ms,
-            item: ts_ms as u64,
+/// Takes a click out of the chain of its id.
+fn take_out(store: &mut Store, click: Handle) {
+    let words = store.chunks.words(click);
+    let is_first = words[KIND] >> Kind::SHIFT == Kind::Click as u32;
+    let [next, back] = [NEXT, BACK].map(|at| Handle::of_word(words[at]));
+    match (is_first, next.is_none()) {
+        (true, true) => {} // The only one: what the index holds of it dies with its chunk.
+        (true, false) => {
+            let words = store.chunks.words_mut(next);
+            words[KIND] = Kind::Click.to_bits() | words[KIND] & DECIDED;
+            set_link(store, next, BACK, back);
+            store.replace(click, next);
+        }
+        (false, true) => {
+            set_link(store, back, NEXT, Handle::NONE);
+            let first = store.find(&store.key_of(click)).click;
+            set_link(store, first, BACK, back);
+        }
+        (false, false) => {
+            set_link(store, back, NEXT, next);
+            set_link(store, next, BACK, back);
         }
     }
+}
 
-    fn times_of(clicks: &KeptClicks, id: u128) -> Vec<i64> {
-        let places = std::iter::successors(clicks.first_of(id), |place| clicks.next(*place));
-        places.map(|place| clicks.get(place).ts_ms).collect()
+fn link(store: &Store, click: Handle, at: usize) -> Handle {
+    Handle::of_word(store.chunks.words(click)[at])
+}
+
+fn set_link(store: &mut Store, click: Handle, at: usize, to: Handle) {
+    store.chunks.words_mut(click)[at] = to.to_word();
+}
+
+fn set(words: &mut [u32], at: usize, value: u64) {
+    words[at] = value as u32;
+    words[at + 1] = (value >> 32) as u32;
+}
+
+fn read(words: &[u32]) -> KeptClick {
+    let value = |at: usize| u64::from(words[at + 1]) << 32 | u64::from(words[at]);
+    KeptClick {
+        item: value(ITEM),
+        ts_ms: value(TIME) as i64,
+    }
+}
+
+/// Notes that the result is known; false where it was.
+fn decide(words: &mut [u32]) -> bool {
+    let before = words[KIND];
+    words[KIND] |= DECIDED;
+    before & DECIDED == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct World {
+        store: Store,
+        clicks: KeptClicks,
+    }
+
+    impl World {
+        fn new(bucket_ms: i64) -> World {
+            World {
+                store: Store::new(),
+                clicks: KeptClicks::new(bucket_ms),
+            }
+        }
+
+        fn keep(&mut self, id: u128, ts_ms: i64) -> Handle {
+            let key = self.store.key(id);
+            let found = self.store.find(&key);
+            let click = Click {
+                id,
+                ts_ms,
+                item: ts_ms as u64,
+            };
+            self.clicks.keep(&mut self.store, &key, found, &click)
+        }
+
+        /// Times of an id's clicks, which are their items too.
+        fn times_of(&self, id: u128) -> Vec<i64> {
+            let first = self.store.find(&self.store.key(id)).click;
+            let mut next = first;
+            let mut times = Vec::new();
+            while !next.is_none() {
+                let (click, after) = self.clicks.get(&self.store, next);
+                assert_eq!(click.item, click.ts_ms as u64);
+                times.push(click.ts_ms);
+                next = after;
+            }
+            times
+        }
+
+        fn expire(&mut self, limit_ms: i64) -> Vec<i64> {
+            let mut untaken = Vec::new();
+            self.clicks
+                .expire(&mut self.store, limit_ms, |click| untaken.push(click.ts_ms));
+            untaken.sort_unstable();
+            untaken
+        }
     }
 
     #[test]
     fn keeps_the_order_of_an_id_while_clicks_leave_from_anywhere() {
-        let mut clicks = KeptClicks::new(10);
+        let mut world = World::new(10);
         for ts_ms in [25, 3, 14, 40] {
-            clicks.keep(&click(1, ts_ms));
+            world.keep(1, ts_ms);
         }
-        let taken = clicks.keep(&click(2, 4));
-        assert!(clicks.decide(taken), "the first list to take it");
-        assert!(!clicks.decide(taken));
-        assert_eq!(times_of(&clicks, 1), [25, 3, 14, 40]);
-        let mut untaken = Vec::new();
-        clicks.expire(15, |click| untaken.push((click.id, click.ts_ms)));
-        untaken.sort();
-        assert_eq!(
-            untaken,
-            [(1, 3), (1, 14)],
-            "a decided click leaves without a word"
+        let taken = world.keep(2, 4);
+        assert!(
+            world.clicks.decide(&mut world.store, taken),
+            "the first list to take it"
         );
-        assert_eq!(times_of(&clicks, 1), [25, 40]);
-        assert_eq!(clicks.n_waiting(), 2);
-        clicks.keep(&click(1, 31));
-        assert_eq!(times_of(&clicks, 1), [25, 40, 31]);
-        clicks.expire(i64::MAX, |_| ());
-        assert_eq!(
-            (clicks.bytes(), clicks.n_waiting(), clicks.first_of(1)),
-            (0, 0, None)
-        );
+        assert!(!world.clicks.decide(&mut world.store, taken));
+        assert_eq!(world.times_of(1), [25, 3, 14, 40]);
+        assert_eq!(world.expire(20), [3, 14], "a decided click leaves without a word");
+        assert_eq!(world.times_of(1), [25, 40]);
+        assert_eq!(world.clicks.n_waiting(), 2);
+        world.keep(1, 31);
+        assert_eq!(world.times_of(1), [25, 40, 31]);
+        assert_eq!(world.expire(i64::MAX), [25, 31, 40]);
+        let clicks = &world.clicks;
+        assert_eq!((clicks.bytes(), clicks.n_waiting(), clicks.len()), (0, 0, 0));
+        assert_eq!(world.times_of(1), Vec::<i64>::new());
     }
 
     #[test]
-    fn a_click_at_the_limit_stays() {
-        let mut clicks = KeptClicks::new(10);
-        clicks.keep(&click(1, 15));
-        clicks.expire(15, |_| panic!("it is not before the limit"));
-        assert_eq!(times_of(&clicks, 1), [15]);
-        let mut n = 0;
-        clicks.expire(16, |_| n += 1);
-        assert_eq!(n, 1);
+    fn a_click_at_the_limit_stays_and_is_told_once() {
+        let mut world = World::new(10);
+        world.keep(1, 15);
+        assert_eq!(world.expire(15), Vec::<i64>::new());
+        assert_eq!(world.times_of(1), [15]);
+        assert_eq!(world.expire(16), [15]);
+        assert_eq!(world.expire(20), Vec::<i64>::new());
+        assert_eq!(world.times_of(1), Vec::<i64>::new());
+    }
+
+    #[test]
+    fn a_hot_id_costs_one_entry_of_the_index() {
+        let mut world = World::new(100);
+        for ts_ms in 0..20_000 {
+            world.keep(7, ts_ms);
+            world.expire(ts_ms - 5000);
+        }
+        let expected: Vec<i64> = (14_900..20_000).collect();
+        assert_eq!(world.times_of(7), expected);
+    }
+
+    proptest! {
+        /// A map of lists says the same, whatever comes and goes in whatever order.
+        #[test]
+        fn chains_hold_what_a_plain_map_holds(steps in prop::collection::vec((0_u128..6, 0_i64..60), 1..400)) {
+            let mut world = World::new(7);
+            let mut twin: BTreeMap<u128, Vec<i64>> = BTreeMap::new();
+            let mut now_ms = 0;
+            for (id, after_ms) in steps {
+                now_ms += i64::from(id == 0);
+                world.keep(id, now_ms + after_ms);
+                twin.entry(id).or_default().push(now_ms + after_ms);
+                world.expire(now_ms);
+                // Whole buckets leave.
+                let left_ms = now_ms.div_euclid(7) * 7;
+                twin.values_mut().for_each(|times| times.retain(|ts_ms| *ts_ms >= left_ms));
+                for (id, times) in &twin {
+                    prop_assert_eq!(&world.times_of(*id), times);
+                }
+                prop_assert_eq!(world.clicks.len(), twin.values().map(|times| times.len() as u64).sum::<u64>());
+            }
+        }
     }
 }

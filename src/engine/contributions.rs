@@ -38,6 +38,7 @@ pub struct Contributions {
     /// A row that is not remembered, and room to work another out.
     other: Vec<i64>,
     scratch: Vec<i64>,
+    no_clicks: Vec<u32>,
 }
 
 impl Contributions {
@@ -50,34 +51,40 @@ impl Contributions {
             values: Vec::new(),
             other: vec![0; ranking.width()],
             scratch: vec![0; ranking.width()],
+            no_clicks: Vec::new(),
         }
+    }
+
+    /// Remembers what a list of this length, without a click, adds to the first columns; says whether it is short enough.
+    pub fn remember_new_list(&mut self, n_items: usize, ranking: &Ranking) -> bool {
+        if n_items > MAX_ITEMS as usize {
+            return false;
+        }
+        if !matches!(self.of_new_list.get(n_items), Some(Some(_))) {
+            let n_rows = self.of_new_list.len().max(n_items + 1);
+            self.of_new_list.resize(n_rows, None);
+            self.of_new_list[n_items] = Some(self.of_new_list(n_items, ranking).into());
+        }
+        true
+    }
+
+    /// What a list of this length adds, which was remembered.
+    pub fn remembered(&self, n_items: usize) -> &[i64] {
+        let row = self.of_new_list.get(n_items).and_then(Option::as_deref);
+        row.expect("it was remembered before it was counted")
     }
 
     /// What a list of this length, without a click, adds to the first columns.
     pub fn of_new_list(&mut self, n_items: usize, ranking: &Ranking) -> &[i64] {
-        if !matches!(self.of_new_list.get(n_items), Some(Some(_))) {
-            self.work_out(n_items, ranking);
-        }
-        match self.of_new_list.get(n_items) {
-            Some(Some(row)) => row,
-            _ => &self.other[..self.n_of_new_list],
-        }
-    }
-
-    /// Remembers the row of a short list; leaves that of a long one in `other`.
-    #[cold]
-    fn work_out(&mut self, n_items: usize, ranking: &Ranking) {
+        let n_words = n_items.div_ceil(u32::BITS as usize);
+        self.no_clicks.resize(n_words.max(self.no_clicks.len()), 0);
         let list = ListOutcome {
             n_items: n_items as u32,
-            clicked: &vec![0; n_items.div_ceil(u32::BITS as usize)],
+            clicked: &self.no_clicks[..n_words],
             n_off_list: 0,
         };
         ranking.contribute(&list, &mut self.other);
-        if list.n_items <= MAX_ITEMS {
-            let n_rows = self.of_new_list.len().max(n_items + 1);
-            self.of_new_list.resize(n_rows, None);
-            self.of_new_list[n_items] = Some(self.other[..self.n_of_new_list].into());
-        }
+        &self.other[..self.n_of_new_list]
     }
 
     /// To be called before a click, for [`Self::difference`] after it.
@@ -217,6 +224,9 @@ mod tests {
             let whole = contribution(&list, &ranking);
             let (first, rest) = whole.split_at(ranking.n_of_new_list());
             assert_eq!(contributions.of_new_list(n_items as usize, &ranking), first);
+            if contributions.remember_new_list(n_items as usize, &ranking) {
+                assert_eq!(contributions.remembered(n_items as usize), first);
+            }
             assert!(rest.iter().all(|term| *term == 0), "{n_items} {rest:?}");
         }
     }

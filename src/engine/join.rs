@@ -12,15 +12,18 @@ use super::clicks::KeptClicks;
 use super::contributions::Contributions;
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::hashed::Hashed;
-use super::lists::{Found, Handle, Hit, NewList, OFF_LIST_BYTES, OpenLists};
+use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OpenLists, Standing};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
 use super::shown::ShownLists;
+use super::store::{Found, Key, Store};
 use super::tally::Rows;
 use super::watermark::Watermarks;
 
 /// Events that are looked up together: their cache misses overlap.
 const GROUP: usize = 16;
+/// Kept clicks leave together, a part of a slot at a time.
+const CLICK_BUCKETS: i64 = 256;
 
 /// What decides which click belongs to which list. Times in milliseconds of event time.
 #[derive(Debug, Clone)]
@@ -102,6 +105,7 @@ pub struct Engine {
     rules: Rules,
     ranking: Ranking,
     marks: Watermarks,
+    store: Store,
     lists: OpenLists,
     clicks: KeptClicks,
     arms: Arms,
@@ -126,6 +130,7 @@ struct Scratch {
     contribution: Vec<i64>,
     ranking: ranking::Scratch,
     relevant: Relevant,
+    keys: Vec<Option<Key>>,
     arms: Vec<ArmId>,
     repeats: Repeats,
     lists: Vec<Handle>,
@@ -137,8 +142,9 @@ impl Engine {
         let slot_ms = rules.slot_ms;
         Engine {
             marks: Watermarks::new(rules.lateness_ms, rules.max_future_ms, rules.one_topic),
+            store: Store::new(),
             lists: OpenLists::new(slot_ms, rules.max_off_list, ranking.width()),
-            clicks: KeptClicks::new(slot_ms),
+            clicks: KeptClicks::new((slot_ms / CLICK_BUCKETS).max(1)),
             arms: Arms::new(rules.max_arms),
             begin_ms,
             frontier: begin_ms.map(|begin| begin.div_euclid(slot_ms)),
@@ -152,6 +158,7 @@ impl Engine {
                 contribution: vec![0; ranking.width()],
                 ranking: ranking.scratch(),
                 relevant: Relevant::default(),
+                keys: Vec::new(),
                 arms: Vec::new(),
                 repeats: Repeats::new(),
                 lists: Vec::new(),
@@ -171,36 +178,43 @@ impl Engine {
     /// Counts a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
+        let mut keys = std::mem::take(&mut self.scratch.keys);
         for group in batch.events.chunks(GROUP) {
-            group.iter().for_each(|event| self.touch(event));
-            for event in group {
-                self.event(event, batch);
+            keys.clear();
+            keys.extend(group.iter().map(|event| self.touch(event)));
+            for (event, key) in group.iter().zip(&keys) {
+                self.event(event, key.as_ref(), batch);
             }
         }
+        self.scratch.keys = keys;
         self.advance();
     }
 
     /// Brings what an event looks up into the cache, while the processor goes on with the next one.
-    fn touch(&self, event: &Event) {
-        if let Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) = &event.body {
-            self.lists.touch(*id);
-            self.clicks.touch(*id);
+    fn touch(&self, event: &Event) -> Option<Key> {
+        match &event.body {
+            Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => {
+                let key = self.store.key(*id);
+                self.store.touch(&key);
+                Some(key)
+            }
+            Body::Invalid(_) | Body::Ignored => None,
         }
     }
 
-    fn event(&mut self, event: &Event, batch: &Batch) {
+    fn event(&mut self, event: &Event, key: Option<&Key>, batch: &Batch) {
         let at = event.at;
         self.marks.busy(at.side);
-        let outcome = match &event.body {
-            Body::Invalid(reason) => return self.changes.counts.count_invalid(at.side, *reason),
-            Body::Ignored => Outcome::Ignored,
-            Body::Served(list) => self.served(at, list, batch),
-            Body::Click(click) => self.click(at, click),
+        let outcome = match (&event.body, key) {
+            (Body::Invalid(reason), _) => return self.changes.counts.count_invalid(at.side, *reason),
+            (Body::Served(list), Some(key)) => self.served(at, list, key, batch),
+            (Body::Click(click), Some(key)) => self.click(at, click, key),
+            _ => Outcome::Ignored,
         };
         self.changes.counts.count(at.side, outcome);
     }
 
-    fn served(&mut self, at: Position, list: &Served, batch: &Batch) -> Outcome {
+    fn served(&mut self, at: Position, list: &Served, key: &Key, batch: &Batch) -> Outcome {
         if let Err(refused) = self.marks.check(at, list.ts_ms) {
             return refused;
         }
@@ -208,88 +222,95 @@ impl Engine {
             return refused;
         }
         let mut arm_ids = std::mem::take(&mut self.scratch.arms);
-        let outcome = self.open(list, batch, &mut arm_ids);
+        let outcome = self.open(list, key, batch, &mut arm_ids);
         self.scratch.arms = arm_ids;
         outcome
     }
 
-    fn open(&mut self, list: &Served, batch: &Batch, arm_ids: &mut Vec<ArmId>) -> Outcome {
+    fn open(&mut self, list: &Served, key: &Key, batch: &Batch, arm_ids: &mut Vec<ArmId>) -> Outcome {
         let items = batch.items_of(list);
         let names = batch.arms_of(list);
         arm_ids.clear();
-        let found = self.lists.look_up(list.id, list.ts_ms);
-        if let Found::InSlot(standing) = found {
+        let found = self.store.find(key);
+        let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
+        if let Standing::InSlot(standing) = standing {
             // A list that does not count admits no arm either.
             arm_ids.extend(names.iter().map_while(|name| self.arms.find(name, batch)));
             let again = new_list(list, arm_ids, items);
-            if arm_ids.len() != names.len() || !self.lists.same_content(standing, &again) {
+            if arm_ids.len() != names.len() || !self.lists.same_content(&self.store, standing, &again) {
                 self.changes.counts.conflicting_lists += 1;
             }
             return Outcome::Duplicate;
         }
         // A click that was kept may turn out to be off the list.
-        let kept = self.clicks.first_of(list.id);
-        let n_kept = std::iter::successors(kept, |place| self.clicks.next(*place)).count() as u64;
+        let n_kept = self.kept_of(found).count() as u64;
         let cost = self.lists.cost(items.len(), names.len()) + n_kept * OFF_LIST_BYTES;
-        if !self.has_room(cost) || self.lists.is_full() {
+        if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
         }
         arm_ids.extend(names.iter().map(|name| self.arms.admit(name, batch)));
-        let new = new_list(list, arm_ids, items);
-        let handle = self.lists.insert(&new, found == Found::InOtherSlot);
         self.accepted(list.ts_ms);
         self.changes.counts.repeated_items += n_repeated(items, &mut self.scratch.repeats);
-        self.add_new_list(handle, items.len());
-        self.take_kept_clicks(handle, list, kept);
+        let handle = self.add_new_list(key, found, &new_list(list, arm_ids, items));
+        self.take_kept_clicks(handle, list, found);
         Outcome::Accepted
     }
 
-    /// A list takes the kept clicks of its id, from the first one on in the order of their offsets.
-    fn take_kept_clicks(&mut self, handle: Handle, list: &Served, first: Option<u32>) {
-        let mut next = first;
-        while let Some(place) = next {
-            next = self.clicks.next(place);
-            let click = self.clicks.get(place);
-            let item = click.item;
+    /// Kept clicks of an id in the order of their offsets.
+    fn kept_of(&self, found: Found) -> impl Iterator<Item = Handle> {
+        let existing = |click: Handle| (!click.is_none()).then_some(click);
+        std::iter::successors(existing(found.click), move |click| {
+            existing(self.clicks.get(&self.store, *click).1)
+        })
+    }
+
+    /// A list takes the kept clicks of its id, in the order of their offsets.
+    fn take_kept_clicks(&mut self, handle: Handle, list: &Served, found: Found) {
+        let mut next = found.click;
+        while !next.is_none() {
+            let place = next;
+            let (click, after) = self.clicks.get(&self.store, place);
+            next = after;
             if !self.attributable(list.ts_ms, click.ts_ms) {
                 continue;
             }
-            let result = self.hit(handle, item);
-            if self.clicks.decide(place) {
+            let result = self.hit(handle, click.item);
+            if self.clicks.decide(&mut self.store, place) {
                 self.changes.counts.count_result(result);
             }
         }
     }
 
-    fn click(&mut self, at: Position, click: &Click) -> Outcome {
+    fn click(&mut self, at: Position, click: &Click, key: &Key) -> Outcome {
         if let Err(refused) = self.marks.check(at, click.ts_ms) {
             return refused;
         }
         if let Some(refused) = self.refused_by_frontier(click.ts_ms + self.rules.click_skew_ms) {
             return refused;
         }
+        let found = self.store.find(key);
         let mut lists = std::mem::take(&mut self.scratch.lists);
         lists.clear();
-        lists.extend(
-            self.lists
-                .find(click.id)
-                .filter(|list| self.attributable(self.lists.ts_ms(*list), click.ts_ms)),
-        );
-        let outcome = self.take(click, &mut lists);
+        lists.extend(self.lists.all(click.id, found).filter(|list| {
+            let list_ms = self.lists.ts_ms(&self.store, *list);
+            self.attributable(list_ms, click.ts_ms)
+        }));
+        let outcome = self.take(click, key, found, &mut lists);
         self.scratch.lists = lists;
         outcome
     }
 
     /// Keeps a click, and counts it for the lists that it falls to.
-    fn take(&mut self, click: &Click, lists: &mut [Handle]) -> Outcome {
-        if !self.has_room(KeptClicks::COST + lists.len() as u64 * OFF_LIST_BYTES) {
+    fn take(&mut self, click: &Click, key: &Key, found: Found, lists: &mut [Handle]) -> Outcome {
+        let cost = KeptClicks::COST + lists.len() as u64 * OFF_LIST_BYTES;
+        if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
         }
         self.accepted(click.ts_ms);
-        let kept = self.clicks.keep(click);
+        let kept = self.clicks.keep(&mut self.store, key, found, click);
         // It counts for each, and has the result of the one with the lowest offset.
         if lists.len() > 1 {
-            lists.sort_unstable_by(|one, other| self.lists.order(*one, *other));
+            lists.sort_unstable_by(|one, other| self.lists.order(&self.store, *one, *other));
         }
         let mut result = None;
         for list in lists {
@@ -297,7 +318,7 @@ impl Engine {
             result.get_or_insert(hit);
         }
         if let Some(result) = result {
-            self.clicks.decide(kept);
+            self.clicks.decide(&mut self.store, kept);
             self.changes.counts.count_result(result);
         }
         Outcome::Accepted
@@ -327,19 +348,19 @@ impl Engine {
     fn hit(&mut self, handle: Handle, item: u64) -> ClickResult {
         let with_aspects = self.ranking.needs_aspects();
         // To work aspects out is dear, and a repeat changes nothing.
-        if with_aspects && self.lists.has_click(handle, item) {
+        if with_aspects && self.lists.has_click(&self.store, handle, item) {
             return ClickResult::Repeat;
         }
         let contributions = &mut self.scratch.contributions;
-        let list = self.lists.outcome(handle);
+        let list = self.lists.outcome(&self.store, handle);
         let n_off_list = list.n_off_list;
         let before = contributions.before(&list, &self.ranking);
         if with_aspects {
             self.scratch.contribution.fill(0);
             self.add_aspects(handle, -1);
         }
-        let hit = self.lists.click(handle, item);
-        let after = self.lists.outcome(handle);
+        let hit = self.lists.click(&mut self.store, handle, item);
+        let after = self.lists.outcome(&self.store, handle);
         let changed = match hit {
             Hit::First => true,
             Hit::OffList => self.ranking.counts_off_list() && after.n_off_list != n_off_list,
@@ -354,9 +375,10 @@ impl Engine {
                 let sums = self.scratch.contribution.iter_mut();
                 sums.zip(difference).for_each(|(column, term)| *column += term);
                 self.add_aspects(handle, 1);
-                self.lists.add(handle, &self.scratch.contribution, false);
+                self.lists
+                    .add(&self.store, handle, &self.scratch.contribution, false);
             } else {
-                self.lists.add(handle, difference, false);
+                self.lists.add(&self.store, handle, difference, false);
             }
         }
         match hit {
@@ -371,7 +393,7 @@ impl Engine {
         if !self.ranking.needs_aspects() {
             return;
         }
-        let Some((catalogue, places)) = self.lists.places(handle) else {
+        let Some((catalogue, places)) = self.lists.places(&self.store, handle) else {
             return;
         };
         let Scratch {
@@ -380,14 +402,14 @@ impl Engine {
             relevant,
             ..
         } = &mut self.scratch;
-        let ranks = self.lists.outcome(handle).ranks(u32::MAX);
+        let ranks = self.lists.outcome(&self.store, handle).ranks(u32::MAX);
         relevant.n_items = places.len() as u32;
         relevant.shown.clear();
         relevant
             .shown
             .extend(ranks.map(|rank| (rank, places[rank as usize - 1])));
         relevant.off_list.clear();
-        let off_list = self.lists.off_list(handle).iter();
+        let off_list = self.lists.off_list(&self.store, handle).iter();
         relevant
             .off_list
             .extend(off_list.map(|item| catalogue.place(*item)));
@@ -397,20 +419,40 @@ impl Engine {
         }
     }
 
-    /// Adds what a list contributes before its first click.
-    fn add_new_list(&mut self, handle: Handle, n_items: usize) {
-        let row = self.scratch.contributions.of_new_list(n_items, &self.ranking);
-        let Some((catalogue, places)) = self.lists.places(handle) else {
-            return self.lists.add(handle, row, true);
-        };
-        let sums = &mut self.scratch.contribution[..row.len()];
-        sums.copy_from_slice(row);
-        self.ranking.contribute_places(places, catalogue, sums);
-        if self.ranking.coverage().is_some() {
-            let start_ms = self.lists.slot_number(handle) * self.rules.slot_ms;
-            self.changes.shown.push(self.lists.arms(handle), start_ms, places);
+    /// Opens a list and adds what it contributes before its first click.
+    fn add_new_list(&mut self, key: &Key, found: Found, list: &NewList) -> Handle {
+        let Engine {
+            store,
+            lists,
+            ranking,
+            scratch,
+            changes,
+            ..
+        } = self;
+        let n_items = list.items.len();
+        let contributions = &mut scratch.contributions;
+        let is_remembered = contributions.remember_new_list(n_items, ranking);
+        let has_places = lists.has_catalogue();
+        let counted = (is_remembered && !has_places).then_some(&*contributions);
+        let is_counted = counted.is_some();
+        let handle = lists.insert(store, key, found, list, counted);
+        if is_counted {
+            return handle;
         }
-        self.lists.add(handle, sums, true);
+        let row = contributions.of_new_list(n_items, ranking);
+        let Some((catalogue, places)) = lists.places(store, handle) else {
+            lists.add(store, handle, row, true);
+            return handle;
+        };
+        let sums = &mut scratch.contribution[..row.len()];
+        sums.copy_from_slice(row);
+        ranking.contribute_places(places, catalogue, sums);
+        if ranking.coverage().is_some() {
+            let start_ms = lists.start_ms(store, handle);
+            changes.shown.push(list.arms, start_ms, places);
+        }
+        lists.add(store, handle, sums, true);
+        handle
     }
 
     fn accepted(&mut self, ts_ms: i64) {
@@ -427,18 +469,18 @@ impl Engine {
     /// Settles what the watermarks allow, and decides clicks that no list can come for.
     fn advance(&mut self) {
         self.move_frontier();
-        let slot_ms = self.rules.slot_ms;
         while let Some(mut slot) = self
             .frontier
             .and_then(|frontier| self.lists.take_before(frontier))
         {
-            let start_ms = slot.number * slot_ms;
-            slot.hand_over(slot_ms, |start_ms, arm, last_ms, sums| {
+            let contributions = &self.scratch.contributions;
+            slot.hand_over(contributions, |start_ms, arm, last_ms, sums| {
                 self.changes.take_over(start_ms, arm, last_ms, sums);
             });
+            let start_ms = slot.start_ms;
             let tallies = slot.tally.rows().map(|(arm, sums)| (arm, sums.into())).collect();
             self.changes.overflowed |= slot.tally.overflowed();
-            let shown = self.lists.bury(slot);
+            let shown = self.lists.bury(&mut self.store, slot);
             self.changes.settled.push(SettledSlot {
                 start_ms,
                 tallies,
@@ -450,7 +492,7 @@ impl Engine {
         }
         self.close_slots();
         self.expire_clicks();
-        self.lists.tidy();
+        self.store.tidy(self.lists.len() + self.clicks.len());
     }
 
     /// Slot s settles when the served watermark ≥ end(s) + click_skew and the clicks watermark ≥ end(s) + A.
@@ -472,7 +514,7 @@ impl Engine {
         let closed_before = self.closed_before.replace(open_from).unwrap_or(open_from);
         // After a jump nothing more is gained by visiting slots that hold nothing.
         for number in closed_before.max(open_from - 1000)..open_from {
-            self.lists.close(number);
+            self.lists.close(&mut self.store, number);
         }
     }
 
@@ -482,13 +524,14 @@ impl Engine {
             return;
         };
         let Engine {
+            store,
             clicks,
             changes,
             begin_ms,
             rules,
             ..
         } = self;
-        clicks.expire(limit_ms - rules.click_skew_ms, |click| {
+        clicks.expire(store, limit_ms - rules.click_skew_ms, |click| {
             let before_begin = begin_ms.is_some_and(|begin| click.ts_ms <= begin + rules.attribution_ms);
             let result = if before_begin {
                 ClickResult::Undecided
@@ -512,8 +555,13 @@ impl Engine {
 
     /// Brings what the open slots hold of changes among the changes.
     pub fn gather_changes(&mut self) {
-        let Engine { lists, changes, .. } = self;
-        let overflowed = lists.hand_over(|start_ms, arm, last_ms, sums| {
+        let Engine {
+            lists,
+            changes,
+            scratch,
+            ..
+        } = self;
+        let overflowed = lists.hand_over(&scratch.contributions, |start_ms, arm, last_ms, sums| {
             changes.take_over(start_ms, arm, last_ms, sums);
         });
         changes.overflowed |= overflowed;

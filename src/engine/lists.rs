@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! slots  ──▶ OpenSlot { chunks ──▶ [ list │ list │ … ] [ list │ … ], tally }
-//! index  ──▶ tag of the id ─▶ handle of the list: chunk and place
+//! store  ──▶ handle of the list of an id
 //! ```
 //! A list of 10 items in one arm takes 80 bytes and some 16 in the index, and 40 more where the places of its items in a
 //! catalogue are kept. A slot leaves as a whole: its chunks die, and with them all handles into them. Nothing is copied or
@@ -10,19 +10,18 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 
 use super::arms::ArmId;
 use super::catalogue::Catalogue;
-use super::chunks::Chunks;
+use super::contributions::Contributions;
 use super::hashed::Hashed;
-use super::index::Index;
 use super::open_list::{self, OpenList, Stamp};
 use super::ranking::ListOutcome;
 use super::shown::ShownLists;
+use super::store::{Found, Key, Kind, Store};
 use super::tally::SlotTally;
 
 pub use super::chunks::Handle;
@@ -31,8 +30,8 @@ pub use super::open_list::NewList;
 /// The lists of one slot that a partition has open.
 #[derive(Debug)]
 pub struct OpenSlot {
-    /// Slot number: epoch ms ÷ slot length.
-    pub number: i64,
+    /// Begin of the slot, epoch ms.
+    pub start_ms: i64,
     /// The catalogue by which its lists count, whatever comes later: so that what they added can be taken away again.
     catalogue: Option<Arc<Catalogue>>,
     /// Numbers of its chunks; lists are appended to the last one.
@@ -58,19 +57,21 @@ pub enum Hit {
 
 /// Where a list of an id is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum Standing {
     /// In the slot that was asked for.
     InSlot(Handle),
     InOtherSlot,
     Nowhere,
 }
 
-/// What the index costs for each list at most: just after its segments were split.
-const INDEX_BYTES: u64 = 23;
+/// What the index costs for each record at most: just after its segments were split.
+pub const INDEX_BYTES: u64 = 23;
 /// What remembering an off-list item costs at most: the item, and the place of its list in the map.
 pub const OFF_LIST_BYTES: u64 = 72;
 /// What a list costs that has the id of another open one.
 const CROWDED_BYTES: u64 = 64;
+/// Words of a slot's first chunk at the start, so that a quiet slot stays small.
+const FIRST_WORDS: usize = 256;
 const NO_SLOT: (i64, u32) = (i64::MIN, 0);
 
 #[derive(Debug)]
@@ -81,15 +82,10 @@ pub struct OpenLists {
     width: usize,
     /// What slots that open from now on count by.
     catalogue: Option<Arc<Catalogue>>,
-    /// Added to the ids that stand in chunks, so that nobody can send items that look like one.
-    secret: u128,
-    chunks: Chunks,
-    /// At most one living list of each id.
-    index: Index,
     /// Further lists of an id, in other slots.
     crowded: HashMap<u128, Vec<Handle>, Hashed>,
     by_number: BTreeMap<i64, u32>,
-    /// Place and number of the slot that was asked for last: most lists join it.
+    /// Begin and place of the slot that a list joined last: most lists join it too.
     last: (i64, u32),
     places: Vec<Option<OpenSlot>>,
     free: Vec<u32>,
@@ -102,16 +98,11 @@ pub struct OpenLists {
 
 impl OpenLists {
     pub fn new(slot_ms: i64, max_off_list: u32, width: usize) -> OpenLists {
-        let random = RandomState::new();
-        let [low, high] = [0_u8, 1].map(|n| u128::from(random.hash_one(n)));
         OpenLists {
             slot_ms,
             max_off_list: max_off_list as usize,
             width,
             catalogue: None,
-            secret: high << 64 | low,
-            chunks: Chunks::new(),
-            index: Index::new(),
             crowded: HashMap::default(),
             by_number: BTreeMap::new(),
             last: NO_SLOT,
@@ -133,14 +124,14 @@ impl OpenLists {
         self.bytes
     }
 
-    /// Whether no further list can be numbered, whatever room there is: beyond some 60 GiB.
-    pub fn is_full(&self) -> bool {
-        self.chunks.is_full()
-    }
-
     /// Counts the lists of slots that open from now on by this catalogue.
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.catalogue = Some(catalogue);
+    }
+
+    /// Whether lists of slots that open from now on count by a catalogue.
+    pub fn has_catalogue(&self) -> bool {
+        self.catalogue.is_some()
     }
 
     /// What a list adds to [`Self::bytes`] at most: itself, and a row of sums for each of its arms.
@@ -149,123 +140,133 @@ impl OpenLists {
         list_bytes(n_words) + CROWDED_BYTES + n_arms as u64 * SlotTally::row_bytes(self.width)
     }
 
-    fn slot(&self, handle: Handle) -> &OpenSlot {
-        let slot = self.places[self.chunks.owner(handle) as usize].as_ref();
+    fn slot(&self, store: &Store, handle: Handle) -> &OpenSlot {
+        let slot = self.places[store.chunks.owned(handle).0 as usize].as_ref();
         slot.expect("a handle lives no longer than its slot")
     }
 
-    fn slot_mut(&mut self, handle: Handle) -> &mut OpenSlot {
-        let slot = self.places[self.chunks.owner(handle) as usize].as_mut();
+    fn slot_mut(&mut self, store: &Store, handle: Handle) -> &mut OpenSlot {
+        let slot = self.places[store.chunks.owned(handle).0 as usize].as_mut();
         slot.expect("a handle lives no longer than its slot")
     }
 
-    fn list(&self, handle: Handle) -> OpenList<'_> {
-        OpenList::at(self.chunks.words(handle), self.slot(handle).catalogue.is_some())
+    fn list<'a>(&self, store: &'a Store, handle: Handle) -> OpenList<'a> {
+        let (place, words) = store.chunks.owned(handle);
+        let slot = self.places[place as usize].as_ref();
+        OpenList::at(words, slot.is_some_and(|slot| slot.catalogue.is_some()))
     }
 
-    /// Loads what the index knows of an id.
-    pub fn touch(&self, id: u128) {
-        self.index.touch(self.index.tag(id));
-    }
-
-    fn is(&self, handle: Handle, stored_id: [u32; 4]) -> bool {
-        let words = self.chunks.get(handle);
-        words.and_then(<[u32]>::first_chunk) == Some(&stored_id)
-    }
-
-    /// A list of this id: the only one, but for an id that came again in another slot.
-    fn find_one(&self, id: u128) -> Option<Handle> {
-        let stored_id = self.stored(id);
-        self.index
-            .find(self.index.tag(id), |handle| self.is(handle, stored_id))
-    }
-
-    /// Lists of this id, one for each slot that has one.
-    pub fn find(&self, id: u128) -> impl Iterator<Item = Handle> {
+    /// Lists of this id, one for each slot that has one, where the store has `found` one of them.
+    pub fn all(&self, id: u128, found: Found) -> impl Iterator<Item = Handle> {
         let crowded = match self.crowded.is_empty() {
             true => &[],
             false => self.crowded.get(&id).map_or(&[][..], Vec::as_slice),
         };
-        self.find_one(id).into_iter().chain(crowded.iter().copied())
+        let one = (!found.list.is_none()).then_some(found.list);
+        one.into_iter().chain(crowded.iter().copied())
     }
 
     /// Whether a list of this id is open, in the slot of `ts_ms` or elsewhere.
-    pub fn look_up(&self, id: u128, ts_ms: i64) -> Found {
-        let mut found = Found::Nowhere;
-        for list in self.find(id) {
-            if self.slot_number(list) == ts_ms.div_euclid(self.slot_ms) {
-                return Found::InSlot(list);
+    pub fn look_up(&self, store: &Store, id: u128, found: Found, ts_ms: i64) -> Standing {
+        let mut standing = Standing::Nowhere;
+        for list in self.all(id, found) {
+            let start_ms = self.slot(store, list).start_ms;
+            if (start_ms..start_ms + self.slot_ms).contains(&ts_ms) {
+                return Standing::InSlot(list);
             }
-            found = Found::InOtherSlot;
+            standing = Standing::InOtherSlot;
         }
-        found
+        standing
     }
 
-    /// How an id stands in a chunk.
-    fn stored(&self, id: u128) -> [u32; 4] {
-        let id = id.wrapping_add(self.secret);
-        [0, 32, 64, 96].map(|shift| (id >> shift) as u32)
-    }
-
-    /// Opens a list that [`Self::look_up`] did not find in its slot; says whether it found one `in_other_slot`.
-    pub fn insert(&mut self, list: &NewList, in_other_slot: bool) -> Handle {
-        let number = list.ts_ms.div_euclid(self.slot_ms);
-        let place = self.place_of(number);
-        let is_crowded = in_other_slot && self.find_one(list.id).is_some();
-        let stored_id = self.stored(list.id);
+    /// Opens a list that [`Self::look_up`] did not find in its slot, and counts it in the rows of its arms where
+    /// `contributions` remember its length.
+    pub fn insert(
+        &mut self,
+        store: &mut Store,
+        key: &Key,
+        found: Found,
+        list: &NewList,
+        contributions: Option<&Contributions>,
+    ) -> Handle {
+        let (start_ms, place) = self.slot_of(list.ts_ms);
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
         let n_words = list.n_words(slot.catalogue.is_some());
         let mut cost = list_bytes(n_words);
         let chunk = match slot.chunks.last() {
-            Some(chunk) if self.chunks.has_room(*chunk, n_words) => *chunk,
+            Some(chunk) if store.chunks.has_room(*chunk, n_words) => *chunk,
             last => {
-                cost += last.map_or(0, |chunk| self.chunks.n_unused(*chunk) as u64 * 4);
-                let chunk = self.chunks.open(place, n_words, last.is_none());
+                cost += last.map_or(0, |chunk| store.chunks.n_unused(*chunk) as u64 * 4);
+                let first_words = last.is_none().then_some(FIRST_WORDS);
+                let chunk = store.chunks.open(place, n_words, first_words);
                 slot.chunks.push(chunk);
                 chunk
             }
         };
+        let is_only = found.list.is_none();
         let stamp = Stamp {
-            id: stored_id,
-            ts_in_slot_ms: list.ts_ms.rem_euclid(self.slot_ms) as u32,
+            id: key.id,
+            kind: if is_only { Kind::List } else { Kind::FurtherList },
+            ts_in_slot_ms: (list.ts_ms - start_ms) as u32,
             arrival: self.n_arrived,
         };
-        let handle = self.chunks.append(chunk, n_words, |words| {
-            list.write(stamp, slot.catalogue.as_deref(), words);
-        });
-        if is_crowded {
+        let (handle, words) = store.chunks.append(chunk, n_words);
+        list.write(stamp, slot.catalogue.as_deref(), words);
+        if is_only {
+            store.index(key, handle);
+        } else {
             cost += CROWDED_BYTES;
             slot.crowded.push(list.id);
             self.crowded.entry(list.id).or_default().push(handle);
-        } else {
-            let chunks = &self.chunks;
-            self.index
-                .insert(self.index.tag(list.id), handle, &|other| chunks.may_live(other));
         }
         slot.bytes += cost;
         slot.n_lists += 1;
         self.bytes += cost;
         self.n_lists += 1;
         self.n_arrived = self.n_arrived.wrapping_add(1);
+        if let Some(contributions) = contributions {
+            self.count(place, list, stamp.ts_in_slot_ms, contributions);
+        }
         handle
     }
 
-    /// The place of a slot, which is opened if need be.
-    fn place_of(&mut self, number: i64) -> u32 {
-        if self.last.0 != number {
+    /// Counts a new list of the slot at `place` in the rows of its arms.
+    fn count(&mut self, place: u32, list: &NewList, ts_in_slot_ms: u32, contributions: &Contributions) {
+        let slot = self.places[place as usize].as_mut();
+        let slot = slot.expect("a numbered slot has its place");
+        if !slot.tally.has_fresh() && !list.arms.is_empty() {
+            self.fresh.push(place);
+        }
+        for arm in list.arms {
+            let (row, is_new) = slot.tally.row(*arm);
+            slot.tally
+                .count(row, list.items.len() as u32, ts_in_slot_ms, contributions);
+            if is_new {
+                let bytes = SlotTally::row_bytes(self.width);
+                slot.bytes += bytes;
+                self.bytes += bytes;
+            }
+        }
+    }
+
+    /// Begin and place of the slot of a time, which is opened if need be.
+    fn slot_of(&mut self, ts_ms: i64) -> (i64, u32) {
+        // As one comparison of what does not lie before it: to divide would cost more than all the rest.
+        if ts_ms.wrapping_sub(self.last.0) as u64 >= self.slot_ms as u64 {
+            let number = ts_ms.div_euclid(self.slot_ms);
             let place = match self.by_number.get(&number) {
                 Some(place) => *place,
                 None => self.open(number),
             };
-            self.last = (number, place);
+            self.last = (number * self.slot_ms, place);
         }
-        self.last.1
+        self.last
     }
 
     fn open(&mut self, number: i64) -> u32 {
         let slot = OpenSlot {
-            number,
+            start_ms: number * self.slot_ms,
             catalogue: self.catalogue.clone(),
             chunks: Vec::new(),
             n_lists: 0,
@@ -284,18 +285,19 @@ impl OpenLists {
     }
 
     /// Records a click on `item`, and tells what it did; an item that is not in the list is remembered.
-    pub fn click(&mut self, handle: Handle, item: u64) -> Hit {
-        let list = self.list(handle);
-        let (position, mask) = (list.position(item), list.mask_at());
-        let Some(position) = position else {
+    pub fn click(&mut self, store: &mut Store, handle: Handle, item: u64) -> Hit {
+        let list = self.list(store, handle);
+        let Some(position) = list.position(item) else {
             let max = self.max_off_list;
-            let slot = self.slot_mut(handle);
+            let slot = self.slot_mut(store, handle);
             let before = slot.bytes;
             let hit = slot.click_off_list(handle, item, max);
-            self.bytes += self.slot(handle).bytes - before;
+            let more = slot.bytes - before;
+            self.bytes += more;
             return hit;
         };
-        let word = &mut self.chunks.words_mut(handle)[mask.start + position / 32];
+        let at = list.mask_at().start + position / 32;
+        let word = &mut store.chunks.words_mut(handle)[at];
         let bit = 1 << (position % 32);
         if *word & bit != 0 {
             return Hit::Repeat;
@@ -305,68 +307,64 @@ impl OpenLists {
     }
 
     /// Whether a click on this item would be a repeat.
-    pub fn has_click(&self, handle: Handle, item: u64) -> bool {
-        let list = self.list(handle);
+    pub fn has_click(&self, store: &Store, handle: Handle, item: u64) -> bool {
+        let list = self.list(store, handle);
         match list.position(item) {
             Some(position) => list.mask()[position / 32] >> (position % 32) & 1 != 0,
-            None => self.off_list(handle).contains(&item),
+            None => self.off_list(store, handle).contains(&item),
         }
     }
 
-    pub fn ts_ms(&self, handle: Handle) -> i64 {
-        let list = self.list(handle);
-        self.slot_number(handle) * self.slot_ms + i64::from(list.ts_in_slot_ms())
+    pub fn ts_ms(&self, store: &Store, handle: Handle) -> i64 {
+        let list = OpenList::at(store.chunks.words(handle), false);
+        self.start_ms(store, handle) + i64::from(list.ts_in_slot_ms())
     }
 
     /// The order in which two open lists came, which is that of their offsets.
-    pub fn order(&self, one: Handle, other: Handle) -> Ordering {
-        let [one, other] = [one, other].map(|handle| self.list(handle).arrival());
+    pub fn order(&self, store: &Store, one: Handle, other: Handle) -> Ordering {
+        let [one, other] = [one, other].map(|handle| self.list(store, handle).arrival());
         // No two open lists are 2^31 arrivals apart.
         one.wrapping_sub(other).cast_signed().cmp(&0)
     }
 
-    pub fn slot_number(&self, handle: Handle) -> i64 {
-        self.slot(handle).number
+    /// Begin of a list's slot, epoch ms.
+    pub fn start_ms(&self, store: &Store, handle: Handle) -> i64 {
+        self.slot(store, handle).start_ms
     }
 
-    pub fn arms(&self, handle: Handle) -> &[ArmId] {
-        self.list(handle).arms()
-    }
-
-    pub fn outcome(&self, handle: Handle) -> ListOutcome<'_> {
-        let list = self.list(handle);
+    pub fn outcome<'a>(&self, store: &'a Store, handle: Handle) -> ListOutcome<'a> {
+        let (place, words) = store.chunks.owned(handle);
+        let slot = self.places[place as usize].as_ref();
+        let slot = slot.expect("a handle lives no longer than its slot");
+        let list = OpenList::at(words, slot.catalogue.is_some());
         ListOutcome {
             n_items: list.n_items() as u32,
             clicked: list.mask(),
-            n_off_list: self.off_list(handle).len() as u32,
+            n_off_list: slot.off_list(handle).len() as u32,
         }
     }
 
     /// Distinct off-list items clicked, as far as they are remembered.
-    pub fn off_list(&self, handle: Handle) -> &[u64] {
-        let off_list = &self.slot(handle).off_list;
-        if off_list.is_empty() {
-            return &[];
-        }
-        off_list.get(&handle).map_or(&[], Vec::as_slice)
+    pub fn off_list(&self, store: &Store, handle: Handle) -> &[u64] {
+        self.slot(store, handle).off_list(handle)
     }
 
     /// The catalogue that a list counts by, and the places in it of the list's items in rank order.
-    pub fn places(&self, handle: Handle) -> Option<(&Catalogue, &[u32])> {
-        let catalogue = self.slot(handle).catalogue.as_deref()?;
-        Some((catalogue, self.list(handle).places()))
+    pub fn places<'a>(&'a self, store: &'a Store, handle: Handle) -> Option<(&'a Catalogue, &'a [u32])> {
+        let catalogue = self.slot(store, handle).catalogue.as_deref()?;
+        Some((catalogue, self.list(store, handle).places()))
     }
 
     /// Adds to the first columns of a list's arms in its slot; notes the time of the list, where it is a new one.
-    pub fn add(&mut self, handle: Handle, contribution: &[i64], is_new_list: bool) {
-        let (place, words) = self.chunks.owned(handle);
+    pub fn add(&mut self, store: &Store, handle: Handle, contribution: &[i64], is_new_list: bool) {
+        let (place, words) = store.chunks.owned(handle);
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a handle lives no longer than its slot");
-        if !slot.tally.has_fresh() {
-            self.fresh.push(place);
-        }
         // Its places do not matter here.
         let list = OpenList::at(words, false);
+        if !slot.tally.has_fresh() && !list.arms().is_empty() {
+            self.fresh.push(place);
+        }
         for arm in list.arms() {
             let (row, is_new) = slot.tally.row(*arm);
             let list_ms = is_new_list.then(|| list.ts_in_slot_ms());
@@ -381,11 +379,15 @@ impl OpenLists {
 
     /// Hands over what is fresh in every slot: begin of the slot, arm, largest time of a fresh list, sums. Says whether
     /// a sum has run over.
-    pub fn hand_over(&mut self, mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64])) -> bool {
+    pub fn hand_over(
+        &mut self,
+        contributions: &Contributions,
+        mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64]),
+    ) -> bool {
         let mut overflowed = false;
         for place in self.fresh.drain(..) {
             if let Some(slot) = &mut self.places[place as usize] {
-                slot.hand_over(self.slot_ms, &mut to);
+                slot.hand_over(contributions, &mut to);
                 overflowed |= slot.tally.overflowed();
             }
         }
@@ -393,8 +395,8 @@ impl OpenLists {
     }
 
     /// Whether the list that stands says the same as one that came again.
-    pub fn same_content(&self, handle: Handle, other: &NewList) -> bool {
-        self.ts_ms(handle) == other.ts_ms && self.list(handle).is_same(other)
+    pub fn same_content(&self, store: &Store, handle: Handle, other: &NewList) -> bool {
+        self.ts_ms(store, handle) == other.ts_ms && self.list(store, handle).is_same(other)
     }
 
     /// Takes out the first slot before `frontier`, in the order of time.
@@ -415,57 +417,56 @@ impl OpenLists {
     }
 
     /// Ends a slot that was taken out; tells what its lists have shown, where a catalogue is known.
-    pub fn bury(&mut self, slot: OpenSlot) -> ShownLists {
+    pub fn bury(&mut self, store: &mut Store, slot: OpenSlot) -> ShownLists {
         let mut shown = ShownLists::default();
         if slot.catalogue.is_some() {
-            let start_ms = slot.number * self.slot_ms;
-            let lists = slot.chunks.iter().map(|chunk| self.chunks.all(*chunk));
+            let lists = slot.chunks.iter().map(|chunk| store.chunks.all(*chunk));
             lists
                 .flat_map(|words| OpenList::all(words, true))
-                .for_each(|list| shown.push(list.arms(), start_ms, list.places()));
+                .for_each(|list| shown.push(list.arms(), slot.start_ms, list.places()));
         }
-        slot.chunks.iter().for_each(|chunk| self.chunks.close(*chunk));
+        slot.chunks.iter().for_each(|chunk| store.chunks.close(*chunk));
         for id in &slot.crowded {
             if let Some(lists) = self.crowded.get_mut(id) {
-                lists.retain(|list| self.chunks.may_live(*list));
+                lists.retain(|list| store.chunks.may_live(*list));
                 if lists.is_empty() {
                     self.crowded.remove(id);
                 }
             }
         }
-        if self.n_lists == 0 {
-            self.index.clear();
-        }
         shown
     }
 
     /// Gives back the spare capacity of slot `number`, once no list can join it any more.
-    pub fn close(&mut self, number: i64) {
+    pub fn close(&mut self, store: &mut Store, number: i64) {
         if let Some(place) = self.by_number.get(&number) {
             let slot = self.places[*place as usize].as_ref();
             let slot = slot.expect("a numbered slot has its place");
             if let Some(chunk) = slot.chunks.last() {
-                self.chunks.shrink(*chunk);
+                store.chunks.shrink(*chunk);
             }
         }
-    }
-
-    /// Gives some of the memory back that a spike has left. Takes a bounded time.
-    pub fn tidy(&mut self) {
-        self.chunks.tidy();
-        let chunks = &self.chunks;
-        self.index
-            .tidy(self.n_lists as usize, &|list| chunks.may_live(list));
     }
 }
 
 impl OpenSlot {
     /// Hands over what is fresh: begin of the slot, arm, largest time of a fresh list, sums.
-    pub fn hand_over(&mut self, slot_ms: i64, mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64])) {
-        let start_ms = self.number * slot_ms;
-        self.tally.hand_over(|arm, last_ms, sums| {
+    pub fn hand_over(
+        &mut self,
+        contributions: &Contributions,
+        mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64]),
+    ) {
+        let start_ms = self.start_ms;
+        self.tally.hand_over(contributions, |arm, last_ms, sums| {
             to(start_ms, arm, last_ms.map(|ms| start_ms + i64::from(ms)), sums);
         });
+    }
+
+    fn off_list(&self, list: Handle) -> &[u64] {
+        if self.off_list.is_empty() {
+            return &[];
+        }
+        self.off_list.get(&list).map_or(&[], Vec::as_slice)
     }
 
     fn click_off_list(&mut self, list: Handle, item: u64, max: usize) -> Hit {

@@ -15,6 +15,7 @@ mod open_list;
 pub mod outcome;
 pub mod ranking;
 mod shown;
+mod store;
 mod tally;
 mod watermark;
 pub mod window;

@@ -1,7 +1,7 @@
 //! One open list as words of 32 bits.
 //!
 //! ```text
-//! [ id, 4 words │ time │ user │ arrival │ sizes ][ (arms) │ arms │ tags │ (places) │ mask ┆ – ]
+//! [ id, 4 words │ kind, time │ user │ arrival │ sizes ][ (arms) │ arms │ tags │ (places) │ mask ┆ – ]
 //! ```
 //! Places of items in a catalogue stand there only where the list's slot counts by one. The number of arms stands behind
 //! the sizes, where it is too large for these.
@@ -11,9 +11,11 @@ use std::ops::Range;
 use super::arms::ArmId;
 use super::catalogue::Catalogue;
 use super::chunks::UNIT;
+use super::store::{ID, KIND, Kind};
 
-const ID: usize = 4;
-const TIME: usize = 4;
+const TIME: usize = KIND;
+/// Bits of the time in the slot.
+const TIME_MASK: u32 = (1 << Kind::SHIFT) - 1;
 const USER: usize = 5;
 const ARRIVAL: usize = 6;
 const SIZES: usize = 7;
@@ -38,6 +40,7 @@ pub struct NewList<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp {
     pub id: [u32; ID],
+    pub kind: Kind,
     pub ts_in_slot_ms: u32,
     pub arrival: u32,
 }
@@ -55,23 +58,34 @@ impl NewList<'_> {
         n_words(self.items.len(), self.arms.len(), has_places)
     }
 
-    /// Appends it, with the places of its items in a catalogue.
-    pub fn write(&self, stamp: Stamp, catalogue: Option<&Catalogue>, words: &mut Vec<u32>) {
-        debug_assert!(
-            self.items.len() < 1 << ITEMS_BITS,
-            "the configuration bounds lists"
-        );
-        words.extend_from_slice(&stamp.id);
-        let n_arms = self.arms.len();
-        let sizes = (n_arms.min(MANY_ARMS) << ITEMS_BITS | self.items.len()) as u32;
-        words.extend_from_slice(&[stamp.ts_in_slot_ms, user_check(self.user), stamp.arrival, sizes]);
-        words.extend((n_arms >= MANY_ARMS).then_some(n_arms as u32));
-        // One by one: most are so few that a call to copy them would cost more.
-        words.extend(self.arms.iter().copied());
-        words.extend(self.items.iter().map(|item| tag(*item)));
-        if let Some(catalogue) = catalogue {
-            words.extend(self.items.iter().map(|item| catalogue.place(*item)));
+    /// Writes it, with the places of its items in a catalogue, into words of [`Self::n_words`].
+    pub fn write(&self, stamp: Stamp, catalogue: Option<&Catalogue>, words: &mut [u32]) {
+        let (n_items, n_arms) = (self.items.len(), self.arms.len());
+        debug_assert!(n_items < 1 << ITEMS_BITS, "the configuration bounds lists");
+        debug_assert!(stamp.ts_in_slot_ms <= TIME_MASK, "the configuration bounds slots");
+        let (head, mut rest) = words.split_at_mut(HEAD);
+        head[..ID].copy_from_slice(&stamp.id);
+        head[KIND] = stamp.kind.to_bits() | stamp.ts_in_slot_ms;
+        head[USER] = user_check(self.user);
+        head[ARRIVAL] = stamp.arrival;
+        head[SIZES] = (n_arms.min(MANY_ARMS) << ITEMS_BITS | n_items) as u32;
+        if n_arms >= MANY_ARMS {
+            rest[0] = n_arms as u32;
+            rest = &mut rest[1..];
         }
+        let (arms, rest) = rest.split_at_mut(n_arms);
+        arms.copy_from_slice(self.arms);
+        let (tags, mut rest) = rest.split_at_mut(n_items);
+        let items = self.items;
+        tags.iter_mut()
+            .zip(items)
+            .for_each(|(word, item)| *word = tag(*item));
+        if let Some(catalogue) = catalogue {
+            let places = rest[..n_items].iter_mut().zip(items);
+            places.for_each(|(word, item)| *word = catalogue.place(*item));
+            rest = &mut rest[n_items..];
+        }
+        rest.fill(0);
     }
 }
 
@@ -102,7 +116,7 @@ impl<'a> OpenList<'a> {
     }
 
     pub fn ts_in_slot_ms(self) -> u32 {
-        self.words[TIME]
+        self.words[TIME] & TIME_MASK
     }
 
     /// Lists are counted as they arrive, modulo 2^32.
@@ -195,12 +209,13 @@ mod tests {
         };
         let stamp = Stamp {
             id: [1, 2, 3, 4],
+            kind: Kind::FurtherList,
             ts_in_slot_ms: 5,
             arrival: n_items as u32,
         };
         let start = words.len();
-        new.write(stamp, None, words);
-        words.resize(start + new.n_words(false), 0);
+        words.resize(start + new.n_words(false), u32::MAX);
+        new.write(stamp, None, &mut words[start..]);
         let list = OpenList::at(&words[start..], false);
         assert!(list.is_same(&new));
         assert!(!list.is_same(&NewList { user: None, ..new }));

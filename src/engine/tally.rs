@@ -1,19 +1,22 @@
 //! Sums by arm: those of one slot, with what is new in them since the last hand-over, and rows on their way to the board.
 
-use hashbrown::HashMap;
-
 use super::arms::ArmId;
-use super::hashed::Hashed;
+use super::contributions::Contributions;
+
+/// Arms in a page of [`RowsByArm`].
+const PAGE: usize = 16;
+const NO_ROW: u32 = u32::MAX;
 
 /// The sums of one slot.
 ///
 /// ```text
 /// row of an arm ──▶ │ fresh: since the last hand-over │ handed over before │
 /// ```
+/// New lists of one length all add the same: they are only counted, and added at the next hand-over.
 #[derive(Debug)]
 pub struct SlotTally {
     width: usize,
-    rows: HashMap<ArmId, u32, Hashed>,
+    rows: RowsByArm,
     heads: Vec<Head>,
     sums: Vec<i64>,
     /// Rows with anything fresh.
@@ -27,13 +30,16 @@ struct Head {
     is_fresh: bool,
     /// The largest time of a fresh list in the slot.
     last_list_ms: Option<u32>,
+    /// Fresh lists of `n_items` that were only counted.
+    n_counted: u32,
+    n_items: u32,
 }
 
 impl SlotTally {
     pub fn new(width: usize) -> SlotTally {
         SlotTally {
             width,
-            rows: HashMap::default(),
+            rows: RowsByArm::new(),
             heads: Vec::new(),
             sums: Vec::new(),
             fresh: Vec::new(),
@@ -41,35 +47,75 @@ impl SlotTally {
         }
     }
 
-    /// What an arm's row costs in bytes.
+    /// What an arm's row costs in bytes, at the most.
     pub fn row_bytes(width: usize) -> u64 {
-        (2 * width * size_of::<i64>() + size_of::<Head>() + 16) as u64
+        (2 * width * size_of::<i64>() + size_of::<Head>() + (PAGE + 2) * size_of::<u32>()) as u64
     }
 
     /// The row of an arm, and whether it is a new one.
     pub fn row(&mut self, arm: ArmId) -> (usize, bool) {
-        if let Some(row) = self.rows.get(&arm) {
-            return (*row as usize, false);
+        let row = self.rows.get(arm);
+        if row == NO_ROW {
+            return (self.new_row(arm), true);
         }
+        (row as usize, false)
+    }
+
+    #[cold]
+    fn new_row(&mut self, arm: ArmId) -> usize {
         let row = self.heads.len();
-        self.rows.insert(arm, row as u32);
+        self.rows.set(arm, row as u32);
         self.heads.push(Head {
             arm,
             is_fresh: false,
             last_list_ms: None,
+            n_counted: 0,
+            n_items: 0,
         });
         self.sums.resize(self.sums.len() + 2 * self.width, 0);
-        (row, true)
+        row
     }
 
-    /// Adds to the first columns of a row; notes the time in the slot of a new list.
-    pub fn add(&mut self, row: usize, contribution: &[i64], list_ms: Option<u32>) {
+    fn fresh_head(&mut self, row: usize) -> &mut Head {
         let head = &mut self.heads[row];
-        head.last_list_ms = head.last_list_ms.max(list_ms);
         if !head.is_fresh {
             head.is_fresh = true;
             self.fresh.push(row as u32);
         }
+        head
+    }
+
+    /// Counts a new list, of a length whose contribution is remembered, at a time in the slot.
+    pub fn count(&mut self, row: usize, n_items: u32, list_ms: u32, contributions: &Contributions) {
+        let head = self.fresh_head(row);
+        head.last_list_ms = head.last_list_ms.max(Some(list_ms));
+        if head.n_items == n_items && head.n_counted != u32::MAX {
+            head.n_counted += 1;
+            return;
+        }
+        self.add_counted(row, contributions);
+        let head = &mut self.heads[row];
+        (head.n_items, head.n_counted) = (n_items, 1);
+    }
+
+    fn add_counted(&mut self, row: usize, contributions: &Contributions) {
+        let head = &mut self.heads[row];
+        let n = i64::from(std::mem::take(&mut head.n_counted));
+        if n != 0 {
+            let terms = contributions.remembered(head.n_items as usize);
+            let start = 2 * row * self.width;
+            for (sum, term) in self.sums[start..].iter_mut().zip(terms) {
+                let more = term.checked_mul(n).and_then(|more| sum.checked_add(more));
+                self.overflowed |= more.is_none();
+                *sum = more.unwrap_or(*sum);
+            }
+        }
+    }
+
+    /// Adds to the first columns of a row; notes the time in the slot of a new list.
+    pub fn add(&mut self, row: usize, contribution: &[i64], list_ms: Option<u32>) {
+        let head = self.fresh_head(row);
+        head.last_list_ms = head.last_list_ms.max(list_ms);
         let start = 2 * row * self.width;
         self.overflowed |= add(&mut self.sums[start..start + self.width], contribution);
     }
@@ -79,10 +125,16 @@ impl SlotTally {
     }
 
     /// Hands each fresh row over: arm, largest time of a fresh list, sums.
-    pub fn hand_over(&mut self, mut to: impl FnMut(ArmId, Option<u32>, &[i64])) {
-        for row in self.fresh.drain(..) {
-            let head = &mut self.heads[row as usize];
-            let start = 2 * row as usize * self.width;
+    pub fn hand_over(
+        &mut self,
+        contributions: &Contributions,
+        mut to: impl FnMut(ArmId, Option<u32>, &[i64]),
+    ) {
+        let fresh = std::mem::take(&mut self.fresh);
+        for row in fresh.iter().map(|row| *row as usize) {
+            self.add_counted(row, contributions);
+            let head = &mut self.heads[row];
+            let start = 2 * row * self.width;
             let (fresh, before) = self.sums[start..start + 2 * self.width].split_at_mut(self.width);
             to(head.arm, head.last_list_ms, fresh);
             self.overflowed |= add(before, fresh);
@@ -90,6 +142,8 @@ impl SlotTally {
             head.is_fresh = false;
             head.last_list_ms = None;
         }
+        self.fresh = fresh;
+        self.fresh.clear();
     }
 
     /// The sums of each arm, once all is handed over.
@@ -105,6 +159,43 @@ impl SlotTally {
     /// Whether a sum has left 64 bits: the numbers are no longer exact.
     pub fn overflowed(&self) -> bool {
         self.overflowed
+    }
+}
+
+/// Rows by arm. Arms are dense from 0, but a slot may have few of them: pages of 16, the first one of which is empty.
+#[derive(Debug)]
+struct RowsByArm {
+    /// Where in `rows` the page of each 16 arms begins.
+    pages: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl RowsByArm {
+    fn new() -> RowsByArm {
+        RowsByArm {
+            pages: Vec::new(),
+            rows: vec![NO_ROW; PAGE],
+        }
+    }
+
+    fn get(&self, arm: ArmId) -> u32 {
+        let page = self
+            .pages
+            .get(arm as usize / PAGE)
+            .map_or(0, |start| *start as usize);
+        self.rows[page + arm as usize % PAGE]
+    }
+
+    fn set(&mut self, arm: ArmId, row: u32) {
+        let page = arm as usize / PAGE;
+        if page >= self.pages.len() {
+            self.pages.resize(page + 1, 0);
+        }
+        if self.pages[page] == 0 {
+            self.pages[page] = self.rows.len() as u32;
+            self.rows.resize(self.rows.len() + PAGE, NO_ROW);
+        }
+        self.rows[self.pages[page] as usize + arm as usize % PAGE] = row;
     }
 }
 
@@ -159,14 +250,30 @@ fn add(row: &mut [i64], contribution: &[i64]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
+    use super::super::ranking::{Measures, Ranking};
     use super::*;
 
     /// Arm, largest time, sums.
     type Handed = (ArmId, Option<u32>, Vec<i64>);
 
+    /// Of lists without a click: 1 in the first column, and nothing else that matters here.
+    fn contributions() -> Contributions {
+        let ks = [NonZeroU32::MIN];
+        let ranking = Ranking::new(&Measures::usual(&ks));
+        let mut contributions = Contributions::new(&ranking);
+        for n_items in [0, 10, 20] {
+            assert!(contributions.remember_new_list(n_items, &ranking));
+        }
+        contributions
+    }
+
     fn handed_over(tally: &mut SlotTally) -> Vec<Handed> {
         let mut rows = Vec::new();
-        tally.hand_over(|arm, last, sums| rows.push((arm, last, sums.to_vec())));
+        tally.hand_over(&contributions(), |arm, last, sums| {
+            rows.push((arm, last, sums.to_vec()))
+        });
         rows
     }
 
@@ -192,6 +299,37 @@ mod tests {
         let rows: Vec<_> = tally.rows().collect();
         assert_eq!(rows, [(7, &[11, 22, 30][..]), (4, &[6, 1, -1])]);
         assert!(!tally.overflowed());
+    }
+
+    #[test]
+    fn lists_that_are_counted_add_what_they_would_one_by_one() {
+        let contributions = contributions();
+        let n_columns = contributions.remembered(10).len();
+        let [mut counted, mut added] = [0, 1].map(|_| SlotTally::new(n_columns + 1));
+        for n in 0..500_u32 {
+            let (arm, n_items) = (n * n % 37, [10, 10, 20, 0][n as usize % 4]);
+            let row = counted.row(arm).0;
+            counted.count(row, n_items, n, &contributions);
+            let row = added.row(arm).0;
+            added.add(row, contributions.remembered(n_items as usize), Some(n));
+            if n % 90 == 0 {
+                assert_eq!(handed_over(&mut counted), handed_over(&mut added));
+            }
+        }
+        assert_eq!(handed_over(&mut counted), handed_over(&mut added));
+        assert!(counted.rows().eq(added.rows()));
+    }
+
+    #[test]
+    fn an_arm_has_its_row_however_far_apart_arms_are() {
+        let mut tally = SlotTally::new(1);
+        let arms = [70_000, 3, 15, 16, 0, 69_999];
+        let rows = arms.map(|arm| tally.row(arm));
+        assert_eq!(
+            rows.map(|(row, is_new)| (row, is_new)),
+            [0, 1, 2, 3, 4, 5].map(|row| (row, true))
+        );
+        assert_eq!(arms.map(|arm| tally.row(arm)), rows.map(|(row, _)| (row, false)));
     }
 
     #[test]

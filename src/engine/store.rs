@@ -1,0 +1,142 @@
+//! What is open in a pair of partitions, found by request id: lists and kept clicks.
+//!
+//! ```text
+//! index   ──▶ tag of the id ─▶ handle: chunk and place
+//! chunks  ──▶ [ id, 4 words │ kind, … │ … ]
+//! ```
+//! Both kinds share one index, so that a record that comes costs one look into memory that is not at hand. Of each id
+//! it holds one list and one click at the most; these lead to the others.
+
+use std::hash::{BuildHasher as _, RandomState};
+
+use super::chunks::{Chunks, Handle};
+use super::index::{Index, Tag};
+
+/// Words of an id.
+pub const ID: usize = 4;
+/// The word whose first bits tell the kind.
+pub const KIND: usize = 4;
+
+/// What a record is to the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The list of its id.
+    List = 0,
+    /// Another list of an id, which the index does not hold.
+    FurtherList = 1,
+    /// The first click of its id.
+    Click = 2,
+    /// A click that others come before.
+    FurtherClick = 3,
+}
+
+impl Kind {
+    /// Bits below those of the kind.
+    pub const SHIFT: u32 = 30;
+
+    pub fn to_bits(self) -> u32 {
+        (self as u32) << Kind::SHIFT
+    }
+}
+
+/// An id as it is looked up and as it stands in records.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    tag: Tag,
+    pub id: [u32; ID],
+}
+
+/// What the index holds of an id.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    pub list: Handle,
+    /// The first click that was kept.
+    pub click: Handle,
+}
+
+#[derive(Debug)]
+pub struct Store {
+    /// Added to the ids that stand in records, so that nobody can send items that look like one.
+    secret: u128,
+    pub chunks: Chunks,
+    index: Index,
+}
+
+impl Store {
+    pub fn new() -> Store {
+        let random = RandomState::new();
+        let [low, high] = [0_u8, 1].map(|n| u128::from(random.hash_one(n)));
+        Store {
+            secret: high << 64 | low,
+            chunks: Chunks::new(),
+            index: Index::new(),
+        }
+    }
+
+    pub fn key(&self, id: u128) -> Key {
+        let stored = id.wrapping_add(self.secret);
+        Key {
+            tag: self.index.tag(id),
+            id: [0, 32, 64, 96].map(|shift| (stored >> shift) as u32),
+        }
+    }
+
+    /// The key of a record.
+    pub fn key_of(&self, record: Handle) -> Key {
+        let id: [u32; ID] = *self
+            .chunks
+            .words(record)
+            .first_chunk()
+            .expect("a record has an id");
+        let stored = id.iter().rev().fold(0, |id, word| id << 32 | u128::from(*word));
+        Key {
+            tag: self.index.tag(stored.wrapping_sub(self.secret)),
+            id,
+        }
+    }
+
+    /// Loads what [`Self::find`] will read first.
+    pub fn touch(&self, key: &Key) {
+        self.index.touch(key.tag);
+    }
+
+    pub fn find(&self, key: &Key) -> Found {
+        let mut found = Found::default();
+        self.index.find(key.tag, |handle| {
+            // An old handle may point anywhere: what stands there decides.
+            let Some([id @ .., kind]) = self.chunks.get(handle).and_then(<[u32]>::first_chunk::<5>) else {
+                return;
+            };
+            if *id == key.id {
+                match kind >> Kind::SHIFT {
+                    0 => found.list = handle,
+                    2 => found.click = handle,
+                    _ => {}
+                }
+            }
+        });
+        found
+    }
+
+    /// Lets a record be found, which is the first of its id and kind.
+    pub fn index(&mut self, key: &Key, record: Handle) {
+        let chunks = &self.chunks;
+        self.index
+            .insert(key.tag, record, &|other| chunks.may_live(other));
+    }
+
+    /// Lets a record be found in the place of another of its id.
+    pub fn replace(&mut self, old: Handle, new: Handle) {
+        let key = self.key_of(new);
+        if !self.index.replace(key.tag, old, new) {
+            self.index(&key, new);
+        }
+    }
+
+    /// Gives some of the memory back that a spike has left, where `n` records are found by id. Takes a bounded time.
+    pub fn tidy(&mut self, n: u64) {
+        self.chunks.tidy();
+        let chunks = &self.chunks;
+        self.index.tidy(n as usize, &|record| chunks.may_live(record));
+    }
+}
