@@ -13,6 +13,8 @@ pub const OTHER: &str = "__other__";
 /// Index of an admitted arm, dense from 0 in the order of admission.
 pub type ArmId = u32;
 
+const RECENT: usize = 64;
+
 /// Names of an admitted arm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Arm {
@@ -29,6 +31,8 @@ pub struct Arms {
     arms: Vec<Arm>,
     /// Admitted arms, and the first `max` folded ones under the arm that they fold into.
     by_hash: HashMap<u128, ArmId, Hashed>,
+    /// What was found last, by the last bits of its hash: most lists are in one of few arms.
+    recent: [Option<(u128, ArmId)>; RECENT],
     n_folded: u64,
     /// The `__other__` arm of an experiment, once it has one.
     other_of: std::collections::HashMap<Arc<str>, Option<ArmId>>,
@@ -41,6 +45,7 @@ impl Arms {
             n_admitted: 0,
             arms: Vec::new(),
             by_hash: HashMap::default(),
+            recent: [None; RECENT],
             n_folded: 0,
             other_of: std::collections::HashMap::new(),
         }
@@ -48,7 +53,12 @@ impl Arms {
 
     /// The arm that lists of this name count in.
     pub fn admit(&mut self, name: &ArmName, batch: &Batch) -> ArmId {
+        let recent = &mut self.recent[name.hash as usize % RECENT];
+        if let Some((_, id)) = recent.filter(|(hash, _)| *hash == name.hash) {
+            return id;
+        }
         if let Some(id) = self.by_hash.get(&name.hash) {
+            *recent = Some((name.hash, *id));
             return *id;
         }
         let experiment = batch.text_of(&name.experiment);

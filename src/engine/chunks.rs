@@ -21,6 +21,8 @@ const CHUNK_WORDS: usize = UNIT << PLACE_BITS;
 const MAX_CHUNKS: usize = 1 << (32 - PLACE_BITS);
 /// Full chunks that are kept for the next slots, beside a quarter of those in use: fresh memory costs a page fault.
 const SPARE: usize = 16;
+/// How many times the words of the last chunk the next one has.
+const GROWTH: usize = 4;
 /// Spare chunks given back at a time.
 const GIVE_BACK: usize = 32;
 
@@ -108,11 +110,13 @@ impl Chunks {
         self.is_alive(handle.number())
     }
 
-    /// Opens a chunk for at least `n_words`, and tells its number: a small one that grows, where `first_words` are given.
+    /// Opens the next chunk of an owner who has these, for at least `n_words`, and tells its number. The first has
+    /// `first_words` at least, and each next one several times those of the last, until they are full ones: a quiet slot
+    /// stays small, and nothing is copied when it grows.
     ///
     /// # Panics
     /// Where [`Self::is_full`].
-    pub fn open(&mut self, owner: u32, n_words: usize, first_words: Option<usize>) -> u32 {
+    pub fn open(&mut self, owner: u32, those: &[u32], n_words: usize, first_words: usize) -> u32 {
         if 2 * self.n_alive >= self.chunks.len() && self.chunks.len() < MAX_CHUNKS {
             self.grow();
         }
@@ -123,10 +127,11 @@ impl Chunks {
         self.cursor = if number + 1 == n { 1 } else { number + 1 };
         self.alive[number / 64] |= 1 << (number % 64);
         self.n_alive += 1;
-        let words = match (n_words, first_words) {
-            (CHUNK_WORDS.., _) => vec![0; n_words],
-            (_, Some(first_words)) => vec![0; n_words.max(first_words)],
-            _ => self.spare.pop().unwrap_or_else(|| vec![0; CHUNK_WORDS]),
+        let last = those.last().map(|last| self.chunks[*last as usize].words.len());
+        let n_wanted = last.map_or(first_words, |last| GROWTH * last).min(CHUNK_WORDS);
+        let words = match n_wanted.max(n_words) {
+            CHUNK_WORDS => self.spare.pop().unwrap_or_else(|| vec![0; CHUNK_WORDS]),
+            n_words => vec![0; n_words],
         };
         self.chunks[number] = Chunk {
             words,
@@ -138,12 +143,14 @@ impl Chunks {
 
     /// Whether a chunk takes `n_words` more.
     pub fn has_room(&self, number: u32, n_words: usize) -> bool {
-        self.chunks[number as usize].n_used + n_words <= CHUNK_WORDS
+        let chunk = &self.chunks[number as usize];
+        chunk.n_used + n_words <= chunk.words.len()
     }
 
     /// Words at the end of a chunk that nothing will stand in.
     pub fn n_unused(&self, number: u32) -> usize {
-        CHUNK_WORDS.saturating_sub(self.chunks[number as usize].n_used)
+        let chunk = &self.chunks[number as usize];
+        chunk.words.len() - chunk.n_used
     }
 
     /// Appends a record of whole units to a chunk that has room. The caller writes all its words.
@@ -151,11 +158,6 @@ impl Chunks {
         let chunk = &mut self.chunks[number as usize];
         let start = chunk.n_used;
         let end = start + n_words;
-        if end > chunk.words.len() {
-            let n_words = (2 * chunk.words.len()).min(CHUNK_WORDS).max(end);
-            chunk.words.reserve_exact(n_words - start);
-            chunk.words.resize(n_words, 0);
-        }
         chunk.n_used = end;
         (Handle::new(number, start), &mut chunk.words[start..end])
     }
@@ -237,8 +239,8 @@ mod tests {
     #[test]
     fn words_stand_where_their_handle_says_until_their_chunk_is_closed() {
         let mut chunks = Chunks::new();
-        let one = chunks.open(7, 4, Some(UNIT));
-        let two = chunks.open(8, CHUNK_WORDS + 1, None);
+        let one = chunks.open(7, &[], 4, CHUNK_WORDS);
+        let two = chunks.open(8, &[], CHUNK_WORDS + UNIT, UNIT);
         let handles = [
             append(&mut chunks, one, &[1, 2, 3]),
             append(&mut chunks, one, &[4]),
@@ -259,10 +261,10 @@ mod tests {
     #[test]
     fn a_number_comes_round_as_late_as_it_can() {
         let mut chunks = Chunks::new();
-        let first = chunks.open(0, 4, Some(UNIT));
+        let first = chunks.open(0, &[], 4, CHUNK_WORDS);
         chunks.close(first);
         let between = (0..).take_while(|_| {
-            let number = chunks.open(0, 4, Some(UNIT));
+            let number = chunks.open(0, &[], 4, CHUNK_WORDS);
             chunks.close(number);
             number != first
         });
@@ -272,11 +274,11 @@ mod tests {
     #[test]
     fn what_an_earlier_slot_left_in_a_chunk_is_not_there() {
         let mut chunks = Chunks::new();
-        let old = chunks.open(0, 4, None);
+        let old = chunks.open(0, &[], 4, CHUNK_WORDS);
         let handles = [append(&mut chunks, old, &[1]), append(&mut chunks, old, &[2])];
         chunks.close(old);
         // Until its number comes round.
-        while chunks.open(0, 4, None) != old {
+        while chunks.open(0, &[], 4, CHUNK_WORDS) != old {
             chunks.close(chunks.cursor as u32 - 1);
         }
         append(&mut chunks, old, &[3]);
@@ -285,9 +287,22 @@ mod tests {
     }
 
     #[test]
+    fn each_chunk_of_an_owner_is_larger_until_they_are_full() {
+        let mut chunks = Chunks::new();
+        let mut those = Vec::new();
+        for _ in 0..6 {
+            those.push(chunks.open(0, &those, 4, 512));
+        }
+        let sizes = those.iter().map(|number| chunks.n_unused(*number));
+        assert!(sizes.eq([512, 2048, 8192, 32_768, CHUNK_WORDS, CHUNK_WORDS]));
+    }
+
+    #[test]
     fn more_chunks_than_numbers_make_more_numbers() {
         let mut chunks = Chunks::new();
-        let numbers: Vec<u32> = (0..200).map(|owner| chunks.open(owner, 4, Some(UNIT))).collect();
+        let numbers: Vec<u32> = (0..200)
+            .map(|owner| chunks.open(owner, &[], 4, CHUNK_WORDS))
+            .collect();
         for (owner, number) in numbers.iter().enumerate() {
             let handle = append(&mut chunks, *number, &[owner as u32]);
             let (whose, words) = chunks.owned(handle);
@@ -298,7 +313,7 @@ mod tests {
     #[test]
     fn what_a_spike_left_is_given_back_bit_by_bit() {
         let mut chunks = Chunks::new();
-        let numbers: Vec<u32> = (0..100).map(|_| chunks.open(0, 4, None)).collect();
+        let numbers: Vec<u32> = (0..100).map(|_| chunks.open(0, &[], 4, CHUNK_WORDS)).collect();
         numbers.iter().for_each(|number| chunks.close(*number));
         assert_eq!(chunks.spare.len(), 100);
         (0..3).for_each(|_| chunks.tidy());

@@ -25,6 +25,7 @@ const N_WORDS: usize = (BACK + 1).next_multiple_of(UNIT);
 const DECIDED: u32 = 1;
 /// Words of a bucket's first chunk at the start.
 const FIRST_WORDS: usize = 4 * N_WORDS;
+const NO_BUCKET: (i64, u32) = (i64::MIN, 0);
 /// What a bucket costs beside its clicks.
 const BUCKET_BYTES: u64 = 128 + 4 * FIRST_WORDS as u64;
 
@@ -43,8 +44,12 @@ struct Bucket {
 #[derive(Debug)]
 pub struct KeptClicks {
     bucket_ms: i64,
-    /// By time ÷ `bucket_ms`.
-    buckets: BTreeMap<i64, Bucket>,
+    /// Places of buckets by their begin, epoch ms.
+    by_start: BTreeMap<i64, u32>,
+    /// Begin and place of the bucket that a click joined last: many join it too.
+    last: (i64, u32),
+    places: Vec<Bucket>,
+    free: Vec<u32>,
     n_kept: u64,
     n_waiting: u64,
     bytes: u64,
@@ -58,7 +63,10 @@ impl KeptClicks {
     pub fn new(bucket_ms: i64) -> KeptClicks {
         KeptClicks {
             bucket_ms,
-            buckets: BTreeMap::new(),
+            by_start: BTreeMap::new(),
+            last: NO_BUCKET,
+            places: Vec::new(),
+            free: Vec::new(),
             n_kept: 0,
             n_waiting: 0,
             bytes: 0,
@@ -81,17 +89,14 @@ impl KeptClicks {
     /// Keeps a click, undecided, where the store has `found` others of its id or none; those of one id stand in the order
     /// in which they are kept.
     pub fn keep(&mut self, store: &mut Store, key: &Key, found: Found, click: &Click) -> Handle {
-        let bucket = self
-            .buckets
-            .entry(click.ts_ms.div_euclid(self.bucket_ms))
-            .or_default();
+        let place = self.bucket_of(click.ts_ms);
+        let bucket = &mut self.places[place];
         let mut cost = 4 * N_WORDS as u64 + INDEX_BYTES;
         let chunk = match bucket.chunks.last() {
             Some(chunk) if store.chunks.has_room(*chunk, N_WORDS) => *chunk,
             last => {
                 cost += last.map_or(BUCKET_BYTES, |chunk| 4 * store.chunks.n_unused(*chunk) as u64);
-                let first_words = last.is_none().then_some(FIRST_WORDS);
-                let chunk = store.chunks.open(0, N_WORDS, first_words);
+                let chunk = store.chunks.open(0, &bucket.chunks, N_WORDS, FIRST_WORDS);
                 bucket.chunks.push(chunk);
                 chunk
             }
@@ -120,6 +125,22 @@ impl KeptClicks {
         kept
     }
 
+    /// The place of the bucket of a time.
+    fn bucket_of(&mut self, ts_ms: i64) -> usize {
+        // As one comparison of what does not lie before it.
+        if ts_ms.wrapping_sub(self.last.0) as u64 >= self.bucket_ms as u64 {
+            let start_ms = ts_ms.div_euclid(self.bucket_ms) * self.bucket_ms;
+            let place = *self.by_start.entry(start_ms).or_insert_with(|| {
+                self.free.pop().unwrap_or_else(|| {
+                    self.places.push(Bucket::default());
+                    (self.places.len() - 1) as u32
+                })
+            });
+            self.last = (start_ms, place);
+        }
+        self.last.1 as usize
+    }
+
     /// A click, and the next one of its id.
     pub fn get(&self, store: &Store, click: Handle) -> (KeptClick, Handle) {
         let words = store.chunks.words(click);
@@ -136,13 +157,13 @@ impl KeptClicks {
     /// Decides every click before `limit_ms`; hands those that no list took to `untaken`. What is decided leaves with its
     /// bucket.
     pub fn expire(&mut self, store: &mut Store, limit_ms: i64, mut untaken: impl FnMut(&KeptClick)) {
-        while let Some(first) = self.buckets.first_entry() {
-            let start_ms = first.key().saturating_mul(self.bucket_ms);
+        while let Some(first) = self.by_start.first_entry() {
+            let (start_ms, place) = (*first.key(), *first.get());
             if start_ms >= limit_ms {
                 break;
             }
             let ends = start_ms.saturating_add(self.bucket_ms) <= limit_ms;
-            for chunk in &first.get().chunks {
+            for chunk in &self.places[place as usize].chunks {
                 for click in store.chunks.handles(*chunk, N_WORDS) {
                     let words = store.chunks.words_mut(click);
                     let kept = read(words);
@@ -159,9 +180,12 @@ impl KeptClicks {
             if !ends {
                 break; // It holds the limit: all later ones are after it.
             }
-            let bucket = first.remove();
+            first.remove();
+            let bucket = std::mem::take(&mut self.places[place as usize]);
             bucket.chunks.iter().for_each(|chunk| store.chunks.close(*chunk));
             self.bytes -= bucket.bytes;
+            self.free.push(place);
+            self.last = NO_BUCKET;
         }
     }
 }

@@ -327,7 +327,7 @@ mod tests {
         let mut world = World::new();
         let (mut next, mut n_kept) = (0, 0);
         for round in 0..300_u32 {
-            let number = world.chunks.open(round, UNIT, Some(UNIT));
+            let number = world.chunks.open(round, &[], UNIT, 1 << 14);
             world.open.push(number);
             // Now few chunks live, now many.
             let n_open = if round % 100 < 50 { 60 } else { 5 };
@@ -361,7 +361,7 @@ mod tests {
     fn what_a_spike_left_is_joined_again_bit_by_bit() {
         let mut world = World::new();
         for round in 0..80_u32 {
-            let number = world.chunks.open(round, UNIT, Some(UNIT));
+            let number = world.chunks.open(round, &[], UNIT, 1 << 14);
             world.open.push(number);
             (0..1000).for_each(|n| world.add(round * 1000 + n));
         }
@@ -391,7 +391,7 @@ mod tests {
     fn displaced_entries_are_counted_as_long_as_they_stand() {
         let mut world = World::new();
         for round in 0..200_u32 {
-            let number = world.chunks.open(round, UNIT, Some(UNIT));
+            let number = world.chunks.open(round, &[], UNIT, 1 << 14);
             world.open.push(number);
             (0..500).for_each(|n| world.add(round * 500 + n));
             if world.open.len() > 30 {

@@ -656,8 +656,9 @@ const MAX_FILTERED: usize = 32;
 /// Room to find repeated items in.
 #[derive(Debug)]
 struct Repeats {
-    /// Marks of earlier lists stay: only what was written last counts.
-    marks: [u8; 1024],
+    /// Number of the list that left a mark last, as far as it fits.
+    marks: [u16; 1024],
+    n_lists: u16,
     sorted: Vec<u64>,
 }
 
@@ -665,21 +666,21 @@ impl Repeats {
     fn new() -> Repeats {
         Repeats {
             marks: [0; 1024],
+            n_lists: 0,
             sorted: Vec::new(),
         }
     }
 
-    /// False only where all items differ: each finds its own number where it left it.
+    /// False only where all items differ: none finds a mark of its own list.
     fn may_repeat(&mut self, items: &[u64]) -> bool {
-        let place = |item: &u64| *item as usize % 1024;
-        for (number, item) in items.iter().enumerate() {
-            self.marks[place(item)] = number as u8;
+        self.n_lists = self.n_lists.wrapping_add(1);
+        let mut repeats = false;
+        for item in items {
+            let mark = &mut self.marks[*item as usize % 1024];
+            repeats |= *mark == self.n_lists;
+            *mark = self.n_lists;
         }
-        let mut differ = 0;
-        for (number, item) in items.iter().enumerate() {
-            differ |= self.marks[place(item)] ^ number as u8;
-        }
-        differ != 0
+        repeats
     }
 }
 

@@ -198,8 +198,7 @@ impl OpenLists {
             Some(chunk) if store.chunks.has_room(*chunk, n_words) => *chunk,
             last => {
                 cost += last.map_or(0, |chunk| store.chunks.n_unused(*chunk) as u64 * 4);
-                let first_words = last.is_none().then_some(FIRST_WORDS);
-                let chunk = store.chunks.open(place, n_words, first_words);
+                let chunk = store.chunks.open(place, &slot.chunks, n_words, FIRST_WORDS);
                 slot.chunks.push(chunk);
                 chunk
             }

@@ -63,6 +63,9 @@ impl NewList<'_> {
         let (n_items, n_arms) = (self.items.len(), self.arms.len());
         debug_assert!(n_items < 1 << ITEMS_BITS, "the configuration bounds lists");
         debug_assert!(stamp.ts_in_slot_ms <= TIME_MASK, "the configuration bounds slots");
+        // Mostly these are all that nothing else is written to: the mask, and what fills the last unit.
+        let n_words = words.len();
+        words[n_words - UNIT..].copy_from_slice(&[0; UNIT]);
         let (head, mut rest) = words.split_at_mut(HEAD);
         head[..ID].copy_from_slice(&stamp.id);
         head[KIND] = stamp.kind.to_bits() | stamp.ts_in_slot_ms;
@@ -85,7 +88,9 @@ impl NewList<'_> {
             places.for_each(|(word, item)| *word = catalogue.place(*item));
             rest = &mut rest[n_items..];
         }
-        rest.fill(0);
+        if rest.len() > UNIT {
+            rest.fill(0);
+        }
     }
 }
 
