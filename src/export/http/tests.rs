@@ -14,7 +14,7 @@ use crate::telemetry::Telemetry;
 struct Board;
 
 impl Source for Board {
-    fn snapshot(&self, timelines: Option<usize>) -> Snapshot {
+    fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
         let mut arm = arm("e", "a", [&[HIT]; 3], [&[]; 3]);
         arm.timelines = timelines.map(|window| {
             let timeline = crate::snapshot::Timeline {
@@ -24,7 +24,7 @@ impl Source for Board {
             };
             [timeline.clone(), timeline]
         });
-        fixture::snapshot(vec![arm])
+        *snapshot = fixture::snapshot(vec![arm]);
     }
 }
 
