@@ -17,7 +17,7 @@ use abgauge::engine::catalogue::{Catalogue, NewItem};
 use abgauge::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served, Side};
 use abgauge::engine::ranking::{METRICS, Ranking, USUAL};
 use abgauge::export::Exporter;
-use abgauge::snapshot::Source as _;
+use abgauge::snapshot::{Snapshot, Source as _};
 use abgauge::telemetry::Telemetry;
 use abgauge::worker;
 use common::summary::Summary;
@@ -252,14 +252,16 @@ fn hand_overs(name: &str, config: &Config, n_arms: usize, n_rounds: usize, step_
 fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize) {
     let world = World::new(config, n_arms);
     let exporter = exporter(config, Arc::clone(&world.board));
-    let mut out = Vec::new();
+    let (mut snapshot, mut out) = (Snapshot::default(), Vec::new());
     let mut rounds = Vec::new();
     for _ in 0..n_rounds {
         let start = cpu_ns();
-        drop(exporter.source.snapshot(None));
+        exporter.source.snapshot_into(None, &mut snapshot);
         let copied = cpu_ns();
         out.clear();
-        exporter.metrics(&mut out).expect("it can be rendered");
+        exporter
+            .metrics(&mut snapshot, &mut out)
+            .expect("it can be rendered");
         rounds.push((copied - start, cpu_ns() - copied));
     }
     let lines = out.split(|byte| *byte == b'\n');
@@ -292,7 +294,9 @@ fn waiting_ms(world: &World, exporter: &Exporter) -> f64 {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            exporter.metrics(&mut Vec::new()).expect("it can be rendered");
+            exporter
+                .metrics(&mut Snapshot::default(), &mut Vec::new())
+                .expect("it can be rendered");
             done.store(true, Ordering::Relaxed);
         });
         let mut longest = Duration::ZERO;
