@@ -4,6 +4,7 @@ mod reload;
 mod signals;
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
@@ -25,14 +26,17 @@ use crate::config::Config;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::Ranking;
 use crate::export::{Exporter, http, server};
-use crate::ingest::{Fault, FaultKind, Input, Order};
+use crate::ingest::{Fault, FaultKind, Input, Order, Source};
 use crate::kafka::consumer::Consumer;
 use crate::kafka::dead_letters::DeadLetters;
 use crate::telemetry::Telemetry;
 use crate::worker::{self, Worker};
 
-/// How long a round of the loop gathers records: as old as one may get before it is counted.
+/// How long records gather between two rounds: as old as one may get before it is counted. Many small batches would cost
+/// more than they carry.
 const WAIT: Duration = Duration::from_millis(10);
+/// After so many records there are more: the next round begins at once.
+const MANY: usize = 1000;
 /// How long the consumer may take to leave its group.
 const LEAVE: Duration = Duration::from_secs(7);
 
@@ -79,12 +83,24 @@ impl Daemon {
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
-        let consumer = Consumer::new(kafka)?;
+        let n_workers = config.ingest.workers.map_or_else(n_cores, NonZeroUsize::get);
+        let (consumer, readers) = Consumer::new(kafka, n_workers)?;
+        let sources = readers
+            .into_iter()
+            .map(|reader| -> Box<dyn Source> { Box::new(reader) });
         let dead_letters = DeadLetters::start(kafka, Arc::clone(&telemetry))?;
         let bury = dead_letters.map(|letters| -> worker::DeadLetters {
-            Box::new(move |record, reason| letters.send(record, reason))
+            Arc::new(move |record, reason| letters.send(record, reason))
         });
-        let worker = Worker::new(config, ranking, board, telemetry, clock.clone()).with_dead_letters(bury);
+        let worker = Worker::new(
+            config,
+            ranking,
+            board,
+            telemetry,
+            clock.clone(),
+            sources.collect(),
+        )
+        .with_dead_letters(bury);
         let stop = CancellationToken::new();
         let (tell, ended) = oneshot::channel();
         let consumer = std::thread::Builder::new()
@@ -156,6 +172,11 @@ impl Daemon {
     }
 }
 
+/// As many as the system lets us use at once.
+fn n_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
 /// The loop. It decides nothing.
 fn consume(
     mut consumer: Consumer,
@@ -167,11 +188,19 @@ fn consume(
     while !stop.is_cancelled() {
         let read = catalogues.iter().flat_map(Receiver::try_iter);
         read.for_each(|catalogue| worker.handle(Input::Catalogue(catalogue)));
-        let busy = consumer.poll(WAIT, |input| worker.handle(input));
-        worker.round(busy, clock.uptime());
+        consumer.poll(|input| worker.handle(input));
+        // First, so that nothing is read of what was revoked.
         carry_out(&mut consumer, &mut worker);
+        let n_records = worker.read();
         if let Some(fault) = worker.fatal() {
             return Err(fault.clone());
+        }
+        let begin = clock.uptime();
+        worker.round(n_records > 0, begin);
+        worker.took(clock.uptime().saturating_sub(begin));
+        carry_out(&mut consumer, &mut worker);
+        if n_records < MANY {
+            std::thread::sleep(WAIT);
         }
     }
     worker.finish();

@@ -1,24 +1,28 @@
 //! What all arms add up to: the only shared mutable state, written by workers, read by scrapes.
 //!
-//! Each pair of partitions has its own part of every arm, so that a pair that is taken away takes its numbers with it
-//! at once. A merge shares the gate with other merges and locks one arm at a time; a scrape has the gate alone, so it
-//! sees whole batches only. Distinct counts do not add up: each arm keeps what each pair has shown of the
-//! catalogue, within a bound on memory, and their union is counted at a scrape.
+//! Each pair of partitions has its own part, so that a pair that is taken away takes its numbers with it at once. A
+//! hand-over locks the part of its pair, once, and shares the gate with those of other pairs; a scrape has the gate
+//! alone for as long as it takes to copy the sums, so it sees whole batches only. Distinct counts do not add up: each
+//! arm keeps what each pair has shown of the catalogue, within a bound on memory, and their union is counted at a
+//! scrape.
 
 mod covered;
+mod part;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use dashmap::DashMap;
 
 use covered::{Covered, Covering};
+use part::Part;
 
 use crate::config::{self, Config};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::{LISTS, Ranking};
-use crate::engine::window::{N_CELLS, Overflow, Window};
+use crate::engine::window::{N_CELLS, Overflow};
 use crate::engine::{Arm, ArmId, Changes, Engine};
 use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline, View};
 
@@ -34,9 +38,36 @@ pub struct Board {
     /// By experiment: slots that begin before this (epoch ms) do not count in its `total`.
     experiment_starts: BTreeMap<String, i64>,
     covering: Option<Covering>,
-    arms: DashMap<Arm, Entry>,
-    gate: RwLock<()>,
+    /// The gate: shared by hand-overs, each of which locks one part; a scrape has it alone.
+    parts: RwLock<Parts>,
+    /// Every arm that a part has, by name.
+    arms: DashMap<Arm, Arc<Entry>>,
+    order: Mutex<Order>,
     progress: Mutex<Progress>,
+}
+
+type Parts = BTreeMap<Pair, Mutex<Part>>;
+
+/// An arm, whichever pairs add to it.
+#[derive(Debug)]
+struct Entry {
+    arm: Arm,
+    /// Slots that begin before this (epoch ms) do not count in its total.
+    total_from_ms: i64,
+    n_parts: AtomicUsize,
+    /// Where it stands in the [`Order`].
+    place: AtomicUsize,
+    covered: Mutex<Covered>,
+}
+
+/// All arms by name, as snapshots show them.
+#[derive(Debug, Default)]
+struct Order {
+    entries: Vec<Arc<Entry>>,
+    /// Arms have come or gone since places were given.
+    stale: bool,
+    /// How often places were given.
+    version: u64,
 }
 
 /// How far the pairs have come.
@@ -59,28 +90,6 @@ struct PairProgress {
     n_folded: u64,
 }
 
-/// What all pairs add to one arm.
-#[derive(Debug, Default)]
-struct Entry {
-    parts: Vec<Part>,
-    covered: Covered,
-}
-
-/// What one pair adds to one arm.
-#[derive(Debug)]
-struct Part {
-    pair: Pair,
-    last_list_ms: i64,
-    /// By `View as usize`.
-    views: [Sums; 2],
-}
-
-#[derive(Debug)]
-struct Sums {
-    windows: Vec<Window>,
-    total: Box<[i128]>,
-}
-
 impl Board {
     /// An empty board for tallies of this ranking.
     pub fn new(config: &Config, ranking: &Ranking) -> Board {
@@ -92,8 +101,9 @@ impl Board {
             width: ranking.width(),
             experiment_starts: config.experiment_starts.clone(),
             covering: columns.map(|columns| Covering::new(columns, config.join.slot_ms, cells_ms, max_bytes)),
+            parts: RwLock::default(),
             arms: DashMap::new(),
-            gate: RwLock::new(()),
+            order: Mutex::default(),
             progress: Mutex::new(Progress {
                 exact: true,
                 ..Progress::default()
@@ -101,45 +111,32 @@ impl Board {
         }
     }
 
-    /// Takes over what has changed in the engine of a pair; the caller clears the engine's changes after it.
+    /// Takes over what has changed in the engine of a pair; the caller clears the engine's changes after it. A pair
+    /// keeps its engine until it is [removed](Self::remove).
     pub fn merge(&self, pair: Pair, engine: &Engine) {
-        let _shared = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let changes = engine.changes();
-        let mut overflow = if changes.overflowed() {
+        let parts = self.shared_with(pair);
+        let mut part = lock(&parts[&pair]);
+        self.admit(pair, &mut part, engine);
+        let mut exact = if changes.overflowed() {
             Err(Overflow)
         } else {
             Ok(())
         };
-        let shown = shown_lists(changes);
-        let mut rows: Vec<(ArmId, View, i64, &[i64])> = changes
-            .live
-            .iter()
-            .map(|((arm, start_ms), sums)| (arm, View::Live, start_ms, sums))
-            .collect();
+        for ((arm, start_ms), sums) in changes.live.iter() {
+            exact = exact.and(part.add(arm, View::Live, start_ms, sums));
+        }
         for slot in &changes.settled {
-            rows.extend(
-                slot.tallies
-                    .iter()
-                    .map(|(arm, sums)| (*arm, View::Settled, slot.start_ms, &**sums)),
-            );
-        }
-        rows.sort_unstable_by_key(|(arm, view, start_ms, _)| (*arm, *view, *start_ms));
-        for rows in rows.chunk_by(|a, b| a.0 == b.0) {
-            let arm = engine.arm(rows[0].0);
-            let total_from_ms = self.total_from_ms(arm);
-            let mut entry = self.arms.entry(arm.clone()).or_default();
-            self.cover(&mut entry.covered, rows[0].0, &shown, pair);
-            let part = self.part(&mut entry.parts, pair);
-            if let Some(last) = changes.last_lists.get(&rows[0].0) {
-                part.last_list_ms = part.last_list_ms.max(*last);
-            }
-            for (_, view, start_ms, sums) in rows {
-                let into = &mut part.views[*view as usize];
-                overflow = overflow.and(into.add(*start_ms, sums, *start_ms >= total_from_ms));
+            for (arm, sums) in &slot.tallies {
+                exact = exact.and(part.add(*arm, View::Settled, slot.start_ms, sums));
             }
         }
+        for (arm, last_ms) in &changes.last_lists {
+            part.had_list(*arm, *last_ms);
+        }
+        self.cover(pair, &part, changes);
         let mut progress = self.progress();
-        progress.exact &= overflow.is_ok();
+        progress.exact &= exact.is_ok();
         let of_pair = progress.pairs.entry(pair).or_default();
         of_pair.settled_end_ms = engine.frontier_ms().map(|frontier_ms| frontier_ms - 1);
         of_pair.begin_ms = engine.begin_ms();
@@ -147,32 +144,83 @@ impl Board {
         of_pair.n_folded = engine.n_folded_arms();
     }
 
-    /// Notes what a pair's lists in one arm have shown of the catalogue.
-    fn cover(&self, covered: &mut Covered, arm: ArmId, shown: &[Shown], pair: Pair) {
+    /// The gate, shared, and a part of this pair behind it.
+    fn shared_with(&self, pair: Pair) -> RwLockReadGuard<'_, Parts> {
+        let shared = || self.parts.read().unwrap_or_else(PoisonError::into_inner);
+        let parts = shared();
+        if parts.contains_key(&pair) {
+            return parts;
+        }
+        drop(parts);
+        let new = || Mutex::new(Part::new(&self.windows, self.width));
+        self.alone().entry(pair).or_insert_with(new);
+        shared()
+    }
+
+    fn alone(&self) -> RwLockWriteGuard<'_, Parts> {
+        self.parts.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a part the arms that its engine has admitted since.
+    fn admit(&self, pair: Pair, part: &mut Part, engine: &Engine) {
+        let changes = engine.changes();
+        let live = changes.live.iter().map(|((arm, _), _)| arm);
+        let settled = changes.settled.iter().flat_map(|slot| &slot.tallies);
+        let Some(last) = live.chain(settled.map(|(arm, _)| *arm)).max() else {
+            return;
+        };
+        for id in part.n_arms()..=last as usize {
+            let entry = self.entry(engine.arm(id as ArmId));
+            entry.n_parts.fetch_add(1, Ordering::Relaxed);
+            if let Some(covering) = &self.covering {
+                // An arm whose lists show nothing has a count too: 0.
+                covering.admit(&mut lock(&entry.covered), pair, &covering.catalogue());
+            }
+            part.push(entry);
+        }
+    }
+
+    fn entry(&self, arm: &Arm) -> Arc<Entry> {
+        let new = || {
+            let start = self.experiment_starts.get(&*arm.experiment);
+            let entry = Arc::new(Entry {
+                arm: arm.clone(),
+                total_from_ms: start.copied().unwrap_or(i64::MIN),
+                n_parts: AtomicUsize::new(0),
+                place: AtomicUsize::new(0),
+                covered: Mutex::default(),
+            });
+            let mut order = lock(&self.order);
+            order.entries.push(Arc::clone(&entry));
+            order.stale = true;
+            entry
+        };
+        Arc::clone(&*self.arms.entry(arm.clone()).or_insert_with(new))
+    }
+
+    /// Notes what a pair's lists have shown of the catalogue.
+    fn cover(&self, pair: Pair, part: &Part, changes: &Changes) {
         let Some(covering) = &self.covering else {
             return;
         };
         let catalogue = covering.catalogue();
-        // An arm whose lists show nothing has a count too: 0.
-        covering.admit(covered, pair, &catalogue);
-        let Covered::Counted(views) = covered else {
-            return;
+        let see = |view: View, (arm, start_ms, places): (ArmId, i64, &[u32])| {
+            if let Covered::Counted(views) = &mut *lock(&part.entry(arm).covered) {
+                views[view as usize].see(pair, start_ms, places, &catalogue);
+            }
         };
-        let start = shown.partition_point(|(other, ..)| *other < arm);
-        let of_arm = shown[start..].iter().take_while(|(other, ..)| *other == arm);
-        for (_, view, start_ms, places) in of_arm {
-            views[*view as usize].see(pair, *start_ms, places, &catalogue);
-        }
+        changes.shown.iter().for_each(|list| see(View::Live, list));
+        let settled = changes.settled.iter().flat_map(|slot| slot.shown.iter());
+        settled.for_each(|list| see(View::Settled, list));
     }
 
     /// Counts coverage by this catalogue from now on. Engines take it after the board.
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
-        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.alone();
         if let Some(covering) = &self.covering {
             covering.set_catalogue(catalogue);
-            self.arms
-                .iter_mut()
-                .for_each(|mut entry| covering.readmit(&mut entry.covered));
+            let arms = self.arms.iter();
+            arms.for_each(|entry| covering.readmit(&mut lock(&entry.covered)));
         }
     }
 
@@ -181,37 +229,8 @@ impl Board {
         self.covering.as_ref().map_or(0, Covering::n_left_out)
     }
 
-    fn part<'a>(&self, parts: &'a mut Vec<Part>, pair: Pair) -> &'a mut Part {
-        let place = parts
-            .iter()
-            .position(|part| part.pair == pair)
-            .unwrap_or_else(|| {
-                let views = View::BOTH.map(|_| Sums {
-                    windows: self
-                        .windows
-                        .iter()
-                        .map(|window| Window::new(window.cell_ms(), self.width))
-                        .collect(),
-                    total: vec![0; self.width].into(),
-                });
-                parts.push(Part {
-                    pair,
-                    last_list_ms: i64::MIN,
-                    views,
-                });
-                parts.len() - 1
-            });
-        &mut parts[place]
-    }
-
-    /// Slots of an arm that begin before this do not count in its total.
-    fn total_from_ms(&self, arm: &Arm) -> i64 {
-        let start = self.experiment_starts.get(&*arm.experiment);
-        start.copied().unwrap_or(i64::MIN)
-    }
-
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
 
     /// Moves the end of the live windows on; it never falls.
@@ -222,13 +241,13 @@ impl Board {
 
     /// Lets a pair that is caught up into the views.
     pub fn show(&self, pair: Pair) {
-        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.alone();
         self.progress().pairs.entry(pair).or_default().shown = true;
     }
 
     /// Takes a pair's part out of the views at once, and keeps it.
     pub fn hide(&self, pair: Pair) {
-        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.alone();
         let mut progress = self.progress();
         progress.note_settled_end();
         if let Some(progress) = progress.pairs.get_mut(&pair) {
@@ -238,21 +257,31 @@ impl Board {
 
     /// Forgets a pair.
     pub fn remove(&self, pair: Pair) {
-        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = self.alone();
         let mut progress = self.progress();
         progress.note_settled_end();
         progress.pairs.remove(&pair);
         drop(progress);
-        self.arms.retain(|_, entry| {
-            entry.parts.retain(|part| part.pair != pair);
-            let is_left = !entry.parts.is_empty();
+        let Some(part) = parts.remove(&pair) else {
+            return;
+        };
+        for entry in lock(&part).entries() {
+            let is_left = entry.n_parts.fetch_sub(1, Ordering::Relaxed) > 1;
+            let mut covered = lock(&entry.covered);
             match &self.covering {
-                Some(covering) if is_left => covering.remove(&mut entry.covered, pair),
-                Some(covering) => covering.forget(&entry.covered),
+                Some(covering) if is_left => covering.remove(&mut covered, pair),
+                Some(covering) => covering.forget(&covered),
                 None => {}
             }
-            is_left
-        });
+            if !is_left {
+                self.arms.remove(&entry.arm);
+            }
+        }
+        let mut order = lock(&self.order);
+        order
+            .entries
+            .retain(|entry| entry.n_parts.load(Ordering::Relaxed) > 0);
+        order.stale = true;
     }
 
     /// Whether every sum is exact: none has run over.
@@ -262,8 +291,13 @@ impl Board {
 }
 
 impl Source for Board {
-    fn snapshot(&self, timelines: Option<usize>) -> Snapshot {
-        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+    fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
+        // Most of it is laid out before the gate is taken; arms that come in between are seldom.
+        let version = self.lay_out(&mut snapshot.arms);
+        let mut parts = self.alone();
+        if !lock(&self.order).is_still(version) {
+            self.lay_out(&mut snapshot.arms);
+        }
         let mut progress = self.progress();
         progress.note_settled_end();
         let settled_end_ms = progress.settled_end_ms;
@@ -272,27 +306,54 @@ impl Source for Board {
         let ends = [live_end_ms, settled_end_ms];
         let begin_ms = shown().filter_map(|pair| pair.begin_ms).max();
         let first_ms = shown().filter_map(|pair| pair.first_accepted_ms).min();
-        let mut arms = Vec::with_capacity(self.arms.len());
-        for mut entry in self.arms.iter_mut() {
-            let (arm, entry) = entry.pair_mut();
-            let parts = entry.parts.iter_mut();
-            let mut parts: Vec<&mut Part> = parts.filter(|part| progress.shows(part.pair)).collect();
-            if !parts.is_empty() {
-                arms.push(self.arm_snapshot(arm, &mut parts, &entry.covered, ends));
-            }
+        let mut parts: Vec<(Pair, &mut Part)> = parts
+            .iter_mut()
+            .filter(|(pair, _)| progress.shows(**pair))
+            .map(|(pair, part)| (*pair, part.get_mut().unwrap_or_else(PoisonError::into_inner)))
+            .collect();
+        snapshot.live_end_ms = live_end_ms;
+        snapshot.settled_end_ms = settled_end_ms;
+        snapshot.since_ms = begin_ms.or(first_ms);
+        snapshot.folded_arms = shown().map(|pair| pair.n_folded).sum();
+        snapshot.arms_without_coverage = self.n_arms_without_coverage();
+        for (_, part) in &mut parts {
+            add_part(part, ends, &mut snapshot.arms);
         }
+        self.count_covered(&parts, ends, &mut snapshot.arms);
         if let Some(window) = timelines {
-            self.add_timelines(&mut arms, &progress, ends, window);
+            self.add_timelines(&parts, ends, window, &mut snapshot.arms);
         }
-        arms.sort_unstable_by(|a, b| (&a.experiment, &a.arm).cmp(&(&b.experiment, &b.arm)));
-        Snapshot {
-            live_end_ms,
-            settled_end_ms,
-            since_ms: begin_ms.or(first_ms),
-            folded_arms: shown().map(|pair| pair.n_folded).sum(),
-            arms_without_coverage: self.n_arms_without_coverage(),
-            arms,
+        snapshot.arms.retain(|arm| arm.last_list_ms != i64::MIN);
+    }
+}
+
+/// Adds what a pair has to each arm.
+fn add_part(part: &mut Part, ends: [Option<i64>; 2], arms: &mut [ArmSnapshot]) {
+    for index in 0..part.n_arms() {
+        let (place, last_list_ms) = part.place(index);
+        let arm = &mut arms[place];
+        arm.last_list_ms = arm.last_list_ms.max(last_list_ms);
+        for view in View::BOTH {
+            part.add_to(index, view, ends[view as usize], &mut arm.sums[view as usize]);
         }
+    }
+}
+
+impl Order {
+    fn give_places(&mut self) {
+        if !std::mem::take(&mut self.stale) {
+            return;
+        }
+        self.version += 1;
+        // What was in order stays so: a merge of two runs, not a sort.
+        self.entries.sort_by(|a, b| a.arm.cmp(&b.arm));
+        for (place, entry) in self.entries.iter().enumerate() {
+            entry.place.store(place, Ordering::Relaxed);
+        }
+    }
+
+    fn is_still(&self, version: u64) -> bool {
+        !self.stale && self.version == version
     }
 }
 
@@ -310,142 +371,113 @@ impl Progress {
 }
 
 impl Board {
-    fn arm_snapshot(
-        &self,
-        arm: &Arm,
-        parts: &mut [&mut Part],
-        covered: &Covered,
-        ends: [Option<i64>; 2],
-    ) -> ArmSnapshot {
-        let sums = View::BOTH.map(|view| {
-            let mut sums = vec![vec![0; self.width].into_boxed_slice(); self.windows.len() + 1];
-            for part in parts.iter_mut() {
-                let of_view = &mut part.views[view as usize];
-                if let Some(end_ms) = ends[view as usize] {
-                    of_view
-                        .windows
-                        .iter_mut()
-                        .for_each(|window| window.advance(end_ms));
+    /// Makes `arms` those of the board, by name, with sums of 0; what stands there already is used again. Returns the
+    /// version of the order that they stand in.
+    fn lay_out(&self, arms: &mut Vec<ArmSnapshot>) -> u64 {
+        let mut order = lock(&self.order);
+        order.give_places();
+        arms.truncate(order.entries.len());
+        for (place, entry) in order.entries.iter().enumerate() {
+            match arms.get_mut(place) {
+                Some(arm) => {
+                    arm.experiment.clone_from(&entry.arm.experiment);
+                    arm.arm.clone_from(&entry.arm.arm);
+                    arm.last_list_ms = i64::MIN;
+                    for sums in arm.sums.iter_mut().flatten() {
+                        sums.fill(0);
+                    }
+                    arm.timelines = None;
                 }
-                for (sum, window) in sums.iter_mut().zip(&of_view.windows) {
-                    add(sum, window.sums());
-                }
-                add(&mut sums[self.windows.len()], &of_view.total);
+                None => arms.push(self.blank(&entry.arm)),
             }
-            if let Some(covering) = &self.covering {
-                let shown = |pair| parts.iter().any(|part| part.pair == pair);
-                let total_from_ms = self.total_from_ms(arm);
-                covering.fill(
-                    covered,
-                    view,
-                    ends[view as usize],
-                    total_from_ms,
-                    shown,
-                    &mut sums,
-                );
-            }
-            sums
-        });
+        }
+        order.version
+    }
+
+    fn blank(&self, arm: &Arm) -> ArmSnapshot {
+        let of_view = || vec![vec![0; self.width].into_boxed_slice(); self.windows.len() + 1];
         ArmSnapshot {
             experiment: arm.experiment.clone(),
             arm: arm.arm.clone(),
-            last_list_ms: parts
-                .iter()
-                .map(|part| part.last_list_ms)
-                .max()
-                .unwrap_or(i64::MIN),
-            sums,
+            last_list_ms: i64::MIN,
+            sums: View::BOTH.map(|_| of_view()),
             timelines: None,
+        }
+    }
+
+    /// Counts the distinct items of each arm over the parts that are shown.
+    fn count_covered(&self, parts: &[(Pair, &mut Part)], ends: [Option<i64>; 2], arms: &mut [ArmSnapshot]) {
+        let Some(covering) = &self.covering else {
+            return;
+        };
+        let order = lock(&self.order);
+        let shown = |pair| parts.iter().any(|(other, _)| *other == pair);
+        for (entry, arm) in order.entries.iter().zip(arms) {
+            let covered = lock(&entry.covered);
+            for view in View::BOTH {
+                let (end_ms, sums) = (ends[view as usize], &mut arm.sums[view as usize]);
+                covering.fill(&covered, view, end_ms, entry.total_from_ms, shown, sums);
+            }
         }
     }
 
     /// Adds the cells of one window to the arms with the most lists: those of ten thousand arms would be gigabytes.
     fn add_timelines(
         &self,
-        arms: &mut [ArmSnapshot],
-        progress: &Progress,
+        parts: &[(Pair, &mut Part)],
         ends: [Option<i64>; 2],
         window: usize,
+        arms: &mut [ArmSnapshot],
     ) {
         let total = self.windows.len();
-        arms.sort_by_cached_key(|arm| Reverse(arm.sums(View::Live, total)[LISTS]));
-        for arm in arms.iter_mut().take(MAX_TIMELINES) {
-            let name = Arm {
-                experiment: arm.experiment.clone(),
-                arm: arm.arm.clone(),
-            };
-            let Some(entry) = self.arms.get(&name) else {
-                continue;
-            };
-            let parts: Vec<&Part> = entry
-                .parts
-                .iter()
-                .filter(|part| progress.shows(part.pair))
-                .collect();
-            let of = |view: View| self.timeline(&parts, view, window, ends[view as usize].unwrap_or(0));
-            arm.timelines = Some(View::BOTH.map(of));
+        let shown = (0..arms.len()).filter(|place| arms[*place].last_list_ms != i64::MIN);
+        let mut places: Vec<usize> = shown.collect();
+        places.sort_by_key(|place| Reverse(arms[*place].sums(View::Live, total)[LISTS]));
+        for place in places.into_iter().take(MAX_TIMELINES) {
+            arms[place].timelines = Some(ends.map(|end_ms| self.timeline(window, end_ms.unwrap_or(0))));
         }
-    }
-
-    fn timeline(&self, parts: &[&Part], view: View, index: usize, end_ms: i64) -> Timeline {
-        let cell_ms = self.windows[index].cell_ms();
-        let first = end_ms.div_euclid(cell_ms) - (N_CELLS - 1);
-        let mut cells: Vec<Option<Box<[i128]>>> = vec![None; N_CELLS as usize];
-        for part in parts {
-            for (number, cell) in part.views[view as usize].windows[index].cells() {
-                if let Some(sums) = usize::try_from(number - first)
-                    .ok()
-                    .and_then(|place| cells.get_mut(place))
-                {
-                    let sums = sums.get_or_insert_with(|| vec![0; self.width].into());
-                    sums.iter_mut()
-                        .zip(cell)
-                        .for_each(|(sum, term)| *sum += i128::from(*term));
+        for (_, part) in parts {
+            for index in 0..part.n_arms() {
+                let Some(timelines) = &mut arms[part.place(index).0].timelines else {
+                    continue;
+                };
+                for (view, timeline) in View::BOTH.into_iter().zip(timelines) {
+                    timeline.add(part.cells(index, view, window));
                 }
             }
         }
+    }
+
+    /// Empty cells up to an end.
+    fn timeline(&self, window: usize, end_ms: i64) -> Timeline {
+        let cell_ms = self.windows[window].cell_ms();
         Timeline {
-            start_ms: first * cell_ms,
+            start_ms: (end_ms.div_euclid(cell_ms) - (N_CELLS - 1)) * cell_ms,
             cell_ms,
-            cells,
+            cells: vec![None; N_CELLS as usize],
         }
     }
 }
 
-impl Sums {
-    fn add(&mut self, start_ms: i64, tally: &[i64], in_total: bool) -> Result<(), Overflow> {
-        if in_total {
-            self.total
-                .iter_mut()
-                .zip(tally)
-                .for_each(|(sum, term)| *sum += i128::from(*term));
+impl Timeline {
+    /// Adds cells by their number: epoch ms ÷ cell length.
+    fn add<'a>(&mut self, cells: impl Iterator<Item = (i64, &'a [i64])>) {
+        let first = self.start_ms / self.cell_ms;
+        for (number, cell) in cells {
+            let place = usize::try_from(number - first).ok();
+            let Some(sums) = place.and_then(|place| self.cells.get_mut(place)) else {
+                continue;
+            };
+            let sums = sums.get_or_insert_with(|| vec![0; cell.len()].into());
+            let columns = sums.iter_mut().zip(cell);
+            columns.for_each(|(sum, term)| *sum += i128::from(*term));
         }
-        let results = self.windows.iter_mut().map(|window| window.add(start_ms, tally));
-        results.fold(Ok(()), Result::and)
     }
 }
 
-/// A list of an arm: its view, the begin of its slot, and the places of its items in rank order.
-type Shown<'a> = (ArmId, View, i64, &'a [u32]);
-
-/// What has been shown, by arm.
-fn shown_lists(changes: &Changes) -> Vec<Shown<'_>> {
-    let live = changes.shown.iter();
-    let mut shown: Vec<Shown> = live
-        .map(|(arm, start_ms, places)| (arm, View::Live, start_ms, places))
-        .collect();
-    for slot in &changes.settled {
-        let lists = slot.shown.iter();
-        shown.extend(lists.map(|(arm, start_ms, places)| (arm, View::Settled, start_ms, places)));
-    }
-    shown.sort_by_key(|(arm, ..)| *arm);
-    shown
-}
-
-fn add(sums: &mut [i128], more: &[i128]) {
-    for (sum, term) in sums.iter_mut().zip(more) {
-        *sum += term;
-    }
+/// Nothing panics between two states that belong together, so what a lock guards is sound whoever panicked with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

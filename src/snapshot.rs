@@ -68,5 +68,12 @@ pub struct Timeline {
 /// Where snapshots come from.
 pub trait Source: Send + Sync + 'static {
     /// One instant; `timelines` is the index of the window whose cells are wanted.
-    fn snapshot(&self, timelines: Option<usize>) -> Snapshot;
+    fn snapshot(&self, timelines: Option<usize>) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        self.snapshot_into(timelines, &mut snapshot);
+        snapshot
+    }
+
+    /// The same over an earlier one, whose memory is used again.
+    fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot);
 }

@@ -25,7 +25,7 @@ pub use units::parse_span_ms;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ use crate::engine::ranking::{Measures, Profile};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub kafka: Kafka,
+    pub ingest: Ingest,
     pub join: Join,
     /// Which metrics, by which profiles, at which cut-offs.
     pub measures: Measures,
@@ -80,6 +81,12 @@ pub struct Kafka {
     pub dead_letter_topic: Option<String>,
     /// Passed through to librdkafka, secrets included. Neither `Debug` nor any message shows a value.
     pub properties: Properties,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ingest {
+    /// Threads that partitions are spread over; `None`: one for each core.
+    pub workers: Option<NonZeroUsize>,
 }
 
 /// librdkafka properties by name; its `Debug` shows names only.

@@ -15,6 +15,7 @@ use crate::engine::ranking::profile;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Raw {
     pub kafka: RawKafka,
+    pub ingest: RawIngest,
     pub join: RawJoin,
     pub metrics: RawMetrics,
     /// Custom profiles: choices by name.
@@ -39,6 +40,13 @@ pub(super) struct RawKafka {
     pub dead_letter_topic: Option<Spanned<String>>,
     pub properties: BTreeMap<String, Spanned<PropertyValue>>,
     pub property_files: BTreeMap<String, Spanned<String>>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawIngest {
+    /// `None`: one for each core.
+    pub workers: Option<Spanned<i64>>,
 }
 
 #[derive(Deserialize, Serialize)]

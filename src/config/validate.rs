@@ -8,14 +8,15 @@ mod windows;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
 use super::error::Report;
-use super::raw::{Raw, RawExperiment, RawHttp, RawJoin, RawLimits, RawLog};
+use super::raw::{Raw, RawExperiment, RawHttp, RawIngest, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
-use super::{Config, Counting, Http, Join, LONGEST_LIST, Limits, Log, LogFormat};
+use super::{Config, Counting, Http, Ingest, Join, LONGEST_LIST, Limits, Log, LogFormat};
 use values::{choice, either, positive, whole};
 
 /// The configuration, to be believed only if nothing was reported.
@@ -25,6 +26,7 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
     let export = export::export(&raw.export, &counting.measures, &windows, report);
     Config {
         kafka: kafka::kafka(raw.kafka, report),
+        ingest: ingest(&raw.ingest, report),
         join: counting.join,
         measures: counting.measures,
         catalog: counting.catalog,
@@ -48,6 +50,13 @@ pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
         chosen_metrics,
         catalog: raw.metrics.catalog.as_ref().map(|path| path.get_ref().into()),
         known_profiles,
+    }
+}
+
+fn ingest(raw: &RawIngest, report: &mut Report) -> Ingest {
+    let whole = |workers| whole::<usize>("ingest.workers", workers, 1..=256, report);
+    Ingest {
+        workers: raw.workers.as_ref().map(whole).and_then(NonZeroUsize::new),
     }
 }
 

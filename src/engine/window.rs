@@ -1,98 +1,279 @@
-//! A sliding window: sixty cells of event time with a running total, exact under addition and removal.
+//! Sliding windows: sixty cells of event time with a running total, exact under addition and removal.
 //!
 //! ```text
 //!        ┌ oldest cell inside                        ┌ cell of the window's end, as far as filled
-//!  … │ n−59 │ n−58 │              …              │  n  │        only cells that were touched exist
+//!  … │ n−59 │ n−58 │              …              │  n  │
+//!        └ number mod 60 ─▶ row of the store, only where the cell was touched
 //! ```
-
-use std::collections::VecDeque;
+//! Cells of many windows live in one [`Cells`], whose rows are used again; so nothing is allocated once windows slide.
+//! Most tallies are zero in most columns: these are skipped eight at a time, and memory that is not touched is what
+//! makes an addition cheap.
 
 /// Cells of a window.
 pub const N_CELLS: i64 = 60;
-
-#[derive(Debug, Clone)]
-pub struct Window {
-    cell_ms: i64,
-    /// Number of the cell that holds the window's end: epoch ms ÷ cell length.
-    newest: i64,
-    /// Touched cells inside, ascending.
-    cells: VecDeque<(i64, Box<[i64]>)>,
-    sums: Box<[i128]>,
-}
+/// Columns that are skipped together where they are all zero: a cache line.
+const SKIPPED: usize = 8;
 
 /// A cell's 64-bit sum has run over: the numbers are no longer exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow;
 
-impl Window {
-    pub fn new(cell_ms: i64, width: usize) -> Window {
-        Window {
-            cell_ms,
-            newest: i64::MIN,
-            cells: VecDeque::new(),
-            sums: vec![0; width].into(),
+/// Rows for the cells of many windows, in chunks that never move.
+#[derive(Debug)]
+pub struct Cells {
+    width: usize,
+    chunks: Vec<Box<[i64]>>,
+    n_rows: u32,
+    /// Rows given back; they hold what they held.
+    free: Vec<u32>,
+}
+
+/// Rows of a chunk.
+const CHUNK: usize = 256;
+
+impl Cells {
+    pub fn new(width: usize) -> Cells {
+        Cells {
+            width,
+            chunks: Vec::new(),
+            n_rows: 0,
+            free: Vec::new(),
         }
     }
 
-    /// Adds a tally at `ts_ms`, if its cell is still inside.
-    ///
-    /// # Errors
-    /// [`Overflow`] where a sum of the cell left 64 bits; that sum stays at the border.
-    pub fn add(&mut self, ts_ms: i64, tally: &[i64]) -> Result<(), Overflow> {
-        let number = ts_ms.div_euclid(self.cell_ms);
-        self.advance_to_cell(number);
-        if number <= self.newest - N_CELLS {
-            return Ok(());
+    /// A row of zeros.
+    fn take(&mut self) -> u32 {
+        if let Some(row) = self.free.pop() {
+            self.row_mut(row).fill(0);
+            return row;
         }
-        let place = self.cells.partition_point(|(other, _)| *other < number);
-        if self.cells.get(place).is_none_or(|(other, _)| *other != number) {
-            self.cells.insert(place, (number, vec![0; tally.len()].into()));
+        let row = self.n_rows;
+        if row as usize == self.chunks.len() * CHUNK {
+            self.chunks.push(vec![0; CHUNK * self.width].into());
         }
-        let mut exact = Ok(());
-        for ((cell, sum), term) in self.cells[place].1.iter_mut().zip(&mut self.sums).zip(tally) {
-            let before = *cell;
-            *cell = cell.checked_add(*term).unwrap_or_else(|| {
-                exact = Err(Overflow);
-                cell.saturating_add(*term)
-            });
-            // What is in the cell is in the sum, so that it can be taken away again.
-            *sum += i128::from(*cell) - i128::from(before);
-        }
-        exact
+        self.n_rows += 1;
+        row
     }
 
-    /// Moves the end of the window on; it never goes back.
-    pub fn advance(&mut self, end_ms: i64) {
-        self.advance_to_cell(end_ms.div_euclid(self.cell_ms));
+    fn row(&self, row: u32) -> &[i64] {
+        let start = row as usize % CHUNK * self.width;
+        &self.chunks[row as usize / CHUNK][start..start + self.width]
     }
 
-    fn advance_to_cell(&mut self, number: i64) {
-        if number <= self.newest {
-            return;
+    fn row_mut(&mut self, row: u32) -> &mut [i64] {
+        let start = row as usize % CHUNK * self.width;
+        &mut self.chunks[row as usize / CHUNK][start..start + self.width]
+    }
+}
+
+/// Rows of sums that cannot run over: 64 bits each, and what was carried out of them, which is rare.
+#[derive(Debug, Clone)]
+pub struct WideSums {
+    width: usize,
+    low: Box<[i64]>,
+    /// Multiples of 2^64; absent as long as they are all 0.
+    carried: Option<Box<[i64]>>,
+}
+
+impl WideSums {
+    pub fn new(n_rows: usize, width: usize) -> WideSums {
+        WideSums {
+            width,
+            low: vec![0; n_rows * width].into(),
+            carried: None,
         }
-        self.newest = number;
-        while self
-            .cells
-            .front()
-            .is_some_and(|(oldest, _)| *oldest <= number - N_CELLS)
-        {
-            if let Some((_, cell)) = self.cells.pop_front() {
-                for (sum, term) in self.sums.iter_mut().zip(&cell) {
-                    *sum -= i128::from(*term);
-                }
+    }
+
+    /// Adds to the columns of a row.
+    pub fn add(&mut self, row: usize, terms: &[i64]) {
+        let start = row * self.width;
+        for (place, terms) in chunks(terms) {
+            self.add_chunk(start + place, terms);
+        }
+    }
+
+    fn add_chunk(&mut self, place: usize, terms: &[i64]) {
+        let sums = &mut self.low[place..place + terms.len()];
+        let mut over = 0;
+        for (sum, term) in sums.iter_mut().zip(terms) {
+            let before = *sum;
+            *sum = before.wrapping_add(*term);
+            over |= (before ^ *sum) & (*term ^ *sum);
+        }
+        if over < 0 {
+            self.carry(place, terms, 1);
+        }
+    }
+
+    fn subtract(&mut self, row: usize, terms: &[i64]) {
+        let start = row * self.width;
+        for (place, terms) in chunks(terms) {
+            let place = start + place;
+            let sums = &mut self.low[place..place + terms.len()];
+            let mut over = 0;
+            for (sum, term) in sums.iter_mut().zip(terms) {
+                let before = *sum;
+                *sum = before.wrapping_sub(*term);
+                over |= (before ^ *term) & (before ^ *sum);
+            }
+            if over < 0 {
+                self.carry(place, terms, -1);
             }
         }
     }
 
-    /// Sums over the cells inside.
-    pub fn sums(&self) -> &[i128] {
-        &self.sums
+    /// Notes what left the 64 bits when `sign` times these terms were added.
+    #[cold]
+    fn carry(&mut self, place: usize, terms: &[i64], sign: i64) {
+        let carried = self.carried.get_or_insert_with(|| vec![0; self.low.len()].into());
+        let columns = self.low[place..].iter().zip(&mut carried[place..]);
+        for ((sum, carried), term) in columns.zip(terms) {
+            let added = i128::from(*term) * i128::from(sign);
+            // What is left of the exact sum, which the low bits are of.
+            let before = (i128::from(*sum) - added) as i64;
+            *carried += ((i128::from(before) + added - i128::from(*sum)) >> 64) as i64;
+        }
+    }
+
+    /// Adds a row to `sums`, which are as wide.
+    pub fn add_to(&self, row: usize, sums: &mut [i128]) {
+        let range = row * self.width..(row + 1) * self.width;
+        for (sum, low) in sums.iter_mut().zip(&self.low[range.clone()]) {
+            *sum += i128::from(*low);
+        }
+        if let Some(carried) = &self.carried {
+            for (sum, carried) in sums.iter_mut().zip(&carried[range]) {
+                *sum += i128::from(*carried) << 64;
+            }
+        }
+    }
+}
+
+/// The parts of a tally that are not all zero, with their places.
+fn chunks(terms: &[i64]) -> impl Iterator<Item = (usize, &[i64])> {
+    let chunks = terms.chunks(SKIPPED).enumerate();
+    let filled = chunks.filter(|(_, terms)| terms.iter().fold(0, |any, term| any | term) != 0);
+    filled.map(|(index, terms)| (index * SKIPPED, terms))
+}
+
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// Number of the cell that holds the window's end: epoch ms ÷ cell length.
+    newest: i64,
+    n_touched: u32,
+    /// By number mod 60: rows of the store.
+    rows: [u32; N_CELLS as usize],
+}
+
+/// No row: the cell was not touched.
+const UNTOUCHED: u32 = u32::MAX;
+
+/// Where a window keeps its numbers: cells among those of other windows, and a row of sums.
+pub struct Room<'a> {
+    pub cells: &'a mut Cells,
+    pub sums: &'a mut WideSums,
+    pub row: usize,
+}
+
+impl Window {
+    pub fn new() -> Window {
+        Window {
+            newest: i64::MIN,
+            n_touched: 0,
+            rows: [UNTOUCHED; N_CELLS as usize],
+        }
+    }
+
+    /// Adds a tally to the cell of this number, if that is still inside.
+    ///
+    /// # Errors
+    /// [`Overflow`] where a sum of the cell left 64 bits; that sum stays at the border.
+    pub fn add(&mut self, number: i64, tally: &[i64], room: &mut Room) -> Result<(), Overflow> {
+        self.advance(number, room);
+        if number <= self.newest - N_CELLS {
+            return Ok(());
+        }
+        let row = &mut self.rows[place(number)];
+        if *row == UNTOUCHED {
+            *row = room.cells.take();
+            self.n_touched += 1;
+        }
+        let start = room.row * room.sums.width;
+        let cell = room.cells.row_mut(*row);
+        let mut exact = Ok(());
+        for (at, terms) in chunks(tally) {
+            let cell = &mut cell[at..at + terms.len()];
+            if add_all(cell, terms) {
+                room.sums.add_chunk(start + at, terms);
+            } else {
+                exact = Err(Overflow);
+                // What is in the cell is in the sum, so that it can be taken away again.
+                let mut added = [0; SKIPPED];
+                for ((cell, term), added) in cell.iter_mut().zip(terms).zip(&mut added) {
+                    let before = *cell;
+                    *cell = before.saturating_add(*term);
+                    *added = *cell - before;
+                }
+                room.sums.add_chunk(start + at, &added[..terms.len()]);
+            }
+        }
+        exact
+    }
+
+    /// Moves the end of the window on to the cell of this number; it never goes back.
+    pub fn advance(&mut self, number: i64, room: &mut Room) {
+        if number <= self.newest {
+            return;
+        }
+        let oldest = self.newest.saturating_sub(N_CELLS - 1);
+        let leaving = oldest..=self.newest.min(number.saturating_sub(N_CELLS));
+        self.newest = number;
+        for number in leaving {
+            if self.n_touched == 0 {
+                break;
+            }
+            let row = std::mem::replace(&mut self.rows[place(number)], UNTOUCHED);
+            if row != UNTOUCHED {
+                self.n_touched -= 1;
+                room.sums.subtract(room.row, room.cells.row(row));
+                room.cells.free.push(row);
+            }
+        }
     }
 
     /// Touched cells inside, by number, ascending.
-    pub fn cells(&self) -> impl Iterator<Item = (i64, &[i64])> {
-        self.cells.iter().map(|(number, cell)| (*number, &**cell))
+    pub fn cells<'a>(&self, cells: &'a Cells) -> impl Iterator<Item = (i64, &'a [i64])> {
+        let numbers = self.newest.saturating_sub(N_CELLS - 1)..=self.newest;
+        let touched = numbers.map(|number| (number, self.rows[place(number)]));
+        touched
+            .filter(|(_, row)| *row != UNTOUCHED)
+            .map(|(number, row)| (number, cells.row(row)))
     }
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window::new()
+    }
+}
+
+/// Where the cell of this number stands in the ring.
+fn place(number: i64) -> usize {
+    number.rem_euclid(N_CELLS) as usize
+}
+
+/// Adds term by term, or nothing at all where a sum would leave 64 bits.
+fn add_all(sums: &mut [i64], terms: &[i64]) -> bool {
+    let pairs = || sums.iter().zip(terms);
+    let over = pairs().fold(0, |over, (sum, term)| {
+        let after = sum.wrapping_add(*term);
+        over | (sum ^ after) & (term ^ after)
+    });
+    if over < 0 {
+        return false;
+    }
+    sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+    true
 }
 
 #[cfg(test)]
@@ -100,46 +281,119 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const CELL_MS: i64 = 50;
+
+    /// A window with a store and sums of its own.
+    struct Alone {
+        window: Window,
+        cells: Cells,
+        sums: WideSums,
+    }
+
+    impl Alone {
+        fn new(width: usize) -> Alone {
+            Alone {
+                window: Window::new(),
+                cells: Cells::new(width),
+                sums: WideSums::new(2, width),
+            }
+        }
+
+        fn add(&mut self, ts_ms: i64, tally: &[i64]) -> Result<(), Overflow> {
+            let Alone { window, cells, sums } = self;
+            let mut room = Room { cells, sums, row: 1 };
+            window.add(ts_ms.div_euclid(CELL_MS), tally, &mut room)
+        }
+
+        fn advance(&mut self, end_ms: i64) {
+            let Alone { window, cells, sums } = self;
+            let mut room = Room { cells, sums, row: 1 };
+            window.advance(end_ms.div_euclid(CELL_MS), &mut room);
+        }
+
+        fn sums(&self) -> Vec<i128> {
+            let mut sums = vec![0; self.sums.width];
+            self.sums.add_to(1, &mut sums);
+            sums
+        }
+    }
+
     proptest! {
-        /// A recount of every event that lies in the last sixty cells.
+        /// A recount of every event that lies in the last sixty cells; some columns are mostly zero, and one is large.
         #[test]
         fn a_window_equals_a_recount_of_its_cells(
-            events in prop::collection::vec((0_i64..20_000, -1000_i64..1000, 0_i64..500), 1..200),
+            events in prop::collection::vec((0_i64..20_000, -1000_i64..1000, 0_usize..12, 0_i64..500), 1..200),
         ) {
-            let cell_ms = 50;
-            let mut window = Window::new(cell_ms, 1);
+            let mut alone = Alone::new(12);
             let mut end_ms = 0;
-            let mut seen: Vec<(i64, i64)> = Vec::new();
-            for (ts_ms, term, step_ms) in events {
+            let mut seen: Vec<(i64, Vec<i64>)> = Vec::new();
+            for (ts_ms, term, column, step_ms) in events {
                 end_ms = end_ms.max(ts_ms) + step_ms;
-                // An event outside at its arrival is dropped for good.
-                if ts_ms / cell_ms > window.newest.saturating_sub(N_CELLS) {
-                    seen.push((ts_ms, term));
+                let mut tally = vec![0; 12];
+                tally[column] = term;
+                tally[3] = term * (i64::MAX / 300_000);
+                prop_assert_eq!(alone.add(ts_ms, &tally), Ok(()));
+                seen.push((ts_ms, tally));
+                alone.advance(end_ms);
+                let inside = |ts: &i64| ts / CELL_MS > end_ms / CELL_MS - N_CELLS;
+                let recount: Vec<i128> = (0..12)
+                    .map(|column| {
+                        let inside = seen.iter().filter(|(ts, _)| inside(ts));
+                        inside.map(|(_, tally)| i128::from(tally[column])).sum()
+                    })
+                    .collect();
+                prop_assert_eq!(alone.sums(), recount);
+                let cells: i128 = alone.window.cells(&alone.cells).map(|(_, cell)| i128::from(cell[3])).sum();
+                prop_assert_eq!(cells, alone.sums()[3]);
+            }
+        }
+
+        /// Sums of any terms, beyond 64 bits too, forth and back.
+        #[test]
+        fn wide_sums_never_run_over(terms in prop::collection::vec((any::<i64>(), any::<bool>()), 1..50)) {
+            let mut sums = WideSums::new(3, 2);
+            let mut expected = 0;
+            for (term, add) in terms {
+                if add {
+                    sums.add(1, &[0, term]);
+                    expected += i128::from(term);
+                } else {
+                    sums.subtract(1, &[0, term]);
+                    expected -= i128::from(term);
                 }
-                prop_assert_eq!(window.add(ts_ms, &[term]), Ok(()));
-                window.advance(end_ms);
-                let inside = |ts: &i64| ts / cell_ms > end_ms / cell_ms - N_CELLS;
-                let recount: i64 = seen.iter().filter(|(ts, _)| inside(ts)).map(|(_, term)| term).sum();
-                prop_assert_eq!(window.sums(), &[i128::from(recount)]);
+                let mut row = [1, 1];
+                sums.add_to(1, &mut row);
+                prop_assert_eq!(row, [1, 1 + expected]);
             }
         }
     }
 
     #[test]
     fn an_empty_week_costs_nothing_but_what_was_touched() {
-        let mut window = Window::new(1000, 1);
-        assert_eq!(window.add(0, &[7]), Ok(()));
-        window.advance(i64::MAX / 2);
-        assert_eq!(window.sums(), [0]);
-        assert_eq!(window.cells().count(), 0);
+        let mut alone = Alone::new(1);
+        assert_eq!(alone.add(0, &[7]), Ok(()));
+        alone.advance(i64::MAX / 2);
+        assert_eq!(alone.sums(), [0]);
+        assert_eq!(alone.window.cells(&alone.cells).count(), 0);
+    }
+
+    #[test]
+    fn rows_of_cells_are_used_again() {
+        let mut alone = Alone::new(1);
+        for second in 0..1000 {
+            assert_eq!(alone.add(second * 1000, &[1]), Ok(()));
+        }
+        assert!(alone.cells.n_rows <= N_CELLS as u32, "{}", alone.cells.n_rows);
+        assert_eq!(alone.sums(), [3], "three seconds are sixty cells of 50 ms");
     }
 
     #[test]
     fn a_cell_that_runs_over_says_so() {
-        let mut window = Window::new(1000, 1);
-        assert_eq!(window.add(0, &[i64::MAX]), Ok(()));
-        assert_eq!(window.add(0, &[1]), Err(Overflow));
-        window.advance(61_000);
-        assert_eq!(window.sums(), [0], "and is still taken away exactly");
+        let mut alone = Alone::new(1);
+        assert_eq!(alone.add(0, &[i64::MAX]), Ok(()));
+        assert_eq!(alone.add(0, &[1]), Err(Overflow));
+        assert_eq!(alone.sums(), [i128::from(i64::MAX)]);
+        alone.advance(61_000);
+        assert_eq!(alone.sums(), [0], "and is still taken away exactly");
     }
 }

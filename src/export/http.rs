@@ -1,19 +1,19 @@
 //! The routes: `/metrics`, `/healthz`, `/readyz`, the live page and the JSON API.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tracing::error;
 
 use super::Exporter;
+use super::encoding::Encoding;
+use super::renderer::{Refusal, Renderer};
+use crate::snapshot::Snapshot;
 
 /// What Prometheus asks for, to the letter.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -24,11 +24,6 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:;
 
 const NOT_FOUND: &str =
     "not found; here are / (live page), /metrics, /api/v1/experiments, /healthz and /readyz\n";
-
-/// Answers of one route that may be under way at once, each with its own copy of the numbers.
-const MAX_BODIES: usize = 4;
-/// How long a request waits for its turn among them.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// All routes. GET and HEAD only.
 pub fn router(exporter: Arc<Exporter>) -> Router {
@@ -59,21 +54,24 @@ pub fn router(exporter: Arc<Exporter>) -> Router {
         })
         .with_state(Arc::new(Routes {
             exporter,
-            metrics: Renderer::default(),
-            experiments: Renderer::default(),
+            metrics: Renderer::new(),
+            experiments: Renderer::new(),
         }))
 }
 
 struct Routes {
     exporter: Arc<Exporter>,
-    metrics: Renderer,
-    experiments: Renderer,
+    metrics: Renderer<()>,
+    /// By the window whose time lines are wanted, and their profile.
+    experiments: Renderer<(Option<usize>, usize)>,
 }
 
-async fn metrics(State(routes): State<Arc<Routes>>) -> Response {
+async fn metrics(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Response {
     let exporter = Arc::clone(&routes.exporter);
-    let render = move |out: &mut Vec<u8>| exporter.metrics(out);
-    routes.metrics.answer(TEXT_FORMAT, render).await
+    let render = move |snapshot: &mut Snapshot, out: &mut Vec<u8>| exporter.metrics(snapshot, out);
+    let encoding = Encoding::wanted(&headers);
+    let body = routes.metrics.body((), encoding, render).await;
+    rendered(TEXT_FORMAT, encoding, body)
 }
 
 #[derive(Deserialize)]
@@ -84,7 +82,11 @@ struct Wanted {
     profile: Option<String>,
 }
 
-async fn experiments(State(routes): State<Arc<Routes>>, Query(wanted): Query<Wanted>) -> Response {
+async fn experiments(
+    State(routes): State<Arc<Routes>>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Response {
     let windows = &routes.exporter.windows;
     let timelines = match wanted.timelines {
         None => None,
@@ -111,8 +113,13 @@ async fn experiments(State(routes): State<Arc<Routes>>, Query(wanted): Query<Wan
         return answer(StatusCode::BAD_REQUEST, PLAIN, message);
     };
     let exporter = Arc::clone(&routes.exporter);
-    let render = move |out: &mut Vec<u8>| exporter.experiments(timelines, lines_of, out);
-    routes.experiments.answer("application/json", render).await
+    let render = move |snapshot: &mut Snapshot, out: &mut Vec<u8>| {
+        exporter.experiments(timelines, lines_of, snapshot, out)
+    };
+    let encoding = Encoding::wanted(&headers);
+    let key = (timelines, lines_of);
+    let body = routes.experiments.body(key, encoding, render).await;
+    rendered("application/json", encoding, body)
 }
 
 async fn ready(State(routes): State<Arc<Routes>>) -> Response {
@@ -152,75 +159,25 @@ fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Body>)
         .into_response()
 }
 
-/// Renders one body at a time, away from the async threads, and keeps at most [`MAX_BODIES`] alive until they are
-/// sent: so any number of scrapes, however slow their readers, costs bounded memory.
-struct Renderer {
-    bodies: Arc<Semaphore>,
-    /// Held while rendering; the size of the last body, which the next is likely to have.
-    turn: Arc<Mutex<usize>>,
-    patience: Duration,
-}
-
-impl Default for Renderer {
-    fn default() -> Renderer {
-        Renderer {
-            bodies: Arc::new(Semaphore::new(MAX_BODIES)),
-            turn: Arc::default(),
-            patience: PATIENCE,
-        }
-    }
-}
-
-impl Renderer {
-    async fn answer(
-        &self,
-        content_type: &'static str,
-        render: impl FnOnce(&mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
-    ) -> Response {
-        let permit = tokio::time::timeout(self.patience, Arc::clone(&self.bodies).acquire_owned()).await;
-        let Ok(Ok(permit)) = permit else {
+/// An answer of what was rendered, or why it was not.
+fn rendered(content_type: &'static str, encoding: Encoding, body: Result<Bytes, Refusal>) -> Response {
+    let mut response = match body {
+        Ok(body) => answer(StatusCode::OK, content_type, body),
+        Err(Refusal::Busy) => {
             let busy = "too many answers are being sent to slow readers: try again\n";
             return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, busy);
-        };
-        let turn = Arc::clone(&self.turn);
-        let rendered = tokio::task::spawn_blocking(move || {
-            let mut size = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut bytes = Vec::with_capacity(*size + *size / 8);
-            render(&mut bytes)?;
-            *size = bytes.len();
-            anyhow::Ok(Bytes::from_owner(Sending {
-                bytes,
-                _permit: permit,
-            }))
-        });
-        match rendered
-            .await
-            .map_err(anyhow::Error::from)
-            .and_then(|rendered| rendered)
-        {
-            Ok(bytes) => answer(StatusCode::OK, content_type, bytes),
-            Err(error) => {
-                error!(%error, content_type, "cannot render an answer");
-                answer(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    PLAIN,
-                    "cannot render: see the log\n",
-                )
-            }
         }
+        Err(Refusal::Failed) => {
+            let failed = "cannot render: see the log\n";
+            return answer(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, failed);
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if encoding == Encoding::Gzip {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-}
-
-/// A body that gives its place back once its last byte is sent.
-struct Sending {
-    bytes: Vec<u8>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl AsRef<[u8]> for Sending {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
+    response
 }
 
 #[cfg(test)]

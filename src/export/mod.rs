@@ -1,8 +1,10 @@
 //! Views of the board: Prometheus' text, the JSON API, the live page.
 
 pub mod api;
+mod encoding;
 pub mod gauges;
 pub mod http;
+mod renderer;
 pub mod server;
 
 use std::cmp::Reverse;
@@ -28,31 +30,34 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// The body of `/metrics`: telemetry, and, once the daemon has been ready, the ranking gauges of one instant.
-    pub fn metrics(&self, out: &mut Vec<u8>) -> anyhow::Result<()> {
+    /// The body of `/metrics`: telemetry, and, once the daemon has been ready, the ranking gauges of one instant, which
+    /// is taken over an earlier snapshot.
+    pub fn metrics(&self, snapshot: &mut Snapshot, out: &mut Vec<u8>) -> anyhow::Result<()> {
         self.telemetry.render(out)?;
         if self.telemetry.was_ready() {
-            let snapshot = self.source.snapshot(None);
-            gauges::render(&snapshot, &self.ranking, &self.export, &self.windows, out);
+            self.source.snapshot_into(None, snapshot);
+            gauges::render(snapshot, &self.ranking, &self.export, &self.windows, out);
         }
         Ok(())
     }
 
-    /// The body of `/api/v1/experiments`, with the cells of the window of this index, by the profile of that one.
+    /// The body of `/api/v1/experiments`, with the cells of the window of this index, by the profile of that one; over
+    /// an earlier snapshot too.
     pub fn experiments(
         &self,
         timelines: Option<usize>,
         lines_of: usize,
+        snapshot: &mut Snapshot,
         out: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
-        let snapshot = self.source.snapshot(timelines);
+        self.source.snapshot_into(timelines, snapshot);
         let mut arms = match self.telemetry.was_ready() {
-            true => shown_arms(&snapshot, self.export.forget_after_ms),
+            true => shown_arms(snapshot, self.export.forget_after_ms),
             false => Vec::new(),
         };
         let n_left_out = leave_out_all_but(MAX_API_ARMS, &mut arms);
         let document = api::Document {
-            snapshot: &snapshot,
+            snapshot,
             arms,
             arms_left_out: n_left_out,
             ranking: &self.ranking,

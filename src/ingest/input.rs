@@ -1,6 +1,7 @@
-//! Everything that can wake the program, as one enum, and everything that it may ask of Kafka, as another.
+//! Everything that can wake the program but records, as one enum, and everything that it may ask of Kafka, as another.
 //!
-//! The worker takes inputs and gives orders; it never sees the client. This is the seam that tests push into.
+//! The worker takes inputs, reads records from a [`Source`](super::Source), and gives orders; it never sees the client.
+//! This is the seam that tests push into.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +25,7 @@ pub struct Record<'a> {
 }
 
 #[derive(Debug)]
-pub enum Input<'a> {
-    Record(Record<'a>),
+pub enum Input {
     /// The group gave us these; nothing is read before [`Order::Assign`].
     Assigned(Vec<TopicPartition>),
     /// The group took everything back; [`Order::Unassign`] acknowledges it.

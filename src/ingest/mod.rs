@@ -5,9 +5,13 @@ pub mod catalogue;
 pub mod input;
 #[cfg(feature = "daemon")]
 pub mod keys;
+#[cfg(feature = "daemon")]
+pub mod source;
 pub mod wire;
 
 #[cfg(feature = "daemon")]
 pub use input::{
     Answer, Fault, FaultKind, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
 };
+#[cfg(feature = "daemon")]
+pub use source::{Source, queue_of};

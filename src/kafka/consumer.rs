@@ -1,40 +1,33 @@
 //! The group consumer: librdkafka's callbacks become inputs, orders become its calls. It decides nothing.
 //!
-//! Records are taken in batches, from a queue of our own that the queue of each assigned partition is forwarded to:
-//! taking batches from the queue of a subscribed consumer would swallow rebalances. The main queue is polled for those.
+//! The main queue is polled for rebalances and errors; records come by queues of our own, each with a [`QueueReader`].
+
+mod queue;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
-use std::ffi::{CStr, CString};
-use std::ptr;
-use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use rdkafka::bindings::{
-    rd_kafka_consume_batch_queue, rd_kafka_message_destroy, rd_kafka_message_errstr, rd_kafka_message_s,
-    rd_kafka_message_timestamp, rd_kafka_queue_destroy, rd_kafka_queue_forward, rd_kafka_queue_get_partition,
-    rd_kafka_queue_new, rd_kafka_queue_s, rd_kafka_resp_err_t, rd_kafka_timestamp_type_t,
-    rd_kafka_topic_name,
-};
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{Offset, TopicPartitionList};
 
+use self::queue::Forwarding;
+pub use self::queue::QueueReader;
 use super::client;
 use super::probe;
 use super::producer::explain_refusal;
 use crate::config;
 use crate::engine::event::Side;
-use crate::ingest::{Answer, Input, Order, Question, Record, TopicPartition};
-
-/// Records taken at a time.
-const BATCH: usize = 2000;
+use crate::ingest::{Answer, Input, Order, Question, TopicPartition};
 
 /// The names of our topics. Where both kinds share one, everything is on the side of served lists.
 #[derive(Debug, Clone)]
@@ -149,22 +142,18 @@ impl ConsumerContext for Notes {
 pub(super) type Client = BaseConsumer<Notes>;
 
 pub struct Consumer {
-    // Dropped first, in this order: the queue belongs to the client.
-    queue: Queue,
+    forwarding: Forwarding,
     questions: Option<Sender<Question>>,
     prober: Option<std::thread::JoinHandle<()>>,
     client: Arc<Client>,
     answers: Receiver<Answer>,
     topics: Topics,
-    messages: Vec<*mut rd_kafka_message_s>,
 }
 
-// SAFETY: librdkafka's objects may be used from any thread; `messages` is empty between calls.
-unsafe impl Send for Consumer {}
-
 impl Consumer {
-    /// A consumer that asks and subscribes once it is ordered to. Brokers need not be there yet.
-    pub fn new(kafka: &config::Kafka) -> anyhow::Result<Consumer> {
+    /// A consumer that asks and subscribes once it is ordered to, and the readers of as many queues. Brokers need not be
+    /// there yet.
+    pub fn new(kafka: &config::Kafka, n_queues: usize) -> anyhow::Result<(Consumer, Vec<QueueReader>)> {
         let topics = Topics::new(kafka);
         let mut config = client::base_config(kafka);
         config
@@ -190,52 +179,36 @@ impl Consumer {
             closing: AtomicBool::new(false),
         };
         let client: Arc<Client> = Arc::new(config.create_with_context(notes).map_err(explain_refusal)?);
-        let queue = Queue::new(&client);
+        let (forwarding, readers) = Forwarding::new(&client, &topics, n_queues);
         let (questions, asked) = channel();
         let (reply, answers) = channel();
         let prober = probe::start(Arc::clone(&client), topics.clone(), config, asked, reply)?;
-        Ok(Consumer {
-            queue,
+        let consumer = Consumer {
+            forwarding,
             questions: Some(questions),
             prober: Some(prober),
             client,
             answers,
             topics,
-            messages: Vec::with_capacity(BATCH),
-        })
+        };
+        Ok((consumer, readers))
     }
 
-    /// Hands everything that has come to `take`; gathers records for at most `wait`. Says whether any came.
-    pub fn poll(&mut self, wait: Duration, mut take: impl FnMut(Input)) -> bool {
+    /// Hands everything that has come to `take`, records apart. Never waits.
+    pub fn poll(&mut self, mut take: impl FnMut(Input)) {
         while let Ok(answer) = self.answers.try_recv() {
             take(Input::Answer(answer));
         }
-        // Rebalances and errors come through the main queue; records do not.
         if let Some(Err(error)) = self.client.poll(Duration::ZERO) {
             take(Input::Fault(client::fault(&error, "")));
         }
-        let mut rebalanced = false;
         while let Some(note) = self.client.context().pop() {
-            rebalanced |= !matches!(note, Note::Error(..));
             take(match note {
                 Note::Assigned(partitions) => Input::Assigned(partitions),
                 Note::Revoked => Input::Revoked,
                 Note::Error(error, reason) => Input::Fault(client::fault(&error, &reason)),
             });
         }
-        if rebalanced {
-            return true; // Orders come first.
-        }
-        // It returns once a batch is full, or with what came in that time: many small batches would cost more than they
-        // carry.
-        let n = self.queue.consume(wait, &mut self.messages);
-        for message in self.messages.drain(..) {
-            let message = Message(message);
-            if let Some(input) = message.input(&self.topics) {
-                take(input);
-            }
-        }
-        n > 0
     }
 
     fn assign(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {
@@ -255,7 +228,7 @@ impl Consumer {
 
     fn forward(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {
         for ((side, partition), _) in starts {
-            self.queue
+            self.forwarding
                 .forward(&self.client, self.topics.name(*side), *partition)?;
         }
         Ok(())
@@ -314,138 +287,7 @@ impl Drop for Consumer {
                 tracing::error!("the thread that asks the brokers panicked");
             }
         }
-        self.queue.release(&self.client);
+        self.forwarding.release(&self.client);
         self.client.context().closing.store(true, Ordering::Release);
     }
 }
-
-/// Our own queue, which those of partitions are forwarded to.
-struct Queue {
-    queue: *mut rd_kafka_queue_s,
-    forwarded: Vec<(CString, i32)>,
-}
-
-impl Queue {
-    fn new(client: &Client) -> Queue {
-        // SAFETY: the client outlives its queue, see `Consumer`.
-        let queue = unsafe { rd_kafka_queue_new(client.client().native_ptr()) };
-        Queue {
-            queue,
-            forwarded: Vec::new(),
-        }
-    }
-
-    /// Leads the records of a partition here, until it stops being read.
-    fn forward(&mut self, client: &Client, topic: &str, partition: i32) -> anyhow::Result<()> {
-        let topic = CString::new(topic).context("a topic's name holds a NUL")?;
-        redirect(client, &topic, partition, self.queue);
-        if !self
-            .forwarded
-            .iter()
-            .any(|(name, number)| *name == topic && *number == partition)
-        {
-            self.forwarded.push((topic, partition));
-        }
-        Ok(())
-    }
-
-    /// Takes what is there, or waits up to `wait` for it.
-    fn consume(&mut self, wait: Duration, messages: &mut Vec<*mut rd_kafka_message_s>) -> usize {
-        debug_assert!(messages.is_empty());
-        // SAFETY: the queue is alive, `messages` has room for `BATCH`, and librdkafka tells how many it wrote.
-        unsafe {
-            let n = rd_kafka_consume_batch_queue(
-                self.queue,
-                wait.as_millis() as i32,
-                messages.as_mut_ptr(),
-                messages.capacity().min(BATCH),
-            );
-            let n = usize::try_from(n).unwrap_or(0);
-            messages.set_len(n);
-            n
-        }
-    }
-
-    /// Ends the forwarding and gives the queue back.
-    fn release(&mut self, client: &Client) {
-        for (topic, partition) in self.forwarded.drain(..) {
-            redirect(client, &topic, partition, ptr::null_mut());
-        }
-        if !self.queue.is_null() {
-            // SAFETY: nothing is forwarded here any more, and it is destroyed once.
-            unsafe { rd_kafka_queue_destroy(self.queue) };
-            self.queue = ptr::null_mut();
-        }
-    }
-}
-
-fn redirect(client: &Client, topic: &CStr, partition: i32, to: *mut rd_kafka_queue_s) {
-    // SAFETY: client, name and target are alive; the reference to the partition's queue is given back at once.
-    unsafe {
-        let from = rd_kafka_queue_get_partition(client.client().native_ptr(), topic.as_ptr(), partition);
-        if !from.is_null() {
-            rd_kafka_queue_forward(from, to);
-            rd_kafka_queue_destroy(from);
-        }
-    }
-}
-
-/// One message of the batch; given back when dropped.
-struct Message(*mut rd_kafka_message_s);
-
-impl Message {
-    fn input<'a>(&'a self, topics: &Topics) -> Option<Input<'a>> {
-        // SAFETY: librdkafka handed this message to us alone; its fields are valid until it is destroyed in `drop`,
-        // which the lifetime of the input does not outlive.
-        let message = unsafe { &*self.0 };
-        let name = if message.rkt.is_null() {
-            c""
-        } else {
-            // SAFETY: the topic lives at least as long as the message.
-            unsafe { CStr::from_ptr(rd_kafka_topic_name(message.rkt)) }
-        };
-        let side = topics.side(name.to_bytes());
-        if message.err != rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR {
-            return self.error(message.err, side.map(|side| (side, message.partition)));
-        }
-        let mut kind = rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-        // SAFETY: the message is alive.
-        let timestamp_ms = unsafe { rd_kafka_message_timestamp(self.0, &mut kind) };
-        Some(Input::Record(Record {
-            side: side?,
-            partition: message.partition,
-            offset: message.offset,
-            timestamp_ms: if timestamp_ms < 0 { i64::MAX } else { timestamp_ms },
-            key: bytes(message.key, message.key_len),
-            payload: bytes(message.payload, message.len),
-        }))
-    }
-
-    fn error(&self, code: rd_kafka_resp_err_t, partition: Option<TopicPartition>) -> Option<Input<'static>> {
-        let code = RDKafkaErrorCode::from(code);
-        if let (RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange, Some(partition)) =
-            (code, partition)
-        {
-            return Some(Input::OffsetLost(partition));
-        }
-        // SAFETY: the message is alive, and its error text with it.
-        let text = unsafe { CStr::from_ptr(rd_kafka_message_errstr(self.0)) };
-        let error = KafkaError::MessageConsumption(code);
-        Some(Input::Fault(client::fault(&error, &text.to_string_lossy())))
-    }
-}
-
-fn bytes<'a>(start: *mut std::ffi::c_void, len: usize) -> Option<&'a [u8]> {
-    // SAFETY: librdkafka gives a valid range of the message, or null; the caller bounds the lifetime by the message.
-    (!start.is_null()).then(|| unsafe { slice::from_raw_parts(start.cast::<u8>(), len) })
-}
-
-impl Drop for Message {
-    fn drop(&mut self) {
-        // SAFETY: ours, and destroyed once.
-        unsafe { rd_kafka_message_destroy(self.0) };
-    }
-}
-
-#[cfg(test)]
-mod tests;

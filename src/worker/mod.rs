@@ -1,10 +1,15 @@
 //! The loop that carries records to engines and their changes to the board.
 //!
-//! [`Worker`] is a plain struct: it takes [`Input`]s, and gives [`Order`]s that somebody else carries out.
+//! [`Worker`] is a plain struct: it takes [`Input`]s, reads records from its [`Source`]s, and gives [`Order`]s that
+//! somebody else carries out. Its pairs live in *shards*, one for each source; these are read side by side where enough
+//! waits. All else is done by one thread, between two readings.
 
 mod clocks;
+mod pace;
 mod pair;
 mod report;
+mod shard;
+mod shards;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -17,26 +22,27 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use self::clocks::Clocks;
+use self::pace::Pace;
 use self::pair::{Flow, Log, Pair};
 use self::report::Report;
+pub use self::shard::DeadLetters;
+use self::shards::Shards;
 use self::start::StartRule;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::catalogue::Catalogue;
-use crate::engine::event::{Body, Kind, Position, Reason, Side};
+use crate::engine::event::Side;
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::engine::ranking::Ranking;
 use crate::engine::{Engine, Rules};
 use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{
-    Answer, Fault, FaultKind, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
+    Answer, Fault, FaultKind, Input, LogEnd, LogStart, Order, Question, Source, TopicCounts, TopicPartition,
 };
 use crate::telemetry::Telemetry;
 
-/// A busy worker hands its changes over this often.
-const HAND_OVER: Duration = Duration::from_millis(50);
 /// How often the brokers are asked where the logs end.
 const ASK: Duration = Duration::from_millis(500);
 const COMMIT: Duration = Duration::from_secs(5);
@@ -52,27 +58,22 @@ enum Phase {
     Owning,
 }
 
-/// Takes a record that cannot be read, and never waits.
-pub type DeadLetters = Box<dyn Fn(&Record, Reason) + Send>;
-
 pub struct Worker {
     rules: Rules,
     ranking: Ranking,
     start: StartRule,
     idle_after_ms: i64,
-    max_state_bytes: u64,
     topics: [String; 2],
     one_topic: bool,
-    decoder: Decoder,
     board: Arc<Board>,
     clock: Clock,
     report: Report,
-    dead_letters: Option<DeadLetters>,
     catalogue: Option<Arc<Catalogue>>,
     phase: Phase,
     /// Counts assignments: an answer to a question of an earlier one is void.
     epoch: u64,
-    pairs: BTreeMap<i32, Pair>,
+    /// The pairs that are owned.
+    shards: Shards,
     /// Revoked, hidden, and kept until the next assignment.
     kept: BTreeMap<i32, Pair>,
     /// Owned, but not started yet: waiting to learn where.
@@ -93,7 +94,9 @@ pub struct Worker {
     /// As of the last round.
     uptime: Duration,
     fatal: Option<Fault>,
-    handed_over: Duration,
+    pace: Pace,
+    /// Changes were handed over in the last round.
+    handed_over: bool,
     asked: Option<Duration>,
     committed: Duration,
     /// What was committed last.
@@ -101,13 +104,17 @@ pub struct Worker {
 }
 
 impl Worker {
+    /// A worker that reads these sources, where each partition's records wait in the one of
+    /// [`queue_of`](crate::ingest::queue_of); there is one at least.
     pub fn new(
         config: &Config,
         ranking: Ranking,
         board: Arc<Board>,
         telemetry: Arc<Telemetry>,
         clock: Clock,
+        sources: Vec<Box<dyn Source>>,
     ) -> Worker {
+        let decoder = Decoder::new(config.join.hash_seed, config.join.max_items);
         let one_topic = config.kafka.served_topic == config.kafka.clicks_topic;
         let topics = [
             config.kafka.served_topic.clone(),
@@ -118,18 +125,15 @@ impl Worker {
             ranking,
             start: StartRule::new(config),
             idle_after_ms: config.join.idle_after_ms,
-            max_state_bytes: config.limits.max_state_bytes,
             one_topic,
-            decoder: Decoder::new(config.join.hash_seed, config.join.max_items),
+            shards: Shards::new(sources, &decoder, config.limits.max_state_bytes),
             board,
             report: Report::new(telemetry, topics.clone(), config),
-            dead_letters: None,
             catalogue: None,
             topics,
             clock,
             phase: Phase::Topics,
             epoch: 0,
-            pairs: BTreeMap::new(),
             kept: BTreeMap::new(),
             starting: BTreeSet::new(),
             lost: BTreeSet::new(),
@@ -142,7 +146,8 @@ impl Worker {
             orders: Vec::new(),
             uptime: Duration::ZERO,
             fatal: None,
-            handed_over: Duration::ZERO,
+            pace: Pace::default(),
+            handed_over: false,
             asked: None,
             committed: Duration::ZERO,
             commits: BTreeMap::new(),
@@ -151,7 +156,7 @@ impl Worker {
 
     /// Where records go that cannot be read.
     pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetters>) -> Worker {
-        self.dead_letters = dead_letters;
+        self.shards.set_dead_letters(dead_letters.as_ref());
         self
     }
 
@@ -175,7 +180,6 @@ impl Worker {
 
     pub fn handle(&mut self, input: Input) {
         match input {
-            Input::Record(record) => self.record(record),
             Input::Assigned(partitions) => self.assigned(&partitions),
             Input::Revoked => self.revoked(),
             Input::OffsetLost(partition) => self.offset_lost(partition),
@@ -200,39 +204,32 @@ impl Worker {
         }
     }
 
-    fn record(&mut self, record: Record) {
-        let Some(pair) = self.pairs.get_mut(&record.partition) else {
-            return;
-        };
-        let Some(log) = pair.log(record.side) else { return };
-        if record.offset < log.position {
-            return; // Fetched again after a pause: it has been counted.
+    /// Counts records that wait, at most a batch of each source. Says how many they were.
+    pub fn read(&mut self) -> usize {
+        if let Err(broken) = self.shards.read() {
+            self.fault(Fault {
+                message: broken.0,
+                kind: FaultKind::Fatal,
+            });
+            return 0;
         }
-        log.position = record.offset + 1;
-        log.idle_since_ms = None;
-        if let Some(audit) = self.audits.get_mut(record.side as usize) {
-            audit.observe(record.key, record.partition);
-        }
-        let says = match record.side {
-            Side::Served => Kind::Served,
-            Side::Clicks => Kind::Click,
-        };
-        let at = Position {
-            side: record.side,
-            offset: record.offset,
-            record_ts_ms: record.timestamp_ms,
-        };
-        self.decoder
-            .decode(record.payload, Some(says), at, &mut pair.batch);
-        if let Some(Body::Invalid(reason)) = pair.batch.events.last().map(|event| &event.body) {
-            self.report.invalid(&record, *reason, self.uptime);
-            if let Some(bury) = &self.dead_letters {
-                bury(&record, *reason);
+        let mut n_records = 0;
+        for news in self.shards.news() {
+            n_records += news.n_records;
+            for (audit, counts) in self.audits.iter_mut().zip(&news.keys) {
+                audit.add(counts);
+            }
+            for record in &news.unreadable {
+                self.report.unreadable(record, self.uptime);
+            }
+            for input in news.inputs {
+                self.handle(input);
             }
         }
+        n_records
     }
 
-    /// Comes once a round, after the inputs; `busy` says that records come.
+    /// Comes once a round, after inputs and records; `busy` says that records come.
     ///
     /// `uptime` is real time since the start, also where the clock is simulated: it paces questions, commits and lines
     /// of the log.
@@ -244,9 +241,10 @@ impl Worker {
             );
             self.restart_clocks();
         }
-        self.count();
-        if !busy || uptime.saturating_sub(self.handed_over) >= HAND_OVER {
-            self.handed_over = uptime;
+        self.balance();
+        self.handed_over = self.pace.is_due(busy, uptime);
+        if self.handed_over {
+            self.pace.begins(uptime);
             self.hand_over();
         }
         self.ask(uptime);
@@ -255,8 +253,9 @@ impl Worker {
             self.commit();
         }
         let waiting_for = self.waiting_for();
+        let pairs: Vec<_> = self.shards.pairs().collect();
         let progress = report::Progress {
-            pairs: &self.pairs,
+            pairs: &pairs,
             live_end_ms: self.clocks.live_end_ms(),
             settle_after_ms: self.rules.attribution_ms + self.rules.lateness_ms,
             audits: &self.audits,
@@ -267,22 +266,20 @@ impl Worker {
         self.report.round(progress, uptime);
     }
 
-    /// Applies what was decoded, and keeps the topics of each pair abreast.
-    fn count(&mut self) {
-        let mut used_bytes: u64 = self.pairs.values().map(|pair| pair.engine.state_bytes()).sum();
-        for (partition, pair) in &mut self.pairs {
-            if !pair.batch.is_empty() {
-                let before_bytes = pair.engine.state_bytes();
-                let room_bytes = (before_bytes + self.max_state_bytes).saturating_sub(used_bytes);
-                pair.engine.apply(&pair.batch, room_bytes);
-                used_bytes = used_bytes - before_bytes + pair.engine.state_bytes();
-                pair.batch.clear();
-                pair.changed = true;
-            }
+    /// How long the last round took.
+    pub fn took(&mut self, time: Duration) {
+        if self.handed_over {
+            self.pace.took(time);
+        }
+    }
+
+    /// Keeps the topics of each pair abreast.
+    fn balance(&mut self) {
+        for (partition, pair) in self.shards.pairs_mut() {
             if let Some(flow) = pair.balance() {
                 self.orders.push(match flow {
-                    Flow::Pause(side) => Order::Pause((side, *partition)),
-                    Flow::Resume(side) => Order::Resume((side, *partition)),
+                    Flow::Pause(side) => Order::Pause((side, partition)),
+                    Flow::Resume(side) => Order::Resume((side, partition)),
                 });
             }
         }
@@ -290,7 +287,7 @@ impl Worker {
 
     /// Brings every change to the board, and pairs that have caught up into the views.
     fn hand_over(&mut self) {
-        for pair in self.pairs.values() {
+        for (_, pair) in self.shards.pairs() {
             self.clocks.saw(pair.engine.accepted_ms().map(|(_, last)| last));
             self.clocks.saw(
                 pair.engine
@@ -302,18 +299,18 @@ impl Worker {
         if let Some(live_end_ms) = self.clocks.live_end_ms() {
             self.board.set_live_end(live_end_ms);
         }
-        for (partition, pair) in &mut self.pairs {
+        for (partition, pair) in self.shards.pairs_mut() {
             if pair.changed {
                 pair.engine.gather_changes();
-                self.board.merge(*partition, &pair.engine);
+                self.board.merge(partition, &pair.engine);
                 self.report.counts(&pair.engine.changes().counts);
                 pair.engine.clear_changes();
                 pair.changed = false;
             }
             if !pair.caught_up && pair.has_reached_noted_ends() {
                 pair.caught_up = true;
-                self.lost.remove(partition);
-                self.board.show(*partition);
+                self.lost.remove(&partition);
+                self.board.show(partition);
             }
         }
         self.report_engines();
@@ -321,7 +318,11 @@ impl Worker {
 
     /// Gauges of all engines, kept ones included: their clicks still wait.
     fn report_engines(&self) {
-        let pairs = self.pairs.values().chain(self.kept.values());
+        let pairs = self
+            .shards
+            .pairs()
+            .map(|(_, pair)| pair)
+            .chain(self.kept.values());
         self.report.engines(pairs.map(|pair| &pair.engine));
     }
 
@@ -333,18 +334,18 @@ impl Worker {
             Phase::Topics => Question::Topics,
             Phase::Joining => return,
             // In turns with the question for ends: a partition that cannot start must not hold up the others.
-            Phase::Owning if !self.starting.is_empty() && (self.pairs.is_empty() || !self.asked_starts) => {
+            Phase::Owning if !self.starting.is_empty() && (self.shards.is_empty() || !self.asked_starts) => {
                 self.asked_starts = true;
                 self.ask_starts()
             }
-            Phase::Owning if self.pairs.is_empty() => return,
+            Phase::Owning if self.shards.is_empty() => return,
             Phase::Owning => {
                 self.asked_starts = false;
                 Question::Ends {
                     epoch: self.epoch,
                     clock_run: self.clocks.run(),
                     asked_ms: self.clock.steady_ms(),
-                    partitions: self.partitions_of(self.pairs.keys()),
+                    partitions: self.partitions_of(self.shards.pairs().map(|(partition, _)| partition)),
                 }
             }
         };
@@ -356,19 +357,14 @@ impl Worker {
     fn ask_starts(&self) -> Question {
         Question::Starts {
             epoch: self.epoch,
-            partitions: self.partitions_of(&self.starting),
+            partitions: self.partitions_of(self.starting.iter().copied()),
             seek_ms: self.start.seek_ms(self.clock.now_ms()),
         }
     }
 
-    fn partitions_of<'a>(&self, partitions: impl IntoIterator<Item = &'a i32>) -> Vec<TopicPartition> {
-        let both = |partition: &i32| {
-            self.sides()
-                .iter()
-                .map(|side| (*side, *partition))
-                .collect::<Vec<_>>()
-        };
-        partitions.into_iter().flat_map(both).collect()
+    fn partitions_of(&self, partitions: impl Iterator<Item = i32>) -> Vec<TopicPartition> {
+        let both = |partition| self.sides().iter().map(move |side| (*side, partition));
+        partitions.flat_map(both).collect()
     }
 
     fn topics_known(&mut self, counts: Result<TopicCounts, Fault>) {
@@ -399,6 +395,7 @@ impl Worker {
         if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
             let topics = &self.topics[..self.sides().len()];
             self.audits = topics.iter().map(|topic| KeyAudit::new(topic, n)).collect();
+            self.shards.set_audits(&self.audits);
         }
         if self.phase == Phase::Topics {
             self.phase = Phase::Joining;
@@ -451,13 +448,12 @@ impl Worker {
 
     fn revoked(&mut self) {
         self.report.rebalanced();
-        self.count();
         self.hand_over();
         self.commit();
         self.epoch += 1;
         self.phase = Phase::Joining;
         self.starting.clear();
-        for (partition, mut pair) in std::mem::take(&mut self.pairs) {
+        for (partition, mut pair) in self.shards.take() {
             self.board.hide(partition);
             self.report.forget_partition(partition);
             pair.caught_up = false;
@@ -507,21 +503,17 @@ impl Worker {
                 }
                 None => self.begin(&logs, now_ms),
             };
-            self.pairs.insert(partition, pair);
+            self.shards.insert(partition, pair);
         }
-        let position = |(partition, pair): (&i32, &Pair)| {
-            pair.logs
-                .iter()
-                .map(|log| ((log.side, *partition), log.position))
-                .collect::<Vec<_>>()
-        };
-        self.orders
-            .push(Order::Assign(self.pairs.iter().flat_map(position).collect()));
-        // An assignment reads all: what was paused goes on.
-        self.pairs
-            .values_mut()
-            .flat_map(|pair| &mut pair.logs)
-            .for_each(|log| log.paused = false);
+        let mut positions = Vec::new();
+        for (partition, pair) in self.shards.pairs_mut() {
+            for log in &mut pair.logs {
+                positions.push(((log.side, partition), log.position));
+                // An assignment reads all: what was paused goes on.
+                log.paused = false;
+            }
+        }
+        self.orders.push(Order::Assign(positions));
     }
 
     fn begin(&self, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
@@ -546,9 +538,8 @@ impl Worker {
 
     fn offset_lost(&mut self, (_, partition): TopicPartition) {
         // What was read of the pair has been read, though nothing comes of it.
-        self.count();
         self.hand_over();
-        let Some(pair) = self.pairs.remove(&partition) else {
+        let Some(pair) = self.shards.remove(partition) else {
             return;
         };
         self.kept.insert(partition, pair);
@@ -576,14 +567,12 @@ impl Worker {
         let is_current = clock_run == self.clocks.run();
         let mut all_at_end = true;
         let mut idle: Vec<(i32, Vec<Side>)> = Vec::new();
-        for (partition, pair) in &mut self.pairs {
+        for (partition, pair) in self.shards.pairs_mut() {
             let n_logs = pair.logs.len();
             let mut at_end = 0;
             let mut stands = Vec::new();
             for log in &mut pair.logs {
-                let is_at_end = ends
-                    .get(&(log.side, *partition))
-                    .is_some_and(|end| log.ends(*end));
+                let is_at_end = ends.get(&(log.side, partition)).is_some_and(|end| log.ends(*end));
                 at_end += usize::from(is_at_end);
                 if is_current && log.stands(is_at_end, asked_ms, self.idle_after_ms) {
                     stands.push(log.side);
@@ -591,7 +580,7 @@ impl Worker {
             }
             all_at_end &= at_end == n_logs;
             if at_end == n_logs && !stands.is_empty() {
-                idle.push((*partition, stands));
+                idle.push((partition, stands));
             }
         }
         if !is_current {
@@ -606,7 +595,7 @@ impl Worker {
     /// Rule D7: time passes for a topic partition that has stood at its end for long enough.
     fn make_idle_move(&mut self, partition: i32, sides: &[Side]) {
         let live_end_ms = self.clocks.live_end_ms();
-        if let Some(pair) = self.pairs.get_mut(&partition) {
+        if let Some(pair) = self.shards.get_mut(partition) {
             let both = sides.len() == pair.logs.len();
             for side in sides {
                 pair.engine.idle(*side, live_end_ms.filter(|_| both));
@@ -617,9 +606,9 @@ impl Worker {
 
     fn restart_clocks(&mut self) {
         self.clocks.restart();
-        self.pairs
-            .values_mut()
-            .flat_map(|pair| &mut pair.logs)
+        self.shards
+            .pairs_mut()
+            .flat_map(|(_, pair)| &mut pair.logs)
             .for_each(|log| log.idle_since_ms = None);
     }
 
@@ -634,7 +623,8 @@ impl Worker {
     /// The board goes first: it must know every place that an engine may speak of.
     fn take_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.board.set_catalogue(Arc::clone(&catalogue));
-        for pair in self.pairs.values_mut().chain(self.kept.values_mut()) {
+        let owned = self.shards.pairs_mut().map(|(_, pair)| pair);
+        for pair in owned.chain(self.kept.values_mut()) {
             pair.engine.set_catalogue(Arc::clone(&catalogue));
         }
         self.report.catalogue(&catalogue, self.clock.now_ms());
@@ -643,9 +633,9 @@ impl Worker {
 
     fn commit(&mut self) {
         let mut moved = Vec::new();
-        for (partition, pair) in &self.pairs {
+        for (partition, pair) in self.shards.pairs() {
             for log in &pair.logs {
-                let key = (log.side, *partition);
+                let key = (log.side, partition);
                 if self.commits.insert(key, log.position) != Some(log.position) {
                     moved.push((key, log.position));
                 }
@@ -671,13 +661,13 @@ impl Worker {
                         "partition {partition} to begin anew: its position had left the log"
                     ));
                 }
-                for (partition, pair) in self.pairs.iter().filter(|(_, pair)| !pair.caught_up) {
+                for (partition, pair) in self.shards.pairs().filter(|(_, pair)| !pair.caught_up) {
                     let left: i64 = pair
                         .logs
                         .iter()
                         .map(|log| (log.noted_end - log.position).max(0))
                         .sum();
-                    let why = if self.lost.contains(partition) {
+                    let why = if self.lost.contains(&partition) {
                         ", anew: its position had left the log"
                     } else {
                         ""
@@ -693,7 +683,6 @@ impl Worker {
 
     /// Brings the last changes to the board and commits the positions: the end of a clean stop.
     pub fn finish(&mut self) {
-        self.count();
         self.hand_over();
         self.commit();
     }

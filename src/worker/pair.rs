@@ -1,7 +1,7 @@
 //! One pair of partitions as the worker sees it: its engine, and how far each topic has been read.
 
 use crate::engine::Engine;
-use crate::engine::event::{Batch, Side};
+use crate::engine::event::Side;
 use crate::ingest::LogEnd;
 
 /// Event time that one topic of a pair may be read ahead of the other before it is paused.
@@ -10,8 +10,6 @@ const MAX_AHEAD_MS: i64 = 5 * 60 * 1000;
 #[derive(Debug)]
 pub struct Pair {
     pub engine: Engine,
-    /// Decoded, not yet counted.
-    pub batch: Batch,
     /// One for each topic: the side of served lists alone, where both kinds share a topic.
     pub logs: Vec<Log>,
     /// It has reached the ends noted at its assignment.
@@ -85,7 +83,6 @@ impl Pair {
     pub fn new(engine: Engine, logs: Vec<Log>) -> Pair {
         Pair {
             engine,
-            batch: Batch::default(),
             logs,
             caught_up: false,
             changed: true,

@@ -1,6 +1,6 @@
 //! What the worker says about itself: telemetry, readiness, and log lines that do not flood.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +8,14 @@ use tracing::{info, warn};
 
 use super::has_shed;
 use super::pair::Pair;
+use super::shard::Unreadable;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
 use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
-use crate::ingest::{Fault, FaultKind, Record};
+use crate::ingest::{Fault, FaultKind};
 use crate::telemetry::{PartitionState, Telemetry};
 
 /// How often gauges about partitions are set.
@@ -49,7 +50,7 @@ struct LogLimit {
 
 /// What a round of the worker looks at.
 pub struct Progress<'a> {
-    pub pairs: &'a BTreeMap<i32, Pair>,
+    pub pairs: &'a [(i32, &'a Pair)],
     pub live_end_ms: Option<i64>,
     /// A + lateness.
     pub settle_after_ms: i64,
@@ -130,10 +131,11 @@ impl Report {
     }
 
     /// Never the payload: what a record holds is nobody's business but its owner's.
-    pub fn invalid(&mut self, record: &Record, reason: Reason, uptime: Duration) {
+    pub fn unreadable(&mut self, record: &Unreadable, uptime: Duration) {
+        let (side, partition) = record.at;
         let limit = self
             .invalid_logged
-            .entry((record.side, reason))
+            .entry((side, record.reason))
             .or_insert(LogLimit {
                 last: Duration::ZERO,
                 n_silent: u64::MAX,
@@ -152,10 +154,10 @@ impl Report {
             n_silent: 0,
         };
         warn!(
-            topic = self.topics[record.side as usize],
-            partition = record.partition,
+            topic = self.topics[side as usize],
+            partition,
             offset = record.offset,
-            reason = reason.name(),
+            reason = record.reason.name(),
             unlogged_before,
             "skipped a record that cannot be read"
         );
@@ -215,7 +217,7 @@ impl Report {
     }
 
     fn set_gauges(&self, progress: &Progress) {
-        let engines = || progress.pairs.values().map(|pair| &pair.engine);
+        let engines = || progress.pairs.iter().map(|(_, pair)| &pair.engine);
         self.telemetry.set_partitions_owned(progress.pairs.len());
         let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
         for (partition, pair) in progress.pairs {
@@ -235,9 +237,9 @@ impl Report {
         let caught_up = || {
             progress
                 .pairs
-                .values()
-                .filter(|pair| pair.caught_up)
-                .map(|pair| &pair.engine)
+                .iter()
+                .filter(|(_, pair)| pair.caught_up)
+                .map(|(_, pair)| &pair.engine)
         };
         let begin_ms = caught_up().filter_map(|engine| engine.begin_ms()).max();
         let first_ms = caught_up()

@@ -1,17 +1,22 @@
 //! The worker on inputs made by hand: what it orders, and what the board then shows.
 
 mod catalogue;
+mod shards;
+mod source;
 
+use self::source::{Memory, Owned};
 use super::*;
 use crate::clock::Hand;
 use crate::config;
 use crate::engine::ranking::{CLICKS, LISTS};
+use crate::ingest::queue_of;
 use crate::snapshot::{Snapshot, Source as _, View};
 
 const T0: i64 = 1_763_596_800_000;
 
 struct Stage {
     worker: Worker,
+    sources: Vec<Memory>,
     board: Arc<Board>,
     telemetry: Arc<Telemetry>,
     ranking: Ranking,
@@ -33,6 +38,10 @@ impl Stage {
 
     /// The same with further settings.
     fn with(more: &[(&str, &str)]) -> Stage {
+        Stage::with_workers(1, more)
+    }
+
+    fn with_workers(n: usize, more: &[(&str, &str)]) -> Stage {
         let settings = [
             ("KAFKA__BROKERS", "localhost:9092"),
             ("JOIN__ATTRIBUTION", "10s"),
@@ -49,15 +58,19 @@ impl Stage {
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(&config, &ranking));
         let telemetry = Arc::new(Telemetry::new("served", "clicks", "test"));
+        let sources: Vec<Memory> = (0..n).map(|_| Memory::default()).collect();
+        let boxed = |source: &Memory| -> Box<dyn Source> { Box::new(source.clone()) };
         let worker = Worker::new(
             &config,
             ranking.clone(),
             Arc::clone(&board),
             Arc::clone(&telemetry),
             clock,
+            sources.iter().map(boxed).collect(),
         );
         Stage {
             worker,
+            sources,
             board,
             telemetry,
             ranking,
@@ -198,15 +211,19 @@ impl Stage {
     }
 
     fn record(&mut self, (side, partition): TopicPartition, offset: i64, timestamp_ms: i64, json: &str) {
-        let record = Record {
+        self.push(Owned {
             side,
             partition,
             offset,
             timestamp_ms,
-            key: Some(b"k"),
-            payload: Some(json.as_bytes()),
-        };
-        self.worker.handle(Input::Record(record));
+            json: json.to_owned(),
+        });
+        self.worker.read();
+    }
+
+    /// Puts a record where it waits to be read.
+    fn push(&mut self, record: Owned) {
+        self.sources[queue_of(record.partition, self.sources.len())].push(record);
     }
 
     fn snapshot(&self) -> Snapshot {

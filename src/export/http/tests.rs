@@ -1,6 +1,7 @@
 //! Claims about the routes.
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::num::NonZeroU32;
 
 use axum::http::{Method, Request};
@@ -14,7 +15,7 @@ use crate::telemetry::Telemetry;
 struct Board;
 
 impl Source for Board {
-    fn snapshot(&self, timelines: Option<usize>) -> Snapshot {
+    fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
         let mut arm = arm("e", "a", [&[HIT]; 3], [&[]; 3]);
         arm.timelines = timelines.map(|window| {
             let timeline = crate::snapshot::Timeline {
@@ -24,7 +25,7 @@ impl Source for Board {
             };
             [timeline.clone(), timeline]
         });
-        fixture::snapshot(vec![arm])
+        *snapshot = fixture::snapshot(vec![arm]);
     }
 }
 
@@ -36,6 +37,11 @@ struct Answer {
 
 /// Answers to `method uri` of a daemon that waits for this.
 fn ask(method: Method, uri: &str, waiting_for: &[&str]) -> Answer {
+    ask_packed(method, uri, waiting_for, None)
+}
+
+/// The same of a client that accepts an encoding; what comes packed is unpacked.
+fn ask_packed(method: Method, uri: &str, waiting_for: &[&str], accepted: Option<&str>) -> Answer {
     let telemetry = Arc::new(Telemetry::new("served", "clicks", "0.1.0"));
     telemetry.set_waiting_for(waiting_for.iter().map(|it| it.to_string()).collect());
     let router = router(Arc::new(Exporter {
@@ -47,11 +53,12 @@ fn ask(method: Method, uri: &str, waiting_for: &[&str]) -> Answer {
         export: fixture::export(),
         settle_after_ms: 1_920_000,
     }));
-    let request = Request::builder()
-        .method(method)
-        .uri(uri)
-        .body(Body::empty())
-        .unwrap();
+    let request = Request::builder().method(method).uri(uri);
+    let request = match accepted {
+        Some(accepted) => request.header("accept-encoding", accepted),
+        None => request,
+    };
+    let request = request.body(Body::empty()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -60,15 +67,24 @@ fn ask(method: Method, uri: &str, waiting_for: &[&str]) -> Answer {
         let response = router.oneshot(request).await.unwrap();
         let headers = response.headers().iter();
         let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
-        Answer {
-            status: response.status().as_u16(),
-            headers: headers.collect(),
-            body: {
-                let body = axum::body::to_bytes(response.into_body(), usize::MAX)
-                    .await
+        let headers: HashMap<String, String> = headers.collect();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX)
+            .await
+            .unwrap();
+        let mut text = String::new();
+        match headers.get("content-encoding").map(String::as_str) {
+            Some("gzip") if !body.is_empty() => {
+                flate2::read::GzDecoder::new(&*body)
+                    .read_to_string(&mut text)
                     .unwrap();
-                String::from_utf8(body.to_vec()).unwrap()
-            },
+            }
+            _ => text = String::from_utf8(body.to_vec()).unwrap(),
+        }
+        Answer {
+            status,
+            headers,
+            body: text,
         }
     })
 }
@@ -195,45 +211,37 @@ fn other_methods_and_paths_are_refused_in_words() {
 }
 
 #[test]
-fn at_most_a_few_bodies_wait_for_their_readers() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let renderer = Renderer {
-            patience: Duration::from_millis(50),
-            ..Renderer::default()
-        };
-        let render = |out: &mut Vec<u8>| {
-            out.push(b'x');
-            Ok(())
-        };
-        let mut unread = Vec::new();
-        for _ in 0..MAX_BODIES {
-            unread.push(renderer.answer(PLAIN, render).await);
-            assert_eq!(unread.last().unwrap().status(), 200);
-        }
-        assert_eq!(renderer.answer(PLAIN, render).await.status(), 503);
-        unread.pop();
-        assert_eq!(renderer.answer(PLAIN, render).await.status(), 200);
-    });
+fn an_answer_is_packed_for_those_who_accept_gzip_and_is_the_same_text() {
+    for uri in ["/metrics", "/api/v1/experiments?timelines=1h"] {
+        let plain = ask(Method::GET, uri, &[]);
+        assert_eq!(plain.headers.get("content-encoding"), None);
+        assert_eq!(plain.headers["vary"], "accept-encoding");
+        let packed = ask_packed(Method::GET, uri, &[], Some("gzip, deflate"));
+        assert_eq!(packed.headers["content-encoding"], "gzip");
+        assert_eq!(packed.headers["vary"], "accept-encoding");
+        assert_eq!(packed.headers["content-type"], plain.headers["content-type"]);
+        assert_eq!(without_process(&packed.body), without_process(&plain.body));
+        let refused = ask_packed(Method::GET, uri, &[], Some("gzip;q=0, identity"));
+        assert_eq!(refused.headers.get("content-encoding"), None);
+        assert_eq!(without_process(&refused.body), without_process(&plain.body));
+    }
+}
+
+/// What this process uses of memory and processor differs from moment to moment.
+fn without_process(text: &str) -> Vec<&str> {
+    let lines = text.lines();
+    lines.filter(|line| !line.contains("process_")).collect()
 }
 
 #[test]
-fn a_failed_rendering_is_an_error_and_not_the_last() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let renderer = Renderer::default();
-        for _ in 0..=MAX_BODIES {
-            let failed = renderer.answer(PLAIN, |_| anyhow::bail!("out of order")).await;
-            assert_eq!(failed.status(), 500);
-        }
-        let panicked = renderer.answer(PLAIN, |_| panic!("out of order")).await;
-        assert_eq!(panicked.status(), 500);
-        assert_eq!(renderer.answer(PLAIN, |_| Ok(())).await.status(), 200);
-    });
+fn head_has_the_headers_of_a_packed_answer_too() {
+    let head = ask_packed(Method::HEAD, "/metrics", &[], Some("gzip"));
+    assert_eq!((head.status, &*head.body), (200, ""));
+    assert_eq!(head.headers["content-encoding"], "gzip");
+    let got = ask_packed(Method::GET, "/healthz", &[], Some("gzip"));
+    assert_eq!(
+        got.headers.get("content-encoding"),
+        None,
+        "two bytes are not packed"
+    );
 }

@@ -63,15 +63,54 @@ impl KeyCounts {
     }
 
     fn halve(&mut self) {
-        for count in [
-            &mut self.null,
-            &mut self.murmur2,
-            &mut self.crc32,
-            &mut self.both,
-            &mut self.foreign,
-        ] {
-            *count /= 2;
+        self.each(&KeyCounts::default(), |count, _| *count /= 2);
+    }
+
+    fn add(&mut self, more: &KeyCounts) {
+        self.each(more, |count, more| *count += more);
+    }
+
+    fn each(&mut self, other: &KeyCounts, change: impl Fn(&mut u64, u64)) {
+        change(&mut self.null, other.null);
+        change(&mut self.murmur2, other.murmur2);
+        change(&mut self.crc32, other.crc32);
+        change(&mut self.both, other.both);
+        change(&mut self.foreign, other.foreign);
+    }
+}
+
+/// Looks at some of a topic's keys, for its [`KeyAudit`]: several of them may share the topic's partitions.
+#[derive(Debug, Clone)]
+pub struct KeySampler {
+    n_partitions: NonZeroU32,
+    n_observed: u64,
+    counts: KeyCounts,
+}
+
+impl KeySampler {
+    pub fn new(n_partitions: NonZeroU32) -> Self {
+        KeySampler {
+            n_partitions,
+            n_observed: 0,
+            counts: KeyCounts::default(),
         }
+    }
+
+    /// Takes the next `n` records of a partition, of which `key` tells one by its place; looks at few.
+    pub fn observe<'a>(&mut self, n: usize, partition: i32, key: impl Fn(usize) -> Option<&'a [u8]>) {
+        let before = self.n_observed;
+        self.n_observed += n as u64;
+        let first = before + 1..=self.n_observed.min(N_FIRST);
+        let later = before.max(N_FIRST) / STRIDE + 1..=self.n_observed / STRIDE;
+        for number in first.chain(later.map(|stride| stride * STRIDE)) {
+            let key = key((number - before - 1) as usize);
+            *self.counts.of(key, partition, self.n_partitions) += 1;
+        }
+    }
+
+    /// What was seen since it was last taken.
+    pub fn take(&mut self) -> KeyCounts {
+        std::mem::take(&mut self.counts)
     }
 }
 
@@ -93,7 +132,7 @@ pub enum Verdict {
 pub struct KeyAudit {
     topic: String,
     n_partitions: NonZeroU32,
-    n_observed: u64,
+    sampler: KeySampler,
     counts: KeyCounts,
     recent: KeyCounts,
 }
@@ -103,7 +142,7 @@ impl KeyAudit {
         KeyAudit {
             topic: topic.to_owned(),
             n_partitions,
-            n_observed: 0,
+            sampler: KeySampler::new(n_partitions),
             counts: KeyCounts::default(),
             recent: KeyCounts::default(),
         }
@@ -111,16 +150,23 @@ impl KeyAudit {
 
     /// Takes every record of the topic; looks at few.
     pub fn observe(&mut self, key: Option<&[u8]>, partition: i32) {
-        self.n_observed += 1;
-        if self.n_observed > N_FIRST && !self.n_observed.is_multiple_of(STRIDE) {
-            return;
-        }
+        self.sampler.observe(1, partition, |_| key);
+        let counts = self.sampler.take();
+        self.add(&counts);
+    }
+
+    /// A sampler for a part of the topic's records.
+    pub fn sampler(&self) -> KeySampler {
+        KeySampler::new(self.n_partitions)
+    }
+
+    /// Takes what a sampler has seen.
+    pub fn add(&mut self, counts: &KeyCounts) {
         if self.recent.sampled() >= MAX_RECENT {
             self.recent.halve();
         }
-        for counts in [&mut self.counts, &mut self.recent] {
-            *counts.of(key, partition, self.n_partitions) += 1;
-        }
+        self.counts.add(counts);
+        self.recent.add(counts);
     }
 
     pub fn topic(&self) -> &str {
@@ -266,6 +312,24 @@ pub(super) mod tests {
         assert_eq!(audit.counts().sampled(), 1000);
         feed(&mut audit, 1000..1000 + 64 * 50, murmur2_partition);
         assert_eq!(audit.counts().sampled(), 1050);
+    }
+
+    #[test]
+    fn many_records_at_a_time_are_sampled_as_one_by_one() {
+        let keys: Vec<String> = (0..5000).map(|id| format!("r-{id}")).collect();
+        let mut single = KeySampler::new(partitions(4));
+        for key in &keys {
+            single.observe(1, 2, |_| Some(key.as_bytes()));
+        }
+        let mut batches = KeySampler::new(partitions(4));
+        let mut rest = &keys[..];
+        for n in [1, 0, 900, 99, 1, 62, 1, 64, 1000, 2872] {
+            let (batch, after) = rest.split_at(n);
+            batches.observe(n, 2, |place| Some(batch[place].as_bytes()));
+            rest = after;
+        }
+        assert!(rest.is_empty());
+        assert_eq!(batches.take(), single.take());
     }
 
     #[test]

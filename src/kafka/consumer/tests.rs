@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::config::Properties;
+use crate::ingest::{Record, Source as _};
 use crate::kafka::embedded::Embedded;
 use crate::kafka::producer::{Outgoing, Producer};
 
@@ -13,6 +14,7 @@ const CLICKED: TopicPartition = (Side::Clicks, 0);
 
 struct Stage {
     // Dropped first: it closes without a wait as long as the broker lives.
+    readers: Vec<QueueReader>,
     consumer: Consumer,
     producer: Producer,
     n_sent: i64,
@@ -25,8 +27,10 @@ impl Stage {
         let brokers = embedded.bootstrap().to_owned();
         let env = [("ABGAUGE_KAFKA__BROKERS".to_owned(), brokers.clone())];
         let kafka = config::load(None, env.into_iter()).unwrap().kafka;
+        let (consumer, readers) = Consumer::new(&kafka, 2).unwrap();
         Stage {
-            consumer: Consumer::new(&kafka).unwrap(),
+            readers,
+            consumer,
             producer: Producer::connect(&brokers, &Properties::default(), Duration::ZERO).unwrap(),
             n_sent: 0,
             _embedded: embedded,
@@ -68,11 +72,18 @@ impl Stage {
         let begin = Instant::now();
         while read.len() < 2 {
             assert!(begin.elapsed() < Duration::from_secs(20), "only {read:?} came");
-            self.consumer.poll(Duration::from_millis(20), |input| {
-                if let Input::Record(record) = input {
-                    read.push((record.side, record.partition, record.offset));
-                }
-            });
+            self.consumer.poll(|_| {});
+            for reader in &mut self.readers {
+                let mut take = |records: &[Record]| {
+                    read.extend(
+                        records
+                            .iter()
+                            .map(|record| (record.side, record.partition, record.offset)),
+                    );
+                };
+                reader.read(&mut take, &mut Vec::new());
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
         read.sort();
         assert_eq!(read, [(Side::Served, 0, offset), (Side::Clicks, 0, offset)]);

@@ -1,0 +1,407 @@
+//! What many arms cost on the way from the engine to a scrape: hand-overs, settled slots, idle windows, renderings.
+//!
+//! `cargo bench --bench board`; `-- ARMS ROUNDS` for another size. In memory, without Kafka; below 500 MB.
+
+mod common;
+
+use std::fmt::Write as _;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use abgauge::board::Board;
+use abgauge::config::{self, Config};
+use abgauge::engine::Engine;
+use abgauge::engine::catalogue::{Catalogue, NewItem};
+use abgauge::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served, Side};
+use abgauge::engine::ranking::{METRICS, Ranking, USUAL};
+use abgauge::export::Exporter;
+use abgauge::snapshot::{Snapshot, Source as _};
+use abgauge::telemetry::Telemetry;
+use abgauge::worker;
+use common::summary::Summary;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const T0: i64 = 1_763_596_800_000;
+const N_PAIRS: i32 = 4;
+const N_ITEMS: usize = 10;
+/// Records between two hand-overs of all pairs: a million a second, one hand-over each 50 ms.
+const N_RECORDS: usize = 50_000;
+/// One in so many records is a click.
+const CLICK_EVERY: usize = 6;
+/// Lists of a pair that wait to be clicked, drawn at random: so that clicks fall into many slots.
+const MAX_OPEN: usize = 8192;
+const WEEK_MS: i64 = 7 * 24 * 3_600_000;
+
+fn main() {
+    let mut sizes = std::env::args().skip(1).filter_map(|arg| arg.parse().ok());
+    let n_arms = sizes.next().unwrap_or(10_000);
+    let n_rounds = sizes.next().unwrap_or(9);
+    let all = METRICS.map(|metric| metric.id);
+    println!("CPU of one thread; median (smallest to largest) of {n_rounds} rounds; {N_PAIRS} partitions\n");
+    println!(
+        "| metrics, arms, time | width | rows | ns per row | ns per record | ms per hand-over | ns per settled row |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (name, metrics) in [("usual", &USUAL[..]), ("all", &all)] {
+        for n_arms in [1, n_arms] {
+            // As records come, and a hundred times as fast: as they are caught up with.
+            for (pace, step_ms) in [("live", 50), ("100 times", 5000)] {
+                hand_overs(
+                    &format!("{name}, {n_arms}, {pace}"),
+                    &config(metrics),
+                    n_arms,
+                    n_rounds,
+                    step_ms,
+                );
+            }
+        }
+    }
+    println!(
+        "\n| a scrape | arms | series | MB | snapshot ms | with rendering ms | a merge waits at most ms |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    scrapes("default export", &config(&USUAL), n_arms, n_rounds);
+    scrapes("few series an arm", &few_series(config(&USUAL)), n_arms, n_rounds);
+    println!("\n| an empty week | ms |\n|---|---|");
+    empty_week(&config(&USUAL), n_arms);
+    println!("\n| coverage of 10,000 items | arms | merge ms | snapshot ms |\n|---|---|---|---|");
+    coverage(config(&["coverage"]), n_arms.min(1000), n_rounds);
+}
+
+fn config(metrics: &[&'static str]) -> Config {
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+    let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    config.measures.metrics = metrics.to_vec();
+    config.measures.ks = [1, 3, 5, 10, 20]
+        .into_iter()
+        .filter_map(NonZeroU32::new)
+        .collect();
+    config.export.metrics = metrics.iter().map(|id| (*id).to_owned()).collect();
+    config.export.numerators = config.export.metrics.clone();
+    // So that slots settle within the benchmark.
+    config.join.attribution_ms = 20_000;
+    config.join.lateness_ms = 0;
+    config
+}
+
+/// Thirty series an arm, so that ten thousand arms fill a scrape.
+fn few_series(mut config: Config) -> Config {
+    config.export.metrics = ["hit_rate", "ctr", "mrr"].map(str::to_owned).to_vec();
+    config.export.numerators.clear();
+    config.export.windows = ["5m", "1h", "total"].map(str::to_owned).to_vec();
+    config.export.k = Some(vec![NonZeroU32::MIN]);
+    config.export.settled = false;
+    config
+}
+
+/// Engines of all pairs, and lists that may still be clicked.
+struct World {
+    board: Arc<Board>,
+    pairs: Vec<(Engine, Vec<u128>)>,
+    n_arms: usize,
+    n_read: u64,
+    ts_ms: i64,
+}
+
+/// What a hand-over of all pairs took.
+#[derive(Debug, Default, Clone, Copy)]
+struct Merged {
+    ns: u64,
+    n_live: usize,
+    n_settled: usize,
+}
+
+impl World {
+    fn new(config: &Config, n_arms: usize) -> World {
+        let ranking = Ranking::new(&config.measures);
+        let board = Arc::new(Board::new(config, &ranking));
+        let engine = || Engine::new(worker::rules(config), ranking.clone(), None);
+        (0..N_PAIRS).for_each(|pair| board.show(pair));
+        let mut world = World {
+            board,
+            pairs: (0..N_PAIRS).map(|_| (engine(), Vec::new())).collect(),
+            n_arms,
+            n_read: 0,
+            ts_ms: T0,
+        };
+        // Every arm has lists in several slots, some of them settled.
+        for _ in 0..12 {
+            world.hand_over(2 * n_arms.max(5000), 5000);
+        }
+        world
+    }
+
+    /// Lets every pair read its share of `n_records`, which end `step_ms` later, and hands the changes over.
+    fn hand_over(&mut self, n_records: usize, step_ms: i64) -> Merged {
+        self.ts_ms += step_ms;
+        self.board.set_live_end(self.ts_ms);
+        let mut merged = Merged::default();
+        for pair in 0..self.pairs.len() {
+            let batch = self.read(pair, n_records / N_PAIRS as usize);
+            let engine = &mut self.pairs[pair].0;
+            engine.apply(&batch, u64::MAX);
+            engine.gather_changes();
+            let changes = engine.changes();
+            merged.n_live += changes.live.iter().count();
+            merged.n_settled += changes
+                .settled
+                .iter()
+                .map(|slot| slot.tallies.len())
+                .sum::<usize>();
+            let start = cpu_ns();
+            self.board.merge(pair as i32, engine);
+            merged.ns += cpu_ns() - start;
+            engine.clear_changes();
+        }
+        merged
+    }
+
+    fn read(&mut self, pair: usize, n_records: usize) -> Batch {
+        let mut batch = Batch::default();
+        batch.items.extend(0..N_ITEMS as u64);
+        let open = &mut self.pairs[pair].1;
+        for n in 0..n_records {
+            self.n_read += 1;
+            let random = mixed(self.n_read);
+            // One list in a few is clicked, some slots later.
+            let place = (random >> 40) as usize % MAX_OPEN;
+            let (side, body) = if n % CLICK_EVERY == 0 && place < open.len() {
+                let id = open.swap_remove(place);
+                (
+                    Side::Clicks,
+                    Body::Click(Click {
+                        id,
+                        ts_ms: self.ts_ms,
+                        item: random % N_ITEMS as u64,
+                    }),
+                )
+            } else {
+                let id = u128::from(random) << 64 | u128::from(mixed(random));
+                if open.len() < MAX_OPEN {
+                    open.push(id);
+                }
+                (
+                    Side::Served,
+                    Body::Served(list(&mut batch, id, self.ts_ms, random as usize % self.n_arms)),
+                )
+            };
+            let at = Position {
+                side,
+                offset: self.n_read as i64,
+                record_ts_ms: i64::MAX,
+            };
+            batch.events.push(Event { at, body });
+        }
+        batch
+    }
+}
+
+/// A list of ten items, in the n-th arm.
+fn list(batch: &mut Batch, id: u128, ts_ms: i64, arm: usize) -> Served {
+    let start = batch.text.len() as u32;
+    batch.text.push_str("ranker");
+    let middle = batch.text.len() as u32;
+    write!(batch.text, "arm-{arm:05}").expect("a string takes all");
+    let n = batch.arms.len() as u32;
+    let hash = u128::from(mixed(arm as u64));
+    batch.arms.push(ArmName {
+        hash,
+        experiment: start..middle,
+        arm: middle..batch.text.len() as u32,
+    });
+    Served {
+        id,
+        user: None,
+        ts_ms,
+        items: 0..N_ITEMS as u32,
+        arms: n..n + 1,
+    }
+}
+
+/// A number that looks random (SplitMix64).
+fn mixed(n: u64) -> u64 {
+    let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}
+
+fn hand_overs(name: &str, config: &Config, n_arms: usize, n_rounds: usize, step_ms: i64) {
+    let mut world = World::new(config, n_arms);
+    let width = Ranking::new(&config.measures).width();
+    let rounds: Vec<Merged> = (0..n_rounds)
+        .map(|_| world.hand_over(N_RECORDS, step_ms))
+        .collect();
+    // Event time jumps: all slots settle, and hardly anything else happens.
+    let settled = world.hand_over(N_PAIRS as usize, 3_600_000);
+    let of = |ns: fn(&Merged) -> f64| Summary::of(rounds.iter().map(ns));
+    println!(
+        "| {name} | {width} | {} | {:.0} | {:.0} | {:.2} | {:.0} |",
+        rounds[n_rounds / 2].n_live + rounds[n_rounds / 2].n_settled,
+        of(|merged| merged.ns as f64 / (merged.n_live + merged.n_settled).max(1) as f64),
+        of(|merged| merged.ns as f64 / N_RECORDS as f64),
+        of(|merged| merged.ns as f64 / 1e6),
+        settled.ns as f64 / settled.n_settled as f64,
+    );
+}
+
+fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize) {
+    let world = World::new(config, n_arms);
+    let exporter = exporter(config, Arc::clone(&world.board));
+    let (mut snapshot, mut out) = (Snapshot::default(), Vec::new());
+    let mut rounds = Vec::new();
+    for _ in 0..n_rounds {
+        let start = cpu_ns();
+        exporter.source.snapshot_into(None, &mut snapshot);
+        let copied = cpu_ns();
+        out.clear();
+        exporter
+            .metrics(&mut snapshot, &mut out)
+            .expect("it can be rendered");
+        rounds.push((copied - start, cpu_ns() - copied));
+    }
+    let lines = out.split(|byte| *byte == b'\n');
+    let n_series = lines.filter(|line| line.starts_with(b"abgauge_")).count();
+    println!(
+        "| {name} | {n_arms} | {n_series} | {:.1} | {:.1} | {:.1} | {:.1} |",
+        out.len() as f64 / 1e6,
+        Summary::of(rounds.iter().map(|(copy, _)| *copy as f64 / 1e6)),
+        Summary::of(rounds.iter().map(|(_, all)| *all as f64 / 1e6)),
+        Summary::of((0..n_rounds).map(|_| waiting_ms(&world, &exporter))),
+    );
+}
+
+fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
+    let telemetry = Telemetry::new("served", "clicks", "0");
+    telemetry.set_waiting_for(Vec::new());
+    Exporter {
+        telemetry: Arc::new(telemetry),
+        source: board,
+        ranking: Ranking::new(&config.measures),
+        windows: config.windows.clone(),
+        k: config.measures.ks.clone(),
+        export: config.export.clone(),
+        settle_after_ms: 0,
+    }
+}
+
+/// The longest that a merge of nothing takes while a scrape is under way.
+fn waiting_ms(world: &World, exporter: &Exporter) -> f64 {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            exporter
+                .metrics(&mut Snapshot::default(), &mut Vec::new())
+                .expect("it can be rendered");
+            done.store(true, Ordering::Relaxed);
+        });
+        let mut longest = Duration::ZERO;
+        while !done.load(Ordering::Relaxed) {
+            let start = Instant::now();
+            world.board.merge(0, &world.pairs[0].0);
+            longest = longest.max(start.elapsed());
+        }
+        longest.as_secs_f64() * 1e3
+    })
+}
+
+/// The live end jumps by a week: every window of every arm empties.
+fn empty_week(config: &Config, n_arms: usize) {
+    let world = World::new(config, n_arms);
+    for (name, after_ms) in [
+        ("as it was", 0),
+        ("a week later", WEEK_MS),
+        ("two weeks later", 2 * WEEK_MS),
+    ] {
+        world.board.set_live_end(world.ts_ms + after_ms);
+        let start = cpu_ns();
+        let snapshot = world.board.snapshot(None);
+        println!(
+            "| {name}, {} arms | {:.1} |",
+            snapshot.arms.len(),
+            (cpu_ns() - start) as f64 / 1e6
+        );
+    }
+}
+
+fn coverage(mut config: Config, n_arms: usize, n_rounds: usize) {
+    config.measures.catalogue = true;
+    config.limits.max_coverage_bytes = u64::MAX;
+    let items = (0..10_000_u64).map(|n| NewItem {
+        id: n.to_string(),
+        hash: mixed(n),
+        aspects: Vec::new(),
+        users: 1,
+    });
+    let catalogue = Arc::new(Catalogue::new(items.collect(), 100, None));
+    let ranking = Ranking::new(&config.measures);
+    let board = Board::new(&config, &ranking);
+    board.set_catalogue(Arc::clone(&catalogue));
+    board.show(0);
+    let mut engine = Engine::new(worker::rules(&config), ranking, None);
+    engine.set_catalogue(catalogue);
+    let mut n_lists = 0;
+    let mut hand_over = |n: usize| {
+        let mut batch = Batch::default();
+        for _ in 0..n {
+            n_lists += 1;
+            let random = mixed(n_lists);
+            let first = batch.items.len() as u32;
+            batch
+                .items
+                .extend((0..N_ITEMS as u64).map(|rank| mixed(mixed(random + rank) % 10_000)));
+            let ts_ms = T0 + n_lists as i64 / 100;
+            let body = Served {
+                items: first..first + N_ITEMS as u32,
+                ..list(&mut batch, u128::from(random), ts_ms, random as usize % n_arms)
+            };
+            let at = Position {
+                side: Side::Served,
+                offset: n_lists as i64,
+                record_ts_ms: i64::MAX,
+            };
+            batch.events.push(Event {
+                at,
+                body: Body::Served(body),
+            });
+        }
+        board.set_live_end(T0 + n_lists as i64 / 100);
+        engine.apply(&batch, u64::MAX);
+        engine.gather_changes();
+        let start = cpu_ns();
+        board.merge(0, &engine);
+        let merged = cpu_ns() - start;
+        engine.clear_changes();
+        let start = cpu_ns();
+        drop(board.snapshot(None));
+        (merged, cpu_ns() - start)
+    };
+    hand_over(100 * n_arms);
+    for (name, n) in [
+        ("every arm had lists since", 20 * n_arms),
+        ("one arm in a hundred had", n_arms / 100),
+        ("none had", 0),
+    ] {
+        let rounds: Vec<(u64, u64)> = (0..n_rounds).map(|_| hand_over(n)).collect();
+        println!(
+            "| {name} | {n_arms} | {:.2} | {:.1} |",
+            Summary::of(rounds.iter().map(|(merge, _)| *merge as f64 / 1e6)),
+            Summary::of(rounds.iter().map(|(_, scrape)| *scrape as f64 / 1e6))
+        );
+    }
+}
+
+/// CPU time of this thread.
+fn cpu_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes to a struct of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,148 @@
+//! Claims about sharing, bounds and buffers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use super::*;
+
+fn run(claim: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(claim);
+}
+
+/// Renders how often it was rendered, this time included.
+fn count(
+    rendered: &Arc<AtomicUsize>,
+) -> impl FnOnce(&mut Snapshot, &mut Vec<u8>) -> anyhow::Result<()> + Send + use<> {
+    let rendered = Arc::clone(rendered);
+    move |_, out| {
+        let n = rendered.fetch_add(1, Ordering::Relaxed) + 1;
+        out.extend_from_slice(n.to_string().as_bytes());
+        Ok(())
+    }
+}
+
+fn text(body: Result<Bytes, Refusal>) -> String {
+    String::from_utf8(body.unwrap().to_vec()).unwrap()
+}
+
+#[test]
+fn two_who_ask_at_the_same_time_share_one_rendering() {
+    run(async {
+        let renderer = Renderer::new();
+        let rendered = Arc::default();
+        let ask = |key| renderer.body(key, Encoding::Identity, count(&rendered));
+        let (one, two, other) = tokio::join!(ask('a'), ask('a'), ask('b'));
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_eq!(one.as_ptr(), two.as_ptr(), "one text in memory");
+        assert_ne!(
+            text(other),
+            text(Ok(one)),
+            "who asks for something else gets that"
+        );
+        assert_eq!(rendered.load(Ordering::Relaxed), 2);
+    });
+}
+
+#[test]
+fn packed_and_plain_come_from_one_rendering_and_are_packed_once() {
+    run(async {
+        let renderer = Renderer::new();
+        let rendered = Arc::default();
+        let ask = |encoding| renderer.body((), encoding, count(&rendered));
+        let (plain, one, two) =
+            tokio::join!(ask(Encoding::Identity), ask(Encoding::Gzip), ask(Encoding::Gzip));
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_eq!(one.as_ptr(), two.as_ptr());
+        assert_eq!(*one, *gzip(&plain.unwrap(), Vec::new()));
+    });
+}
+
+/// What has begun may lack what was handed over since.
+#[test]
+fn who_asks_while_one_is_rendered_gets_the_next_and_shares_it() {
+    run(async {
+        let renderer = Renderer::new();
+        let rendered = Arc::default();
+        let (begun, has_begun) = mpsc::channel();
+        let (go_on, may_go_on) = mpsc::channel();
+        let count_first = count(&rendered);
+        let first = renderer.body((), Encoding::Identity, move |snapshot, out| {
+            begun.send(()).unwrap();
+            may_go_on.recv().unwrap();
+            count_first(snapshot, out)
+        });
+        let later = async {
+            // The first one is polled before this, and then renders on a thread of its own.
+            tokio::task::yield_now().await;
+            tokio::task::spawn_blocking(move || has_begun.recv().unwrap())
+                .await
+                .unwrap();
+            let ask = || renderer.body((), Encoding::Identity, count(&rendered));
+            let let_go = async { go_on.send(()).unwrap() };
+            let (one, two, ()) = tokio::join!(ask(), ask(), let_go);
+            (text(one), text(two))
+        };
+        let (first, later) = tokio::join!(first, later);
+        assert_eq!(text(first), "1");
+        assert_eq!(later, ("2".to_owned(), "2".to_owned()));
+    });
+}
+
+#[test]
+fn at_most_a_few_bodies_wait_for_their_readers() {
+    run(async {
+        let renderer = Renderer::with_times(Duration::from_millis(50), KEPT);
+        let rendered = Arc::default();
+        let ask = || renderer.body((), Encoding::Identity, count(&rendered));
+        let mut unread = Vec::new();
+        for _ in 0..MAX_BODIES {
+            unread.push(ask().await.unwrap());
+        }
+        assert_eq!(ask().await, Err(Refusal::Busy));
+        unread.pop();
+        assert!(ask().await.is_ok());
+    });
+}
+
+#[test]
+fn a_failed_rendering_is_an_error_and_not_the_last() {
+    run(async {
+        let renderer = Renderer::new();
+        for _ in 0..=MAX_BODIES {
+            let failed = renderer.body((), Encoding::Gzip, |_, _| anyhow::bail!("out of order"));
+            assert_eq!(failed.await, Err(Refusal::Failed));
+        }
+        let panicked = renderer.body((), Encoding::Identity, |_, _| panic!("out of order"));
+        assert_eq!(panicked.await, Err(Refusal::Failed));
+        assert!(
+            renderer
+                .body((), Encoding::Identity, count(&Arc::default()))
+                .await
+                .is_ok()
+        );
+    });
+}
+
+#[test]
+fn buffers_are_used_again_and_freed_once_nobody_asks() {
+    run(async {
+        let renderer = Renderer::with_times(PATIENCE, Duration::from_millis(1));
+        let rendered = Arc::default();
+        let ask = || renderer.body((), Encoding::Gzip, count(&rendered));
+        drop(ask().await);
+        assert!(lock(&renderer.shared.spare).text.capacity() > 0);
+        assert!(lock(&renderer.shared.spare).packed.capacity() > 0);
+        while lock(&renderer.shared.spare).watched {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(lock(&renderer.shared.spare).text.capacity(), 0);
+        assert_eq!(
+            text(renderer.body((), Encoding::Identity, count(&rendered)).await),
+            "2"
+        );
+    });
+}

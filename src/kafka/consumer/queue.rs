@@ -1,0 +1,244 @@
+//! Queues of our own that the queues of partitions are forwarded to, read in batches: taking batches from the queue of a
+//! subscribed consumer would swallow rebalances.
+//!
+//! ```text
+//! served 0 ─┐              served 1 ─┐
+//! clicks 0 ─┼─▶ queue 0    clicks 1 ─┼─▶ queue 1     (two queues)
+//! served 2 ─┘              clicks 3 ─┘
+//! ```
+
+use std::ffi::{CStr, CString};
+use std::ptr;
+use std::slice;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use rdkafka::bindings::{
+    rd_kafka_consume_batch_queue, rd_kafka_message_destroy, rd_kafka_message_errstr, rd_kafka_message_s,
+    rd_kafka_message_timestamp, rd_kafka_queue_destroy, rd_kafka_queue_forward, rd_kafka_queue_get_partition,
+    rd_kafka_queue_length, rd_kafka_queue_new, rd_kafka_queue_s, rd_kafka_resp_err_t,
+    rd_kafka_timestamp_type_t, rd_kafka_topic_name,
+};
+use rdkafka::consumer::Consumer as _;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use super::{Client, Topics};
+use crate::engine::event::Side;
+use crate::ingest::{Input, Record, Source, queue_of};
+use crate::kafka::client;
+
+/// Records taken at a time.
+const BATCH: usize = 4096;
+/// Records handed on at a time: what is known of these fits into the first cache.
+const SLICE: usize = 256;
+
+/// A queue that records wait in.
+struct Queue {
+    queue: *mut rd_kafka_queue_s,
+    /// It lives as long as its queue.
+    _client: Arc<Client>,
+}
+
+// SAFETY: librdkafka's queues have locks of their own, and may be used from any thread.
+unsafe impl Send for Queue {}
+// SAFETY: as above.
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    fn new(client: &Arc<Client>) -> Queue {
+        Queue {
+            // SAFETY: the client outlives its queue, which holds it.
+            queue: unsafe { rd_kafka_queue_new(client.client().native_ptr()) },
+            _client: Arc::clone(client),
+        }
+    }
+
+    fn len(&self) -> usize {
+        // SAFETY: the queue is alive.
+        unsafe { rd_kafka_queue_length(self.queue) }
+    }
+
+    /// Takes what is there.
+    fn take(&self) -> Vec<Message> {
+        let mut messages: Vec<Message> = Vec::with_capacity(BATCH);
+        // SAFETY: a message is laid out as the pointer to it, there is room for `BATCH` of them, librdkafka tells how many
+        // it wrote, and they are ours.
+        unsafe {
+            let n = rd_kafka_consume_batch_queue(self.queue, 0, messages.as_mut_ptr().cast(), BATCH);
+            messages.set_len(usize::try_from(n).unwrap_or(0));
+        }
+        messages
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: ours, and destroyed once; whoever still forwards to it holds references of his own.
+        unsafe { rd_kafka_queue_destroy(self.queue) };
+    }
+}
+
+/// Which partitions lead to which queues.
+pub(super) struct Forwarding {
+    queues: Vec<Arc<Queue>>,
+    forwarded: Vec<(CString, i32)>,
+}
+
+impl Forwarding {
+    /// As many queues, each with its reader.
+    pub fn new(client: &Arc<Client>, topics: &Topics, n_queues: usize) -> (Forwarding, Vec<QueueReader>) {
+        let queues: Vec<_> = (0..n_queues).map(|_| Arc::new(Queue::new(client))).collect();
+        let reader = |queue: &Arc<Queue>| QueueReader {
+            queue: Arc::clone(queue),
+            topics: topics.clone(),
+        };
+        let readers = queues.iter().map(reader).collect();
+        let forwarding = Forwarding {
+            queues,
+            forwarded: Vec::new(),
+        };
+        (forwarding, readers)
+    }
+
+    /// Leads the records of a partition to its queue, until it stops being read.
+    pub fn forward(&mut self, client: &Client, topic: &str, partition: i32) -> anyhow::Result<()> {
+        let topic = CString::new(topic).context("a topic's name holds a NUL")?;
+        let queue = &self.queues[queue_of(partition, self.queues.len())];
+        redirect(client, &topic, partition, queue.queue);
+        if !self
+            .forwarded
+            .iter()
+            .any(|(name, number)| *name == topic && *number == partition)
+        {
+            self.forwarded.push((topic, partition));
+        }
+        Ok(())
+    }
+
+    /// Ends it for all partitions.
+    pub fn release(&mut self, client: &Client) {
+        for (topic, partition) in self.forwarded.drain(..) {
+            redirect(client, &topic, partition, ptr::null_mut());
+        }
+    }
+}
+
+fn redirect(client: &Client, topic: &CStr, partition: i32, to: *mut rd_kafka_queue_s) {
+    // SAFETY: client, name and target are alive; the reference to the partition's queue is given back at once.
+    unsafe {
+        let from = rd_kafka_queue_get_partition(client.client().native_ptr(), topic.as_ptr(), partition);
+        if !from.is_null() {
+            rd_kafka_queue_forward(from, to);
+            rd_kafka_queue_destroy(from);
+        }
+    }
+}
+
+/// Reads a queue.
+pub struct QueueReader {
+    queue: Arc<Queue>,
+    topics: Topics,
+}
+
+impl Source for QueueReader {
+    fn n_waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn read(&mut self, take: &mut dyn FnMut(&[Record<'_>]), others: &mut Vec<Input>) -> usize {
+        let messages = self.queue.take();
+        let mut n_records = 0;
+        let mut records = Vec::with_capacity(SLICE);
+        // The client fetches many records of a partition at once: what is the same for all is looked up once.
+        for run in messages.chunk_by(Message::is_followed_by) {
+            let side = self.topics.side(run[0].topic());
+            if run[0].is_error() {
+                others.extend(run[0].error(side));
+            } else if let Some(side) = side {
+                for slice in run.chunks(SLICE) {
+                    records.clear();
+                    records.extend(slice.iter().map(|message| message.record(side)));
+                    take(&records);
+                    n_records += records.len();
+                }
+            }
+        }
+        n_records
+    }
+}
+
+/// One message of a batch; given back when dropped.
+#[repr(transparent)]
+struct Message(*mut rd_kafka_message_s);
+
+impl Message {
+    fn fields(&self) -> &rd_kafka_message_s {
+        // SAFETY: librdkafka handed this message to us alone; its fields are valid until it is destroyed in `drop`.
+        unsafe { &*self.0 }
+    }
+
+    fn is_error(&self) -> bool {
+        self.fields().err != rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR
+    }
+
+    /// Whether both are records of one partition, in order. While both live, so does their topic: one address is one.
+    fn is_followed_by(&self, next: &Message) -> bool {
+        let (one, other) = (self.fields(), next.fields());
+        one.partition == other.partition
+            && ptr::eq(one.rkt, other.rkt)
+            && one.offset < other.offset
+            && !self.is_error()
+            && !next.is_error()
+    }
+
+    fn topic(&self) -> &[u8] {
+        let topic = self.fields().rkt;
+        if topic.is_null() {
+            return b"";
+        }
+        // SAFETY: the topic and its name live at least as long as the message.
+        unsafe { CStr::from_ptr(rd_kafka_topic_name(topic)) }.to_bytes()
+    }
+
+    fn record(&self, side: Side) -> Record<'_> {
+        let message = self.fields();
+        let mut kind = rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+        // SAFETY: the message is alive.
+        let timestamp_ms = unsafe { rd_kafka_message_timestamp(self.0, &mut kind) };
+        Record {
+            side,
+            partition: message.partition,
+            offset: message.offset,
+            timestamp_ms: if timestamp_ms < 0 { i64::MAX } else { timestamp_ms },
+            key: self.bytes(message.key, message.key_len),
+            payload: self.bytes(message.payload, message.len),
+        }
+    }
+
+    fn bytes(&self, start: *mut std::ffi::c_void, len: usize) -> Option<&[u8]> {
+        // SAFETY: librdkafka gives a valid range of the message, or null.
+        (!start.is_null()).then(|| unsafe { slice::from_raw_parts(start.cast::<u8>(), len) })
+    }
+
+    fn error(&self, side: Option<Side>) -> Option<Input> {
+        let code = RDKafkaErrorCode::from(self.fields().err);
+        let left_the_log = matches!(
+            code,
+            RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange
+        );
+        if let (true, Some(side)) = (left_the_log, side) {
+            return Some(Input::OffsetLost((side, self.fields().partition)));
+        }
+        // SAFETY: the message is alive, and its error text with it.
+        let text = unsafe { CStr::from_ptr(rd_kafka_message_errstr(self.0)) };
+        let error = KafkaError::MessageConsumption(code);
+        Some(Input::Fault(client::fault(&error, &text.to_string_lossy())))
+    }
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        // SAFETY: ours, and destroyed once.
+        unsafe { rd_kafka_message_destroy(self.0) };
+    }
+}

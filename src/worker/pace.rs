@@ -1,0 +1,65 @@
+//! When a worker hands its changes over: at once where it has time, else so seldom that it costs next to nothing.
+
+use std::time::Duration;
+
+/// A busy worker hands its changes over this often.
+const USUAL: Duration = Duration::from_millis(50);
+/// What is handed over is never older.
+const LONGEST: Duration = Duration::from_secs(1);
+/// A hand-over may take one part in this many of the time: with ten thousand arms it takes some milliseconds.
+const SHARE: u32 = 20;
+
+#[derive(Debug, Default)]
+pub struct Pace {
+    last: Duration,
+    /// How long the last hand-over took.
+    took: Duration,
+}
+
+impl Pace {
+    /// Whether it is time to hand over; `busy` says that records come.
+    pub fn is_due(&self, busy: bool, uptime: Duration) -> bool {
+        let rest = (self.took * SHARE).min(LONGEST);
+        let wait = if busy { rest.max(USUAL) } else { rest };
+        uptime.saturating_sub(self.last) >= wait
+    }
+
+    /// A hand-over begins now.
+    pub fn begins(&mut self, uptime: Duration) {
+        self.last = uptime;
+    }
+
+    /// It took this long.
+    pub fn took(&mut self, time: Duration) {
+        self.took = time;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After a hand-over that took `took_ms`, a worker waits `busy_ms` or `quiet_ms` for the next one.
+    #[track_caller]
+    fn check(took_ms: u64, busy_ms: u64, quiet_ms: u64) {
+        let begin = Duration::from_secs(100);
+        let mut pace = Pace::default();
+        pace.begins(begin);
+        pace.took(Duration::from_millis(took_ms));
+        for (busy, ms) in [(true, busy_ms), (false, quiet_ms)] {
+            let due = |after_ms| pace.is_due(busy, begin + Duration::from_millis(after_ms));
+            assert!(due(ms), "busy: {busy}");
+            assert!(ms == 0 || !due(ms - 1), "busy: {busy}");
+        }
+    }
+
+    #[test]
+    fn a_hand_over_takes_a_twentieth_of_the_time_at_most_and_comes_each_second_at_least() {
+        check(0, 50, 0);
+        check(2, 50, 40);
+        check(4, 80, 80);
+        check(49, 980, 980);
+        check(51, 1000, 1000);
+        check(5000, 1000, 1000);
+    }
+}

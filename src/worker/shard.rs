@@ -1,0 +1,172 @@
+//! A share of the pairs, and the queue that their records wait in: what one thread works on at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::pair::Pair;
+use crate::engine::event::{Batch, Body, Kind, Position, Reason, Side};
+use crate::ingest::keys::{KeyCounts, KeySampler};
+use crate::ingest::wire::Decoder;
+use crate::ingest::{Input, Record, Source, TopicPartition};
+
+/// Takes a record that cannot be read, and never waits.
+pub type DeadLetters = Arc<dyn Fn(&Record, Reason) + Send + Sync>;
+
+pub struct Shard {
+    source: Box<dyn Source>,
+    reader: Reader,
+    news: News,
+}
+
+/// What the worker is to hear of a shard's reading.
+#[derive(Debug, Default)]
+pub struct News {
+    pub n_records: usize,
+    pub unreadable: Vec<Unreadable>,
+    /// What came beside records.
+    pub inputs: Vec<Input>,
+    /// What was seen of the keys of each topic.
+    pub keys: Vec<KeyCounts>,
+}
+
+/// A record that cannot be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Unreadable {
+    pub at: TopicPartition,
+    pub offset: i64,
+    pub reason: Reason,
+}
+
+/// From records to what they change of their pairs.
+struct Reader {
+    decoder: Decoder,
+    dead_letters: Option<DeadLetters>,
+    pairs: BTreeMap<i32, Pair>,
+    /// One for each topic, once these are known.
+    samplers: Vec<KeySampler>,
+    /// Decoded, not yet counted: empty between two slices.
+    batch: Batch,
+    unreadable: Vec<Unreadable>,
+    /// What all states together may grow by.
+    free_bytes: u64,
+}
+
+impl Shard {
+    pub fn new(source: Box<dyn Source>, decoder: Decoder) -> Shard {
+        Shard {
+            source,
+            reader: Reader {
+                decoder,
+                dead_letters: None,
+                pairs: BTreeMap::new(),
+                samplers: Vec::new(),
+                batch: Batch::default(),
+                unreadable: Vec::new(),
+                free_bytes: 0,
+            },
+            news: News::default(),
+        }
+    }
+
+    pub fn set_dead_letters(&mut self, dead_letters: Option<DeadLetters>) {
+        self.reader.dead_letters = dead_letters;
+    }
+
+    pub fn set_samplers(&mut self, samplers: Vec<KeySampler>) {
+        self.reader.samplers = samplers;
+    }
+
+    #[cfg(test)]
+    pub fn set_source(&mut self, source: Box<dyn Source>) {
+        self.source = source;
+    }
+
+    pub fn pairs(&self) -> &BTreeMap<i32, Pair> {
+        &self.reader.pairs
+    }
+
+    pub fn pairs_mut(&mut self) -> &mut BTreeMap<i32, Pair> {
+        &mut self.reader.pairs
+    }
+
+    pub fn n_waiting(&self) -> usize {
+        self.source.n_waiting()
+    }
+
+    /// Counts what waits, at most a batch, as long as its pairs' states grow by no more than `free_bytes`. Returns what
+    /// is left of these.
+    pub fn read(&mut self, free_bytes: u64) -> u64 {
+        let Shard { source, reader, news } = self;
+        reader.free_bytes = free_bytes;
+        news.n_records += source.read(&mut |records| reader.take(records), &mut news.inputs);
+        reader.free_bytes
+    }
+
+    /// What has happened since this was last asked.
+    pub fn news(&mut self) -> News {
+        let mut news = std::mem::take(&mut self.news);
+        news.unreadable = std::mem::take(&mut self.reader.unreadable);
+        news.keys = self.reader.samplers.iter_mut().map(KeySampler::take).collect();
+        news
+    }
+}
+
+impl Reader {
+    /// Counts records of one partition of one topic.
+    fn take(&mut self, records: &[Record]) {
+        let Some(&Record { side, partition, .. }) = records.first() else {
+            return;
+        };
+        let Some(pair) = self.pairs.get_mut(&partition) else {
+            return;
+        };
+        let Some(log) = pair.log(side) else { return };
+        // What is fetched again after a pause has been counted.
+        let n_counted = records.partition_point(|record| record.offset < log.position);
+        let records = &records[n_counted..];
+        let Some(last) = records.last() else { return };
+        log.position = last.offset + 1;
+        log.idle_since_ms = None;
+        if let Some(sampler) = self.samplers.get_mut(side as usize) {
+            sampler.observe(records.len(), partition, |place| records[place].key);
+        }
+        self.decode(side, records);
+        self.apply(partition);
+    }
+
+    fn decode(&mut self, side: Side, records: &[Record]) {
+        let says = match side {
+            Side::Served => Kind::Served,
+            Side::Clicks => Kind::Click,
+        };
+        for record in records {
+            let at = Position {
+                side,
+                offset: record.offset,
+                record_ts_ms: record.timestamp_ms,
+            };
+            self.decoder
+                .decode(record.payload, Some(says), at, &mut self.batch);
+            if let Some(Body::Invalid(reason)) = self.batch.events.last().map(|event| &event.body) {
+                self.unreadable.push(Unreadable {
+                    at: (side, record.partition),
+                    offset: record.offset,
+                    reason: *reason,
+                });
+                if let Some(bury) = &self.dead_letters {
+                    bury(record, *reason);
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, partition: i32) {
+        if let Some(pair) = self.pairs.get_mut(&partition) {
+            let room_bytes = pair.engine.state_bytes() + self.free_bytes;
+            pair.engine.apply(&self.batch, room_bytes);
+            self.free_bytes = room_bytes.saturating_sub(pair.engine.state_bytes());
+            pair.changed = true;
+        }
+        self.batch.clear();
+    }
+}

@@ -1,0 +1,251 @@
+//! All shards, and the threads that read them side by side.
+//!
+//! ```text
+//!            what waits is little            what waits is much
+//! worker     read 0 │ read 1 │ round         read 0 ────────────┐ round
+//! worker-1                                   read 1 ──────────┐ ┘
+//!                                              └─ a shard goes to its thread by value, and comes back
+//! ```
+//!
+//! Between two rounds every shard is at home, so nothing is shared and nothing is locked. To wake a thread and to wait
+//! for it costs some 20 µs, as much as fifty records: what is little is read at home.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use super::pair::Pair;
+use super::shard::{DeadLetters, News, Shard};
+use crate::ingest::keys::KeyAudit;
+use crate::ingest::wire::Decoder;
+use crate::ingest::{Source, queue_of};
+
+/// Records for which a thread is woken.
+const WORTH_A_THREAD: usize = 500;
+/// State that one batch of records cannot reach: where less is free for each shard, they are read one after the other,
+/// so that the bound is one for all.
+const AMPLE_BYTES: u64 = 64 << 20;
+
+pub struct Shards {
+    /// By [`queue_of`] their partitions. Boxed, since they travel.
+    shards: Vec<Box<Shard>>,
+    /// The thread of each shard, once it was worth one; that of the first is the worker's own.
+    threads: Vec<Option<Thread>>,
+    max_state_bytes: u64,
+}
+
+/// Why shards cannot be read any more.
+#[derive(Debug)]
+pub struct Broken(pub String);
+
+impl Shards {
+    /// One shard for each source; `max_state_bytes` bounds them all together.
+    pub fn new(sources: Vec<Box<dyn Source>>, decoder: &Decoder, max_state_bytes: u64) -> Shards {
+        let shard = |source| Box::new(Shard::new(source, decoder.clone()));
+        let shards: Vec<_> = sources.into_iter().map(shard).collect();
+        Shards {
+            threads: shards.iter().map(|_| None).collect(),
+            shards,
+            max_state_bytes,
+        }
+    }
+
+    pub fn set_dead_letters(&mut self, dead_letters: Option<&DeadLetters>) {
+        for shard in &mut self.shards {
+            shard.set_dead_letters(dead_letters.cloned());
+        }
+    }
+
+    /// Keys are sampled for these audits from now on.
+    pub fn set_audits(&mut self, audits: &[KeyAudit]) {
+        for shard in &mut self.shards {
+            shard.set_samplers(audits.iter().map(KeyAudit::sampler).collect());
+        }
+    }
+
+    /// All pairs, by partition.
+    pub fn pairs(&self) -> impl Iterator<Item = (i32, &Pair)> + Clone {
+        let all = self.shards.iter().flat_map(|shard| shard.pairs());
+        let mut all: Vec<_> = all.map(|(partition, pair)| (*partition, pair)).collect();
+        all.sort_unstable_by_key(|(partition, _)| *partition);
+        all.into_iter()
+    }
+
+    /// All pairs, by partition.
+    pub fn pairs_mut(&mut self) -> impl Iterator<Item = (i32, &mut Pair)> {
+        let all = self.shards.iter_mut().flat_map(|shard| shard.pairs_mut());
+        let mut all: Vec<_> = all.map(|(partition, pair)| (*partition, pair)).collect();
+        all.sort_unstable_by_key(|(partition, _)| *partition);
+        all.into_iter()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.shards.iter().all(|shard| shard.pairs().is_empty())
+    }
+
+    pub fn get_mut(&mut self, partition: i32) -> Option<&mut Pair> {
+        self.home_of(partition).pairs_mut().get_mut(&partition)
+    }
+
+    pub fn insert(&mut self, partition: i32, pair: Pair) {
+        self.home_of(partition).pairs_mut().insert(partition, pair);
+    }
+
+    pub fn remove(&mut self, partition: i32) -> Option<Pair> {
+        self.home_of(partition).pairs_mut().remove(&partition)
+    }
+
+    /// Takes all pairs away.
+    pub fn take(&mut self) -> BTreeMap<i32, Pair> {
+        let of_shard = |shard: &mut Box<Shard>| std::mem::take(shard.pairs_mut());
+        self.shards.iter_mut().flat_map(of_shard).collect()
+    }
+
+    #[cfg(test)]
+    pub fn n_threads(&self) -> usize {
+        self.threads.iter().flatten().count()
+    }
+
+    #[cfg(test)]
+    pub fn set_source(&mut self, index: usize, source: Box<dyn Source>) {
+        self.shards[index].set_source(source);
+    }
+
+    fn home_of(&mut self, partition: i32) -> &mut Shard {
+        let n = self.shards.len();
+        &mut self.shards[queue_of(partition, n)]
+    }
+
+    /// What has happened in each shard since this was last asked.
+    pub fn news(&mut self) -> Vec<News> {
+        self.shards.iter_mut().map(|shard| shard.news()).collect()
+    }
+
+    /// Counts what waits, at most a batch of each shard.
+    ///
+    /// # Errors
+    /// A thread panicked, or could not be started: the shard that it had is gone.
+    pub fn read(&mut self) -> Result<(), Broken> {
+        let waiting: Vec<usize> = self.shards.iter().map(|shard| shard.n_waiting()).collect();
+        let used_bytes: u64 = self.pairs().map(|(_, pair)| pair.engine.state_bytes()).sum();
+        let free_bytes = self.max_state_bytes.saturating_sub(used_bytes);
+        let n_large = waiting.iter().filter(|n| **n >= WORTH_A_THREAD).count();
+        let share_bytes = free_bytes / self.shards.len() as u64;
+        if n_large > 1 && share_bytes >= AMPLE_BYTES {
+            self.read_side_by_side(&waiting, share_bytes)
+        } else {
+            self.read_in_turn(&waiting, free_bytes);
+            Ok(())
+        }
+    }
+
+    fn read_in_turn(&mut self, waiting: &[usize], mut free_bytes: u64) {
+        for (shard, n_waiting) in self.shards.iter_mut().zip(waiting) {
+            if *n_waiting > 0 {
+                free_bytes = shard.read(free_bytes);
+            }
+        }
+    }
+
+    fn read_side_by_side(&mut self, waiting: &[usize], share_bytes: u64) -> Result<(), Broken> {
+        let mut home = Vec::with_capacity(waiting.len());
+        let mut away = Vec::new();
+        for (index, shard) in std::mem::take(&mut self.shards).into_iter().enumerate() {
+            if index > 0 && waiting[index] >= WORTH_A_THREAD {
+                self.thread(index)?.send(shard, share_bytes);
+                away.push(index);
+            } else {
+                home.push(shard);
+            }
+        }
+        for shard in home.iter_mut().filter(|shard| shard.n_waiting() > 0) {
+            shard.read(share_bytes);
+        }
+        for index in away {
+            home.insert(index, self.thread(index)?.receive()?);
+        }
+        self.shards = home;
+        Ok(())
+    }
+
+    fn thread(&mut self, index: usize) -> Result<&mut Thread, Broken> {
+        let thread = &mut self.threads[index];
+        match thread {
+            Some(thread) => Ok(thread),
+            None => Ok(thread.insert(Thread::start(index)?)),
+        }
+    }
+}
+
+/// Reads a shard at a time, until it is dropped.
+struct Thread {
+    // Dropped first, which ends the thread.
+    shards: Option<SyncSender<(Box<Shard>, u64)>>,
+    read: Receiver<Box<Shard>>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Thread {
+    fn start(index: usize) -> Result<Thread, Broken> {
+        let (shards, taken) = sync_channel::<(Box<Shard>, u64)>(1);
+        let (give_back, read) = sync_channel(1);
+        let run = move || {
+            for (mut shard, free_bytes) in taken {
+                shard.read(free_bytes);
+                if give_back.send(shard).is_err() {
+                    return;
+                }
+            }
+        };
+        let handle = std::thread::Builder::new()
+            .name(format!("worker-{index}"))
+            .spawn(run)
+            .map_err(|error| {
+                Broken(format!(
+                    "a thread for ingest.workers could not be started: {error}"
+                ))
+            })?;
+        Ok(Thread {
+            shards: Some(shards),
+            read,
+            handle: Some(handle),
+        })
+    }
+
+    /// Where the thread has ended, [`Self::receive`] says why.
+    fn send(&self, shard: Box<Shard>, free_bytes: u64) {
+        if let Some(shards) = &self.shards {
+            let _ = shards.send((shard, free_bytes));
+        }
+    }
+
+    fn receive(&mut self) -> Result<Box<Shard>, Broken> {
+        self.read.recv().map_err(|_| {
+            let ended = self.handle.take().map(JoinHandle::join);
+            let why = match ended {
+                Some(Err(panic)) => words(&*panic),
+                _ => "it ended".to_owned(),
+            };
+            Broken(format!(
+                "a worker thread panicked, which is a fault of abgauge: {why}"
+            ))
+        })
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.shards = None;
+        if let Some(handle) = self.handle.take() {
+            // Its panic, if any, was printed when it happened.
+            let _ = handle.join();
+        }
+    }
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it did not say why".to_owned())
+}
