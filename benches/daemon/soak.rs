@@ -21,8 +21,8 @@ const AHEAD: u64 = 300_000;
 /// Records sent between two looks at that.
 const STEP: u64 = 1_000;
 const SAMPLE: Duration = Duration::from_secs(1);
-/// A memory that grows by less than this share of itself in the whole run is flat.
-const FLAT: f64 = 0.02;
+/// A memory that grows by less than so many per cent of itself in the whole run is flat.
+const FLAT: f64 = 2.0;
 
 /// Resident memory at a time since the start.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ fn figures(samples: &[Sample]) -> Vec<Figure> {
         mean,
     } = Line::through(samples);
     let span = samples[samples.len() - 1].seconds - samples[0].seconds;
-    let growth = slope * span / mean;
+    let growth = slope * span / mean * 100.0;
     let [least, most] = [f64::min, f64::max].map(|of| {
         samples
             .iter()
@@ -83,10 +83,10 @@ fn figures(samples: &[Sample]) -> Vec<Figure> {
     });
     vec![
         Figure::at_most(
-            format!("soak: growth of resident memory in {span:.0} s after the start, by the slope"),
+            format!("soak: growth of resident memory in {span:.0} s after the warm-up, %"),
             growth,
             FLAT,
-            format!("{:.2}%", growth * 100.0),
+            format!("{growth:.2}"),
         ),
         Figure::beside(
             "soak: slope ± standard error, kB per minute",
