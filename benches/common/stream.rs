@@ -15,9 +15,8 @@ pub const ARMS: [&str; 4] = ["neural", "linear", "hybrid", "random"];
 
 /// Items of the catalogue; lists show no others.
 const N_ITEMS: u32 = 10_000;
-/// Mean time from a list to its click; the longest is below every attribution window that is benchmarked.
-const MEAN_DELAY_MS: f64 = 60_000.0;
-const MAX_DELAY_MS: f64 = 1_200_000.0;
+/// The longest time from a list to its click, by the mean one.
+const MAX_DELAY: f64 = 20.0;
 
 /// Lists spread evenly over a span of event time; one in `1 / click_share` has one click, early ranks more often.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +26,35 @@ pub struct Stream {
     pub start_ms: i64,
     pub span_ms: i64,
     pub click_share: f64,
+}
+
+/// What of the traffic differs between benchmarks, beyond its size.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// Each list is of one of them, drawn evenly.
+    pub arms: Vec<String>,
+    /// Mean time from a list to its click; the longest is 20 times as long.
+    pub mean_delay_ms: f64,
+}
+
+impl Default for Shape {
+    /// Four arms, and clicks within the default window of attribution.
+    fn default() -> Shape {
+        Shape {
+            arms: ARMS.map(str::to_owned).to_vec(),
+            mean_delay_ms: 60_000.0,
+        }
+    }
+}
+
+impl Shape {
+    /// This many arms, with names of one length.
+    pub fn with_arms(n_arms: usize) -> Shape {
+        Shape {
+            arms: (0..n_arms).map(|arm| format!("a{arm:05}")).collect(),
+            ..Shape::default()
+        }
+    }
 }
 
 /// One record as it is produced; `key` is its request id.
@@ -43,7 +71,12 @@ type Pending = Reverse<(i64, String, u32)>;
 
 impl Stream {
     /// Hands every record to `emit` in the order of time: the same ones each time.
-    pub fn for_each(&self, mut emit: impl FnMut(Record)) {
+    pub fn for_each(&self, emit: impl FnMut(Record)) {
+        self.for_each_of(&Shape::default(), emit);
+    }
+
+    /// The same for traffic of another shape.
+    pub fn for_each_of(&self, shape: &Shape, mut emit: impl FnMut(Record)) {
         let mut random = Pcg64::seed_from_u64(1);
         let mut pending: BinaryHeap<Pending> = BinaryHeap::new();
         let mut payload = String::new();
@@ -52,7 +85,7 @@ impl Stream {
                 self.start_ms + (n as i128 * i128::from(self.span_ms) / i128::from(self.n_lists)) as i64;
             emit_clicks(&mut pending, ts_ms, &mut payload, &mut emit);
             let id = format!("r{:032x}", random.random::<u128>());
-            let arm = ARMS[random.random_range(0..ARMS.len())];
+            let arm = &shape.arms[random.random_range(0..shape.arms.len())];
             let items = Items::random(&mut random);
             list(
                 &mut payload,
@@ -70,9 +103,9 @@ impl Stream {
             });
             if random.random_bool(self.click_share) {
                 // 1 − uniform is never 0.
-                let delay_ms = -MEAN_DELAY_MS * (1.0 - random.random::<f64>()).ln();
+                let delay_ms = -shape.mean_delay_ms * (1.0 - random.random::<f64>()).ln();
                 let rank = (10.0 * random.random::<f64>().powi(2)) as u32;
-                let click_ms = ts_ms + delay_ms.min(MAX_DELAY_MS) as i64;
+                let click_ms = ts_ms + delay_ms.min(MAX_DELAY * shape.mean_delay_ms) as i64;
                 pending.push(Reverse((click_ms, id, items.at(rank))));
             }
         }

@@ -16,6 +16,7 @@ use ureq::Agent;
 
 use crate::common::stream::{self, Items};
 use crate::common::summary::{Summary, quantile};
+use crate::figure::Figure;
 use crate::load::{self, N_PARTITIONS, Topics};
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
@@ -50,23 +51,29 @@ struct Clickable {
     item: u32,
 }
 
-pub fn run(rate: u32, seconds: u32, n_rounds: usize) {
-    let kafka = load::broker();
-    println!(
-        "| round | records | scrapes per second | p50 ms | p99 ms | longest ms |\n|---|---|---|---|---|---|"
-    );
-    let rounds: Vec<[f64; 2]> = (1..=n_rounds)
+pub fn run(kafka: &Kafka, rate: u32, seconds: u32, n_rounds: usize) -> Vec<Figure> {
+    println!("\n| round | records per second | scrapes per second | p50 ms | p99 ms | longest ms |");
+    println!("|---|---|---|---|---|---|");
+    let rounds: Vec<[f64; 4]> = (1..=n_rounds)
         .map(|number| {
-            let (latencies, scrapes_per_second) = round(&kafka, rate, Duration::from_secs(seconds.into()));
+            let (latencies, scrapes_per_second) = round(kafka, rate, Duration::from_secs(seconds.into()));
             let [p50, p99, longest] = [0.5, 0.99, 1.0].map(|share| quantile(&latencies, share));
-            let n = latencies.len();
-            println!("| {number} | {n} | {scrapes_per_second:.0} | {p50:.1} | {p99:.1} | {longest:.1} |");
-            [p50, p99]
+            let sent_per_second = latencies.len() as f64 / (f64::from(seconds) - WARM_UP.as_secs_f64());
+            println!(
+                "| {number} | {sent_per_second:.0} | {scrapes_per_second:.0} | {p50:.1} | {p99:.1} | {longest:.1} |"
+            );
+            [p50, p99, longest, scrapes_per_second]
         })
         .collect();
-    println!("\nproduced to visible, ms, median (smallest to largest) of {n_rounds} rounds:");
-    println!("- p50: {:.1}", Summary::of(rounds.iter().map(|round| round[0])));
-    println!("- p99: {:.1}", Summary::of(rounds.iter().map(|round| round[1])));
+    let [p50, p99, longest, scrapes] =
+        [0, 1, 2, 3].map(|value| Summary::of(rounds.iter().map(|round| round[value])));
+    let name = |what: &str| format!("produced to visible at {rate} events/s: {what}");
+    vec![
+        Figure::beside(name("p50, ms"), format!("{p50:.1}")),
+        Figure::at_most(name("p99, ms"), p99.median, 250.0, format!("{p99:.1}")),
+        Figure::beside(name("longest, ms"), format!("{longest:.1}")),
+        Figure::beside(name("scrapes per second"), format!("{scrapes:.0}")),
+    ]
 }
 
 /// Latencies in ms, sorted, and the rate of scrapes.

@@ -2,15 +2,21 @@
 
 use abgauge::engine::event::Side;
 
-use crate::common::stream::Stream;
+use crate::common::stream::{Shape, Stream};
 use crate::support::kafka::{Kafka, Options};
+use crate::support::producer::Producer;
 
 /// Of each topic.
 pub const N_PARTITIONS: i32 = 4;
 
+/// With a heap of 512 MB, and retention that is carried out at once.
 pub fn broker() -> Kafka {
     Kafka::start_with(Options {
         fast: true,
+        properties: vec![
+            ("log.retention.check.interval.ms", "1000"),
+            ("log.segment.delete.delay.ms", "1000"),
+        ],
         ..Options::default()
     })
 }
@@ -20,33 +26,76 @@ pub fn broker() -> Kafka {
 pub struct Topics {
     pub served: String,
     pub clicks: String,
-    pub n_records: u64,
+    pub n_lists: u64,
+    pub n_clicks: u64,
 }
 
 impl Topics {
     pub fn empty(kafka: &Kafka) -> Topics {
+        Topics::with(kafka, &[])
+    }
+
+    /// Of which the broker keeps about so many bytes in each partition, and deletes what is older.
+    pub fn short_lived(kafka: &Kafka, bytes: u64) -> Topics {
+        let [retention, segment] = [bytes / 2, bytes / 4].map(|bytes| bytes.to_string());
+        Topics::with(
+            kafka,
+            &[
+                ("retention.bytes", retention.as_str()),
+                ("segment.bytes", &segment),
+            ],
+        )
+    }
+
+    fn with(kafka: &Kafka, configs: &[(&str, &str)]) -> Topics {
+        let [served, clicks] = ["served", "clicks"].map(|stem| {
+            let name = kafka.unique(stem);
+            kafka.create_topic(&name, N_PARTITIONS, configs);
+            name
+        });
         Topics {
-            served: kafka.new_topic("served", N_PARTITIONS),
-            clicks: kafka.new_topic("clicks", N_PARTITIONS),
-            n_records: 0,
+            served,
+            clicks,
+            n_lists: 0,
+            n_clicks: 0,
         }
     }
 
     /// Holding a stream, keyed by request id, compressed with lz4; each record's timestamp is its event time.
     pub fn holding(kafka: &Kafka, stream: &Stream) -> Topics {
+        Topics::holding_of(kafka, stream, &Shape::default())
+    }
+
+    /// The same of another shape.
+    pub fn holding_of(kafka: &Kafka, stream: &Stream, shape: &Shape) -> Topics {
         let mut topics = Topics::empty(kafka);
-        let producer = kafka.producer_with(&[("compression.codec", "lz4")]);
-        stream.for_each(|record| {
-            let topic = match record.side {
-                Side::Served => &topics.served,
-                Side::Clicks => &topics.clicks,
+        topics.append(kafka, stream, shape);
+        topics
+    }
+
+    /// Adds a stream to what they hold.
+    pub fn append(&mut self, kafka: &Kafka, stream: &Stream, shape: &Shape) {
+        let producer = producer(kafka);
+        stream.for_each_of(shape, |record| {
+            let (topic, n) = match record.side {
+                Side::Served => (&self.served, &mut self.n_lists),
+                Side::Clicks => (&self.clicks, &mut self.n_clicks),
             };
             let (key, payload) = (record.key.as_bytes(), record.payload.as_bytes());
             producer.produce(topic, None, Some(key), Some(payload), Some(record.ts_ms));
-            topics.n_records += 1;
+            *n += 1;
         });
         producer.flush();
-        topics
+    }
+
+    pub fn n_records(&self) -> u64 {
+        self.n_lists + self.n_clicks
+    }
+
+    /// Gives their disk back.
+    pub fn delete(self, kafka: &Kafka) {
+        kafka.delete_topic(&self.served);
+        kafka.delete_topic(&self.clicks);
     }
 
     /// A configuration of the daemon that reads all of them, in a group of its own; the rest are defaults.
@@ -60,6 +109,14 @@ impl Topics {
         )
     }
 }
+
+/// As fast as it gets.
+pub fn producer(kafka: &Kafka) -> Producer {
+    kafka.producer_with(&[("compression.codec", "lz4"), ("linger.ms", "20")])
+}
+
+/// Lists stay open for some 15 s: state that has grown to its full size within the first minute.
+pub const QUICK_JOIN: &str = "[join]\nattribution = \"10s\"\nlateness = \"2s\"\nmax_future = \"1s\"\n";
 
 /// A stream of this length that ended a minute ago.
 pub fn stream(n_lists: u64, span_ms: i64) -> Stream {

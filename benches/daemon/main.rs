@@ -1,17 +1,27 @@
 //! What the daemon costs, and how soon it shows what was produced: the `abgauge` binary against real Apache Kafka.
 //!
-//! `cargo bench --bench daemon -- throughput` (or `latency`, `memory`), after `tests/run --setup-only` once;
-//! docs/performance.md tells the method and the results.
+//! `cargo bench --bench daemon -- table` prints every figure beside its goal, after `tests/run --setup-only` once; each
+//! row runs alone too. docs/performance.md tells the method and the results.
 
 mod bare;
+mod catch_up;
 #[path = "../common/mod.rs"]
 mod common;
+mod feed;
+mod figure;
+mod flatness;
 mod latency;
 mod load;
 mod memory;
+mod open_lists;
 mod process;
+mod reading;
+mod scrape;
+mod soak;
+mod stalls;
 #[path = "../../tests/support/mod.rs"]
 mod support;
+mod table;
 mod throughput;
 
 use clap::{CommandFactory as _, Parser};
@@ -26,23 +36,67 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     about = "Benchmarks of the whole daemon against real Apache Kafka"
 )]
 enum Benchmark {
+    /// Every row below, one after the other, as one table
+    Table(table::Task),
     /// CPU time per record while the daemon catches up, beside a bare consumer
     Throughput {
         #[arg(long, default_value_t = 2_000_000)]
         lists: u64,
+        #[command(flatten)]
+        task: throughput::Task,
+    },
+    /// CPU time per record at 1, 100 and 10,000 arms
+    Arms {
+        #[arg(long, default_value_t = 1_000_000)]
+        lists: u64,
         #[arg(long, default_value_t = 7)]
         rounds: usize,
-        /// What the daemons measure, one for each
-        #[arg(long, value_enum, value_delimiter = ',', default_value = "usual")]
-        metrics: Vec<throughput::Metrics>,
-        /// A librdkafka property of both, beyond the daemon's own
-        #[arg(long = "property", value_name = "NAME=VALUE")]
-        properties: Vec<String>,
+    },
+    /// CPU time per record with windows from 5 minutes to 7 days
+    Windows {
+        #[arg(long, default_value_t = 2_000_000)]
+        lists: u64,
+        #[arg(long, default_value_t = 7)]
+        rounds: usize,
+    },
+    /// CPU time per record at 10 thousand and a million open lists
+    OpenLists {
+        #[arg(long, default_value_t = 7)]
+        rounds: usize,
+    },
+    /// The same in memory, without Kafka, at any number of them
+    OpenListsInMemory {
+        /// 10000000 of them take 1.3 GB
+        #[arg(long, value_delimiter = ',', default_value = "10000,1000000")]
+        sizes: Vec<u64>,
+        #[arg(long, default_value_t = 15)]
+        rounds: usize,
+    },
+    /// Resident memory per open list
+    Memory {
+        /// 10000000 of them take 1.3 GB of memory and as much disk
+        #[arg(long, default_value_t = 1_000_000)]
+        lists: u64,
+        #[arg(long, default_value_t = 0.2)]
+        click_share: f64,
+    },
+    /// The longest batch of the ingest loop at a steady rate
+    Stalls {
+        /// Lists and clicks per second: half of what the daemon can
+        #[arg(long, default_value_t = 200_000)]
+        rate: u64,
+        #[arg(long, default_value_t = 600)]
+        seconds: u64,
+    },
+    /// What a scrape of 300,000 series costs
+    Scrape {
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
     },
     /// Time from producing a record to a scrape that shows it
     Latency {
         /// Lists and clicks per second
-        #[arg(long, default_value_t = 5_000)]
+        #[arg(long, default_value_t = 20_000)]
         rate: u32,
         /// Seconds of each round
         #[arg(long, default_value_t = 30)]
@@ -50,14 +104,18 @@ enum Benchmark {
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
-    /// Resident memory per open list
-    Memory {
-        #[arg(long, default_value_t = 1_000_000)]
-        few: u64,
-        #[arg(long, default_value_t = 3_000_000)]
-        many: u64,
-        #[arg(long, default_value_t = 3)]
-        rounds: usize,
+    /// Clicks matched from the begin of the log, where their topic is far smaller than that of lists
+    CatchUp {
+        #[arg(long, default_value_t = 2_000_000)]
+        lists: u64,
+    },
+    /// Resident memory at full speed under a hot key
+    Soak {
+        #[arg(long, default_value_t = 1_800)]
+        seconds: u64,
+        /// Seconds before the slope is taken
+        #[arg(long, default_value_t = 120)]
+        warm_up: u64,
     },
     /// Reads and discards; started by `throughput`
     #[command(hide = true)]
@@ -72,19 +130,31 @@ fn main() {
             .print_help()
             .expect("print to standard output");
     }
-    match Benchmark::parse_from(args) {
-        Benchmark::Throughput {
-            lists,
-            rounds,
-            metrics,
-            properties,
-        } => throughput::run(lists, rounds, &metrics, &properties),
+    let kafka = load::broker;
+    let figures = match Benchmark::parse_from(args) {
+        Benchmark::Table(task) => table::run(&task),
+        Benchmark::Throughput { lists, task } => {
+            let kafka = kafka();
+            throughput::run(&kafka, &throughput::topics(&kafka, lists), &task)
+        }
+        Benchmark::Arms { lists, rounds } => flatness::arms(&kafka(), lists, rounds),
+        Benchmark::Windows { lists, rounds } => {
+            let kafka = kafka();
+            flatness::windows(&kafka, &throughput::topics(&kafka, lists), rounds)
+        }
+        Benchmark::OpenLists { rounds } => flatness::open_lists(&kafka(), rounds),
+        Benchmark::OpenListsInMemory { sizes, rounds } => open_lists::run(&sizes, rounds),
+        Benchmark::Memory { lists, click_share } => memory::run(&kafka(), lists, click_share),
+        Benchmark::Stalls { rate, seconds } => stalls::run(&kafka(), rate, seconds),
+        Benchmark::Scrape { rounds } => scrape::run(&kafka(), rounds),
         Benchmark::Latency {
             rate,
             seconds,
             rounds,
-        } => latency::run(rate, seconds, rounds),
-        Benchmark::Memory { few, many, rounds } => memory::run(few, many, rounds),
-        Benchmark::Bare(task) => bare::run(&task),
-    }
+        } => latency::run(&kafka(), rate, seconds, rounds),
+        Benchmark::CatchUp { lists } => catch_up::run(&kafka(), lists),
+        Benchmark::Soak { seconds, warm_up } => soak::run(&kafka(), seconds, warm_up),
+        Benchmark::Bare(task) => return bare::run(&task),
+    };
+    figure::print(&figures);
 }

@@ -246,7 +246,7 @@ fn launch(dir: &Path, fast: bool) -> Process {
 fn java(dir: &Path, fast: bool) -> Command {
     let mut command = tools::command("java");
     let sizes: &[&str] = if fast {
-        &["-Xms1g", "-Xmx1g"]
+        &["-Xms512m", "-Xmx512m"]
     } else {
         &["-Xms128m", "-Xmx384m", "-XX:TieredStopAtLevel=1"]
     };

@@ -1,0 +1,128 @@
+//! CPU time per record at few and many arms, short and long windows, few and many open lists: it should not differ.
+
+use crate::common::stream::Shape;
+use crate::common::summary::Summary;
+use crate::figure::Figure;
+use crate::load::{self, Topics};
+use crate::reading::{self, By, Reader, Rounds};
+use crate::support::kafka::Kafka;
+use crate::throughput::SPAN_MS;
+
+/// How much dearer than the cheapest the dearest may be.
+const GOAL: f64 = 1.1;
+
+/// Lists of 1, 100 and 10,000 arms.
+pub fn arms(kafka: &Kafka, n_lists: u64, n_rounds: usize) -> Vec<Figure> {
+    let topics = [1, 100, 10_000].map(|n_arms| {
+        let shape = Shape::with_arms(n_arms);
+        let topics = Topics::holding_of(kafka, &load::stream(n_lists, SPAN_MS), &shape);
+        (format!("{n_arms} arms"), topics)
+    });
+    let daemons = topics.iter().map(|(name, topics)| daemon(name, topics, ""));
+    let figures = compare(kafka, n_rounds, "arms", daemons.collect());
+    topics.into_iter().for_each(|(_, topics)| topics.delete(kafka));
+    figures
+}
+
+/// One window of 5 minutes, an hour, a day or a week over the same topics.
+pub fn windows(kafka: &Kafka, topics: &Topics, n_rounds: usize) -> Vec<Figure> {
+    let daemons = ["5m", "1h", "24h", "7d"].map(|window| {
+        let config = format!("[metrics]\nwindows = [\"{window}\"]\n");
+        daemon(&format!("window {window}"), topics, &config)
+    });
+    compare(kafka, n_rounds, "windows", daemons.into())
+}
+
+/// Some 10 thousand and a million open lists: the same rate of lists in event time, open for 18 s and for 30 min, with
+/// clicks that come in proportion.
+pub fn open_lists(kafka: &Kafka, n_rounds: usize) -> Vec<Figure> {
+    let stream = load::stream(2_000_000, SPAN_MS);
+    let sizes = [
+        (
+            "10 thousand open lists",
+            500.0,
+            "attribution = \"16s\"\nlateness = \"2s\"\nmax_future = \"1s\"\n",
+        ),
+        (
+            "a million open lists",
+            52_500.0,
+            "attribution = \"28m\"\nlateness = \"2m\"\n",
+        ),
+    ];
+    let topics = sizes.map(|(_, mean_delay_ms, _)| {
+        let shape = Shape {
+            mean_delay_ms,
+            ..Shape::default()
+        };
+        Topics::holding_of(kafka, &stream, &shape)
+    });
+    let daemons = sizes
+        .iter()
+        .zip(&topics)
+        .map(|((name, _, join), topics)| daemon(name, topics, &format!("[join]\n{join}")));
+    let figures = compare(kafka, n_rounds, "open lists", daemons.collect());
+    topics.into_iter().for_each(|topics| topics.delete(kafka));
+    figures
+}
+
+fn daemon<'a>(name: &str, topics: &'a Topics, config: &str) -> Reader<'a> {
+    Reader {
+        name: name.to_owned(),
+        topics,
+        by: By::Daemon(config.to_owned()),
+    }
+}
+
+/// Lets the daemons take turns, the first of them twice.
+fn compare(kafka: &Kafka, n_rounds: usize, of: &str, mut daemons: Vec<Reader>) -> Vec<Figure> {
+    let n = daemons.len();
+    daemons.push(Reader {
+        name: daemons[0].name.clone() + " again",
+        ..daemons[0].clone()
+    });
+    let rounds = reading::rounds(kafka, n_rounds, &daemons);
+    let costs: Vec<Summary> = (0..n).map(|reader| to_round(&rounds, reader)).collect();
+    let names = daemons[..n].iter().map(|daemon| daemon.name.clone()).collect();
+    let mut figures = figures(of, names, &costs, rounds.ratio(n, 0));
+    let cpu: Vec<String> = (0..n)
+        .map(|reader| format!("{:.3}", rounds.cpu_us(reader).median))
+        .collect();
+    figures.push(Figure::beside(format!("{of}: CPU µs per record"), cpu.join(", ")));
+    figures
+}
+
+/// CPU of a reader ÷ the mean of all in the same round, which takes out what differs between rounds.
+fn to_round(rounds: &Rounds, reader: usize) -> Summary {
+    rounds.summary(|costs| {
+        let sum: f64 = costs.iter().map(|cost| cost.cpu_us_per_record).sum();
+        costs[reader].cpu_us_per_record * costs.len() as f64 / sum
+    })
+}
+
+/// Each variant ÷ the cheapest. What two readings of the same differ by is tolerated, where it is more than the goal.
+pub fn figures(of: &str, names: Vec<String>, costs: &[Summary], again: Summary) -> Vec<Figure> {
+    let cheapest = costs.iter().map(|cost| cost.median).fold(f64::INFINITY, f64::min);
+    let spread = again.max.max(1.0 / again.min);
+    let ratio = |cost: &Summary| Summary {
+        min: cost.min / cheapest,
+        median: cost.median / cheapest,
+        max: cost.max / cheapest,
+    };
+    let mut figures: Vec<Figure> = names
+        .into_iter()
+        .zip(costs)
+        .map(|(name, cost)| {
+            let ratio = ratio(cost);
+            let mut figure = Figure::at_most(
+                format!("CPU per record at {name} ÷ the cheapest"),
+                ratio.median,
+                GOAL.max(spread),
+                ratio,
+            );
+            figure.goal = format!("≤ {GOAL}, or A/A");
+            figure
+        })
+        .collect();
+    figures.push(Figure::beside(format!("{of}: A/A, the first ÷ itself"), again));
+    figures
+}

@@ -1,0 +1,178 @@
+//! What a scrape of 300,000 series costs, and what one every second takes from ingest.
+//!
+//! A daemon that is ready is stopped while a backlog is produced, and reads it when it goes on. How far it has come is
+//! asked once at the end of a turn, since every scrape is of all series.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::common::stream::{Shape, Stream};
+use crate::common::summary::Summary;
+use crate::figure::Figure;
+use crate::load::{self, QUICK_JOIN, Topics};
+use crate::process::cpu_ns;
+use crate::reading::{counted, stop};
+use crate::support::daemon::Daemon;
+use crate::support::kafka::Kafka;
+use crate::support::wait;
+
+/// More than fill a scrape of the default `max_series`.
+const N_ARMS: usize = 1_000;
+const N_SERIES: usize = 300_000;
+/// Lists of a backlog.
+const BACKLOG: u64 = 2_500_000;
+/// Quiet topics settle soon, and the group keeps a member that is stopped for long.
+const MORE: &str = "idle_after = \"5s\"\n[kafka.properties]\n\"session.timeout.ms\" = 300000\n";
+const N_SCRAPES: usize = 9;
+const EVERY: Duration = Duration::from_secs(1);
+/// A turn ends before the backlog does.
+const SHARE: f64 = 0.8;
+
+pub fn run(kafka: &Kafka, n_rounds: usize) -> Vec<Figure> {
+    // What a turn reads is deleted in one of the next.
+    let topics = Topics::short_lived(kafka, 512 << 20);
+    let mut daemon = Daemon::run(&(topics.config(kafka) + QUICK_JOIN + MORE));
+    daemon.wait_until_ready();
+    let mut ingest = Ingest {
+        kafka,
+        topics,
+        shape: Shape {
+            mean_delay_ms: 100.0,
+            ..Shape::with_arms(N_ARMS)
+        },
+        daemon,
+        turn: Duration::ZERO,
+    };
+    ingest.calibrate();
+    let (n_series, cpu_ms) = ingest.scrapes();
+    println!("\nrecords per second\n| round | not scraped | scraped every second |\n|---|---|---|");
+    let rounds: Vec<[f64; 2]> = (1..=n_rounds)
+        .map(|round| {
+            let [without, with] = ingest.round(round);
+            println!("| {round} | {without:.0} | {with:.0} |");
+            [without, with]
+        })
+        .collect();
+    stop(ingest.daemon);
+    ingest.topics.delete(kafka);
+    let ratio = Summary::of(rounds.iter().map(|[without, with]| with / without));
+    vec![
+        Figure::beside("scrape: series", n_series),
+        Figure::at_most(
+            "CPU of a scrape, ms",
+            cpu_ms.median,
+            100.0,
+            format!("{cpu_ms:.1}"),
+        ),
+        Figure::at_least(
+            "ingest throughput scraped every second ÷ not scraped",
+            ratio.median,
+            0.95,
+            ratio,
+        ),
+    ]
+}
+
+struct Ingest<'a> {
+    kafka: &'a Kafka,
+    topics: Topics,
+    shape: Shape,
+    daemon: Daemon,
+    /// How long a turn reads.
+    turn: Duration,
+}
+
+impl Ingest<'_> {
+    /// Lets the daemon read one backlog to its end, to know how long a turn may be.
+    fn calibrate(&mut self) {
+        self.produce();
+        let start = Instant::now();
+        self.finish();
+        self.turn = start.elapsed().mul_f64(SHARE);
+    }
+
+    /// CPU ms of the daemon for a scrape while it has little else to do, and the series of the last one.
+    fn scrapes(&mut self) -> (usize, Summary) {
+        let n_series = wait::until("a full scrape", wait::LONG, || {
+            let n_series = n_series(&self.daemon.get("/metrics").body);
+            (n_series >= N_SERIES * 9 / 10).then_some(n_series)
+        });
+        let costs = (0..N_SCRAPES).map(|_| {
+            let before = cpu_ns(self.daemon.pid());
+            self.daemon.get("/metrics");
+            let cpu_ms = (cpu_ns(self.daemon.pid()) - before) as f64 / 1e6;
+            // Not at the pace at which renderings may be shared.
+            sleep(EVERY);
+            cpu_ms
+        });
+        (n_series, Summary::of(costs.collect::<Vec<_>>()))
+    }
+
+    /// Records per second without and with scrapes; who goes first changes from round to round.
+    fn round(&mut self, round: usize) -> [f64; 2] {
+        let with_first = round.is_multiple_of(2);
+        let first = self.turn(with_first);
+        let second = self.turn(!with_first);
+        match with_first {
+            true => [second, first],
+            false => [first, second],
+        }
+    }
+
+    /// Records per second of one turn. One that outlasted its backlog is taken again, shorter.
+    fn turn(&mut self, scraped: bool) -> f64 {
+        loop {
+            let before = self.topics.n_records();
+            self.produce();
+            let start = Instant::now();
+            self.scrape_until(start, scraped);
+            let n_read = self.n_read() - before;
+            let seconds = start.elapsed().as_secs_f64();
+            if before + n_read < self.topics.n_records() {
+                self.finish();
+                return n_read as f64 / seconds;
+            }
+            self.turn = self.turn.mul_f64(SHARE);
+        }
+    }
+
+    /// Lets the turn pass, with a scrape every second or without.
+    fn scrape_until(&self, start: Instant, scraped: bool) {
+        let mut next = EVERY / 2;
+        while scraped && next < self.turn {
+            sleep(next.saturating_sub(start.elapsed()));
+            self.daemon.get("/metrics");
+            next += EVERY;
+        }
+        sleep(self.turn.saturating_sub(start.elapsed()));
+    }
+
+    fn n_read(&self) -> u64 {
+        counted(&self.daemon, "abgauge_records_total", "")
+    }
+
+    /// Produces a backlog while the daemon is stopped, and lets it go on.
+    fn produce(&mut self) {
+        self.daemon.signal(libc::SIGSTOP);
+        // Of a few seconds, from now on: later than what was produced before, and never in the daemon's future.
+        let stream = Stream {
+            n_lists: BACKLOG,
+            start_ms: load::now_ms(),
+            span_ms: 2_000,
+            click_share: 0.2,
+        };
+        self.topics.append(self.kafka, &stream, &self.shape);
+        self.daemon.signal(libc::SIGCONT);
+    }
+
+    fn finish(&mut self) {
+        let n_sent = self.topics.n_records();
+        wait::until("the backlog to be read", wait::LONG, || {
+            (self.n_read() == n_sent).then_some(())
+        });
+    }
+}
+
+fn n_series(body: &str) -> usize {
+    body.lines().filter(|line| !line.starts_with('#')).count()
+}

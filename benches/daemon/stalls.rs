@@ -1,0 +1,174 @@
+//! The longest round of the ingest loop at a steady rate, while the state grows to its full size and slots expire.
+//!
+//! The loop of `src/app.rs` runs in this process, so that each round can be timed; the records come from another thread.
+//! A round's CPU time is that of its own thread; its wall time begins with the first record, since it waits for that.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use abgauge::board::Board;
+use abgauge::clock::Clock;
+use abgauge::config::{self, Config};
+use abgauge::engine::ranking::Ranking;
+use abgauge::kafka::consumer::Consumer;
+use abgauge::telemetry::Telemetry;
+use abgauge::worker::Worker;
+
+use crate::common::summary::quantile;
+use crate::feed::Feed;
+use crate::figure::Figure;
+use crate::load::{QUICK_JOIN, Topics};
+use crate::process::thread_cpu_ns;
+use crate::support::kafka::Kafka;
+use crate::support::tools;
+
+/// As `src/app.rs` has it.
+const WAIT: Duration = Duration::from_millis(10);
+/// Of the broker, for each partition: some seconds of traffic.
+const RETENTION_BYTES: u64 = 64 << 20;
+const GOAL_MS: f64 = 10.0;
+
+/// What one round took.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    /// Since the start.
+    at: Duration,
+    cpu_ms: f64,
+    wall_ms: f64,
+}
+
+pub fn run(kafka: &Kafka, rate: u64, seconds: u64) -> Vec<Figure> {
+    let topics = Topics::short_lived(kafka, RETENTION_BYTES);
+    let dir = tools::temporary_dir("stalls");
+    let file = dir.path().join("abgauge.toml");
+    std::fs::write(&file, topics.config(kafka) + QUICK_JOIN).expect("write the configuration");
+    let config = config::load(Some(&file), std::iter::empty()).expect("the configuration is valid");
+    let mut ingest = Loop::new(&config);
+    let (rounds, wall, n_sent) = thread::scope(|scope| {
+        let source = scope.spawn(|| {
+            let mut feed = Feed::new(kafka, &topics, false);
+            feed.run(rate, Duration::from_secs(seconds));
+            feed.n_sent()
+        });
+        let (rounds, wall) = ingest.run(|| source.is_finished());
+        (rounds, wall, source.join().expect("the source does not panic"))
+    });
+    let n_read = ingest.n_records();
+    assert_eq!(
+        ingest.telemetry.status().pair_restarts,
+        0,
+        "retention took unread records"
+    );
+    topics.delete(kafka);
+    figures(rounds, wall, n_sent, n_read)
+}
+
+fn figures(mut rounds: Vec<Round>, wall: Duration, n_sent: u64, n_read: u64) -> Vec<Figure> {
+    let busy_ms: f64 = rounds.iter().map(|round| round.cpu_ms).sum();
+    let longest_wall_ms = rounds.iter().map(|round| round.wall_ms).fold(0.0, f64::max);
+    rounds.sort_unstable_by(|one, other| one.cpu_ms.total_cmp(&other.cpu_ms));
+    let longest = rounds[rounds.len() - 1];
+    let cpu: Vec<f64> = rounds.iter().map(|round| round.cpu_ms).collect();
+    let seconds = wall.as_secs_f64();
+    let name = format!(
+        "longest of {} batches in {seconds:.0} s, thread CPU ms",
+        rounds.len()
+    );
+    vec![
+        Figure::at_most(name, longest.cpu_ms, GOAL_MS, format!("{:.2}", longest.cpu_ms)),
+        Figure::beside(
+            "that batch: second of its end, wall ms",
+            format!("{:.1}, {:.2}", longest.at.as_secs_f64(), longest.wall_ms),
+        ),
+        Figure::beside("longest batch by wall, ms", format!("{longest_wall_ms:.2}")),
+        Figure::beside(
+            "batches: p50, p99, p99.9 of thread CPU ms",
+            [0.5, 0.99, 0.999]
+                .map(|share| format!("{:.2}", quantile(&cpu, share)))
+                .join(", "),
+        ),
+        Figure::beside(
+            "batches: records per second, CPU of the loop's thread",
+            format!("{:.0}, {:.0}%", n_read as f64 / seconds, busy_ms / seconds / 10.0),
+        ),
+        Figure::beside(
+            "batches: records read of those sent",
+            format!("{n_read} of {n_sent}"),
+        ),
+    ]
+}
+
+/// The ingest loop of the daemon with its parts.
+struct Loop {
+    consumer: Consumer,
+    worker: Worker,
+    telemetry: Arc<Telemetry>,
+    clock: Clock,
+}
+
+impl Loop {
+    fn new(config: &Config) -> Loop {
+        let kafka = &config.kafka;
+        let telemetry = Arc::new(Telemetry::new(
+            &kafka.served_topic,
+            &kafka.clicks_topic,
+            "benchmark",
+        ));
+        let ranking = Ranking::new(&config.measures);
+        let board = Arc::new(Board::new(config, &ranking));
+        let clock = Clock::system();
+        Loop {
+            consumer: Consumer::new(kafka).expect("a consumer"),
+            worker: Worker::new(config, ranking, board, Arc::clone(&telemetry), clock.clone()),
+            telemetry,
+            clock,
+        }
+    }
+
+    /// Every round until `is_over` and no more records come, and how long that was since the first record.
+    fn run(&mut self, mut is_over: impl FnMut() -> bool) -> (Vec<Round>, Duration) {
+        let mut rounds = Vec::new();
+        let mut start = None;
+        loop {
+            let cpu_ns = thread_cpu_ns();
+            let (busy, begin) = self.round();
+            let cpu_ms = (thread_cpu_ns() - cpu_ns) as f64 / 1e6;
+            if busy {
+                let start = *start.get_or_insert_with(Instant::now);
+                rounds.push(Round {
+                    at: start.elapsed(),
+                    cpu_ms,
+                    wall_ms: begin.map_or(0.0, |begin| begin.elapsed().as_secs_f64() * 1e3),
+                });
+            } else if is_over() {
+                let start = start.expect("records came");
+                return (rounds, start.elapsed());
+            }
+        }
+    }
+
+    /// Whether records came, and when the first input was handled.
+    fn round(&mut self) -> (bool, Option<Instant>) {
+        let mut begin = None;
+        let busy = self.consumer.poll(WAIT, |input| {
+            begin.get_or_insert_with(Instant::now);
+            self.worker.handle(input);
+        });
+        self.worker.round(busy, self.clock.uptime());
+        for order in self.worker.orders() {
+            self.consumer.execute(order).expect("Kafka takes the order");
+        }
+        assert_eq!(self.worker.fatal(), None);
+        (busy, begin)
+    }
+
+    fn n_records(&self) -> u64 {
+        self.telemetry
+            .status()
+            .records
+            .values()
+            .flat_map(|outcomes| outcomes.values())
+            .sum()
+    }
+}

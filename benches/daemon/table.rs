@@ -1,0 +1,61 @@
+//! Every figure beside its goal, in one run: the table of docs/performance.md.
+
+use crate::figure::Figure;
+use crate::support::kafka::Kafka;
+use crate::{catch_up, flatness, latency, load, memory, open_lists, scrape, soak, stalls, throughput};
+
+/// How long and how large; some 70 minutes by default, 1.5 GB of memory and 3 GB of disk.
+#[derive(Debug, clap::Args)]
+pub struct Task {
+    #[command(flatten)]
+    throughput: throughput::Task,
+    #[arg(long, default_value_t = 2_000_000)]
+    lists: u64,
+    /// Ten million open lists too, beside which nothing else of size should run
+    #[arg(long)]
+    ten_million: bool,
+    /// Lists and clicks per second for the longest batch: half of what the daemon can
+    #[arg(long, default_value_t = 200_000)]
+    half_load: u64,
+    #[arg(long, default_value_t = 600)]
+    stalls_seconds: u64,
+    #[arg(long, default_value_t = 1_800)]
+    soak_seconds: u64,
+    #[arg(long, default_value_t = 120)]
+    soak_warm_up: u64,
+    #[arg(long, default_value_t = 30)]
+    latency_seconds: u32,
+}
+
+pub fn run(task: &Task) -> Vec<Figure> {
+    let mut figures = in_memory(task);
+    let kafka = load::broker();
+    figures.extend(on_common_topics(&kafka, task));
+    let n_rounds = task.throughput.rounds;
+    figures.extend(flatness::arms(&kafka, task.lists / 2, n_rounds));
+    figures.extend(flatness::open_lists(&kafka, n_rounds));
+    let n_open = if task.ten_million { 10_000_000 } else { 1_000_000 };
+    figures.extend(memory::run(&kafka, n_open, 0.2));
+    figures.extend(scrape::run(&kafka, n_rounds));
+    figures.extend(latency::run(&kafka, 20_000, task.latency_seconds, n_rounds));
+    figures.extend(catch_up::run(&kafka, task.lists));
+    figures.extend(stalls::run(&kafka, task.half_load, task.stalls_seconds));
+    figures.extend(soak::run(&kafka, task.soak_seconds, task.soak_warm_up));
+    figures
+}
+
+/// Before the broker takes its memory.
+fn in_memory(task: &Task) -> Vec<Figure> {
+    let sizes = [10_000, 1_000_000, 10_000_000];
+    let n_sizes = if task.ten_million { 3 } else { 2 };
+    open_lists::run(&sizes[..n_sizes], 2 * task.throughput.rounds)
+}
+
+/// What the same topics serve.
+fn on_common_topics(kafka: &Kafka, task: &Task) -> Vec<Figure> {
+    let topics = throughput::topics(kafka, task.lists);
+    let mut figures = throughput::run(kafka, &topics, &task.throughput);
+    figures.extend(flatness::windows(kafka, &topics, task.throughput.rounds));
+    topics.delete(kafka);
+    figures
+}
