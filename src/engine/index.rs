@@ -348,6 +348,8 @@ mod tests {
                         .all(|(id, handle)| world.find(*id) == Some(*handle))
                 );
                 assert_eq!(world.find(next + 1), None);
+            }
+            if round % 75 == 74 {
                 assert!((1..=next).filter(|id| world.find(*id).is_some()).count() == world.twin.len());
             }
             n_kept = n_kept.max(world.twin.len());
@@ -385,6 +387,22 @@ mod tests {
         }
         assert!(world.index.segments.len() <= 2, "1000 of 80,000 are left");
         assert_eq!((0..80_000).filter(|id| world.find(*id).is_some()).count(), 1000);
+    }
+
+    /// With a fixed hash, ids that share their low bits would all want the same lines.
+    #[test]
+    fn ids_that_are_chosen_to_collide_take_no_more_room_than_others() {
+        for shift in [0, 9, 32, 64, 96] {
+            let mut world = World::new();
+            let number = world.chunks.open(0, &[], UNIT, 1 << 16);
+            for n in 0..16_000_u128 {
+                let (handle, _) = world.chunks.append(number, UNIT);
+                let tag = world.index.tag(n << shift);
+                world.index.insert(tag, handle, &|_| true);
+            }
+            let n_segments = world.index.segments.len();
+            assert!(n_segments <= 16, "{n_segments} segments at {shift}");
+        }
     }
 
     #[test]

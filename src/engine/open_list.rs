@@ -204,7 +204,9 @@ mod tests {
 
     fn check(n_items: usize, n_arms: usize, words: &mut Vec<u32>) {
         let arms: Vec<ArmId> = (0..n_arms as u32).collect();
-        let items: Vec<u64> = (0..n_items as u64).map(|item| item << 40 | item + 7).collect();
+        let items: Vec<u64> = (0..n_items as u64)
+            .map(|item| (item << 40) | (item + 7))
+            .collect();
         let new = NewList {
             id: 1,
             user: Some(0),
