@@ -1,5 +1,6 @@
 //! The composition root: puts the parts of the daemon together, and takes them apart again.
 
+mod memory;
 mod reload;
 mod signals;
 
@@ -17,6 +18,7 @@ use tracing::{error, info, warn};
 
 pub use self::signals::StopSignal;
 
+use self::memory::Bounds;
 use self::reload::Reloader;
 use self::signals::ReloadSignal;
 use crate::board::Board;
@@ -84,6 +86,7 @@ impl Daemon {
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
         let n_workers = config.ingest.workers.map_or_else(n_cores, NonZeroUsize::get);
+        info!("{}", Bounds::new(config, &ranking, n_workers));
         let (consumer, readers) = Consumer::new(kafka, n_workers)?;
         let sources = readers
             .into_iter()

@@ -15,7 +15,8 @@
 //! - [`ingest`] turns bytes into events, hashing ids as it reads, and audits the keys of records.
 //! - [`engine`] joins, settles and tallies: pure, synchronous, without a clock, one engine for each *pair* of partitions
 //!   (served p, clicks p). Time is an argument. All sums are integers, so no result depends on the order of arrival.
-//! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, is dull.
+//! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, is dull. Its pairs live in
+//!   shards, which threads read side by side where much waits; between two readings all is one thread's.
 //! - `board` is the only shared mutable state: what every pair adds to every arm. A batch is merged with one lock an arm;
 //!   a scrape sees whole batches only.
 //! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says of itself.

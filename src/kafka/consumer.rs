@@ -163,12 +163,7 @@ impl Consumer {
             .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", "error")
             .set("check.crcs", "true");
-        // What the operator may set otherwise. A consumer that keeps up must not wait a second for its queue to drain.
-        for (name, value) in [
-            ("isolation.level", "read_committed"),
-            ("fetch.queue.backoff.ms", "10"),
-            ("fetch.wait.max.ms", "100"),
-        ] {
+        for (name, value) in defaults(n_queues) {
             if !kafka.properties.0.contains_key(name) {
                 config.set(name, value);
             }
@@ -276,6 +271,45 @@ impl Consumer {
         Ok(())
     }
 }
+
+/// What the operator may set otherwise.
+fn defaults(n_queues: usize) -> [(&'static str, String); 5] {
+    [
+        ("isolation.level", "read_committed".into()),
+        // The broker answers at once where there is anything; else a quiet partition costs ten requests a second.
+        ("fetch.wait.max.ms", "100".into()),
+        // A consumer that keeps up must not wait a second (the client's default) until its queue is looked at again.
+        ("fetch.queue.backoff.ms", "10".into()),
+        // What a core reads in some 50 ms: five times the wait above. More would only be memory, and cold.
+        (QUEUED_RECORDS, "50000".into()),
+        // Large records are bounded by their bytes. A limit is one of each queue: all of them share the client's own.
+        (
+            QUEUED_KBYTES,
+            (QUEUED_KIB / n_queues).max(MIN_QUEUED_KIB).to_string(),
+        ),
+    ]
+}
+
+/// Most bytes of records that wait to be read: payloads, and what the client keeps beside each of them. A fetch that is on
+/// its way when a bound is reached comes on top: `fetch.max.bytes` for each broker.
+pub fn queued_bytes(kafka: &config::Kafka, n_queues: usize) -> u64 {
+    let defaults = defaults(n_queues);
+    let value = |name: &str| {
+        let default = defaults.iter().find(|(other, _)| *other == name);
+        let value = kafka.properties.0.get(name).or(default.map(|(_, value)| value));
+        value.and_then(|value| value.parse::<u64>().ok()).unwrap_or(0)
+    };
+    n_queues as u64 * (value(QUEUED_KBYTES) * 1024 + value(QUEUED_RECORDS) * BYTES_BESIDE)
+}
+
+/// What librdkafka keeps of a fetched record beside its bytes.
+const BYTES_BESIDE: u64 = 400;
+const QUEUED_RECORDS: &str = "queued.min.messages";
+const QUEUED_KBYTES: &str = "queued.max.messages.kbytes";
+/// What all queues may hold, unless the operator says otherwise.
+const QUEUED_KIB: usize = 64 << 10;
+/// What each may hold however many there are.
+const MIN_QUEUED_KIB: usize = 8 << 10;
 
 impl Drop for Consumer {
     /// Leaves the group, unless it is a static member: librdkafka knows.

@@ -27,8 +27,8 @@ const WORTH_A_THREAD: usize = 500;
 const AMPLE_BYTES: u64 = 64 << 20;
 
 pub struct Shards {
-    /// By [`queue_of`] their partitions. Boxed, since they travel.
-    shards: Vec<Box<Shard>>,
+    /// By [`queue_of`] their partitions.
+    shards: Vec<Shard>,
     /// The thread of each shard, once it was worth one; that of the first is the worker's own.
     threads: Vec<Option<Thread>>,
     max_state_bytes: u64,
@@ -41,7 +41,7 @@ pub struct Broken(pub String);
 impl Shards {
     /// One shard for each source; `max_state_bytes` bounds them all together.
     pub fn new(sources: Vec<Box<dyn Source>>, decoder: &Decoder, max_state_bytes: u64) -> Shards {
-        let shard = |source| Box::new(Shard::new(source, decoder.clone()));
+        let shard = |source| Shard::new(source, decoder.clone());
         let shards: Vec<_> = sources.into_iter().map(shard).collect();
         Shards {
             threads: shards.iter().map(|_| None).collect(),
@@ -65,7 +65,7 @@ impl Shards {
 
     /// All pairs, by partition.
     pub fn pairs(&self) -> impl Iterator<Item = (i32, &Pair)> + Clone {
-        let all = self.shards.iter().flat_map(|shard| shard.pairs());
+        let all = self.shards.iter().flat_map(Shard::pairs);
         let mut all: Vec<_> = all.map(|(partition, pair)| (*partition, pair)).collect();
         all.sort_unstable_by_key(|(partition, _)| *partition);
         all.into_iter()
@@ -73,7 +73,7 @@ impl Shards {
 
     /// All pairs, by partition.
     pub fn pairs_mut(&mut self) -> impl Iterator<Item = (i32, &mut Pair)> {
-        let all = self.shards.iter_mut().flat_map(|shard| shard.pairs_mut());
+        let all = self.shards.iter_mut().flat_map(Shard::pairs_mut);
         let mut all: Vec<_> = all.map(|(partition, pair)| (*partition, pair)).collect();
         all.sort_unstable_by_key(|(partition, _)| *partition);
         all.into_iter()
@@ -97,7 +97,7 @@ impl Shards {
 
     /// Takes all pairs away.
     pub fn take(&mut self) -> BTreeMap<i32, Pair> {
-        let of_shard = |shard: &mut Box<Shard>| std::mem::take(shard.pairs_mut());
+        let of_shard = |shard: &mut Shard| std::mem::take(shard.pairs_mut());
         self.shards.iter_mut().flat_map(of_shard).collect()
     }
 
@@ -118,7 +118,7 @@ impl Shards {
 
     /// What has happened in each shard since this was last asked.
     pub fn news(&mut self) -> Vec<News> {
-        self.shards.iter_mut().map(|shard| shard.news()).collect()
+        self.shards.iter_mut().map(Shard::news).collect()
     }
 
     /// Counts what waits, at most a batch of each shard.
@@ -126,7 +126,7 @@ impl Shards {
     /// # Errors
     /// A thread panicked, or could not be started: the shard that it had is gone.
     pub fn read(&mut self) -> Result<(), Broken> {
-        let waiting: Vec<usize> = self.shards.iter().map(|shard| shard.n_waiting()).collect();
+        let waiting: Vec<usize> = self.shards.iter().map(Shard::n_waiting).collect();
         let used_bytes: u64 = self.pairs().map(|(_, pair)| pair.engine.state_bytes()).sum();
         let free_bytes = self.max_state_bytes.saturating_sub(used_bytes);
         let n_large = waiting.iter().filter(|n| **n >= WORTH_A_THREAD).count();
@@ -180,14 +180,14 @@ impl Shards {
 /// Reads a shard at a time, until it is dropped.
 struct Thread {
     // Dropped first, which ends the thread.
-    shards: Option<SyncSender<(Box<Shard>, u64)>>,
-    read: Receiver<Box<Shard>>,
+    shards: Option<SyncSender<(Shard, u64)>>,
+    read: Receiver<Shard>,
     handle: Option<JoinHandle<()>>,
 }
 
 impl Thread {
     fn start(index: usize) -> Result<Thread, Broken> {
-        let (shards, taken) = sync_channel::<(Box<Shard>, u64)>(1);
+        let (shards, taken) = sync_channel::<(Shard, u64)>(1);
         let (give_back, read) = sync_channel(1);
         let run = move || {
             for (mut shard, free_bytes) in taken {
@@ -213,13 +213,13 @@ impl Thread {
     }
 
     /// Where the thread has ended, [`Self::receive`] says why.
-    fn send(&self, shard: Box<Shard>, free_bytes: u64) {
+    fn send(&self, shard: Shard, free_bytes: u64) {
         if let Some(shards) = &self.shards {
             let _ = shards.send((shard, free_bytes));
         }
     }
 
-    fn receive(&mut self) -> Result<Box<Shard>, Broken> {
+    fn receive(&mut self) -> Result<Shard, Broken> {
         self.read.recv().map_err(|_| {
             let ended = self.handle.take().map(JoinHandle::join);
             let why = match ended {
