@@ -12,7 +12,7 @@ use abgauge::engine::event::{Batch, Kind, Position, Side};
 use abgauge::engine::ranking::Ranking;
 use abgauge::ingest::wire::Decoder;
 use abgauge::worker;
-use common::stream::{self, ARMS, Numbered};
+use common::stream::{self, ARMS, EXPERIMENT, Numbered};
 
 /// Records that are decoded and joined at a time.
 const BATCH: usize = 2000;
@@ -93,7 +93,7 @@ fn main() {
         stream::click(payload, &list.id, ts_ms(LISTS) + 1, list.items.at(list.user % 10));
     });
     let mut pipeline = Pipeline::new(variant);
-    pipeline.fill(variant.n_open);
+    pipeline.fill(variant);
     for lists in lists.chunks(BATCH) {
         stage_decode_list(&mut pipeline, lists);
         stage_join_list(&mut pipeline);
@@ -107,11 +107,10 @@ fn main() {
     assert_eq!(n_settled, variant.n_open + LISTS, "every list is open");
     stage_settle(&mut pipeline);
     assert_eq!(pipeline.engine.n_open_lists(), 0, "every list is settled");
-    println!(
-        "decode_list {LISTS}\ndecode_click {CLICKS}\njoin_list {LISTS}\njoin_click {CLICKS}\n\
-         hand_over {}\nsettle {n_settled}",
-        LISTS + CLICKS
-    );
+    let [n_lists, n_clicks] = pipeline.n_joined;
+    assert_eq!([n_lists, n_clicks], [variant.n_open + LISTS, CLICKS]);
+    println!("decode_list {LISTS}\ndecode_click {CLICKS}\njoin_list {LISTS}\njoin_click {CLICKS}");
+    println!("hand_over {}\nsettle {n_settled}", LISTS + CLICKS);
 }
 
 #[inline(never)]
@@ -126,12 +125,12 @@ fn stage_decode_click(pipeline: &mut Pipeline, payloads: &[String]) {
 
 #[inline(never)]
 fn stage_join_list(pipeline: &mut Pipeline) {
-    pipeline.join();
+    pipeline.join(Side::Served);
 }
 
 #[inline(never)]
 fn stage_join_click(pipeline: &mut Pipeline) {
-    pipeline.join();
+    pipeline.join(Side::Clicks);
 }
 
 #[inline(never)]
@@ -152,6 +151,7 @@ struct Pipeline {
     engine: Engine,
     board: Board,
     offset: i64,
+    n_joined: [u64; 2],
 }
 
 impl Pipeline {
@@ -166,29 +166,24 @@ impl Pipeline {
             engine: Engine::new(worker::rules(&config), ranking, None),
             board,
             offset: 0,
+            n_joined: [0; 2],
         }
     }
 
-    /// Opens so many lists: one payload again and again but for its id and its time, since a million are many to write.
-    fn fill(&mut self, n_open: u64) {
-        let list = Numbered::new(u64::MAX, 1);
-        let mut payload = String::new();
+    /// Opens lists of one item, of all arms in turn: a million longer ones would take long to count.
+    fn fill(&mut self, variant: &Variant) {
+        let n_open = variant.n_open;
         for n in 0..n_open {
-            let ts_ms = START_MS - FILLED_MS + (n as i64 * (FILLED_MS - 5_000)) / n_open as i64;
-            stream::list(
-                &mut payload,
-                &format!("r{n:032x}"),
-                list.user,
-                ts_ms,
-                "neural",
-                list.items,
+            let arm = arm(variant, n as usize % variant.n_arms);
+            let ts_ms = START_MS - FILLED_MS + n as i64 * (FILLED_MS - 5_000) / n_open as i64;
+            let payload = format!(
+                r#"{{"request_id":"r{n:032x}","user_id":"u","ts":{ts_ms},"experiments":{{"{EXPERIMENT}":"{arm}"}},"items":["i"]}}"#
             );
-            self.decode(Side::Served, Kind::Served, std::slice::from_ref(&payload));
-            if n % BATCH as u64 == 0 {
-                self.join();
+            self.decode(Side::Served, Kind::Served, &[payload]);
+            if self.batch.events.len() == BATCH || n + 1 == n_open {
+                self.join(Side::Served);
             }
         }
-        self.join();
         self.hand_over();
     }
 
@@ -205,7 +200,8 @@ impl Pipeline {
         }
     }
 
-    fn join(&mut self) {
+    fn join(&mut self, side: Side) {
+        self.n_joined[side as usize] += self.batch.events.len() as u64;
         self.engine.apply(&self.batch, u64::MAX);
         self.batch.clear();
     }
