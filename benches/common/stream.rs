@@ -156,6 +156,28 @@ impl Items {
     }
 }
 
+/// A list that its number decides, where a stream need not be kept.
+#[derive(Debug)]
+pub struct Numbered {
+    pub id: String,
+    pub user: u32,
+    /// As many arms are drawn from evenly.
+    pub arm: usize,
+    pub items: Items,
+}
+
+impl Numbered {
+    pub fn new(n: u64, n_arms: usize) -> Numbered {
+        let mut random = Pcg64::seed_from_u64(n);
+        Numbered {
+            id: format!("r{:032x}", random.random::<u128>()),
+            user: random.random_range(0..100_000_000),
+            arm: random.random_range(0..n_arms),
+            items: Items::random(&mut random),
+        }
+    }
+}
+
 /// The catalogue of all items: three aspects of a hundred, and shares that fall with the rank of an item.
 pub fn catalog() -> String {
     let mut lines = String::new();

@@ -37,7 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 )]
 enum Benchmark {
     /// Every row below, one after the other, as one table
-    Table(table::Task),
+    Table(table::Sizes),
     /// CPU time per record while the daemon catches up, beside a bare consumer
     Throughput {
         #[arg(long, default_value_t = 2_000_000)]
@@ -132,7 +132,7 @@ fn main() {
     }
     let kafka = load::broker;
     let figures = match Benchmark::parse_from(args) {
-        Benchmark::Table(task) => table::run(&task),
+        Benchmark::Table(sizes) => table::run(&sizes),
         Benchmark::Throughput { lists, task } => {
             let kafka = kafka();
             throughput::run(&kafka, &throughput::topics(&kafka, lists), &task)

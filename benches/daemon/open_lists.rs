@@ -3,6 +3,11 @@
 //! An engine for each number of lists is filled first; then they take turns at the same number of records, so that as
 //! many lists open as settle.
 
+use crate::common::stream::{self, ARMS, Numbered};
+use crate::common::summary::Summary;
+use crate::figure::Figure;
+use crate::flatness;
+use crate::process::thread_cpu_ns;
 use abgauge::board::Board;
 use abgauge::config::{self, Config};
 use abgauge::engine::Engine;
@@ -10,14 +15,6 @@ use abgauge::engine::event::{Batch, Kind, Position, Side};
 use abgauge::engine::ranking::Ranking;
 use abgauge::ingest::wire::Decoder;
 use abgauge::worker;
-use rand::{Rng as _, SeedableRng as _};
-use rand_pcg::Pcg64;
-
-use crate::common::stream::{self, ARMS, Items};
-use crate::common::summary::Summary;
-use crate::figure::Figure;
-use crate::flatness;
-use crate::process::thread_cpu_ns;
 
 /// Records between two hand-overs, as the consumer takes them.
 const BATCH: u64 = 2000;
@@ -151,19 +148,19 @@ impl Line {
             records.clear();
         }
         for n in self.n..self.n + BATCH {
-            let list = List::of(n);
+            let list = Numbered::new(n, ARMS.len());
             stream::list(
                 &mut self.payload,
                 &list.id,
                 list.user,
                 ts_ms(n),
-                list.arm,
+                ARMS[list.arm],
                 list.items,
             );
             self.push(Side::Served, n);
             let clicked = n.saturating_sub(self.n_open / 30);
             if n.is_multiple_of(CLICKED) && clicked < n {
-                let list = List::of(clicked);
+                let list = Numbered::new(clicked, ARMS.len());
                 stream::click(
                     &mut self.payload,
                     &list.id,
@@ -187,26 +184,6 @@ impl Line {
 /// Lists come at the same rate, however many are open.
 fn ts_ms(n: u64) -> i64 {
     START_MS + (n * LIST_EVERY_US / 1000) as i64
-}
-
-/// A list that its number decides.
-struct List {
-    id: String,
-    user: u32,
-    arm: &'static str,
-    items: Items,
-}
-
-impl List {
-    fn of(n: u64) -> List {
-        let mut random = Pcg64::seed_from_u64(n);
-        List {
-            id: format!("r{:032x}", random.random::<u128>()),
-            user: random.random_range(0..100_000_000),
-            arm: ARMS[random.random_range(0..ARMS.len())],
-            items: Items::random(&mut random),
-        }
-    }
 }
 
 /// Lists are open for as long as so many come: attribution and lateness together.

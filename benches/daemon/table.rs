@@ -6,7 +6,7 @@ use crate::{catch_up, flatness, latency, load, memory, open_lists, scrape, soak,
 
 /// How long and how large; some 70 minutes by default, 1.5 GB of memory and 3 GB of disk.
 #[derive(Debug, clap::Args)]
-pub struct Task {
+pub struct Sizes {
     #[command(flatten)]
     throughput: throughput::Task,
     #[arg(long, default_value_t = 2_000_000)]
@@ -27,35 +27,35 @@ pub struct Task {
     latency_seconds: u32,
 }
 
-pub fn run(task: &Task) -> Vec<Figure> {
-    let mut figures = in_memory(task);
+pub fn run(sizes: &Sizes) -> Vec<Figure> {
+    let mut figures = in_memory(sizes);
     let kafka = load::broker();
-    figures.extend(on_common_topics(&kafka, task));
-    let n_rounds = task.throughput.rounds;
-    figures.extend(flatness::arms(&kafka, task.lists / 2, n_rounds));
+    figures.extend(on_common_topics(&kafka, sizes));
+    let n_rounds = sizes.throughput.rounds;
+    figures.extend(flatness::arms(&kafka, sizes.lists / 2, n_rounds));
     figures.extend(flatness::open_lists(&kafka, n_rounds));
-    let n_open = if task.ten_million { 10_000_000 } else { 1_000_000 };
+    let n_open = if sizes.ten_million { 10_000_000 } else { 1_000_000 };
     figures.extend(memory::run(&kafka, n_open, 0.2));
     figures.extend(scrape::run(&kafka, n_rounds));
-    figures.extend(latency::run(&kafka, 20_000, task.latency_seconds, n_rounds));
-    figures.extend(catch_up::run(&kafka, task.lists));
-    figures.extend(stalls::run(&kafka, task.half_load, task.stalls_seconds));
-    figures.extend(soak::run(&kafka, task.soak_seconds, task.soak_warm_up));
+    figures.extend(latency::run(&kafka, 20_000, sizes.latency_seconds, n_rounds));
+    figures.extend(catch_up::run(&kafka, sizes.lists));
+    figures.extend(stalls::run(&kafka, sizes.half_load, sizes.stalls_seconds));
+    figures.extend(soak::run(&kafka, sizes.soak_seconds, sizes.soak_warm_up));
     figures
 }
 
 /// Before the broker takes its memory.
-fn in_memory(task: &Task) -> Vec<Figure> {
-    let sizes = [10_000, 1_000_000, 10_000_000];
-    let n_sizes = if task.ten_million { 3 } else { 2 };
-    open_lists::run(&sizes[..n_sizes], 2 * task.throughput.rounds)
+fn in_memory(sizes: &Sizes) -> Vec<Figure> {
+    let n_open = [10_000, 1_000_000, 10_000_000];
+    let n = if sizes.ten_million { 3 } else { 2 };
+    open_lists::run(&n_open[..n], 2 * sizes.throughput.rounds)
 }
 
 /// What the same topics serve.
-fn on_common_topics(kafka: &Kafka, task: &Task) -> Vec<Figure> {
-    let topics = throughput::topics(kafka, task.lists);
-    let mut figures = throughput::run(kafka, &topics, &task.throughput);
-    figures.extend(flatness::windows(kafka, &topics, task.throughput.rounds));
+fn on_common_topics(kafka: &Kafka, sizes: &Sizes) -> Vec<Figure> {
+    let topics = throughput::topics(kafka, sizes.lists);
+    let mut figures = throughput::run(kafka, &topics, &sizes.throughput);
+    figures.extend(flatness::windows(kafka, &topics, sizes.throughput.rounds));
     topics.delete(kafka);
     figures
 }

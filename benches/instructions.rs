@@ -1,0 +1,247 @@
+//! Fixed work of each stage of the engine, in a function of its own whose instructions callgrind counts.
+//!
+//! `.ci/instructions` runs it, and holds the counts against benches/instructions.md. It prints how many events each stage
+//! had. One variant a process: `cargo bench --bench instructions -- base`.
+
+mod common;
+
+use abgauge::board::Board;
+use abgauge::config::{self, Config};
+use abgauge::engine::Engine;
+use abgauge::engine::event::{Batch, Kind, Position, Side};
+use abgauge::engine::ranking::Ranking;
+use abgauge::ingest::wire::Decoder;
+use abgauge::worker;
+use common::stream::{self, ARMS, EXPERIMENT, Numbered};
+
+/// Records that are decoded and joined at a time.
+const BATCH: usize = 2000;
+/// Lists whose stages are counted, all of one slot, and clicks on them: what a busy worker hands over at once.
+const LISTS: u64 = 40_000;
+const CLICKS: u64 = 8_000;
+/// Event time of the first of them, at the border of a slot, and from the first list of all to it.
+const START_MS: i64 = 1_763_596_800_000;
+const FILLED_MS: i64 = 1_200_000;
+
+/// How a run differs from the others.
+struct Variant {
+    name: &'static str,
+    n_arms: usize,
+    /// Lists that are open before any is counted.
+    n_open: u64,
+    windows: &'static str,
+}
+
+const BASE: Variant = Variant {
+    name: "base",
+    n_arms: 4,
+    n_open: 10_000,
+    windows: "5m,1h,24h",
+};
+const VARIANTS: [Variant; 6] = [
+    BASE,
+    Variant {
+        name: "1-arm",
+        n_arms: 1,
+        ..BASE
+    },
+    Variant {
+        name: "10000-arms",
+        n_arms: 10_000,
+        ..BASE
+    },
+    Variant {
+        name: "window-5m",
+        windows: "5m",
+        ..BASE
+    },
+    Variant {
+        name: "window-7d",
+        windows: "7d",
+        ..BASE
+    },
+    Variant {
+        name: "1000000-open",
+        n_open: 1_000_000,
+        ..BASE
+    },
+];
+
+fn main() {
+    let name = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    let Some(variant) = VARIANTS
+        .iter()
+        .find(|variant| Some(variant.name) == name.as_deref())
+    else {
+        let names: Vec<&str> = VARIANTS.iter().map(|variant| variant.name).collect();
+        println!("{}", names.join(" "));
+        return;
+    };
+    let lists = payloads(LISTS, |n, payload| {
+        let list = Numbered::new(n, variant.n_arms);
+        stream::list(
+            payload,
+            &list.id,
+            list.user,
+            ts_ms(n),
+            &arm(variant, list.arm),
+            list.items,
+        );
+    });
+    let clicks = payloads(CLICKS, |n, payload| {
+        let list = Numbered::new(n * (LISTS / CLICKS), variant.n_arms);
+        stream::click(payload, &list.id, ts_ms(LISTS) + 1, list.items.at(list.user % 10));
+    });
+    let mut pipeline = Pipeline::new(variant);
+    pipeline.fill(variant);
+    for lists in lists.chunks(BATCH) {
+        stage_decode_list(&mut pipeline, lists);
+        stage_join_list(&mut pipeline);
+    }
+    for clicks in clicks.chunks(BATCH) {
+        stage_decode_click(&mut pipeline, clicks);
+        stage_join_click(&mut pipeline);
+    }
+    stage_hand_over(&mut pipeline);
+    let n_settled = pipeline.engine.n_open_lists();
+    assert_eq!(n_settled, variant.n_open + LISTS, "every list is open");
+    stage_settle(&mut pipeline);
+    assert_eq!(pipeline.engine.n_open_lists(), 0, "every list is settled");
+    let [n_lists, n_clicks] = pipeline.n_joined;
+    assert_eq!([n_lists, n_clicks], [variant.n_open + LISTS, CLICKS]);
+    println!("decode_list {LISTS}\ndecode_click {CLICKS}\njoin_list {LISTS}\njoin_click {CLICKS}");
+    println!("hand_over {}\nsettle {n_settled}", LISTS + CLICKS);
+}
+
+#[inline(never)]
+fn stage_decode_list(pipeline: &mut Pipeline, payloads: &[String]) {
+    pipeline.decode(Side::Served, Kind::Served, payloads);
+}
+
+#[inline(never)]
+fn stage_decode_click(pipeline: &mut Pipeline, payloads: &[String]) {
+    pipeline.decode(Side::Clicks, Kind::Click, payloads);
+}
+
+#[inline(never)]
+fn stage_join_list(pipeline: &mut Pipeline) {
+    pipeline.join(Side::Served);
+}
+
+#[inline(never)]
+fn stage_join_click(pipeline: &mut Pipeline) {
+    pipeline.join(Side::Clicks);
+}
+
+#[inline(never)]
+fn stage_hand_over(pipeline: &mut Pipeline) {
+    pipeline.hand_over();
+}
+
+#[inline(never)]
+fn stage_settle(pipeline: &mut Pipeline) {
+    pipeline.engine.settle_all();
+    pipeline.hand_over();
+}
+
+/// What carries a record from its bytes to the board.
+struct Pipeline {
+    decoder: Decoder,
+    batch: Batch,
+    engine: Engine,
+    board: Board,
+    offset: i64,
+    n_joined: [u64; 2],
+}
+
+impl Pipeline {
+    fn new(variant: &Variant) -> Pipeline {
+        let config = config(variant);
+        let ranking = Ranking::new(&config.measures);
+        let board = Board::new(&config, &ranking);
+        board.show(0);
+        Pipeline {
+            decoder: Decoder::new(config.join.hash_seed, config.join.max_items),
+            batch: Batch::default(),
+            engine: Engine::new(worker::rules(&config), ranking, None),
+            board,
+            offset: 0,
+            n_joined: [0; 2],
+        }
+    }
+
+    /// Opens lists of one item, of all arms in turn: a million longer ones would take long to count.
+    fn fill(&mut self, variant: &Variant) {
+        let n_open = variant.n_open;
+        for n in 0..n_open {
+            let arm = arm(variant, n as usize % variant.n_arms);
+            let ts_ms = START_MS - FILLED_MS + n as i64 * (FILLED_MS - 5_000) / n_open as i64;
+            let payload = format!(
+                r#"{{"request_id":"r{n:032x}","user_id":"u","ts":{ts_ms},"experiments":{{"{EXPERIMENT}":"{arm}"}},"items":["i"]}}"#
+            );
+            self.decode(Side::Served, Kind::Served, &[payload]);
+            if self.batch.events.len() == BATCH || n + 1 == n_open {
+                self.join(Side::Served);
+            }
+        }
+        self.hand_over();
+    }
+
+    fn decode(&mut self, side: Side, kind: Kind, payloads: &[String]) {
+        for payload in payloads {
+            let at = Position {
+                side,
+                offset: self.offset,
+                record_ts_ms: i64::MAX,
+            };
+            self.decoder
+                .decode(Some(payload.as_bytes()), Some(kind), at, &mut self.batch);
+            self.offset += 1;
+        }
+    }
+
+    fn join(&mut self, side: Side) {
+        self.n_joined[side as usize] += self.batch.events.len() as u64;
+        self.engine.apply(&self.batch, u64::MAX);
+        self.batch.clear();
+    }
+
+    fn hand_over(&mut self) {
+        if let Some((_, last_ms)) = self.engine.accepted_ms() {
+            self.board.set_live_end(last_ms);
+        }
+        self.engine.gather_changes();
+        self.board.merge(0, &self.engine);
+        self.engine.clear_changes();
+    }
+}
+
+fn config(variant: &Variant) -> Config {
+    let set = [
+        ("ABGAUGE_KAFKA__BROKERS", "localhost:9092"),
+        ("ABGAUGE_METRICS__WINDOWS", variant.windows),
+    ];
+    let env = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    config::load(None, env.into_iter()).expect("the settings are valid")
+}
+
+fn payloads(n: u64, write: impl Fn(u64, &mut String)) -> Vec<String> {
+    let payload = |n| {
+        let mut payload = String::new();
+        write(n, &mut payload);
+        payload
+    };
+    (0..n).map(payload).collect()
+}
+
+/// All in one slot.
+fn ts_ms(n: u64) -> i64 {
+    START_MS + (n * 4_000 / LISTS) as i64
+}
+
+fn arm(variant: &Variant, arm: usize) -> String {
+    match variant.n_arms {
+        4 => ARMS[arm].to_owned(),
+        _ => format!("a{arm:05}"),
+    }
+}
