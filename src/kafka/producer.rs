@@ -48,7 +48,16 @@ impl Producer {
         properties: &Properties,
         linger: Duration,
     ) -> Result<Producer> {
-        let config = client_config(brokers, properties, linger);
+        let mut config = client_config(brokers, properties, linger);
+        // Only failures are looked at.
+        config.set("delivery.report.only.error", "true");
+        // Many like records are far smaller so; the operator may choose otherwise, by either of its names.
+        if !["compression.codec", "compression.type"]
+            .iter()
+            .any(|name| properties.0.contains_key(*name))
+        {
+            config.set("compression.codec", "lz4");
+        }
         let context = Deliveries::default();
         let inner = ThreadedProducer::from_config_and_context(&config, context).map_err(explain_refusal)?;
         let producer = Producer { inner };

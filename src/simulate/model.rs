@@ -64,23 +64,26 @@ fn examination(rank: usize) -> f64 {
 /// The population of one seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Model {
-    seed: u64,
+    /// Of the arms, by experiment.
+    salts: [u64; N_EXPERIMENTS],
+    eagerness_salt: u64,
 }
 
 impl Model {
     pub fn new(seed: u64) -> Model {
-        Model { seed }
+        let salt = |of: &str| xxh3_64_with_seed(of.as_bytes(), seed);
+        Model {
+            salts: EXPERIMENTS.each_ref().map(|experiment| salt(experiment.name)),
+            eagerness_salt: salt("eagerness"),
+        }
     }
 
     /// The traits of a user: each by a hash with a salt of its own, so that they are independent.
     pub fn visitor(&self, user: u64) -> Visitor {
-        let pick = |salt: &str, n: usize| {
-            let salt = xxh3_64_with_seed(salt.as_bytes(), self.seed);
-            scale(xxh3_64_with_seed(&user.to_le_bytes(), salt), n as u64) as usize
-        };
+        let pick = |salt, n: usize| scale(xxh3_64_with_seed(&user.to_le_bytes(), salt), n as u64) as usize;
         Visitor {
-            arms: EXPERIMENTS.each_ref().map(|e| pick(e.name, e.arms.len())),
-            eagerness: pick("eagerness", EAGERNESS.len()),
+            arms: std::array::from_fn(|index| pick(self.salts[index], EXPERIMENTS[index].arms.len())),
+            eagerness: pick(self.eagerness_salt, EAGERNESS.len()),
         }
     }
 

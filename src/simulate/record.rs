@@ -1,7 +1,5 @@
 //! What the simulation emits: records, and the JSON of their payloads.
 
-use std::fmt::Write;
-
 use super::model::{EXPERIMENTS, Visitor};
 use super::random::Random;
 use crate::engine::event::Side;
@@ -79,35 +77,56 @@ pub struct Request {
     pub items: Vec<u64>,
 }
 
+const SERVED: &str = r#""type":"served","#;
+const CLICK: &str = r#""type":"click","#;
+
 impl Json {
     pub fn list(self, request: &Request) -> Vec<u8> {
-        let stamp_ms = request.ts_ms + request.clock_ahead_ms;
-        self.list_with_ts(request, stamp_ms).into_bytes()
+        self.list_with_ts(request, request.ts_ms + request.clock_ahead_ms)
     }
 
-    fn list_with_ts(self, request: &Request, ts: i64) -> String {
+    fn list_with_ts(self, request: &Request, ts_ms: i64) -> Vec<u8> {
         let Request { id, user, .. } = request;
-        let kind = self.kind("served");
-        let arms = EXPERIMENTS.iter().zip(request.visitor.arms);
-        let arms: Vec<_> = arms
-            .map(|(experiment, arm)| format!(r#""{}":"{}""#, experiment.name, experiment.arms[arm]))
-            .collect();
-        let arms = arms.join(",");
-        let mut json = format!(
-            r#"{{{kind}"request_id":"{id}","user_id":"{user}","ts":{ts},"experiments":{{{arms}}},"items":["#
-        );
+        // Room for all that a list of the longest kind needs.
+        let mut json = Text(Vec::with_capacity(176 + 8 * request.items.len()));
+        json.put(&[
+            "{",
+            self.kind(SERVED),
+            r#""request_id":""#,
+            id,
+            r#"","user_id":""#,
+            user,
+        ])
+        .put(&[r#"","ts":"#])
+        .put_number(ts_ms)
+        .put(&[r#","experiments":{"#]);
+        for (index, (experiment, arm)) in EXPERIMENTS.iter().zip(request.visitor.arms).enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            json.put(&[comma, "\"", experiment.name, r#"":""#, experiment.arms[arm], "\""]);
+        }
+        json.put(&[r#"},"items":["#]);
         for (index, item) in request.items.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
-            // Writing to a String cannot fail.
-            let _ = write!(json, r#"{comma}"i{item}""#);
+            json.put(&[comma, "\"i"]).put_number(*item).put(&["\""]);
         }
-        json.push_str("]}");
-        json
+        json.put(&["]}"]);
+        json.0
     }
 
     pub fn click(self, request_id: &str, ts_ms: i64, item: u64) -> Vec<u8> {
-        let kind = self.kind("click");
-        format!(r#"{{{kind}"request_id":"{request_id}","ts":{ts_ms},"item":"i{item}"}}"#).into_bytes()
+        let mut json = Text(Vec::with_capacity(112));
+        json.put(&[
+            "{",
+            self.kind(CLICK),
+            r#""request_id":""#,
+            request_id,
+            r#"","ts":"#,
+        ])
+        .put_number(ts_ms)
+        .put(&[r#","item":"i"#])
+        .put_number(item)
+        .put(&[r#""}"#]);
+        json.0
     }
 
     /// A record of a type that abgauge ignores.
@@ -119,7 +138,7 @@ impl Json {
     /// Something that cannot be read, of one of several kinds; without a line break, so that it fits into a file.
     pub fn broken(self, request: &Request, random: &mut Random) -> Vec<u8> {
         let Request { id, ts_ms, .. } = request;
-        let kind = self.kind("served");
+        let kind = self.kind(SERVED);
         match random.below(7) {
             0 => {
                 let whole = self.list(request);
@@ -134,16 +153,33 @@ impl Json {
             }
             3 => format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#).into_bytes(),
             4 => format!(r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#).into_bytes(),
-            5 => self.list_with_ts(request, ts_ms / 1000).into_bytes(),
+            5 => self.list_with_ts(request, ts_ms / 1000),
             _ => format!(r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#).into_bytes(),
         }
     }
 
-    fn kind(self, name: &str) -> String {
+    /// The field that says what a record is, or nothing.
+    fn kind(self, field: &'static str) -> &'static str {
         match self.with_type {
-            true => format!(r#""type":"{name}","#),
-            false => String::new(),
+            true => field,
+            false => "",
         }
+    }
+}
+
+/// Text by parts: `format!` takes three times as long, and a list has some sixty of them.
+struct Text(Vec<u8>);
+
+impl Text {
+    fn put(&mut self, parts: &[&str]) -> &mut Text {
+        parts
+            .iter()
+            .for_each(|part| self.0.extend_from_slice(part.as_bytes()));
+        self
+    }
+
+    fn put_number(&mut self, number: impl itoa::Integer) -> &mut Text {
+        self.put(&[itoa::Buffer::new().format(number)])
     }
 }
 
