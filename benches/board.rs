@@ -26,7 +26,8 @@ use common::summary::Summary;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const T0: i64 = 1_763_596_800_000;
-const N_PAIRS: i32 = 4;
+/// Two, so that it stays below 500 MB.
+const N_PAIRS: i32 = 2;
 const N_ITEMS: usize = 10;
 /// Records between two hand-overs of all pairs: a million a second, one hand-over each 50 ms.
 const N_RECORDS: usize = 50_000;
@@ -129,7 +130,7 @@ impl World {
             ts_ms: T0,
         };
         // Every arm has lists in several slots, some of them settled.
-        for _ in 0..12 {
+        for _ in 0..8 {
             world.hand_over(2 * n_arms.max(5000), 5000);
         }
         world

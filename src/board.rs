@@ -11,7 +11,6 @@ mod part;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use dashmap::DashMap;
@@ -23,7 +22,7 @@ use crate::config::{self, Config};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::window::{N_CELLS, Overflow};
-use crate::engine::{Arm, ArmId, Changes, Engine};
+use crate::engine::{Arm, ArmId, Engine};
 use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline, View};
 
 /// Arms whose cells a snapshot holds at most.
@@ -54,9 +53,8 @@ struct Entry {
     arm: Arm,
     /// Slots that begin before this (epoch ms) do not count in its total.
     total_from_ms: i64,
-    n_parts: AtomicUsize,
-    /// Where it stands in the [`Order`].
-    place: AtomicUsize,
+    /// Its number in each pair that has it.
+    parts: Mutex<Vec<(Pair, ArmId)>>,
     covered: Mutex<Covered>,
 }
 
@@ -64,9 +62,9 @@ struct Entry {
 #[derive(Debug, Default)]
 struct Order {
     entries: Vec<Arc<Entry>>,
-    /// Arms have come or gone since places were given.
+    /// Arms have come or gone since it was put in order.
     stale: bool,
-    /// How often places were given.
+    /// How often it was.
     version: u64,
 }
 
@@ -123,18 +121,25 @@ impl Board {
         } else {
             Ok(())
         };
-        for ((arm, start_ms), sums) in changes.live.iter() {
-            exact = exact.and(part.add(arm, View::Live, start_ms, sums));
-        }
+        let live = || {
+            let rows = changes.live.iter();
+            rows.map(|((arm, start_ms), sums)| (arm, start_ms, sums))
+        };
+        exact = exact.and(part.add_all(View::Live, live));
         for slot in &changes.settled {
-            for (arm, sums) in &slot.tallies {
-                exact = exact.and(part.add(*arm, View::Settled, slot.start_ms, sums));
-            }
+            let rows = || {
+                slot.tallies
+                    .iter()
+                    .map(|(arm, sums)| (*arm, slot.start_ms, &**sums))
+            };
+            exact = exact.and(part.add_all(View::Settled, rows));
         }
         for (arm, last_ms) in &changes.last_lists {
             part.had_list(*arm, *last_ms);
         }
-        self.cover(pair, &part, changes);
+        if let Some(covering) = &self.covering {
+            covering.note(pair, &part, changes);
+        }
         let mut progress = self.progress();
         progress.exact &= exact.is_ok();
         let of_pair = progress.pairs.entry(pair).or_default();
@@ -157,6 +162,11 @@ impl Board {
         shared()
     }
 
+    /// Before the gate: so that what is counted of the catalogue does not change meanwhile.
+    fn turn_to_count(&self) -> Option<MutexGuard<'_, ()>> {
+        self.covering.as_ref().map(Covering::turn)
+    }
+
     fn alone(&self) -> RwLockWriteGuard<'_, Parts> {
         self.parts.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,7 +181,7 @@ impl Board {
         };
         for id in part.n_arms()..=last as usize {
             let entry = self.entry(engine.arm(id as ArmId));
-            entry.n_parts.fetch_add(1, Ordering::Relaxed);
+            lock(&entry.parts).push((pair, id as ArmId));
             if let Some(covering) = &self.covering {
                 // An arm whose lists show nothing has a count too: 0.
                 covering.admit(&mut lock(&entry.covered), pair, &covering.catalogue());
@@ -186,8 +196,7 @@ impl Board {
             let entry = Arc::new(Entry {
                 arm: arm.clone(),
                 total_from_ms: start.copied().unwrap_or(i64::MIN),
-                n_parts: AtomicUsize::new(0),
-                place: AtomicUsize::new(0),
+                parts: Mutex::default(),
                 covered: Mutex::default(),
             });
             let mut order = lock(&self.order);
@@ -198,24 +207,9 @@ impl Board {
         Arc::clone(&*self.arms.entry(arm.clone()).or_insert_with(new))
     }
 
-    /// Notes what a pair's lists have shown of the catalogue.
-    fn cover(&self, pair: Pair, part: &Part, changes: &Changes) {
-        let Some(covering) = &self.covering else {
-            return;
-        };
-        let catalogue = covering.catalogue();
-        let see = |view: View, (arm, start_ms, places): (ArmId, i64, &[u32])| {
-            if let Covered::Counted(views) = &mut *lock(&part.entry(arm).covered) {
-                views[view as usize].see(pair, start_ms, places, &catalogue);
-            }
-        };
-        changes.shown.iter().for_each(|list| see(View::Live, list));
-        let settled = changes.settled.iter().flat_map(|slot| slot.shown.iter());
-        settled.for_each(|list| see(View::Settled, list));
-    }
-
     /// Counts coverage by this catalogue from now on. Engines take it after the board.
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
+        let _turn = self.turn_to_count();
         let _alone = self.alone();
         if let Some(covering) = &self.covering {
             covering.set_catalogue(catalogue);
@@ -257,7 +251,11 @@ impl Board {
 
     /// Forgets a pair.
     pub fn remove(&self, pair: Pair) {
+        let _turn = self.turn_to_count();
         let mut parts = self.alone();
+        if let Some(covering) = &self.covering {
+            covering.note_queued();
+        }
         let mut progress = self.progress();
         progress.note_settled_end();
         progress.pairs.remove(&pair);
@@ -266,7 +264,9 @@ impl Board {
             return;
         };
         for entry in lock(&part).entries() {
-            let is_left = entry.n_parts.fetch_sub(1, Ordering::Relaxed) > 1;
+            let mut of_arm = lock(&entry.parts);
+            of_arm.retain(|(other, _)| *other != pair);
+            let is_left = !of_arm.is_empty();
             let mut covered = lock(&entry.covered);
             match &self.covering {
                 Some(covering) if is_left => covering.remove(&mut covered, pair),
@@ -278,9 +278,7 @@ impl Board {
             }
         }
         let mut order = lock(&self.order);
-        order
-            .entries
-            .retain(|entry| entry.n_parts.load(Ordering::Relaxed) > 0);
+        order.entries.retain(|entry| !lock(&entry.parts).is_empty());
         order.stale = true;
     }
 
@@ -294,6 +292,7 @@ impl Source for Board {
     fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
         // Most of it is laid out before the gate is taken; arms that come in between are seldom.
         let version = self.lay_out(&mut snapshot.arms);
+        let turn = self.turn_to_count();
         let mut parts = self.alone();
         if !lock(&self.order).is_still(version) {
             self.lay_out(&mut snapshot.arms);
@@ -306,7 +305,7 @@ impl Source for Board {
         let ends = [live_end_ms, settled_end_ms];
         let begin_ms = shown().filter_map(|pair| pair.begin_ms).max();
         let first_ms = shown().filter_map(|pair| pair.first_accepted_ms).min();
-        let mut parts: Vec<(Pair, &mut Part)> = parts
+        let mut shown_parts: ShownParts = parts
             .iter_mut()
             .filter(|(pair, _)| progress.shows(**pair))
             .map(|(pair, part)| (*pair, part.get_mut().unwrap_or_else(PoisonError::into_inner)))
@@ -316,39 +315,106 @@ impl Source for Board {
         snapshot.since_ms = begin_ms.or(first_ms);
         snapshot.folded_arms = shown().map(|pair| pair.n_folded).sum();
         snapshot.arms_without_coverage = self.n_arms_without_coverage();
-        for (_, part) in &mut parts {
-            add_part(part, ends, &mut snapshot.arms);
+        let order = lock(&self.order);
+        let mut low = vec![0; 2 * (self.windows.len() + 1) * self.width];
+        for (entry, arm) in order.entries.iter().zip(&mut snapshot.arms) {
+            add_up(entry, &mut shown_parts, ends, &mut low, arm);
         }
-        self.count_covered(&parts, ends, &mut snapshot.arms);
         if let Some(window) = timelines {
-            self.add_timelines(&parts, ends, window, &mut snapshot.arms);
+            self.add_timelines(&order.entries, &shown_parts, ends, window, &mut snapshot.arms);
         }
+        if let Some(covering) = &self.covering {
+            covering.note_queued();
+            let shown: Vec<Pair> = shown_parts.iter().map(|(pair, _)| *pair).collect();
+            let entries = order.entries.clone();
+            drop(order);
+            drop(progress);
+            drop(parts);
+            count_covered(covering, &entries, &shown, ends, &mut snapshot.arms);
+        }
+        drop(turn);
         snapshot.arms.retain(|arm| arm.last_list_ms != i64::MIN);
     }
 }
 
-/// Adds what a pair has to each arm.
-fn add_part(part: &mut Part, ends: [Option<i64>; 2], arms: &mut [ArmSnapshot]) {
-    for index in 0..part.n_arms() {
-        let (place, last_list_ms) = part.place(index);
-        let arm = &mut arms[place];
+/// The parts that are shown, by pair.
+type ShownParts<'a> = Vec<(Pair, &'a mut Part)>;
+
+/// The shown parts that an arm has, as their index, and its number there.
+fn parts_of(entry: &Entry, shown: &ShownParts) -> Vec<(usize, ArmId)> {
+    let parts = lock(&entry.parts);
+    let places = parts.iter().filter_map(|(pair, id)| {
+        let place = shown.binary_search_by_key(pair, |(pair, _)| *pair).ok()?;
+        Some((place, *id))
+    });
+    places.collect()
+}
+
+/// Adds up what the shown pairs have of an arm; without any, it keeps no last list. `low` is as wide as all sums.
+fn add_up(
+    entry: &Entry,
+    shown: &mut ShownParts,
+    ends: [Option<i64>; 2],
+    low: &mut [i64],
+    arm: &mut ArmSnapshot,
+) {
+    let parts = parts_of(entry, shown);
+    low.fill(0);
+    let mut is_low = true;
+    for (place, id) in &parts {
+        let part = &mut shown[*place].1;
+        part.advance(*id, ends);
+        let (sums, last_list_ms) = part.sums(*id);
         arm.last_list_ms = arm.last_list_ms.max(last_list_ms);
+        is_low &= sums.add_to_low(low);
+    }
+    let rows = arm.sums.iter_mut().flatten().enumerate();
+    for (row, sums) in rows {
+        if is_low {
+            let low = &low[row * sums.len()..];
+            let columns = sums.iter_mut().zip(low);
+            columns.for_each(|(sum, low)| *sum = i128::from(*low));
+            continue;
+        }
+        sums.fill(0);
+        for (place, id) in &parts {
+            shown[*place].1.sums(*id).0.add_to(row, sums);
+        }
+    }
+}
+
+/// Counts the distinct items of each arm over the pairs that are shown.
+fn count_covered(
+    covering: &Covering,
+    entries: &[Arc<Entry>],
+    shown: &[Pair],
+    ends: [Option<i64>; 2],
+    arms: &mut [ArmSnapshot],
+) {
+    let catalogue = covering.catalogue();
+    for (entry, arm) in entries.iter().zip(arms) {
+        let mut covered = lock(&entry.covered);
         for view in View::BOTH {
-            part.add_to(index, view, ends[view as usize], &mut arm.sums[view as usize]);
+            let (end_ms, sums) = (ends[view as usize], &mut arm.sums[view as usize]);
+            covering.fill(
+                &mut covered,
+                view,
+                end_ms,
+                entry.total_from_ms,
+                shown,
+                &catalogue,
+                sums,
+            );
         }
     }
 }
 
 impl Order {
-    fn give_places(&mut self) {
-        if !std::mem::take(&mut self.stale) {
-            return;
-        }
-        self.version += 1;
-        // What was in order stays so: a merge of two runs, not a sort.
-        self.entries.sort_by(|a, b| a.arm.cmp(&b.arm));
-        for (place, entry) in self.entries.iter().enumerate() {
-            entry.place.store(place, Ordering::Relaxed);
+    fn put_in_order(&mut self) {
+        if std::mem::take(&mut self.stale) {
+            self.version += 1;
+            // What was in order stays so: a merge of two runs, not a sort.
+            self.entries.sort_by(|a, b| a.arm.cmp(&b.arm));
         }
     }
 
@@ -371,11 +437,11 @@ impl Progress {
 }
 
 impl Board {
-    /// Makes `arms` those of the board, by name, with sums of 0; what stands there already is used again. Returns the
+    /// Makes `arms` those of the board, by name, without lists; what stands there already is used again. Returns the
     /// version of the order that they stand in.
     fn lay_out(&self, arms: &mut Vec<ArmSnapshot>) -> u64 {
         let mut order = lock(&self.order);
-        order.give_places();
+        order.put_in_order();
         arms.truncate(order.entries.len());
         for (place, entry) in order.entries.iter().enumerate() {
             match arms.get_mut(place) {
@@ -383,9 +449,6 @@ impl Board {
                     arm.experiment.clone_from(&entry.arm.experiment);
                     arm.arm.clone_from(&entry.arm.arm);
                     arm.last_list_ms = i64::MIN;
-                    for sums in arm.sums.iter_mut().flatten() {
-                        sums.fill(0);
-                    }
                     arm.timelines = None;
                 }
                 None => arms.push(self.blank(&entry.arm)),
@@ -405,26 +468,11 @@ impl Board {
         }
     }
 
-    /// Counts the distinct items of each arm over the parts that are shown.
-    fn count_covered(&self, parts: &[(Pair, &mut Part)], ends: [Option<i64>; 2], arms: &mut [ArmSnapshot]) {
-        let Some(covering) = &self.covering else {
-            return;
-        };
-        let order = lock(&self.order);
-        let shown = |pair| parts.iter().any(|(other, _)| *other == pair);
-        for (entry, arm) in order.entries.iter().zip(arms) {
-            let covered = lock(&entry.covered);
-            for view in View::BOTH {
-                let (end_ms, sums) = (ends[view as usize], &mut arm.sums[view as usize]);
-                covering.fill(&covered, view, end_ms, entry.total_from_ms, shown, sums);
-            }
-        }
-    }
-
     /// Adds the cells of one window to the arms with the most lists: those of ten thousand arms would be gigabytes.
     fn add_timelines(
         &self,
-        parts: &[(Pair, &mut Part)],
+        entries: &[Arc<Entry>],
+        parts: &ShownParts,
         ends: [Option<i64>; 2],
         window: usize,
         arms: &mut [ArmSnapshot],
@@ -434,17 +482,13 @@ impl Board {
         let mut places: Vec<usize> = shown.collect();
         places.sort_by_key(|place| Reverse(arms[*place].sums(View::Live, total)[LISTS]));
         for place in places.into_iter().take(MAX_TIMELINES) {
-            arms[place].timelines = Some(ends.map(|end_ms| self.timeline(window, end_ms.unwrap_or(0))));
-        }
-        for (_, part) in parts {
-            for index in 0..part.n_arms() {
-                let Some(timelines) = &mut arms[part.place(index).0].timelines else {
-                    continue;
-                };
-                for (view, timeline) in View::BOTH.into_iter().zip(timelines) {
-                    timeline.add(part.cells(index, view, window));
+            let mut timelines = ends.map(|end_ms| self.timeline(window, end_ms.unwrap_or(0)));
+            for (part, id) in parts_of(&entries[place], parts) {
+                for (view, timeline) in View::BOTH.into_iter().zip(&mut timelines) {
+                    timeline.add(parts[part].1.cells(id, view, window));
                 }
             }
+            arms[place].timelines = Some(timelines);
         }
     }
 
@@ -486,8 +530,10 @@ mod tests {
 
     use super::*;
     use crate::engine::Rules;
+    use crate::engine::catalogue::NewItem;
     use crate::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
     use crate::engine::ranking::Measures;
+    use crate::engine::window::WideSums;
 
     const T0: i64 = 1_763_596_800_000;
 
@@ -510,6 +556,16 @@ mod tests {
 
     /// An engine that has read lists of `(arm, time after T0)`, in the experiment `e`.
     fn engine(lists: &[(&str, i64)]) -> Engine {
+        engine_of(ranking(), lists, &[], None)
+    }
+
+    /// The same where each list has these items.
+    fn engine_of(
+        ranking: Ranking,
+        lists: &[(&str, i64)],
+        items: &[u64],
+        catalogue: Option<Arc<Catalogue>>,
+    ) -> Engine {
         let rules = Rules {
             attribution_ms: 10_000,
             click_skew_ms: 0,
@@ -520,8 +576,12 @@ mod tests {
             max_arms: 10,
             one_topic: true,
         };
-        let mut engine = Engine::new(rules, ranking(), None);
+        let mut engine = Engine::new(rules, ranking, None);
+        if let Some(catalogue) = catalogue {
+            engine.set_catalogue(catalogue);
+        }
         let mut batch = Batch::default();
+        batch.items.extend(items);
         for (n, (arm, after_ms)) in lists.iter().enumerate() {
             let start = batch.text.len() as u32;
             batch.text.push_str(&format!("e{arm}"));
@@ -539,7 +599,7 @@ mod tests {
                 id: u128::from(n),
                 user: None,
                 ts_ms: T0 + after_ms,
-                items: 0..0,
+                items: 0..items.len() as u32,
                 arms: n..n + 1,
             };
             let at = Position {
@@ -673,5 +733,85 @@ mod tests {
             .iter()
             .map(|cell| cell.as_ref().map_or(0, |sums| sums[LISTS]));
         assert_eq!(cells.skip(56).collect::<Vec<_>>(), [2, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_snapshot_over_an_earlier_one_is_as_a_new_one() {
+        let board = board(&[]);
+        let mut snapshot = Snapshot::default();
+        let mut look = || {
+            board.snapshot_into(Some(0), &mut snapshot);
+            assert_eq!(format!("{snapshot:?}"), format!("{:?}", board.snapshot(Some(0))));
+            snapshot.arms.len()
+        };
+        board.show(0);
+        board.show(1);
+        board.set_live_end(T0 + 500);
+        assert_eq!(look(), 0);
+        board.merge(0, &engine(&[("b", 0), ("d", 100)]));
+        assert_eq!(look(), 2);
+        board.merge(1, &engine(&[("c", 0), ("a", 100), ("d", 200)]));
+        assert_eq!(look(), 4, "arms have come in between");
+        board.hide(0);
+        assert_eq!(look(), 3);
+        board.remove(1);
+        board.show(0);
+        assert_eq!(look(), 2);
+    }
+
+    #[test]
+    fn sums_beyond_64_bits_add_up_over_pairs() {
+        let low = |terms: &[i64]| {
+            let mut sums = WideSums::new(1, 1);
+            terms.iter().for_each(|term| sums.add(0, &[*term]));
+            sums
+        };
+        let parts = [low(&[i64::MAX, i64::MAX]), low(&[5])];
+        let mut sums = [0];
+        parts.iter().for_each(|part| part.add_to(0, &mut sums));
+        assert_eq!(sums, [2 * i128::from(i64::MAX) + 5]);
+        assert!(!parts[0].add_to_low(&mut [0]), "64 bits do not hold it");
+        assert!(!parts[1].add_to_low(&mut [i64::MAX]));
+        assert!(parts[1].add_to_low(&mut [0]));
+    }
+
+    /// What a list of items 1 and 2 shows, handed over by `hand_over`, of a catalogue of three.
+    fn shown_items(hand_over: impl FnOnce(&Board, &Engine)) -> Vec<i128> {
+        let measures = Measures {
+            metrics: vec!["coverage"],
+            catalogue: true,
+            ..Measures::usual(&[NonZeroU32::MIN])
+        };
+        let ranking = Ranking::new(&measures);
+        let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+        let config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+        let item = |hash: u64| NewItem {
+            id: hash.to_string(),
+            hash,
+            aspects: Vec::new(),
+            users: 0,
+        };
+        let catalogue = Arc::new(Catalogue::new([1, 2, 3].map(item).into(), 1, None));
+        let board = Board::new(&config, &ranking);
+        board.set_catalogue(Arc::clone(&catalogue));
+        let mut engine = engine_of(ranking.clone(), &[("a", 0)], &[1, 2], Some(catalogue));
+        engine.gather_changes();
+        board.show(0);
+        hand_over(&board, &engine);
+        let columns = ranking.coverage().expect("it is measured");
+        let snapshot = board.snapshot(None);
+        snapshot.arms[0].sums(View::Live, 0)[columns.seen.clone()].to_vec()
+    }
+
+    #[test]
+    fn what_is_handed_over_while_a_scrape_counts_is_counted_by_the_next() {
+        let at_once = shown_items(|board, engine| board.merge(0, engine));
+        assert_eq!(at_once, [1, 2]);
+        let queued = shown_items(|board, engine| {
+            let turn = board.turn_to_count();
+            board.merge(0, engine);
+            drop(turn);
+        });
+        assert_eq!(queued, at_once);
     }
 }

@@ -1,9 +1,21 @@
 //! The distinct counts of the board's arms, within their bound on memory.
+//!
+//! To count is a walk over the catalogue for each arm: too long for hand-overs to wait. So a scrape takes the turn,
+//! then the gate; at the gate it notes what is queued, and lets go of that; then it counts, while lists that are handed
+//! over queue up instead of changing what is counted. In what order lists are noted changes nothing.
+//!
+//! ```text
+//! scrape    turn ├──────┤ gate ├──────────── counts ────────────┤
+//! hand-over         notes │ waits │ queues   queues │    queues │ notes, and what is queued
+//! ```
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
-use super::Pair;
+use super::part::Part;
+use super::{Entry, Pair, lock};
+use crate::engine::Changes;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::coverage::Coverage;
 use crate::engine::ranking::CoverageColumns;
@@ -32,6 +44,26 @@ pub(super) struct Covering {
     bytes: AtomicU64,
     n_left_out: AtomicU64,
     catalogue: RwLock<Arc<Catalogue>>,
+    /// Who holds it may change what is counted, or count. Taken before the gate, or not waited for.
+    turn: Mutex<()>,
+    /// What was handed over while a scrape counted.
+    queue: Mutex<Queue>,
+}
+
+/// Lists that are yet to be noted: as many as come while one scrape counts.
+#[derive(Debug, Default)]
+struct Queue {
+    lists: Vec<Queued>,
+    places: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Queued {
+    entry: Arc<Entry>,
+    pair: Pair,
+    view: View,
+    start_ms: i64,
+    places: Range<usize>,
 }
 
 impl Covering {
@@ -44,6 +76,8 @@ impl Covering {
             bytes: AtomicU64::new(0),
             n_left_out: AtomicU64::new(0),
             catalogue: RwLock::new(Arc::new(Catalogue::new(Vec::new(), 0, None))),
+            turn: Mutex::default(),
+            queue: Mutex::default(),
         }
     }
 
@@ -55,6 +89,55 @@ impl Covering {
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
         *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = catalogue;
         self.bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Waits until nobody counts; to be called before the gate is taken.
+    pub fn turn(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turn)
+    }
+
+    /// Notes what a pair's lists have shown, or leaves that for later where a scrape counts.
+    pub fn note(&self, pair: Pair, part: &Part, changes: &Changes) {
+        let live = changes.shown.iter().map(|list| (View::Live, list));
+        let settled = changes.settled.iter().flat_map(|slot| slot.shown.iter());
+        let lists = live.chain(settled.map(|list| (View::Settled, list)));
+        let lists = lists.map(|(view, (arm, start_ms, places))| (part.entry(arm), view, start_ms, places));
+        let _turn = match self.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let mut queue = lock(&self.queue);
+                return lists.for_each(|(entry, view, start_ms, places)| {
+                    queue.push(pair, entry, view, start_ms, places);
+                });
+            }
+        };
+        self.note_queued();
+        let catalogue = self.catalogue();
+        lists.for_each(|(entry, view, start_ms, places)| {
+            see(entry, pair, view, start_ms, places, &catalogue);
+        });
+    }
+
+    /// Notes what was left for later; to be called by who has the turn.
+    pub fn note_queued(&self) {
+        let mut queue = lock(&self.queue);
+        if queue.lists.is_empty() {
+            return;
+        }
+        let Queue { lists, places } = std::mem::take(&mut *queue);
+        let catalogue = self.catalogue();
+        for list in lists {
+            let places = &places[list.places];
+            see(
+                &list.entry,
+                list.pair,
+                list.view,
+                list.start_ms,
+                places,
+                &catalogue,
+            );
+        }
     }
 
     /// Arms without a count for want of room.
@@ -128,6 +211,7 @@ impl Covering {
     pub fn readmit(&self, covered: &mut Covered) {
         let catalogue = self.catalogue();
         if let Covered::Counted(views) = covered {
+            views.iter_mut().for_each(Coverage::forget_counts);
             let bytes = views[0].n_parts() as u64 * self.part_bytes(&catalogue);
             if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.max_bytes {
                 self.leave_out(covered, &catalogue);
@@ -139,28 +223,48 @@ impl Covering {
     /// window, then of the total, which begins at `total_from_ms`.
     pub fn fill(
         &self,
-        covered: &Covered,
+        covered: &mut Covered,
         view: View,
         end_ms: Option<i64>,
         total_from_ms: i64,
-        shown: impl Fn(Pair) -> bool,
+        shown: &[Pair],
+        catalogue: &Catalogue,
         sums: &mut [Box<[i128]>],
     ) {
         let Covered::Counted(views) = covered else {
             return;
         };
-        let catalogue = self.catalogue();
         let first_cell =
             |cell_ms: i64| end_ms.map_or(i64::MIN, |end_ms| end_ms.div_euclid(cell_ms) - N_CELLS + 1);
         let windows = self.cells_ms.iter();
         let windows = windows.map(|cell_ms| first_cell(*cell_ms).saturating_mul(*cell_ms));
         let from_ms: Vec<i64> = windows.chain([total_from_ms]).collect();
-        let counts = views[view as usize].counts(&from_ms, shown, &catalogue);
+        let counts = views[view as usize].counts(&from_ms, shown, catalogue);
         for (counts, sums) in counts.iter().zip(sums) {
             for (sum, count) in sums[self.columns.seen.clone()].iter_mut().zip(counts) {
                 *sum = i128::from(*count);
             }
             sums[self.columns.size] = catalogue.len() as i128;
         }
+    }
+}
+
+impl Queue {
+    fn push(&mut self, pair: Pair, entry: &Arc<Entry>, view: View, start_ms: i64, places: &[u32]) {
+        let start = self.places.len();
+        self.places.extend_from_slice(places);
+        self.lists.push(Queued {
+            entry: Arc::clone(entry),
+            pair,
+            view,
+            start_ms,
+            places: start..self.places.len(),
+        });
+    }
+}
+
+fn see(entry: &Entry, pair: Pair, view: View, start_ms: i64, places: &[u32], catalogue: &Catalogue) {
+    if let Covered::Counted(views) = &mut *lock(&entry.covered) {
+        views[view as usize].see(pair, start_ms, places, catalogue);
     }
 }

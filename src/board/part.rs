@@ -8,13 +8,15 @@
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::Entry;
 use crate::config;
 use crate::engine::ArmId;
 use crate::engine::window::{Cells, Overflow, Room, WideSums, Window};
 use crate::snapshot::View;
+
+/// Rows that are looked at together before they are added.
+const GROUP: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Part {
@@ -29,6 +31,8 @@ pub(super) struct Part {
 #[derive(Debug)]
 struct ArmPart {
     entry: Arc<Entry>,
+    /// As its entry has it: one look-up less.
+    total_from_ms: i64,
     last_list_ms: i64,
     /// By view, then window.
     windows: Box<[Window]>,
@@ -54,6 +58,7 @@ impl Part {
     pub fn push(&mut self, entry: Arc<Entry>) {
         let n_windows = self.cells_ms.len();
         self.arms.push(ArmPart {
+            total_from_ms: entry.total_from_ms,
             entry,
             last_list_ms: i64::MIN,
             windows: vec![Window::new(); 2 * n_windows].into(),
@@ -65,12 +70,6 @@ impl Part {
         self.arms.iter().map(|arm| &arm.entry)
     }
 
-    /// Where an arm stands in a snapshot, and the newest list that it had from this pair.
-    pub fn place(&self, arm: usize) -> (usize, i64) {
-        let arm = &self.arms[arm];
-        (arm.entry.place.load(Ordering::Relaxed), arm.last_list_ms)
-    }
-
     pub fn entry(&self, arm: ArmId) -> &Arc<Entry> {
         &self.arms[arm as usize].entry
     }
@@ -80,8 +79,62 @@ impl Part {
         arm.last_list_ms = arm.last_list_ms.max(last_ms);
     }
 
+    /// Adds tallies of arms in slots: these rows, which can be walked through twice.
+    ///
+    /// Where there are many arms, hardly any of what a row touches is in the cache. So a few rows are looked at before
+    /// they are added: the misses of a group then overlap.
+    pub fn add_all<'a, Rows: Iterator<Item = (ArmId, i64, &'a [i64])>>(
+        &mut self,
+        view: View,
+        rows: impl Fn() -> Rows,
+    ) -> Result<(), Overflow> {
+        let (mut rows, mut ahead, mut further) = (rows(), rows(), rows());
+        let mut exact = Ok(());
+        loop {
+            let mut seen = 0;
+            for (arm, start_ms, _) in ahead.by_ref().take(GROUP) {
+                seen ^= self.look_at_windows(arm, view, start_ms);
+            }
+            for (arm, start_ms, _) in further.by_ref().take(GROUP) {
+                seen ^= self.look_at_sums(arm, view, start_ms);
+            }
+            std::hint::black_box(seen);
+            let mut any = false;
+            for (arm, start_ms, tally) in rows.by_ref().take(GROUP) {
+                any = true;
+                exact = exact.and(self.add(arm, view, start_ms, tally));
+            }
+            if !any {
+                return exact;
+            }
+        }
+    }
+
+    /// Reads what tells where a row's cells are.
+    fn look_at_windows(&self, arm: ArmId, view: View, start_ms: i64) -> i64 {
+        let of_view = self.windows_of(arm, view).iter().zip(&self.cells_ms);
+        let rows = of_view.map(|(window, cell_ms)| window.row_of(start_ms.div_euclid(*cell_ms)));
+        rows.fold(0, |all, row| all ^ i64::from(row.unwrap_or(0)))
+    }
+
+    /// Reads the first columns of cells and sums that a row adds to.
+    fn look_at_sums(&self, arm: ArmId, view: View, start_ms: i64) -> i64 {
+        let n_windows = self.cells_ms.len();
+        let sums = &self.arms[arm as usize].sums;
+        let first = view as usize * (n_windows + 1);
+        let sums = (first..=first + n_windows).fold(0, |all, row| all ^ sums.look_at(row));
+        let of_view = self.windows_of(arm, view).iter().zip(&self.cells_ms);
+        let rows = of_view.filter_map(|(window, cell_ms)| window.row_of(start_ms.div_euclid(*cell_ms)));
+        rows.fold(sums, |all, row| all ^ self.cells.look_at(row))
+    }
+
+    fn windows_of(&self, arm: ArmId, view: View) -> &[Window] {
+        let n_windows = self.cells_ms.len();
+        &self.arms[arm as usize].windows[view as usize * n_windows..][..n_windows]
+    }
+
     /// Adds the tally of an arm in a slot.
-    pub fn add(&mut self, arm: ArmId, view: View, start_ms: i64, tally: &[i64]) -> Result<(), Overflow> {
+    fn add(&mut self, arm: ArmId, view: View, start_ms: i64, tally: &[i64]) -> Result<(), Overflow> {
         let n_windows = self.cells_ms.len();
         let arm = &mut self.arms[arm as usize];
         let windows = &mut arm.windows[view as usize * n_windows..][..n_windows];
@@ -95,36 +148,38 @@ impl Part {
             };
             exact = exact.and(window.add(start_ms.div_euclid(*cell_ms), tally, &mut room));
         }
-        if start_ms >= arm.entry.total_from_ms {
+        if start_ms >= arm.total_from_ms {
             arm.sums.add(first + n_windows, tally);
         }
         exact
     }
 
-    /// Moves the windows of an arm's view on to this end, and adds the sums of each, `total` last.
-    pub fn add_to(&mut self, arm: usize, view: View, end_ms: Option<i64>, sums: &mut [Box<[i128]>]) {
+    /// Moves the windows of an arm on to these ends, by view.
+    pub fn advance(&mut self, arm: ArmId, ends_ms: [Option<i64>; 2]) {
         let n_windows = self.cells_ms.len();
-        let arm = &mut self.arms[arm];
-        let windows = &mut arm.windows[view as usize * n_windows..][..n_windows];
-        let first = view as usize * (n_windows + 1);
-        if let Some(end_ms) = end_ms {
+        let arm = &mut self.arms[arm as usize];
+        for (view, end_ms) in ends_ms.into_iter().enumerate() {
+            let Some(end_ms) = end_ms else { continue };
+            let windows = &mut arm.windows[view * n_windows..][..n_windows];
             for (index, (window, cell_ms)) in windows.iter_mut().zip(&self.cells_ms).enumerate() {
                 let mut room = Room {
                     cells: &mut self.cells,
                     sums: &mut arm.sums,
-                    row: first + index,
+                    row: view * (n_windows + 1) + index,
                 };
                 window.advance(end_ms.div_euclid(*cell_ms), &mut room);
             }
         }
-        for (index, sums) in sums.iter_mut().enumerate() {
-            arm.sums.add_to(first + index, sums);
-        }
+    }
+
+    /// The sums of an arm, by view, then window, `total` last; and when it had its newest list.
+    pub fn sums(&self, arm: ArmId) -> (&WideSums, i64) {
+        let arm = &self.arms[arm as usize];
+        (&arm.sums, arm.last_list_ms)
     }
 
     /// The touched cells of a window of an arm, by number.
-    pub fn cells(&self, arm: usize, view: View, window: usize) -> impl Iterator<Item = (i64, &[i64])> {
-        let windows = &self.arms[arm].windows[view as usize * self.cells_ms.len()..];
-        windows[window].cells(&self.cells)
+    pub fn cells(&self, arm: ArmId, view: View, window: usize) -> impl Iterator<Item = (i64, &[i64])> {
+        self.windows_of(arm, view)[window].cells(&self.cells)
     }
 }

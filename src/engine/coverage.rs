@@ -31,7 +31,18 @@ pub struct Coverage {
     class_of_rank: Vec<usize>,
     /// The slot that number 2^31 stands for.
     base: Option<i64>,
+    /// Number of the newest slot that anything was shown in.
+    newest: u32,
     parts: Vec<Part>,
+    known: Known,
+}
+
+/// Counts that hold until something is shown, by what they are of.
+#[derive(Debug, Default)]
+struct Known {
+    shown: Vec<PartId>,
+    /// Number of the first slot inside, and the count of each cut-off.
+    counts: Vec<(u32, Vec<u64>)>,
 }
 
 #[derive(Debug)]
@@ -49,7 +60,9 @@ impl Coverage {
             ks,
             slot_ms,
             base: None,
+            newest: NEVER,
             parts: Vec::new(),
+            known: Known::default(),
         }
     }
 
@@ -71,11 +84,18 @@ impl Coverage {
     pub fn add_part(&mut self, id: PartId) {
         let last = Vec::new();
         self.parts.push(Part { id, last });
+        self.forget_counts();
     }
 
     /// Forgets a pair.
     pub fn remove_part(&mut self, id: PartId) {
         self.parts.retain(|part| part.id != id);
+        self.forget_counts();
+    }
+
+    /// To be called when another catalogue decides what counts.
+    pub fn forget_counts(&mut self) {
+        self.known.counts.clear();
     }
 
     /// Notes a list of a pair that has a part: the places of its items in rank order, in the slot that begins at
@@ -87,6 +107,8 @@ impl Coverage {
         let Some(part) = self.parts.iter_mut().find(|part| part.id == id) else {
             return;
         };
+        self.known.counts.clear();
+        self.newest = self.newest.max(number);
         let room = catalogue.n_places() * n;
         if part.last.len() < room {
             part.last.resize(room, NEVER);
@@ -110,39 +132,108 @@ impl Coverage {
     }
 
     /// Distinct items that `catalogue` lists, by cut-off, in the slots that begin at each of `from_ms` or later, over
-    /// the pairs that are `shown`.
-    pub fn counts(
-        &self,
-        from_ms: &[i64],
-        shown: impl Fn(PartId) -> bool,
-        catalogue: &Catalogue,
-    ) -> Vec<Vec<u64>> {
-        let n = self.ks.len();
-        let mut counts = vec![vec![0; n]; from_ms.len()];
+    /// the pairs that are `shown`. What was counted before and has not changed is not counted again.
+    pub fn counts(&mut self, from_ms: &[i64], shown: &[PartId], catalogue: &Catalogue) -> Vec<Vec<u64>> {
+        let nothing = vec![0; self.ks.len()];
         let Some(base) = self.base else {
-            return counts;
+            return vec![nothing; from_ms.len()];
         };
+        if self.known.shown != shown {
+            self.known.shown = shown.to_vec();
+            self.forget_counts();
+        }
         let first_slot = |from_ms: i64| from_ms.saturating_add(self.slot_ms - 1).div_euclid(self.slot_ms);
         let numbers: Vec<u32> = from_ms
             .iter()
             .map(|from_ms| number(first_slot(*from_ms), base))
             .collect();
-        let mut union = vec![NEVER; catalogue.n_places() * n];
-        for part in self.parts.iter().filter(|part| shown(part.id)) {
+        let mut known = std::mem::take(&mut self.known.counts);
+        known.retain(|(number, _)| numbers.contains(number));
+        let is_new = |number: &u32| known.iter().all(|(other, _)| other != number);
+        let mut new: Vec<u32> = numbers
+            .iter()
+            .copied()
+            .filter(|number| *number <= self.newest)
+            .filter(is_new)
+            .collect();
+        new.dedup();
+        if !new.is_empty() {
+            let counts = self.count(&new, catalogue);
+            known.extend(new.into_iter().zip(counts));
+        }
+        let of = |number: &u32| {
+            let count = known.iter().find(|(other, _)| other == number);
+            count.map_or(nothing.clone(), |(_, counts)| counts.clone())
+        };
+        let counts = numbers.iter().map(of).collect();
+        self.known.counts = known;
+        counts
+    }
+
+    /// Walks over the catalogue: for each of `numbers` and each cut-off, items whose last slot is that or a later one.
+    fn count(&self, numbers: &[u32], catalogue: &Catalogue) -> Vec<Vec<u64>> {
+        let parts = self.parts.iter();
+        let mut shown = parts.filter(|part| self.known.shown.contains(&part.id));
+        let first: &[u32] = shown.next().map_or(&[], |part| &part.last);
+        let mut union = Vec::new();
+        for part in shown {
+            if union.is_empty() {
+                union = first.to_vec();
+            }
+            union.resize(union.len().max(part.last.len()), NEVER);
             let both = union.iter_mut().zip(&part.last);
             both.for_each(|(union, last)| *union = (*union).max(*last));
         }
-        for (place, row) in union.chunks_exact(n).enumerate() {
-            if !catalogue.lists(place as u32) {
-                continue;
-            }
-            for (counts, number) in counts.iter_mut().zip(&numbers) {
-                let classes = counts.iter_mut().zip(row);
-                classes.for_each(|(count, last)| *count += u64::from(last >= number));
+        let last = if union.is_empty() { first } else { &union };
+        let n = self.ks.len();
+        // The usual numbers of cut-offs are known to the compiler, which then counts several at a time.
+        let walk = match n {
+            1 => walk::<1>,
+            2 => walk::<2>,
+            3 => walk::<3>,
+            4 => walk::<4>,
+            5 => walk::<5>,
+            6 => walk::<6>,
+            _ => walk_any,
+        };
+        numbers
+            .iter()
+            .map(|number| walk(last, n, *number, catalogue))
+            .collect()
+    }
+}
+
+/// Listed items whose last slot has this number or a later one, by cut-off.
+fn walk<const N: usize>(last: &[u32], _n: usize, number: u32, catalogue: &Catalogue) -> Vec<u64> {
+    let mut counts = [0_u32; N];
+    let (rows, _) = last.as_chunks::<N>();
+    if catalogue.len() == catalogue.n_places() {
+        for row in rows {
+            for (count, last) in counts.iter_mut().zip(row) {
+                *count += u32::from(*last >= number);
             }
         }
-        counts
+    } else {
+        for (place, row) in rows.iter().enumerate() {
+            let listed = u32::from(catalogue.lists(place as u32));
+            for (count, last) in counts.iter_mut().zip(row) {
+                *count += u32::from(*last >= number) & listed;
+            }
+        }
     }
+    counts.map(u64::from).into()
+}
+
+/// The same for any number of cut-offs.
+fn walk_any(last: &[u32], n: usize, number: u32, catalogue: &Catalogue) -> Vec<u64> {
+    let mut counts = vec![0; n];
+    for (place, row) in last.chunks_exact(n).enumerate() {
+        let listed = u64::from(catalogue.lists(place as u32));
+        for (count, last) in counts.iter_mut().zip(row) {
+            *count += u64::from(*last >= number) & listed;
+        }
+    }
+    counts
 }
 
 /// Index of the first cut-off that a rank is within; the last one is the whole list.
@@ -175,8 +266,6 @@ mod tests {
         Catalogue::new(items, 1, previous)
     }
 
-    const KS: [u32; 3] = [1, 3, u32::MAX];
-
     #[derive(Debug, Clone)]
     enum Step {
         List { part: i32, slot: i64, places: Vec<u32> },
@@ -201,11 +290,15 @@ mod tests {
     proptest! {
         /// A recount of every list of the shown pairs, from the lists themselves.
         #[test]
-        fn counts_equal_a_recount_of_the_lists(steps in steps()) {
+        fn counts_equal_a_recount_of_the_lists(
+            steps in steps(),
+            ks in prop::sample::subsequence(vec![1, 2, 3, 4, 5, 7, 9], 0..=7),
+        ) {
+            let ks: Vec<u32> = ks.into_iter().chain([u32::MAX]).collect();
             let all: Vec<usize> = (0..8).collect();
             let mut items = catalogue(&all, None);
             let mut listed: BTreeSet<usize> = all.into_iter().collect();
-            let mut coverage = Coverage::new(KS.to_vec(), SLOT_MS);
+            let mut coverage = Coverage::new(ks.clone(), SLOT_MS);
             let mut parts: BTreeMap<i32, bool> = BTreeMap::new();
             let mut lists: Vec<(i32, i64, Vec<u32>)> = Vec::new();
             let mut end_ms = 0;
@@ -236,13 +329,14 @@ mod tests {
                     Step::Reload { listed: names } => {
                         items = catalogue(&names.iter().copied().collect::<Vec<_>>(), Some(&items));
                         listed = names;
+                        coverage.forget_counts();
                     }
                 }
                 let from_ms = [end_ms - 500, end_ms - 130, 900, i64::MIN];
-                let shown = |part| parts.get(&part).copied().unwrap_or(false);
-                let counts = coverage.counts(&from_ms, shown, &items);
+                let shown: Vec<i32> = parts.iter().filter(|(_, shown)| **shown).map(|(part, _)| *part).collect();
+                let counts = coverage.counts(&from_ms, &shown, &items);
                 for (from_ms, counts) in from_ms.iter().zip(counts) {
-                    for (k, count) in KS.iter().zip(counts) {
+                    for (k, count) in ks.iter().zip(counts) {
                         let inside = lists.iter().filter(|(part, ts_ms, _)| parts[part] && ts_ms >= from_ms);
                         let recount: BTreeSet<u32> = inside
                             .flat_map(|(.., places)| places.iter().take(*k as usize).copied())

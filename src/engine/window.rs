@@ -60,6 +60,11 @@ impl Cells {
         &self.chunks[row as usize / CHUNK][start..start + self.width]
     }
 
+    /// Reads a bit of a row, so that it is in the cache.
+    pub fn look_at(&self, row: u32) -> i64 {
+        look_at(self.row(row))
+    }
+
     fn row_mut(&mut self, row: u32) -> &mut [i64] {
         let start = row as usize % CHUNK * self.width;
         &mut self.chunks[row as usize / CHUNK][start..start + self.width]
@@ -135,6 +140,23 @@ impl WideSums {
         }
     }
 
+    /// Reads a bit of a row, so that it is in the cache.
+    pub fn look_at(&self, row: usize) -> i64 {
+        look_at(&self.low[row * self.width..(row + 1) * self.width])
+    }
+
+    /// Adds all rows to 64-bit sums, unless one would run over: what is in `sums` is then of no use.
+    #[must_use]
+    pub fn add_to_low(&self, sums: &mut [i64]) -> bool {
+        let mut over = 0;
+        for (sum, term) in sums.iter_mut().zip(&self.low) {
+            let before = *sum;
+            *sum = before.wrapping_add(*term);
+            over |= (before ^ *sum) & (*term ^ *sum);
+        }
+        over >= 0 && self.carried.is_none()
+    }
+
     /// Adds a row to `sums`, which are as wide.
     pub fn add_to(&self, row: usize, sums: &mut [i128]) {
         let range = row * self.width..(row + 1) * self.width;
@@ -147,6 +169,11 @@ impl WideSums {
             }
         }
     }
+}
+
+/// Reads the first two cache lines: what lists without a click add to.
+fn look_at(row: &[i64]) -> i64 {
+    row.first().unwrap_or(&0) ^ row.get(SKIPPED).unwrap_or(&0)
 }
 
 /// The parts of a tally that are not all zero, with their places.
@@ -239,6 +266,12 @@ impl Window {
                 room.cells.free.push(row);
             }
         }
+    }
+
+    /// The store's row of the cell of this number, if it was touched and may still be inside.
+    pub fn row_of(&self, number: i64) -> Option<u32> {
+        let row = self.rows[place(number)];
+        (number <= self.newest && row != UNTOUCHED).then_some(row)
     }
 
     /// Touched cells inside, by number, ascending.
@@ -364,6 +397,12 @@ mod tests {
                 let mut row = [1, 1];
                 sums.add_to(1, &mut row);
                 prop_assert_eq!(row, [1, 1 + expected]);
+                let mut low = [0, 0, 0, 1, 0, 0];
+                if sums.add_to_low(&mut low) {
+                    prop_assert_eq!(low.map(i128::from), [0, 0, 0, 1 + expected, 0, 0]);
+                } else {
+                    prop_assert!(i64::try_from(expected + 1).is_err() || sums.carried.is_some());
+                }
             }
         }
     }

@@ -144,15 +144,15 @@ impl Span {
         }
     }
 
-    fn finish(self, ranking: &Ranking, catalogue: Option<&Catalogue>) -> HashMap<ArmId, Box<[i128]>> {
+    fn finish(mut self, ranking: &Ranking, catalogue: Option<&Catalogue>) -> HashMap<ArmId, Box<[i128]>> {
         let mut sums = self.sums;
         if let Some((catalogue, columns)) = catalogue.zip(ranking.coverage()) {
             for (arm, sums) in &mut sums {
                 sums[columns.size] = catalogue.len() as i128;
-                let Some(coverage) = self.coverage.get(arm) else {
+                let Some(coverage) = self.coverage.get_mut(arm) else {
                     continue;
                 };
-                let counts = coverage.counts(&[i64::MIN], |_| true, catalogue).concat();
+                let counts = coverage.counts(&[i64::MIN], &[FILE], catalogue).concat();
                 for (sum, count) in sums[columns.seen.clone()].iter_mut().zip(&counts) {
                     *sum = i128::from(*count);
                 }

@@ -30,28 +30,30 @@ pub fn render(
     let blocks: Vec<String> = arms.iter().map(|arm| arm_block(arm)).collect();
     let mut text = Text::new(out);
     for family in &families {
+        let begin = format!("{}{{", family.name);
+        let ends = family.ends(&places);
         text.family(&family.name, &family.help, |text| {
             for (arm, block) in arms.iter().zip(&blocks) {
-                for place in &places {
+                for (place, ends) in places.iter().zip(&ends) {
                     let Some(sums) = place.sums(arm) else { continue };
-                    for series in &family.series {
-                        let Some(number) = series.what.number(sums) else {
-                            continue;
-                        };
-                        text.sample([&family.name, "{", block, &place.labels, &series.tail], number);
+                    for (series, end) in family.series.iter().zip(ends) {
+                        if let Some(number) = series.what.number(sums) {
+                            text.sample([&begin, block, end], number);
+                        }
                     }
                 }
             }
         });
     }
     let name = "abgauge_arm_last_list_timestamp_seconds";
+    let begin = format!("{name}{{");
     text.family(
         name,
         "Event time of the newest accepted list of an arm.",
         |text| {
             for (arm, block) in arms.iter().zip(&blocks) {
                 let seconds = Number::Float(arm.last_list_ms as f64 / 1000.0);
-                text.sample([name, "{", block, "", "} "], seconds);
+                text.sample([&begin, block, "} "], seconds);
             }
         },
     );
@@ -120,6 +122,19 @@ struct Family {
     series: Vec<Series>,
 }
 
+impl Family {
+    /// What follows an arm's labels, by place, then series.
+    fn ends(&self, places: &[Place]) -> Vec<Vec<String>> {
+        let of = |place: &Place| {
+            let series = self.series.iter();
+            series
+                .map(|series| format!("{}{}", place.labels, series.tail))
+                .collect()
+        };
+        places.iter().map(of).collect()
+    }
+}
+
 /// What a family shows of each place.
 struct Series {
     /// The labels that differ within the place, the closing brace and a space: `,k="5"} `.
@@ -144,15 +159,28 @@ impl What {
     fn number(&self, sums: &[i128]) -> Option<Number> {
         let column = match self {
             What::Sum(column) => return Some(Number::Integer(sums[*column])),
-            What::Value(column) | What::Numerator(column) | What::Denominator(column) => column,
+            What::Value(column) => return column.value(sums).map(Number::Float),
+            What::Numerator(column) | What::Denominator(column) => column,
         };
-        let value = column.value(sums)?;
+        let denominator = column.denominator(sums);
+        if denominator == 0 {
+            return None;
+        }
         Some(match self {
-            What::Numerator(_) if column.unit == Unit::Fixed => Number::Float(column.numerator(sums)),
-            What::Numerator(_) => Number::Integer(sums[column.numerator]),
-            What::Denominator(_) => Number::Integer(column.denominator(sums)),
-            What::Sum(_) | What::Value(_) => Number::Float(value),
+            What::Denominator(_) => Number::Integer(denominator),
+            _ if column.unit == Unit::Fixed => Number::Float(column.numerator(sums)),
+            _ => Number::Integer(sums[column.numerator]),
         })
+    }
+
+    /// What it divides by: column and factor. A sum is there always.
+    fn divides_by(&self) -> Option<(usize, u32)> {
+        match self {
+            What::Sum(_) => None,
+            What::Value(column) | What::Numerator(column) | What::Denominator(column) => {
+                Some((column.denominator, column.factor))
+            }
+        }
     }
 }
 
@@ -265,7 +293,8 @@ fn choose<'a>(
     total: usize,
 ) -> (Vec<&'a ArmSnapshot>, usize) {
     let arms = shown_arms(snapshot, config.forget_after_ms);
-    let sizes: Vec<usize> = arms.iter().map(|arm| n_series(arm, places, families)).collect();
+    let sizes = Sizes::of(families);
+    let sizes: Vec<usize> = arms.iter().map(|arm| sizes.n_series(arm, places)).collect();
     let mut by_lists: Vec<usize> = (0..arms.len()).collect();
     by_lists.sort_by_key(|index| Reverse(arms[*index].sums(View::Live, total)[LISTS]));
 
@@ -286,20 +315,42 @@ fn choose<'a>(
     (chosen, sizes.iter().sum::<usize>() - shown)
 }
 
-fn n_series(arm: &ArmSnapshot, places: &[Place], families: &[Family]) -> usize {
-    let series = || families.iter().flat_map(|family| &family.series);
-    let of_place = |sums| {
-        series()
-            .filter(|series| series.what.number(sums).is_some())
-            .count()
-    };
-    let last_list = 1;
-    places
-        .iter()
-        .filter_map(|place| place.sums(arm))
-        .map(of_place)
-        .sum::<usize>()
-        + last_list
+/// How many series a place has, by what they divide by: to count them is not to work them out.
+struct Sizes {
+    n_sums: usize,
+    /// Column and factor of a denominator, and how many series are absent where it is 0.
+    n_ratios: Vec<((usize, u32), usize)>,
+}
+
+impl Sizes {
+    fn of(families: &[Family]) -> Sizes {
+        let mut sizes = Sizes {
+            n_sums: 0,
+            n_ratios: Vec::new(),
+        };
+        for series in families.iter().flat_map(|family| &family.series) {
+            let Some(by) = series.what.divides_by() else {
+                sizes.n_sums += 1;
+                continue;
+            };
+            match sizes.n_ratios.iter_mut().find(|(other, _)| *other == by) {
+                Some((_, n)) => *n += 1,
+                None => sizes.n_ratios.push((by, 1)),
+            }
+        }
+        sizes
+    }
+
+    fn n_series(&self, arm: &ArmSnapshot, places: &[Place]) -> usize {
+        let of_place = |sums: &[i128]| {
+            let ratios = self.n_ratios.iter();
+            let shown = ratios.filter(|((column, factor), _)| sums[*column] != 0 && *factor != 0);
+            self.n_sums + shown.map(|(_, n)| n).sum::<usize>()
+        };
+        let last_list = 1;
+        let places = places.iter().filter_map(|place| place.sums(arm));
+        places.map(of_place).sum::<usize>() + last_list
+    }
 }
 
 /// `experiment="ranker",arm="neural"`
@@ -353,11 +404,11 @@ impl<'a> Text<'a> {
     /// A family of one series without labels.
     fn single(&mut self, name: &str, help: &str, value: i128) {
         self.family(name, help, |text| {
-            text.sample([name, " ", "", "", ""], Number::Integer(value))
+            text.sample([name, " ", ""], Number::Integer(value))
         });
     }
 
-    fn sample(&mut self, series: [&str; 5], number: Number) {
+    fn sample(&mut self, series: [&str; 3], number: Number) {
         for part in series {
             self.out.extend_from_slice(part.as_bytes());
         }
