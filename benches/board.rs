@@ -1,6 +1,6 @@
 //! What many arms cost on the way from the engine to a scrape: hand-overs, settled slots, idle windows, renderings.
 //!
-//! `cargo bench --bench board`; `-- ARMS ROUNDS` for another size. In memory, without Kafka; below 500 MB.
+//! `cargo bench --bench board`; `-- ARMS ROUNDS` for another size. In memory, without Kafka.
 
 mod common;
 
@@ -26,7 +26,7 @@ use common::summary::Summary;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const T0: i64 = 1_763_596_800_000;
-/// Two, so that it stays below 500 MB.
+/// Four take 0.8 GB.
 const N_PAIRS: i32 = 2;
 const N_ITEMS: usize = 10;
 /// Records between two hand-overs of all pairs: a million a second, one hand-over each 50 ms.
@@ -181,7 +181,7 @@ impl World {
                     }),
                 )
             } else {
-                let id = u128::from(random) << 64 | u128::from(mixed(random));
+                let id = (u128::from(random) << 64) | u128::from(mixed(random));
                 if open.len() < MAX_OPEN {
                     open.push(id);
                 }
@@ -226,9 +226,9 @@ fn list(batch: &mut Batch, id: u128, ts_ms: i64, arm: usize) -> Served {
 /// A number that looks random (SplitMix64).
 fn mixed(n: u64) -> u64 {
     let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    n ^ n >> 31
+    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ (n >> 31)
 }
 
 fn hand_overs(name: &str, config: &Config, n_arms: usize, n_rounds: usize, step_ms: i64) {

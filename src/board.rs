@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use dashmap::DashMap;
 
-use covered::{Covered, Covering};
+use covered::{Covered, Covering, Instant};
 use part::Part;
 
 use crate::config::{self, Config};
@@ -325,12 +325,16 @@ impl Source for Board {
         }
         if let Some(covering) = &self.covering {
             covering.note_queued();
-            let shown: Vec<Pair> = shown_parts.iter().map(|(pair, _)| *pair).collect();
+            let instant = Instant {
+                ends,
+                shown: shown_parts.iter().map(|(pair, _)| *pair).collect(),
+                catalogue: covering.catalogue(),
+            };
             let entries = order.entries.clone();
             drop(order);
             drop(progress);
             drop(parts);
-            count_covered(covering, &entries, &shown, ends, &mut snapshot.arms);
+            count_covered(covering, &entries, &instant, &mut snapshot.arms);
         }
         drop(turn);
         snapshot.arms.retain(|arm| arm.last_list_ms != i64::MIN);
@@ -383,28 +387,13 @@ fn add_up(
     }
 }
 
-/// Counts the distinct items of each arm over the pairs that are shown.
-fn count_covered(
-    covering: &Covering,
-    entries: &[Arc<Entry>],
-    shown: &[Pair],
-    ends: [Option<i64>; 2],
-    arms: &mut [ArmSnapshot],
-) {
-    let catalogue = covering.catalogue();
+/// Counts the distinct items of each arm.
+fn count_covered(covering: &Covering, entries: &[Arc<Entry>], instant: &Instant, arms: &mut [ArmSnapshot]) {
     for (entry, arm) in entries.iter().zip(arms) {
         let mut covered = lock(&entry.covered);
         for view in View::BOTH {
-            let (end_ms, sums) = (ends[view as usize], &mut arm.sums[view as usize]);
-            covering.fill(
-                &mut covered,
-                view,
-                end_ms,
-                entry.total_from_ms,
-                shown,
-                &catalogue,
-                sums,
-            );
+            let sums = &mut arm.sums[view as usize];
+            covering.fill(instant, &mut covered, view, entry.total_from_ms, sums);
         }
     }
 }

@@ -34,6 +34,15 @@ pub(super) enum Covered {
     LeftOut,
 }
 
+/// What a scrape counts.
+pub(super) struct Instant {
+    /// Where each view ends.
+    pub ends: [Option<i64>; 2],
+    /// The pairs that are shown.
+    pub shown: Vec<Pair>,
+    pub catalogue: Arc<Catalogue>,
+}
+
 /// What the counts of all arms share.
 #[derive(Debug)]
 pub(super) struct Covering {
@@ -219,18 +228,22 @@ impl Covering {
         }
     }
 
-    /// Writes the counts of a view that ends at `end_ms` into its sums, over the pairs that are `shown`: of each
-    /// window, then of the total, which begins at `total_from_ms`.
+    /// Writes the counts of an arm in a view into its sums: of each window, then of the total, which begins at
+    /// `total_from_ms`.
     pub fn fill(
         &self,
+        instant: &Instant,
         covered: &mut Covered,
         view: View,
-        end_ms: Option<i64>,
         total_from_ms: i64,
-        shown: &[Pair],
-        catalogue: &Catalogue,
         sums: &mut [Box<[i128]>],
     ) {
+        let Instant {
+            ends,
+            shown,
+            catalogue,
+        } = instant;
+        let end_ms = ends[view as usize];
         let Covered::Counted(views) = covered else {
             return;
         };
