@@ -11,8 +11,9 @@
 //! dead or split in two, 3584 entries at a time, so no insertion ever waits for the whole table; and two halves that
 //! a spike has left almost empty are joined again, two at a time.
 //!
-//! Ids are hashes that outsiders may choose the input of. Tags are made with two random factors of this process
-//! (multiply-shift hashing, Dietzfelbinger et al. 1997), so that nobody can aim at a line.
+//! Ids are hashes that outsiders may choose the input of. Tags are made with two random factors of this process, so that
+//! nobody can aim at a line: products of 128 bits, folded as wyhash does. The upper half of a product of 64 bits alone
+//! spreads some sequences badly, one process in some dozens.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::hint::black_box;
@@ -80,9 +81,9 @@ impl Index {
     }
 
     pub fn tag(&self, id: u128) -> Tag {
-        let low = (id as u64).wrapping_mul(self.factors[0]);
-        let high = ((id >> 64) as u64).wrapping_mul(self.factors[1]);
-        Tag((low.wrapping_add(high) >> 32) as u32)
+        let low = folded(id as u64, self.factors[0]);
+        let high = folded((id >> 64) as u64, self.factors[1]);
+        Tag((low ^ high) as u32)
     }
 
     fn place(&self, tag: Tag) -> usize {
@@ -260,6 +261,12 @@ impl Line {
         let bits: [u32; 8] = std::array::from_fn(|place| u32::from(self.tags[place] == tag.0) << place);
         bits.iter().sum::<u32>() & ((1 << N_ENTRIES) - 1)
     }
+}
+
+/// A product whose every bit depends on every bit of the key.
+fn folded(key: u64, factor: u64) -> u64 {
+    let product = u128::from(key ^ factor.rotate_left(32)) * u128::from(factor);
+    product as u64 ^ (product >> 64) as u64
 }
 
 fn home(tag: Tag) -> usize {
