@@ -47,9 +47,9 @@ impl fmt::Display for Bounds {
         let together = self.state + self.coverage + self.fetched;
         write!(
             f,
-            "memory is bounded to {} MiB: {} of open lists and clicks (limits.max_state), {} of shown items \
-             (limits.max_coverage), {} of fetched records (queued.max.messages.kbytes); and to {} KiB for each arm of a \
-             partition, of which there are up to {} (limits.max_arms)",
+            "memory is bounded to {} MiB: {} of open lists and clicks (max_state), {} of shown items \
+             (max_coverage), {} of fetched records (queued.max.messages.kbytes); and to {} KiB for each arm of a \
+             partition, of which there are up to {} (max_arms)",
             mib(together),
             mib(self.state),
             mib(self.coverage),
