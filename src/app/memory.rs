@@ -47,9 +47,9 @@ impl fmt::Display for Bounds {
         let together = self.state + self.coverage + self.fetched;
         write!(
             f,
-            "memory is bounded to {} MiB: {} of open lists and clicks (limits.max_state), {} of shown items \
-             (limits.max_coverage), {} of fetched records (queued.max.messages.kbytes); and to {} KiB for each arm of a \
-             partition, of which there are up to {} (limits.max_arms)",
+            "memory is bounded to {} MiB: {} of open lists and clicks (max_state), {} of shown items \
+             (max_coverage), {} of fetched records (queued.max.messages.kbytes); and to {} KiB for each arm of a \
+             partition, of which there are up to {} (max_arms)",
             mib(together),
             mib(self.state),
             mib(self.coverage),
@@ -78,21 +78,21 @@ mod tests {
         let one = bounds(&[("LIMITS__MAX_STATE", "1GiB")], 1);
         let two = bounds(&[("LIMITS__MAX_STATE", "1GiB")], 2);
         assert_eq!((one.state, one.coverage), (1 << 30, 0));
-        assert_eq!(one.fetched, (64 << 20) + 50_000 * 400);
+        assert_eq!(one.fetched, (64 << 20) + 20_000 * 400);
         assert_eq!(
             two.fetched,
-            (64 << 20) + 2 * 50_000 * 400,
+            (64 << 20) + 2 * 20_000 * 400,
             "payloads share one bound"
         );
         let text = one.to_string();
         assert!(
-            text.starts_with("memory is bounded to 1108 MiB: 1024 of"),
+            text.starts_with("memory is bounded to 1096 MiB: 1024 of"),
             "{text}"
         );
         let set = bounds(&[("KAFKA__PROPERTIES__QUEUED_MAX_MESSAGES_KBYTES", "1024")], 3);
         assert_eq!(
             set.fetched,
-            3 * ((1 << 20) + 50_000 * 400),
+            3 * ((1 << 20) + 20_000 * 400),
             "each queue has what the operator says"
         );
     }
