@@ -4,6 +4,7 @@ mod both_ways;
 mod cases;
 mod plain;
 mod random;
+mod spellings;
 
 use super::*;
 use crate::engine::event::{ArmName, Side};
