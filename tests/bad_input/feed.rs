@@ -45,17 +45,18 @@ impl Feed {
     /// Sends a record and returns its offset.
     #[track_caller]
     pub fn send(&mut self, topic: &str, partition: i32, payload: Option<&[u8]>) -> i64 {
-        self.produce(topic, partition, Some(SECRET.as_bytes()), payload)
+        self.send_keyed(topic, partition, Some(SECRET.as_bytes()), payload)
     }
 
-    /// The same without a key.
+    /// The same with another key, or none.
     #[track_caller]
-    pub fn send_keyless(&mut self, topic: &str, partition: i32, payload: Option<&[u8]>) -> i64 {
-        self.produce(topic, partition, None, payload)
-    }
-
-    #[track_caller]
-    fn produce(&mut self, topic: &str, partition: i32, key: Option<&[u8]>, payload: Option<&[u8]>) -> i64 {
+    pub fn send_keyed(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        key: Option<&[u8]>,
+        payload: Option<&[u8]>,
+    ) -> i64 {
         self.producer.produce(topic, Some(partition), key, payload, None);
         let end = self.ends.entry((topic.to_owned(), partition)).or_default();
         *end += 1;

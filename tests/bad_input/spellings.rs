@@ -121,20 +121,17 @@ fn odd_spellings_mean_what_they_spell_or_are_refused_by_their_reason() {
     let mut feed = Feed::new(&kafka, 2);
     let (served, clicks) = (feed.served.clone(), feed.clicks.clone());
     let (mut n_sound, mut refusals) = (0.0, BTreeMap::new());
-    for (partition, send) in [
-        (0, Feed::send as fn(&mut _, &_, _, _) -> _),
-        (1, Feed::send_keyless),
-    ] {
+    for (partition, key) in [(0, Some(&b"key"[..])), (1, None)] {
         for (list, click) in sound() {
-            send(&mut feed, &served, partition, Some(list.as_bytes()));
-            send(&mut feed, &clicks, partition, Some(click.as_bytes()));
+            feed.send_keyed(&served, partition, key, Some(list.as_bytes()));
+            feed.send_keyed(&clicks, partition, key, Some(click.as_bytes()));
             n_sound += 1.0;
         }
         for (reason, lists, its_clicks) in refused() {
             for (topic, records) in [(&served, lists), (&clicks, its_clicks)] {
                 *refusals.entry((topic.clone(), reason)).or_default() += records.len() as f64;
                 for record in records {
-                    send(&mut feed, topic, partition, Some(record.as_bytes()));
+                    feed.send_keyed(topic, partition, key, Some(record.as_bytes()));
                 }
             }
         }
@@ -172,7 +169,7 @@ fn a_record_of_exactly_the_largest_size_is_read() {
     assert!(refused.is_err(), "one byte more than the broker takes");
     for id in ["one", "two", "three"] {
         let largest = list_of_size(id, LARGEST_BATCH - AROUND_VALUE);
-        feed.send_keyless(&served, 0, Some(largest.as_bytes()));
+        feed.send_keyed(&served, 0, None, Some(largest.as_bytes()));
         feed.flush();
         feed.click(
             0,
