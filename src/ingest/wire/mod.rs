@@ -54,13 +54,26 @@ impl Decoder {
             Some(body) => before.append(body, at, batch),
             None => {
                 before.cut(batch);
-                before.append(self.parsed(payload, topic_says, batch), at, batch);
+                self.decode_by_serde_json(payload, topic_says, at, batch);
             }
         }
     }
 
-    /// Any record at all, by way of serde_json. This is the law; [`Decoder::plain`] is only faster.
+    /// What [`Decoder::decode`] gives, by way of serde_json alone. This is the law, for any record at all; the other way
+    /// is only faster. Public so that tests and fuzzing can compare them.
     #[inline(never)]
+    pub fn decode_by_serde_json(
+        &self,
+        payload: Option<&[u8]>,
+        topic_says: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) {
+        let before = Ends::of(batch);
+        let body = self.parsed(payload, topic_says, batch);
+        before.append(body, at, batch);
+    }
+
     fn parsed(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, batch: &mut Batch) -> Body {
         payload
             .ok_or(Reason::Tombstone)
