@@ -1,6 +1,7 @@
 //! Bytes to events: one JSON record in, one [`Event`] out, whatever the bytes are.
 
 mod arms;
+mod block;
 mod hash;
 mod json;
 mod marks;
