@@ -4,7 +4,7 @@ use super::hash::SeededHash;
 use super::range;
 use crate::engine::event::{ArmName, Batch, Reason};
 
-pub(super) fn push(hash: SeededHash, experiment: &str, arm: &str, batch: &mut Batch) {
+pub(super) fn push(hash: &SeededHash, experiment: &str, arm: &str, batch: &mut Batch) {
     let hash = hash.arm(experiment, arm);
     let mut copied = |name: &str| {
         let start = batch.text.len();

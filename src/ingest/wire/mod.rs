@@ -7,6 +7,7 @@ mod json;
 mod marks;
 mod plain;
 mod scan;
+mod short_hash;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -192,7 +193,7 @@ impl Decoder {
                 label.unwrap_or_default()
             };
             let (experiment, arm) = (name(experiment), name(arm));
-            arms::push(self.hash, &experiment, &arm, batch);
+            arms::push(&self.hash, &experiment, &arm, batch);
         }
         arms::sort(start, batch)?;
         problem.map_or(Ok(range(start, batch.arms.len())), Err)

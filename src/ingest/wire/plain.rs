@@ -106,7 +106,7 @@ impl Decoder {
             let experiment = label(json.string()?)?;
             json.expect(b':')?;
             let arm = label(json.string()?)?;
-            arms::push(self.hash, experiment, arm, batch);
+            arms::push(&self.hash, experiment, arm, batch);
             more = json.more(b'}')?;
         }
         arms::sort(start, batch).ok()
