@@ -4,6 +4,7 @@ mod arms;
 mod block;
 mod hash;
 mod json;
+mod keys;
 mod marks;
 mod plain;
 mod scan;

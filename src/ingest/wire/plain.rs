@@ -2,21 +2,38 @@
 //!
 //! A record is plain if nothing is wrong with it and no string in it has an escape.
 
+use super::keys::Key;
 use super::scan::Scanner;
 use super::{Decoder, arms, check_label, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
 /// The known fields that have come. Items and arms are in the batch.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Fields {
-    /// `Some(None)` is a type that is not ours.
-    kind: Option<Option<Kind>>,
-    request_id: Option<u128>,
-    user_id: Option<Option<u64>>,
-    ts_ms: Option<i64>,
-    items: Option<()>,
-    experiments: Option<()>,
-    item: Option<u64>,
+    /// The bits of their keys; the value of another field says nothing.
+    seen: u8,
+    /// `None` is a type that is not ours.
+    kind: Option<Kind>,
+    request_id: u128,
+    user_id: Option<u64>,
+    ts_ms: i64,
+    item: u64,
+}
+
+impl Fields {
+    #[inline(always)]
+    fn has(&self, keys: &[Key]) -> bool {
+        let bits = keys.iter().fold(0, |bits, key| bits | key.bit());
+        self.seen & bits == bits
+    }
+
+    /// Notes a key, which may come once.
+    #[inline(always)]
+    fn note(&mut self, key: Key) -> Option<()> {
+        let is_new = self.seen & key.bit() == 0;
+        self.seen |= key.bit();
+        is_new.then_some(())
+    }
 }
 
 impl Decoder {
@@ -25,23 +42,31 @@ impl Decoder {
     pub(super) fn plain(&self, payload: &[u8], topic_says: Option<Kind>, batch: &mut Batch) -> Option<Body> {
         let (items_start, arms_start) = (batch.items.len(), batch.arms.len());
         let fields = self.plain_fields(Scanner::new(payload), batch)?;
-        match fields.kind.unwrap_or(topic_says) {
+        let kind = match fields.has(&[Key::Type]) {
+            true => fields.kind,
+            false => Some(topic_says?),
+        };
+        match kind {
             Some(Kind::Served) => {
-                fields.items?;
+                if !fields.has(&[Key::RequestId, Key::Ts, Key::Items]) {
+                    return None;
+                }
                 Some(Body::Served(Served {
-                    id: fields.request_id?,
-                    ts_ms: fields.ts_ms?,
+                    id: fields.request_id,
+                    ts_ms: fields.ts_ms,
                     items: range(items_start, batch.items.len()),
                     arms: range(arms_start, batch.arms.len()),
-                    user: fields.user_id.flatten(),
+                    user: fields.user_id,
                 }))
             }
-            Some(Kind::Click) => Some(Body::Click(Click {
-                id: fields.request_id?,
-                ts_ms: fields.ts_ms?,
-                item: fields.item?,
-            })),
-            None => fields.kind.is_some().then_some(Body::Ignored),
+            Some(Kind::Click) => fields.has(&[Key::RequestId, Key::Ts, Key::Item]).then(|| {
+                Body::Click(Click {
+                    id: fields.request_id,
+                    ts_ms: fields.ts_ms,
+                    item: fields.item,
+                })
+            }),
+            None => Some(Body::Ignored),
         }
     }
 
@@ -51,48 +76,59 @@ impl Decoder {
         let mut fields = Fields::default();
         let mut more = json.enter(b'{', b'}')?;
         while more {
-            let key = json.string()?;
-            json.expect(b':')?;
-            // Compared one by one: a `match` of slices would compare byte by byte.
-            if key == b"request_id" {
-                once(&mut fields.request_id, self.hash.request(json.id()?))?;
-            } else if key == b"ts" {
-                once(&mut fields.ts_ms, epoch_ms(&mut json)?)?;
-            } else if key == b"items" {
-                once(&mut fields.items, self.plain_items(&mut json, batch)?)?;
-            } else if key == b"item" {
-                once(&mut fields.item, self.hash.item(json.id()?))?;
-            } else if key == b"user_id" {
-                let user = match json.null() {
-                    true => None,
-                    false => Some(self.hash.user(json.id()?)),
-                };
-                once(&mut fields.user_id, user)?;
-            } else if key == b"experiments" {
-                once(&mut fields.experiments, self.plain_arms(&mut json, batch)?)?;
-            } else if key == b"type" {
-                once(&mut fields.kind, kind(json.string()?))?;
-            } else {
-                json.skip()?;
+            // Each arm notes its key, so that the compiler goes from the comparison straight to the arm.
+            match json.key()? {
+                Some(Key::RequestId) => {
+                    fields.note(Key::RequestId)?;
+                    fields.request_id = self.hash.request(json.id()?);
+                }
+                Some(Key::Ts) => {
+                    fields.note(Key::Ts)?;
+                    fields.ts_ms = epoch_ms(&mut json)?;
+                }
+                Some(Key::Items) => {
+                    fields.note(Key::Items)?;
+                    json = self.plain_items(json, &mut batch.items)?;
+                }
+                Some(Key::Item) => {
+                    fields.note(Key::Item)?;
+                    fields.item = self.hash.item(json.id()?);
+                }
+                Some(Key::UserId) => {
+                    fields.note(Key::UserId)?;
+                    fields.user_id = match json.null() {
+                        true => None,
+                        false => Some(self.hash.user(json.id()?)),
+                    };
+                }
+                Some(Key::Experiments) => {
+                    fields.note(Key::Experiments)?;
+                    self.plain_arms(&mut json, batch)?;
+                }
+                Some(Key::Type) => {
+                    fields.note(Key::Type)?;
+                    fields.kind = kind(json.string()?);
+                }
+                None => json.skip()?,
             }
             more = json.more(b'}')?;
         }
         json.is_at_end().then_some(fields)
     }
 
-    #[inline(always)]
-    fn plain_items(&self, json: &mut Scanner, batch: &mut Batch) -> Option<()> {
-        let end = batch.items.len() + self.max_items;
-        let mut more = json.enter(b'[', b']')?;
-        while more {
-            let item = self.hash.item(json.id()?);
-            if batch.items.len() == end {
+    /// Not inlined, and the scanner goes in and out by value: so the loop has all registers for itself.
+    #[inline(never)]
+    fn plain_items<'a>(&self, json: Scanner<'a>, items: &mut Vec<u64>) -> Option<Scanner<'a>> {
+        let mut json = json;
+        let end = items.len() + self.max_items;
+        json.ids(|id| {
+            if items.len() == end {
                 return None;
             }
-            batch.items.push(item);
-            more = json.more(b']')?;
-        }
-        Some(())
+            items.push(self.hash.item(id));
+            Some(())
+        })?;
+        Some(json)
     }
 
     #[inline(always)]
@@ -132,10 +168,4 @@ fn kind(name: &[u8]) -> Option<Kind> {
         b"click" => Some(Kind::Click),
         _ => None,
     }
-}
-
-/// A known key may come once.
-#[inline(always)]
-fn once<T>(field: &mut Option<T>, value: T) -> Option<()> {
-    field.replace(value).is_none().then_some(())
 }
