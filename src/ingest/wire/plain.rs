@@ -2,6 +2,8 @@
 //!
 //! A record is plain if nothing is wrong with it and no string in it has an escape.
 
+use std::ops::Range;
+
 use super::keys::Key;
 use super::scan::Scanner;
 use super::{Decoder, arms, check_label, range, time};
@@ -9,7 +11,7 @@ use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
 /// The known fields that have come. Items and arms are in the batch.
 #[derive(Default)]
-struct Fields {
+struct Fields<'a> {
     /// The bits of their keys; the value of another field says nothing.
     seen: u8,
     /// `None` is a type that is not ours.
@@ -17,10 +19,13 @@ struct Fields {
     request_id: u128,
     user_id: Option<u64>,
     ts_ms: i64,
+    arms: Range<u32>,
+    /// How the arms are spelt, if that is new.
+    spelling: Option<&'a [u8]>,
     item: u64,
 }
 
-impl Fields {
+impl Fields<'_> {
     #[inline(always)]
     fn has(&self, keys: &[Key]) -> bool {
         let bits = keys.iter().fold(0, |bits, key| bits | key.bit());
@@ -40,7 +45,7 @@ impl Decoder {
     /// `None`: the record is not plain, and the arenas may hold parts of it.
     #[inline(always)]
     pub(super) fn plain(&self, payload: &[u8], topic_says: Option<Kind>, batch: &mut Batch) -> Option<Body> {
-        let (items_start, arms_start) = (batch.items.len(), batch.arms.len());
+        let items_start = batch.items.len();
         let fields = self.plain_fields(Scanner::new(payload), batch)?;
         let kind = match fields.has(&[Key::Type]) {
             true => fields.kind,
@@ -51,11 +56,14 @@ impl Decoder {
                 if !fields.has(&[Key::RequestId, Key::Ts, Key::Items]) {
                     return None;
                 }
+                if let Some(spelling) = fields.spelling {
+                    arms::remember(spelling, fields.arms.clone(), batch);
+                }
                 Some(Body::Served(Served {
                     id: fields.request_id,
                     ts_ms: fields.ts_ms,
                     items: range(items_start, batch.items.len()),
-                    arms: range(arms_start, batch.arms.len()),
+                    arms: fields.arms,
                     user: fields.user_id,
                 }))
             }
@@ -72,7 +80,7 @@ impl Decoder {
 
     /// All that is known must be sound, also what the record's own kind does not need.
     #[inline(always)]
-    fn plain_fields(&self, mut json: Scanner, batch: &mut Batch) -> Option<Fields> {
+    fn plain_fields<'a>(&self, mut json: Scanner<'a>, batch: &mut Batch) -> Option<Fields<'a>> {
         let mut fields = Fields::default();
         let mut more = json.enter(b'{', b'}')?;
         while more {
@@ -103,7 +111,7 @@ impl Decoder {
                 }
                 Some(Key::Experiments) => {
                     fields.note(Key::Experiments)?;
-                    self.plain_arms(&mut json, batch)?;
+                    (fields.arms, fields.spelling) = self.plain_arms(&mut json, batch)?;
                 }
                 Some(Key::Type) => {
                     fields.note(Key::Type)?;
@@ -131,11 +139,30 @@ impl Decoder {
         Some(json)
     }
 
+    /// The place of the arms, and how they are spelt if that is to be remembered.
     #[inline(always)]
-    fn plain_arms(&self, json: &mut Scanner, batch: &mut Batch) -> Option<()> {
+    fn plain_arms<'a>(
+        &self,
+        json: &mut Scanner<'a>,
+        batch: &mut Batch,
+    ) -> Option<(Range<u32>, Option<&'a [u8]>)> {
         if json.null() {
-            return Some(());
+            return Some((0..0, None));
         }
+        let spelling = arms::spelling(json.rest());
+        if let Some(known) = spelling.and_then(|spelling| arms::known(spelling, batch)) {
+            json.pass(spelling?.len());
+            return Some((known, None));
+        }
+        let (arms, behind) = self.new_arms(*json, batch)?;
+        let n_bytes = json.rest().len() - behind.rest().len();
+        *json = behind;
+        Some((arms, spelling.filter(|spelling| spelling.len() == n_bytes)))
+    }
+
+    /// The scanner goes in and out by value, so that its place in the text stays in registers where it comes from.
+    #[inline(never)]
+    fn new_arms<'a>(&self, mut json: Scanner<'a>, batch: &mut Batch) -> Option<(Range<u32>, Scanner<'a>)> {
         let start = batch.arms.len();
         let mut more = json.enter(b'{', b'}')?;
         while more {
@@ -145,7 +172,8 @@ impl Decoder {
             arms::push(&self.hash, experiment, arm, batch);
             more = json.more(b'}')?;
         }
-        arms::sort(start, batch).ok()
+        arms::sort(start, batch).ok()?;
+        Some((range(start, batch.arms.len()), json))
     }
 }
 

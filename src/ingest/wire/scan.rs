@@ -75,6 +75,18 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// What has not been passed.
+    #[inline(always)]
+    pub fn rest(&self) -> &'a [u8] {
+        self.json.get(self.at..).unwrap_or_default()
+    }
+
+    /// Passes so many bytes.
+    #[inline(always)]
+    pub fn pass(&mut self, n_bytes: usize) {
+        self.at += n_bytes;
+    }
+
     /// Whether nothing but white space is left.
     #[inline(always)]
     pub fn is_at_end(&mut self) -> bool {
