@@ -84,39 +84,21 @@ impl Decoder {
         let mut fields = Fields::default();
         let mut more = json.enter(b'{', b'}')?;
         while more {
-            // Each arm notes its key, so that the compiler goes from the comparison straight to the arm.
-            match json.key()? {
-                Some(Key::RequestId) => {
-                    fields.note(Key::RequestId)?;
-                    fields.request_id = self.hash.request(json.id()?);
-                }
-                Some(Key::Ts) => {
-                    fields.note(Key::Ts)?;
-                    fields.ts_ms = epoch_ms(&mut json)?;
-                }
-                Some(Key::Items) => {
-                    fields.note(Key::Items)?;
-                    json = self.plain_items(json, &mut batch.items)?;
-                }
-                Some(Key::Item) => {
-                    fields.note(Key::Item)?;
-                    fields.item = self.hash.item(json.id()?);
-                }
-                Some(Key::UserId) => {
-                    fields.note(Key::UserId)?;
-                    fields.user_id = match json.null() {
-                        true => None,
-                        false => Some(self.hash.user(json.id()?)),
-                    };
-                }
+            let key = json.key()?;
+            if let Some(key) = key {
+                fields.note(key)?;
+            }
+            match key {
+                Some(Key::RequestId) => fields.request_id = self.hash.request(json.id()?),
+                Some(Key::Ts) => fields.ts_ms = epoch_ms(&mut json)?,
+                Some(Key::Items) => json = self.plain_items(json, &mut batch.items)?,
+                Some(Key::Item) => fields.item = self.hash.item(json.id()?),
+                Some(Key::UserId) if json.null() => {}
+                Some(Key::UserId) => fields.user_id = Some(self.hash.user(json.id()?)),
                 Some(Key::Experiments) => {
-                    fields.note(Key::Experiments)?;
                     (fields.arms, fields.spelling) = self.plain_arms(&mut json, batch)?;
                 }
-                Some(Key::Type) => {
-                    fields.note(Key::Type)?;
-                    fields.kind = kind(json.string()?);
-                }
+                Some(Key::Type) => fields.kind = kind(json.string()?),
                 None => json.skip()?,
             }
             more = json.more(b'}')?;
