@@ -2,6 +2,7 @@
 
 mod arms;
 mod block;
+mod digits;
 mod hash;
 mod json;
 mod keys;
