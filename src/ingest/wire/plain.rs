@@ -67,13 +67,15 @@ impl Decoder {
                     user: fields.user_id,
                 }))
             }
-            Some(Kind::Click) => fields.has(&[Key::RequestId, Key::Ts, Key::Item]).then(|| {
-                Body::Click(Click {
+            Some(Kind::Click) => {
+                let click = Click {
                     id: fields.request_id,
                     ts_ms: fields.ts_ms,
                     item: fields.item,
-                })
-            }),
+                };
+                let has_all = fields.has(&[Key::RequestId, Key::Ts, Key::Item]);
+                has_all.then_some(Body::Click(click))
+            }
             None => Some(Body::Ignored),
         }
     }
