@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "takes hours there; the random blocks take a moment")]
+    #[cfg_attr(miri, ignore = "slow there: the random blocks do")]
     fn every_byte_is_a_mark_or_is_none_wherever_it_stands() {
         for byte in 0..=u8::MAX {
             for at in 0..BLOCK {
