@@ -8,7 +8,7 @@
 //!              text ─┘ └─ arms               compared with the text, so that no collision is believed
 //! ```
 //!
-//! An arm costs some 450 instructions to check, hash, copy and sort, to compare its spelling 60.
+//! Of 2443 instructions for a list of ten items and one arm this saves 385.
 
 use std::ops::Range;
 
