@@ -144,6 +144,13 @@ pub struct ArmName {
     pub arm: Range<u32>,
 }
 
+/// How a list of a batch spelt its experiments, as text in [`Batch::text`], and what that means, in [`Batch::arms`].
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct SpeltArms {
+    pub text: Range<u32>,
+    pub arms: Range<u32>,
+}
+
 /// Records of one pair of partitions, each topic's in offset order. Cleared and refilled, so that its arenas are
 /// allocated once.
 #[derive(Debug, Default, Clone)]
@@ -151,8 +158,11 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// Seeded hashes of items.
     pub items: Vec<u64>,
+    /// Lists may share a part of it.
     pub arms: Vec<ArmName>,
     pub text: String,
+    /// The decoder's, which knows by it what it has read before.
+    pub spelt: Vec<SpeltArms>,
 }
 
 impl Batch {
@@ -161,6 +171,7 @@ impl Batch {
         self.items.clear();
         self.arms.clear();
         self.text.clear();
+        self.spelt.clear();
     }
 
     pub fn is_empty(&self) -> bool {

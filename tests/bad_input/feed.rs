@@ -24,9 +24,14 @@ pub struct Feed {
 impl Feed {
     /// Topics whose records may have 10 MB.
     pub fn new(kafka: &Kafka, n_partitions: i32) -> Feed {
+        Feed::with_limit(kafka, n_partitions, "10000000")
+    }
+
+    /// Topics whose batches of records may have so many bytes.
+    pub fn with_limit(kafka: &Kafka, n_partitions: i32, max_bytes: &str) -> Feed {
         let [served, clicks] = ["served", "clicks"].map(|stem| {
             let name = kafka.unique(stem);
-            kafka.create_topic(&name, n_partitions, &[("max.message.bytes", "10000000")]);
+            kafka.create_topic(&name, n_partitions, &[("max.message.bytes", max_bytes)]);
             name
         });
         Feed {
@@ -40,7 +45,18 @@ impl Feed {
     /// Sends a record and returns its offset.
     #[track_caller]
     pub fn send(&mut self, topic: &str, partition: i32, payload: Option<&[u8]>) -> i64 {
-        let key = Some(SECRET.as_bytes());
+        self.send_keyed(topic, partition, Some(SECRET.as_bytes()), payload)
+    }
+
+    /// The same with another key, or none.
+    #[track_caller]
+    pub fn send_keyed(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        key: Option<&[u8]>,
+        payload: Option<&[u8]>,
+    ) -> i64 {
         self.producer.produce(topic, Some(partition), key, payload, None);
         let end = self.ends.entry((topic.to_owned(), partition)).or_default();
         *end += 1;

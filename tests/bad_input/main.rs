@@ -3,6 +3,7 @@
 mod bounds;
 mod feed;
 mod kinds;
+mod spellings;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -3,39 +3,49 @@
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 use super::MAX_LABEL_BYTES;
+use super::short_hash::ShortHash;
 
 /// XXH3 with one seed for everything: 128 bits where a collision would join strangers (requests, arms), 64 bits
 /// elsewhere. Hashes are stored and compared across processes: none of this may change without a new format.
-// Not inlined: the compiler would compute all that the seed decides at the start of every record, needed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeededHash {
     seed: u64,
+    short: ShortHash,
 }
 
 impl SeededHash {
     pub fn new(seed: u64) -> Self {
-        SeededHash { seed }
+        SeededHash {
+            seed,
+            short: ShortHash::new(seed),
+        }
     }
 
+    // Not inlined: the compiler would compute all that the seed decides at the start of every record, needed or not.
     #[inline(never)]
-    pub fn request(self, id: &[u8]) -> u128 {
+    pub fn request(&self, id: &[u8]) -> u128 {
         xxh3_128_with_seed(id, self.seed)
     }
 
-    #[inline(never)]
-    pub fn user(self, id: &[u8]) -> u64 {
-        xxh3_64_with_seed(id, self.seed)
+    #[inline(always)]
+    pub fn user(&self, id: &[u8]) -> u64 {
+        self.item(id)
+    }
+
+    #[inline(always)]
+    pub fn item(&self, id: &[u8]) -> u64 {
+        self.short.of(id).unwrap_or_else(|| self.long(id))
     }
 
     #[inline(never)]
-    pub fn item(self, id: &[u8]) -> u64 {
+    fn long(&self, id: &[u8]) -> u64 {
         xxh3_64_with_seed(id, self.seed)
     }
 
     /// Hashes the length of the experiment's name as one byte, then both names; so `ab`, `c` is not `a`, `bc`.
     /// Both names are of 1 to 128 bytes, as every [`ArmName`](crate::engine::event::ArmName) is; bytes beyond are
     /// not hashed.
-    pub fn arm(self, experiment: &str, arm: &str) -> u128 {
+    pub fn arm(&self, experiment: &str, arm: &str) -> u128 {
         let (experiment, arm) = (label_bytes(experiment), label_bytes(arm));
         let mut joined = [0; 1 + 2 * MAX_LABEL_BYTES];
         let border = 1 + experiment.len();

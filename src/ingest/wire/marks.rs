@@ -1,13 +1,6 @@
 //! Where strings end, found for 64 bytes at a time, so that the length of a string costs next to nothing.
 
-/// The bytes of a block: one bit each.
-const BLOCK: usize = u64::BITS as usize;
-
-/// What ends a string or needs a closer look: `"`, `\`, control characters, and whatever is not ASCII.
-fn is_mark(byte: u8) -> bool {
-    // Exchanges the quote, 0x22, and 0x20. Then, as signed numbers, all marks but `\` are at most 0x20.
-    (byte ^ 0x02).cast_signed() <= 0x20 || byte == b'\\'
-}
+use super::block::{BLOCK, marks};
 
 /// Finds marks, going forward.
 #[derive(Debug, Clone, Copy)]
@@ -51,41 +44,24 @@ fn next_block(text: &[u8], mut start: usize) -> (usize, u64) {
 }
 
 /// The marks of the block that begins there, of which less than a block may be left.
+#[inline(always)]
 fn marks_from(text: &[u8], start: usize) -> u64 {
     let rest = &text[start..];
-    if let Some(block) = rest.first_chunk() {
-        marks(block)
-    } else if let Some(block) = text.last_chunk() {
-        marks(block) >> (BLOCK - rest.len())
-    } else {
-        let mut block = [b' '; BLOCK];
-        block[..rest.len()].copy_from_slice(rest);
-        marks(&block)
+    match rest.first_chunk() {
+        Some(block) => marks(block),
+        None => marks_of_end(text, rest.len()),
     }
 }
 
-/// Written so that the compiler makes vector instructions of it, wherever there are any.
-fn marks(block: &[u8; BLOCK]) -> u64 {
-    // Bit `row` of byte `column` stands for the byte 8 × row + column of the block.
-    let mut rows = [0; BLOCK];
-    for (i, byte) in block.iter().enumerate() {
-        rows[i] = if is_mark(*byte) { 1 << (i / 8) } else { 0 };
+/// The marks of the last bytes of the text, fewer than a block.
+#[inline(never)]
+fn marks_of_end(text: &[u8], n_bytes: usize) -> u64 {
+    if let Some(block) = text.last_chunk() {
+        return marks(block) >> (BLOCK - n_bytes);
     }
-    let rows = rows.as_chunks().0.iter().map(|row| u64::from_le_bytes(*row));
-    transposed(rows.fold(0, |all, row| all | row))
-}
-
-/// Exchanges the rows and columns of 8 × 8 bits (Warren, Hacker's Delight, section 7-3).
-fn transposed(mut bits: u64) -> u64 {
-    for (distance, mask) in [
-        (7, 0x00aa_00aa_00aa_00aa),
-        (14, 0x0000_cccc_0000_cccc),
-        (28, 0x0000_0000_f0f0_f0f0),
-    ] {
-        let differ = (bits ^ bits >> distance) & mask;
-        bits ^= differ ^ differ << distance;
-    }
-    bits
+    let mut block = [b' '; BLOCK];
+    block[..n_bytes].copy_from_slice(&text[text.len() - n_bytes..]);
+    marks(&block)
 }
 
 #[cfg(test)]

@@ -1,11 +1,15 @@
 //! Bytes to events: one JSON record in, one [`Event`] out, whatever the bytes are.
 
 mod arms;
+mod block;
+mod digits;
 mod hash;
 mod json;
+mod keys;
 mod marks;
 mod plain;
 mod scan;
+mod short_hash;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -54,13 +58,26 @@ impl Decoder {
             Some(body) => before.append(body, at, batch),
             None => {
                 before.cut(batch);
-                before.append(self.parsed(payload, topic_says, batch), at, batch);
+                self.decode_by_serde_json(payload, topic_says, at, batch);
             }
         }
     }
 
-    /// Any record at all, by way of serde_json. This is the law; [`Decoder::plain`] is only faster.
+    /// What [`Decoder::decode`] gives, by way of serde_json alone. This is the law, for any record at all; the other way
+    /// is only faster. Public so that tests and fuzzing can compare them.
     #[inline(never)]
+    pub fn decode_by_serde_json(
+        &self,
+        payload: Option<&[u8]>,
+        topic_says: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) {
+        let before = Ends::of(batch);
+        let body = self.parsed(payload, topic_says, batch);
+        before.append(body, at, batch);
+    }
+
     fn parsed(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, batch: &mut Batch) -> Body {
         payload
             .ok_or(Reason::Tombstone)
@@ -178,7 +195,7 @@ impl Decoder {
                 label.unwrap_or_default()
             };
             let (experiment, arm) = (name(experiment), name(arm));
-            arms::push(self.hash, &experiment, &arm, batch);
+            arms::push(&self.hash, &experiment, &arm, batch);
         }
         arms::sort(start, batch)?;
         problem.map_or(Ok(range(start, batch.arms.len())), Err)

@@ -2,114 +2,162 @@
 //!
 //! A record is plain if nothing is wrong with it and no string in it has an escape.
 
+use std::ops::Range;
+
+use super::keys::Key;
 use super::scan::Scanner;
 use super::{Decoder, arms, check_label, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
 /// The known fields that have come. Items and arms are in the batch.
-#[derive(Debug, Default)]
-struct Fields {
-    /// `Some(None)` is a type that is not ours.
-    kind: Option<Option<Kind>>,
-    request_id: Option<u128>,
-    user_id: Option<Option<u64>>,
-    ts_ms: Option<i64>,
-    items: Option<()>,
-    experiments: Option<()>,
-    item: Option<u64>,
+#[derive(Default)]
+struct Fields<'a> {
+    /// The bits of their keys; the value of another field says nothing.
+    seen: u8,
+    /// `None` is a type that is not ours.
+    kind: Option<Kind>,
+    request_id: u128,
+    user_id: Option<u64>,
+    ts_ms: i64,
+    arms: Range<u32>,
+    /// How the arms are spelt, if that is new.
+    spelling: Option<&'a [u8]>,
+    item: u64,
+}
+
+impl Fields<'_> {
+    #[inline(always)]
+    fn has(&self, keys: &[Key]) -> bool {
+        let bits = keys.iter().fold(0, |bits, key| bits | key.bit());
+        self.seen & bits == bits
+    }
+
+    /// Notes a key, which may come once.
+    #[inline(always)]
+    fn note(&mut self, key: Key) -> Option<()> {
+        let is_new = self.seen & key.bit() == 0;
+        self.seen |= key.bit();
+        is_new.then_some(())
+    }
 }
 
 impl Decoder {
     /// `None`: the record is not plain, and the arenas may hold parts of it.
     #[inline(always)]
     pub(super) fn plain(&self, payload: &[u8], topic_says: Option<Kind>, batch: &mut Batch) -> Option<Body> {
-        let (items_start, arms_start) = (batch.items.len(), batch.arms.len());
+        let items_start = batch.items.len();
         let fields = self.plain_fields(Scanner::new(payload), batch)?;
-        match fields.kind.unwrap_or(topic_says) {
+        let kind = match fields.has(&[Key::Type]) {
+            true => fields.kind,
+            false => Some(topic_says?),
+        };
+        match kind {
             Some(Kind::Served) => {
-                fields.items?;
+                if !fields.has(&[Key::RequestId, Key::Ts, Key::Items]) {
+                    return None;
+                }
+                if let Some(spelling) = fields.spelling {
+                    arms::remember(spelling, fields.arms.clone(), batch);
+                }
                 Some(Body::Served(Served {
-                    id: fields.request_id?,
-                    ts_ms: fields.ts_ms?,
+                    id: fields.request_id,
+                    ts_ms: fields.ts_ms,
                     items: range(items_start, batch.items.len()),
-                    arms: range(arms_start, batch.arms.len()),
-                    user: fields.user_id.flatten(),
+                    arms: fields.arms,
+                    user: fields.user_id,
                 }))
             }
-            Some(Kind::Click) => Some(Body::Click(Click {
-                id: fields.request_id?,
-                ts_ms: fields.ts_ms?,
-                item: fields.item?,
-            })),
-            None => fields.kind.is_some().then_some(Body::Ignored),
+            Some(Kind::Click) => {
+                let click = Click {
+                    id: fields.request_id,
+                    ts_ms: fields.ts_ms,
+                    item: fields.item,
+                };
+                let has_all = fields.has(&[Key::RequestId, Key::Ts, Key::Item]);
+                has_all.then_some(Body::Click(click))
+            }
+            None => Some(Body::Ignored),
         }
     }
 
     /// All that is known must be sound, also what the record's own kind does not need.
     #[inline(always)]
-    fn plain_fields(&self, mut json: Scanner, batch: &mut Batch) -> Option<Fields> {
+    fn plain_fields<'a>(&self, mut json: Scanner<'a>, batch: &mut Batch) -> Option<Fields<'a>> {
         let mut fields = Fields::default();
         let mut more = json.enter(b'{', b'}')?;
         while more {
-            let key = json.string()?;
-            json.expect(b':')?;
-            // Compared one by one: a `match` of slices would compare byte by byte.
-            if key == b"request_id" {
-                once(&mut fields.request_id, self.hash.request(json.id()?))?;
-            } else if key == b"ts" {
-                once(&mut fields.ts_ms, epoch_ms(&mut json)?)?;
-            } else if key == b"items" {
-                once(&mut fields.items, self.plain_items(&mut json, batch)?)?;
-            } else if key == b"item" {
-                once(&mut fields.item, self.hash.item(json.id()?))?;
-            } else if key == b"user_id" {
-                let user = match json.null() {
-                    true => None,
-                    false => Some(self.hash.user(json.id()?)),
-                };
-                once(&mut fields.user_id, user)?;
-            } else if key == b"experiments" {
-                once(&mut fields.experiments, self.plain_arms(&mut json, batch)?)?;
-            } else if key == b"type" {
-                once(&mut fields.kind, kind(json.string()?))?;
-            } else {
-                json.skip()?;
+            let key = json.key()?;
+            if let Some(key) = key {
+                fields.note(key)?;
+            }
+            match key {
+                Some(Key::RequestId) => fields.request_id = self.hash.request(json.id()?),
+                Some(Key::Ts) => fields.ts_ms = epoch_ms(&mut json)?,
+                Some(Key::Items) => json = self.plain_items(json, &mut batch.items)?,
+                Some(Key::Item) => fields.item = self.hash.item(json.id()?),
+                Some(Key::UserId) if json.null() => {}
+                Some(Key::UserId) => fields.user_id = Some(self.hash.user(json.id()?)),
+                Some(Key::Experiments) => {
+                    (fields.arms, fields.spelling) = self.plain_arms(&mut json, batch)?;
+                }
+                Some(Key::Type) => fields.kind = kind(json.string()?),
+                None => json.skip()?,
             }
             more = json.more(b'}')?;
         }
         json.is_at_end().then_some(fields)
     }
 
-    #[inline(always)]
-    fn plain_items(&self, json: &mut Scanner, batch: &mut Batch) -> Option<()> {
-        let end = batch.items.len() + self.max_items;
-        let mut more = json.enter(b'[', b']')?;
-        while more {
-            let item = self.hash.item(json.id()?);
-            if batch.items.len() == end {
+    /// Not inlined, and the scanner goes in and out by value: so the loop has all registers for itself.
+    #[inline(never)]
+    fn plain_items<'a>(&self, json: Scanner<'a>, items: &mut Vec<u64>) -> Option<Scanner<'a>> {
+        let mut json = json;
+        let end = items.len() + self.max_items;
+        json.ids(|id| {
+            if items.len() == end {
                 return None;
             }
-            batch.items.push(item);
-            more = json.more(b']')?;
-        }
-        Some(())
+            items.push(self.hash.item(id));
+            Some(())
+        })?;
+        Some(json)
     }
 
+    /// The place of the arms, and how they are spelt if that is to be remembered.
     #[inline(always)]
-    fn plain_arms(&self, json: &mut Scanner, batch: &mut Batch) -> Option<()> {
+    fn plain_arms<'a>(
+        &self,
+        json: &mut Scanner<'a>,
+        batch: &mut Batch,
+    ) -> Option<(Range<u32>, Option<&'a [u8]>)> {
         if json.null() {
-            return Some(());
+            return Some((0..0, None));
         }
+        let spelling = arms::spelling(json.rest());
+        if let Some(known) = spelling.and_then(|spelling| arms::known(spelling, batch)) {
+            json.pass(spelling?.len());
+            return Some((known, None));
+        }
+        let (arms, behind) = self.new_arms(*json, batch)?;
+        let n_bytes = json.rest().len() - behind.rest().len();
+        *json = behind;
+        Some((arms, spelling.filter(|spelling| spelling.len() == n_bytes)))
+    }
+
+    /// The scanner goes in and out by value, so that its place in the text stays in registers where it comes from.
+    #[inline(never)]
+    fn new_arms<'a>(&self, mut json: Scanner<'a>, batch: &mut Batch) -> Option<(Range<u32>, Scanner<'a>)> {
         let start = batch.arms.len();
         let mut more = json.enter(b'{', b'}')?;
         while more {
             let experiment = label(json.string()?)?;
             json.expect(b':')?;
             let arm = label(json.string()?)?;
-            arms::push(self.hash, experiment, arm, batch);
+            arms::push(&self.hash, experiment, arm, batch);
             more = json.more(b'}')?;
         }
-        arms::sort(start, batch).ok()
+        arms::sort(start, batch).ok()?;
+        Some((range(start, batch.arms.len()), json))
     }
 }
 
@@ -132,10 +180,4 @@ fn kind(name: &[u8]) -> Option<Kind> {
         b"click" => Some(Kind::Click),
         _ => None,
     }
-}
-
-/// A known key may come once.
-#[inline(always)]
-fn once<T>(field: &mut Option<T>, value: T) -> Option<()> {
-    field.replace(value).is_none().then_some(())
 }

@@ -3,6 +3,8 @@
 //!
 //! The methods are inlined into their one user, so that its place in the text stays in registers.
 
+use super::digits::{eight_digits, integer_end, number_end};
+use super::keys::Key;
 use super::marks::Marks;
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
 
@@ -63,12 +65,27 @@ impl<'a> Scanner<'a> {
     /// Passes a comma, behind which there is more, or the end of an array or object.
     #[inline(always)]
     pub fn more(&mut self, close: u8) -> Option<bool> {
-        let next = self.peek()?;
+        let mut next = *self.json.get(self.at)?;
+        if next != b',' && next != close {
+            next = self.peek()?;
+        }
         self.at += 1;
         match next {
             b',' => Some(true),
             _ => (next == close).then_some(false),
         }
+    }
+
+    /// What has not been passed.
+    #[inline(always)]
+    pub fn rest(&self) -> &'a [u8] {
+        self.json.get(self.at..).unwrap_or_default()
+    }
+
+    /// Passes so many bytes.
+    #[inline(always)]
+    pub fn pass(&mut self, n_bytes: usize) {
+        self.at += n_bytes;
     }
 
     /// Whether nothing but white space is left.
@@ -77,19 +94,44 @@ impl<'a> Scanner<'a> {
         self.peek().is_none()
     }
 
+    /// The key that comes next, if it is a known one. It and its colon have been passed.
+    #[inline(always)]
+    pub fn key(&mut self) -> Option<Option<Key>> {
+        self.expect(b'"')?;
+        if let Some((key, n)) = Key::at_start_of(self.json.get(self.at..)?) {
+            self.at += n;
+            return Some(Some(key));
+        }
+        let name = self.string_inside()?;
+        self.expect(b':')?;
+        Some(Key::named(name))
+    }
+
     /// The inside of a string: valid UTF-8.
     #[inline(always)]
     pub fn string(&mut self) -> Option<&'a [u8]> {
         self.expect(b'"')?;
+        self.string_inside()
+    }
+
+    /// The rest of a string whose first quote has been passed.
+    #[inline(always)]
+    fn string_inside(&mut self) -> Option<&'a [u8]> {
         let start = self.at;
-        let mut end = self.marks.next(self.json, start)?;
-        match self.json.get(end)? {
-            b'"' => {}
-            0x80.. => end = text_end(self.json, start)?,
-            _ => return None,
-        }
+        let mark = self.marks.next(self.json, start)?;
+        let end = self.string_end(start, mark)?;
         self.at = end + 1;
         self.json.get(start..end)
+    }
+
+    /// Where the string ends that begins at `start` and has its first mark at `mark`.
+    #[inline(always)]
+    fn string_end(&self, start: usize, mark: usize) -> Option<usize> {
+        match self.json.get(mark)? {
+            b'"' => Some(mark),
+            0x80.. => text_end(self.json, start),
+            _ => None,
+        }
     }
 
     /// The text of an id or item: a string, or an integer.
@@ -98,8 +140,52 @@ impl<'a> Scanner<'a> {
         if self.peek()? != b'"' {
             return self.integer();
         }
-        let id = self.string()?;
-        (1..=MAX_ID_BYTES).contains(&id.len()).then_some(id)
+        self.at += 1;
+        self.id_inside()
+    }
+
+    /// The rest of an id that is a string whose first quote has been passed.
+    #[inline(always)]
+    fn id_inside(&mut self) -> Option<&'a [u8]> {
+        self.string_inside().filter(|id| is_id(id))
+    }
+
+    /// The same, and whether `","` was behind it: then that has been passed too, and the next string entered.
+    #[inline(always)]
+    fn id_and_another(&mut self) -> Option<(&'a [u8], bool)> {
+        let start = self.at;
+        let rest = self.json.get(start..)?;
+        let mark = self.marks.next(self.json, start)?;
+        let (id, behind) = rest.split_at_checked(mark - start)?;
+        if behind.starts_with(b"\",\"") && is_id(id) {
+            self.at = mark + 3;
+            return Some((id, true));
+        }
+        let end = self.string_end(start, mark)?;
+        self.at = end + 1;
+        let id = rest.get(..end - start).filter(|id| is_id(id))?;
+        Some((id, false))
+    }
+
+    /// Hands on the ids of an array, each as it is found, and passes the array.
+    #[inline(always)]
+    pub fn ids(&mut self, mut each: impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
+        let mut more = self.enter(b'[', b']')?;
+        while more {
+            if self.peek()? == b'"' {
+                self.at += 1;
+                let mut has_another = true;
+                while has_another {
+                    let id;
+                    (id, has_another) = self.id_and_another()?;
+                    each(id)?;
+                }
+            } else {
+                each(self.integer()?)?;
+            }
+            more = self.more(b']')?;
+        }
+        Some(())
     }
 
     /// The decimal text of an integer, `0` for `-0`.
@@ -120,9 +206,11 @@ impl<'a> Scanner<'a> {
     pub fn thirteen_digits(&mut self) -> Option<i64> {
         let digits: &[u8; 13] = self.json.get(self.at..)?.first_chunk()?;
         self.at += digits.len();
-        let [high @ .., a, b, c, d, e] = *digits;
-        let number = eight_digits(high)? * 100_000 + eight_digits([b'0', b'0', b'0', a, b, c, d, e])?;
-        (high[0] != b'0').then_some(number as i64)
+        let high = u64::from_le_bytes(*digits.first_chunk()?);
+        // The last eight digits, of which the first three are in `high` too: zeros in their place.
+        let low = u64::from_le_bytes(*digits.last_chunk()?) & !0xff_ffff | 0x30_3030;
+        let number = eight_digits(high)? * 100_000 + eight_digits(low)?;
+        (digits[0] != b'0').then_some(number as i64)
     }
 
     /// Passes `null`, if it comes next.
@@ -175,6 +263,11 @@ impl<'a> Scanner<'a> {
     }
 }
 
+#[inline(always)]
+fn is_id(text: &[u8]) -> bool {
+    (1..=MAX_ID_BYTES).contains(&text.len())
+}
+
 #[cold]
 #[inline(never)]
 fn space_end(json: &[u8], start: usize) -> usize {
@@ -192,59 +285,4 @@ fn text_end(json: &[u8], start: usize) -> Option<usize> {
         .iter()
         .position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
     (rest[n] == b'"' && std::str::from_utf8(&rest[..n]).is_ok()).then_some(start + n)
-}
-
-#[inline(never)]
-fn integer_end(json: &[u8], start: usize) -> Option<usize> {
-    let digits = start + usize::from(json.get(start) == Some(&b'-'));
-    let end = digits_end(json, digits)?;
-    (end == digits + 1 || json.get(digits) != Some(&b'0')).then_some(end)
-}
-
-/// There is at least one.
-fn digits_end(json: &[u8], start: usize) -> Option<usize> {
-    let mut end = start;
-    while let Some(eight) = json.get(end..)?.first_chunk() {
-        let n = non_digits(u64::from_le_bytes(*eight)).trailing_zeros() as usize / 8;
-        end += n;
-        if n < 8 {
-            return (end > start).then_some(end);
-        }
-    }
-    let rest = json.get(end..)?.iter();
-    end += rest.take_while(|byte| byte.is_ascii_digit()).count();
-    (end > start).then_some(end)
-}
-
-fn number_end(json: &[u8], start: usize) -> Option<usize> {
-    let mut end = integer_end(json, start)?;
-    if json.get(end) == Some(&b'.') {
-        end = digits_end(json, end + 1)?;
-    }
-    if let Some(b'e' | b'E') = json.get(end) {
-        let has_sign = matches!(json.get(end + 1), Some(b'+' | b'-'));
-        end = digits_end(json, end + 1 + usize::from(has_sign))?;
-    }
-    Some(end)
-}
-
-/// The lowest bit that is set belongs to the first byte that is no digit; none is set where all are digits.
-#[inline(always)]
-fn non_digits(text: u64) -> u64 {
-    // Adding 0x76 carries 10 and more into the highest bit.
-    let digits = text ^ 0x3030_3030_3030_3030;
-    (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080
-}
-
-/// Puts neighbours together: pairs, then fours, then all (Lemire, "Quickly parsing eight digits").
-#[inline(always)]
-fn eight_digits(text: [u8; 8]) -> Option<u64> {
-    let text = u64::from_le_bytes(text);
-    if non_digits(text) != 0 {
-        return None;
-    }
-    let digits = text & 0x0f0f_0f0f_0f0f_0f0f;
-    let pairs = digits.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
-    let fours = pairs.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
-    Some(fours.wrapping_mul(10_000 << 32 | 1) >> 32)
 }

@@ -196,3 +196,67 @@ fn strings_of_all_lengths_are_plain_and_their_bytes_count() {
         }
     }
 }
+
+/// Reads records into a batch, by both ways alike.
+fn decode_all(records: &[(&str, Kind)], batch: &mut Batch) {
+    let decoder = Decoder::new(SEED, MAX_ITEMS);
+    let mut parsed = Batch::default();
+    for (json, kind) in records {
+        let at = Position {
+            side: Side::Served,
+            offset: 0,
+            record_ts_ms: 0,
+        };
+        decoder.decode(Some(json.as_bytes()), Some(*kind), at, batch);
+        decoder.decode_by_serde_json(Some(json.as_bytes()), Some(*kind), at, &mut parsed);
+    }
+    assert_same(batch, &parsed);
+}
+
+fn share_arms(one: &str, two: &str) -> bool {
+    let [one, two] = [one, two].map(|json| with("experiments", json));
+    let mut batch = Batch::default();
+    decode_all(&[(&one, Kind::Served), (&two, Kind::Served)], &mut batch);
+    let arms = |n: usize| match &batch.events[n].body {
+        Body::Served(list) => list.arms.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(!arms(0).is_empty());
+    arms(0) == arms(1)
+}
+
+#[test]
+fn lists_whose_arms_are_spelt_alike_share_them() {
+    for (one, two, expected) in [
+        (r#"{"e":"a"}"#, r#"{"e":"a"}"#, true),
+        (r#"{"e":"a","f":"ü"}"#, r#"{"e":"a","f":"ü"}"#, true),
+        (r#"{"e":"a"}"#, r#"{"e":"b"}"#, false),
+        (r#"{"e":"a"}"#, r#"{ "e":"a"}"#, false),
+        (r#"{"e":"a"}"#, r#"{"e":"\u0061"}"#, false),
+        (r#"{"e":"a","f":"b"}"#, r#"{"f":"b","e":"a"}"#, false),
+        // A brace in a string: what ends with it is no object, and is not remembered.
+        (r#"{"e":"a}"}"#, r#"{"e":"a}"}"#, false),
+        (r#"{"e":"a"}"#, r#"{"e":"a","f":"}"}"#, false),
+    ] {
+        assert_eq!(share_arms(one, two), expected, "{one} {two}");
+    }
+    for (n_bytes, expected) in [(120, true), (128, false)] {
+        let long = format!(r#"{{"{}":"{}"}}"#, "e".repeat(n_bytes), "a".repeat(n_bytes));
+        assert_eq!(share_arms(&long, &long), expected, "{n_bytes}");
+    }
+}
+
+/// The arms of a record that leaves nothing in the batch are gone, and what is put in their place is something else.
+#[test]
+fn arms_that_were_cut_off_are_not_remembered() {
+    let sound = with("experiments", r#"{"e":"a"}"#);
+    let other = with("experiments", r#"{"g":"b"}"#);
+    let click = CLICK.replacen('{', r#"{"experiments":{"e":"a"},"#, 1);
+    let faulty = sound.replacen("\"ts\":1", "\"ts\":", 1);
+    let mut batch = Batch::default();
+    let [sound, other, faulty] = [&sound, &other, &faulty].map(|json| (json.as_str(), Kind::Served));
+    let click = (click.as_str(), Kind::Click);
+    decode_all(&[click, other, sound, faulty, other, click, sound], &mut batch);
+    batch.clear();
+    decode_all(&[other, sound], &mut batch);
+}

@@ -1,0 +1,59 @@
+//! Digits, eight at a time where there are so many.
+
+/// Where the integer ends that begins at `start`, as JSON has it.
+#[inline(never)]
+pub(super) fn integer_end(json: &[u8], start: usize) -> Option<usize> {
+    let digits = start + usize::from(json.get(start) == Some(&b'-'));
+    let end = digits_end(json, digits)?;
+    (end == digits + 1 || json.get(digits) != Some(&b'0')).then_some(end)
+}
+
+/// Where the digits end that begin at `start`: there is at least one.
+fn digits_end(json: &[u8], start: usize) -> Option<usize> {
+    let mut end = start;
+    while let Some(eight) = json.get(end..)?.first_chunk() {
+        let n = non_digits(u64::from_le_bytes(*eight)).trailing_zeros() as usize / 8;
+        end += n;
+        if n < 8 {
+            return (end > start).then_some(end);
+        }
+    }
+    let rest = json.get(end..)?.iter();
+    end += rest.take_while(|byte| byte.is_ascii_digit()).count();
+    (end > start).then_some(end)
+}
+
+/// Where the number ends that begins at `start`, as JSON has it.
+pub(super) fn number_end(json: &[u8], start: usize) -> Option<usize> {
+    let mut end = integer_end(json, start)?;
+    if json.get(end) == Some(&b'.') {
+        end = digits_end(json, end + 1)?;
+    }
+    if let Some(b'e' | b'E') = json.get(end) {
+        let has_sign = matches!(json.get(end + 1), Some(b'+' | b'-'));
+        end = digits_end(json, end + 1 + usize::from(has_sign))?;
+    }
+    Some(end)
+}
+
+/// The lowest bit that is set belongs to the first byte that is no digit; none is set where all are digits.
+#[inline(always)]
+fn non_digits(text: u64) -> u64 {
+    // Adding 0x76 carries 10 and more into the highest bit.
+    let digits = text ^ 0x3030_3030_3030_3030;
+    (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080
+}
+
+/// The number that eight digits are, the first in the lowest byte; none if they are not all digits.
+///
+/// Puts neighbours together: pairs, then fours, then all (Lemire, "Quickly parsing eight digits").
+#[inline(always)]
+pub(super) fn eight_digits(text: u64) -> Option<u64> {
+    if non_digits(text) != 0 {
+        return None;
+    }
+    let digits = text & 0x0f0f_0f0f_0f0f_0f0f;
+    let pairs = digits.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul(10_000 << 32 | 1) >> 32)
+}

@@ -1,0 +1,92 @@
+//! Reads records by both ways of the decoder, which must agree on every event. Fuzzing feeds it (`fuzz/`), and the
+//! corpus that fuzzing left (`tests/data/decoding/`).
+
+use abgauge::engine::event::{Batch, Body, Kind, Position, Reason, Side};
+use abgauge::ingest::wire::Decoder;
+
+const MAX_ITEMS: u32 = 20;
+/// Read first, so that there is something to leave as it is, and to be remembered wrongly.
+const USUAL: &str =
+    r#"{"request_id":"r","user_id":"u","ts":1763596800123,"experiments":{"e":"a"},"items":["i","j"]}"#;
+
+/// All that an event says, with what it names in place of ranges.
+#[derive(Debug, PartialEq)]
+pub enum Read {
+    List {
+        id: u128,
+        user: Option<u64>,
+        ts_ms: i64,
+        items: Vec<u64>,
+        /// Hash, experiment and arm.
+        arms: Vec<(u128, String, String)>,
+    },
+    Click {
+        id: u128,
+        ts_ms: i64,
+        item: u64,
+    },
+    Invalid(Reason),
+    Ignored,
+}
+
+/// Reads the input as one record, and each of its lines as one, among usual ones and whatever the topic says.
+///
+/// # Panics
+/// Where [`Decoder::decode`] is not what serde_json says.
+pub fn check(input: &[u8]) {
+    let lines = input.split(|byte| *byte == b'\n');
+    let records: Vec<&[u8]> = [USUAL.as_bytes(), input]
+        .into_iter()
+        .chain(lines)
+        .chain([USUAL.as_bytes()])
+        .collect();
+    let decoder = Decoder::new(7, MAX_ITEMS);
+    let (mut decoded, mut parsed) = (Batch::default(), Batch::default());
+    for topic_says in [Some(Kind::Served), Some(Kind::Click), None] {
+        for (offset, record) in (0..).zip(&records) {
+            let at = Position {
+                side: Side::Clicks,
+                offset,
+                record_ts_ms: 1_763_596_900_000,
+            };
+            decoder.decode(Some(record), topic_says, at, &mut decoded);
+            decoder.decode_by_serde_json(Some(record), topic_says, at, &mut parsed);
+        }
+        assert_eq!(decoded.events.len(), records.len(), "one event a record");
+        for (n, record) in records.iter().enumerate() {
+            let text = String::from_utf8_lossy(record);
+            assert_eq!(decoded.events[n].at, parsed.events[n].at);
+            assert_eq!(read(&decoded, n), read(&parsed, n), "{topic_says:?}: {text}");
+        }
+        // Refilled, as the daemon does.
+        decoded.clear();
+        parsed.clear();
+    }
+}
+
+fn read(batch: &Batch, n: usize) -> Read {
+    match &batch.events[n].body {
+        Body::Served(list) => Read::List {
+            id: list.id,
+            user: list.user,
+            ts_ms: list.ts_ms,
+            items: batch.items_of(list).to_vec(),
+            arms: batch
+                .arms_of(list)
+                .iter()
+                .map(|arm| {
+                    let [experiment, arm_name] =
+                        [&arm.experiment, &arm.arm].map(|range| batch.text_of(range).to_owned());
+                    (arm.hash, experiment, arm_name)
+                })
+                .collect(),
+        },
+        Body::Click(click) => Read::Click {
+            id: click.id,
+            ts_ms: click.ts_ms,
+            item: click.item,
+        },
+        Body::Invalid(reason) => Read::Invalid(*reason),
+        Body::Ignored => Read::Ignored,
+    }
+}
