@@ -1,7 +1,7 @@
 //! The longest round of the ingest loop at a steady rate, while the state grows to its full size and slots expire.
 //!
-//! The loop of `src/app.rs` runs in this process, so that each round can be timed; the records come from another thread.
-//! A round's CPU time is that of its own thread; its wall time begins with the first record, since it waits for that.
+//! The loop of `src/app.rs` runs in this process with one worker, so that each round can be timed; the records come from
+//! another thread. A round's CPU time is that of its own thread.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,6 +11,7 @@ use abgauge::board::Board;
 use abgauge::clock::Clock;
 use abgauge::config::{self, Config};
 use abgauge::engine::ranking::Ranking;
+use abgauge::ingest::Source;
 use abgauge::kafka::consumer::Consumer;
 use abgauge::telemetry::Telemetry;
 use abgauge::worker::Worker;
@@ -23,8 +24,9 @@ use crate::process::thread_cpu_ns;
 use crate::support::kafka::Kafka;
 use crate::support::tools;
 
-/// As `src/app.rs` has it.
+/// As `src/app.rs` has them.
 const WAIT: Duration = Duration::from_millis(10);
+const MANY: usize = 1000;
 /// Of the broker, for each partition: some seconds of traffic.
 const RETENTION_BYTES: u64 = 64 << 20;
 const GOAL_MS: f64 = 10.0;
@@ -118,9 +120,21 @@ impl Loop {
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(config, &ranking));
         let clock = Clock::system();
+        let (consumer, readers) = Consumer::new(kafka, 1).expect("a consumer");
+        let sources = readers
+            .into_iter()
+            .map(|reader| -> Box<dyn Source> { Box::new(reader) });
+        let worker = Worker::new(
+            config,
+            ranking,
+            board,
+            Arc::clone(&telemetry),
+            clock.clone(),
+            sources.collect(),
+        );
         Loop {
-            consumer: Consumer::new(kafka).expect("a consumer"),
-            worker: Worker::new(config, ranking, board, Arc::clone(&telemetry), clock.clone()),
+            consumer,
+            worker,
             telemetry,
             clock,
         }
@@ -131,36 +145,43 @@ impl Loop {
         let mut rounds = Vec::new();
         let mut start = None;
         loop {
-            let cpu_ns = thread_cpu_ns();
-            let (busy, begin) = self.round();
+            let (begin, cpu_ns) = (Instant::now(), thread_cpu_ns());
+            let n_records = self.round();
             let cpu_ms = (thread_cpu_ns() - cpu_ns) as f64 / 1e6;
-            if busy {
-                let start = *start.get_or_insert_with(Instant::now);
+            if n_records > 0 {
+                let start = *start.get_or_insert(begin);
                 rounds.push(Round {
                     at: start.elapsed(),
                     cpu_ms,
-                    wall_ms: begin.map_or(0.0, |begin| begin.elapsed().as_secs_f64() * 1e3),
+                    wall_ms: begin.elapsed().as_secs_f64() * 1e3,
                 });
             } else if is_over() {
                 let start = start.expect("records came");
                 return (rounds, start.elapsed());
             }
+            if n_records < MANY {
+                thread::sleep(WAIT);
+            }
         }
     }
 
-    /// Whether records came, and when the first input was handled.
-    fn round(&mut self) -> (bool, Option<Instant>) {
-        let mut begin = None;
-        let busy = self.consumer.poll(WAIT, |input| {
-            begin.get_or_insert_with(Instant::now);
-            self.worker.handle(input);
-        });
-        self.worker.round(busy, self.clock.uptime());
+    /// Tells how many records came.
+    fn round(&mut self) -> usize {
+        self.consumer.poll(|input| self.worker.handle(input));
+        self.carry_out();
+        let n_records = self.worker.read();
+        let begin = self.clock.uptime();
+        self.worker.round(n_records > 0, begin);
+        self.worker.took(self.clock.uptime().saturating_sub(begin));
+        self.carry_out();
+        assert_eq!(self.worker.fatal(), None);
+        n_records
+    }
+
+    fn carry_out(&mut self) {
         for order in self.worker.orders() {
             self.consumer.execute(order).expect("Kafka takes the order");
         }
-        assert_eq!(self.worker.fatal(), None);
-        (busy, begin)
     }
 
     fn n_records(&self) -> u64 {
