@@ -281,7 +281,7 @@ fn defaults(n_queues: usize) -> [(&'static str, String); 5] {
         // A consumer that keeps up must not wait a second (the client's default) until its queue is looked at again.
         ("fetch.queue.backoff.ms", "10".into()),
         // What a core reads in some 20 ms, twice the wait above. More would only be memory, and cold when it is read: with
-        // 10,000 in place of the client's 100,000 the daemon took 2 to 18 % less CPU time for each record.
+        // the client's 100,000 the daemon took 2.9 times the CPU time of a bare consumer, with this 2.5, with 3,000 too.
         (QUEUED_RECORDS, "20000".into()),
         // Large records are bounded by their bytes. A limit is one of each queue: all of them share the client's own.
         (
