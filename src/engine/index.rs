@@ -12,14 +12,15 @@
 //! a spike has left almost empty are joined again, two at a time.
 //!
 //! Ids are hashes that outsiders may choose the input of. Tags are made with two random factors of this process, so that
-//! nobody can aim at a line: products of 128 bits, folded as wyhash does. The upper half of a product of 64 bits alone
-//! spreads some sequences badly, one process in some dozens.
+//! nobody can aim at a line: products of 128 bits, folded as wyhash does, and multiplied once more. A product alone spreads
+//! some sequences badly, in one process of some dozens.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::hint::black_box;
 use std::ops::Range;
 
 use super::chunks::Handle;
+use super::hashed::{GOLDEN, folded};
 
 const N_LINES: usize = 512;
 /// Entries of a line.
@@ -81,9 +82,9 @@ impl Index {
     }
 
     pub fn tag(&self, id: u128) -> Tag {
-        let low = folded(id as u64, self.factors[0]);
-        let high = folded((id >> 64) as u64, self.factors[1]);
-        Tag((low ^ high) as u32)
+        let [low, high] = [(id as u64, self.factors[0]), ((id >> 64) as u64, self.factors[1])]
+            .map(|(half, factor)| folded(half ^ factor.rotate_left(32), factor));
+        Tag(folded(low ^ high, GOLDEN) as u32)
     }
 
     fn place(&self, tag: Tag) -> usize {
@@ -261,12 +262,6 @@ impl Line {
         let bits: [u32; 8] = std::array::from_fn(|place| u32::from(self.tags[place] == tag.0) << place);
         bits.iter().sum::<u32>() & ((1 << N_ENTRIES) - 1)
     }
-}
-
-/// A product whose every bit depends on every bit of the key.
-fn folded(key: u64, factor: u64) -> u64 {
-    let product = u128::from(key ^ factor.rotate_left(32)) * u128::from(factor);
-    product as u64 ^ (product >> 64) as u64
 }
 
 fn home(tag: Tag) -> usize {
