@@ -20,6 +20,7 @@ use abgauge::export::Exporter;
 use abgauge::snapshot::{Snapshot, Source as _};
 use abgauge::telemetry::Telemetry;
 use abgauge::worker;
+use common::clock::thread_cpu_ns;
 use common::summary::Summary;
 
 #[global_allocator]
@@ -153,9 +154,9 @@ impl World {
                 .iter()
                 .map(|slot| slot.tallies.len())
                 .sum::<usize>();
-            let start = cpu_ns();
+            let start = thread_cpu_ns();
             self.board.merge(pair as i32, engine);
-            merged.ns += cpu_ns() - start;
+            merged.ns += thread_cpu_ns() - start;
             engine.clear_changes();
         }
         merged
@@ -256,14 +257,14 @@ fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize) {
     let (mut snapshot, mut out) = (Snapshot::default(), Vec::new());
     let mut rounds = Vec::new();
     for _ in 0..n_rounds {
-        let start = cpu_ns();
+        let start = thread_cpu_ns();
         exporter.source.snapshot_into(None, &mut snapshot);
-        let copied = cpu_ns();
+        let copied = thread_cpu_ns();
         out.clear();
         exporter
             .metrics(&mut snapshot, &mut out)
             .expect("it can be rendered");
-        rounds.push((copied - start, cpu_ns() - copied));
+        rounds.push((copied - start, thread_cpu_ns() - copied));
     }
     let lines = out.split(|byte| *byte == b'\n');
     let n_series = lines.filter(|line| line.starts_with(b"abgauge_")).count();
@@ -319,12 +320,12 @@ fn empty_week(config: &Config, n_arms: usize) {
         ("two weeks later", 2 * WEEK_MS),
     ] {
         world.board.set_live_end(world.ts_ms + after_ms);
-        let start = cpu_ns();
+        let start = thread_cpu_ns();
         let snapshot = world.board.snapshot(None);
         println!(
             "| {name}, {} arms | {:.1} |",
             snapshot.arms.len(),
-            (cpu_ns() - start) as f64 / 1e6
+            (thread_cpu_ns() - start) as f64 / 1e6
         );
     }
 }
@@ -373,13 +374,13 @@ fn coverage(mut config: Config, n_arms: usize, n_rounds: usize) {
         board.set_live_end(T0 + n_lists as i64 / 100);
         engine.apply(&batch, u64::MAX);
         engine.gather_changes();
-        let start = cpu_ns();
+        let start = thread_cpu_ns();
         board.merge(0, &engine);
-        let merged = cpu_ns() - start;
+        let merged = thread_cpu_ns() - start;
         engine.clear_changes();
-        let start = cpu_ns();
+        let start = thread_cpu_ns();
         drop(board.snapshot(None));
-        (merged, cpu_ns() - start)
+        (merged, thread_cpu_ns() - start)
     };
     hand_over(100 * n_arms);
     for (name, n) in [
@@ -394,15 +395,4 @@ fn coverage(mut config: Config, n_arms: usize, n_rounds: usize) {
             Summary::of(rounds.iter().map(|(_, scrape)| *scrape as f64 / 1e6))
         );
     }
-}
-
-/// CPU time of this thread.
-fn cpu_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the kernel writes to a struct of ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

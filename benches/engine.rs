@@ -16,6 +16,7 @@ use abgauge::engine::ranking::{METRICS, Ranking, USUAL};
 use abgauge::ingest::catalogue;
 use abgauge::ingest::wire::Decoder;
 use abgauge::worker;
+use common::clock::thread_cpu_ns;
 use common::stream::{Stream, catalog};
 use common::summary::Summary;
 
@@ -111,7 +112,7 @@ fn round(config: &Config, log: &Log) -> [Stages; 2] {
             Side::Served => Kind::Served,
             Side::Clicks => Kind::Click,
         };
-        let start = cpu_ns();
+        let start = thread_cpu_ns();
         for (ts_ms, payload) in chunk.records() {
             let at = Position {
                 side: chunk.side,
@@ -121,15 +122,15 @@ fn round(config: &Config, log: &Log) -> [Stages; 2] {
             decoder.decode(Some(payload), Some(kind), at, &mut batch);
             offset += 1;
         }
-        let decoded = cpu_ns();
+        let decoded = thread_cpu_ns();
         engine.apply(&batch, u64::MAX);
         batch.clear();
-        let applied = cpu_ns();
+        let applied = thread_cpu_ns();
         engine.gather_changes();
         board.merge(0, &engine);
         counts.add(&engine.changes().counts);
         engine.clear_changes();
-        let merged = cpu_ns();
+        let merged = thread_cpu_ns();
         stages.decode_ns += decoded - start;
         stages.apply_ns += applied - decoded;
         stages.merge_ns += merged - applied;
@@ -197,15 +198,4 @@ impl Chunk {
             .zip(&self.records)
             .map(|(start, (ts_ms, end))| (*ts_ms, &self.text.as_bytes()[start..*end]))
     }
-}
-
-/// CPU time of this thread.
-fn cpu_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the kernel writes to a struct of ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

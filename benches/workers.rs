@@ -20,6 +20,7 @@ use abgauge::ingest::{
 };
 use abgauge::telemetry::Telemetry;
 use abgauge::worker::Worker;
+use common::clock::{cpu_ns, thread_cpu_ns};
 use common::stream::Stream;
 use common::summary::Summary;
 
@@ -86,10 +87,7 @@ struct Cost {
 fn round(config: &Config, log: &Arc<Log>, n_workers: usize) -> Cost {
     let mut worker = owning(config, log, n_workers);
     let start = Instant::now();
-    let (cpu, own) = (
-        cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID),
-        cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID),
-    );
+    let (cpu, own) = (cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID), thread_cpu_ns());
     let mut n_read = 0;
     while n_read < log.n_records {
         n_read += worker.read();
@@ -99,7 +97,7 @@ fn round(config: &Config, log: &Arc<Log>, n_workers: usize) -> Cost {
     worker.finish();
     let (cpu, own) = (
         cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID) - cpu,
-        cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) - own,
+        thread_cpu_ns() - own,
     );
     let others = (cpu - own) / (n_workers as u64 - 1).max(1);
     Cost {
@@ -271,15 +269,4 @@ impl Source for Queue {
         self.n_waiting -= n;
         n
     }
-}
-
-/// CPU time by this clock.
-fn cpu_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the kernel writes to a struct of ours.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,6 +1,7 @@
-//! What the benchmarks share: the traffic, and medians.
+//! What the benchmarks share: the traffic, CPU time, and medians.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
+pub mod clock;
 pub mod stream;
 pub mod summary;

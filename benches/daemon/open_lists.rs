@@ -3,11 +3,11 @@
 //! An engine for each number of lists is filled first; then they take turns at the same number of records, so that as
 //! many lists open as settle.
 
+use crate::common::clock::thread_cpu_ns;
 use crate::common::stream::{self, ARMS, Numbered};
 use crate::common::summary::Summary;
 use crate::figure::Figure;
 use crate::flatness;
-use crate::process::thread_cpu_ns;
 use abgauge::board::Board;
 use abgauge::config::{self, Config};
 use abgauge::engine::Engine;

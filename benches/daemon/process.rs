@@ -3,14 +3,12 @@
 use std::fs;
 use std::io;
 
+use crate::common::clock;
+
 /// User and system time of all its threads, ended ones included, in ns.
 pub fn cpu_ns(pid: u32) -> u64 {
     let mut clock = 0;
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the system writes to variables of ours; an id that is no process is an error code.
+    // SAFETY: the system writes to a variable of ours; an id that is no process is an error code.
     let code = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &mut clock) };
     assert_eq!(
         code,
@@ -18,22 +16,7 @@ pub fn cpu_ns(pid: u32) -> u64 {
         "the CPU clock of process {pid}: {}",
         io::Error::from_raw_os_error(code)
     );
-    // SAFETY: as above.
-    let code = unsafe { libc::clock_gettime(clock, &mut time) };
-    assert_eq!(code, 0, "read the CPU clock: {}", io::Error::last_os_error());
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// CPU time of the calling thread, in ns.
-pub fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the system writes to a variable of ours.
-    let code = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    assert_eq!(code, 0, "read the CPU clock: {}", io::Error::last_os_error());
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    clock::cpu_ns(clock)
 }
 
 /// Resident memory in bytes.

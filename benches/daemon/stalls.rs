@@ -16,11 +16,11 @@ use abgauge::kafka::consumer::Consumer;
 use abgauge::telemetry::Telemetry;
 use abgauge::worker::Worker;
 
+use crate::common::clock::thread_cpu_ns;
 use crate::common::summary::quantile;
 use crate::feed::Feed;
 use crate::figure::Figure;
 use crate::load::{QUICK_JOIN, Topics};
-use crate::process::thread_cpu_ns;
 use crate::support::kafka::Kafka;
 use crate::support::tools;
 

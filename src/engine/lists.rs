@@ -225,22 +225,24 @@ impl OpenLists {
         self.n_lists += 1;
         self.n_arrived = self.n_arrived.wrapping_add(1);
         if let Some(contributions) = contributions {
-            self.count(place, list, stamp.ts_in_slot_ms, contributions);
+            let n_items = list.items.len() as u32;
+            self.add_to_rows(place, list.arms, |tally, row| {
+                tally.count(row, n_items, stamp.ts_in_slot_ms, contributions);
+            });
         }
         handle
     }
 
-    /// Counts a new list of the slot at `place` in the rows of its arms.
-    fn count(&mut self, place: u32, list: &NewList, ts_in_slot_ms: u32, contributions: &Contributions) {
+    /// Hands the row of each of these arms in the slot at `place` to `add`.
+    fn add_to_rows(&mut self, place: u32, arms: &[ArmId], mut add: impl FnMut(&mut SlotTally, usize)) {
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
-        if !slot.tally.has_fresh() && !list.arms.is_empty() {
+        if !slot.tally.has_fresh() && !arms.is_empty() {
             self.fresh.push(place);
         }
-        for arm in list.arms {
+        for arm in arms {
             let (row, is_new) = slot.tally.row(*arm);
-            slot.tally
-                .count(row, list.items.len() as u32, ts_in_slot_ms, contributions);
+            add(&mut slot.tally, row);
             if is_new {
                 let bytes = SlotTally::row_bytes(self.width);
                 slot.bytes += bytes;
@@ -357,23 +359,12 @@ impl OpenLists {
     /// Adds to the first columns of a list's arms in its slot; notes the time of the list, where it is a new one.
     pub fn add(&mut self, store: &Store, handle: Handle, contribution: &[i64], is_new_list: bool) {
         let (place, words) = store.chunks.owned(handle);
-        let slot = self.places[place as usize].as_mut();
-        let slot = slot.expect("a handle lives no longer than its slot");
         // Its places do not matter here.
         let list = OpenList::at(words, false);
-        if !slot.tally.has_fresh() && !list.arms().is_empty() {
-            self.fresh.push(place);
-        }
-        for arm in list.arms() {
-            let (row, is_new) = slot.tally.row(*arm);
-            let list_ms = is_new_list.then(|| list.ts_in_slot_ms());
-            slot.tally.add(row, contribution, list_ms);
-            if is_new {
-                let bytes = SlotTally::row_bytes(self.width);
-                slot.bytes += bytes;
-                self.bytes += bytes;
-            }
-        }
+        let list_ms = is_new_list.then(|| list.ts_in_slot_ms());
+        self.add_to_rows(place, list.arms(), |tally, row| {
+            tally.add(row, contribution, list_ms)
+        });
     }
 
     /// Hands over what is fresh in every slot: begin of the slot, arm, largest time of a fresh list, sums. Says whether
