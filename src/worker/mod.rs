@@ -647,7 +647,7 @@ impl Worker {
     }
 
     fn waiting_for(&self) -> Vec<String> {
-        let mut waiting: Vec<String> = self.report.fault_message().into_iter().collect();
+        let mut waiting: Vec<String> = self.report.fault_messages().collect();
         waiting.extend(self.unequal.clone());
         match self.phase {
             Phase::Topics => waiting.push("the brokers' answer about the topics".into()),

@@ -22,13 +22,16 @@ use crate::telemetry::{PartitionState, Telemetry};
 const REFRESH: Duration = Duration::from_millis(250);
 /// A fault that lasts, and a kind of unreadable record, are logged once in this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
+/// As many different faults are told at once.
+const MAX_FAULTS: usize = 4;
 
 pub struct Report {
     telemetry: Arc<Telemetry>,
     topics: [String; 2],
     /// Legal but doubtful settings.
     doubts: Vec<String>,
-    fault: Option<Fault>,
+    /// What is wrong, all of one kind: an answer of another kind tells what has become of the earlier ones.
+    faults: Vec<Fault>,
     /// Faults that were logged lately, by what is wrong, and when.
     faults_logged: HashMap<String, Duration>,
     /// A fault was logged since the brokers last answered.
@@ -66,7 +69,7 @@ impl Report {
             telemetry,
             topics,
             doubts: config.warnings(),
-            fault: None,
+            faults: Vec::new(),
             faults_logged: HashMap::new(),
             fault_told: false,
             invalid_logged: HashMap::new(),
@@ -165,12 +168,10 @@ impl Report {
 
     /// The brokers do not do what we want; logged once a minute while it lasts.
     pub fn fault(&mut self, fault: Fault, uptime: Duration) {
-        let standing = self.fault.as_ref().map(|standing| standing.kind);
-        if fault.kind == FaultKind::Silence && standing == Some(FaultKind::Barred) {
+        if fault.kind == FaultKind::Silence && self.faults.iter().any(|f| f.kind == FaultKind::Barred) {
             return; // What stands already says why they do not answer.
         }
-        // What is wrong stands before the brackets, with the client's own words in them, which change each time.
-        let words = fault.message.split('(').next().unwrap_or_default();
+        let words = wrong(&fault);
         self.faults_logged
             .retain(|_, last| uptime.saturating_sub(*last) < LOG_AGAIN);
         if !self.faults_logged.contains_key(words) {
@@ -178,17 +179,25 @@ impl Report {
             self.faults_logged.insert(words.to_owned(), uptime);
             self.fault_told = true;
         }
-        self.fault = Some(fault);
+        self.faults.retain(|standing| standing.kind == fault.kind);
+        match self.faults.iter().position(|standing| wrong(standing) == words) {
+            Some(same) => self.faults[same] = fault,
+            None => {
+                self.faults.truncate(MAX_FAULTS - 1);
+                self.faults.insert(0, fault);
+            }
+        }
     }
 
     pub fn brokers_answer(&mut self) {
-        if self.fault.take().is_some() && std::mem::take(&mut self.fault_told) {
+        let answered = !std::mem::take(&mut self.faults).is_empty();
+        if answered && std::mem::take(&mut self.fault_told) {
             info!("the brokers answer");
         }
     }
 
-    pub fn fault_message(&self) -> Option<String> {
-        self.fault.as_ref().map(|fault| fault.message.clone())
+    pub fn fault_messages(&self) -> impl Iterator<Item = String> {
+        self.faults.iter().map(|fault| fault.message.clone())
     }
 
     pub fn round(&mut self, progress: Progress, uptime: Duration) {
@@ -293,4 +302,9 @@ impl Report {
         }
         self.telemetry.set_warnings(warnings);
     }
+}
+
+/// What is wrong stands before the brackets, with the client's own words in them, which change each time.
+fn wrong(fault: &Fault) -> &str {
+    fault.message.split('(').next().unwrap_or_default()
 }

@@ -580,6 +580,29 @@ fn a_silence_that_is_explained_does_not_hide_the_explanation() {
     check("silent", FaultKind::Silence, "silent");
 }
 
+/// A user without any permission got the two refusals by turns, so that each told half of what to mend.
+#[test]
+fn refusals_that_stand_side_by_side_are_all_told() {
+    let mut stage = Stage::new();
+    let mut told_after = |message: &str| {
+        let input = Input::Fault(fault(message, FaultKind::Refusal));
+        stage.worker.handle(input);
+        stage.round();
+        let mut told = stage.telemetry.waiting_for();
+        assert_eq!(
+            told.pop().as_deref(),
+            Some("the brokers' answer about the topics")
+        );
+        told
+    };
+    told_after("no topic (1)");
+    assert_eq!(told_after("no group (1)"), ["no group (1)", "no topic (1)"]);
+    assert_eq!(told_after("no topic (2)"), ["no group (1)", "no topic (2)"]);
+    for other in ["a", "b", "c", "d", "e"] {
+        assert!(told_after(other).len() <= 4, "bounded");
+    }
+}
+
 #[test]
 fn topics_that_come_to_differ_in_partitions_are_named() {
     let mut stage = Stage::owning([0, 0]);
