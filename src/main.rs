@@ -130,8 +130,7 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
             cancel.store(true, Ordering::Relaxed);
         }
     });
-    let summary = simulate::simulate(&options, &cancel)?;
-    eprintln!("{summary}");
+    simulate::simulate(&options, &cancel)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -15,8 +15,11 @@ mod load;
 mod memory;
 mod open_lists;
 mod process;
+#[path = "../../tests/support/program.rs"]
+mod program;
 mod reading;
 mod scrape;
+mod simulate;
 mod soak;
 mod stalls;
 #[path = "../../tests/support/mod.rs"]
@@ -104,6 +107,14 @@ enum Benchmark {
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
+    /// Records that `abgauge simulate` makes per second of a core
+    Simulate {
+        /// Seconds of each round into Kafka
+        #[arg(long, default_value_t = 5)]
+        seconds: u32,
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+    },
     /// Clicks matched from the begin of the log, where their topic is far smaller than that of lists
     CatchUp {
         #[arg(long, default_value_t = 2_000_000)]
@@ -152,6 +163,7 @@ fn main() {
             seconds,
             rounds,
         } => latency::run(&kafka(), rate, seconds, rounds),
+        Benchmark::Simulate { seconds, rounds } => simulate::run(&kafka(), seconds, rounds),
         Benchmark::CatchUp { lists } => catch_up::run(&kafka(), lists),
         Benchmark::Soak { seconds, warm_up } => soak::run(&kafka(), seconds, warm_up),
         Benchmark::Bare(task) => return bare::run(&task),

@@ -2,7 +2,9 @@
 
 use crate::figure::Figure;
 use crate::support::kafka::Kafka;
-use crate::{catch_up, flatness, latency, load, memory, open_lists, scrape, soak, stalls, throughput};
+use crate::{
+    catch_up, flatness, latency, load, memory, open_lists, scrape, simulate, soak, stalls, throughput,
+};
 
 /// How long and how large; some 70 minutes by default, 1.5 GB of memory and 3 GB of disk.
 #[derive(Debug, clap::Args)]
@@ -38,6 +40,7 @@ pub fn run(sizes: &Sizes) -> Vec<Figure> {
     figures.extend(memory::run(&kafka, n_open, 0.2));
     figures.extend(scrape::run(&kafka, n_rounds));
     figures.extend(latency::run(&kafka, 20_000, sizes.latency_seconds, n_rounds));
+    figures.extend(simulate::run(&kafka, 5, n_rounds));
     figures.extend(catch_up::run(&kafka, sizes.lists));
     figures.extend(stalls::run(&kafka, sizes.half_load, sizes.stalls_seconds));
     figures.extend(soak::run(&kafka, sizes.soak_seconds, sizes.soak_warm_up));

@@ -115,9 +115,11 @@ pub struct Traffic {
     /// Since the begin.
     next_request_ns: u64,
     mean_gap_ns: u64,
-    /// Made, but not yet arrived; by arrival and order of making. No later request can make an earlier one.
-    pending: BTreeMap<(i64, u64), Record>,
-    n_records: u64,
+    /// Made, but not yet arrived; by arrival, each time's in the order of their making. No later request can make an
+    /// earlier one.
+    pending: BTreeMap<i64, Vec<Record>>,
+    /// What arrives at one time.
+    arriving: std::vec::IntoIter<Record>,
 }
 
 impl Traffic {
@@ -136,7 +138,7 @@ impl Traffic {
             next_request_ns: 0,
             mean_gap_ns: (1e9 / settings.lists_per_second).max(1.0) as u64,
             pending: BTreeMap::new(),
-            n_records: 0,
+            arriving: Vec::new().into_iter(),
             settings,
         }
     }
@@ -198,9 +200,10 @@ impl Traffic {
             arrival_ms += self.settings.lateness_ms + self.random.between(MINUTE_MS, 4 * MINUTE_MS);
         }
         let payload = self.json.list(request);
-        self.emit(arrival_ms, Side::Served, kind, request, payload.clone());
-        if kind == RecordKind::List && self.random.chance(noise.duplicate_list) {
-            let again_ms = arrival_ms + self.random.between(100, 10_000);
+        let again = kind == RecordKind::List && self.random.chance(noise.duplicate_list);
+        let again = again.then(|| (arrival_ms + self.random.between(100, 10_000), payload.clone()));
+        self.emit(arrival_ms, Side::Served, kind, request, payload);
+        if let Some((again_ms, payload)) = again {
             let kind = RecordKind::DuplicateList;
             self.emit(again_ms, Side::Served, kind, request, payload);
         }
@@ -279,8 +282,7 @@ impl Traffic {
             key: key.clone().into_bytes(),
             payload,
         };
-        self.pending.insert((arrival_ms, self.n_records), record);
-        self.n_records += 1;
+        self.pending.entry(arrival_ms).or_default().push(record);
     }
 
     /// From an event to its record's arrival: long enough for a click to overtake its list.
@@ -310,14 +312,19 @@ impl Iterator for Traffic {
     type Item = Record;
 
     fn next(&mut self) -> Option<Record> {
+        if let Some(record) = self.arriving.next() {
+            return Some(record);
+        }
         while let Some(ts_ms) = self.next_request_ms() {
-            if let Some((&(arrival_ms, _), _)) = self.pending.first_key_value()
+            if let Some((&arrival_ms, _)) = self.pending.first_key_value()
                 && arrival_ms <= ts_ms
             {
                 break;
             }
             self.serve(ts_ms);
         }
-        self.pending.pop_first().map(|(_, record)| record)
+        let (_, records) = self.pending.pop_first()?;
+        self.arriving = records.into_iter();
+        self.arriving.next()
     }
 }
