@@ -1,0 +1,69 @@
+//! How many records a second of a core `abgauge simulate` makes and hands to the broker.
+
+use std::mem::MaybeUninit;
+
+use crate::common::summary::Summary;
+use crate::figure::Figure;
+use crate::program;
+use crate::support::kafka::Kafka;
+
+/// More lists per second than it can make: it falls behind, and ends with the wall time.
+const RATE: &str = "1000000";
+
+pub fn run(kafka: &Kafka, seconds: u32, n_rounds: usize) -> Vec<Figure> {
+    let per_core = |arguments: &[&str]| {
+        let rounds: Vec<f64> = (0..n_rounds).map(|_| records_per_cpu_second(arguments)).collect();
+        Summary::of(rounds)
+    };
+    let duration = format!("{seconds}s");
+    let [served, clicks] = ["served", "clicks"].map(|stem| kafka.unique(stem));
+    let to_kafka = per_core(&[
+        "--brokers",
+        &kafka.brokers(),
+        "--create-topics",
+        "--served-topic",
+        &served,
+        "--clicks-topic",
+        &clicks,
+        "--rate",
+        RATE,
+        "--duration",
+        &duration,
+    ]);
+    kafka.delete_topic(&served);
+    kafka.delete_topic(&clicks);
+    // To a file it makes all that the rate asks for.
+    let to_nowhere = per_core(&["--output", "/dev/null", "--rate", RATE, "--duration", "2s"]);
+    vec![
+        Figure::at_least(
+            "simulate: records per second of a core, into Kafka",
+            to_kafka.median,
+            500_000.0,
+            format!("{to_kafka:.0}"),
+        ),
+        Figure::beside("the same, made only", format!("{to_nowhere:.0}")),
+    ]
+}
+
+/// Of one run: all threads of the process, those of the client too.
+fn records_per_cpu_second(arguments: &[&str]) -> f64 {
+    let before = children_cpu_seconds();
+    let ran = program::run(&[&["simulate"], arguments].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = ran.stderr.lines().last().unwrap_or_default();
+    let words = told.split_whitespace();
+    let numbers = words.filter_map(|word| word.parse::<u64>().ok());
+    numbers.sum::<u64>() as f64 / (children_cpu_seconds() - before)
+}
+
+/// User and system time of all processes that were waited for.
+fn children_cpu_seconds() -> f64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the system fills a variable of ours, which is valid as zeros too.
+    let usage = unsafe {
+        assert_eq!(libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()), 0);
+        usage.assume_init()
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
