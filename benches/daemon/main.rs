@@ -109,8 +109,8 @@ enum Benchmark {
     },
     /// Records that `abgauge simulate` makes per second of a core
     Simulate {
-        /// Seconds of each round into Kafka
-        #[arg(long, default_value_t = 5)]
+        /// Seconds of each round
+        #[arg(long, default_value_t = 20)]
         seconds: u32,
         #[arg(long, default_value_t = 5)]
         rounds: usize,

@@ -40,7 +40,7 @@ pub fn run(sizes: &Sizes) -> Vec<Figure> {
     figures.extend(memory::run(&kafka, n_open, 0.2));
     figures.extend(scrape::run(&kafka, n_rounds));
     figures.extend(latency::run(&kafka, 20_000, sizes.latency_seconds, n_rounds));
-    figures.extend(simulate::run(&kafka, 5, n_rounds));
+    figures.extend(simulate::run(&kafka, 20, n_rounds));
     figures.extend(catch_up::run(&kafka, sizes.lists));
     figures.extend(stalls::run(&kafka, sizes.half_load, sizes.stalls_seconds));
     figures.extend(soak::run(&kafka, sizes.soak_seconds, sizes.soak_warm_up));
