@@ -1,11 +1,9 @@
 //! The composition root: puts the parts of the daemon together, and takes them apart again.
 
-mod memory;
 mod reload;
 mod signals;
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
@@ -18,10 +16,10 @@ use tracing::{error, info, warn};
 
 pub use self::signals::StopSignal;
 
-use self::memory::Bounds;
 use self::reload::Reloader;
 use self::signals::ReloadSignal;
 use crate::board::Board;
+use crate::bounds::Bounds;
 use crate::catalogue_file::CatalogueFile;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -85,9 +83,8 @@ impl Daemon {
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
-        let n_workers = config.ingest.workers.map_or_else(n_cores, NonZeroUsize::get);
-        info!("{}", Bounds::new(config, &ranking, n_workers));
-        let (consumer, readers) = Consumer::new(kafka, n_workers)?;
+        info!("{}", Bounds::of(config));
+        let (consumer, readers) = Consumer::new(kafka, config.ingest.n_workers())?;
         let sources = readers
             .into_iter()
             .map(|reader| -> Box<dyn Source> { Box::new(reader) });
@@ -173,11 +170,6 @@ impl Daemon {
             }
         }
     }
-}
-
-/// As many as the system lets us use at once.
-fn n_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// The loop. It decides nothing.

@@ -12,6 +12,7 @@ mod tests;
 
 use std::io::{self, Write};
 
+use crate::bounds::Bounds;
 use crate::catalogue_file::CatalogueFile;
 use crate::config::Config;
 use crate::kafka::inspect::inspect;
@@ -66,10 +67,16 @@ pub fn offline(config: &Config) -> Vec<Finding> {
         .warnings()
         .into_iter()
         .map(|doubt| Finding::new(Level::Warning, doubt, ""));
-    std::iter::once(Finding::ok("the configuration is valid"))
+    [Finding::ok("the configuration is valid"), bounds(config)]
+        .into_iter()
         .chain(doubts)
         .chain(catalogue(config))
         .collect()
+}
+
+/// How much memory a start may come to take.
+fn bounds(config: &Config) -> Finding {
+    Finding::new(Level::Note, Bounds::of(config).to_string(), "")
 }
 
 /// What the catalogue holds, or why it cannot be used.

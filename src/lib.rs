@@ -65,6 +65,8 @@ pub mod app;
 #[cfg(feature = "daemon")]
 pub mod board;
 #[cfg(feature = "daemon")]
+pub mod bounds;
+#[cfg(feature = "daemon")]
 pub mod catalogue_file;
 #[cfg(feature = "daemon")]
 pub mod check;

@@ -340,13 +340,24 @@ fn no_way_in_is_one_error_that_names_the_address_and_what_to_check() {
 
 #[test]
 fn doubts_about_a_valid_configuration_are_warnings() {
-    assert_eq!(offline(&config()), [Finding::ok("the configuration is valid")]);
+    let findings = offline(&config());
+    assert_lines(
+        &printed(&findings),
+        &[
+            "ok       the configuration is valid",
+            "note     memory is bounded to",
+        ],
+    );
     let mut config = config();
     config.export.forget_after_ms = 1;
     let findings = offline(&config);
     assert_lines(
         &printed(&findings),
-        &["ok       the configuration", "warning  export.forget_after"],
+        &[
+            "ok       the configuration",
+            "note     memory",
+            "warning  export.forget_after",
+        ],
     );
     assert_eq!(exit_code(&findings), 0);
 }

@@ -89,6 +89,14 @@ pub struct Ingest {
     pub workers: Option<NonZeroUsize>,
 }
 
+impl Ingest {
+    /// As many threads as are set, or as the system lets us use at once.
+    pub fn n_workers(&self) -> usize {
+        let n_cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.workers.map_or_else(n_cores, NonZeroUsize::get)
+    }
+}
+
 /// librdkafka properties by name; its `Debug` shows names only.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Properties(pub BTreeMap<String, String>);

@@ -1,4 +1,4 @@
-//! What the settings allow the daemon to take: the bounds that add up, told in one line at the start.
+//! What the settings allow the daemon to take: the bounds that add up, told in one line at the start and by `abgauge check`.
 
 use std::fmt;
 
@@ -22,7 +22,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    pub fn new(config: &Config, ranking: &Ranking, n_workers: usize) -> Bounds {
+    pub fn of(config: &Config) -> Bounds {
+        let ranking = Ranking::new(&config.measures);
         let has_coverage = ranking.coverage().is_some();
         let n_cells = config.windows.len() as u64 * N_CELLS.unsigned_abs();
         let columns = ranking.width() as u64;
@@ -34,7 +35,7 @@ impl Bounds {
             } else {
                 0
             },
-            fetched: queued_bytes(&config.kafka, n_workers),
+            fetched: queued_bytes(&config.kafka, config.ingest.n_workers()),
             arm: View::BOTH.len() as u64 * (n_cells * columns * size_of::<i64>() as u64 + sums),
             max_arms: config.limits.max_arms,
         }
@@ -67,10 +68,15 @@ mod tests {
 
     /// The bounds under these settings, with so many workers.
     fn bounds(settings: &[(&str, &str)], n_workers: usize) -> Bounds {
-        let settings = [("KAFKA__BROKERS", "localhost:9092")].iter().chain(settings);
+        let n_workers = n_workers.to_string();
+        let common = [
+            ("KAFKA__BROKERS", "localhost:9092"),
+            ("INGEST__WORKERS", &n_workers),
+        ];
+        let settings = common.iter().chain(settings);
         let settings = settings.map(|(name, value)| (format!("ABGAUGE_{name}"), (*value).to_owned()));
         let config = config::load(None, settings).unwrap();
-        Bounds::new(&config, &Ranking::new(&config.measures), n_workers)
+        Bounds::of(&config)
     }
 
     #[test]
