@@ -9,6 +9,8 @@
 //! Numbers are given anew in turns, as late as can be: a handle that outlived its slot names a dead chunk, until its number
 //! comes round again. So whoever follows an old handle must check what stands there.
 
+use super::prefetch::prefetch;
+
 /// Where a record stands. Valid until its chunk is closed; 0 is none.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(u32);
@@ -23,6 +25,8 @@ const MAX_CHUNKS: usize = 1 << (32 - PLACE_BITS);
 const SPARE: usize = 16;
 /// How many times the words of the last chunk the next one has.
 const GROWTH: usize = 4;
+/// Words of a cache line.
+const LINE_WORDS: usize = 16;
 /// Spare chunks given back at a time.
 const GIVE_BACK: usize = 32;
 
@@ -166,6 +170,17 @@ impl Chunks {
     pub fn get(&self, handle: Handle) -> Option<&[u32]> {
         let chunk = &self.chunks[handle.number()];
         chunk.words[..chunk.n_used].get(handle.word()..)
+    }
+
+    /// Has fetched what stands at a handle, which may be an old one.
+    pub fn prefetch(&self, handle: Handle) {
+        let words = &self.chunks[handle.number()].words;
+        // A usual record lies in two cache lines.
+        for ahead in [0, LINE_WORDS] {
+            if let Some(word) = words.get(handle.word() + ahead) {
+                prefetch(word);
+            }
+        }
     }
 
     /// The words from a valid handle on, and whose they are.

@@ -16,11 +16,11 @@
 //! some sequences badly, in one process of some dozens.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::hint::black_box;
 use std::ops::Range;
 
 use super::chunks::Handle;
 use super::hashed::{GOLDEN, folded};
+use super::prefetch::prefetch;
 
 const N_LINES: usize = 512;
 /// Entries of a line.
@@ -93,9 +93,9 @@ impl Index {
         self.directory[slot] as usize
     }
 
-    /// Loads the line that this tag belongs into.
-    pub fn touch(&self, tag: Tag) {
-        black_box(self.segments[self.place(tag)].lines[home(tag)].tags[0]);
+    /// Has the line fetched that this tag belongs into.
+    pub fn prefetch(&self, tag: Tag) {
+        prefetch(&self.segments[self.place(tag)].lines[home(tag)]);
     }
 
     /// Hands over every entry of this tag: those that are looked for, dead ones, and those of other ids.

@@ -20,8 +20,8 @@ use super::store::{Found, Key, Store};
 use super::tally::Rows;
 use super::watermark::Watermarks;
 
-/// Events that are looked up together: their cache misses overlap.
-const GROUP: usize = 16;
+/// How many events ahead the index is fetched, and at half of it the records: cache misses overlap with work.
+const AHEAD: usize = 32;
 /// Kept clicks leave together, a part of a slot at a time.
 const CLICK_BUCKETS: i64 = 256;
 
@@ -179,26 +179,42 @@ impl Engine {
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
         let mut keys = std::mem::take(&mut self.scratch.keys);
-        for group in batch.events.chunks(GROUP) {
-            keys.clear();
-            keys.extend(group.iter().map(|event| self.touch(event)));
-            for (event, key) in group.iter().zip(&keys) {
-                self.event(event, key.as_ref(), batch);
+        keys.clear();
+        let events = &batch.events;
+        let [mut first, mut second] = [events.iter(), events.iter()];
+        for event in first.by_ref().take(AHEAD) {
+            keys.push(self.foresee(event));
+        }
+        for (event, key) in second.by_ref().take(AHEAD / 2).zip(&keys) {
+            self.foresee_records(event, key.as_ref());
+        }
+        for (at, event) in events.iter().enumerate() {
+            keys.extend(first.next().map(|event| self.foresee(event)));
+            if let Some(event) = second.next() {
+                self.foresee_records(event, keys[at + AHEAD / 2].as_ref());
             }
+            self.event(event, keys[at].as_ref(), batch);
         }
         self.scratch.keys = keys;
         self.advance();
     }
 
-    /// Brings what an event looks up into the cache, while the processor goes on with the next one.
-    fn touch(&self, event: &Event) -> Option<Key> {
+    /// What an event is looked up by; has that place of the index fetched.
+    fn foresee(&self, event: &Event) -> Option<Key> {
         match &event.body {
             Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => {
                 let key = self.store.key(*id);
-                self.store.touch(&key);
+                self.store.prefetch(&key);
                 Some(key)
             }
             Body::Invalid(_) | Body::Ignored => None,
+        }
+    }
+
+    /// Has the list of a click fetched, once its place in the index is at hand. A list's id is mostly new.
+    fn foresee_records(&self, event: &Event, key: Option<&Key>) {
+        if let (Body::Click(_), Some(key)) = (&event.body, key) {
+            self.store.prefetch_records(key);
         }
     }
 

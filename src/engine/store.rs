@@ -95,9 +95,14 @@ impl Store {
         }
     }
 
-    /// Loads what [`Self::find`] will read first.
-    pub fn touch(&self, key: &Key) {
-        self.index.touch(key.tag);
+    /// Has fetched what [`Self::find`] will read first.
+    pub fn prefetch(&self, key: &Key) {
+        self.index.prefetch(key.tag);
+    }
+
+    /// Has the records fetched that [`Self::find`] will look at, once the index is at hand.
+    pub fn prefetch_records(&self, key: &Key) {
+        self.index.find(key.tag, |handle| self.chunks.prefetch(handle));
     }
 
     pub fn find(&self, key: &Key) -> Found {
