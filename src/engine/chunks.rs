@@ -61,9 +61,8 @@ impl Handle {
 
 #[derive(Debug, Default)]
 struct Chunk {
-    /// What lies behind the used ones is what an earlier slot left.
+    /// The used ones; the capacity is never exceeded.
     words: Vec<u32>,
-    n_used: usize,
     /// Whose chunk it is: a place of its owner's choice.
     owner: u32,
 }
@@ -131,45 +130,43 @@ impl Chunks {
         self.cursor = if number + 1 == n { 1 } else { number + 1 };
         self.alive[number / 64] |= 1 << (number % 64);
         self.n_alive += 1;
-        let last = those.last().map(|last| self.chunks[*last as usize].words.len());
+        let last = those
+            .last()
+            .map(|last| self.chunks[*last as usize].words.capacity());
         let n_wanted = last.map_or(first_words, |last| GROWTH * last).min(CHUNK_WORDS);
         let words = match n_wanted.max(n_words) {
-            CHUNK_WORDS => self.spare.pop().unwrap_or_else(|| vec![0; CHUNK_WORDS]),
-            n_words => vec![0; n_words],
+            CHUNK_WORDS => self
+                .spare
+                .pop()
+                .unwrap_or_else(|| Vec::with_capacity(CHUNK_WORDS)),
+            n_words => Vec::with_capacity(n_words),
         };
-        self.chunks[number] = Chunk {
-            words,
-            n_used: 0,
-            owner,
-        };
+        self.chunks[number] = Chunk { words, owner };
         number as u32
     }
 
     /// Whether a chunk takes `n_words` more.
     pub fn has_room(&self, number: u32, n_words: usize) -> bool {
-        let chunk = &self.chunks[number as usize];
-        chunk.n_used + n_words <= chunk.words.len()
+        self.n_unused(number) >= n_words
     }
 
     /// Words at the end of a chunk that nothing will stand in.
     pub fn n_unused(&self, number: u32) -> usize {
         let chunk = &self.chunks[number as usize];
-        chunk.words.len() - chunk.n_used
+        chunk.words.capacity() - chunk.words.len()
     }
 
-    /// Appends a record of whole units to a chunk that has room. The caller writes all its words.
+    /// Appends a record of whole units, all 0, to a chunk that has room.
     pub fn append(&mut self, number: u32, n_words: usize) -> (Handle, &mut [u32]) {
-        let chunk = &mut self.chunks[number as usize];
-        let start = chunk.n_used;
-        let end = start + n_words;
-        chunk.n_used = end;
-        (Handle::new(number, start), &mut chunk.words[start..end])
+        let words = &mut self.chunks[number as usize].words;
+        let start = words.len();
+        words.resize(start + n_words, 0);
+        (Handle::new(number, start), &mut words[start..])
     }
 
     /// The words from a handle on, which may be an old one: whatever stands there now.
     pub fn get(&self, handle: Handle) -> Option<&[u32]> {
-        let chunk = &self.chunks[handle.number()];
-        chunk.words[..chunk.n_used].get(handle.word()..)
+        self.chunks[handle.number()].words.get(handle.word()..)
     }
 
     /// Has fetched what stands at a handle, which may be an old one.
@@ -200,13 +197,12 @@ impl Chunks {
 
     /// All words of a chunk.
     pub fn all(&self, number: u32) -> &[u32] {
-        let chunk = &self.chunks[number as usize];
-        &chunk.words[..chunk.n_used]
+        &self.chunks[number as usize].words
     }
 
     /// Handles of the records of a chunk that all have `n_words`.
     pub fn handles(&self, number: u32, n_words: usize) -> impl Iterator<Item = Handle> + use<> {
-        let n_used = self.chunks[number as usize].n_used;
+        let n_used = self.chunks[number as usize].words.len();
         (0..n_used)
             .step_by(n_words)
             .map(move |word| Handle::new(number, word))
@@ -215,20 +211,18 @@ impl Chunks {
     /// Takes a chunk out of use.
     pub fn close(&mut self, number: u32) {
         let number = number as usize;
-        let words = std::mem::take(&mut self.chunks[number].words);
-        self.chunks[number].n_used = 0;
+        let mut words = std::mem::take(&mut self.chunks[number].words);
         self.alive[number / 64] &= !(1 << (number % 64));
         self.n_alive -= 1;
-        if words.len() == CHUNK_WORDS {
+        if words.capacity() == CHUNK_WORDS {
+            words.clear();
             self.spare.push(words);
         }
     }
 
     /// Gives back the unused end of a chunk that nothing is appended to any more.
     pub fn shrink(&mut self, number: u32) {
-        let chunk = &mut self.chunks[number as usize];
-        chunk.words.truncate(chunk.n_used);
-        chunk.words.shrink_to_fit();
+        self.chunks[number as usize].words.shrink_to_fit();
     }
 
     /// Gives some spare chunks back, where there are too many. To be called often: each call takes a bounded time.
