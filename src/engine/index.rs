@@ -35,7 +35,7 @@ const MAX_LIVING: usize = N_LINES * N_ENTRIES / 2;
 const ROOMY: usize = 8;
 
 /// What an id is looked up by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Tag(u32);
 
 #[derive(Debug, Clone, Copy)]
@@ -153,7 +153,8 @@ impl Index {
     fn make_room(&mut self, place: usize, is_living: &impl Fn(Handle) -> bool) {
         let lines = self.segments[place].lines.as_mut_slice();
         let n_entries = entries(lines).count();
-        let living: Vec<(Tag, Handle)> = entries(lines).filter(|(_, handle)| is_living(*handle)).collect();
+        let mut living = Vec::with_capacity(n_entries);
+        living.extend(entries(lines).filter(|(_, handle)| is_living(*handle)));
         lines.fill(EMPTY);
         if living.len() > MAX_LIVING || living.len() == n_entries {
             self.split(place);

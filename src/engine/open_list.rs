@@ -74,7 +74,11 @@ impl NewList<'_> {
             rest = &mut rest[1..];
         }
         let (arms, rest) = rest.split_at_mut(n_arms);
-        arms.copy_from_slice(self.arms);
+        match (arms, self.arms) {
+            // Mostly one, which is not worth a call.
+            ([word], [arm]) => *word = *arm,
+            (words, arms) => words.copy_from_slice(arms),
+        }
         let (tags, rest) = rest.split_at_mut(n_items);
         let items = self.items;
         tags.iter_mut()
