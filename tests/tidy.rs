@@ -112,7 +112,10 @@ fn each_foreign_thing_has_one_home() {
     only_in("use prometheus", &["telemetry"]);
     only_in("SystemTime", &["clock.rs"]);
     only_in("use parquet::", &["evaluate/source/"]);
-    only_in("unsafe {", &["ingest/wire/block.rs", "kafka/"]);
+    only_in(
+        "unsafe {",
+        &["engine/prefetch.rs", "ingest/wire/block.rs", "kafka/"],
+    );
 }
 
 #[test]

@@ -9,6 +9,8 @@
 //! Numbers are given anew in turns, as late as can be: a handle that outlived its slot names a dead chunk, until its number
 //! comes round again. So whoever follows an old handle must check what stands there.
 
+use super::prefetch::prefetch;
+
 /// Where a record stands. Valid until its chunk is closed; 0 is none.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(u32);
@@ -23,6 +25,8 @@ const MAX_CHUNKS: usize = 1 << (32 - PLACE_BITS);
 const SPARE: usize = 16;
 /// How many times the words of the last chunk the next one has.
 const GROWTH: usize = 4;
+/// Words of a cache line.
+const LINE_WORDS: usize = 16;
 /// Spare chunks given back at a time.
 const GIVE_BACK: usize = 32;
 
@@ -57,9 +61,8 @@ impl Handle {
 
 #[derive(Debug, Default)]
 struct Chunk {
-    /// What lies behind the used ones is what an earlier slot left.
+    /// The used ones; the capacity is never exceeded.
     words: Vec<u32>,
-    n_used: usize,
     /// Whose chunk it is: a place of its owner's choice.
     owner: u32,
 }
@@ -127,45 +130,54 @@ impl Chunks {
         self.cursor = if number + 1 == n { 1 } else { number + 1 };
         self.alive[number / 64] |= 1 << (number % 64);
         self.n_alive += 1;
-        let last = those.last().map(|last| self.chunks[*last as usize].words.len());
+        let last = those
+            .last()
+            .map(|last| self.chunks[*last as usize].words.capacity());
         let n_wanted = last.map_or(first_words, |last| GROWTH * last).min(CHUNK_WORDS);
         let words = match n_wanted.max(n_words) {
-            CHUNK_WORDS => self.spare.pop().unwrap_or_else(|| vec![0; CHUNK_WORDS]),
-            n_words => vec![0; n_words],
+            CHUNK_WORDS => self
+                .spare
+                .pop()
+                .unwrap_or_else(|| Vec::with_capacity(CHUNK_WORDS)),
+            n_words => Vec::with_capacity(n_words),
         };
-        self.chunks[number] = Chunk {
-            words,
-            n_used: 0,
-            owner,
-        };
+        self.chunks[number] = Chunk { words, owner };
         number as u32
     }
 
     /// Whether a chunk takes `n_words` more.
     pub fn has_room(&self, number: u32, n_words: usize) -> bool {
-        let chunk = &self.chunks[number as usize];
-        chunk.n_used + n_words <= chunk.words.len()
+        self.n_unused(number) >= n_words
     }
 
     /// Words at the end of a chunk that nothing will stand in.
     pub fn n_unused(&self, number: u32) -> usize {
         let chunk = &self.chunks[number as usize];
-        chunk.words.len() - chunk.n_used
+        chunk.words.capacity() - chunk.words.len()
     }
 
-    /// Appends a record of whole units to a chunk that has room. The caller writes all its words.
+    /// Appends a record of whole units, all 0, to a chunk that has room.
     pub fn append(&mut self, number: u32, n_words: usize) -> (Handle, &mut [u32]) {
-        let chunk = &mut self.chunks[number as usize];
-        let start = chunk.n_used;
-        let end = start + n_words;
-        chunk.n_used = end;
-        (Handle::new(number, start), &mut chunk.words[start..end])
+        let words = &mut self.chunks[number as usize].words;
+        let start = words.len();
+        words.resize(start + n_words, 0);
+        (Handle::new(number, start), &mut words[start..])
     }
 
     /// The words from a handle on, which may be an old one: whatever stands there now.
     pub fn get(&self, handle: Handle) -> Option<&[u32]> {
-        let chunk = &self.chunks[handle.number()];
-        chunk.words[..chunk.n_used].get(handle.word()..)
+        self.chunks[handle.number()].words.get(handle.word()..)
+    }
+
+    /// Has fetched what stands at a handle, which may be an old one.
+    pub fn prefetch(&self, handle: Handle) {
+        let words = &self.chunks[handle.number()].words;
+        // A usual record lies in two cache lines.
+        for ahead in [0, LINE_WORDS] {
+            if let Some(word) = words.get(handle.word() + ahead) {
+                prefetch(word);
+            }
+        }
     }
 
     /// The words from a valid handle on, and whose they are.
@@ -185,13 +197,12 @@ impl Chunks {
 
     /// All words of a chunk.
     pub fn all(&self, number: u32) -> &[u32] {
-        let chunk = &self.chunks[number as usize];
-        &chunk.words[..chunk.n_used]
+        &self.chunks[number as usize].words
     }
 
     /// Handles of the records of a chunk that all have `n_words`.
     pub fn handles(&self, number: u32, n_words: usize) -> impl Iterator<Item = Handle> + use<> {
-        let n_used = self.chunks[number as usize].n_used;
+        let n_used = self.chunks[number as usize].words.len();
         (0..n_used)
             .step_by(n_words)
             .map(move |word| Handle::new(number, word))
@@ -200,20 +211,18 @@ impl Chunks {
     /// Takes a chunk out of use.
     pub fn close(&mut self, number: u32) {
         let number = number as usize;
-        let words = std::mem::take(&mut self.chunks[number].words);
-        self.chunks[number].n_used = 0;
+        let mut words = std::mem::take(&mut self.chunks[number].words);
         self.alive[number / 64] &= !(1 << (number % 64));
         self.n_alive -= 1;
-        if words.len() == CHUNK_WORDS {
+        if words.capacity() == CHUNK_WORDS {
+            words.clear();
             self.spare.push(words);
         }
     }
 
     /// Gives back the unused end of a chunk that nothing is appended to any more.
     pub fn shrink(&mut self, number: u32) {
-        let chunk = &mut self.chunks[number as usize];
-        chunk.words.truncate(chunk.n_used);
-        chunk.words.shrink_to_fit();
+        self.chunks[number as usize].words.shrink_to_fit();
     }
 
     /// Gives some spare chunks back, where there are too many. To be called often: each call takes a bounded time.

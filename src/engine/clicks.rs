@@ -265,7 +265,7 @@ mod tests {
         }
 
         fn keep(&mut self, id: u128, ts_ms: i64) -> Handle {
-            let key = self.store.key(id);
+            let key = self.store.key(id, self.store.tag(id));
             let found = self.store.find(&key);
             let click = Click {
                 id,
@@ -277,7 +277,7 @@ mod tests {
 
         /// Times of an id's clicks, which are their items too.
         fn times_of(&self, id: u128) -> Vec<i64> {
-            let first = self.store.find(&self.store.key(id)).click;
+            let first = self.store.find(&self.store.key(id, self.store.tag(id))).click;
             let mut next = first;
             let mut times = Vec::new();
             while !next.is_none() {

@@ -4,7 +4,7 @@
 //! tag of an id (32 bits)   31 ─────────── │ 8 ──────── 0
 //!                          directory      │ line of the segment
 //!
-//! directory ──▶ segment: 512 lines ──▶ line, 64 bytes: [ 7 tags │ n displaced ][ 7 handles │ – ]
+//! directory ──▶ segment: 512 lines ──▶ line, 64 bytes: [ 7 tags │ n displaced ][ 7 handles │ turn ]
 //! ```
 //! An entry is not taken out when its record leaves: its handle is dead then, and its place is free for the next one
 //! (chunks tell dead handles from living ones without a look at the record). A segment without room is cleared of the
@@ -16,11 +16,11 @@
 //! some sequences badly, in one process of some dozens.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::hint::black_box;
 use std::ops::Range;
 
 use super::chunks::Handle;
 use super::hashed::{GOLDEN, folded};
+use super::prefetch::prefetch;
 
 const N_LINES: usize = 512;
 /// Entries of a line.
@@ -35,19 +35,22 @@ const MAX_LIVING: usize = N_LINES * N_ENTRIES / 2;
 const ROOMY: usize = 8;
 
 /// What an id is looked up by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Tag(u32);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Line {
     tags: [u32; 8],
-    handles: [Handle; 8],
+    handles: [Handle; N_ENTRIES],
+    /// The entry whose turn it is to be replaced: of those that are there the oldest one, which dies first.
+    turn: u32,
 }
 
 const EMPTY: Line = Line {
     tags: [0; 8],
-    handles: [Handle::NONE; 8],
+    handles: [Handle::NONE; N_ENTRIES],
+    turn: 0,
 };
 
 #[derive(Debug)]
@@ -93,9 +96,9 @@ impl Index {
         self.directory[slot] as usize
     }
 
-    /// Loads the line that this tag belongs into.
-    pub fn touch(&self, tag: Tag) {
-        black_box(self.segments[self.place(tag)].lines[home(tag)].tags[0]);
+    /// Has the line fetched that this tag belongs into.
+    pub fn prefetch(&self, tag: Tag) {
+        prefetch(&self.segments[self.place(tag)].lines[home(tag)]);
     }
 
     /// Hands over every entry of this tag: those that are looked for, dead ones, and those of other ids.
@@ -150,7 +153,8 @@ impl Index {
     fn make_room(&mut self, place: usize, is_living: &impl Fn(Handle) -> bool) {
         let lines = self.segments[place].lines.as_mut_slice();
         let n_entries = entries(lines).count();
-        let living: Vec<(Tag, Handle)> = entries(lines).filter(|(_, handle)| is_living(*handle)).collect();
+        let mut living = Vec::with_capacity(n_entries);
+        living.extend(entries(lines).filter(|(_, handle)| is_living(*handle)));
         lines.fill(EMPTY);
         if living.len() > MAX_LIVING || living.len() == n_entries {
             self.split(place);
@@ -237,8 +241,7 @@ impl Segment {
         let mut at = home(tag);
         for n_passed in 0..MAX_LINES {
             let line = &mut self.lines[at];
-            let is_free = |other: &Handle| other.is_none() || !is_living(*other);
-            if let Some(entry) = line.handles[..N_ENTRIES].iter().position(is_free) {
+            if let Some(entry) = line.take_turn(is_living) {
                 let old = Tag(std::mem::replace(&mut line.tags[entry], tag.0));
                 let was_there = !std::mem::replace(&mut line.handles[entry], handle).is_none();
                 if was_there && home(old) != at {
@@ -256,6 +259,22 @@ impl Segment {
 }
 
 impl Line {
+    /// An entry that is free or dead: mostly the first one that is looked at.
+    fn take_turn(&mut self, is_living: &impl Fn(Handle) -> bool) -> Option<usize> {
+        let turn = self.turn as usize;
+        let mut in_turn = (turn..N_ENTRIES).chain(0..turn);
+        let entry = in_turn.find(|entry| {
+            let handle = self.handles[*entry];
+            handle.is_none() || !is_living(handle)
+        })?;
+        self.turn = if entry + 1 == N_ENTRIES {
+            0
+        } else {
+            entry as u32 + 1
+        };
+        Some(entry)
+    }
+
     /// One bit for each entry that may be of this tag.
     fn places_of(&self, tag: Tag) -> u32 {
         // One bit each, added up: the compiler makes a few vector instructions of it.

@@ -16,12 +16,12 @@ use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OpenLists, Standing};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
 use super::shown::ShownLists;
-use super::store::{Found, Key, Store};
+use super::store::{Found, Key, Store, Tag};
 use super::tally::Rows;
 use super::watermark::Watermarks;
 
-/// Events that are looked up together: their cache misses overlap.
-const GROUP: usize = 16;
+/// How many events ahead the index is fetched, and at half of it the records: cache misses overlap with work.
+const AHEAD: usize = 32;
 /// Kept clicks leave together, a part of a slot at a time.
 const CLICK_BUCKETS: i64 = 256;
 
@@ -130,7 +130,7 @@ struct Scratch {
     contribution: Vec<i64>,
     ranking: ranking::Scratch,
     relevant: Relevant,
-    keys: Vec<Option<Key>>,
+    tags: Vec<Tag>,
     arms: Vec<ArmId>,
     repeats: Repeats,
     lists: Vec<Handle>,
@@ -158,7 +158,7 @@ impl Engine {
                 contribution: vec![0; ranking.width()],
                 ranking: ranking.scratch(),
                 relevant: Relevant::default(),
-                keys: Vec::new(),
+                tags: Vec::new(),
                 arms: Vec::new(),
                 repeats: Repeats::new(),
                 lists: Vec::new(),
@@ -178,43 +178,61 @@ impl Engine {
     /// Counts a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
-        let mut keys = std::mem::take(&mut self.scratch.keys);
-        for group in batch.events.chunks(GROUP) {
-            keys.clear();
-            keys.extend(group.iter().map(|event| self.touch(event)));
-            for (event, key) in group.iter().zip(&keys) {
-                self.event(event, key.as_ref(), batch);
-            }
+        let mut tags = std::mem::take(&mut self.scratch.tags);
+        tags.clear();
+        let events = &batch.events;
+        let [mut first, mut second] = [events.iter(), events.iter()];
+        for event in first.by_ref().take(AHEAD) {
+            tags.push(self.foresee(event));
         }
-        self.scratch.keys = keys;
+        for (event, tag) in second.by_ref().take(AHEAD / 2).zip(&tags) {
+            self.foresee_records(event, *tag);
+        }
+        for (at, event) in events.iter().enumerate() {
+            if let Some(event) = first.next() {
+                tags.push(self.foresee(event));
+            }
+            if let Some(event) = second.next() {
+                self.foresee_records(event, tags[at + AHEAD / 2]);
+            }
+            self.event(event, tags[at], batch);
+        }
+        self.scratch.tags = tags;
         self.advance();
     }
 
-    /// Brings what an event looks up into the cache, while the processor goes on with the next one.
-    fn touch(&self, event: &Event) -> Option<Key> {
+    /// What an event is looked up by, if it is; has that place of the index fetched.
+    fn foresee(&self, event: &Event) -> Tag {
         match &event.body {
             Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => {
-                let key = self.store.key(*id);
-                self.store.touch(&key);
-                Some(key)
+                let tag = self.store.tag(*id);
+                self.store.prefetch(tag);
+                tag
             }
-            Body::Invalid(_) | Body::Ignored => None,
+            Body::Invalid(_) | Body::Ignored => Tag::default(),
         }
     }
 
-    fn event(&mut self, event: &Event, key: Option<&Key>, batch: &Batch) {
+    /// Has the list of a click fetched, once its place in the index is at hand. A list's id is mostly new.
+    fn foresee_records(&self, event: &Event, tag: Tag) {
+        if let Body::Click(_) = &event.body {
+            self.store.prefetch_records(tag);
+        }
+    }
+
+    fn event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
         let at = event.at;
         self.marks.busy(at.side);
-        let outcome = match (&event.body, key) {
-            (Body::Invalid(reason), _) => return self.changes.counts.count_invalid(at.side, *reason),
-            (Body::Served(list), Some(key)) => self.served(at, list, key, batch),
-            (Body::Click(click), Some(key)) => self.click(at, click, key),
-            _ => Outcome::Ignored,
+        let outcome = match &event.body {
+            Body::Invalid(reason) => return self.changes.counts.count_invalid(at.side, *reason),
+            Body::Served(list) => self.served(at, list, tag, batch),
+            Body::Click(click) => self.click(at, click, tag),
+            Body::Ignored => Outcome::Ignored,
         };
         self.changes.counts.count(at.side, outcome);
     }
 
-    fn served(&mut self, at: Position, list: &Served, key: &Key, batch: &Batch) -> Outcome {
+    fn served(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
         if let Err(refused) = self.marks.check(at, list.ts_ms) {
             return refused;
         }
@@ -222,7 +240,8 @@ impl Engine {
             return refused;
         }
         let mut arm_ids = std::mem::take(&mut self.scratch.arms);
-        let outcome = self.open(list, key, batch, &mut arm_ids);
+        let key = self.store.key(list.id, tag);
+        let outcome = self.open(list, &key, batch, &mut arm_ids);
         self.scratch.arms = arm_ids;
         outcome
     }
@@ -281,21 +300,22 @@ impl Engine {
         }
     }
 
-    fn click(&mut self, at: Position, click: &Click, key: &Key) -> Outcome {
+    fn click(&mut self, at: Position, click: &Click, tag: Tag) -> Outcome {
         if let Err(refused) = self.marks.check(at, click.ts_ms) {
             return refused;
         }
         if let Some(refused) = self.refused_by_frontier(click.ts_ms + self.rules.click_skew_ms) {
             return refused;
         }
-        let found = self.store.find(key);
+        let key = self.store.key(click.id, tag);
+        let found = self.store.find(&key);
         let mut lists = std::mem::take(&mut self.scratch.lists);
         lists.clear();
         lists.extend(self.lists.all(click.id, found).filter(|list| {
             let list_ms = self.lists.ts_ms(&self.store, *list);
             self.attributable(list_ms, click.ts_ms)
         }));
-        let outcome = self.take(click, key, found, &mut lists);
+        let outcome = self.take(click, &key, found, &mut lists);
         self.scratch.lists = lists;
         outcome
     }

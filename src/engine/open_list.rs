@@ -58,14 +58,11 @@ impl NewList<'_> {
         n_words(self.items.len(), self.arms.len(), has_places)
     }
 
-    /// Writes it, with the places of its items in a catalogue, into words of [`Self::n_words`].
+    /// Writes it, with the places of its items in a catalogue, into words of [`Self::n_words`], all 0.
     pub fn write(&self, stamp: Stamp, catalogue: Option<&Catalogue>, words: &mut [u32]) {
         let (n_items, n_arms) = (self.items.len(), self.arms.len());
         debug_assert!(n_items < 1 << ITEMS_BITS, "the configuration bounds lists");
         debug_assert!(stamp.ts_in_slot_ms <= TIME_MASK, "the configuration bounds slots");
-        // Mostly these are all that nothing else is written to: the mask, and what fills the last unit.
-        let n_words = words.len();
-        words[n_words - UNIT..].copy_from_slice(&[0; UNIT]);
         let (head, mut rest) = words.split_at_mut(HEAD);
         head[..ID].copy_from_slice(&stamp.id);
         head[KIND] = stamp.kind.to_bits() | stamp.ts_in_slot_ms;
@@ -77,19 +74,19 @@ impl NewList<'_> {
             rest = &mut rest[1..];
         }
         let (arms, rest) = rest.split_at_mut(n_arms);
-        arms.copy_from_slice(self.arms);
-        let (tags, mut rest) = rest.split_at_mut(n_items);
+        match (arms, self.arms) {
+            // Mostly one, which is not worth a call.
+            ([word], [arm]) => *word = *arm,
+            (words, arms) => words.copy_from_slice(arms),
+        }
+        let (tags, rest) = rest.split_at_mut(n_items);
         let items = self.items;
         tags.iter_mut()
             .zip(items)
             .for_each(|(word, item)| *word = tag(*item));
         if let Some(catalogue) = catalogue {
-            let places = rest[..n_items].iter_mut().zip(items);
+            let places = rest.iter_mut().zip(items);
             places.for_each(|(word, item)| *word = catalogue.place(*item));
-            rest = &mut rest[n_items..];
-        }
-        if rest.len() > UNIT {
-            rest.fill(0);
         }
     }
 }
@@ -221,7 +218,7 @@ mod tests {
             arrival: n_items as u32,
         };
         let start = words.len();
-        words.resize(start + new.n_words(false), u32::MAX);
+        words.resize(start + new.n_words(false), 0);
         new.write(stamp, None, &mut words[start..]);
         let list = OpenList::at(&words[start..], false);
         assert!(list.is_same(&new));

@@ -10,7 +10,9 @@
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::chunks::{Chunks, Handle};
-use super::index::{Index, Tag};
+use super::index::Index;
+
+pub use super::index::Tag;
 
 /// Words of an id.
 pub const ID: usize = 4;
@@ -73,10 +75,16 @@ impl Store {
         }
     }
 
-    pub fn key(&self, id: u128) -> Key {
+    /// What an id is looked up by.
+    pub fn tag(&self, id: u128) -> Tag {
+        self.index.tag(id)
+    }
+
+    /// An id, whose tag is known.
+    pub fn key(&self, id: u128, tag: Tag) -> Key {
         let stored = id.wrapping_add(self.secret);
         Key {
-            tag: self.index.tag(id),
+            tag,
             id: [0, 32, 64, 96].map(|shift| (stored >> shift) as u32),
         }
     }
@@ -95,9 +103,14 @@ impl Store {
         }
     }
 
-    /// Loads what [`Self::find`] will read first.
-    pub fn touch(&self, key: &Key) {
-        self.index.touch(key.tag);
+    /// Has fetched what [`Self::find`] will read first.
+    pub fn prefetch(&self, tag: Tag) {
+        self.index.prefetch(tag);
+    }
+
+    /// Has the records fetched that [`Self::find`] will look at, once the index is at hand.
+    pub fn prefetch_records(&self, tag: Tag) {
+        self.index.find(tag, |handle| self.chunks.prefetch(handle));
     }
 
     pub fn find(&self, key: &Key) -> Found {
