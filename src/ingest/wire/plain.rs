@@ -32,12 +32,15 @@ impl Fields<'_> {
         self.seen & bits == bits
     }
 
-    /// Notes a key, which may come once.
+    /// Whether this key comes next: then it has been passed. It may come once.
     #[inline(always)]
-    fn note(&mut self, key: Key) -> Option<()> {
+    fn come(&mut self, key: Key, json: &mut Scanner) -> Option<bool> {
+        if !json.key(key) {
+            return Some(false);
+        }
         let is_new = self.seen & key.bit() == 0;
         self.seen |= key.bit();
-        is_new.then_some(())
+        is_new.then_some(true)
     }
 }
 
@@ -81,29 +84,48 @@ impl Decoder {
     }
 
     /// All that is known must be sound, also what the record's own kind does not need.
+    ///
+    /// Looks for each key once a round, in the order of most events: these take one round and no detours.
     #[inline(always)]
     fn plain_fields<'a>(&self, mut json: Scanner<'a>, batch: &mut Batch) -> Option<Fields<'a>> {
         let mut fields = Fields::default();
         let mut more = json.enter(b'{', b'}')?;
         while more {
-            let key = json.key()?;
-            if let Some(key) = key {
-                fields.note(key)?;
+            let before = json.rest().len();
+            if more && fields.come(Key::RequestId, &mut json)? {
+                fields.request_id = self.hash.request(json.id()?);
+                more = json.more(b'}')?;
             }
-            match key {
-                Some(Key::RequestId) => fields.request_id = self.hash.request(json.id()?),
-                Some(Key::Ts) => fields.ts_ms = epoch_ms(&mut json)?,
-                Some(Key::Items) => json = self.plain_items(json, &mut batch.items)?,
-                Some(Key::Item) => fields.item = self.hash.item(json.id()?),
-                Some(Key::UserId) if json.null() => {}
-                Some(Key::UserId) => fields.user_id = Some(self.hash.user(json.id()?)),
-                Some(Key::Experiments) => {
-                    (fields.arms, fields.spelling) = self.plain_arms(&mut json, batch)?;
+            if more && fields.come(Key::UserId, &mut json)? {
+                if !json.null() {
+                    fields.user_id = Some(self.hash.user(json.id()?));
                 }
-                Some(Key::Type) => fields.kind = kind(json.string()?),
-                None => json.skip()?,
+                more = json.more(b'}')?;
             }
-            more = json.more(b'}')?;
+            if more && fields.come(Key::Ts, &mut json)? {
+                fields.ts_ms = epoch_ms(&mut json)?;
+                more = json.more(b'}')?;
+            }
+            if more && fields.come(Key::Item, &mut json)? {
+                fields.item = self.hash.item(json.id()?);
+                more = json.more(b'}')?;
+            }
+            if more && fields.come(Key::Experiments, &mut json)? {
+                (fields.arms, fields.spelling) = self.plain_arms(&mut json, batch)?;
+                more = json.more(b'}')?;
+            }
+            if more && fields.come(Key::Items, &mut json)? {
+                json = self.plain_items(json, &mut batch.items)?;
+                more = json.more(b'}')?;
+            }
+            if more && fields.come(Key::Type, &mut json)? {
+                fields.kind = kind(json.string()?);
+                more = json.more(b'}')?;
+            }
+            if json.rest().len() == before {
+                json.skip_unknown()?;
+                more = json.more(b'}')?;
+            }
         }
         json.is_at_end().then_some(fields)
     }

@@ -5,7 +5,7 @@
 
 use super::digits::{eight_digits, integer_end, number_end};
 use super::keys::Key;
-use super::marks::Marks;
+use super::marks::{Marks, marks_of_block};
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
 
 /// Levels of unknown values that are passed over.
@@ -24,7 +24,7 @@ impl<'a> Scanner<'a> {
         Scanner {
             json,
             at: 0,
-            marks: Marks::of(json),
+            marks: Marks::default(),
         }
     }
 
@@ -62,7 +62,7 @@ impl<'a> Scanner<'a> {
         Some(has_any)
     }
 
-    /// Passes a comma, behind which there is more, or the end of an array or object.
+    /// Passes a comma, behind which there is more, and white space, or the end of an array or object.
     #[inline(always)]
     pub fn more(&mut self, close: u8) -> Option<bool> {
         let mut next = *self.json.get(self.at)?;
@@ -70,10 +70,11 @@ impl<'a> Scanner<'a> {
             next = self.peek()?;
         }
         self.at += 1;
-        match next {
-            b',' => Some(true),
-            _ => (next == close).then_some(false),
+        if next == b',' {
+            self.peek()?;
+            return Some(true);
         }
+        (next == close).then_some(false)
     }
 
     /// What has not been passed.
@@ -91,20 +92,13 @@ impl<'a> Scanner<'a> {
     /// Whether nothing but white space is left.
     #[inline(always)]
     pub fn is_at_end(&mut self) -> bool {
-        self.peek().is_none()
+        self.at == self.json.len() || self.peek().is_none()
     }
 
-    /// The key that comes next, if it is a known one. It and its colon have been passed.
+    /// Passes this key and its colon, if that is what comes next, written as usual.
     #[inline(always)]
-    pub fn key(&mut self) -> Option<Option<Key>> {
-        self.expect(b'"')?;
-        if let Some((key, n)) = Key::at_start_of(self.json.get(self.at..)?) {
-            self.at += n;
-            return Some(Some(key));
-        }
-        let name = self.string_inside()?;
-        self.expect(b':')?;
-        Some(Key::named(name))
+    pub fn key(&mut self, key: Key) -> bool {
+        self.word(key.spelling()).is_some()
     }
 
     /// The inside of a string: valid UTF-8.
@@ -150,23 +144,6 @@ impl<'a> Scanner<'a> {
         self.string_inside().filter(|id| is_id(id))
     }
 
-    /// The same, and whether `","` was behind it: then that has been passed too, and the next string entered.
-    #[inline(always)]
-    fn id_and_another(&mut self) -> Option<(&'a [u8], bool)> {
-        let start = self.at;
-        let rest = self.json.get(start..)?;
-        let mark = self.marks.next(self.json, start)?;
-        let (id, behind) = rest.split_at_checked(mark - start)?;
-        if behind.starts_with(b"\",\"") && is_id(id) {
-            self.at = mark + 3;
-            return Some((id, true));
-        }
-        let end = self.string_end(start, mark)?;
-        self.at = end + 1;
-        let id = rest.get(..end - start).filter(|id| is_id(id))?;
-        Some((id, false))
-    }
-
     /// Hands on the ids of an array, each as it is found, and passes the array.
     #[inline(always)]
     pub fn ids(&mut self, mut each: impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
@@ -174,17 +151,44 @@ impl<'a> Scanner<'a> {
         while more {
             if self.peek()? == b'"' {
                 self.at += 1;
-                let mut has_another = true;
-                while has_another {
-                    let id;
-                    (id, has_another) = self.id_and_another()?;
-                    each(id)?;
-                }
+                self.ids_before_others(&mut each)?;
+                each(self.id_inside()?)?;
             } else {
                 each(self.integer()?)?;
             }
             more = self.more(b']')?;
         }
+        Some(())
+    }
+
+    /// Hands on ids that are strings, as long as `","` is behind each of them. The first quote has been passed, of the
+    /// first one and then of the one that is left.
+    #[inline(always)]
+    fn ids_before_others(&mut self, each: &mut impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
+        let mut rest = self.rest();
+        let mut marks = self.marks.known_from(self.at);
+        loop {
+            if marks == 0 {
+                marks = marks_of_block(self.json, self.json.len() - rest.len());
+                if marks == 0 {
+                    break;
+                }
+            }
+            let n = marks.trailing_zeros() as usize;
+            // Where all is well one more byte follows.
+            let Some((id, behind)) = rest.get(..n + 4).and_then(|text| text.split_last_chunk()) else {
+                break;
+            };
+            let is_followed = u32::from_be_bytes(*behind) >> 8 == u32::from_be_bytes(*b"\0\",\"");
+            if !is_followed || n == 0 {
+                break;
+            }
+            each(id)?;
+            marks = marks >> n >> 3;
+            rest = &rest[n + 3..];
+        }
+        self.at = self.json.len() - rest.len();
+        self.marks = Marks::known(self.at, marks);
         Some(())
     }
 
@@ -221,19 +225,27 @@ impl<'a> Scanner<'a> {
 
     #[inline(always)]
     fn word(&mut self, word: &[u8]) -> Option<()> {
-        let end = self.at + word.len();
-        if self.json.get(self.at..end)? != word {
+        if !self.json.get(self.at..)?.starts_with(word) {
             return None;
         }
-        self.at = end;
+        self.at += word.len();
         Some(())
     }
 
-    /// Passes any value.
+    /// Passes a key that is not known, and its value.
     #[inline(always)]
-    pub fn skip(&mut self) -> Option<()> {
-        *self = self.behind_value(MAX_LEVELS)?;
+    pub fn skip_unknown(&mut self) -> Option<()> {
+        *self = self.behind_unknown()?;
         Some(())
+    }
+
+    #[inline(never)]
+    fn behind_unknown(mut self) -> Option<Self> {
+        if Key::is_name(self.string()?) {
+            return None;
+        }
+        self.expect(b':')?;
+        self.behind_value(MAX_LEVELS)
     }
 
     #[inline(never)]
