@@ -40,7 +40,7 @@ impl Marks {
 #[inline(never)]
 fn next_block(text: &[u8], mut start: usize) -> (usize, u64) {
     while start < text.len() {
-        let marks = marks_of_block(text, start);
+        let marks = marks_from(text, start);
         if marks != 0 {
             return (start, marks);
         }
@@ -49,13 +49,18 @@ fn next_block(text: &[u8], mut start: usize) -> (usize, u64) {
     (start, 0)
 }
 
-/// The marks of the block that begins there, the first byte's lowest; of fewer bytes where no more are left.
+/// The marks of the block that begins there, in the text.
 #[inline(never)]
 pub(super) fn marks_of_block(text: &[u8], start: usize) -> u64 {
+    marks_from(text, start)
+}
+
+/// The same, in place. Where less than a block is left it is the last block of which the first bytes are dropped.
+#[inline(always)]
+fn marks_from(text: &[u8], start: usize) -> u64 {
     let Some(last) = text.len().checked_sub(BLOCK) else {
         return marks_of_short(text) >> start;
     };
-    // The last block is the last 64 bytes, of which those before `start` are dropped.
     let begin = start.min(last);
     let block = text[begin..].first_chunk().expect("`last` leaves a block");
     marks(block) >> (start - begin)

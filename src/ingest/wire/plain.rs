@@ -91,7 +91,7 @@ impl Decoder {
         let mut fields = Fields::default();
         let mut more = json.enter(b'{', b'}')?;
         while more {
-            let before = json.rest().len();
+            let before = json.n_passed();
             if more && fields.come(Key::RequestId, &mut json)? {
                 fields.request_id = self.hash.request(json.id()?);
                 more = json.more(b'}')?;
@@ -122,7 +122,7 @@ impl Decoder {
                 fields.kind = kind(json.string()?);
                 more = json.more(b'}')?;
             }
-            if json.rest().len() == before {
+            if json.n_passed() == before {
                 json.skip_unknown()?;
                 more = json.more(b'}')?;
             }
@@ -187,7 +187,7 @@ impl Decoder {
 fn epoch_ms(json: &mut Scanner) -> Option<i64> {
     match json.peek()? {
         b'"' => time::text_ms(std::str::from_utf8(json.string()?).ok()?).ok(),
-        _ => json.thirteen_digits(),
+        _ => json.epoch_ms(),
     }
 }
 

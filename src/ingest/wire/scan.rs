@@ -3,7 +3,7 @@
 //!
 //! The methods are inlined into their one user, so that its place in the text stays in registers.
 
-use super::digits::{eight_digits, integer_end, number_end};
+use super::digits::{integer_end, number_end, thirteen_digits};
 use super::keys::Key;
 use super::marks::{Marks, marks_of_block};
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
@@ -65,16 +65,19 @@ impl<'a> Scanner<'a> {
     /// Passes a comma, behind which there is more, and white space, or the end of an array or object.
     #[inline(always)]
     pub fn more(&mut self, close: u8) -> Option<bool> {
-        let mut next = *self.json.get(self.at)?;
-        if next != b',' && next != close {
-            next = self.peek()?;
+        if self.json.get(self.at) != Some(&b',') && self.peek()? != b',' {
+            self.expect(close)?;
+            return Some(false);
         }
         self.at += 1;
-        if next == b',' {
-            self.peek()?;
-            return Some(true);
-        }
-        (next == close).then_some(false)
+        self.peek()?;
+        Some(true)
+    }
+
+    /// How many bytes have been passed.
+    #[inline(always)]
+    pub fn n_passed(&self) -> usize {
+        self.at
     }
 
     /// What has not been passed.
@@ -111,21 +114,15 @@ impl<'a> Scanner<'a> {
     /// The rest of a string whose first quote has been passed.
     #[inline(always)]
     fn string_inside(&mut self) -> Option<&'a [u8]> {
-        let start = self.at;
-        let mark = self.marks.next(self.json, start)?;
-        let end = self.string_end(start, mark)?;
-        self.at = end + 1;
-        self.json.get(start..end)
-    }
-
-    /// Where the string ends that begins at `start` and has its first mark at `mark`.
-    #[inline(always)]
-    fn string_end(&self, start: usize, mark: usize) -> Option<usize> {
-        match self.json.get(mark)? {
-            b'"' => Some(mark),
-            0x80.. => text_end(self.json, start),
-            _ => None,
+        let rest = self.json.get(self.at..)?;
+        let mut n = self.marks.next(self.json, self.at)? - self.at;
+        match rest.get(n)? {
+            b'"' => {}
+            0x80.. => n = text_len(rest)?,
+            _ => return None,
         }
+        self.at += n + 1;
+        rest.get(..n)
     }
 
     /// The text of an id or item: a string, or an integer.
@@ -207,14 +204,11 @@ impl<'a> Scanner<'a> {
 
     /// The number that thirteen digits are, as epoch milliseconds have them.
     #[inline(always)]
-    pub fn thirteen_digits(&mut self) -> Option<i64> {
+    pub fn epoch_ms(&mut self) -> Option<i64> {
         let digits: &[u8; 13] = self.json.get(self.at..)?.first_chunk()?;
         self.at += digits.len();
-        let high = u64::from_le_bytes(*digits.first_chunk()?);
-        // The last eight digits, of which the first three are in `high` too: zeros in their place.
-        let low = u64::from_le_bytes(*digits.last_chunk()?) & !0xff_ffff | 0x30_3030;
-        let number = eight_digits(high)? * 100_000 + eight_digits(low)?;
-        (digits[0] != b'0').then_some(number as i64)
+        let number = thirteen_digits(digits)? as i64;
+        (digits[0] != b'0').then_some(number)
     }
 
     /// Passes `null`, if it comes next.
@@ -288,13 +282,11 @@ fn space_end(json: &[u8], start: usize) -> usize {
     start + rest.iter().take_while(is_space).count()
 }
 
-/// Where a string without escapes ends, whatever letters are in it.
+/// The length of a string without escapes, whatever letters are in it.
 #[cold]
 #[inline(never)]
-fn text_end(json: &[u8], start: usize) -> Option<usize> {
-    let rest = &json[start..];
-    let n = rest
-        .iter()
-        .position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
-    (rest[n] == b'"' && std::str::from_utf8(&rest[..n]).is_ok()).then_some(start + n)
+fn text_len(text: &[u8]) -> Option<usize> {
+    let is_end = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
+    let n = text.iter().position(is_end)?;
+    (text[n] == b'"' && std::str::from_utf8(&text[..n]).is_ok()).then_some(n)
 }
