@@ -12,24 +12,12 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Those that are known from there on.
-    pub fn known(start: usize, bits: u64) -> Self {
-        Marks { start, bits }
-    }
-
-    /// The marks that are known from there on, its byte's lowest; 0 says nothing.
-    #[inline(always)]
-    pub fn known_from(&self, from: usize) -> u64 {
-        let offset = from - self.start;
-        if offset < BLOCK { self.bits >> offset } else { 0 }
-    }
-
     /// The first mark at or after `from`, which is behind the mark that was found before.
     #[inline(always)]
     pub fn next(&mut self, text: &[u8], from: usize) -> Option<usize> {
-        let known = self.known_from(from);
-        if known != 0 {
-            return Some(from + known.trailing_zeros() as usize);
+        let offset = from - self.start;
+        if offset < BLOCK && self.bits >> offset != 0 {
+            return Some(from + (self.bits >> offset).trailing_zeros() as usize);
         }
         (self.start, self.bits) = next_block(text, from);
         (self.bits != 0).then(|| self.start + self.bits.trailing_zeros() as usize)

@@ -4,9 +4,10 @@
 
 use std::ops::Range;
 
+use super::arms::{self, Spelling};
 use super::keys::Key;
 use super::scan::Scanner;
-use super::{Decoder, arms, check_label, range, time};
+use super::{Decoder, check_label, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
 /// The known fields that have come. Items and arms are in the batch.
@@ -21,7 +22,7 @@ struct Fields<'a> {
     ts_ms: i64,
     arms: Range<u32>,
     /// How the arms are spelt, if that is new.
-    spelling: Option<&'a [u8]>,
+    spelling: Option<Spelling<'a>>,
     item: u64,
 }
 
@@ -60,7 +61,7 @@ impl Decoder {
                     return None;
                 }
                 if let Some(spelling) = fields.spelling {
-                    arms::remember(spelling, fields.arms.clone(), batch);
+                    spelling.remember(fields.arms.clone(), batch);
                 }
                 Some(Body::Served(Served {
                     id: fields.request_id,
@@ -115,7 +116,8 @@ impl Decoder {
                 more = json.more(b'}')?;
             }
             if more && fields.come(Key::Items, &mut json)? {
-                json = self.plain_items(json, &mut batch.items)?;
+                let end = self.plain_items(json, &mut batch.items)?;
+                json.pass_to(end);
                 more = json.more(b'}')?;
             }
             if more && fields.come(Key::Type, &mut json)? {
@@ -130,10 +132,11 @@ impl Decoder {
         json.is_at_end().then_some(fields)
     }
 
-    /// Not inlined, and the scanner goes in and out by value: so the loop has all registers for itself.
+    /// Where the array of items ends that is the scanner's next value.
+    ///
+    /// Not inlined, and the scanner comes by value: so the loop has all registers for itself.
     #[inline(never)]
-    fn plain_items<'a>(&self, json: Scanner<'a>, items: &mut Vec<u64>) -> Option<Scanner<'a>> {
-        let mut json = json;
+    fn plain_items(&self, mut json: Scanner, items: &mut Vec<u64>) -> Option<usize> {
         let end = items.len() + self.max_items;
         json.ids(|id| {
             if items.len() == end {
@@ -142,7 +145,7 @@ impl Decoder {
             items.push(self.hash.item(id));
             Some(())
         })?;
-        Some(json)
+        Some(json.n_passed())
     }
 
     /// The place of the arms, and how they are spelt if that is to be remembered.
@@ -151,19 +154,21 @@ impl Decoder {
         &self,
         json: &mut Scanner<'a>,
         batch: &mut Batch,
-    ) -> Option<(Range<u32>, Option<&'a [u8]>)> {
+    ) -> Option<(Range<u32>, Option<Spelling<'a>>)> {
         if json.null() {
             return Some((0..0, None));
         }
-        let spelling = arms::spelling(json.rest());
-        if let Some(known) = spelling.and_then(|spelling| arms::known(spelling, batch)) {
-            json.pass(spelling?.len());
+        let spelling = Spelling::at_start_of(json.rest());
+        if let Some(spelling) = spelling
+            && let Some(known) = spelling.known(batch)
+        {
+            json.pass_to(json.n_passed() + spelling.text.len());
             return Some((known, None));
         }
         let (arms, behind) = self.new_arms(*json, batch)?;
-        let n_bytes = json.rest().len() - behind.rest().len();
+        let n_bytes = behind.n_passed() - json.n_passed();
         *json = behind;
-        Some((arms, spelling.filter(|spelling| spelling.len() == n_bytes)))
+        Some((arms, spelling.filter(|spelling| spelling.text.len() == n_bytes)))
     }
 
     /// The scanner goes in and out by value, so that its place in the text stays in registers where it comes from.
