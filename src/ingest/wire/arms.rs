@@ -16,7 +16,7 @@ use super::hash::SeededHash;
 use super::range;
 use crate::engine::event::{ArmName, Batch, Reason, SpeltArms};
 
-/// Places for spellings in a batch: powers of two, at least twice as many as spellings.
+/// Places for spellings in a batch. Up to the greatest number there are at least twice as many as spellings.
 const MIN_PLACES: usize = 128;
 const MAX_PLACES: usize = 65_536;
 /// The places that a spelling may have, one behind the other; few, so that chosen collisions cost no more than reading.
@@ -120,7 +120,7 @@ impl<'a> Spelling<'a> {
         let text = range(start, batch.text.len());
         let hash = self.hash;
         batch.n_spelt += 1;
-        if 2 * batch.n_spelt > batch.spelt.len() {
+        if 2 * batch.n_spelt > batch.spelt.len() && batch.spelt.len() < MAX_PLACES {
             grow(batch);
         }
         put(SpeltArms { text, arms, hash }, &mut batch.spelt);
@@ -129,7 +129,7 @@ impl<'a> Spelling<'a> {
 
 /// Makes room for twice as many spellings.
 fn grow(batch: &mut Batch) {
-    let n_places = (2 * batch.spelt.len()).clamp(MIN_PLACES, MAX_PLACES);
+    let n_places = (2 * batch.spelt.len()).max(MIN_PLACES);
     let known = std::mem::replace(&mut batch.spelt, vec![SpeltArms::default(); n_places]);
     let known = known.into_iter().filter(|spelt| !spelt.text.is_empty());
     known.for_each(|spelt| put(spelt, &mut batch.spelt));
@@ -152,7 +152,7 @@ fn tried(places: &[SpeltArms], hash: u64) -> Option<&[SpeltArms]> {
 /// So many places that enough are behind it.
 #[inline(always)]
 fn first_place(n_places: usize, hash: u64) -> usize {
-    (u128::from(hash) * n_places.saturating_sub(N_TRIED) as u128 >> 64) as usize
+    ((u128::from(hash) * n_places.saturating_sub(N_TRIED) as u128) >> 64) as usize
 }
 
 #[inline(always)]

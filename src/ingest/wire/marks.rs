@@ -37,13 +37,17 @@ fn next_block(text: &[u8], mut start: usize) -> (usize, u64) {
     (start, 0)
 }
 
-/// The marks of the block that begins there, in the text.
+/// The marks of the block that begins there, in the text or at its end.
 #[inline(never)]
 pub(super) fn marks_of_block(text: &[u8], start: usize) -> u64 {
-    marks_from(text, start)
+    if start == text.len() {
+        0
+    } else {
+        marks_from(text, start)
+    }
 }
 
-/// The same, in place. Where less than a block is left it is the last block of which the first bytes are dropped.
+/// The same in place, and in the text. Where less than a block is left it is the last block of which the first bytes are dropped.
 #[inline(always)]
 fn marks_from(text: &[u8], start: usize) -> u64 {
     let Some(last) = text.len().checked_sub(BLOCK) else {
