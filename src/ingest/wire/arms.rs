@@ -8,7 +8,8 @@
 //!              text ─┘ └─ arms               compared with the text, so that no collision is believed
 //! ```
 //!
-//! The places double as spellings come, and outlive the batch that they came in.
+//! The places double as spellings come, and outlive the batch that they came in: a list of ten items in one of 10,000 arms
+//! took 2900 instructions where it was the first of its batch to spell them so, and 2070 where it was not.
 
 use std::ops::Range;
 

@@ -157,7 +157,7 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// Hands on ids that are strings, one or more with `","` between them. The first quote has been passed, and in the
+    /// Hands on ids that are strings, one or more with `","` or `", "` between them. The first quote has been passed, and in the
     /// end the last one.
     ///
     /// The marks of what is left stay in a register: a shift takes the place of a subtraction, a shift and a comparison.
@@ -181,12 +181,16 @@ impl<'a> Scanner<'a> {
                 return None;
             }
             each(id)?;
-            if behind != b",\"" {
-                self.at = self.json.len() - rest.len() + n + 1;
-                return Some(());
-            }
-            marks = marks >> n >> 3;
-            rest = &rest[n + 3..];
+            let n_between = match behind {
+                b",\"" => 3,
+                b", " if rest.get(n + 3) == Some(&b'"') => 4,
+                _ => {
+                    self.at = self.json.len() - rest.len() + n + 1;
+                    return Some(());
+                }
+            };
+            marks = marks >> n >> n_between;
+            rest = rest.get(n + n_between..)?;
         }
         self.at = self.json.len() - rest.len();
         each(self.id_inside()?)
