@@ -181,16 +181,16 @@ impl<'a> Scanner<'a> {
                 return None;
             }
             each(id)?;
-            let n_between = match behind {
-                b",\"" => 3,
-                b", " if rest.get(n + 3) == Some(&b'"') => 4,
-                _ => {
+            if behind != b",\"" {
+                if behind != b", " || rest.get(n + 3) != Some(&b'"') {
                     self.at = self.json.len() - rest.len() + n + 1;
                     return Some(());
                 }
-            };
-            marks = marks >> n >> n_between;
-            rest = rest.get(n + n_between..)?;
+                // One byte more.
+                (marks, rest) = (marks >> 1, &rest[1..]);
+            }
+            marks = marks >> n >> 3;
+            rest = rest.get(n + 3..)?;
         }
         self.at = self.json.len() - rest.len();
         each(self.id_inside()?)
