@@ -181,16 +181,14 @@ impl<'a> Scanner<'a> {
                 return None;
             }
             each(id)?;
-            if behind != b",\"" {
-                if behind != b", " || rest.get(n + 3) != Some(&b'"') {
-                    self.at = self.json.len() - rest.len() + n + 1;
-                    return Some(());
-                }
-                // One byte more.
-                (marks, rest) = (marks >> 1, &rest[1..]);
+            if behind == b",\"" {
+                (marks, rest) = (marks >> n >> 3, &rest[n + 3..]);
+            } else if behind == b", " && rest.get(n + 3) == Some(&b'"') {
+                (marks, rest) = (marks >> n >> 4, &rest[n + 4..]);
+            } else {
+                self.at = self.json.len() - rest.len() + n + 1;
+                return Some(());
             }
-            marks = marks >> n >> 3;
-            rest = rest.get(n + 3..)?;
         }
         self.at = self.json.len() - rest.len();
         each(self.id_inside()?)
