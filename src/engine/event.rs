@@ -149,7 +149,13 @@ pub struct ArmName {
 pub struct SpeltArms {
     pub text: Range<u32>,
     pub arms: Range<u32>,
+    /// Of the text.
+    pub hash: u64,
 }
+
+/// The most arms, and bytes of their names and spellings, that a batch keeps when it is cleared.
+const MAX_KEPT_ARMS: usize = 32_768;
+const MAX_KEPT_BYTES: usize = 4 << 20;
 
 /// Records of one pair of partitions, each topic's in offset order. Cleared and refilled, so that its arenas are
 /// allocated once.
@@ -158,20 +164,26 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// Seeded hashes of items.
     pub items: Vec<u64>,
-    /// Lists may share a part of it.
+    /// Lists may share a part of it, with lists of earlier batches too.
     pub arms: Vec<ArmName>,
     pub text: String,
     /// The decoder's, which knows by it what it has read before.
     pub spelt: Vec<SpeltArms>,
+    /// How many it has put there.
+    pub n_spelt: usize,
 }
 
 impl Batch {
+    /// Drops all events. Arms stay for later lists to share, up to a bound.
     pub fn clear(&mut self) {
         self.events.clear();
         self.items.clear();
-        self.arms.clear();
-        self.text.clear();
-        self.spelt.clear();
+        if self.arms.len() > MAX_KEPT_ARMS || self.text.len() > MAX_KEPT_BYTES {
+            self.arms.clear();
+            self.text.clear();
+            self.spelt.clear();
+            self.n_spelt = 0;
+        }
     }
 
     pub fn is_empty(&self) -> bool {

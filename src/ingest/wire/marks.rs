@@ -3,21 +3,15 @@
 use super::block::{BLOCK, marks};
 
 /// Finds marks, going forward.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Marks {
     /// Where the block begins whose marks are in `bits`, its first byte's lowest. At most what is asked for next.
     start: usize,
+    /// 0 says nothing.
     bits: u64,
 }
 
 impl Marks {
-    pub fn of(text: &[u8]) -> Self {
-        Marks {
-            start: 0,
-            bits: marks_from(text, 0),
-        }
-    }
-
     /// The first mark at or after `from`, which is behind the mark that was found before.
     #[inline(always)]
     pub fn next(&mut self, text: &[u8], from: usize) -> Option<usize> {
@@ -25,12 +19,12 @@ impl Marks {
         if offset < BLOCK && self.bits >> offset != 0 {
             return Some(from + (self.bits >> offset).trailing_zeros() as usize);
         }
-        (self.start, self.bits) = next_block(text, from.max(self.start + BLOCK));
+        (self.start, self.bits) = next_block(text, from);
         (self.bits != 0).then(|| self.start + self.bits.trailing_zeros() as usize)
     }
 }
 
-/// The first block that has a mark, and its marks: none at the end of the text.
+/// The first block from there on that has a mark, and its marks: none at the end of the text.
 #[inline(never)]
 fn next_block(text: &[u8], mut start: usize) -> (usize, u64) {
     while start < text.len() {
@@ -43,24 +37,33 @@ fn next_block(text: &[u8], mut start: usize) -> (usize, u64) {
     (start, 0)
 }
 
-/// The marks of the block that begins there, of which less than a block may be left.
-#[inline(always)]
-fn marks_from(text: &[u8], start: usize) -> u64 {
-    let rest = &text[start..];
-    match rest.first_chunk() {
-        Some(block) => marks(block),
-        None => marks_of_end(text, rest.len()),
+/// The marks of the block that begins there, in the text or at its end.
+#[inline(never)]
+pub(super) fn marks_of_block(text: &[u8], start: usize) -> u64 {
+    if start == text.len() {
+        0
+    } else {
+        marks_from(text, start)
     }
 }
 
-/// The marks of the last bytes of the text, fewer than a block.
+/// The same in place, and in the text. Where less than a block is left it is the last block of which the first bytes are dropped.
+#[inline(always)]
+fn marks_from(text: &[u8], start: usize) -> u64 {
+    let Some(last) = text.len().checked_sub(BLOCK) else {
+        return marks_of_short(text) >> start;
+    };
+    let begin = start.min(last);
+    let block = text[begin..].first_chunk().expect("`last` leaves a block");
+    marks(block) >> (start - begin)
+}
+
+/// The marks of a text that is shorter than a block.
+#[cold]
 #[inline(never)]
-fn marks_of_end(text: &[u8], n_bytes: usize) -> u64 {
-    if let Some(block) = text.last_chunk() {
-        return marks(block) >> (BLOCK - n_bytes);
-    }
+fn marks_of_short(text: &[u8]) -> u64 {
     let mut block = [b' '; BLOCK];
-    block[..n_bytes].copy_from_slice(&text[text.len() - n_bytes..]);
+    block[..text.len()].copy_from_slice(text);
     marks(&block)
 }
 
@@ -76,7 +79,7 @@ mod tests {
     }
 
     fn check(text: &[u8]) {
-        let mut marks = Marks::of(text);
+        let mut marks = Marks::default();
         let mut from = 0;
         let found = std::iter::from_fn(|| {
             let mark = marks.next(text, from)?;
@@ -108,7 +111,7 @@ mod tests {
         ) {
             check(&text);
             let all = marks_one_by_one(&text);
-            let mut marks = Marks::of(&text);
+            let mut marks = Marks::default();
             let mut from = 0;
             for skip in skips {
                 from += skip;

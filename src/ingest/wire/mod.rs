@@ -203,7 +203,7 @@ impl Decoder {
 }
 
 /// Where the arenas of a batch end.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ends {
     items: usize,
     arms: usize,
@@ -222,13 +222,15 @@ impl Ends {
     /// Appends an event that began here; what it does not hold is dropped.
     #[inline(always)]
     fn append(self, body: Body, at: Position, batch: &mut Batch) {
-        if !matches!(body, Body::Served(_)) {
+        if !matches!(body, Body::Served(_)) && Ends::of(batch) != self {
             self.cut(batch);
         }
         batch.events.push(Event { at, body });
     }
 
     /// Drops what lies behind.
+    #[cold]
+    #[inline(never)]
     fn cut(self, batch: &mut Batch) {
         batch.items.truncate(self.items);
         batch.arms.truncate(self.arms);

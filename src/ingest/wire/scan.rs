@@ -3,9 +3,9 @@
 //!
 //! The methods are inlined into their one user, so that its place in the text stays in registers.
 
-use super::digits::{eight_digits, integer_end, number_end};
+use super::digits::{integer_end, number_end, thirteen_digits};
 use super::keys::Key;
-use super::marks::Marks;
+use super::marks::{Marks, marks_of_block};
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
 
 /// Levels of unknown values that are passed over.
@@ -24,7 +24,7 @@ impl<'a> Scanner<'a> {
         Scanner {
             json,
             at: 0,
-            marks: Marks::of(json),
+            marks: Marks::default(),
         }
     }
 
@@ -62,18 +62,22 @@ impl<'a> Scanner<'a> {
         Some(has_any)
     }
 
-    /// Passes a comma, behind which there is more, or the end of an array or object.
+    /// Passes a comma, behind which there is more, and white space, or the end of an array or object.
     #[inline(always)]
     pub fn more(&mut self, close: u8) -> Option<bool> {
-        let mut next = *self.json.get(self.at)?;
-        if next != b',' && next != close {
-            next = self.peek()?;
+        if self.json.get(self.at) != Some(&b',') && self.peek()? != b',' {
+            self.expect(close)?;
+            return Some(false);
         }
         self.at += 1;
-        match next {
-            b',' => Some(true),
-            _ => (next == close).then_some(false),
-        }
+        self.peek()?;
+        Some(true)
+    }
+
+    /// How many bytes have been passed.
+    #[inline(always)]
+    pub fn n_passed(&self) -> usize {
+        self.at
     }
 
     /// What has not been passed.
@@ -82,29 +86,22 @@ impl<'a> Scanner<'a> {
         self.json.get(self.at..).unwrap_or_default()
     }
 
-    /// Passes so many bytes.
+    /// Passes what is before this place.
     #[inline(always)]
-    pub fn pass(&mut self, n_bytes: usize) {
-        self.at += n_bytes;
+    pub fn pass_to(&mut self, end: usize) {
+        self.at = end;
     }
 
     /// Whether nothing but white space is left.
     #[inline(always)]
     pub fn is_at_end(&mut self) -> bool {
-        self.peek().is_none()
+        self.at == self.json.len() || self.peek().is_none()
     }
 
-    /// The key that comes next, if it is a known one. It and its colon have been passed.
+    /// Passes this key and its colon, if that is what comes next, written as usual.
     #[inline(always)]
-    pub fn key(&mut self) -> Option<Option<Key>> {
-        self.expect(b'"')?;
-        if let Some((key, n)) = Key::at_start_of(self.json.get(self.at..)?) {
-            self.at += n;
-            return Some(Some(key));
-        }
-        let name = self.string_inside()?;
-        self.expect(b':')?;
-        Some(Key::named(name))
+    pub fn key(&mut self, key: Key) -> bool {
+        self.word(key.spelling()).is_some()
     }
 
     /// The inside of a string: valid UTF-8.
@@ -117,21 +114,15 @@ impl<'a> Scanner<'a> {
     /// The rest of a string whose first quote has been passed.
     #[inline(always)]
     fn string_inside(&mut self) -> Option<&'a [u8]> {
-        let start = self.at;
-        let mark = self.marks.next(self.json, start)?;
-        let end = self.string_end(start, mark)?;
-        self.at = end + 1;
-        self.json.get(start..end)
-    }
-
-    /// Where the string ends that begins at `start` and has its first mark at `mark`.
-    #[inline(always)]
-    fn string_end(&self, start: usize, mark: usize) -> Option<usize> {
-        match self.json.get(mark)? {
-            b'"' => Some(mark),
-            0x80.. => text_end(self.json, start),
-            _ => None,
+        let rest = self.json.get(self.at..)?;
+        let mut n = self.marks.next(self.json, self.at)? - self.at;
+        match rest.get(n)? {
+            b'"' => {}
+            0x80.. => n = text_len(rest)?,
+            _ => return None,
         }
+        self.at += n + 1;
+        rest.get(..n)
     }
 
     /// The text of an id or item: a string, or an integer.
@@ -150,23 +141,6 @@ impl<'a> Scanner<'a> {
         self.string_inside().filter(|id| is_id(id))
     }
 
-    /// The same, and whether `","` was behind it: then that has been passed too, and the next string entered.
-    #[inline(always)]
-    fn id_and_another(&mut self) -> Option<(&'a [u8], bool)> {
-        let start = self.at;
-        let rest = self.json.get(start..)?;
-        let mark = self.marks.next(self.json, start)?;
-        let (id, behind) = rest.split_at_checked(mark - start)?;
-        if behind.starts_with(b"\",\"") && is_id(id) {
-            self.at = mark + 3;
-            return Some((id, true));
-        }
-        let end = self.string_end(start, mark)?;
-        self.at = end + 1;
-        let id = rest.get(..end - start).filter(|id| is_id(id))?;
-        Some((id, false))
-    }
-
     /// Hands on the ids of an array, each as it is found, and passes the array.
     #[inline(always)]
     pub fn ids(&mut self, mut each: impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
@@ -174,18 +148,50 @@ impl<'a> Scanner<'a> {
         while more {
             if self.peek()? == b'"' {
                 self.at += 1;
-                let mut has_another = true;
-                while has_another {
-                    let id;
-                    (id, has_another) = self.id_and_another()?;
-                    each(id)?;
-                }
+                self.ids_in_quotes(&mut each)?;
             } else {
                 each(self.integer()?)?;
             }
             more = self.more(b']')?;
         }
         Some(())
+    }
+
+    /// Hands on ids that are strings, one or more with `","` or `", "` between them. The first quote has been passed, and in the
+    /// end the last one.
+    ///
+    /// The marks of what is left stay in a register: a shift takes the place of a subtraction, a shift and a comparison.
+    #[inline(always)]
+    fn ids_in_quotes(&mut self, each: &mut impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
+        let mut rest = self.rest();
+        let mut marks = 0;
+        loop {
+            if marks == 0 {
+                marks = marks_of_block(self.json, self.json.len() - rest.len());
+                if marks == 0 {
+                    break;
+                }
+            }
+            let n = marks.trailing_zeros() as usize;
+            let text = rest.get(..n + 3);
+            let Some((id, [b'"', behind @ ..])) = text.and_then(|text| text.split_last_chunk::<3>()) else {
+                break;
+            };
+            if id.is_empty() {
+                return None;
+            }
+            each(id)?;
+            if behind == b",\"" {
+                (marks, rest) = (marks >> n >> 3, &rest[n + 3..]);
+            } else if behind == b", " && rest.get(n + 3) == Some(&b'"') {
+                (marks, rest) = (marks >> n >> 4, &rest[n + 4..]);
+            } else {
+                self.at = self.json.len() - rest.len() + n + 1;
+                return Some(());
+            }
+        }
+        self.at = self.json.len() - rest.len();
+        each(self.id_inside()?)
     }
 
     /// The decimal text of an integer, `0` for `-0`.
@@ -203,14 +209,11 @@ impl<'a> Scanner<'a> {
 
     /// The number that thirteen digits are, as epoch milliseconds have them.
     #[inline(always)]
-    pub fn thirteen_digits(&mut self) -> Option<i64> {
+    pub fn epoch_ms(&mut self) -> Option<i64> {
         let digits: &[u8; 13] = self.json.get(self.at..)?.first_chunk()?;
         self.at += digits.len();
-        let high = u64::from_le_bytes(*digits.first_chunk()?);
-        // The last eight digits, of which the first three are in `high` too: zeros in their place.
-        let low = u64::from_le_bytes(*digits.last_chunk()?) & !0xff_ffff | 0x30_3030;
-        let number = eight_digits(high)? * 100_000 + eight_digits(low)?;
-        (digits[0] != b'0').then_some(number as i64)
+        let number = thirteen_digits(digits)? as i64;
+        (digits[0] != b'0').then_some(number)
     }
 
     /// Passes `null`, if it comes next.
@@ -221,19 +224,27 @@ impl<'a> Scanner<'a> {
 
     #[inline(always)]
     fn word(&mut self, word: &[u8]) -> Option<()> {
-        let end = self.at + word.len();
-        if self.json.get(self.at..end)? != word {
+        if !self.json.get(self.at..)?.starts_with(word) {
             return None;
         }
-        self.at = end;
+        self.at += word.len();
         Some(())
     }
 
-    /// Passes any value.
+    /// Passes a key that is not known, and its value.
     #[inline(always)]
-    pub fn skip(&mut self) -> Option<()> {
-        *self = self.behind_value(MAX_LEVELS)?;
+    pub fn skip_unknown(&mut self) -> Option<()> {
+        *self = self.behind_unknown()?;
         Some(())
+    }
+
+    #[inline(never)]
+    fn behind_unknown(mut self) -> Option<Self> {
+        if Key::is_name(self.string()?) {
+            return None;
+        }
+        self.expect(b':')?;
+        self.behind_value(MAX_LEVELS)
     }
 
     #[inline(never)]
@@ -276,13 +287,11 @@ fn space_end(json: &[u8], start: usize) -> usize {
     start + rest.iter().take_while(is_space).count()
 }
 
-/// Where a string without escapes ends, whatever letters are in it.
+/// The length of a string without escapes, whatever letters are in it.
 #[cold]
 #[inline(never)]
-fn text_end(json: &[u8], start: usize) -> Option<usize> {
-    let rest = &json[start..];
-    let n = rest
-        .iter()
-        .position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
-    (rest[n] == b'"' && std::str::from_utf8(&rest[..n]).is_ok()).then_some(start + n)
+fn text_len(text: &[u8]) -> Option<usize> {
+    let is_end = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
+    let n = text.iter().position(is_end)?;
+    (text[n] == b'"' && std::str::from_utf8(&text[..n]).is_ok()).then_some(n)
 }

@@ -197,6 +197,16 @@ fn strings_of_all_lengths_are_plain_and_their_bytes_count() {
     }
 }
 
+#[test]
+fn records_that_end_anywhere_are_not_plain() {
+    let padded = LIST.replace("u-7", &"u".repeat(70));
+    for json in [LIST, CLICK, &padded] {
+        for end in 0..json.len() {
+            check_list(&json[..end], false);
+        }
+    }
+}
+
 /// Reads records into a batch, by both ways alike.
 fn decode_all(records: &[(&str, Kind)], batch: &mut Batch) {
     let decoder = Decoder::new(SEED, MAX_ITEMS);
@@ -259,4 +269,33 @@ fn arms_that_were_cut_off_are_not_remembered() {
     decode_all(&[click, other, sound, faulty, other, click, sound], &mut batch);
     batch.clear();
     decode_all(&[other, sound], &mut batch);
+}
+
+#[test]
+fn many_spellings_are_remembered_beyond_their_batch() {
+    let lists: Vec<String> = (0..2000)
+        .map(|n| with("experiments", &format!(r#"{{"e":"a{n}"}}"#)))
+        .collect();
+    let records: Vec<(&str, Kind)> = lists.iter().map(|json| (json.as_str(), Kind::Served)).collect();
+    let mut batch = Batch::default();
+    decode_all(&records, &mut batch);
+    assert_eq!(batch.arms.len(), 2000);
+    batch.clear();
+    assert!(batch.is_empty());
+    decode_all(&records, &mut batch);
+    // Some may have driven each other from their places.
+    assert!(batch.arms.len() < 2020, "{}", batch.arms.len());
+}
+
+#[test]
+fn a_batch_that_holds_too_many_arms_forgets_them() {
+    let list = with("experiments", r#"{"e":"a"}"#);
+    let mut batch = Batch::default();
+    decode_all(&[(&list, Kind::Served)], &mut batch);
+    let arm = batch.arms[0].clone();
+    batch.arms.resize(40_000, arm);
+    batch.clear();
+    assert!(batch.arms.is_empty() && batch.text.is_empty());
+    decode_all(&[(&list, Kind::Served)], &mut batch);
+    assert_eq!(batch.arms.len(), 1);
 }
