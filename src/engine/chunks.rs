@@ -18,8 +18,11 @@ pub struct Handle(u32);
 /// Words in a unit of places.
 pub const UNIT: usize = 4;
 const PLACE_BITS: u32 = 14;
-/// Words of a full chunk: 256 KiB.
-const CHUNK_WORDS: usize = UNIT << PLACE_BITS;
+/// Words of a full chunk: 256 KiB, and what is left to the allocator.
+const CHUNK_WORDS: usize = (UNIT << PLACE_BITS) - LEFT_WORDS;
+/// Words by which chunks stay below a power of two. The allocator took 350 KB for each of 256 KiB, and takes 256 KiB for
+/// these.
+const LEFT_WORDS: usize = 16;
 const MAX_CHUNKS: usize = 1 << (32 - PLACE_BITS);
 /// Full chunks that are kept for the next slots, beside a quarter of those in use: fresh memory costs a page fault.
 const SPARE: usize = 16;
@@ -133,7 +136,8 @@ impl Chunks {
         let last = those
             .last()
             .map(|last| self.chunks[*last as usize].words.capacity());
-        let n_wanted = last.map_or(first_words, |last| GROWTH * last).min(CHUNK_WORDS);
+        let grown = |last| GROWTH * (last + LEFT_WORDS) - LEFT_WORDS;
+        let n_wanted = last.map_or(first_words, grown).min(CHUNK_WORDS);
         let words = match n_wanted.max(n_words) {
             CHUNK_WORDS => self
                 .spare
@@ -300,10 +304,10 @@ mod tests {
         let mut chunks = Chunks::new();
         let mut those = Vec::new();
         for _ in 0..6 {
-            those.push(chunks.open(0, &those, 4, 512));
+            those.push(chunks.open(0, &those, 4, 512 - LEFT_WORDS));
         }
-        let sizes = those.iter().map(|number| chunks.n_unused(*number));
-        assert!(sizes.eq([512, 2048, 8192, 32_768, CHUNK_WORDS, CHUNK_WORDS]));
+        let sizes = those.iter().map(|number| chunks.n_unused(*number) + LEFT_WORDS);
+        assert!(sizes.eq([512, 2048, 8192, 32_768, 65_536, 65_536]));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub const OFF_LIST_BYTES: u64 = 72;
 /// What a list costs that has the id of another open one.
 const CROWDED_BYTES: u64 = 64;
 /// Words of a slot's first chunk at the start, so that a quiet slot stays small.
-const FIRST_WORDS: usize = 256;
+const FIRST_WORDS: usize = 240;
 const NO_SLOT: (i64, u32) = (i64::MIN, 0);
 
 #[derive(Debug)]
