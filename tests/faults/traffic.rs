@@ -10,6 +10,7 @@ use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
 use crate::support::kafka::{Kafka, Options};
 use crate::support::producer::Producer;
+use crate::support::wait;
 
 /// The broker takes a member for gone after the shortest time that it allows.
 pub const SHORT_SESSION: &str = "kafka.properties.\"session.timeout.ms\" = 6000";
@@ -147,10 +148,29 @@ pub fn totals(scrape: &Exposition, view: &str) -> (f64, f64) {
 /// Waits until so many lists, each with a click, are in the live view.
 #[track_caller]
 pub fn wait_for_live(daemon: &mut Daemon, n: u32) {
-    let n = f64::from(n);
-    daemon.wait_until(&format!("{n} clicked lists"), |daemon| {
-        (totals(&scrape(daemon)?, "live") == (n, n)).then_some(())
-    });
+    let all = (f64::from(n), f64::from(n));
+    let are_live = || (totals(&scrape(daemon)?, "live") == all).then_some(());
+    if wait::try_until(wait::LONG, are_live).is_none() {
+        let told = daemon.get("/metrics").body;
+        let is_telling = |line: &&str| {
+            [
+                "records_total",
+                "click_results",
+                "lag",
+                "watermark",
+                "frontier",
+                "clicks_waiting",
+            ]
+            .iter()
+            .any(|name| line.contains(name))
+        };
+        let told: Vec<_> = told
+            .lines()
+            .filter(is_telling)
+            .filter(|line| !line.ends_with(" 0"))
+            .collect();
+        panic!("{n} clicked lists are not live after {:?}: {told:#?}", wait::LONG);
+    }
 }
 
 /// Asserts that every record was accepted and every click matched: so many lists, as many clicks.
