@@ -13,11 +13,12 @@ const RATE: &str = "250000";
 const SPEED: &str = "300";
 
 pub fn run(kafka: &Kafka, seconds: u32, n_rounds: usize) -> Vec<Figure> {
-    let per_core = |arguments: &[&str]| {
-        let rounds: Vec<f64> = (0..n_rounds).map(|_| records_per_cpu_second(arguments)).collect();
-        Summary::of(rounds)
-    };
     let duration = format!("{seconds}s");
+    let pace = ["--rate", RATE, "--speed", SPEED, "--duration", &duration];
+    let per_core = |to: &[&str]| {
+        let rounds = (0..n_rounds).map(|_| records_per_cpu_second(&[to, &pace].concat()));
+        Summary::of(rounds.collect::<Vec<_>>())
+    };
     let [served, clicks] = ["served", "clicks"].map(|stem| kafka.unique(stem));
     let to_kafka = per_core(&[
         "--brokers",
@@ -27,25 +28,10 @@ pub fn run(kafka: &Kafka, seconds: u32, n_rounds: usize) -> Vec<Figure> {
         &served,
         "--clicks-topic",
         &clicks,
-        "--rate",
-        RATE,
-        "--speed",
-        SPEED,
-        "--duration",
-        &duration,
     ]);
     kafka.delete_topic(&served);
     kafka.delete_topic(&clicks);
-    let to_nowhere = per_core(&[
-        "--output",
-        "/dev/null",
-        "--rate",
-        RATE,
-        "--speed",
-        SPEED,
-        "--duration",
-        &duration,
-    ]);
+    let to_nowhere = per_core(&["--output", "/dev/null"]);
     vec![
         Figure::at_least(
             "simulate: records per second of a core, into Kafka",
