@@ -171,7 +171,7 @@ impl Report {
         if fault.kind == FaultKind::Silence && self.faults.iter().any(|f| f.kind == FaultKind::Barred) {
             return; // What stands already says why they do not answer.
         }
-        let words = wrong(&fault);
+        let words = what_is_wrong(&fault);
         self.faults_logged
             .retain(|_, last| uptime.saturating_sub(*last) < LOG_AGAIN);
         if !self.faults_logged.contains_key(words) {
@@ -180,7 +180,11 @@ impl Report {
             self.fault_told = true;
         }
         self.faults.retain(|standing| standing.kind == fault.kind);
-        match self.faults.iter().position(|standing| wrong(standing) == words) {
+        match self
+            .faults
+            .iter()
+            .position(|standing| what_is_wrong(standing) == words)
+        {
             Some(same) => self.faults[same] = fault,
             None => {
                 self.faults.truncate(MAX_FAULTS - 1);
@@ -304,7 +308,7 @@ impl Report {
     }
 }
 
-/// What is wrong stands before the brackets, with the client's own words in them, which change each time.
-fn wrong(fault: &Fault) -> &str {
+/// The part of its message before the brackets: in them are the client's own words, which change each time.
+fn what_is_wrong(fault: &Fault) -> &str {
     fault.message.split('(').next().unwrap_or_default()
 }
