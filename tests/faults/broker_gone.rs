@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::support::wait;
 use crate::traffic::{Traffic, assert_all_counted, totals, wait_for_live, waits_for, warnings};
@@ -10,7 +11,9 @@ use crate::traffic::{Traffic, assert_all_counted, totals, wait_for_live, waits_f
 fn a_broker_that_goes_and_comes_back_costs_nothing() {
     let mut kafka = Kafka::start();
     let traffic = Traffic::new(&kafka, 2);
-    let mut daemon = traffic.daemon(&kafka);
+    // The producer may come back many seconds after the daemon (`reconnect.backoff.max.ms`: 10), which is no silence.
+    let config = traffic.config(&kafka.brokers(), &kafka.unique("group"), "");
+    let mut daemon = Daemon::run_with(&config, &[("ABGAUGE_JOIN__IDLE_AFTER", "60s")]);
     daemon.wait_until_ready();
     traffic.send_clicked_lists(0..50);
     traffic.flush();
