@@ -126,8 +126,8 @@ pub struct Engine {
 #[derive(Debug)]
 struct Scratch {
     contributions: Contributions,
-    /// What a list adds, or what a click changes of it.
-    contribution: Vec<i64>,
+    /// What the catalogue adds to some columns.
+    of_catalogue: Vec<i64>,
     ranking: ranking::Scratch,
     relevant: Relevant,
     tags: Vec<Tag>,
@@ -155,7 +155,7 @@ impl Engine {
             changes: Changes::new(ranking.width()),
             scratch: Scratch {
                 contributions: Contributions::new(&ranking),
-                contribution: vec![0; ranking.width()],
+                of_catalogue: vec![0; ranking.width()],
                 ranking: ranking.scratch(),
                 relevant: Relevant::default(),
                 tags: Vec::new(),
@@ -376,7 +376,7 @@ impl Engine {
         let n_off_list = list.n_off_list;
         let before = contributions.before(&list, &self.ranking);
         if with_aspects {
-            self.scratch.contribution.fill(0);
+            self.scratch.of_catalogue.fill(0);
             self.add_aspects(handle, -1);
         }
         let hit = self.lists.click(&mut self.store, handle, item);
@@ -391,14 +391,12 @@ impl Engine {
                 .scratch
                 .contributions
                 .difference(before, &after, &self.ranking);
+            self.lists.add(&self.store, handle, 0, difference, false);
             if with_aspects {
-                let sums = self.scratch.contribution.iter_mut();
-                sums.zip(difference).for_each(|(column, term)| *column += term);
                 self.add_aspects(handle, 1);
-                self.lists
-                    .add(&self.store, handle, &self.scratch.contribution, false);
-            } else {
-                self.lists.add(&self.store, handle, difference, false);
+                let columns = self.ranking.columns_of_aspects();
+                let terms = &self.scratch.of_catalogue[..columns.len()];
+                self.lists.add(&self.store, handle, columns.start, terms, false);
             }
         }
         match hit {
@@ -417,7 +415,7 @@ impl Engine {
             return;
         };
         let Scratch {
-            contribution,
+            of_catalogue,
             ranking: scratch,
             relevant,
             ..
@@ -435,7 +433,7 @@ impl Engine {
             .extend(off_list.map(|item| catalogue.place(*item)));
         if !relevant.shown.is_empty() {
             self.ranking
-                .contribute_aspects(relevant, catalogue, sign, scratch, contribution);
+                .contribute_aspects(relevant, catalogue, sign, scratch, of_catalogue);
         }
     }
 
@@ -452,26 +450,22 @@ impl Engine {
         let n_items = list.items.len();
         let contributions = &mut scratch.contributions;
         let is_remembered = contributions.remember_new_list(n_items, ranking);
-        let has_places = lists.has_catalogue();
-        let counted = (is_remembered && !has_places).then_some(&*contributions);
-        let is_counted = counted.is_some();
+        let counted = is_remembered.then_some(&*contributions);
         let handle = lists.insert(store, key, found, list, counted);
-        if is_counted {
-            return handle;
+        if !is_remembered {
+            let row = contributions.of_new_list(n_items, ranking);
+            lists.add(store, handle, 0, row, true);
         }
-        let row = contributions.of_new_list(n_items, ranking);
-        let Some((catalogue, places)) = lists.places(store, handle) else {
-            lists.add(store, handle, row, true);
-            return handle;
-        };
-        let sums = &mut scratch.contribution[..row.len()];
-        sums.copy_from_slice(row);
-        ranking.contribute_places(places, catalogue, sums);
-        if ranking.coverage().is_some() {
-            let start_ms = lists.start_ms(store, handle);
-            changes.shown.push(list.arms, start_ms, places);
+        if let Some((catalogue, places)) = lists.places(store, handle) {
+            let columns = ranking.columns_of_places();
+            let terms = &mut scratch.of_catalogue[..columns.len()];
+            ranking.contribute_places(places, catalogue, terms);
+            if ranking.coverage().is_some() {
+                let start_ms = lists.start_ms(store, handle);
+                changes.shown.push(list.arms, start_ms, places);
+            }
+            lists.add(store, handle, columns.start, terms, true);
         }
-        lists.add(store, handle, sums, true);
         handle
     }
 

@@ -129,11 +129,6 @@ impl OpenLists {
         self.catalogue = Some(catalogue);
     }
 
-    /// Whether lists of slots that open from now on count by a catalogue.
-    pub fn has_catalogue(&self) -> bool {
-        self.catalogue.is_some()
-    }
-
     /// What a list adds to [`Self::bytes`] at most: itself, and a row of sums for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
         let n_words = open_list::n_words(n_items, n_arms, self.catalogue.is_some());
@@ -356,14 +351,15 @@ impl OpenLists {
         Some((catalogue, self.list(store, handle).places()))
     }
 
-    /// Adds to the first columns of a list's arms in its slot; notes the time of the list, where it is a new one.
-    pub fn add(&mut self, store: &Store, handle: Handle, contribution: &[i64], is_new_list: bool) {
+    /// Adds to the columns from `first` on of a list's arms in its slot; notes the time of the list, where it is a new
+    /// one.
+    pub fn add(&mut self, store: &Store, handle: Handle, first: usize, terms: &[i64], is_new_list: bool) {
         let (place, words) = store.chunks.owned(handle);
         // Its places do not matter here.
         let list = OpenList::at(words, false);
         let list_ms = is_new_list.then(|| list.ts_in_slot_ms());
         self.add_to_rows(place, list.arms(), |tally, row| {
-            tally.add(row, contribution, list_ms)
+            tally.add(row, first, terms, list_ms)
         });
     }
 

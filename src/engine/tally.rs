@@ -112,12 +112,12 @@ impl SlotTally {
         }
     }
 
-    /// Adds to the first columns of a row; notes the time in the slot of a new list.
-    pub fn add(&mut self, row: usize, contribution: &[i64], list_ms: Option<u32>) {
+    /// Adds to the columns of a row from `first` on; notes the time in the slot of a new list.
+    pub fn add(&mut self, row: usize, first: usize, terms: &[i64], list_ms: Option<u32>) {
         let head = self.fresh_head(row);
         head.last_list_ms = head.last_list_ms.max(list_ms);
         let start = 2 * row * self.width;
-        self.overflowed |= add(&mut self.sums[start..start + self.width], contribution);
+        self.overflowed |= add(&mut self.sums[start..start + self.width][first..], terms);
     }
 
     pub fn has_fresh(&self) -> bool {
@@ -237,9 +237,9 @@ impl<K: Copy> Rows<K> {
 }
 
 /// Adds term by term; says whether a sum has run over.
-fn add(row: &mut [i64], contribution: &[i64]) -> bool {
+fn add(row: &mut [i64], terms: &[i64]) -> bool {
     let mut carried = 0;
-    for (sum, term) in row.iter_mut().zip(contribution) {
+    for (sum, term) in row.iter_mut().zip(terms) {
         let before = *sum;
         *sum = before.wrapping_add(*term);
         // The sign bit is set where both had one sign and the result has the other.
@@ -279,7 +279,7 @@ mod tests {
 
     fn add_to(tally: &mut SlotTally, arm: ArmId, contribution: &[i64]) -> bool {
         let (row, is_new) = tally.row(arm);
-        tally.add(row, contribution, None);
+        tally.add(row, 0, contribution, None);
         is_new
     }
 
@@ -289,8 +289,8 @@ mod tests {
         assert!(add_to(&mut tally, 7, &[1, 2]));
         assert!(!add_to(&mut tally, 7, &[10, 20, 30]));
         assert!(add_to(&mut tally, 4, &[5]));
-        tally.add(0, &[], Some(40));
-        tally.add(0, &[], Some(30));
+        tally.add(0, 0, &[], Some(40));
+        tally.add(0, 0, &[], Some(30));
         let expected = [(7, Some(40), vec![11, 22, 30]), (4, None, vec![5, 0, 0])];
         assert_eq!(handed_over(&mut tally), expected);
         assert!(!tally.has_fresh() && handed_over(&mut tally).is_empty());
@@ -311,7 +311,7 @@ mod tests {
             let row = counted.row(arm).0;
             counted.count(row, n_items, n, &contributions);
             let row = added.row(arm).0;
-            added.add(row, contributions.remembered(n_items as usize), Some(n));
+            added.add(row, 0, contributions.remembered(n_items as usize), Some(n));
             if n % 90 == 0 {
                 assert_eq!(handed_over(&mut counted), handed_over(&mut added));
             }

@@ -46,6 +46,10 @@ pub struct AlphaNdcg {
     /// The aspects that any relevant item above has.
     touched: Vec<u32>,
     left: Vec<u32>,
+    /// α-DCG at each k.
+    gains: Vec<f64>,
+    /// α-DCG of the first n items of the greedy ordering, from none.
+    ideals: Vec<f64>,
 }
 
 impl AlphaNdcg {
@@ -56,6 +60,8 @@ impl AlphaNdcg {
             above: Vec::new(),
             touched: Vec::new(),
             left: Vec::new(),
+            gains: Vec::new(),
+            ideals: Vec::new(),
         }
     }
 
@@ -69,23 +75,25 @@ impl AlphaNdcg {
         discounts: &Discounts,
         mut value: impl FnMut(usize, f64),
     ) {
-        let gains = self.gains(ks, relevant, catalogue, discounts);
-        let ideals = self.ideals(ks, relevant, off_list, catalogue, discounts);
-        for (index, (gain, ideal)) in gains.into_iter().zip(ideals).enumerate() {
+        let cut = |k: u32| if k == WHOLE { relevant.n_items } else { k } as usize;
+        let longest = ks.iter().map(|k| cut(*k)).max().unwrap_or(0);
+        self.work_out_gains(ks, relevant, catalogue, discounts);
+        self.work_out_ideals(longest, relevant, off_list, catalogue, discounts);
+        for (index, (k, gain)) in ks.iter().zip(&self.gains).enumerate() {
+            let ideal = self.ideals[cut(*k).min(self.ideals.len() - 1)];
             value(index, if ideal > 0.0 { gain / ideal } else { 0.0 });
         }
     }
 
-    /// α-DCG at each k.
-    fn gains(
+    fn work_out_gains(
         &mut self,
         ks: &[u32],
         relevant: &Relevant,
         catalogue: &Catalogue,
         discounts: &Discounts,
-    ) -> Vec<f64> {
+    ) {
         self.forget(catalogue);
-        let mut gains = Vec::with_capacity(ks.len());
+        self.gains.clear();
         let mut sum = 0.0;
         let mut shown = relevant.shown.iter().peekable();
         for k in ks {
@@ -93,20 +101,19 @@ impl AlphaNdcg {
                 sum += self.gain(*place, catalogue) * discounts.of(*rank);
                 self.show(*place, catalogue);
             }
-            gains.push(sum);
+            self.gains.push(sum);
         }
-        gains
     }
 
-    /// The α-DCG at each k of the greedy ordering; over the whole list k is L.
-    fn ideals(
+    /// Of the greedy ordering, as far as `longest` items.
+    fn work_out_ideals(
         &mut self,
-        ks: &[u32],
+        longest: usize,
         relevant: &Relevant,
         off_list: OffList,
         catalogue: &Catalogue,
         discounts: &Discounts,
-    ) -> Vec<f64> {
+    ) {
         self.forget(catalogue);
         let mut left = std::mem::take(&mut self.left);
         left.clear();
@@ -115,20 +122,17 @@ impl AlphaNdcg {
             left.extend_from_slice(&relevant.off_list);
         }
         left.retain(|place| *place != UNKNOWN);
-        let cut = |k: &u32| if *k == WHOLE { relevant.n_items } else { *k } as usize;
-        let longest = ks.iter().map(cut).max().unwrap_or(0);
-        // Of the first n of the ordering.
-        let mut sums = vec![0.0];
+        self.ideals.clear();
         let mut sum = 0.0;
-        while sums.len() <= longest && !left.is_empty() {
+        self.ideals.push(sum);
+        while self.ideals.len() <= longest && !left.is_empty() {
             let best = self.best(&left, catalogue);
             let place = left.swap_remove(best);
-            sum += self.gain(place, catalogue) * discounts.of(sums.len() as u32);
+            sum += self.gain(place, catalogue) * discounts.of(self.ideals.len() as u32);
             self.show(place, catalogue);
-            sums.push(sum);
+            self.ideals.push(sum);
         }
         self.left = left;
-        ks.iter().map(|k| sums[cut(k).min(sums.len() - 1)]).collect()
     }
 
     /// Index of the item that gains most next, the larger id of those that gain [alike](ALIKE).

@@ -128,18 +128,26 @@ pub struct Ranking {
     /// How many sums a new list adds to.
     n_of_new_list: usize,
     /// What the catalogue decides when a list is served.
-    of_catalogue: Vec<TermColumns>,
+    of_catalogue: Block,
     /// What the catalogue decides at each click.
-    of_aspects: Vec<TermColumns>,
+    of_aspects: Block,
     coverage: Option<CoverageColumns>,
     alpha: f64,
     discounts: Discounts,
+}
+
+/// The columns of one source, side by side.
+#[derive(Debug, Clone)]
+struct Block {
+    columns: Range<usize>,
+    terms: Vec<TermColumns>,
 }
 
 /// The columns of one term: as many as it has cut-offs, side by side.
 #[derive(Debug, Clone)]
 struct TermColumns {
     term: Term,
+    /// In its block.
     first: usize,
     /// Ascending.
     ks: Vec<u32>,
@@ -193,32 +201,20 @@ impl Ranking {
             denominator: place(&ratio.denominator),
             factor: ratio.factor,
         });
-        let of = |source: Source| -> Vec<TermColumns> {
-            let own = sums.iter().enumerate().skip(N_BASES);
-            let own: Vec<(usize, &Sum)> = own.filter(|(_, sum)| sum.term.source() == source).collect();
-            let terms = own.chunk_by(|(_, a), (_, b)| a.term == b.term);
-            terms
-                .map(|columns| TermColumns {
-                    term: columns[0].1.term,
-                    first: columns[0].0,
-                    ks: columns.iter().map(|(_, sum)| sum.k).collect(),
-                })
-                .collect()
-        };
-        let n_of = |terms: &[TermColumns]| terms.iter().map(|columns| columns.ks.len()).sum::<usize>();
-        let of_catalogue = of(Source::Catalogue);
-        let of_window = of(Source::Window);
-        let of_term = |term: Term| of_window.iter().find(|columns| columns.term == term);
+        let of_catalogue = Block::of(Source::Catalogue, &sums);
+        let of_window = Block::of(Source::Window, &sums);
+        let of_term = |term: Term| of_window.terms.iter().find(|columns| columns.term == term);
+        let in_window = |first: usize| of_window.columns.start + first;
         Ranking {
             profiles: measures.profiles.clone(),
-            n_of_new_list: N_BASES + n_of(&of(Source::Shown)) + n_of(&of_catalogue),
+            n_of_new_list: of_catalogue.columns.end,
             of_catalogue,
-            of_aspects: of(Source::ClicksAndCatalogue),
+            of_aspects: Block::of(Source::ClicksAndCatalogue, &sums),
             coverage: of_term(Term::Seen)
                 .zip(of_term(Term::CatalogueSize))
                 .map(|(seen, size)| CoverageColumns {
-                    seen: seen.first..seen.first + seen.ks.len(),
-                    size: size.first,
+                    seen: in_window(seen.first)..in_window(seen.first + seen.ks.len()),
+                    size: in_window(size.first),
                     ks: seen.ks.clone(),
                 }),
             alpha: measures.alpha,
@@ -260,12 +256,22 @@ impl Ranking {
 
     /// Whether a list must remember where its items stand in the catalogue.
     pub fn needs_places(&self) -> bool {
-        !self.of_catalogue.is_empty() || self.needs_aspects() || self.coverage.is_some()
+        !self.of_catalogue.terms.is_empty() || self.needs_aspects() || self.coverage.is_some()
     }
 
     /// Whether α-NDCG is measured.
     pub fn needs_aspects(&self) -> bool {
-        !self.of_aspects.is_empty()
+        !self.of_aspects.terms.is_empty()
+    }
+
+    /// The columns that [`Self::contribute_places`] fills.
+    pub fn columns_of_places(&self) -> Range<usize> {
+        self.of_catalogue.columns.clone()
+    }
+
+    /// The columns that [`Self::contribute_aspects`] fills.
+    pub fn columns_of_aspects(&self) -> Range<usize> {
+        self.of_aspects.columns.clone()
     }
 
     pub fn scratch(&self) -> Scratch {
@@ -281,10 +287,11 @@ impl Ranking {
         }
     }
 
-    /// Sets what a list contributes by its items alone, by their places in rank order.
-    pub fn contribute_places(&self, places: &[u32], catalogue: &Catalogue, tally: &mut [i64]) {
-        for columns in &self.of_catalogue {
-            let values = &mut tally[columns.first..];
+    /// Sets what a list contributes by its items alone, by their places in rank order, to the
+    /// [columns of places](Self::columns_of_places).
+    pub fn contribute_places(&self, places: &[u32], catalogue: &Catalogue, sums: &mut [i64]) {
+        for columns in &self.of_catalogue.terms {
+            let values = &mut sums[columns.first..];
             match columns.term {
                 Term::WithShares => {
                     values[0] = i64::from(!places.is_empty() && catalogue.n_users() > 0);
@@ -301,21 +308,22 @@ impl Ranking {
         }
     }
 
-    /// Adds `sign` times what a list contributes by the aspects of its relevant items.
+    /// Adds `sign` times what a list contributes by the aspects of its relevant items to the
+    /// [columns of aspects](Self::columns_of_aspects).
     pub fn contribute_aspects(
         &self,
         relevant: &Relevant,
         catalogue: &Catalogue,
         sign: i64,
         scratch: &mut Scratch,
-        tally: &mut [i64],
+        sums: &mut [i64],
     ) {
-        for columns in &self.of_aspects {
+        for columns in &self.of_aspects.terms {
             let Term::AlphaNdcg(off_list) = columns.term else {
                 continue;
             };
             let alpha_ndcg = &mut scratch.alpha_ndcg;
-            let values = &mut tally[columns.first..];
+            let values = &mut sums[columns.first..];
             alpha_ndcg.at(
                 &columns.ks,
                 relevant,
@@ -326,6 +334,29 @@ impl Ranking {
                     values[index] += sign * fixed(value);
                 },
             );
+        }
+    }
+}
+
+impl Block {
+    /// Of sums of which all but the bases are sorted by their source.
+    fn of(source: Source, sums: &[Sum]) -> Block {
+        let sorted = &sums[N_BASES..];
+        let start = sorted.partition_point(|sum| sum.term.source() < source);
+        let end = sorted.partition_point(|sum| sum.term.source() <= source);
+        let mut first = 0;
+        let terms = sorted[start..end].chunk_by(|a, b| a.term == b.term).map(|sums| {
+            let columns = TermColumns {
+                term: sums[0].term,
+                first,
+                ks: sums.iter().map(|sum| sum.k).collect(),
+            };
+            first += sums.len();
+            columns
+        });
+        Block {
+            terms: terms.collect(),
+            columns: N_BASES + start..N_BASES + end,
         }
     }
 }

@@ -139,9 +139,13 @@ impl Population {
     }
 }
 
-/// The nearest fixed-point number.
+/// The nearest fixed-point number, a half away from 0: as [`f64::round`] has it, which is a call of a function on
+/// processors that need not have an instruction for it.
 pub fn fixed(value: f64) -> i64 {
-    (value * FIXED_ONE as f64).round() as i64
+    let scaled = value * FIXED_ONE as f64;
+    let whole = scaled as i64;
+    let rest = scaled - whole as f64;
+    whole.saturating_add(i64::from(rest >= 0.5) - i64::from(rest <= -0.5))
 }
 
 /// numerator ÷ denominator, 0 where both are: a list that shows nothing has no hit.
@@ -154,6 +158,8 @@ pub(super) fn ratio(numerator: f64, denominator: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -162,6 +168,16 @@ mod tests {
             let true_value = FIXED_ONE as f64 / f64::from(rank);
             let error = fixed(1.0 / f64::from(rank)) as f64 - true_value;
             assert!(error.abs() <= 0.5, "rank {rank}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rounds_as_the_standard_library_does(value: f64, small in -9.0..9.0, halves in -(1_i64 << 52)..1 << 52) {
+            let half = halves as f64 / 2.0 / FIXED_ONE as f64;
+            for value in [value, small, half, half.next_up(), half.next_down()] {
+                prop_assert_eq!(fixed(value), (value * FIXED_ONE as f64).round() as i64);
+            }
         }
     }
 }
