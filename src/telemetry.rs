@@ -35,6 +35,7 @@ pub struct Telemetry {
     clicks_waiting: IntGauge,
     open_lists: IntGauge,
     state_bytes: IntGauge,
+    state_max_bytes: Known,
     partitions_owned: IntGauge,
     exact: IntGauge,
     ready: IntGauge,
@@ -187,6 +188,11 @@ impl Telemetry {
                 "abgauge_state_bytes",
                 "Memory of open lists and waiting clicks.",
             ),
+            state_max_bytes: Known::new(
+                &registry,
+                "abgauge_state_max_bytes",
+                "Bound on abgauge_state_bytes, limits.max_state: beyond it records are shed.",
+            ),
             partitions_owned: gauge(
                 &registry,
                 "abgauge_partitions_owned",
@@ -301,6 +307,11 @@ impl Telemetry {
         self.open_lists.set(saturated(open_lists));
         self.clicks_waiting.set(saturated(clicks_waiting));
         self.state_bytes.set(saturated(state_bytes));
+    }
+
+    /// What `limits.max_state` allows all engines together.
+    pub fn set_state_bound(&self, max_state_bytes: u64) {
+        self.state_max_bytes.set(Some(max_state_bytes as f64));
     }
 
     pub fn set_partitions_owned(&self, n_pairs: usize) {

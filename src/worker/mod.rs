@@ -120,6 +120,7 @@ impl Worker {
             config.kafka.served_topic.clone(),
             config.kafka.clicks_topic.clone(),
         ];
+        telemetry.set_state_bound(config.limits.max_state_bytes);
         Worker {
             rules: rules(config),
             ranking,
