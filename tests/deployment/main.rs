@@ -64,6 +64,7 @@ fn check_variable(variable: &str) {
 fn texts_name_only_settings_that_exist() {
     let files = [
         "docs/deployment.md",
+        "docs/runbooks.md",
         "config/prometheus/abgauge.rules.yml",
         "config/grafana/dashboards/abgauge.json",
     ];
