@@ -1,11 +1,16 @@
-//! The files that deploy abgauge, checked without Docker, Prometheus or Grafana: their form, and that what they
-//! name (paths, settings, ports, metrics) exists. `tests/rules.rs` asks promtool as well.
+//! The files that deploy abgauge, checked without Docker, Kubernetes, Prometheus or Grafana: their form, and that what they
+//! name (paths, settings, ports, metrics) exists. `tests/rules.rs` asks promtool as well, `tests/packages.rs` systemd.
 
 mod compose;
 mod dockerfile;
 mod exported;
 mod grafana;
+#[path = "../support/grafana.rs"]
+mod grafana_model;
 mod prometheus;
+#[path = "../support/promql.rs"]
+#[allow(dead_code, reason = "the live tests use more of it")]
+mod promql;
 
 use std::path::PathBuf;
 
@@ -66,7 +71,8 @@ fn texts_name_only_settings_that_exist() {
         "docs/deployment.md",
         "docs/runbooks.md",
         "config/prometheus/abgauge.rules.yml",
-        "config/grafana/dashboards/abgauge.json",
+        "config/grafana/dashboards/abgauge-experiments.json",
+        "config/grafana/dashboards/abgauge-operations.json",
     ];
     let is_word = |c: char| c.is_ascii_lowercase() || c == '_';
     let settings = settings();
