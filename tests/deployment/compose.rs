@@ -74,6 +74,20 @@ fn mounts_what_exists_and_cannot_change_it() {
 }
 
 #[test]
+fn our_containers_may_do_nothing_that_they_do_not_need() {
+    let services = services();
+    for (name, service) in &services {
+        if service["image"] == services["abgauge"]["image"] {
+            assert_eq!(service["read_only"], true, "{name}");
+            assert_eq!(strings(&service["cap_drop"]), ["ALL"], "{name}");
+            let options = strings(&service["security_opt"]);
+            assert_eq!(options, ["no-new-privileges:true"], "{name}");
+            assert!(service.get("user").is_none(), "{name}: the image says who");
+        }
+    }
+}
+
+#[test]
 fn publishes_on_loopback_only() {
     for (name, service) in services() {
         for port in strings(&service["ports"]) {

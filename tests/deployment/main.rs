@@ -1,5 +1,5 @@
 //! The files that deploy abgauge, checked without Docker, Kubernetes, Prometheus or Grafana: their form, and that what they
-//! name (paths, settings, ports, metrics) exists. `tests/rules.rs` asks promtool as well, `tests/packages.rs` systemd.
+//! name (paths, settings, ports, metrics) exists. `tests/rules.rs` asks promtool as well.
 
 mod compose;
 mod dockerfile;
@@ -7,6 +7,7 @@ mod exported;
 mod grafana;
 #[path = "../support/grafana.rs"]
 mod grafana_model;
+mod kubernetes;
 mod prometheus;
 #[path = "../support/promql.rs"]
 #[allow(dead_code, reason = "the live tests use more of it")]
