@@ -1,5 +1,5 @@
 //! The files that deploy abgauge, checked without Docker, Kubernetes, Prometheus or Grafana: their form, and that what they
-//! name (paths, settings, ports, metrics) exists. `tests/rules.rs` asks promtool as well.
+//! name (paths, settings, ports, metrics) exists. `tests/rules.rs` asks promtool as well, `tests/packages.rs` systemd.
 
 mod compose;
 mod dockerfile;
@@ -12,6 +12,7 @@ mod prometheus;
 #[path = "../support/promql.rs"]
 #[allow(dead_code, reason = "the live tests use more of it")]
 mod promql;
+mod systemd;
 
 use std::path::PathBuf;
 
