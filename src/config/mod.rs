@@ -79,6 +79,8 @@ pub struct Kafka {
     pub key: Key,
     pub start: Start,
     pub dead_letter_topic: Option<String>,
+    /// Whether dead letters carry key and payload.
+    pub dead_letter_payload: bool,
     /// Passed through to librdkafka, secrets included. Neither `Debug` nor any message shows a value.
     pub properties: Properties,
 }
@@ -176,6 +178,8 @@ pub struct Limits {
     pub max_state_bytes: u64,
     /// Bytes of what coverage remembers of shown items, all arms together. Arms beyond it have no coverage.
     pub max_coverage_bytes: u64,
+    /// Share of the records of a topic that may be unreadable before that is told as a state of its own.
+    pub max_invalid_share: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
