@@ -11,6 +11,8 @@ mod load;
 mod properties;
 mod raw;
 mod redact;
+mod schema;
+mod show;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -19,7 +21,7 @@ mod warnings;
 
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Place};
-pub use load::{environment, load, load_counting};
+pub use load::{effective, environment, load, load_counting};
 pub(crate) use units::display_ms;
 pub use units::parse_span_ms;
 
@@ -54,6 +56,11 @@ impl Config {
     /// The sample file, which documents every setting with its default.
     pub fn default_toml() -> &'static str {
         include_str!("../../config/abgauge.toml")
+    }
+
+    /// A JSON Schema of that file.
+    pub fn schema() -> serde_json::Value {
+        schema::schema()
     }
 }
 
