@@ -62,11 +62,48 @@ pub enum Command {
     /// Check the configuration, and with --connect the brokers and topics
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
-    /// Print the configuration file with every setting and its default
-    Config,
+    /// Print the configuration file with every setting and its default; write, show or describe one
+    #[command(after_long_help = CONFIG_EXAMPLES)]
+    Config(ConfigCommandArgs),
     /// Print completions for a shell
     #[command(after_long_help = COMPLETIONS_EXAMPLES)]
     Completions { shell: clap_complete::Shell },
+    /// Print the manual, or write a page for each command
+    #[command(after_long_help = MAN_EXAMPLES)]
+    Man {
+        /// Directory for abgauge.1, abgauge-run.1 and the others; without it, abgauge.1 goes to standard output
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Print the version, with --json also what it was built of
+    #[command(after_long_help = VERSION_EXAMPLES)]
+    Version {
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigCommandArgs {
+    #[command(subcommand)]
+    pub command: Option<ConfigCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Write the configuration file with every setting and its default
+    Init {
+        /// Where to; never over a file that exists
+        #[arg(value_name = "FILE", default_value = "abgauge.toml")]
+        file: PathBuf,
+    },
+    /// Print the settings in effect: those of the file, the environment above them, and defaults
+    ///
+    /// What may be a secret is shown as ***: values of Kafka properties, but for numbers and the like, and the seed of
+    /// the hashes of ids.
+    Show(ConfigArgs),
+    /// Print a JSON Schema of the configuration file, for editors
+    Schema,
 }
 
 #[derive(Debug, Args)]
@@ -246,6 +283,22 @@ Exit codes:
    0  nothing stands in the way of a start
   69  Kafka is out of reach
   78  something must be mended";
+
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  abgauge config > abgauge.toml
+  abgauge config init /etc/abgauge/abgauge.toml
+  abgauge config show --config abgauge.toml
+  abgauge config schema > abgauge.schema.json";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  abgauge man > /usr/local/share/man/man1/abgauge.1
+  abgauge man --dir /usr/local/share/man/man1";
+
+const VERSION_EXAMPLES: &str = "\
+Examples:
+  abgauge version --json";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

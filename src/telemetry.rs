@@ -25,6 +25,7 @@ pub struct Telemetry {
     topics: [String; 2],
     records: [[IntCounter; Outcome::ALL.len()]; 2],
     invalid: [[IntCounter; Reason::ALL.len()]; 2],
+    too_many_invalid: IntGaugeVec,
     click_results: [IntCounter; ClickResult::ALL.len()],
     conflicting_lists: IntCounter,
     repeated_items: IntCounter,
@@ -145,6 +146,13 @@ impl Telemetry {
             invalid: Side::BOTH.map(|side| {
                 Reason::ALL.map(|reason| invalid.with_label_values(&[&*topics[side as usize], reason.name()]))
             }),
+            too_many_invalid: family(
+                &registry,
+                IntGaugeVec::new,
+                "abgauge_invalid_share_exceeded",
+                "1 while more of the records of the last minutes cannot be read than limits.max_invalid_share allows, else 0.",
+                &["topic"],
+            ),
             click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),
             dead_letters: DeadLetter::ALL.map(|result| dead_letters.with_label_values(&[result.name()])),
             conflicting_lists: counter(
@@ -291,6 +299,13 @@ impl Telemetry {
     /// Sampled keys that are not what `finding` says they should be. With `n` = 0 the series appears, at 0.
     pub fn add_key_findings(&self, topic: &str, finding: &str, n: u64) {
         self.key_findings.with_label_values(&[topic, finding]).inc_by(n);
+    }
+
+    /// More of a topic's records cannot be read than the limit allows, or not.
+    pub fn set_too_many_invalid(&self, topic: &str, is_above: bool) {
+        self.too_many_invalid
+            .with_label_values(&[topic])
+            .set(is_above.into());
     }
 
     pub fn add_dead_letters(&self, result: DeadLetter, n: u64) {

@@ -38,6 +38,7 @@ pub(super) struct RawKafka {
     pub key: Spanned<String>,
     pub start: Spanned<String>,
     pub dead_letter_topic: Option<Spanned<String>>,
+    pub dead_letter_payload: Spanned<bool>,
     pub properties: BTreeMap<String, Spanned<PropertyValue>>,
     pub property_files: BTreeMap<String, Spanned<String>>,
 }
@@ -98,6 +99,7 @@ pub(super) struct RawLimits {
     pub max_arms: Spanned<i64>,
     pub max_state: Spanned<ByteSize>,
     pub max_coverage: Spanned<ByteSize>,
+    pub max_invalid_share: Spanned<f64>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -141,6 +143,7 @@ impl Default for RawKafka {
             key: unwritten("request"),
             start: unwritten("rebuild"),
             dead_letter_topic: None,
+            dead_letter_payload: unwritten(true),
             properties: BTreeMap::new(),
             property_files: BTreeMap::new(),
         }
@@ -196,6 +199,7 @@ impl Default for RawLimits {
             max_arms: unwritten(10_000),
             max_state: unwritten(ByteSize::gibibytes(4)),
             max_coverage: unwritten(ByteSize::mebibytes(256)),
+            max_invalid_share: unwritten(0.05),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::error::Report;
 use super::raw::{Raw, RawExperiment, RawHttp, RawIngest, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
 use super::{Config, Counting, Http, Ingest, Join, LONGEST_LIST, Limits, Log, LogFormat};
-use values::{choice, either, positive, whole};
+use values::{choice, either, positive, share, whole};
 
 /// The configuration, to be believed only if nothing was reported.
 pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
@@ -131,6 +131,7 @@ fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
         max_arms: whole("limits.max_arms", &raw.max_arms, 1..=10_000_000, report),
         max_state_bytes,
         max_coverage_bytes: raw.max_coverage.get_ref().bytes,
+        max_invalid_share: share("limits.max_invalid_share", &raw.max_invalid_share, report),
     }
 }
 

@@ -5,6 +5,7 @@
 //! waits. All else is done by one thread, between two readings.
 
 mod clocks;
+mod invalid_share;
 mod pace;
 mod pair;
 mod report;

@@ -1,6 +1,7 @@
 //! The worker on inputs made by hand: what it orders, and what the board then shows.
 
 mod catalogue;
+mod invalid_share;
 mod shards;
 mod source;
 
