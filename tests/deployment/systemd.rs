@@ -50,6 +50,7 @@ fn the_package_installs_what_the_unit_starts() {
     for asset in assets {
         let source = field(asset, 0);
         let is_there = match source.strip_prefix("target/package/") {
+            Some("man/*.1") => build.contains(r#"man --dir "$made/man""#),
             Some(made) => build.contains(&format!(r#">"$made/{made}""#)),
             None if source == "target/release/abgauge" => true,
             None => path(source.split('*').next().expect("a part")).exists(),
