@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::dockerfile::Dockerfile;
-use crate::{check_variable, json, path, strings, yaml};
+use crate::{check_arguments, check_variable, json, path, strings, yaml};
 
 pub fn services() -> Map<String, Value> {
     let compose = yaml("docker-compose.yml");
@@ -85,6 +85,14 @@ fn our_containers_may_do_nothing_that_they_do_not_need() {
             assert!(service.get("user").is_none(), "{name}: the image says who");
         }
     }
+}
+
+#[test]
+fn our_containers_are_given_arguments_that_exist() {
+    let services = services();
+    let arguments = strings(&services["simulator"]["command"]);
+    assert!(!arguments.is_empty());
+    check_arguments(arguments);
 }
 
 #[test]

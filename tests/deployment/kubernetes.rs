@@ -7,7 +7,7 @@ use abgauge::config;
 use serde_json::Value;
 
 use crate::dockerfile::Dockerfile;
-use crate::{check_variable, json, path, read, strings, yaml};
+use crate::{check_arguments, check_variable, json, path, read, strings, yaml};
 
 const FOLDER: &str = "deploy/kubernetes";
 const NAME: &str = "app.kubernetes.io/name";
@@ -188,6 +188,7 @@ fn the_configuration_is_valid_and_fits_into_the_container() {
     .expect("it is valid");
     let arguments = strings(&container["args"]);
     assert_eq!(arguments, ["run", "--config", "/etc/abgauge/abgauge.toml"]);
+    check_arguments(arguments);
     assert_eq!(container["volumeMounts"][0]["mountPath"], "/etc/abgauge");
 
     let memory = container["resources"]["limits"]["memory"]

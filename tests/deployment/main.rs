@@ -16,6 +16,8 @@ mod systemd;
 
 use std::path::PathBuf;
 
+use abgauge::cli::Cli;
+use clap::Parser as _;
 use serde_json::Value;
 
 /// A path of the repository.
@@ -64,6 +66,14 @@ fn check_variable(variable: &str) {
     let setting = name.to_lowercase().replace("__", ".");
     let known = setting.starts_with("kafka.properties.") || settings().contains(&setting);
     assert!(known, "{variable}: config/abgauge.toml has no setting {setting}");
+}
+
+/// Fails unless the program takes these arguments.
+fn check_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) {
+    let words: Vec<&str> = std::iter::once("abgauge").chain(arguments).collect();
+    if let Err(error) = Cli::try_parse_from(&words) {
+        panic!("{words:?}: {error}");
+    }
 }
 
 /// Words such as ``[join] attribution`` in texts for operators.

@@ -1,6 +1,6 @@
 //! deploy/systemd and the Debian package that installs it. `tests/packages.rs` asks systemd itself as well.
 
-use crate::{check_variable, path, read};
+use crate::{check_arguments, check_variable, path, read};
 
 const UNIT: &str = "deploy/systemd/abgauge.service";
 const SECRETS: &str = "deploy/systemd/secrets.conf";
@@ -21,6 +21,7 @@ fn starts_reloads_and_stops_as_the_daemon_expects() {
         values(UNIT, "ExecStart"),
         ["/usr/bin/abgauge run --config /etc/abgauge/abgauge.toml"]
     );
+    check_arguments(values(UNIT, "ExecStart")[0].split(' ').skip(1));
     assert_eq!(values(UNIT, "ExecReload"), ["/bin/kill -HUP $MAINPID"]);
     // Exit codes that a start does not mend: clap's, and that of a bad configuration.
     let never = format!("2 {}", abgauge::commands::BAD_CONFIGURATION);
@@ -56,6 +57,13 @@ fn the_package_installs_what_the_unit_starts() {
             None => path(source.split('*').next().expect("a part")).exists(),
         };
         assert!(is_there, "{source} does not exist and is not made");
+    }
+    for line in build
+        .lines()
+        .filter_map(|line| line.strip_prefix("\"$program\" "))
+    {
+        let arguments = line.split(" >").next().expect("a part");
+        check_arguments(arguments.split(' ').map(|word| word.trim_matches('"')));
     }
     let installs = |source: &str, target: &str| {
         let found = assets
