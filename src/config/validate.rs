@@ -1,5 +1,6 @@
 //! From what the operator wrote to what the program believes.
 
+mod events;
 mod export;
 mod kafka;
 mod measures;
@@ -27,6 +28,7 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
     Config {
         kafka: kafka::kafka(raw.kafka, report),
         ingest: ingest(&raw.ingest, report),
+        events: counting.events,
         join: counting.join,
         measures: counting.measures,
         catalog: counting.catalog,
@@ -45,6 +47,7 @@ pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
     let known_profiles = measures::known_profiles(&raw.profile, report);
     let (measures, chosen_metrics) = measures::measures(&raw.metrics, &known_profiles, &raw.export, report);
     Counting {
+        events: events::events(&raw.events, report),
         join,
         measures,
         chosen_metrics,
