@@ -1,5 +1,7 @@
 //! Claims about the way from a file and an environment to a configuration, or to its errors.
 
+mod events;
+
 use std::io::Write;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
