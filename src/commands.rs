@@ -2,6 +2,7 @@
 
 pub mod evaluate;
 pub mod profiles;
+pub mod sample;
 
 use std::io::Write as _;
 use std::path::Path;

@@ -13,11 +13,12 @@ use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/deployment.md",
     "docs/evaluate.md",
+    "docs/events.md",
     "docs/metrics.md",
     "docs/rules.md",
 ];
@@ -50,7 +51,12 @@ fn words(text: &str, prefix: &str, belongs: impl Fn(char) -> bool) -> BTreeSet<S
 
 #[test]
 fn commands_print_what_is_shown() {
-    for document in ["README.md", "docs/evaluate.md", "docs/metrics.md"] {
+    for document in [
+        "README.md",
+        "docs/evaluate.md",
+        "docs/events.md",
+        "docs/metrics.md",
+    ] {
         for block in blocks(document, "console") {
             let (command, shown) = block.split_once('\n').expect("a command and its output");
             let arguments = command.strip_prefix("$ abgauge ").expect("our command");
@@ -144,7 +150,17 @@ fn settings_exist() {
             known.insert(format!("{section}.{name}"));
         }
     }
-    let sections = ["kafka", "join", "metrics", "export", "limits", "http", "log"];
+    let sections = [
+        "kafka",
+        "events.served",
+        "events.click",
+        "join",
+        "metrics",
+        "export",
+        "limits",
+        "http",
+        "log",
+    ];
     for document in DOCUMENTS {
         let text = read(document);
         for section in sections {
