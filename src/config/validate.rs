@@ -25,6 +25,7 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
     let counting = counting(&raw, report);
     let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
     let export = export::export(&raw.export, &counting.measures, &windows, report);
+    events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
     Config {
         kafka: kafka::kafka(raw.kafka, report),
         ingest: ingest(&raw.ingest, report),

@@ -103,6 +103,10 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
             &["events.click.types", ":4:9", "write `type`"],
         ),
         (
+            "[events]\ntype = \"\"\nwithout_type = \"served\"\n[kafka]\nclicks_topic = \"served\"",
+            &["events.type", ":2:8", "nothing tells them apart"],
+        ),
+        (
             "[events.click]\naction = \"type\"",
             &["events.click.action", ":2:10", "write `actions`"],
         ),

@@ -4,7 +4,7 @@ use toml::Spanned;
 
 use super::values::choice;
 use crate::config::error::Report;
-use crate::config::raw::{RawClick, RawEvents, RawServed};
+use crate::config::raw::{RawClick, RawEvents, RawKafka, RawServed};
 use crate::engine::OTHER;
 use crate::engine::event::Kind;
 use crate::ingest::wire::MAX_LABEL_BYTES;
@@ -43,6 +43,17 @@ pub(super) fn events(raw: &RawEvents, report: &mut Report) -> Option<Shape> {
     actions(raw, &shape.click, report);
     arms(raw, &shape.served.arms, report);
     (shape != Shape::default()).then_some(shape)
+}
+
+/// Where one topic carries both kinds, events must say which they are.
+pub(super) fn of_one_topic(raw: &RawEvents, shape: Option<&Shape>, kafka: &RawKafka, report: &mut Report) {
+    let one_topic = kafka.served_topic.get_ref() == kafka.clicks_topic.get_ref();
+    let says_nothing = shape.is_some_and(|shape| shape.kind.is_none());
+    if let (true, true, Some(kind)) = (one_topic, says_nothing, &raw.r#type) {
+        let message = "is empty, and one topic has both served lists and clicks: nothing tells them apart";
+        let remedy = "write the path of the field that says what an event is, or another kafka.clicks_topic";
+        report.refuse(TYPE, kind, message, remedy);
+    }
 }
 
 fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut Report) {

@@ -73,6 +73,9 @@ pub enum TsUnit {
     Nanoseconds,
 }
 
+/// The name of a shape, and the shape.
+pub type Preset = (&'static str, fn() -> Shape);
+
 impl TsUnit {
     /// Every unit by its name.
     pub const ALL: [(&str, TsUnit); 4] = [
@@ -85,7 +88,7 @@ impl TsUnit {
 
 impl Shape {
     /// The shapes that need no description of their own, by name.
-    pub const PRESETS: [(&str, fn() -> Shape); 3] = [
+    pub const PRESETS: [Preset; 3] = [
         ("metarank", presets::metarank),
         ("ubi", presets::ubi),
         ("personalize", presets::personalize),
