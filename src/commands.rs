@@ -4,6 +4,7 @@ pub mod about;
 pub mod config;
 pub mod evaluate;
 pub mod profiles;
+pub mod sample;
 
 use std::io::Write as _;
 use std::path::Path;

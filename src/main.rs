@@ -129,6 +129,9 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.sample {
+        return commands::sample::sample(args, path);
+    }
     with_config(args.config.config.as_deref(), |config| {
         let mut findings = check::offline(&config);
         if args.connect {

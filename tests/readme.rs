@@ -13,12 +13,13 @@ use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
-const DOCUMENTS: [&str; 11] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/compare.md",
     "docs/deployment.md",
     "docs/evaluate.md",
+    "docs/events.md",
     "docs/metrics.md",
     "docs/numbers.md",
     "docs/rules.md",
@@ -55,7 +56,12 @@ fn words(text: &str, prefix: &str, belongs: impl Fn(char) -> bool) -> BTreeSet<S
 
 #[test]
 fn commands_print_what_is_shown() {
-    for document in ["README.md", "docs/evaluate.md", "docs/metrics.md"] {
+    for document in [
+        "README.md",
+        "docs/evaluate.md",
+        "docs/events.md",
+        "docs/metrics.md",
+    ] {
         for block in blocks(document, "console") {
             let (command, shown) = block.split_once('\n').expect("a command and its output");
             let arguments = command.strip_prefix("$ abgauge ").expect("our command");
@@ -150,7 +156,17 @@ fn settings_exist() {
             known.insert(format!("{section}.{name}"));
         }
     }
-    let sections = ["kafka", "join", "metrics", "export", "limits", "http", "log"];
+    let sections = [
+        "kafka",
+        "events.served",
+        "events.click",
+        "join",
+        "metrics",
+        "export",
+        "limits",
+        "http",
+        "log",
+    ];
     for document in DOCUMENTS {
         let text = read(document);
         for section in sections {

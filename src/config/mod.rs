@@ -32,11 +32,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::engine::ranking::{Measures, Profile};
+use crate::ingest::wire::shape::Shape;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub kafka: Kafka,
     pub ingest: Ingest,
+    /// How records are read; `None`: they are of our own shape.
+    pub events: Option<Shape>,
     pub join: Join,
     /// Which metrics, by which profiles, at which cut-offs.
     pub measures: Measures,
@@ -67,6 +70,8 @@ impl Config {
 /// What decides how events count: the part of a configuration that an evaluation of files goes by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counting {
+    /// How records are read; `None`: they are of our own shape.
+    pub events: Option<Shape>,
     pub join: Join,
     pub measures: Measures,
     /// Ids of the metrics that the operator chose, whatever the profiles define; none where nothing was said of them.

@@ -1,5 +1,6 @@
 //! From what the operator wrote to what the program believes.
 
+mod events;
 mod export;
 mod kafka;
 mod measures;
@@ -24,9 +25,11 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
     let counting = counting(&raw, report);
     let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
     let export = export::export(&raw.export, &counting.measures, &windows, report);
+    events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
     Config {
         kafka: kafka::kafka(raw.kafka, report),
         ingest: ingest(&raw.ingest, report),
+        events: counting.events,
         join: counting.join,
         measures: counting.measures,
         catalog: counting.catalog,
@@ -45,6 +48,7 @@ pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
     let known_profiles = measures::known_profiles(&raw.profile, report);
     let (measures, chosen_metrics) = measures::measures(&raw.metrics, &known_profiles, &raw.export, report);
     Counting {
+        events: events::events(&raw.events, report),
         join,
         measures,
         chosen_metrics,

@@ -115,7 +115,8 @@ impl Worker {
         clock: Clock,
         sources: Vec<Box<dyn Source>>,
     ) -> Worker {
-        let decoder = Decoder::new(config.join.hash_seed, config.join.max_items);
+        let decoder =
+            Decoder::new(config.join.hash_seed, config.join.max_items).reading(config.events.as_ref());
         let one_topic = config.kafka.served_topic == config.kafka.clicks_topic;
         let topics = [
             config.kafka.served_topic.clone(),
