@@ -93,15 +93,19 @@ struct Note {
     value: Option<Value>,
 }
 
-/// By setting or section: the comment above it, and its value, be it commented out or not.
+/// By setting or section: the comment above it or its paragraph, and its value, be it commented out or not.
 fn notes() -> BTreeMap<String, Note> {
     let mut notes = BTreeMap::new();
     let mut comment: Vec<&str> = Vec::new();
+    let mut is_told = false;
     let mut section = String::new();
     for line in SAMPLE.lines() {
         // What is commented out has no space after its `#`.
         let written = line.strip_prefix('#').unwrap_or(line);
         if let Some(text) = line.strip_prefix("# ") {
+            if std::mem::take(&mut is_told) {
+                comment.clear();
+            }
             comment.push(text);
         } else if let Some(header) = written.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             section = header.to_owned();
@@ -113,7 +117,7 @@ fn notes() -> BTreeMap<String, Note> {
             notes.insert(told.to_owned(), Note { text, value: None });
         } else if let Some((name, value)) = written.split_once(" = ") {
             let text = comment.join(" ");
-            comment.clear();
+            is_told = true;
             let value = value_of(value);
             notes.insert(format!("{section}.{name}"), Note { text, value });
         } else {
@@ -171,7 +175,6 @@ mod tests {
         assert_eq!(of("kafka.dead_letter_payload")["type"], "boolean");
     }
 
-    /// A comment that speaks of two settings stands above the first; each has one of its own, or its section's.
     #[test]
     fn defaults_in_the_sample_are_those_of_the_program() {
         let notes = notes();
