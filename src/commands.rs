@@ -1,6 +1,7 @@
 //! The commands over files and tables, from their arguments to their exit codes.
 
 pub mod evaluate;
+pub mod hash;
 pub mod profiles;
 
 use std::io::Write as _;
