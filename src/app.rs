@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::Ranking;
+use crate::export::secured::Secured;
 use crate::export::{Exporter, http, server};
 use crate::ingest::{Fault, FaultKind, Input, Order, Source};
 use crate::kafka::consumer::Consumer;
@@ -51,13 +52,16 @@ pub struct Daemon {
     ended: oneshot::Receiver<Result<(), Fault>>,
     /// Where there is a catalogue.
     reloader: Option<Reloader>,
+    /// Where `[http]` names files: has them read again.
+    reread: Option<Arc<Notify>>,
 }
 
 impl Daemon {
     /// Starts reading and answering. Brokers need not be there yet. To be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`Unusable`](crate::catalogue_file::Unusable), where the catalogue is; an address that cannot be listened on; a
+    /// [`Unusable`](crate::catalogue_file::Unusable), where the catalogue is, and another such
+    /// [error](crate::export::secured::Unusable) for the files of `[http]`; an address that cannot be listened on; a
     /// property that librdkafka refuses.
     pub fn start(config: &Config, clock: Clock) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
@@ -70,6 +74,7 @@ impl Daemon {
             .map(|file| Reloader::start(file, Arc::clone(&telemetry)))
             .transpose()?;
         let (reloader, catalogues) = catalogue.unzip();
+        let secured = Secured::open(&config.http, &Clock::system())?;
         let listener = server::bind(config.http.listen)?;
         let address = listener.local_addr().context("read the address listened on")?;
         let ranking = Ranking::new(&config.measures);
@@ -115,14 +120,20 @@ impl Daemon {
             })
             .context("start the thread of the consumer")?;
         let server = tokio::spawn({
-            let (router, http, stop) = (
-                http::router(Arc::clone(&exporter)),
-                config.http.clone(),
-                stop.clone(),
+            let (router, tls) = (
+                secured.guard(http::router(Arc::clone(&exporter))),
+                secured.acceptor(),
             );
-            async move { server::serve(listener, router, &http, stop, server::GRACE).await }
+            let (http, stop) = (config.http.clone(), stop.clone());
+            async move { server::serve(listener, router, tls, &http, stop, server::GRACE).await }
         });
-        info!("listening on http://{address}");
+        info!("listening on {}://{address}", secured.scheme());
+        let reread = secured.has_files().then(|| {
+            let asked = Arc::new(Notify::new());
+            // Certificates live by the wall clock, whatever time the events have.
+            tokio::spawn(secured.keep_up(Clock::system(), Arc::clone(&asked), stop.clone()));
+            asked
+        });
         Ok(Daemon {
             address,
             exporter,
@@ -131,14 +142,20 @@ impl Daemon {
             consumer,
             ended,
             reloader,
+            reread,
         })
     }
 
-    /// Reads the catalogue again, in the background.
+    /// Reads the catalogue and the files of `[http]` again, in the background.
     pub fn reload(&self) {
-        match &self.reloader {
-            Some(reloader) => reloader.ask(),
-            None => info!("nothing is to be read again: metrics.catalog is not set"),
+        if let Some(reloader) = &self.reloader {
+            reloader.ask();
+        }
+        if let Some(reread) = &self.reread {
+            reread.notify_one();
+        }
+        if self.reloader.is_none() && self.reread.is_none() {
+            info!("nothing is to be read again: neither metrics.catalog nor a file of [http] is set");
         }
     }
 
@@ -220,10 +237,11 @@ fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
     }
 }
 
-/// `abgauge run`: until a signal, or until it cannot go on. SIGHUP reads the catalogue again.
+/// `abgauge run`: until a signal, or until it cannot go on. SIGHUP reads the catalogue and the files of `[http]` again.
 ///
 /// # Errors
-/// Why it could not start ([`Unusable`](crate::catalogue_file::Unusable), where the catalogue is), or not go on.
+/// Why it could not start ([`Unusable`](crate::catalogue_file::Unusable), where the catalogue is, and its
+/// [like](crate::export::secured::Unusable) for the files of `[http]`), or not go on.
 pub async fn run(config: &Config) -> anyhow::Result<()> {
     let (mut stop, mut reload) = (StopSignal::listen()?, ReloadSignal::listen()?);
     let mut daemon = Daemon::start(config, Clock::system())?;

@@ -16,7 +16,9 @@ use std::io::{self, Write};
 
 use crate::bounds::Bounds;
 use crate::catalogue_file::CatalogueFile;
+use crate::clock::Clock;
 use crate::config::Config;
+use crate::export::secured;
 use crate::kafka::inspect::inspect;
 pub use records::Records;
 
@@ -76,6 +78,7 @@ pub fn offline(config: &Config) -> Vec<Finding> {
         .into_iter()
         .chain(doubts)
         .chain(catalogue(config))
+        .chain(http_files(config))
         .collect()
 }
 
@@ -104,6 +107,26 @@ fn catalogue(config: &Config) -> Option<Finding> {
         ),
     };
     Some(finding)
+}
+
+/// What the files of `[http]` hold, or why they cannot be used.
+fn http_files(config: &Config) -> Option<Finding> {
+    let http = &config.http;
+    match secured::read(http) {
+        Err(fault) => Some(Finding::new(
+            Level::Error(Fault::Configuration),
+            fault.to_string(),
+            fault.remedy,
+        )),
+        Ok((Some(identity), _)) => Some(match identity.doubt(Clock::system().now_ms()) {
+            Some(doubt) => Finding::new(Level::Warning, identity.say(doubt), ""),
+            None => Finding::ok(format!("the certificate of the HTTP server is {identity}")),
+        }),
+        Ok((None, Some(_))) => Some(Finding::ok(
+            "the files of who may ask the HTTP server can be read",
+        )),
+        Ok((None, None)) => None,
+    }
 }
 
 /// What the cluster says. It is only read; takes some seconds.

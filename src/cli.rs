@@ -33,7 +33,7 @@ pub enum Command {
     /// Run the daemon
     ///
     /// Reads both topics, keeps the windows of every arm, and serves /metrics, the live page and the JSON API until
-    /// SIGTERM or Ctrl-C. SIGHUP has the catalogue read again.
+    /// SIGTERM or Ctrl-C. SIGHUP has the catalogue and the files of the settings of HTTP read again.
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(ConfigArgs),
     /// Run all of it on simulated traffic, with nothing installed
@@ -60,6 +60,12 @@ pub enum Command {
     /// them; `evaluate --convention` and the setting `metrics.profile` name it.
     #[command(after_long_help = offline::PROFILES_EXAMPLES)]
     Profiles(ProfilesArgs),
+    /// Hash a token or a password, for who may ask the HTTP server
+    ///
+    /// The configuration holds hashes only. Reads the secret from standard input, without showing it on a terminal, and
+    /// prints the entry for `http.bearer_tokens` or `http.basic_passwords`, or for their files.
+    #[command(after_long_help = HASH_EXAMPLES)]
+    Hash(HashArgs),
     /// Check the configuration, and with --connect the brokers and topics; or with --sample a file of events
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
@@ -115,6 +121,24 @@ pub struct ConfigArgs {
     /// `abgauge config` prints a file with all of them.
     #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct HashArgs {
+    #[command(subcommand)]
+    pub secret: HashedSecret,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum HashedSecret {
+    /// SHA-256 of a bearer token, which must be long and random
+    Token,
+    /// NAME:HASH with the bcrypt hash of a password
+    Password {
+        /// The name that is given with the password
+        #[arg(long, value_name = "NAME")]
+        user: String,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -298,6 +322,11 @@ Examples:
   abgauge simulate --brokers localhost:9092 --create-topics
   abgauge simulate --output events.jsonl --duration 1h --seed 7
   abgauge simulate --output - --duration 1h | abgauge evaluate -";
+
+const HASH_EXAMPLES: &str = "\
+Examples:
+  openssl rand -hex 32 > token; abgauge hash token < token
+  abgauge hash password --user prometheus";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -3,6 +3,7 @@
 pub mod about;
 pub mod config;
 pub mod evaluate;
+pub mod hash;
 pub mod profiles;
 pub mod sample;
 

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use abgauge::catalogue_file::Unusable;
+use abgauge::catalogue_file;
 use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
 use abgauge::commands::{self, written};
 use abgauge::config::{self, Config, LogFormat, Properties};
+use abgauge::export::secured;
 use abgauge::{app, check, demo, logging, simulate};
 use anyhow::Context as _;
 use clap::Parser as _;
@@ -47,6 +48,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Profiles(args) => commands::profiles::profiles(&args),
         Command::Check(args) => check(&args),
+        Command::Hash(args) => commands::hash::hash(&args),
         Command::Config(args) => commands::config::config(args.command),
         Command::Completions { shell } => commands::about::completions(shell),
         Command::Man { dir } => commands::about::man(dir.as_deref()),
@@ -65,10 +67,13 @@ fn with_config(
     }
 }
 
-/// A faulty catalogue is told as a faulty configuration is.
+/// A faulty file that the configuration names is told as a faulty configuration is.
 fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
-    let fault: Unusable = error.downcast()?;
-    anstream::eprintln!("{:?}", miette::Report::new(fault));
+    let report = match error.downcast::<catalogue_file::Unusable>() {
+        Ok(fault) => miette::Report::new(fault),
+        Err(error) => miette::Report::new(error.downcast::<secured::Unusable>()?),
+    };
+    anstream::eprintln!("{report:?}");
     Ok(ExitCode::from(commands::BAD_CONFIGURATION))
 }
 

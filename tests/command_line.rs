@@ -9,12 +9,13 @@ use program::{Ran, file, program, quietly, run, run_with_input, temporary_dir};
 use serde_json::Value;
 
 const EVENTS: &str = include_str!("data/lists-a.events.jsonl");
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "run",
     "demo",
     "simulate",
     "evaluate",
     "profiles",
+    "hash",
     "check",
     "config",
     "completions",

@@ -13,7 +13,7 @@ use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
-const DOCUMENTS: [&str; 12] = [
+const DOCUMENTS: [&str; 13] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/compare.md",
@@ -24,6 +24,7 @@ const DOCUMENTS: [&str; 12] = [
     "docs/numbers.md",
     "docs/rules.md",
     "docs/runbooks.md",
+    "docs/security.md",
     "docs/sizing.md",
     "docs/start.md",
 ];

@@ -47,7 +47,8 @@ pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
 }
 
 /// The only finding where nothing could be asked.
-pub(super) fn no_way_in(config: &Config, Failure { trouble, detail, .. }: &Failure) -> Finding {
+pub(super) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
+    let Failure { trouble, detail, .. } = failure;
     let brokers = &config.kafka.brokers;
     let (level, what, remedy) = match trouble {
         Trouble::Property => {
@@ -60,15 +61,14 @@ pub(super) fn no_way_in(config: &Config, Failure { trouble, detail, .. }: &Failu
         Trouble::Credentials => (
             UNAVAILABLE,
             "refuse our credentials",
-            "check sasl.mechanism, sasl.username and sasl.password under [kafka.properties] (or their files under \
-             [kafka.property_files])",
+            "check kafka.properties.\"sasl.mechanism\", \"sasl.username\" and \"sasl.password\" (or its file under \
+             kafka.property_files)",
         ),
-        Trouble::Tls => (
-            UNAVAILABLE,
-            "cannot be spoken to over TLS",
-            "check that this listener speaks TLS (security.protocol under [kafka.properties]), that ssl.ca.location \
-             names the authority of its certificate, and that the certificate is for this name",
-        ),
+        Trouble::Tls => {
+            let (what, remedy) = failure.of_tls();
+            let text = format!("the brokers at {brokers}: {what}: {detail}");
+            return Finding::new(UNAVAILABLE, text, remedy);
+        }
         Trouble::Resolve => (
             UNAVAILABLE,
             "cannot be found",

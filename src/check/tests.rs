@@ -313,12 +313,12 @@ fn no_way_in_is_one_error_that_names_the_address_and_what_to_check() {
         (Trouble::Property, "correct it under [kafka.properties]", 78),
         (
             Trouble::Credentials,
-            "the brokers at kafka:9092 refuse our credentials: why\n         → check sasl.mechanism",
+            "the brokers at kafka:9092 refuse our credentials: why\n         → check kafka.properties.\"sasl.mechanism\"",
             69,
         ),
         (
             Trouble::Tls,
-            "kafka:9092 cannot be spoken to over TLS: why\n         → check that this listener",
+            "the brokers at kafka:9092: TLS with the brokers failed: why\n         → check kafka.properties.\"security",
             69,
         ),
         (

@@ -26,6 +26,18 @@ pub fn load(
     load_as(path, env, validate)
 }
 
+/// The same for the text of a file called `name`.
+///
+/// # Errors
+/// Everything that is wrong, at once.
+pub fn load_text(
+    name: &str,
+    text: &str,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<Config, ConfigErrors> {
+    parse(name, text, env, validate)
+}
+
 /// Of the same configuration only what decides how events count; what else it says may be wrong or absent.
 ///
 /// # Errors

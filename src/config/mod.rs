@@ -5,6 +5,7 @@
 //! environment ─┘                 └──▶ ConfigErrors: all of them, each with its line and what to write
 //! ```
 
+pub(crate) mod access;
 mod error;
 mod layers;
 mod load;
@@ -19,9 +20,10 @@ mod units;
 mod validate;
 mod warnings;
 
+pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Place};
-pub use load::{effective, environment, load, load_counting};
+pub use load::{effective, environment, load, load_counting, load_text};
 pub(crate) use units::display_ms;
 pub use units::parse_span_ms;
 
@@ -215,8 +217,19 @@ pub struct Export {
 pub struct Http {
     pub listen: SocketAddr,
     pub max_connections: usize,
-    /// From accepting a connection to its request head, and for a request as a whole.
+    /// From accepting a connection to its request, the handshake of TLS included; and for a request as a whole.
     pub timeout: Duration,
+    /// `None`: plain HTTP.
+    pub tls: Option<TlsFiles>,
+    pub access: Access,
+}
+
+/// Where the server's certificate and its key lie, in PEM; they may be one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's own certificate first, then those between it and the authority.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use super::access::Hashes;
 use super::properties::PropertyValue;
 use super::units::{ByteSize, TimeSpan};
 use crate::engine::ranking::profile;
@@ -150,6 +151,15 @@ pub(super) struct RawHttp {
     pub listen: Spanned<String>,
     pub max_connections: Spanned<i64>,
     pub timeout: Spanned<TimeSpan>,
+    /// `None`: no TLS.
+    pub tls_certificate: Option<Spanned<String>>,
+    /// `None`: in the same file.
+    pub tls_key: Option<Spanned<String>>,
+    pub bearer_tokens: Spanned<Hashes>,
+    pub bearer_tokens_file: Option<Spanned<String>>,
+    pub basic_passwords: Spanned<Hashes>,
+    pub basic_passwords_file: Option<Spanned<String>>,
+    pub open_probes: Spanned<bool>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -250,8 +260,15 @@ impl Default for RawHttp {
     fn default() -> Self {
         RawHttp {
             listen: unwritten("127.0.0.1:9464"),
-            max_connections: unwritten(64),
+            max_connections: unwritten(256),
             timeout: unwritten(TimeSpan::seconds(10)),
+            tls_certificate: None,
+            tls_key: None,
+            bearer_tokens: unwritten(Hashes::default()),
+            bearer_tokens_file: None,
+            basic_passwords: unwritten(Hashes::default()),
+            basic_passwords_file: None,
+            open_probes: unwritten(true),
         }
     }
 }

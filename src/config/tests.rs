@@ -512,6 +512,31 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
                 "text in quotes",
             ],
         ),
+        // Who may ask.
+        (
+            "[http]\ntls_key = \"key.pem\"",
+            &["http.tls_key", ":2:11", "no certificate", "http.tls_certificate"],
+        ),
+        (
+            "[http]\nbearer_tokens = [\"00\"]",
+            &["http.bearer_tokens", ":2:17", "entry 1", "abgauge hash token"],
+        ),
+        (
+            "[http]\nbasic_passwords = 5",
+            &[
+                "http.basic_passwords",
+                "type integer",
+                "a list of hashes in quotes",
+            ],
+        ),
+        (
+            "[http]\nbasic_passwords = [\"scraper:$2y$05$abcdefghijklmnopqrstuuu7NtNcXHnHdcVlnhAqfbVRe3oTRNvjq\"]",
+            &[
+                "http.basic_passwords",
+                "cost outside 10 to 14",
+                "abgauge hash password",
+            ],
+        ),
         (
             "[kafka.property_files]\nsasl.password = \"no/such/file\"",
             &[
@@ -722,7 +747,9 @@ fn every_setting_has_its_variable() {
                 .iter()
                 .map(|(name, value)| (&**name, &**value))
                 .collect();
-            config("", &variables);
+            // A key needs a certificate.
+            let certificate = [("ABGAUGE_HTTP__TLS_CERTIFICATE", "tls.crt")];
+            config("", &[&certificate[..], &variables].concat());
         }
     }
 }
@@ -869,6 +896,13 @@ fn no_secret_is_ever_shown() {
         "[kafka.properties]\nx = \nsasl.password = \"hunter2\"",
         "[kafka.properties]\nssl.key.pem = \"\"\"\n\\hunter2\nhunter2\"\"\"\n",
         "[kafka.properties]\nsasl.password = hunter2",
+        // In place of their hashes.
+        "[http]\nbearer_tokens = [\"hunter2\"]",
+        "[http]\nbearer_tokens = \"hunter2\"",
+        "[http]\nbearer_tokens = [[\"hunter2\"]]",
+        "[http]\nbasic_passwords = [\"scraper:hunter2\"]",
+        "[http]\nbasic_password = [\"scraper:hunter2\"]",
+        "[http]\nbasic_passwords = [\n\"scraper:hunter2\"\n",
         "sasl.password = hunter2",
     ];
     for text in files {
@@ -880,6 +914,9 @@ fn no_secret_is_ever_shown() {
         "KAFKA__PROPERTIES__GROUP_ID",
         "KAFKA__PROPERTY_FILES__SASL_PASSWORD",
         "KAFKA__SASL_PASSWORD",
+        "HTTP__BEARER_TOKENS",
+        "HTTP__BASIC_PASSWORDS",
+        "HTTP__BEARER_TOKEN",
     ] {
         let errors = refused("", &[(&format!("ABGAUGE_{name}"), "hunter2")]);
         let shown = format!("{errors} {errors:?} {}", render(&errors));
@@ -896,6 +933,11 @@ fn doubtful_settings_are_legal_and_named() {
         ("[metrics]\nk = [5, 2000]", "metrics.k"),
         ("[metrics]\ncatalog = \"items.jsonl\"", "metrics.catalog is set"),
         ("[kafka.properties]\nsasl.username = \"u\"", "security.protocol"),
+        ("[http]\nlisten = \"0.0.0.0:1\"", "http.bearer_tokens"),
+        (
+            "[http]\nlisten = \"[::]:1\"\nbearer_tokens_file = \"tokens\"",
+            "http.tls_certificate",
+        ),
     ];
     for (text, fragment) in table {
         let warnings = config(text, &[]).warnings();
@@ -904,6 +946,29 @@ fn doubtful_settings_are_legal_and_named() {
     }
     let used = "[metrics]\ncatalog = \"items.jsonl\"\nmetrics = [\"hit_rate\", \"surprisal\"]";
     assert_eq!(config(used, &[]).warnings(), Vec::<String>::new());
+    let closed = "[http]\nlisten = \"[::]:1\"\nbearer_tokens_file = \"t\"\ntls_certificate = \"c\"";
+    assert_eq!(config(closed, &[]).warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn who_may_ask_is_told_by_hashes_from_every_source() {
+    let token = "0123456789abcdef".repeat(4);
+    let user = "scraper:$2y$10$abcdefghijklmnopqrstuuu7NtNcXHnHdcVlnhAqfbVRe3oTRNvjq";
+    let text = format!(
+        "[http]\nbearer_tokens = [\"{token}\"]\nbasic_passwords_file = \"htpasswd\"\ntls_certificate = \"c.pem\""
+    );
+    let http = config(&text, &[("ABGAUGE_HTTP__BASIC_PASSWORDS", user)]).http;
+    assert_eq!(http.access.tokens.len(), 1);
+    assert_eq!(http.access.tokens[0].to_string(), token);
+    assert_eq!(http.access.users.len(), 1);
+    assert_eq!(http.access.users[0].name, "scraper");
+    assert_eq!(http.access.users_file, Some("htpasswd".into()));
+    let tls = http.tls.expect("set");
+    assert_eq!((tls.certificate, tls.key), ("c.pem".into(), "c.pem".into()));
+    assert!(config("", &[]).http.access.is_open());
+    let two = format!("{token},{token}");
+    let two = config("", &[("ABGAUGE_HTTP__BEARER_TOKENS", &two)]).http.access;
+    assert_eq!(two.tokens.len(), 2);
 }
 
 #[test]

@@ -2,22 +2,21 @@
 
 mod events;
 mod export;
+mod http;
 mod kafka;
 mod measures;
 mod values;
 mod windows;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
 use super::error::Report;
-use super::raw::{Raw, RawExperiment, RawHttp, RawIngest, RawJoin, RawLimits, RawLog};
+use super::raw::{Raw, RawExperiment, RawIngest, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
-use super::{Config, Counting, Http, Ingest, Join, LONGEST_LIST, Limits, Log, LogFormat};
+use super::{Config, Counting, Ingest, Join, LONGEST_LIST, Limits, Log, LogFormat};
 use values::{choice, either, positive, share, whole};
 
 /// The configuration, to be believed only if nothing was reported.
@@ -36,7 +35,7 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
         windows,
         limits: limits(&raw.limits, report),
         export,
-        http: http(&raw.http, report),
+        http: http::http(&raw.http, report),
         log: log(&raw.log, report),
         experiment_starts: experiments(&raw.experiments, report),
     }
@@ -136,32 +135,6 @@ fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
         max_state_bytes,
         max_coverage_bytes: raw.max_coverage.get_ref().bytes,
         max_invalid_share: share("limits.max_invalid_share", &raw.max_invalid_share, report),
-    }
-}
-
-fn http(raw: &RawHttp, report: &mut Report) -> Http {
-    let text = raw.listen.get_ref();
-    let listen = text.parse().unwrap_or_else(|_| {
-        let remedy = match text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')) {
-            Some(port) if text.starts_with(':') => format!("write \"0.0.0.0:{port}\" for every address"),
-            Some(port) => format!("write \"127.0.0.1:{port}\""),
-            None => {
-                "write an IP address and a port, such as \"127.0.0.1:9464\" or \"0.0.0.0:9464\"".to_owned()
-            }
-        };
-        report.refuse(
-            "http.listen",
-            &raw.listen,
-            format!("`{text}` is not an address to listen on"),
-            remedy,
-        );
-        SocketAddr::from(([127, 0, 0, 1], 0))
-    });
-    let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
-    Http {
-        listen,
-        max_connections: whole("http.max_connections", &raw.max_connections, 1..=65_536, report),
-        timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
     }
 }
 

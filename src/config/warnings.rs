@@ -1,7 +1,7 @@
 //! What is legal and probably not meant.
 
-use super::Config;
 use super::units::display_ms;
+use super::{Config, Http};
 use crate::engine::ranking::{METRICS, Metric};
 
 impl Config {
@@ -42,7 +42,26 @@ impl Config {
         }
         warnings.extend(self.unused_catalogue());
         warnings.extend(self.unused_credentials());
+        warnings.extend(self.open_to_others());
         warnings
+    }
+
+    /// What other machines can reach should ask who they are, and not over an open line.
+    fn open_to_others(&self) -> Option<String> {
+        let Http {
+            listen, tls, access, ..
+        } = &self.http;
+        match (listen.ip().is_loopback(), access.is_open(), tls) {
+            (false, true, _) => Some(format!(
+                "http.listen ({listen}) is reached from other machines, and everybody there may read all numbers: set \
+                 http.bearer_tokens or http.basic_passwords, or let the network decide who reaches it"
+            )),
+            (false, false, None) => Some(format!(
+                "http.listen ({listen}) is reached from other machines without TLS, so tokens and passwords can be \
+                 read on the way: set http.tls_certificate"
+            )),
+            _ => None,
+        }
     }
 
     fn unused_catalogue(&self) -> Option<String> {

@@ -1,11 +1,15 @@
 //! Views of the board: Prometheus' text, the JSON API, the live page.
 
 pub mod api;
+mod auth;
 mod encoding;
+mod files;
 pub mod gauges;
 pub mod http;
 mod renderer;
+pub mod secured;
 pub mod server;
+mod tls;
 
 use std::cmp::Reverse;
 use std::num::NonZeroU32;

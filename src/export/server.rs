@@ -1,31 +1,40 @@
-//! The accept loop: HTTP/1.1 with a bound on connections and a deadline on everything that a client can draw out.
+//! The accept loop: HTTP/1.1, with TLS or without, with a bound on connections and a deadline on everything that a client
+//! can draw out.
 //!
-//! A connection has `timeout` for each of two things: to begin a request, and from the first byte of a request to the
-//! last byte of its answer. So a client that trickles or does not read is cut, and a slot comes free in time. When
-//! the last slot is taken, idle connections are closed, and as long as none is free each answer closes its connection;
-//! newcomers wait in the kernel's bounded backlog. A scrape thus gets its turn, where a 503 would lose it.
+//! A connection has `timeout` for each of two things: to begin a request, the handshake of TLS included, and from the first
+//! byte of a request to the last byte of its answer. So a client that trickles or does not read is cut. Nor can thousands
+//! of them keep a scrape out: when a newcomer finds no slot free, the connection that has waited longest for a whole request
+//! is closed, slow ones and idle ones alike. Only where all have a request does it wait, in the kernel's bounded backlog: a
+//! scrape thus gets its turn, where a 503 would lose it.
+//!
+//! An answer that does not end (server-sent events) may last while its reader keeps up; half of the slots are for such
+//! answers at most.
 
-use std::io::{self, IoSlice};
+mod answer;
+mod exchange;
+mod slots;
+
+use std::convert::Infallible;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::Instant;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
+use self::exchange::{Exchange, Stage, Watched};
+use self::slots::{Slot, Slots};
 use crate::config;
 
 /// How long a request already begun may take once the daemon stops.
@@ -35,6 +44,12 @@ pub const GRACE: Duration = Duration::from_secs(2);
 const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// After the system has refused a connection for want of files or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+/// Newcomers that the kernel keeps until they are accepted. Beyond it their clients try again only after a second.
+const BACKLOG: i32 = 4096;
+
+/// Where a request comes from, among its extensions.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
 
 /// Why the address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -64,46 +79,46 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     };
     let listener = TcpListener::bind(address).map_err(refused)?;
     listener.set_nonblocking(true).map_err(refused)?;
+    socket2::SockRef::from(&listener)
+        .listen(BACKLOG)
+        .map_err(refused)?;
     Ok(listener)
 }
 
-/// Answers until `shutdown`. Then it accepts no one, closes connections without a request at once, gives requests
-/// already begun `grace`, and cuts what is left.
+/// Answers until `shutdown`. Then it accepts no one, closes connections without a request and answers without an end at
+/// once, gives requests already begun `grace`, and cuts what is left.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
+    tls: Option<TlsAcceptor>,
     http: &config::Http,
     shutdown: CancellationToken,
     grace: Duration,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let slots = Arc::new(Semaphore::new(http.max_connections));
-    let router = router.layer(axum::middleware::map_response({
-        let slots = Arc::clone(&slots);
-        move |response| std::future::ready(close_if_crowded(&slots, response))
-    }));
-    let crowded = watch::Sender::new(());
+    let slots = Slots::new(http.max_connections);
+    let streams = Arc::new(Semaphore::new(http.max_connections.div_ceil(2)));
     let cut = CancellationToken::new();
     let connections = TaskTracker::new();
     loop {
-        let (stream, slot) = tokio::select! {
+        let (stream, peer, slot) = tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
             accepted = accept(&listener, &slots) => accepted,
         };
         let connection = Connection {
-            exchange: Arc::new(Exchange::new(http.timeout)),
+            exchange: Arc::new(Exchange::new(http.timeout, slot)),
+            peer,
+            router: router.clone(),
+            streams: Arc::clone(&streams),
             shutdown: shutdown.clone(),
-            crowded: crowded.subscribe(),
         };
-        let (router, cut) = (router.clone(), cut.clone());
+        let (tls, cut) = (tls.clone(), cut.clone());
         connections.spawn(async move {
-            cut.run_until_cancelled(connection.run(stream, router)).await;
-            drop(slot);
+            cut.run_until_cancelled(connection.run(stream, tls)).await;
         });
-        if slots.available_permits() == 0 {
-            crowded.send_replace(());
-        }
+        // Before the next one is let in, and may cost this one its slot: its request may be there already.
+        tokio::task::yield_now().await;
     }
     drop(listener);
     connections.close();
@@ -115,17 +130,10 @@ pub async fn serve(
 }
 
 /// The next connection, once there is a slot for it.
-async fn accept(
-    listener: &tokio::net::TcpListener,
-    slots: &Arc<Semaphore>,
-) -> (TcpStream, OwnedSemaphorePermit) {
-    let slot = Arc::clone(slots)
-        .acquire_owned()
-        .await
-        .expect("the semaphore is never closed");
+async fn accept(listener: &tokio::net::TcpListener, slots: &Arc<Slots>) -> (TcpStream, Peer, Slot) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, slot),
+            Ok((stream, peer)) => return (stream, Peer(peer), slots.take().await),
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
                 warn!(%error, "cannot accept a connection");
@@ -135,192 +143,72 @@ async fn accept(
     }
 }
 
-/// Ends the connection with this answer if no slot is free.
-fn close_if_crowded(slots: &Semaphore, mut response: Response) -> Response {
-    if slots.available_permits() == 0 {
-        let headers = response.headers_mut();
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
-}
-
 struct Connection {
     exchange: Arc<Exchange>,
+    peer: Peer,
+    router: Router,
+    /// As many answers without an end may there be.
+    streams: Arc<Semaphore>,
     shutdown: CancellationToken,
-    /// Changes whenever the last slot has been taken.
-    crowded: watch::Receiver<()>,
 }
 
 impl Connection {
-    async fn run(mut self, stream: TcpStream, router: Router) {
+    /// To its end: the client's, or that of its time.
+    async fn run(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        // An answer goes out in few pieces, and none of them is to wait for the next. Without it they are only slower.
+        let _ = stream.set_nodelay(true);
+        let exchange = Arc::clone(&self.exchange);
+        tokio::select! {
+            () = self.talk(stream, tls) => {}
+            () = exchange.ended() => {}
+        }
+    }
+
+    async fn talk(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        let Some(tls) = tls else {
+            return self.answer(stream).await;
+        };
+        let handshake = tokio::select! {
+            handshake = tls.accept(stream) => handshake,
+            () = self.shutdown.cancelled() => return,
+        };
+        match handshake {
+            Ok(stream) => self.answer(stream).await,
+            Err(error) => debug!(peer = %self.peer.0, %error, "TLS handshake failed"),
+        }
+    }
+
+    async fn answer<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S) {
         let io = Watched {
             stream,
             exchange: Arc::clone(&self.exchange),
         };
+        let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
+            self.exchange.asked();
+            request.extensions_mut().insert(self.peer);
+            let answer = self.router.clone().oneshot(request);
+            async {
+                let Ok(answer) = answer.await;
+                Ok::<_, Infallible>(answer::watched(answer, &self.exchange, &self.streams))
+            }
+        });
         let http = http1::Builder::new()
             .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(TokioIo::new(io), TowerToHyperService::new(router));
+            .serve_connection(TokioIo::new(io), service);
         let mut http = std::pin::pin!(http);
-        let mut stopping = false;
-        loop {
-            tokio::select! {
-                ended = http.as_mut() => {
-                    if let Err(error) = ended {
-                        debug!(%error, "connection ended");
-                    }
-                    return;
+        let ended = tokio::select! {
+            ended = http.as_mut() => ended,
+            () = self.shutdown.cancelled() => match self.exchange.stage() {
+                Stage::Idle | Stage::Streaming => return,
+                Stage::Asking | Stage::Answering => {
+                    http.as_mut().graceful_shutdown();
+                    http.await
                 }
-                () = self.exchange.overdue() => return,
-                () = self.shutdown.cancelled(), if !stopping => {
-                    stopping = true;
-                    match self.exchange.stage() {
-                        Stage::Fresh | Stage::Idle => return,
-                        Stage::Busy => http.as_mut().graceful_shutdown(),
-                    }
-                }
-                Ok(()) = self.crowded.changed() => match self.exchange.stage() {
-                    Stage::Idle => return,
-                    Stage::Busy => http.as_mut().graceful_shutdown(),
-                    Stage::Fresh => {}
-                },
-            }
+            },
+        };
+        if let Err(error) = ended {
+            debug!(peer = %self.peer.0, %error, "connection ended");
         }
-    }
-}
-
-/// Where a connection stands, and until when it may stand there.
-struct Exchange {
-    timeout: Duration,
-    now: Mutex<Standing>,
-}
-
-struct Standing {
-    stage: Stage,
-    deadline: Instant,
-    /// Bytes of an answer have been written in this stage.
-    answered: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Accepted; no byte of a request yet.
-    Fresh,
-    /// From the first byte of a request to the last byte of its answer.
-    Busy,
-    /// Between requests.
-    Idle,
-}
-
-impl Exchange {
-    fn new(timeout: Duration) -> Exchange {
-        Exchange {
-            timeout,
-            now: Mutex::new(Standing {
-                stage: Stage::Fresh,
-                deadline: Instant::now() + timeout,
-                answered: false,
-            }),
-        }
-    }
-
-    fn now(&self) -> MutexGuard<'_, Standing> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn stage(&self) -> Stage {
-        self.now().stage
-    }
-
-    fn received(&self) {
-        self.now().enter(Stage::Busy, self.timeout);
-    }
-
-    fn sending(&self) {
-        let mut now = self.now();
-        now.enter(Stage::Busy, self.timeout);
-        now.answered = true;
-    }
-
-    /// Nothing is left to be sent.
-    fn flushed(&self) {
-        let mut now = self.now();
-        if now.answered {
-            now.enter(Stage::Idle, self.timeout);
-        }
-    }
-
-    /// Waits until the deadline of a stage has passed; a new stage has a later one.
-    async fn overdue(&self) {
-        loop {
-            let deadline = self.now().deadline;
-            if deadline <= Instant::now() {
-                return;
-            }
-            tokio::time::sleep_until(deadline).await;
-        }
-    }
-}
-
-impl Standing {
-    fn enter(&mut self, stage: Stage, timeout: Duration) {
-        if self.stage != stage {
-            *self = Standing {
-                stage,
-                deadline: Instant::now() + timeout,
-                answered: false,
-            };
-        }
-    }
-}
-
-/// A stream that tells its [`Exchange`] what passes.
-struct Watched {
-    stream: TcpStream,
-    exchange: Arc<Exchange>,
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        if buf.filled().len() > before {
-            self.exchange.received();
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.exchange.sending();
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.exchange.sending();
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        self.exchange.flushed();
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

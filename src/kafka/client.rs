@@ -40,8 +40,8 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
     };
     let message = match code {
         Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed) => format!(
-            "the brokers refuse our credentials ({detail}): check sasl.mechanism, sasl.username and sasl.password \
-             under [kafka.properties]"
+            "the brokers refuse our credentials ({detail}): check kafka.properties.\"sasl.mechanism\", \
+             \"sasl.username\" and \"sasl.password\" (or its file under kafka.property_files)"
         ),
         Some(RDKafkaErrorCode::TopicAuthorizationFailed) => format!(
             "no permission to read a topic ({detail}): grant the user READ and DESCRIBE on kafka.served_topic and \
@@ -65,9 +65,8 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
             format!("a broker's name cannot be resolved ({detail}): check kafka.brokers")
         }
         Some(RDKafkaErrorCode::SSL) => {
-            format!(
-                "TLS failed ({detail}): check security.protocol and ssl.ca.location under [kafka.properties]"
-            )
+            let TlsFault { what, remedy } = TlsFault::of(&detail);
+            format!("{what} ({detail}): {remedy}")
         }
         Some(
             RDKafkaErrorCode::AllBrokersDown
@@ -83,6 +82,49 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
         message,
         kind: code.map_or(FaultKind::Refusal, kind),
     }
+}
+
+/// What a failure of TLS means, as far as librdkafka's words tell.
+pub(super) struct TlsFault {
+    pub what: &'static str,
+    pub remedy: &'static str,
+}
+
+impl TlsFault {
+    pub fn of(detail: &str) -> TlsFault {
+        if is_about_our_certificate(detail) {
+            return TlsFault {
+                what: "the brokers ask for a certificate of ours, or refuse it",
+                remedy: "set kafka.properties.\"ssl.certificate.location\" and \"ssl.key.location\" to one that their \
+                         authority has signed and that has not expired",
+            };
+        }
+        if detail.contains("verify") {
+            return TlsFault {
+                what: "the brokers' certificate is refused",
+                remedy: "kafka.properties.\"ssl.ca.location\" must name the authority that signed it, it must be for the \
+                         host in kafka.brokers, and it must not have expired",
+            };
+        }
+        TlsFault {
+            what: "TLS with the brokers failed",
+            remedy: "check kafka.properties.\"security.protocol\" and \"ssl.ca.location\"",
+        }
+    }
+}
+
+/// Brokers refuse a client's certificate only after the handshake; then librdkafka tells of it in its log alone, as of a
+/// lost connection.
+pub(super) fn refused_certificate(facility: &str, message: &str) -> Option<String> {
+    let message = message
+        .split_once("]: ")
+        .map_or(message, |(_thread, message)| message);
+    (facility == "FAIL" && is_about_our_certificate(message)).then(|| message.to_owned())
+}
+
+fn is_about_our_certificate(detail: &str) -> bool {
+    let is_alert = detail.contains("alert") && detail.contains("certificate");
+    is_alert || detail.contains("client SSL authentication might be required")
 }
 
 fn kind(code: RDKafkaErrorCode) -> FaultKind {

@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{Offset, TopicPartitionList};
 
@@ -110,6 +110,9 @@ impl Notes {
 impl ClientContext for Notes {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
+        if let Some(reason) = client::refused_certificate(facility, message) {
+            self.push(Note::Error(KafkaError::Global(RDKafkaErrorCode::SSL), reason));
+        }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {

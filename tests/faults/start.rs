@@ -127,7 +127,7 @@ fn refused_users_are_told_what_to_mend() {
             login((READER.0, "not-the-password")),
             [
                 "refuse our credentials",
-                "check sasl.mechanism, sasl.username and sasl.password",
+                "check kafka.properties.\"sasl.mechanism\", \"sasl.username\" and \"sasl.password\"",
             ],
         ),
     ];

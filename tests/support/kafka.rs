@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tempfile::TempDir;
 
+use super::certificates::{Authority, Signed, Validity};
 use super::process::Process;
 use super::proxy::Proxy;
 use super::{tools, topics, wait};
@@ -28,6 +29,8 @@ pub struct Options {
     /// A second listener, SASL_PLAINTEXT with [`READER`] and [`STRANGER`], and an authorizer. The open listener keeps
     /// all rights, for the test's own hands.
     pub secured: bool,
+    /// Listeners with TLS: see [`Encrypted`]. Their users are [`READER`] and [`STRANGER`].
+    pub encrypted: bool,
     /// A listener that clients reach only through [`Kafka::proxy`].
     pub proxied: bool,
     /// As fast as it gets once warm, rather than quick to start: for benchmarks.
@@ -43,13 +46,55 @@ pub struct Kafka {
     ports: Ports,
     proxy: Option<Proxy>,
     fast: bool,
+    encrypted: Option<Encrypted>,
     dir: TempDir,
+}
+
+/// Listeners with TLS, each of which differs by one thing.
+pub struct Encrypted {
+    /// Asks for PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+    pub sasl: String,
+    /// Asks the client for a certificate: [`Encrypted::client`] is one.
+    pub mutual: String,
+    /// Has the certificate of another host.
+    pub misnamed: String,
+    /// Has a certificate that has expired.
+    pub expired: String,
+    /// What a client is to trust, in PEM.
+    pub authority: PathBuf,
+    /// Signed nothing of all this.
+    pub other_authority: PathBuf,
+    pub client: Signed,
+}
+
+impl Encrypted {
+    fn new(dir: &Path, ports: &Ports) -> Encrypted {
+        let authority = Authority::new(dir, "authority");
+        let host = ["127.0.0.1"];
+        authority.sign("broker", &host, Validity::Now);
+        authority.sign("misnamed", &["elsewhere.test"], Validity::Now);
+        authority.sign("expired", &host, Validity::Expired);
+        let address = |port| format!("127.0.0.1:{port}");
+        Encrypted {
+            sasl: address(ports.sasl_tls),
+            mutual: address(ports.mutual),
+            misnamed: address(ports.misnamed),
+            expired: address(ports.expired),
+            authority: authority.file.clone(),
+            other_authority: Authority::new(dir, "stranger").file,
+            client: authority.sign(READER.0, &[], Validity::Now),
+        }
+    }
 }
 
 struct Ports {
     open: u16,
     controller: u16,
     sasl: u16,
+    sasl_tls: u16,
+    mutual: u16,
+    misnamed: u16,
+    expired: u16,
     /// Behind the proxy, and the proxy's own.
     hidden: u16,
     proxy: u16,
@@ -64,10 +109,11 @@ impl Kafka {
     pub fn start_with(options: Options) -> Kafka {
         let dir = tools::temporary_dir("kafka");
         let ports = Ports::free();
-        let properties = server_properties(&options, &ports, &dir.path().join("data"));
+        let encrypted = options.encrypted.then(|| Encrypted::new(dir.path(), &ports));
+        let properties = server_properties(&options, &ports, dir.path());
         fs::write(dir.path().join("server.properties"), properties).expect("write server.properties");
         fs::write(dir.path().join("log4j2.properties"), LOG4J).expect("write log4j2.properties");
-        format_storage(dir.path());
+        format_storage(dir.path(), options.encrypted);
         let proxy = options.proxied.then(|| Proxy::start(ports.proxy, ports.hidden));
         let process = launch(dir.path(), options.fast);
         let mut kafka = Kafka {
@@ -75,6 +121,7 @@ impl Kafka {
             ports,
             proxy,
             fast: options.fast,
+            encrypted,
             dir,
         };
         kafka.wait_until_up();
@@ -102,6 +149,11 @@ impl Kafka {
     /// The listener of SASL_PLAINTEXT, where [`Options::secured`].
     pub fn sasl_brokers(&self) -> String {
         format!("127.0.0.1:{}", self.ports.sasl)
+    }
+
+    /// The listeners with TLS, where [`Options::encrypted`].
+    pub fn encrypted(&self) -> &Encrypted {
+        self.encrypted.as_ref().expect("started with Options::encrypted")
     }
 
     /// The way through the proxy, where [`Options::proxied`]: all connections of a client that begins here pass it.
@@ -144,19 +196,31 @@ impl Ports {
             open: tools::free_port(),
             controller: tools::free_port(),
             sasl: tools::free_port(),
+            sasl_tls: tools::free_port(),
+            mutual: tools::free_port(),
+            misnamed: tools::free_port(),
+            expired: tools::free_port(),
             hidden: tools::free_port(),
             proxy: tools::free_port(),
         }
     }
 }
 
-fn server_properties(options: &Options, ports: &Ports, data: &Path) -> String {
+fn server_properties(options: &Options, ports: &Ports, dir: &Path) -> String {
     let mut listeners = vec![("OPEN", "PLAINTEXT", ports.open, ports.open)];
     if options.secured {
         listeners.push(("SECURED", "SASL_PLAINTEXT", ports.sasl, ports.sasl));
     }
     if options.proxied {
         listeners.push(("PROXIED", "PLAINTEXT", ports.hidden, ports.proxy));
+    }
+    if options.encrypted {
+        listeners.extend([
+            ("SASL_TLS", "SASL_SSL", ports.sasl_tls, ports.sasl_tls),
+            ("MUTUAL", "SSL", ports.mutual, ports.mutual),
+            ("MISNAMED", "SSL", ports.misnamed, ports.misnamed),
+            ("EXPIRED", "SSL", ports.expired, ports.expired),
+        ]);
     }
     let list = |entry: fn(&(&str, &str, u16, u16)) -> String| {
         listeners.iter().map(entry).collect::<Vec<_>>().join(",")
@@ -177,10 +241,13 @@ listener.security.protocol.map={protocols},CONTROLLER:PLAINTEXT
 inter.broker.listener.name=OPEN
 log.dirs={data}
 {SMALL}",
-        data = data.display()
+        data = dir.join("data").display()
     );
     if options.secured {
         text.push_str(&security());
+    }
+    if options.encrypted {
+        text.push_str(&encryption(dir));
     }
     for (name, value) in &options.properties {
         // Of a property that stands twice, Java takes the last.
@@ -203,19 +270,62 @@ default.replication.factor=1
 min.insync.replicas=1
 ";
 
-fn security() -> String {
-    let users: String = [READER, STRANGER]
+fn plain_users() -> String {
+    [READER, STRANGER]
         .iter()
         .map(|(user, password)| format!(" user_{user}=\"{password}\""))
-        .collect();
+        .collect()
+}
+
+fn security() -> String {
+    let users = plain_users();
     format!(
-        "sasl.enabled.mechanisms=PLAIN
+        "listener.name.secured.sasl.enabled.mechanisms=PLAIN
 listener.name.secured.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required{users};
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:ANONYMOUS;User:{reader}
+super.users=User:ANONYMOUS;User:{reader};User:CN={reader}
 ",
         reader = READER.0
     )
+}
+
+/// Mechanisms whose passwords Kafka keeps itself.
+const SCRAM: [&str; 2] = ["SCRAM-SHA-256", "SCRAM-SHA-512"];
+
+fn encryption(dir: &Path) -> String {
+    const LOGIN: &str = "org.apache.kafka.common.security";
+    let users = plain_users();
+    let mut text = format!(
+        "listener.name.sasl_tls.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.sasl_tls.plain.sasl.jaas.config={LOGIN}.plain.PlainLoginModule required{users};
+listener.name.mutual.ssl.client.auth=required
+listener.name.mutual.ssl.truststore.type=PEM
+listener.name.mutual.ssl.truststore.location={authority}
+",
+        authority = dir.join("authority.pem").display()
+    );
+    for mechanism in SCRAM.map(str::to_lowercase) {
+        writeln!(
+            text,
+            "listener.name.sasl_tls.{mechanism}.sasl.jaas.config={LOGIN}.scram.ScramLoginModule required;"
+        )
+        .expect("write to a string");
+    }
+    let certificates = [
+        ("sasl_tls", "broker"),
+        ("mutual", "broker"),
+        ("misnamed", "misnamed"),
+        ("expired", "expired"),
+    ];
+    for (listener, certificate) in certificates {
+        writeln!(
+            text,
+            "listener.name.{listener}.ssl.keystore.type=PEM\nlistener.name.{listener}.ssl.keystore.location={}",
+            dir.join(format!("{certificate}.both")).display()
+        )
+        .expect("write to a string");
+    }
+    text
 }
 
 const LOG4J: &str = "rootLogger.level=INFO
@@ -226,11 +336,17 @@ appender.stdout.layout.type=PatternLayout
 appender.stdout.layout.pattern=%d{HH:mm:ss.SSS} %p %c{1}: %m%n
 ";
 
-fn format_storage(dir: &Path) {
+fn format_storage(dir: &Path, with_users: bool) {
     let mut command = java(dir, false);
     command
         .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"])
         .arg(dir.join("server.properties"));
+    for mechanism in SCRAM.iter().filter(|_| with_users) {
+        for (user, password) in [READER, STRANGER] {
+            let credentials = format!("{mechanism}=[name={user},password={password}]");
+            command.args(["--add-scram", &credentials]);
+        }
+    }
     let mut tool = Process::start("StorageTool", command, &dir.join("format.log"));
     let code = tool.wait_exit(wait::LONG);
     assert_eq!(code, Some(0), "StorageTool refuses the directory");

@@ -6,6 +6,7 @@
 //! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] reads expressions, [`grafana`] dashboards |
 //! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
+//! | [`certificates`], [`https`] | an authority of the test's own, and a client that trusts it |
 //! | [`http`], [`exposition`] | a client, and a strict reader of what `/metrics` answers |
 //! | [`process`], [`tools`], [`wait`] | what they stand on: child processes, where programs lie, bounded waiting |
 //!
@@ -16,10 +17,12 @@
 
 pub mod browser;
 pub mod busy;
+pub mod certificates;
 pub mod daemon;
 pub mod exposition;
 pub mod grafana;
 pub mod http;
+pub mod https;
 pub mod kafka;
 pub mod process;
 pub mod producer;

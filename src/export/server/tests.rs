@@ -4,11 +4,22 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream as Client;
 use std::time::Instant as Moment;
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::header;
 use axum::routing::get;
+use http_body::Frame;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::config::TlsFiles;
+use crate::export::tls::{Identity, Tls};
 
 const TIMEOUT: Duration = Duration::from_millis(400);
 /// Longer than anything that is to happen at once, shorter than `TIMEOUT`.
@@ -25,6 +36,10 @@ struct Server {
 }
 
 fn server(max_connections: usize, timeout: Duration) -> Server {
+    server_with(max_connections, timeout, None)
+}
+
+fn server_with(max_connections: usize, timeout: Duration, tls: Option<TlsAcceptor>) -> Server {
     let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new()
@@ -37,21 +52,56 @@ fn server(max_connections: usize, timeout: Duration) -> Server {
                 "slow"
             }),
         )
+        .route("/events", get(|| async { events("tick\n\n".into()) }))
+        .route("/flood", get(|| async { events(vec![b'x'; 1 << 20].into()) }))
         .route("/stuck", get(std::future::pending::<()>));
     let http = config::Http {
         listen: address,
         max_connections,
         timeout,
+        ..config::load(
+            None,
+            [("ABGAUGE_KAFKA__BROKERS".to_owned(), "a:1".to_owned())].into_iter(),
+        )
+        .unwrap()
+        .http
     };
     let runtime = Runtime::new().unwrap();
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
-    let task = runtime.spawn(async move { serve(listener, router, &http, stop, GRACE).await });
+    let task = runtime.spawn(async move { serve(listener, router, tls, &http, stop, GRACE).await });
     Server {
         runtime,
         address,
         shutdown,
         task,
+    }
+}
+
+/// An answer that does not end: this again and again.
+fn events(chunk: Bytes) -> ([(header::HeaderName, &'static str); 1], Body) {
+    let ticks = Ticks {
+        every: tokio::time::interval(Duration::from_millis(20)),
+        chunk,
+    };
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(ticks))
+}
+
+struct Ticks {
+    every: tokio::time::Interval,
+    chunk: Bytes,
+}
+
+impl HttpBody for Ticks {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        ready!(self.every.poll_tick(cx));
+        Poll::Ready(Some(Ok(Frame::data(self.chunk.clone()))))
     }
 }
 
@@ -187,19 +237,44 @@ fn a_head_beyond_its_bound_is_refused() {
 }
 
 #[test]
-fn beyond_the_cap_a_newcomer_waits_until_a_slot_is_free() {
-    let server = server(2, TIMEOUT);
-    let begin = Moment::now();
-    let _held = [server.send("GET"), server.send("GET")];
+fn at_the_cap_who_has_waited_longest_for_a_request_makes_room() {
+    let server = server(2, NEVER);
+    let mut first = server.send("GET");
     std::thread::sleep(SOON / 5);
-    let mut third = server.send(REQUEST);
-    read_ok(&mut third);
-    assert!(
-        begin.elapsed() >= TIMEOUT / 2,
-        "answered beside two others after {:?}",
-        begin.elapsed()
-    );
-    assert!(begin.elapsed() < 4 * TIMEOUT, "{:?}", begin.elapsed());
+    let mut second = server.send("GET / HTTP/1.1\r\nHost: ");
+    std::thread::sleep(SOON / 5);
+    let begin = Moment::now();
+    read_ok(&mut server.send(REQUEST));
+    assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
+    let (answer, _) = until_closed(&mut first);
+    assert_eq!(answer, "");
+    second.write_all(b"test\r\n\r\n").unwrap();
+    read_ok(&mut second);
+}
+
+#[test]
+fn many_that_never_finish_their_request_keep_nobody_out() {
+    let server = server(8, NEVER);
+    let mut slow = Vec::new();
+    for n in 0..500 {
+        slow.push(server.send(["", "G", "GET / HTTP/1.1\r\n"][n % 3]));
+        if n % 100 == 99 {
+            let begin = Moment::now();
+            read_ok(&mut server.send(REQUEST));
+            assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
+        }
+    }
+}
+
+#[test]
+fn while_all_have_requests_a_newcomer_waits() {
+    let server = server(1, TIMEOUT);
+    let mut held = server.send("GET /stuck HTTP/1.1\r\nHost: test\r\n\r\n");
+    std::thread::sleep(SOON / 5);
+    let begin = Moment::now();
+    read_ok(&mut server.send(REQUEST));
+    assert!(begin.elapsed() >= TIMEOUT / 2, "{:?}", begin.elapsed());
+    until_closed(&mut held);
 }
 
 #[test]
@@ -216,17 +291,155 @@ fn idle_connections_make_room() {
     assert!(after < NEVER / 2, "{after:?}");
 }
 
+/// The head of an answer without an end, and its first event.
+fn read_event(client: &mut Client) {
+    let mut text = String::new();
+    let mut byte = [0];
+    while !text.ends_with("tick\n\n") {
+        assert_eq!(client.read(&mut byte).unwrap(), 1, "closed after {text:?}");
+        text.push(char::from(byte[0]));
+    }
+}
+
+const EVENTS: &str = "GET /events HTTP/1.1\r\nHost: test\r\n\r\n";
+
 #[test]
-fn an_answer_closes_its_connection_while_no_slot_is_free() {
-    let server = server(2, NEVER);
-    let mut both = [server.connect(), server.connect()];
-    std::thread::sleep(SOON / 5);
-    both[0].write_all(REQUEST.as_bytes()).unwrap();
-    let (answer, after) = until_closed(&mut both[0]);
+fn an_answer_without_an_end_lasts_while_it_is_read() {
+    let server = server(4, TIMEOUT);
+    let mut client = server.send(EVENTS);
+    let begin = Moment::now();
+    while begin.elapsed() < 3 * TIMEOUT {
+        read_event(&mut client);
+    }
+}
+
+#[test]
+fn an_answer_without_an_end_keeps_its_slot_and_half_of_the_slots_are_for_such() {
+    let server = server(4, NEVER);
+    let mut streams = [server.send(EVENTS), server.send(EVENTS)];
+    streams.iter_mut().for_each(read_event);
+    let mut third = server.send(&EVENTS.replace("Host", "Connection: close\r\nHost"));
+    let (answer, _) = until_closed(&mut third);
     assert!(
-        answer.contains("connection: close") && after < NEVER / 2,
-        "{after:?} {answer}"
+        answer.starts_with("HTTP/1.1 503") && answer.contains("max_connections"),
+        "{answer}"
     );
+    for _ in 0..20 {
+        read_ok(&mut server.send(REQUEST));
+    }
+    streams.iter_mut().for_each(read_event);
+    let [first, second] = streams;
+    drop(first);
+    // Its slot is free once the server has noticed.
+    let begin = Moment::now();
+    while status(&mut server.send(EVENTS)) == "HTTP/1.1 503" {
+        assert!(begin.elapsed() < NEVER / 2, "no slot for another");
+    }
+    drop(second);
+}
+
+#[test]
+fn a_reader_that_does_not_keep_up_with_an_answer_without_an_end_is_cut() {
+    let server = server(2, TIMEOUT);
+    let mut deaf = server.send("GET /flood HTTP/1.1\r\nHost: test\r\n\r\n");
+    assert_eq!(status(&mut deaf), "HTTP/1.1 200");
+    let begin = Moment::now();
+    while status(&mut server.send(EVENTS)) == "HTTP/1.1 503" {
+        assert!(begin.elapsed() < NEVER / 2, "it still has its slot");
+    }
+    assert!(begin.elapsed() >= TIMEOUT / 2, "{:?}", begin.elapsed());
+}
+
+fn status(client: &mut Client) -> String {
+    let mut status = [0; 12];
+    client.read_exact(&mut status).unwrap();
+    String::from_utf8(status.to_vec()).unwrap()
+}
+
+#[test]
+fn an_answer_without_an_end_does_not_hold_up_the_end() {
+    let server = server(4, NEVER);
+    let mut stream = server.send(EVENTS);
+    read_event(&mut stream);
+    let took = server.stop();
+    assert!(took < GRACE / 2, "{took:?}");
+    until_closed(&mut stream);
+}
+
+/// A server with a certificate of its own, and who trusts it.
+fn secured(max_connections: usize, timeout: Duration) -> (Server, Arc<ClientConfig>) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("both.pem");
+    std::fs::write(&file, certificate.pem() + &key.serialize_pem()).unwrap();
+    let files = TlsFiles {
+        certificate: file.clone(),
+        key: file,
+    };
+    let tls = Tls::new(&Identity::read(&files).unwrap());
+    let mut roots = RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_slice(certificate.pem().as_bytes()).unwrap();
+    roots.add(certificate).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    (
+        server_with(max_connections, timeout, Some(tls.acceptor())),
+        Arc::new(client),
+    )
+}
+
+/// The answer to a request over TLS.
+fn ask_secured(server: &Server, trust: &Arc<ClientConfig>, request: &str) -> String {
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = ClientConnection::new(Arc::clone(trust), name).unwrap();
+    let mut stream = StreamOwned::new(connection, server.connect());
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+const LAST_REQUEST: &str = "GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn over_tls_it_answers_and_ends_as_without() {
+    let (server, trust) = secured(4, NEVER);
+    let answer = ask_secured(&server, &trust, LAST_REQUEST);
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nok"),
+        "{answer}"
+    );
+    let big = ask_secured(&server, &trust, &LAST_REQUEST.replace("/ ", "/big "));
+    assert!(big.len() > BIG, "{} bytes", big.len());
+    // Without TLS there is no answer.
+    let (answer, _) = until_closed(&mut server.send(REQUEST));
+    assert!(!answer.contains("ok"), "{answer}");
+    let mut fresh = server.connect();
+    let took = server.stop();
+    assert!(took < GRACE / 2, "{took:?}");
+    until_closed(&mut fresh);
+}
+
+#[test]
+fn who_does_not_finish_the_handshake_is_cut_and_makes_room() {
+    let (patient, trust) = secured(2, NEVER);
+    // The begin of a handshake record.
+    let mut slow: Vec<_> = (0..6).map(|_| patient.send("\x16\x03\x01")).collect();
+    let begin = Moment::now();
+    let answer = ask_secured(&patient, &trust, LAST_REQUEST);
+    assert!(answer.ends_with("ok"), "{answer}");
+    assert!(begin.elapsed() < NEVER / 4, "{:?}", begin.elapsed());
+    until_closed(&mut slow[0]);
+
+    let (hasty, _) = secured(4, TIMEOUT);
+    let (_, after) = until_closed(&mut hasty.send("\x16\x03\x01"));
+    assert!(after >= TIMEOUT / 2 && after < 4 * TIMEOUT, "{after:?}");
 }
 
 #[test]

@@ -47,7 +47,11 @@ impl ClientContext for Complaints {
             let message = message
                 .split_once("]: ")
                 .map_or(message, |(_thread, message)| message);
-            self.add(Failure::new(Trouble::Unreachable, message));
+            let trouble = match client::refused_certificate(facility, message) {
+                Some(_) => Trouble::Tls,
+                None => Trouble::Unreachable,
+            };
+            self.add(Failure::new(trouble, message));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
+use crate::kafka::client::TlsFault;
 use crate::kafka::producer::explain_refusal;
 
 /// Why a question has no answer.
@@ -54,6 +55,12 @@ impl Failure {
 
     pub(super) fn of_config(error: KafkaError) -> Failure {
         Failure::new(Trouble::Property, format!("{:#}", explain_refusal(error)))
+    }
+
+    /// Of [`Trouble::Tls`], what is wrong and what to do.
+    pub fn of_tls(&self) -> (&'static str, &'static str) {
+        let fault = TlsFault::of(&self.detail);
+        (fault.what, fault.remedy)
     }
 
     /// Whether asking again is of no use.

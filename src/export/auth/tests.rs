@@ -1,0 +1,296 @@
+//! Claims about the gate, asked as a client asks.
+
+use std::io::Write as _;
+
+use axum::body::Body;
+use axum::routing::get;
+use tempfile::NamedTempFile;
+use tokio::runtime::{Builder, Runtime};
+use tower::ServiceExt as _;
+
+use super::*;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Cheaper than the configuration allows.
+fn user(name: &str, password: &str) -> User {
+    User {
+        name: name.to_owned(),
+        hash: bcrypt::hash(password, 4).expect("hashed"),
+    }
+}
+
+fn token(token: &str) -> TokenHash {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest::digest(&digest::SHA256, token.as_bytes()).as_ref());
+    TokenHash(hash)
+}
+
+fn access() -> Access {
+    Access {
+        tokens: vec![token("another"), token(TOKEN)],
+        tokens_file: None,
+        users: vec![user("anne", "hunter2"), user("bob", "pass:wörd")],
+        users_file: None,
+        open_probes: true,
+    }
+}
+
+fn gate(access: &Access) -> Arc<Gate> {
+    let credentials = Credentials::read(access).expect("sound");
+    Arc::new(Gate::new(credentials, access.open_probes))
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+async fn asked(gate: &Arc<Gate>, path: &str, authorization: Option<&[u8]>) -> Response {
+    let routes = ["/metrics", "/readyz", "/healthz"];
+    let router = routes.iter().fold(Router::new(), |router, path| {
+        router.route(path, get(|| async { "in" }))
+    });
+    let mut request = axum::http::Request::builder().uri(path);
+    if let Some(value) = authorization {
+        request = request.header("authorization", HeaderValue::from_bytes(value).expect("legal"));
+    }
+    let request = request.body(Body::empty()).expect("a request");
+    let Ok(response) = gate.before(router).oneshot(request).await;
+    response
+}
+
+fn status(gate: &Arc<Gate>, path: &str, authorization: Option<&[u8]>) -> u16 {
+    runtime()
+        .block_on(asked(gate, path, authorization))
+        .status()
+        .as_u16()
+}
+
+fn basic(name: &str, password: &str) -> Vec<u8> {
+    format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}"))).into_bytes()
+}
+
+fn bearer(token: &str) -> Vec<u8> {
+    format!("Bearer {token}").into_bytes()
+}
+
+#[test]
+fn who_says_nothing_is_told_what_is_asked_for() {
+    let response = runtime().block_on(asked(&gate(&access()), "/metrics", None));
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    let schemes: Vec<_> = response
+        .headers()
+        .get_all(header::WWW_AUTHENTICATE)
+        .iter()
+        .collect();
+    assert_eq!(
+        schemes,
+        [
+            "Basic realm=\"abgauge\", charset=\"UTF-8\"",
+            "Bearer realm=\"abgauge\""
+        ]
+    );
+    let only_tokens = Access {
+        users: vec![],
+        ..access()
+    };
+    let response = runtime().block_on(asked(&gate(&only_tokens), "/metrics", None));
+    assert_eq!(
+        response.headers()[header::WWW_AUTHENTICATE],
+        "Bearer realm=\"abgauge\""
+    );
+    assert_eq!(status(&gate(&access()), "/no/such/page", None), 401);
+}
+
+#[test]
+fn tokens_and_passwords_that_are_known_let_in() {
+    let gate = gate(&access());
+    let good = [
+        bearer(TOKEN),
+        bearer("another"),
+        format!("bEaReR   {TOKEN} ").into_bytes(),
+        basic("anne", "hunter2"),
+        basic("bob", "pass:wörd"),
+    ];
+    for value in good {
+        let shown = String::from_utf8_lossy(&value);
+        assert_eq!(status(&gate, "/metrics", Some(&value)), 200, "{shown}");
+        assert_eq!(status(&gate, "/metrics", Some(&value)), 200, "{shown}, again");
+    }
+}
+
+#[test]
+fn nothing_else_lets_in() {
+    let gate = gate(&access());
+    let anne = &access().users[0].hash;
+    let bad = [
+        b"".to_vec(),
+        b"Bearer".to_vec(),
+        b"Basic".to_vec(),
+        b"Bearer ".to_vec(),
+        b"Basic !!!".to_vec(),
+        b"Basic \xff".to_vec(),
+        format!("Basic {}", BASE64_STANDARD.encode("hunter2")).into_bytes(),
+        format!("Basic {}", BASE64_STANDARD.encode(b"an\xffne:hunter2")).into_bytes(),
+        format!("Digest {TOKEN}").into_bytes(),
+        TOKEN.as_bytes().to_vec(),
+        bearer(&TOKEN[1..]),
+        bearer(&format!("{TOKEN}x")),
+        // The hash is worth nothing.
+        bearer(&token(TOKEN).to_string()),
+        basic("anne", anne),
+        basic("anne", "pass:wörd"),
+        basic("anne", ""),
+        basic("Anne", "hunter2"),
+        basic("", "hunter2"),
+        basic("carl", "hunter2"),
+        basic("carl", "pass:wörd"),
+        basic("anne", &"x".repeat(10_000)),
+        basic("anne", "hunter2\0"),
+    ];
+    // Also once the good ones are remembered.
+    for _ in 0..2 {
+        for value in &bad {
+            let shown = String::from_utf8_lossy(value);
+            assert_eq!(status(&gate, "/metrics", Some(value)), 401, "{shown}");
+        }
+        assert_eq!(status(&gate, "/metrics", Some(&basic("anne", "hunter2"))), 200);
+        assert_eq!(status(&gate, "/metrics", Some(&basic("bob", "pass:wörd"))), 200);
+    }
+}
+
+#[test]
+fn probes_are_open_unless_they_are_closed() {
+    let open = gate(&access());
+    let closed = gate(&Access {
+        open_probes: false,
+        ..access()
+    });
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(status(&open, path, None), 200);
+        assert_eq!(status(&closed, path, None), 401);
+        assert_eq!(status(&closed, path, Some(&bearer(TOKEN))), 200);
+    }
+    for path in [
+        "/readyz/",
+        "//readyz",
+        "/Readyz",
+        "/readyz/../metrics",
+        "/metrics?/readyz",
+    ] {
+        assert_eq!(status(&open, path, None), 401, "{path}");
+    }
+}
+
+/// Whether the request is answered while no password can be checked.
+fn is_answered_without_a_check(gate: &Arc<Gate>, authorization: &[u8]) -> bool {
+    runtime().block_on(async {
+        let _turn = gate.checking.acquire().await.expect("open");
+        let request = asked(gate, "/metrics", Some(authorization));
+        tokio::select! {
+            biased;
+            response = request => response.status() == 200,
+            () = tokio::task::yield_now() => false,
+        }
+    })
+}
+
+#[test]
+fn a_password_is_checked_once_and_then_remembered() {
+    let gate = gate(&access());
+    let anne = basic("anne", "hunter2");
+    assert!(!is_answered_without_a_check(&gate, &anne));
+    assert_eq!(status(&gate, "/metrics", Some(&anne)), 200);
+    assert!(is_answered_without_a_check(&gate, &anne));
+    // Neither a wrong one, nor that of another.
+    assert_eq!(status(&gate, "/metrics", Some(&basic("anne", "hunter3"))), 401);
+    assert!(is_answered_without_a_check(&gate, &anne), "still");
+    assert!(!is_answered_without_a_check(&gate, &basic("anne", "hunter3")));
+    assert!(!is_answered_without_a_check(&gate, &basic("bob", "hunter2")));
+}
+
+#[test]
+fn a_stranger_costs_as_much_as_a_known_name_and_always_the_same() {
+    let access = access();
+    let gate = gate(&access);
+    assert!(!is_answered_without_a_check(&gate, &basic("carl", "hunter2")));
+    let credentials = gate.credentials();
+    let names = (0..100).map(|n| format!("stranger-{n}"));
+    let stand_ins: Vec<_> = names.map(|name| (credentials.stand_in(&name), name)).collect();
+    assert!(stand_ins.iter().any(|(index, _)| *index == 0) && stand_ins.iter().any(|(index, _)| *index == 1));
+    for (index, name) in stand_ins {
+        assert_eq!(credentials.stand_in(&name), index);
+    }
+}
+
+#[test]
+fn credentials_that_were_replaced_no_longer_let_in() {
+    let gate = gate(&access());
+    let anne = basic("anne", "hunter2");
+    assert_eq!(status(&gate, "/metrics", Some(&anne)), 200);
+    let after = Access {
+        users: vec![user("anne", "new")],
+        ..access()
+    };
+    gate.replace(Credentials::read(&after).expect("sound"));
+    assert_eq!(status(&gate, "/metrics", Some(&anne)), 401);
+    assert_eq!(status(&gate, "/metrics", Some(&basic("anne", "new"))), 200);
+}
+
+fn file(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().expect("a file");
+    file.write_all(text.as_bytes()).expect("written");
+    file
+}
+
+#[test]
+fn files_hold_further_entries_a_line_each() {
+    let hash = bcrypt::hash("secret", 10).expect("hashed");
+    let users = file(&format!("# people\n\ndora:{hash}\n"));
+    let tokens = file(&format!("{}\r\n", token(TOKEN)));
+    let access = Access {
+        tokens: vec![],
+        tokens_file: Some(tokens.path().into()),
+        users_file: Some(users.path().into()),
+        ..access()
+    };
+    let gate = gate(&access);
+    for value in [basic("dora", "secret"), basic("anne", "hunter2"), bearer(TOKEN)] {
+        assert_eq!(status(&gate, "/metrics", Some(&value)), 200);
+    }
+}
+
+#[test]
+fn a_faulty_file_is_told_by_line_and_never_by_content() {
+    let table = [
+        ("# none\n", "holds no hash"),
+        ("hunter2\n", "line 1: it is not the SHA-256"),
+        ("\u{0}\n\nhunter2", "line 1"),
+    ];
+    for (text, fragment) in table {
+        let tokens = file(text);
+        let access = Access {
+            tokens_file: Some(tokens.path().into()),
+            ..access()
+        };
+        let error = Credentials::read(&access).err().expect("to be refused");
+        assert_eq!(error.setting, "http.bearer_tokens_file");
+        let shown = format!("{error} {error:?}");
+        assert!(shown.contains(fragment) && !shown.contains("hunter2"), "{shown}");
+    }
+    let users = Access {
+        users_file: Some("/nowhere/htpasswd".into()),
+        ..access()
+    };
+    let error = Credentials::read(&users)
+        .err()
+        .expect("to be refused")
+        .to_string();
+    assert!(
+        error.starts_with("http.basic_passwords_file: cannot read the file /nowhere/htpasswd"),
+        "{error}"
+    );
+}

@@ -1,0 +1,165 @@
+//! What stands between the network and the routes: TLS and the gate, from files that are read again while we run.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use ring::digest;
+use tokio::sync::Notify;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::auth::{Credentials, Gate};
+pub use super::files::Unusable;
+use super::tls::{Doubt, Identity, Tls};
+use crate::clock::Clock;
+use crate::config;
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// The way in, as `[http]` has it.
+pub struct Secured {
+    http: config::Http,
+    tls: Option<Tls>,
+    gate: Option<Arc<Gate>>,
+    identity: Option<Identity>,
+    /// The last doubt about the certificate that was told.
+    told: Option<Doubt>,
+    /// What the files held when they were last read.
+    seen: Vec<Option<Fingerprint>>,
+}
+
+type Fingerprint = [u8; 32];
+
+impl Secured {
+    /// Reads all files, and warns of a certificate that has expired.
+    ///
+    /// # Errors
+    /// A file that cannot be used.
+    pub fn open(http: &config::Http, clock: &Clock) -> Result<Secured, Unusable> {
+        // Before they are read, so that what is written meanwhile is read again.
+        let seen = fingerprints(http);
+        let (identity, credentials) = read(http)?;
+        let mut secured = Secured {
+            http: http.clone(),
+            tls: identity.as_ref().map(Tls::new),
+            gate: credentials.map(|credentials| Arc::new(Gate::new(credentials, http.access.open_probes))),
+            identity,
+            told: None,
+            seen,
+        };
+        secured.tell_doubt(clock.now_ms());
+        Ok(secured)
+    }
+
+    /// How its addresses begin.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    pub fn acceptor(&self) -> Option<TlsAcceptor> {
+        self.tls.as_ref().map(Tls::acceptor)
+    }
+
+    /// The router behind the gate, where there is one.
+    pub fn guard(&self, router: Router) -> Router {
+        match &self.gate {
+            Some(gate) => gate.before(router),
+            None => router,
+        }
+    }
+
+    /// Whether there is something to read again.
+    pub fn has_files(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
+    /// Reads the files again when they change, or when `asked`, until `shutdown`. Faulty ones leave the last ones in use.
+    pub async fn keep_up(mut self, clock: Clock, asked: Arc<Notify>, shutdown: CancellationToken) {
+        if !self.has_files() {
+            return;
+        }
+        let mut tick = tokio::time::interval(LOOK_EVERY);
+        loop {
+            let is_asked = tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = asked.notified() => true,
+                _ = tick.tick() => false,
+            };
+            let (http, last) = (self.http.clone(), self.seen.clone());
+            let look = tokio::task::spawn_blocking(move || {
+                let seen = fingerprints(&http);
+                let read = (is_asked || seen != last).then(|| read(&http));
+                (seen, read)
+            });
+            if let Ok((seen, Some(read))) = look.await {
+                self.seen = seen;
+                self.take(read);
+            }
+            self.tell_doubt(clock.now_ms());
+        }
+    }
+
+    fn take(&mut self, read: Result<(Option<Identity>, Option<Credentials>), Unusable>) {
+        match read {
+            Ok((identity, credentials)) => {
+                if let (Some(tls), Some(identity)) = (&self.tls, &identity) {
+                    tls.replace(identity);
+                    info!("read the certificate again: it is {identity}");
+                }
+                if let (Some(gate), Some(credentials)) = (&self.gate, credentials) {
+                    gate.replace(credentials);
+                    info!("read again who may ask");
+                }
+                self.identity = identity;
+            }
+            Err(Unusable {
+                setting,
+                message,
+                remedy,
+            }) => error!("{setting}: {message}; what was read before stays in use: {remedy}"),
+        }
+    }
+
+    /// Warns where the certificate's time has run out since it was last looked at.
+    fn tell_doubt(&mut self, now_ms: i64) {
+        let Some(identity) = &self.identity else {
+            return;
+        };
+        let doubt = identity.doubt(now_ms);
+        if let Some(doubt) = doubt.filter(|_| doubt != self.told) {
+            warn!("{}", identity.say(doubt));
+        }
+        self.told = doubt;
+    }
+}
+
+/// What the files of `[http]` hold: a certificate, where TLS is set, and who may ask, where not everybody may.
+///
+/// # Errors
+/// A file that cannot be used.
+pub fn read(http: &config::Http) -> Result<(Option<Identity>, Option<Credentials>), Unusable> {
+    let identity = http.tls.as_ref().map(Identity::read).transpose()?;
+    let is_guarded = !http.access.is_open();
+    let credentials = is_guarded.then(|| Credentials::read(&http.access)).transpose()?;
+    Ok((identity, credentials))
+}
+
+/// SHA-256 of each file; none of one that cannot be read.
+fn fingerprints(http: &config::Http) -> Vec<Option<Fingerprint>> {
+    let tls = http.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
+    let access = [&http.access.tokens_file, &http.access.users_file];
+    tls.chain(access.into_iter().flatten())
+        .map(|path| fingerprint(path))
+        .collect()
+}
+
+fn fingerprint(path: &Path) -> Option<Fingerprint> {
+    let bytes = super::files::read("", path).ok()?;
+    let mut fingerprint = [0; 32];
+    fingerprint.copy_from_slice(digest::digest(&digest::SHA256, &bytes).as_ref());
+    Some(fingerprint)
+}

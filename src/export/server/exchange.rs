@@ -1,0 +1,220 @@
+//! Where a connection stands, and until when it may stand there.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::slots::Slot;
+
+pub(super) struct Exchange {
+    timeout: Duration,
+    slot: Slot,
+    now: Mutex<Standing>,
+    /// There is a deadline where there was none.
+    hurried: Notify,
+}
+
+struct Standing {
+    stage: Stage,
+    /// `None`: it may stand so for ever.
+    deadline: Option<Instant>,
+    /// The answer has been handed over to its end; what is not yet sent of it is few.
+    is_whole: bool,
+}
+
+/// ```text
+/// Idle ──first byte──▶ Asking ──whole head──▶ Answering ──last byte sent──▶ Idle
+///                                              │     ▲
+///                                              ▼     │ its end
+///                                             Streaming
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Accepted, or between requests: no byte of a request yet.
+    Idle,
+    /// A part of a request's head.
+    Asking,
+    /// From the whole head to the last byte of the answer; `timeout` runs since the first byte of the request.
+    Answering,
+    /// An answer that does not end. It may last, but its reader must keep up.
+    Streaming,
+}
+
+impl Exchange {
+    pub fn new(timeout: Duration, slot: Slot) -> Exchange {
+        Exchange {
+            timeout,
+            slot,
+            now: Mutex::new(Standing {
+                stage: Stage::Idle,
+                deadline: Some(Instant::now() + timeout),
+                is_whole: false,
+            }),
+            hurried: Notify::new(),
+        }
+    }
+
+    pub fn stage(&self) -> Stage {
+        self.now().stage
+    }
+
+    /// A byte has come.
+    fn received(&self) {
+        let mut now = self.now();
+        if now.stage == Stage::Idle {
+            now.stage = Stage::Asking;
+            now.deadline = Some(self.deadline());
+        }
+    }
+
+    /// The whole head of a request has come.
+    pub fn asked(&self) {
+        let mut now = self.now();
+        if now.stage == Stage::Idle {
+            // It came together with the request before.
+            now.deadline = Some(self.deadline());
+        }
+        now.stage = Stage::Answering;
+        now.is_whole = false;
+        self.slot.keep();
+    }
+
+    /// The answer that is to come does not end.
+    pub fn streams(&self) {
+        let mut now = self.now();
+        now.stage = Stage::Streaming;
+        now.deadline = None;
+    }
+
+    /// The answer has been handed over to its end.
+    pub fn is_whole(&self) {
+        let mut now = self.now();
+        now.is_whole = true;
+        if now.stage == Stage::Streaming {
+            now.stage = Stage::Answering;
+            self.hurry(&mut now);
+        }
+    }
+
+    /// The client does not take what is sent.
+    fn stuck(&self) {
+        let mut now = self.now();
+        if now.stage == Stage::Streaming && now.deadline.is_none() {
+            self.hurry(&mut now);
+        }
+    }
+
+    /// Nothing is left to be sent.
+    fn flushed(&self) {
+        let mut now = self.now();
+        match now.stage {
+            Stage::Streaming => now.deadline = None,
+            Stage::Answering if now.is_whole => {
+                now.stage = Stage::Idle;
+                now.deadline = Some(self.deadline());
+                self.slot.wait();
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits until it may not go on: its time is up, or another connection needs the slot more.
+    pub async fn ended(&self) {
+        tokio::select! {
+            () = self.overdue() => {}
+            () = self.slot.lost() => {}
+        }
+    }
+
+    async fn overdue(&self) {
+        loop {
+            let deadline = self.now().deadline;
+            match deadline {
+                None => self.hurried.notified().await,
+                Some(deadline) if deadline <= Instant::now() => return,
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+            }
+        }
+    }
+
+    fn hurry(&self, now: &mut Standing) {
+        now.deadline = Some(self.deadline());
+        self.hurried.notify_one();
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
+    fn now(&self) -> MutexGuard<'_, Standing> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream that tells its [`Exchange`] what passes.
+pub(super) struct Watched<S> {
+    pub stream: S,
+    pub exchange: Arc<Exchange>,
+}
+
+impl<S> Watched<S> {
+    fn passed<T>(&self, result: Poll<T>) -> Poll<T> {
+        if result.is_pending() {
+            self.exchange.stuck();
+        }
+        result
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        if buf.filled().len() > before {
+            self.exchange.received();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.passed(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.passed(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        // What TLS has taken may be stuck here as well.
+        ready!(self.passed(flushed))?;
+        self.exchange.flushed();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
