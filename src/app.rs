@@ -80,6 +80,7 @@ impl Daemon {
             ranking: ranking.clone(),
             windows: config.windows.clone(),
             k: config.measures.ks.clone(),
+            controls: config.experiment_controls.clone(),
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
@@ -116,7 +117,7 @@ impl Daemon {
             .context("start the thread of the consumer")?;
         let server = tokio::spawn({
             let (router, http, stop) = (
-                http::router(Arc::clone(&exporter)),
+                http::router(Arc::clone(&exporter), &config.http, stop.clone()),
                 config.http.clone(),
                 stop.clone(),
             );

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] act on it, [`proxy`] cuts the way to it |
 //! | [`prometheus`] | Prometheus scraping given addresses; `promtool` |
-//! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic |
+//! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic, [`crowd`] one with ten thousand arms |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
 //! | [`http`], [`exposition`] | a client, and a strict reader of what `/metrics` answers |
 //! | [`process`], [`tools`], [`wait`] | what they stand on: child processes, where programs lie, bounded waiting |
@@ -16,6 +16,7 @@
 
 pub mod browser;
 pub mod busy;
+pub mod crowd;
 pub mod daemon;
 pub mod exposition;
 pub mod http;
