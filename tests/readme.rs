@@ -13,12 +13,13 @@ use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/deployment.md",
     "docs/evaluate.md",
     "docs/metrics.md",
+    "docs/page.md",
     "docs/rules.md",
 ];
 

@@ -26,7 +26,8 @@ const EVERY: Duration = Duration::from_secs(2);
 const SHARE: u32 = 10;
 /// However long a round takes.
 const LONGEST: Duration = Duration::from_secs(20);
-/// A new watcher waits for so long at least after a round, so that others who come meanwhile share the next.
+/// A new watcher waits for so long at least, so that others who come meanwhile share the round; and until the last one
+/// is as long ago as it took.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// What stands before and after a view's JSON as an event of a stream.
@@ -52,7 +53,10 @@ impl Rendering {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Failed;
 
-pub(super) type Watcher = watch::Receiver<Option<Result<Rendering, Failed>>>;
+/// None before the first.
+type Latest = Option<Result<Rendering, Failed>>;
+
+pub(super) type Watcher = watch::Receiver<Latest>;
 
 pub(super) struct Feed {
     shared: Arc<Shared>,
@@ -68,7 +72,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Watched {
-    views: Vec<(Query, watch::Sender<Option<Result<Rendering, Failed>>>)>,
+    views: Vec<(Query, watch::Sender<Latest>)>,
     /// A task makes rounds.
     runs: bool,
 }
@@ -146,7 +150,8 @@ impl Shared {
                 let _ = tokio::time::timeout_at(next, self.new.notified()).await;
             }
             if self.has_new() {
-                tokio::time::sleep(took.clamp(GATHER, LONGEST)).await;
+                let rested = began + took * 2;
+                tokio::time::sleep_until(rested.max(Instant::now() + GATHER)).await;
             }
         }
     }

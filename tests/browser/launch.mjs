@@ -30,7 +30,8 @@ const args = [
 export async function withPage(url, { script, ...options }, body) {
   const browser = await chromium.launch({ executablePath, headless: true, args });
   try {
-    const page = await browser.newPage(options);
+    const context = await browser.newContext(options);
+    const page = await context.newPage();
     const objections = [];
     page.on("console", (message) => message.type() === "error" && objections.push(`console: ${message.text()}`));
     page.on("pageerror", (error) => objections.push(`exception: ${error.message}`));

@@ -62,7 +62,7 @@ group_id = \"{group}\"
 [metrics]
 metrics = [\"hit_rate\", \"ctr\", \"mrr\"]
 k = [5]
-windows = [\"5m\", \"1h\"]
+windows = [\"1h\", \"6h\"]
 [experiments.crowd]
 control = \"arm-0\"
 ",

@@ -71,9 +71,11 @@ function experimentSection({ name }) {
   const node = stamp("experiment");
   const heading = $("h2", node);
   heading.id = `experiment-${sections++}`;
-  for (const it of [node, $("table", node), $(".wide", node)]) attribute(it, "aria-labelledby", heading.id);
+  for (const it of [node, $("table", node)]) attribute(it, "aria-labelledby", heading.id);
+  attribute($(".wide", node), "aria-label", `table of ${visible(name)}`);
   attribute(node, "data-experiment", name);
   text($("bdi", heading), visible(name));
+  attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);
   const alone = $(".alone", node);
   alone.addEventListener("click", () => choose({ experiment: chosen().experiment ? "" : name }));
   $("thead", node).addEventListener("click", ({ target }) => {
@@ -106,6 +108,7 @@ function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, contex
   const found = told.filter === "" ? some(nArms, "arm") : `${count(nFound)} of ${some(nArms, "arm")}`;
   const few = shown < nFound ? `, ${count(shown)} shown` : "";
   text($(".extent", node), found + few);
+  $(".uncontrolled", node).hidden = control !== null || nArms < 2;
   const isAbsent = control !== null && controlOf({ control, arms }) === null;
   note($(".absent", node), isAbsent ? `The control “${visible(control)}” has no lists here: there are no differences.` : "");
   const alone = $(".alone", node);

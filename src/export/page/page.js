@@ -107,6 +107,12 @@ onChoice(() => {
   }
 });
 
+// The hash is taken by what is chosen.
+$(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  $("#arms").focus();
+});
+
 startTips();
 startControls();
 startDownloads(() => ({ answer, ...drawnAs(), chosen: chosen() }));

@@ -14,7 +14,7 @@ export function drawHealth(answer) {
     { name: "lag", value: lag == null ? "–" : some(lag, "record"), tip: "Records between the read positions and the ends of the log, all partitions together." },
     {
       name: "settle delay",
-      value: span(stream.settle_delay_seconds),
+      value: stream.settle_delay_seconds == null ? "–" : span(Math.max(0, stream.settle_delay_seconds)),
       tip: "Event time by which settling lags behind what attribution and lateness ask for, in the slowest pair of partitions. Near zero when all is well.",
     },
     { name: "open lists", value: count(stream.open_lists), tip: "Lists whose attribution window is open: they count in the live view, and not yet in the settled one." },

@@ -41,6 +41,7 @@ export const WORDS = {
   settled: "Lists whose attribution window has closed: no click can change them any more. Compare arms on this.",
   difference: "A plain difference of two values: the arm's less the control's. Relative: divided by the control's. Absolute: in percentage points (pp), or in the metric's own unit.",
   control: "The arm that the others are compared with: control under [experiments.NAME] in the configuration, else the arm called “control”.",
+  uncontrolled: "No arm is called “control”, so there are no differences. Name one as control under [experiments.NAME] in the configuration.",
   last: "Event time from the arm's newest list to the live end.",
   lists: "Lists served: what the values rest on, over the whole list.",
   clicks: "Distinct items of these lists that were clicked.",

@@ -26,7 +26,7 @@ pub(super) fn find<'a>(
     query: &Query,
     controls: &'a BTreeMap<String, String>,
 ) -> Vec<Found<'a>> {
-    let passes = |name: &str| name.to_lowercase().contains(&query.filter);
+    let passes = |name: &str| query.filter.is_empty() || name.to_lowercase().contains(&query.filter);
     let mut found = Vec::new();
     for arms in arms.chunk_by(|a, b| a.experiment == b.experiment) {
         let name: &'a str = &arms[0].experiment;
