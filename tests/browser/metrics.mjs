@@ -22,7 +22,6 @@ function listen() {
       this.addEventListener("message", ({ data }) => (globalThis.told = JSON.parse(data)));
     }
   };
-  Object.assign(globalThis.EventSource, { CLOSED: Native.CLOSED });
 }
 
 const options = { viewport: { width: 1280, height: 800 }, script: listen };
