@@ -3,9 +3,11 @@
 //! ```text
 //! Config ──▶ doubts ─────────────────────────┐
 //! cluster ──▶ inspect ──▶ Facts ──▶ judge ──▶ findings ──▶ lines, exit code
+//! file ──▶ Records ──────────────────────────┘
 //! ```
 
 mod judge;
+mod records;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -16,6 +18,7 @@ use crate::bounds::Bounds;
 use crate::catalogue_file::CatalogueFile;
 use crate::config::Config;
 use crate::kafka::inspect::inspect;
+pub use records::Records;
 
 /// Something that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub enum Fault {
     Configuration,
     /// The brokers do not answer, or do not let us in.
     Unavailable,
+    /// Records of a sample cannot be read.
+    Data,
 }
 
 impl Finding {
@@ -109,18 +114,19 @@ pub fn connect(config: &Config) -> Vec<Finding> {
     }
 }
 
-/// 0 without an error; else, as sysexits.h has it, 78 (EX_CONFIG) where something must be mended, or 69
-/// (EX_UNAVAILABLE) where the brokers cannot be asked.
+/// 0 without an error; else, as sysexits.h has it, 78 (EX_CONFIG) where something must be mended, 69 (EX_UNAVAILABLE)
+/// where the brokers cannot be asked, or 65 (EX_DATAERR) where records cannot be read.
 pub fn exit_code(findings: &[Finding]) -> u8 {
     let has = |fault| {
         findings
             .iter()
             .any(|finding| finding.level == Level::Error(fault))
     };
-    match (has(Fault::Configuration), has(Fault::Unavailable)) {
-        (true, _) => 78,
-        (false, true) => 69,
-        (false, false) => 0,
+    match () {
+        () if has(Fault::Configuration) => 78,
+        () if has(Fault::Unavailable) => 69,
+        () if has(Fault::Data) => 65,
+        () => 0,
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{Key, parse_span_ms};
+use crate::engine::event::Kind;
 pub use offline::{EvaluateArgs, Format, ProfilesArgs, ProfilesFormat};
 
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus
@@ -59,14 +60,51 @@ pub enum Command {
     /// them; `evaluate --convention` and the setting `metrics.profile` name it.
     #[command(after_long_help = offline::PROFILES_EXAMPLES)]
     Profiles(ProfilesArgs),
-    /// Check the configuration, and with --connect the brokers and topics
+    /// Check the configuration, and with --connect the brokers and topics; or with --sample a file of events
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
-    /// Print the configuration file with every setting and its default
-    Config,
+    /// Print the configuration file with every setting and its default; write, show or describe one
+    #[command(after_long_help = CONFIG_EXAMPLES)]
+    Config(ConfigCommandArgs),
     /// Print completions for a shell
     #[command(after_long_help = COMPLETIONS_EXAMPLES)]
     Completions { shell: clap_complete::Shell },
+    /// Print the manual, or write a page for each command
+    #[command(after_long_help = MAN_EXAMPLES)]
+    Man {
+        /// Directory for abgauge.1, abgauge-run.1 and the others; without it, abgauge.1 goes to standard output
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Print the version, with --json also what it was built of
+    #[command(after_long_help = VERSION_EXAMPLES)]
+    Version {
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigCommandArgs {
+    #[command(subcommand)]
+    pub command: Option<ConfigCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Write the configuration file with every setting and its default
+    Init {
+        /// Where to; never over a file that exists
+        #[arg(value_name = "FILE", default_value = "abgauge.toml")]
+        file: PathBuf,
+    },
+    /// Print the settings in effect: those of the file, the environment above them, and defaults
+    ///
+    /// What may be a secret is shown as ***: values of Kafka properties, but for numbers and the like, and the seed of
+    /// the hashes of ids.
+    Show(ConfigArgs),
+    /// Print a JSON Schema of the configuration file, for editors
+    Schema,
 }
 
 #[derive(Debug, Args)]
@@ -86,6 +124,30 @@ pub struct CheckArgs {
     /// Also ask the brokers: topics, partitions, partitioners, timestamps, retention
     #[arg(long)]
     pub connect: bool,
+    /// Show how the events of a file are read, and why one is refused; `-` for standard input
+    ///
+    /// JSON, one object a line, as records of the topics have them: read with the section `events` and `join.max_items`
+    /// of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are counted.
+    #[arg(long, value_name = "FILE", conflicts_with = "connect")]
+    pub sample: Option<PathBuf>,
+    /// What an event of the sample is that does not say its type, as its topic would
+    #[arg(long = "as", value_name = "KIND", value_enum, requires = "sample")]
+    pub records_are: Option<KindArg>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KindArg {
+    Served,
+    Click,
+}
+
+impl From<KindArg> for Kind {
+    fn from(kind: KindArg) -> Kind {
+        match kind {
+            KindArg::Served => Kind::Served,
+            KindArg::Click => Kind::Click,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -241,11 +303,30 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   abgauge check --config abgauge.toml
   abgauge check --config abgauge.toml --connect
+  abgauge check --sample events.jsonl
+  kcat -C -b localhost -t served -c 100 | abgauge check --sample - --as served
 
 Exit codes:
    0  nothing stands in the way of a start
+  65  an event of the sample cannot be read
   69  Kafka is out of reach
   78  something must be mended";
+
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  abgauge config > abgauge.toml
+  abgauge config init /etc/abgauge/abgauge.toml
+  abgauge config show --config abgauge.toml
+  abgauge config schema > abgauge.schema.json";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  abgauge man > /usr/local/share/man/man1/abgauge.1
+  abgauge man --dir /usr/local/share/man/man1";
+
+const VERSION_EXAMPLES: &str = "\
+Examples:
+  abgauge version --json";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

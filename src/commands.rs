@@ -1,7 +1,10 @@
 //! The commands over files and tables, from their arguments to their exit codes.
 
+pub mod about;
+pub mod config;
 pub mod evaluate;
 pub mod profiles;
+pub mod sample;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,7 +16,7 @@ use clap::error::ErrorKind;
 use console::{StyledObject, style};
 
 use crate::cli::Cli;
-use crate::config::{self, ConfigErrors, Counting};
+use crate::config::{ConfigErrors, Counting};
 
 /// `EX_CONFIG` of sysexits.h.
 pub const BAD_CONFIGURATION: u8 = 78;
@@ -68,7 +71,7 @@ fn with_counting(
     path: Option<&Path>,
     go: impl FnOnce(Counting) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    match config::load_counting(path, config::environment()) {
+    match crate::config::load_counting(path, crate::config::environment()) {
         Ok(counting) => go(counting),
         Err(errors) => Ok(refuse(errors)),
     }
@@ -93,7 +96,7 @@ fn unknown(value: &str, argument: &str, known: &[&str]) -> String {
         crate::table::visible(value),
         crate::table::visible(&known.join(", "))
     );
-    if let Some(near) = config::nearest(value, known.iter().copied()) {
+    if let Some(near) = crate::config::nearest(value, known.iter().copied()) {
         message.push_str(&format!("\n\n  tip: a similar value exists: '{near}'"));
     }
     message

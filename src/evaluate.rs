@@ -55,6 +55,7 @@ use crate::engine::ranking::{Measures, Ranking};
 use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::Decoder;
+use crate::ingest::wire::shape::Shape;
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
 
@@ -68,6 +69,8 @@ const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 /// What joins and what is counted. The defaults are the daemon's, so that the same events give the same bits.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// The shape of events in JSON lines; `None`: our own, which Parquet always has.
+    pub shape: Option<Shape>,
     pub measures: Measures,
     /// What the metrics that need a catalogue go by; see [`read_catalogue`]. It stands for `measures.catalogue`.
     pub catalogue: Option<Arc<Catalogue>>,
@@ -89,6 +92,7 @@ impl Default for Options {
     fn default() -> Options {
         let ks: Vec<NonZeroU32> = [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect();
         Options {
+            shape: None,
             measures: Measures::usual(&ks),
             catalogue: None,
             attribution_ms: 30 * 60_000,
@@ -122,6 +126,8 @@ pub struct Unreadable {
 /// Reads files one after the other into one engine.
 pub struct Evaluator {
     decoder: Decoder,
+    /// For the events of files whose columns are ours.
+    own_decoder: Decoder,
     engine: Engine,
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
@@ -152,8 +158,10 @@ impl Evaluator {
         if let Some(catalogue) = &options.catalogue {
             engine.set_catalogue(Arc::clone(catalogue));
         }
+        let own_decoder = Decoder::new(options.hash_seed, options.max_items);
         Evaluator {
-            decoder: Decoder::new(options.hash_seed, options.max_items),
+            decoder: own_decoder.clone().reading(options.shape.as_ref()),
+            own_decoder,
             engine,
             ranking,
             catalogue: options.catalogue.clone(),
@@ -170,7 +178,10 @@ impl Evaluator {
     /// Where it cannot be read to its end: see [`source::read`].
     pub fn read_file(&mut self, path: &Path, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
         let name = path.display().to_string();
-        source::read(path, watch, |number, record| self.line(record, &name, number))?;
+        let is_own = source::has_own_columns(path);
+        source::read(path, watch, |number, record| {
+            self.line(record, is_own, &name, number)
+        })?;
         self.count();
         Ok(())
     }
@@ -180,19 +191,20 @@ impl Evaluator {
     /// # Errors
     /// Where they cannot be read to their end.
     pub fn read(&mut self, name: &str, input: impl Read) -> anyhow::Result<()> {
-        source::read_stream(input, |number, record| self.line(record, name, number))?;
+        source::read_stream(input, |number, record| self.line(record, false, name, number))?;
         self.count();
         Ok(())
     }
 
-    fn line(&mut self, record: &[u8], name: &str, number: u64) {
+    fn line(&mut self, record: &[u8], is_own: bool, name: &str, number: u64) {
         let at = Position {
             side: Side::Served,
             offset: self.n_lines,
             record_ts_ms: i64::MAX,
         };
         self.n_lines += 1;
-        self.decoder.decode(Some(record), None, at, &mut self.batch);
+        let decoder = if is_own { &self.own_decoder } else { &self.decoder };
+        decoder.decode(Some(record), None, at, &mut self.batch);
         if let Some(Body::Invalid(reason)) = self.batch.events.last().map(|event| &event.body) {
             let unreadable = self.unreadable.entry(*reason).or_default();
             unreadable.n += 1;

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use abgauge::catalogue_file::Unusable;
 use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
-use abgauge::commands::{self, print, written};
+use abgauge::commands::{self, written};
 use abgauge::config::{self, Config, LogFormat, Properties};
 use abgauge::{app, check, demo, logging, simulate};
 use anyhow::Context as _;
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 
 /// librdkafka allocates with it too: a good allocator halves what a record costs.
 #[global_allocator]
@@ -47,16 +47,10 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Profiles(args) => commands::profiles::profiles(&args),
         Command::Check(args) => check(&args),
-        Command::Config => {
-            print(Config::default_toml())?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "abgauge", &mut script);
-            print(&String::from_utf8_lossy(&script))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Config(args) => commands::config::config(args.command),
+        Command::Completions { shell } => commands::about::completions(shell),
+        Command::Man { dir } => commands::about::man(dir.as_deref()),
+        Command::Version { json } => commands::about::version(json),
     }
 }
 
@@ -135,6 +129,9 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.sample {
+        return commands::sample::sample(args, path);
+    }
     with_config(args.config.config.as_deref(), |config| {
         let mut findings = check::offline(&config);
         if args.connect {

@@ -25,6 +25,7 @@ pub struct Telemetry {
     topics: [String; 2],
     records: [[IntCounter; Outcome::ALL.len()]; 2],
     invalid: [[IntCounter; Reason::ALL.len()]; 2],
+    too_many_invalid: IntGaugeVec,
     click_results: [IntCounter; ClickResult::ALL.len()],
     conflicting_lists: IntCounter,
     repeated_items: IntCounter,
@@ -35,6 +36,7 @@ pub struct Telemetry {
     clicks_waiting: IntGauge,
     open_lists: IntGauge,
     state_bytes: IntGauge,
+    state_max_bytes: Known,
     partitions_owned: IntGauge,
     exact: IntGauge,
     ready: IntGauge,
@@ -145,6 +147,13 @@ impl Telemetry {
             invalid: Side::BOTH.map(|side| {
                 Reason::ALL.map(|reason| invalid.with_label_values(&[&*topics[side as usize], reason.name()]))
             }),
+            too_many_invalid: family(
+                &registry,
+                IntGaugeVec::new,
+                "abgauge_invalid_share_exceeded",
+                "1 while more of the records of the last minutes cannot be read than limits.max_invalid_share allows, else 0.",
+                &["topic"],
+            ),
             click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),
             dead_letters: DeadLetter::ALL.map(|result| dead_letters.with_label_values(&[result.name()])),
             conflicting_lists: counter(
@@ -187,6 +196,11 @@ impl Telemetry {
                 &registry,
                 "abgauge_state_bytes",
                 "Memory of open lists and waiting clicks.",
+            ),
+            state_max_bytes: Known::new(
+                &registry,
+                "abgauge_state_max_bytes",
+                "Bound on abgauge_state_bytes, limits.max_state: beyond it records are shed.",
             ),
             partitions_owned: gauge(
                 &registry,
@@ -288,6 +302,13 @@ impl Telemetry {
         self.key_findings.with_label_values(&[topic, finding]).inc_by(n);
     }
 
+    /// More of a topic's records cannot be read than the limit allows, or not.
+    pub fn set_too_many_invalid(&self, topic: &str, is_above: bool) {
+        self.too_many_invalid
+            .with_label_values(&[topic])
+            .set(is_above.into());
+    }
+
     pub fn add_dead_letters(&self, result: DeadLetter, n: u64) {
         self.dead_letters[result as usize].inc_by(n);
     }
@@ -302,6 +323,11 @@ impl Telemetry {
         self.open_lists.set(saturated(open_lists));
         self.clicks_waiting.set(saturated(clicks_waiting));
         self.state_bytes.set(saturated(state_bytes));
+    }
+
+    /// What `limits.max_state` allows all engines together.
+    pub fn set_state_bound(&self, max_state_bytes: u64) {
+        self.state_max_bytes.set(Some(max_state_bytes as f64));
     }
 
     pub fn set_partitions_owned(&self, n_pairs: usize) {

@@ -9,7 +9,7 @@ use program::{Ran, file, program, quietly, run, run_with_input, temporary_dir};
 use serde_json::Value;
 
 const EVENTS: &str = include_str!("data/lists-a.events.jsonl");
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 10] = [
     "run",
     "demo",
     "simulate",
@@ -18,6 +18,8 @@ const COMMANDS: [&str; 8] = [
     "check",
     "config",
     "completions",
+    "man",
+    "version",
 ];
 
 /// Short help is a screenful of one-liners, long help ends with examples that parse.
@@ -34,9 +36,7 @@ fn every_command_helps() {
             let widest = help.lines().map(|line| line.chars().count()).max();
             assert!(widest <= Some(100), "{command:?}: {help}");
         }
-        if *command != ["config"] {
-            assert!(long.contains("Examples:\n  "), "{command:?}: {long}");
-        }
+        assert!(long.contains("Examples:\n  "), "{command:?}: {long}");
         assert!(!short.contains("Examples:"), "{command:?}: {short}");
     }
     for command in COMMANDS {
@@ -77,6 +77,31 @@ fn the_version_is_the_packages() {
 }
 
 #[test]
+fn the_version_tells_what_it_was_built_of() {
+    assert_eq!(quietly(&["version"]), quietly(&["--version"]));
+    let told: Value = serde_json::from_str(&quietly(&["version", "--json"])).expect("JSON");
+    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
+    let client = told["librdkafka"].as_str().expect("a version");
+    assert!(client.starts_with(|c: char| c.is_ascii_digit()), "{client}");
+}
+
+#[test]
+fn every_command_has_a_page_of_the_manual() {
+    let dir = temporary_dir();
+    let pages = dir.path().join("man1");
+    quietly(&["man", "--dir", &pages.display().to_string()]);
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).expect(name);
+    assert_eq!(page("abgauge.1"), quietly(&["man"]));
+    for command in COMMANDS {
+        let page = page(&format!("abgauge-{command}.1"));
+        assert!(
+            page.contains(".SH SYNOPSIS") && page.contains("Examples"),
+            "{command}: {page}"
+        );
+    }
+}
+
+#[test]
 fn wrong_usage_is_told_on_standard_error() {
     for (arguments, told) in [
         (&["evaluat"][..], "similar subcommand exists: 'evaluate'"),
@@ -102,6 +127,60 @@ fn the_printed_configuration_is_a_configuration() {
     let dir = temporary_dir();
     let path = file(&dir, "abgauge.toml", &quietly(&["config"]));
     assert!(quietly(&["check", "--config", &path]).contains("the configuration is valid"));
+
+    let begun = dir.path().join("begun.toml").display().to_string();
+    let ran = run(&["config", "init", &begun]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), ""));
+    assert!(ran.stderr.contains("set kafka.brokers"), "{}", ran.stderr);
+    assert_eq!(
+        std::fs::read_to_string(&begun).expect("written"),
+        quietly(&["config"])
+    );
+    std::fs::write(&begun, "# mine").expect("write");
+    let ran = run(&["config", "init", &begun]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.contains("exists and is left as it is"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(std::fs::read_to_string(&begun).expect("left alone"), "# mine");
+}
+
+/// What is shown is a configuration of the same meaning, and tells no secret of the file or of the environment.
+#[test]
+fn the_settings_in_effect_are_those_of_the_file_with_the_environment_above() {
+    let dir = temporary_dir();
+    let text = "[kafka]\nbrokers = \"one:9092\"\n[kafka.properties]\n\"sasl.password\" = \"hunter2\"\n";
+    let path = file(&dir, "abgauge.toml", text);
+    let output = program(&["config", "show", "--config", &path])
+        .env("ABGAUGE_KAFKA__BROKERS", "two:9092")
+        .env("ABGAUGE_KAFKA__PROPERTIES__SSL_KEY_PASSWORD", "hunter3")
+        .output();
+    let ran: Ran = output.expect("abgauge starts").into();
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    for told in [
+        "brokers = \"two:9092\"",
+        "attribution = \"30m\"",
+        "\"sasl.password\" = \"***\"",
+    ] {
+        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("hunter"), "{}", ran.stdout);
+    let shown = file(&dir, "shown.toml", &ran.stdout);
+    assert_eq!(quietly(&["config", "show", "--config", &shown]), ran.stdout);
+}
+
+#[test]
+fn the_schema_knows_every_section() {
+    let schema: Value = serde_json::from_str(&quietly(&["config", "schema"])).expect("JSON");
+    for section in ["kafka", "join", "metrics", "export", "limits", "http", "log"] {
+        let properties = &schema["properties"][section]["properties"];
+        assert!(
+            properties.as_object().is_some_and(|all| !all.is_empty()),
+            "{section}"
+        );
+    }
 }
 
 #[test]
@@ -225,6 +304,8 @@ fn a_reader_that_stops_early_is_no_failure() {
     let configuration = file(&dir, "abgauge.toml", &quietly(&["config"]));
     for arguments in [
         &["config"][..],
+        &["config", "schema"],
+        &["man"],
         &["completions", "bash"],
         &["evaluate", &events],
         &["evaluate", &events, "--format", "json"],

@@ -1,18 +1,22 @@
-//! Every query of the dashboard and every recorded rule gives something on a live abgauge (Prometheus).
+//! Every query of the dashboards, the rules and their runbooks gives something on a live abgauge (Prometheus, Grafana's types).
 
 mod support;
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use serde_json::Value;
 
 use support::busy::Busy;
+use support::grafana::{Dashboard, Query};
+use support::process::Process;
 use support::prometheus::{self, Prometheus};
+use support::promql::selectors;
 use support::{tools, wait};
 
 fn file(relative: &str) -> String {
     let path = tools::repository(relative);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// What Grafana would put into a query once somebody has chosen.
@@ -21,11 +25,13 @@ fn chosen(query: &str) -> String {
         ("$__rate_interval", "1m"),
         ("$job", "abgauge"),
         ("$instance", ".*"),
-        ("$experiment", ".*"),
+        ("$experiment", "ranker"),
         ("$arm", ".*"),
+        ("$control", "control"),
         ("$window", "1h"),
         ("$view", "settled"),
         ("$k", "5"),
+        ("$metric", "ndcg"),
     ];
     let query = choices.iter().fold(query.to_owned(), |query, (name, value)| {
         query.replace(name, value)
@@ -34,36 +40,47 @@ fn chosen(query: &str) -> String {
     query
 }
 
-/// Every query of the panels, and what each variable is looked up in.
-fn dashboard() -> Vec<String> {
-    let dashboard: Value =
-        serde_json::from_str(&file("config/grafana/dashboards/abgauge.json")).expect("JSON");
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let top = list(&dashboard["panels"]);
-    let folded: Vec<Value> = top.iter().flat_map(|row| list(&row["panels"])).collect();
-    let targets = top
-        .iter()
-        .chain(&folded)
-        .flat_map(|panel| list(&panel["targets"]));
-    let panels = targets.map(|target| target["expr"].as_str().expect("an expression").to_owned());
-    let lookups = list(&dashboard["templating"]["list"])
-        .into_iter()
-        .filter_map(|variable| {
-            let query = variable["query"]["query"].as_str()?;
-            let inner = query.strip_prefix("label_values(")?.strip_suffix(')')?;
-            let (series, label) = inner.rsplit_once(", ").expect("a series and a label");
-            Some(format!("count by ({label}) ({series})"))
-        });
-    panels.chain(lookups).map(|query| chosen(&query)).collect()
+/// `label_values(SERIES, LABEL)` as Prometheus can be asked for it.
+fn looked_up(lookup: &str) -> String {
+    let inner = lookup
+        .strip_prefix("label_values(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    let (series, label) = inner.and_then(|inner| inner.rsplit_once(", ")).expect(lookup);
+    format!("count by ({label}) ({series})")
 }
 
-fn recorded() -> Vec<String> {
-    let rules = file("config/prometheus/abgauge.rules.yml");
-    let names = rules
-        .lines()
-        .filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("record: "));
-    names.map(str::to_owned).collect()
+/// What the dashboards ask for.
+fn of_dashboards() -> Vec<Query> {
+    let mut queries = Vec::new();
+    for dashboard in Dashboard::all() {
+        queries.extend(dashboard.queries());
+        let lookups = dashboard.lookups().into_iter();
+        queries.extend(lookups.map(|Query { place, expression }| Query {
+            place,
+            expression: looked_up(&expression),
+        }));
+    }
+    for query in &mut queries {
+        query.expression = chosen(&query.expression);
+    }
+    queries
 }
+
+/// The queries that a document shows.
+fn of_document(name: &str) -> Vec<Query> {
+    let text = file(name);
+    let codes = text.split("\n```").skip(1).step_by(2);
+    let queries = codes.filter_map(|code| code.strip_prefix("promql\n"));
+    queries
+        .map(|query| Query {
+            place: name.to_owned(),
+            expression: query.to_owned(),
+        })
+        .collect()
+}
+
+const RULES: &str = "config/prometheus/abgauge.rules.yml";
+const DOCUMENTS: [&str; 3] = ["README.md", "docs/deployment.md", "docs/runbooks.md"];
 
 /// Waits until lists have settled that were clicked.
 fn wait_for_settled(busy: &mut Busy) {
@@ -76,14 +93,52 @@ fn wait_for_settled(busy: &mut Busy) {
 #[test]
 fn every_query_and_every_rule_gives_something() {
     let mut busy = Busy::start();
-    let rules = tools::repository("config/prometheus/abgauge.rules.yml");
-    let prometheus = Prometheus::start_with_rules(&[busy.daemon.address()], &[rules]);
+    let prometheus = Prometheus::start_with_rules(&[busy.daemon.address()], &[tools::repository(RULES)]);
     wait_for_settled(&mut busy);
-    let queries: Vec<String> = dashboard().into_iter().chain(recorded()).collect();
-    assert!(queries.len() > 60, "only {} queries were found", queries.len());
-    for query in queries {
-        prometheus.wait_for(&query, wait::LONG);
+
+    let queries = of_dashboards();
+    assert!(queries.len() > 90, "only {} queries were found", queries.len());
+    let of_documents = DOCUMENTS.into_iter().flat_map(of_document);
+    for Query { place, expression } in queries.into_iter().chain(of_documents) {
+        let found = wait::try_until(wait::LONG, || {
+            Some(prometheus.query(&expression)).filter(|samples| !samples.is_empty())
+        });
+        assert!(found.is_some(), "{place}: nothing for {expression}");
     }
+
+    let rules = wait::until("all rules to be evaluated", wait::LONG, || {
+        let rules = prometheus.rules();
+        let known = rules.iter().all(|rule| rule["health"] != "unknown");
+        known.then_some(rules)
+    });
+    for rule in &rules {
+        let name = rule["name"].as_str().expect("a name");
+        assert_eq!(rule["health"], "ok", "{name}: {}", rule["lastError"]);
+        if rule["type"] == "recording" {
+            prometheus.wait_for(name, wait::LONG);
+        }
+        // That an alert is silent must not be for lack of what it watches.
+        for selector in selectors(rule["query"].as_str().expect("a query")) {
+            prometheus.wait_for(&selector.text(), wait::LONG);
+        }
+    }
+    let state = |alert: &str| {
+        let rules = prometheus.rules();
+        let rule = rules.iter().find(|rule| rule["name"] == alert);
+        rule.expect(alert)["state"].clone()
+    };
+    for alert in [
+        "AbgaugeDown",
+        "AbgaugeNotReady",
+        "AbgaugeExactnessLost",
+        "AbgaugeStateNearBound",
+    ] {
+        assert_eq!(state(alert), "inactive", "{alert}");
+    }
+    busy.daemon.kill();
+    wait::until("AbgaugeDown to be noticed", wait::LONG, || {
+        (state("AbgaugeDown") == "pending").then_some(())
+    });
 }
 
 #[test]
@@ -96,7 +151,6 @@ fn what_is_exported_is_what_rules_and_dashboards_may_use() {
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
         .map(|(name, _)| name)
-        .filter(|name| name.starts_with("abgauge_"))
         .collect();
     let listed = file("tests/data/exported-names.tsv");
     let listed: BTreeSet<&str> = listed
@@ -106,4 +160,63 @@ fn what_is_exported_is_what_rules_and_dashboards_may_use() {
         .filter(|name| !name.is_empty())
         .collect();
     assert_eq!(exported, listed);
+}
+
+/// Runs the TypeScript compiler over models as literals, each in a file of its name: what it says, and whether it is content.
+fn type_check<'a>(models: impl Iterator<Item = (String, &'a Value)>) -> (bool, String) {
+    let dir = tools::temporary_dir("grafana");
+    let path = |name: &str| dir.path().join(name);
+    std::os::unix::fs::symlink(tools::cached("grafana/node_modules"), path("node_modules"))
+        .expect("link the packages");
+    for name in ["classic.ts", "tsconfig.json"] {
+        fs::write(path(name), file(&format!("tests/grafana/{name}"))).expect("write it");
+    }
+    for (name, model) in models {
+        let literal = serde_json::to_string_pretty(model).expect("JSON");
+        let text = format!(
+            "import type {{ Classic }} from './classic';\n\nexport default {literal} satisfies Classic;\n"
+        );
+        fs::write(path(&format!("{name}.ts")), text).expect("write it");
+    }
+    let mut command = tools::command("node");
+    command
+        .arg(tools::cached("grafana/node_modules/typescript/bin/tsc"))
+        .arg("--project")
+        .arg(dir.path())
+        .current_dir(dir.path());
+    let mut node = Process::start("tsc", command, &path("log"));
+    let code = node.wait_exit(wait::LONG);
+    (code == Some(0), node.log())
+}
+
+#[test]
+fn dashboards_are_of_the_types_that_grafana_has_for_them() {
+    let dashboards = Dashboard::all();
+    let models = dashboards
+        .iter()
+        .enumerate()
+        .map(|(i, dashboard)| (format!("dashboard{i}"), &dashboard.model));
+    let (content, said) = type_check(models);
+    assert!(content, "{said}");
+
+    // One fault each that the types must find: in the model, in options, in options of a field, in a query.
+    let faults = [
+        ("/graphTooltip", "shared".into()),
+        ("/panels/1/options/cellHeight", "small".into()),
+        ("/panels/2/fieldConfig/defaults/custom/drawStyle", "lines".into()),
+        ("/panels/2/targets/0/expr", Value::Null),
+    ];
+    let wrong: Vec<(String, Value)> = faults
+        .iter()
+        .enumerate()
+        .map(|(i, (place, value))| {
+            let mut model = dashboards[0].model.clone();
+            model.pointer_mut(place).expect(place).clone_from(value);
+            (format!("fault{i}"), model)
+        })
+        .collect();
+    let (_, said) = type_check(wrong.iter().map(|(name, model)| (name.clone(), model)));
+    for ((name, _), (place, _)) in wrong.iter().zip(&faults) {
+        assert!(said.contains(&format!("{name}.ts(")), "{place} passes: {said}");
+    }
 }

@@ -13,14 +13,20 @@ use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 13] = [
     "README.md",
     "CONTRIBUTING.md",
+    "docs/compare.md",
     "docs/deployment.md",
     "docs/evaluate.md",
+    "docs/events.md",
     "docs/metrics.md",
+    "docs/numbers.md",
     "docs/page.md",
     "docs/rules.md",
+    "docs/runbooks.md",
+    "docs/sizing.md",
+    "docs/start.md",
 ];
 
 fn read(name: &str) -> String {
@@ -51,7 +57,12 @@ fn words(text: &str, prefix: &str, belongs: impl Fn(char) -> bool) -> BTreeSet<S
 
 #[test]
 fn commands_print_what_is_shown() {
-    for document in ["README.md", "docs/evaluate.md", "docs/metrics.md"] {
+    for document in [
+        "README.md",
+        "docs/evaluate.md",
+        "docs/events.md",
+        "docs/metrics.md",
+    ] {
         for block in blocks(document, "console") {
             let (command, shown) = block.split_once('\n').expect("a command and its output");
             let arguments = command.strip_prefix("$ abgauge ").expect("our command");
@@ -100,7 +111,8 @@ fn the_events_are_read_as_they_stand() {
 
 #[test]
 fn the_commands_are_those_of_the_program() {
-    let blocks = ["README.md", "docs/evaluate.md"].map(|document| blocks(document, "sh"));
+    let documents = ["README.md", "docs/evaluate.md", "docs/start.md"];
+    let blocks = documents.map(|document| blocks(document, "sh"));
     let lines: Vec<&str> = blocks.iter().flatten().flat_map(|block| block.lines()).collect();
     let commands = lines.iter().filter_map(|line| {
         let line = line.split(" #").next()?.split(" >").next()?.trim();
@@ -145,7 +157,17 @@ fn settings_exist() {
             known.insert(format!("{section}.{name}"));
         }
     }
-    let sections = ["kafka", "join", "metrics", "export", "limits", "http", "log"];
+    let sections = [
+        "kafka",
+        "events.served",
+        "events.click",
+        "join",
+        "metrics",
+        "export",
+        "limits",
+        "http",
+        "log",
+    ];
     for document in DOCUMENTS {
         let text = read(document);
         for section in sections {

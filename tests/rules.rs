@@ -34,5 +34,20 @@ fn the_configuration_and_its_rules_are_valid() {
 
 #[test]
 fn the_rules_pass_their_tests() {
-    promtool(&["test", "rules", "tests/abgauge.test.yml"]);
+    let files =
+        std::fs::read_dir(tools::repository("config/prometheus/tests")).expect("the tests can be listed");
+    let files: Vec<String> = files
+        .map(|file| {
+            file.expect("it can be read")
+                .file_name()
+                .into_string()
+                .expect("UTF-8")
+        })
+        .map(|name| format!("tests/{name}"))
+        .collect();
+    assert!(!files.is_empty());
+    let arguments = ["test", "rules"]
+        .into_iter()
+        .chain(files.iter().map(String::as_str));
+    promtool(&arguments.collect::<Vec<_>>());
 }

@@ -24,11 +24,12 @@ const SAMPLE: Duration = Duration::from_secs(1);
 /// A memory that grows by less than so many per cent of itself in the whole run is flat.
 const FLAT: f64 = 2.0;
 
-/// Resident memory at a time since the start.
+/// Resident memory, and what of it is open lists and clicks, at a time since the start.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     seconds: f64,
     bytes: f64,
+    state_bytes: f64,
 }
 
 pub fn run(kafka: &Kafka, seconds: u64, warm_up_seconds: u64) -> Vec<Figure> {
@@ -96,7 +97,23 @@ fn figures(samples: &[Sample]) -> Vec<Figure> {
             "soak: resident MB, mean (least to most)",
             format!("{:.1} ({:.1} to {:.1})", mean / 1e6, least / 1e6, most / 1e6),
         ),
+        Figure::beside(
+            "soak: resident MB (state MB) in each fifth",
+            fifths(samples).join(", "),
+        ),
     ]
+}
+
+/// Whether memory grew, or the state with the speed.
+fn fifths(samples: &[Sample]) -> Vec<String> {
+    let mean_mb =
+        |of: &[Sample], value: fn(&Sample) -> f64| of.iter().map(value).sum::<f64>() / of.len() as f64 / 1e6;
+    let fifths = samples.chunks(samples.len().div_ceil(5));
+    let told = fifths.map(|of| {
+        let (resident, state) = (mean_mb(of, |it| it.bytes), mean_mb(of, |it| it.state_bytes));
+        format!("{resident:.0} ({state:.0})")
+    });
+    told.collect()
 }
 
 /// Sends as fast as it can; returns how many records that was.
@@ -124,6 +141,7 @@ fn watch(daemon: &Daemon, duration: Duration, n_read: &AtomicU64) -> Vec<Sample>
             samples.push(Sample {
                 seconds: start.elapsed().as_secs_f64(),
                 bytes: resident_bytes(daemon.pid()) as f64,
+                state_bytes: sum(&body, "abgauge_state_bytes", "") as f64,
             });
         }
         sleep(Duration::from_millis(50));

@@ -89,8 +89,9 @@ fn remedy(reason: Reason) -> &'static str {
         }
         Reason::Tombstone => "tombstone: send no record without a value",
         Reason::MissingField => {
-            "missing_field: a list needs request_id, ts and items, a click request_id, ts and item; where one topic \
-             carries both, each also its type; are kafka.served_topic and kafka.clicks_topic swapped?"
+            "missing_field: a list needs request_id, ts and items, a click request_id, ts and item, or what [events] \
+             names in their place (`abgauge check --sample FILE` tells which); where one topic carries both, each also \
+             its type; are kafka.served_topic and kafka.clicks_topic swapped?"
         }
         Reason::WrongType => {
             "wrong_type: ids and items are strings or integers, items is an array, experiments an object of strings"

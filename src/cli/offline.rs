@@ -19,7 +19,7 @@ pub struct EvaluateArgs {
     /// Take from a daemon's configuration what decides its numbers; flags win
     ///
     /// The profile, metrics, k, alpha and catalog of its section `metrics`; attribution, click_skew, slot, max_items,
-    /// max_off_list and hash_seed of `join`; and the profiles of your own. Brokers need not be set. Environment variables
+    /// max_off_list and hash_seed of `join`; the section `events`; and the profiles of your own. Brokers need not be set. Environment variables
     /// override its settings as they do for the daemon.
     #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,

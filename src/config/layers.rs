@@ -152,7 +152,8 @@ impl<'i> Layers<'i, '_> {
         self.setting(&key, value);
     }
 
-    /// `ABGAUGE_JOIN__MAX_ITEMS` → `join.max_items`; in names of Kafka properties each underscore is a dot.
+    /// `ABGAUGE_JOIN__MAX_ITEMS` → `join.max_items`, `ABGAUGE_EVENTS__CLICK__TS` → `events.click.ts`; in names of Kafka
+    /// properties each underscore is a dot.
     fn key_of(&self, name: &str) -> Option<String> {
         let rest = name.strip_prefix(PREFIX)?;
         if rest.bytes().any(|b| b.is_ascii_lowercase()) {
@@ -162,9 +163,13 @@ impl<'i> Layers<'i, '_> {
         let (section, name) = lower.split_once("__")?;
         let known = self.known.get(section)?.as_object()?;
         match name.split_once("__") {
-            Some((table, property)) if !property.is_empty() => {
-                known.get(table)?.as_object()?;
-                Some(format!("{section}.{table}.{}", property.replace('_', ".")))
+            Some((table, name)) if !name.is_empty() => {
+                let known = known.get(table)?.as_object()?;
+                let name = match known.is_empty() {
+                    true => name.replace('_', "."),
+                    false => known.get_key_value(name)?.0.clone(),
+                };
+                Some(format!("{section}.{table}.{name}"))
             }
             _ => (!known.get(name)?.is_object()).then(|| join(section, name)),
         }
@@ -250,7 +255,12 @@ fn join(section: &str, name: &str) -> String {
 /// Section, table of free names if there is one, and name.
 fn path(key: &str) -> Vec<String> {
     let n_parts = match key {
-        _ if key.starts_with("kafka.propert") => 3,
+        _ if ["kafka.propert", "events.served.", "events.click."]
+            .iter()
+            .any(|table| key.starts_with(table)) =>
+        {
+            3
+        }
         _ => 2,
     };
     key.splitn(n_parts, '.').map(str::to_owned).collect()

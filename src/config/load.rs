@@ -8,7 +8,7 @@ use toml::de::{DeTable, Error};
 use super::error::{ConfigErrors, Place, Report};
 use super::raw::Raw;
 use super::validate::{counting, validate};
-use super::{Config, Counting, layers, redact};
+use super::{Config, Counting, layers, redact, show};
 
 /// What turns settings into what the program believes, and reports what is wrong with them.
 type Check<T> = fn(Raw, &mut Report) -> T;
@@ -35,6 +35,21 @@ pub fn load_counting(
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Counting, ConfigErrors> {
     load_as(path, env, |raw, report| counting(&raw, report))
+}
+
+/// The settings in effect, as a file would have them, secrets hidden.
+///
+/// # Errors
+/// Everything that is wrong, at once.
+pub fn effective(
+    path: Option<&Path>,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<String, ConfigErrors> {
+    load_as(path, env, |raw, report| {
+        let shown = show::show(&raw);
+        validate(raw, report);
+        shown.expect("what was read as TOML can be written as TOML")
+    })
 }
 
 fn load_as<T>(

@@ -11,6 +11,8 @@ mod load;
 mod properties;
 mod raw;
 mod redact;
+mod schema;
+mod show;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -19,7 +21,7 @@ mod warnings;
 
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Place};
-pub use load::{environment, load, load_counting};
+pub use load::{effective, environment, load, load_counting};
 pub(crate) use units::display_ms;
 pub use units::parse_span_ms;
 
@@ -30,11 +32,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::engine::ranking::{Measures, Profile};
+use crate::ingest::wire::shape::Shape;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub kafka: Kafka,
     pub ingest: Ingest,
+    /// How records are read; `None`: they are of our own shape.
+    pub events: Option<Shape>,
     pub join: Join,
     /// Which metrics, by which profiles, at which cut-offs.
     pub measures: Measures,
@@ -57,11 +62,18 @@ impl Config {
     pub fn default_toml() -> &'static str {
         include_str!("../../config/abgauge.toml")
     }
+
+    /// A JSON Schema of that file.
+    pub fn schema() -> serde_json::Value {
+        schema::schema()
+    }
 }
 
 /// What decides how events count: the part of a configuration that an evaluation of files goes by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counting {
+    /// How records are read; `None`: they are of our own shape.
+    pub events: Option<Shape>,
     pub join: Join,
     pub measures: Measures,
     /// Ids of the metrics that the operator chose, whatever the profiles define; none where nothing was said of them.
@@ -81,6 +93,8 @@ pub struct Kafka {
     pub key: Key,
     pub start: Start,
     pub dead_letter_topic: Option<String>,
+    /// Whether dead letters carry key and payload.
+    pub dead_letter_payload: bool,
     /// Passed through to librdkafka, secrets included. Neither `Debug` nor any message shows a value.
     pub properties: Properties,
 }
@@ -178,6 +192,8 @@ pub struct Limits {
     pub max_state_bytes: u64,
     /// Bytes of what coverage remembers of shown items, all arms together. Arms beyond it have no coverage.
     pub max_coverage_bytes: u64,
+    /// Share of the records of a topic that may be unreadable before that is told as a state of its own.
+    pub max_invalid_share: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]

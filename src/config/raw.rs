@@ -16,6 +16,7 @@ use crate::engine::ranking::profile;
 pub(super) struct Raw {
     pub kafka: RawKafka,
     pub ingest: RawIngest,
+    pub events: RawEvents,
     pub join: RawJoin,
     pub metrics: RawMetrics,
     /// Custom profiles: choices by name.
@@ -38,6 +39,7 @@ pub(super) struct RawKafka {
     pub key: Spanned<String>,
     pub start: Spanned<String>,
     pub dead_letter_topic: Option<Spanned<String>>,
+    pub dead_letter_payload: Spanned<bool>,
     pub properties: BTreeMap<String, Spanned<PropertyValue>>,
     pub property_files: BTreeMap<String, Spanned<String>>,
 }
@@ -47,6 +49,47 @@ pub(super) struct RawKafka {
 pub(super) struct RawIngest {
     /// `None`: one for each core.
     pub workers: Option<Spanned<i64>>,
+}
+
+/// `None` where the preset, or else our own shape of events, says it.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawEvents {
+    pub preset: Option<Spanned<String>>,
+    pub r#type: Option<Spanned<String>>,
+    pub without_type: Option<Spanned<String>>,
+    pub ts_unit: Option<Spanned<String>>,
+    pub served: RawServed,
+    pub click: RawClick,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawServed {
+    pub types: Option<Spanned<Vec<Spanned<String>>>>,
+    pub request_id: Option<Spanned<String>>,
+    pub user_id: Option<Spanned<String>>,
+    pub ts: Option<Spanned<String>>,
+    pub items: Option<Spanned<String>>,
+    pub item_id: Option<Spanned<String>>,
+    pub experiments: Option<Spanned<String>>,
+    pub experiment: Option<Spanned<String>>,
+    pub arm: Option<Spanned<String>>,
+    pub only: Option<Spanned<Vec<Spanned<String>>>>,
+    pub experiment_name: Option<Spanned<String>>,
+    pub arm_name: Option<Spanned<String>>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawClick {
+    pub types: Option<Spanned<Vec<Spanned<String>>>>,
+    pub action: Option<Spanned<String>>,
+    pub actions: Option<Spanned<Vec<Spanned<String>>>>,
+    pub request_id: Option<Spanned<String>>,
+    pub user_id: Option<Spanned<String>>,
+    pub ts: Option<Spanned<String>>,
+    pub item: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -98,6 +141,7 @@ pub(super) struct RawLimits {
     pub max_arms: Spanned<i64>,
     pub max_state: Spanned<ByteSize>,
     pub max_coverage: Spanned<ByteSize>,
+    pub max_invalid_share: Spanned<f64>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -142,6 +186,7 @@ impl Default for RawKafka {
             key: unwritten("request"),
             start: unwritten("rebuild"),
             dead_letter_topic: None,
+            dead_letter_payload: unwritten(true),
             properties: BTreeMap::new(),
             property_files: BTreeMap::new(),
         }
@@ -197,6 +242,7 @@ impl Default for RawLimits {
             max_arms: unwritten(10_000),
             max_state: unwritten(ByteSize::gibibytes(4)),
             max_coverage: unwritten(ByteSize::mebibytes(256)),
+            max_invalid_share: unwritten(0.05),
         }
     }
 }

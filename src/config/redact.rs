@@ -20,7 +20,7 @@ const SECRET_WORDS: [&str; 10] = [
 ];
 
 /// Where the first telling word ends.
-fn telling_word(text: &str) -> Option<usize> {
+pub(super) fn telling_word(text: &str) -> Option<usize> {
     let text = text.to_ascii_lowercase();
     let end = |word: &&str| text.find(*word).map(|at| at + word.len());
     SECRET_WORDS.iter().filter_map(end).min()

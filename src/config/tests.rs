@@ -1,5 +1,7 @@
 //! Claims about the way from a file and an environment to a configuration, or to its errors.
 
+mod events;
+
 use std::io::Write;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
@@ -80,8 +82,13 @@ fn the_sample_names_every_setting_and_no_other() {
     let table: toml::Table = sample.parse().expect("TOML");
     for (section, settings) in known_settings() {
         let settings = settings.as_object().expect("a section");
-        for name in settings.keys() {
-            assert!(table[&section].get(name).is_some(), "{section}.{name}");
+        for (name, default) in settings {
+            let written = table[&section].get(name);
+            assert!(written.is_some(), "{section}.{name}");
+            for inner in default.as_object().into_iter().flat_map(|table| table.keys()) {
+                let written = written.and_then(|table| table.get(inner));
+                assert!(written.is_some(), "{section}.{name}.{inner}");
+            }
         }
     }
     assert!(table.contains_key("experiments"));
@@ -698,19 +705,41 @@ fn every_setting_has_its_variable() {
         .iter()
         .filter(|(section, _)| *section != "experiments")
     {
-        for name in settings
+        for (name, default) in settings
             .as_object()
             .expect("a section")
-            .keys()
-            .filter(|name| !name.starts_with("propert"))
+            .iter()
+            .filter(|(name, _)| !name.starts_with("propert"))
         {
-            let value = match &sample[section][name] {
-                toml::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
             let variable = format!("ABGAUGE_{}__{}", section.to_uppercase(), name.to_uppercase());
-            config("", &[(&variable, &value)]);
+            let written = &sample[section][name];
+            // All settings of a table at once: some need each other.
+            let variables = match default.as_object() {
+                None => vec![(variable, plain(written))],
+                Some(table) => table
+                    .keys()
+                    .map(|name| {
+                        (
+                            format!("{variable}__{}", name.to_uppercase()),
+                            plain(&written[name]),
+                        )
+                    })
+                    .collect(),
+            };
+            let variables: Vec<(&str, &str)> = variables
+                .iter()
+                .map(|(name, value)| (&**name, &**value))
+                .collect();
+            config("", &variables);
         }
+    }
+}
+
+/// A value as one writes it into a variable.
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 
@@ -903,9 +932,13 @@ fn every_known_setting_is_a_section_or_has_a_plain_default() {
         let Value::Object(settings) = settings else {
             panic!("{section} is no section");
         };
-        let tables = settings.iter().filter(|(_, default)| default.is_object());
+        let tables = settings
+            .iter()
+            .filter_map(|(name, default)| Some((name, default.as_object()?)));
         for (name, default) in tables {
-            assert_eq!(default, &Value::Object(Default::default()), "{section}.{name}");
+            let has_tables = default.values().any(Value::is_object);
+            assert!(!has_tables, "{section}.{name}");
+            assert!(section == "events" || default.is_empty(), "{section}.{name}");
         }
     }
 }

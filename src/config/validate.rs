@@ -1,5 +1,6 @@
 //! From what the operator wrote to what the program believes.
 
+mod events;
 mod experiments;
 mod export;
 mod kafka;
@@ -17,7 +18,7 @@ use super::error::Report;
 use super::raw::{Raw, RawHttp, RawIngest, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
 use super::{Config, Counting, Http, Ingest, Join, LONGEST_LIST, Limits, Log, LogFormat};
-use values::{choice, either, positive, whole};
+use values::{choice, either, positive, share, whole};
 
 /// The configuration, to be believed only if nothing was reported.
 pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
@@ -25,9 +26,11 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
     let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
     let export = export::export(&raw.export, &counting.measures, &windows, report);
     let (experiment_starts, experiment_controls) = experiments::experiments(&raw.experiments, report);
+    events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
     Config {
         kafka: kafka::kafka(raw.kafka, report),
         ingest: ingest(&raw.ingest, report),
+        events: counting.events,
         join: counting.join,
         measures: counting.measures,
         catalog: counting.catalog,
@@ -47,6 +50,7 @@ pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
     let known_profiles = measures::known_profiles(&raw.profile, report);
     let (measures, chosen_metrics) = measures::measures(&raw.metrics, &known_profiles, &raw.export, report);
     Counting {
+        events: events::events(&raw.events, report),
         join,
         measures,
         chosen_metrics,
@@ -133,6 +137,7 @@ fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
         max_arms: whole("limits.max_arms", &raw.max_arms, 1..=10_000_000, report),
         max_state_bytes,
         max_coverage_bytes: raw.max_coverage.get_ref().bytes,
+        max_invalid_share: share("limits.max_invalid_share", &raw.max_invalid_share, report),
     }
 }
 

@@ -58,6 +58,15 @@ pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, &[u8])) -> anyh
     stream(input, &mut record)
 }
 
+/// Whether a file is of a format that has the fields of our own events as its columns, as Parquet does, and not records
+/// of whatever shape. One that cannot be opened is not: [`read`] tells why.
+pub fn has_own_columns(path: &Path) -> bool {
+    let format = || Some(sniff(&mut File::open(path).ok()?).ok()?.0);
+    // What can be read once only cannot be Parquet.
+    let is_file = !is_standard_input(path) && std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    is_file && format() == Some(Format::Parquet)
+}
+
 /// What a path is called in messages.
 pub fn name(path: &Path) -> Cow<'_, str> {
     if is_standard_input(path) {

@@ -1,6 +1,8 @@
-//! Keeps records that cannot be read: each goes to the dead-letter topic as it came, with headers that say why.
+//! Keeps records that cannot be read: each goes to the dead-letter topic as it came, or without its content, with headers
+//! that say why.
 //!
-//! Counting must not wait for it. What does not fit into the bounded queue is dropped, and counted as such.
+//! Counting must not wait for it. What is queued is sent until a broker has acknowledged it, however long that takes, and
+//! so at least once; what does not fit into the bounded queue meanwhile is dropped, and counted as such.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,11 +24,13 @@ use crate::ingest::Record;
 use crate::telemetry::{DeadLetter, Telemetry};
 
 /// Unless the operator says otherwise under `[kafka.properties]`.
-const DEFAULTS: [(&str, &str); 3] = [
+const DEFAULTS: [(&str, &str); 4] = [
     ("queue.buffering.max.messages", "10000"),
     ("queue.buffering.max.kbytes", "65536"),
     // A record that just fitted its own topic must not fail here for the sake of its headers.
     ("message.max.bytes", "10000000"),
+    // Brokers may be away for longer than the client's five minutes.
+    ("message.timeout.ms", "0"),
 ];
 /// How long the end of the program may wait for what is on its way.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
@@ -37,6 +41,7 @@ const LOG_EVERY_MS: u64 = 60_000;
 pub struct DeadLetters {
     producer: ThreadedProducer<Deliveries>,
     topic: String,
+    with_payload: bool,
     sources: Topics,
 }
 
@@ -60,6 +65,7 @@ impl DeadLetters {
         Ok(Some(DeadLetters {
             producer,
             topic,
+            with_payload: kafka.dead_letter_payload,
             sources: Topics::new(kafka),
         }))
     }
@@ -85,8 +91,12 @@ impl DeadLetters {
                     value: Some(&record.offset.to_string()),
                 }),
         );
-        letter.key = record.key;
-        letter.payload = record.payload;
+        if self.with_payload {
+            (letter.key, letter.payload) = (record.key, record.payload);
+        } else {
+            // Not null, which would be a tombstone.
+            letter.payload = Some(b"");
+        }
         letter.timestamp = (record.timestamp_ms != i64::MAX).then_some(record.timestamp_ms);
         if let Err((error, _)) = self.producer.send(letter) {
             let is_full = error == KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull);
@@ -243,6 +253,19 @@ mod tests {
         }
     }
 
+    fn reader(embedded: &Embedded) -> BaseConsumer {
+        let mut config = ClientConfig::new();
+        config
+            .set("bootstrap.servers", embedded.bootstrap())
+            .set("group.id", "test");
+        let consumer: BaseConsumer = config.create().unwrap();
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset("letters", 0, Offset::Beginning)
+            .unwrap();
+        consumer.assign(&list).unwrap();
+        consumer
+    }
+
     #[test]
     fn a_letter_is_the_record_with_headers_that_say_why() {
         let embedded = Embedded::start(&["letters"], 1).unwrap();
@@ -261,15 +284,7 @@ mod tests {
         drop(letters);
         assert_eq!(counts(&telemetry), [3, 0, 0]);
 
-        let mut config = ClientConfig::new();
-        config
-            .set("bootstrap.servers", embedded.bootstrap())
-            .set("group.id", "test");
-        let consumer: BaseConsumer = config.create().unwrap();
-        let mut list = TopicPartitionList::new();
-        list.add_partition_offset("letters", 0, Offset::Beginning)
-            .unwrap();
-        consumer.assign(&list).unwrap();
+        let consumer = reader(&embedded);
         let expected = [
             (Some(&b"k"[..]), Some(&b"\xff{"[..]), "not_json"),
             (None, None, "tombstone"),
@@ -301,6 +316,27 @@ mod tests {
                 .collect();
             assert_eq!(headers, expected);
         }
+    }
+
+    #[test]
+    fn a_letter_without_its_content_still_tells_which_record_it_is_of() {
+        let embedded = Embedded::start(&["letters"], 1).unwrap();
+        let telemetry = telemetry();
+        let mut kafka = kafka(embedded.bootstrap(), &[]);
+        kafka.dead_letter_payload = false;
+        let letters = DeadLetters::start(&kafka, Arc::clone(&telemetry)).unwrap();
+        let letters = letters.expect("a topic is set");
+        letters.send(
+            &record(Some(b"u-7"), Some(b"{\"user_id\":\"u-7\"")),
+            Reason::NotJson,
+        );
+        drop(letters);
+        let consumer = reader(&embedded);
+        let letter = consumer.poll(Duration::from_secs(10)).expect("a letter").unwrap();
+        assert_eq!((letter.key(), letter.payload()), (None, Some(&b""[..])));
+        let headers = letter.headers().expect("headers");
+        let offset = headers.iter().find(|header| header.key == "abgauge.offset");
+        assert_eq!(offset.and_then(|header| header.value), Some(&b"42"[..]));
     }
 
     #[test]

@@ -8,3 +8,8 @@ pub mod inspect;
 mod probe;
 pub mod producer;
 pub mod topics;
+
+/// The version of librdkafka.
+pub fn client_version() -> String {
+    rdkafka::util::get_rdkafka_version().1
+}

@@ -224,6 +224,19 @@ fn a_reload_that_failed_is_told_until_one_succeeds() {
 }
 
 #[test]
+fn memory_stands_beside_its_bound_once_that_is_known() {
+    let telemetry = telemetry();
+    assert_eq!(value(&telemetry, "abgauge_state_max_bytes"), None);
+    telemetry.set_state_bound(4 << 30);
+    telemetry.set_engine(2, 1, 300);
+    assert_eq!(
+        value(&telemetry, "abgauge_state_max_bytes"),
+        Some(4_294_967_296.0)
+    );
+    assert_eq!(value(&telemetry, "abgauge_state_bytes"), Some(300.0));
+}
+
+#[test]
 fn a_shed_record_is_never_forgotten() {
     let telemetry = telemetry();
     telemetry.lost_exactness();

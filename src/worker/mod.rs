@@ -5,6 +5,7 @@
 //! waits. All else is done by one thread, between two readings.
 
 mod clocks;
+mod invalid_share;
 mod pace;
 mod pair;
 mod report;
@@ -114,12 +115,14 @@ impl Worker {
         clock: Clock,
         sources: Vec<Box<dyn Source>>,
     ) -> Worker {
-        let decoder = Decoder::new(config.join.hash_seed, config.join.max_items);
+        let decoder =
+            Decoder::new(config.join.hash_seed, config.join.max_items).reading(config.events.as_ref());
         let one_topic = config.kafka.served_topic == config.kafka.clicks_topic;
         let topics = [
             config.kafka.served_topic.clone(),
             config.kafka.clicks_topic.clone(),
         ];
+        telemetry.set_state_bound(config.limits.max_state_bytes);
         Worker {
             rules: rules(config),
             ranking,

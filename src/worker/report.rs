@@ -7,6 +7,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::has_shed;
+use super::invalid_share::InvalidShare;
 use super::pair::Pair;
 use super::shard::Unreadable;
 use crate::config::Config;
@@ -37,6 +38,11 @@ pub struct Report {
     /// A fault was logged since the brokers last answered.
     fault_told: bool,
     invalid_logged: HashMap<(Side, Reason), LogLimit>,
+    invalid_share: InvalidShare,
+    /// From `limits.max_invalid_share`.
+    max_invalid_share: f64,
+    /// By `Side as usize`: a topic's share is above that.
+    too_many_invalid: [bool; 2],
     findings: Vec<Finding>,
     reported_keys: HashMap<String, KeyCounts>,
     waiting_for: Vec<String>,
@@ -73,6 +79,9 @@ impl Report {
             faults_logged: HashMap::new(),
             fault_told: false,
             invalid_logged: HashMap::new(),
+            invalid_share: InvalidShare::new(),
+            max_invalid_share: config.limits.max_invalid_share,
+            too_many_invalid: [false; 2],
             findings: Vec::new(),
             reported_keys: HashMap::new(),
             waiting_for: vec!["the start".into()],
@@ -84,6 +93,7 @@ impl Report {
 
     pub fn counts(&mut self, counts: &Counts) {
         self.telemetry.add_counts(counts);
+        self.invalid_share.count(counts);
         if has_shed(counts) {
             self.telemetry.lost_exactness();
             if !self.shed {
@@ -226,6 +236,7 @@ impl Report {
         }
         self.set_gauges(&progress);
         self.look_at_keys(progress.audits);
+        self.invalid_share.advance(uptime);
         self.warn(progress.arms_without_coverage);
     }
 
@@ -287,6 +298,38 @@ impl Report {
         self.findings = findings;
     }
 
+    /// Tells topics of which more cannot be read than the limit allows; logs where one begins or ends to be such.
+    fn look_at_invalid_shares(&mut self) -> Vec<String> {
+        let one_topic = self.topics[0] == self.topics[1];
+        let groups: &[&[Side]] = if one_topic {
+            &[&Side::BOTH]
+        } else {
+            &[&[Side::Served], &[Side::Clicks]]
+        };
+        let mut warnings = Vec::new();
+        for sides in groups {
+            let topic = &self.topics[sides[0] as usize];
+            let share = self.invalid_share.of(sides).unwrap_or(0.0);
+            let is_above = share > self.max_invalid_share;
+            let warning = format!(
+                "topic `{topic}`: {:.1}% of the records of the last minutes cannot be read, more than \
+                 limits.max_invalid_share ({}%): abgauge_invalid_records_total has the reasons, and `abgauge check --sample` \
+                 tells what is wrong with a record",
+                100.0 * share,
+                100.0 * self.max_invalid_share,
+            );
+            let was_above = std::mem::replace(&mut self.too_many_invalid[sides[0] as usize], is_above);
+            match (was_above, is_above) {
+                (false, true) => warn!("{warning}"),
+                (true, false) => info!(topic, "records can be read again"),
+                _ => {}
+            }
+            self.telemetry.set_too_many_invalid(topic, is_above);
+            warnings.extend(is_above.then_some(warning));
+        }
+        warnings
+    }
+
     /// Tells what an operator should mend although numbers are shown.
     fn warn(&mut self, arms_without_coverage: u64) {
         let mut warnings = self.doubts.clone();
@@ -296,6 +339,7 @@ impl Report {
                 "limits.max_state was reached and records were shed: numbers are no longer exact".into(),
             );
         }
+        warnings.extend(self.look_at_invalid_shares());
         if arms_without_coverage > 0 {
             let warning =
                 format!("limits.max_coverage is reached: arms without coverage: {arms_without_coverage}");

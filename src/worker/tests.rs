@@ -1,6 +1,7 @@
 //! The worker on inputs made by hand: what it orders, and what the board then shows.
 
 mod catalogue;
+mod invalid_share;
 mod shards;
 mod source;
 
@@ -276,6 +277,26 @@ fn a_pair_is_shown_once_it_has_reached_the_ends_noted_at_its_assignment() {
     stage.round();
     assert_eq!(stage.total(View::Live), (2, 1));
     assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
+}
+
+#[test]
+fn events_of_another_shape_count_as_they_are_mapped() {
+    let mut stage = Stage::with(&[("EVENTS__PRESET", "metarank")]);
+    stage.own(&[0], [0, 0]);
+    let click = |kind: &str| {
+        format!(
+            r#"{{"event":"interaction","type":"{kind}","id":"i","ranking":"r","timestamp":"{T0}","item":"y"}}"#
+        )
+    };
+    let list =
+        format!(r#"{{"event":"ranking","id":"r","timestamp":"{T0}","items":[{{"id":"x"}},{{"id":"y"}}]}}"#);
+    stage.record(SERVED, 0, T0, &list);
+    stage.record(CLICKED, 0, T0, &click("like"));
+    stage.round();
+    assert_eq!(stage.total(View::Live), (1, 0));
+    stage.record(CLICKED, 1, T0, &click("click"));
+    stage.round();
+    assert_eq!(stage.total(View::Live), (1, 1));
 }
 
 #[test]

@@ -1,9 +1,13 @@
-//! What fuzzing found worth keeping is read alike by both ways of the decoder.
+//! What fuzzing found worth keeping is read alike by both ways of the decoder; and records of other shapes are explained as
+//! they are read.
 
 mod both_ways;
+mod shapes;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
 
 /// Neither a file nor all of them grow beyond what is read in a moment.
 const MAX_FILES: usize = 300;
@@ -17,9 +21,64 @@ fn the_corpus_of_fuzzing_is_read_alike_by_both_ways() {
         let path = entry.expect("it can be listed").path();
         let input = fs::read(&path).expect("it can be read");
         both_ways::check(&input);
+        shapes::check(&input);
         n_files += 1;
         n_bytes += input.len();
     }
     assert!((50..=MAX_FILES).contains(&n_files), "{n_files} files");
     assert!(n_bytes <= MAX_BYTES, "{n_bytes} bytes");
+}
+
+/// Files of events that the documents show.
+fn samples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/events");
+    let entries = fs::read_dir(folder).expect("the samples are there");
+    let paths = entries.map(|entry| entry.expect("they can be listed").path());
+    let is_sample = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
+    let mut samples: Vec<PathBuf> = paths.filter(is_sample).collect();
+    samples.sort();
+    samples
+}
+
+#[test]
+fn the_samples_of_the_presets_are_explained_as_they_are_read() {
+    assert!(samples().len() >= 3);
+    for sample in samples() {
+        shapes::check(&fs::read(sample).expect("it can be read"));
+    }
+}
+
+/// A part of the record put elsewhere in it: keys and values change places, come twice, or end early.
+type Move = (prop::sample::Index, prop::sample::Index, prop::sample::Index);
+
+fn moved(record: &mut Vec<u8>, (from, n, to): Move) {
+    let from = from.index(record.len() + 1);
+    let end = from + n.index((record.len() - from).min(40) + 1);
+    let part = record[from..end].to_vec();
+    let to = to.index(record.len() + 1);
+    let over = to + part.len().min(record.len() - to);
+    // Half of them overwrite what is there.
+    record.splice(to..if part.len() % 2 == 0 { to } else { over }, part);
+}
+
+proptest! {
+    #[test]
+    fn damaged_samples_are_explained_as_they_are_read(
+        line in any::<prop::sample::Index>(),
+        moves in prop::collection::vec(any::<Move>(), 0..4),
+        bytes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..2),
+    ) {
+        let samples = samples().into_iter().map(|path| fs::read_to_string(path).expect("UTF-8"));
+        let text: String = samples.collect();
+        let lines: Vec<&str> = text.lines().collect();
+        let mut record = line.get(&lines).as_bytes().to_vec();
+        moves.into_iter().for_each(|part| moved(&mut record, part));
+        for (at, byte) in bytes {
+            if !record.is_empty() {
+                let at = at.index(record.len());
+                record[at] = byte;
+            }
+        }
+        shapes::check(&record);
+    }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::dockerfile::Dockerfile;
-use crate::{check_variable, json, path, strings, yaml};
+use crate::{check_arguments, check_variable, json, path, strings, yaml};
 
 pub fn services() -> Map<String, Value> {
     let compose = yaml("docker-compose.yml");
@@ -71,6 +71,28 @@ fn mounts_what_exists_and_cannot_change_it() {
             }
         }
     }
+}
+
+#[test]
+fn our_containers_may_do_nothing_that_they_do_not_need() {
+    let services = services();
+    for (name, service) in &services {
+        if service["image"] == services["abgauge"]["image"] {
+            assert_eq!(service["read_only"], true, "{name}");
+            assert_eq!(strings(&service["cap_drop"]), ["ALL"], "{name}");
+            let options = strings(&service["security_opt"]);
+            assert_eq!(options, ["no-new-privileges:true"], "{name}");
+            assert!(service.get("user").is_none(), "{name}: the image says who");
+        }
+    }
+}
+
+#[test]
+fn our_containers_are_given_arguments_that_exist() {
+    let services = services();
+    let arguments = strings(&services["simulator"]["command"]);
+    assert!(!arguments.is_empty());
+    check_arguments(arguments);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The Dockerfile and .dockerignore.
 
 use crate::compose::{mounts, services};
-use crate::{check_variable, path, read, yaml};
+use crate::{check_arguments, check_variable, path, read, yaml};
 
 /// Instructions in order, each with its arguments; continued lines are joined.
 pub struct Dockerfile(Vec<(String, String)>);
@@ -118,6 +118,7 @@ fn starts_the_daemon_with_the_configuration_that_it_copies() {
     assert_eq!(words("ENTRYPOINT"), ["/usr/local/bin/abgauge"]);
     let command = words("CMD");
     assert_eq!(command[..2], ["run", "--config"]);
+    check_arguments(command.iter().map(String::as_str));
     assert!(
         dockerfile
             .copies()

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::promql::{Selector, selectors};
 use crate::read;
+
+/// What Prometheus itself keeps of each target.
+const OF_PROMETHEUS: [&str; 3] = ["up", "scrape_duration_seconds", "scrape_samples_scraped"];
 
 /// Labels by name, of every family in tests/data/exported-names.tsv.
 pub fn exported() -> BTreeMap<String, BTreeSet<String>> {
@@ -24,69 +28,33 @@ pub fn exported() -> BTreeMap<String, BTreeSet<String>> {
     exported
 }
 
-/// One use of a metric in an expression.
-#[derive(Debug, PartialEq)]
-pub struct Selector {
-    pub name: String,
-    /// Labels that it matches on.
-    pub labels: Vec<String>,
-    /// What stands before it is `rate(` or `increase(`.
-    pub as_counter: bool,
-}
-
-/// Every use of a metric of abgauge or of a recorded one (they have colons).
-pub fn selectors(expression: &str) -> Vec<Selector> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
-    let mut selectors = Vec::new();
-    let mut rest = expression;
-    while let Some(start) = rest.find("abgauge_") {
-        let begin = rest[..start].rfind(|c| !is_word(c)).map_or(0, |i| i + 1);
-        let length = rest[begin..].find(|c| !is_word(c)).unwrap_or(rest.len() - begin);
-        let (before, after) = (&rest[..begin], &rest[begin + length..]);
-        let matchers = after.strip_prefix('{').and_then(|inner| inner.split('}').next());
-        let labels = matchers.into_iter().flat_map(|matchers| matchers.split(','));
-        selectors.push(Selector {
-            name: rest[begin..begin + length].to_owned(),
-            labels: labels
-                .map(|matcher| {
-                    matcher
-                        .split(['=', '!'])
-                        .next()
-                        .unwrap_or_default()
-                        .trim()
-                        .to_owned()
-                })
-                .collect(),
-            as_counter: before.ends_with("rate(") || before.ends_with("increase("),
-        });
-        rest = after;
-    }
-    selectors
-}
-
 /// Fails where an expression uses a name or a label that does not exist, a counter as a gauge, or the reverse.
 pub fn check(expression: &str, recorded: &BTreeSet<String>) {
     let exported = exported();
-    for Selector {
-        name,
-        labels,
-        as_counter,
-    } in selectors(expression)
-    {
-        if recorded.contains(&name) {
+    let uses = selectors(expression);
+    assert!(!uses.is_empty(), "no metric: {expression}");
+    for selector in uses {
+        let name = selector.name.as_str();
+        if recorded.contains(name) || OF_PROMETHEUS.contains(&name) {
             continue;
         }
         let known = exported
-            .get(&name)
+            .get(name)
             .unwrap_or_else(|| panic!("{name} is not exported: {expression}"));
-        for label in labels {
-            let of_target = ["job", "instance"].contains(&label.as_str());
+        for label in selector.labels() {
+            let of_target = ["job", "instance"].contains(&label);
             assert!(
-                of_target || known.contains(&label),
+                of_target || known.contains(label),
                 "{name} has no label {label}: {expression}"
             );
         }
         let is_counter = name.ends_with("_total");
+        let as_counter = match selector.function.as_str() {
+            "rate" | "increase" => true,
+            // May be asked of both.
+            "changes" => is_counter,
+            _ => false,
+        };
         assert_eq!(
             as_counter,
             is_counter,
@@ -98,18 +66,44 @@ pub fn check(expression: &str, recorded: &BTreeSet<String>) {
 
 #[test]
 fn finds_the_metrics_of_an_expression() {
-    let of = |name: &str, labels: &[&str], as_counter| Selector {
+    let of = |name: &str, matchers: &str, function: &str| Selector {
         name: name.to_owned(),
-        labels: labels.iter().map(|label| label.to_string()).collect(),
-        as_counter,
+        matchers: matchers.to_owned(),
+        function: function.to_owned(),
     };
+    let found = selectors(
+        r#"sum by (k) (rate(abgauge_a_total{job=~"$job", x!="y"}[5m])) / on (k) group_left () arm:abgauge_b:sum > time() - 1e6"#,
+    );
     assert_eq!(
-        selectors(
-            r#"sum by (k) (rate(abgauge_a_total{job=~"$job", x!="y"}[5m])) / arm:abgauge_b:sum > time()"#
-        ),
+        found,
         [
-            of("abgauge_a_total", &["job", "x"], true),
-            of("arm:abgauge_b:sum", &[], false)
+            of("abgauge_a_total", r#"job=~"$job", x!="y""#, "rate"),
+            of("arm:abgauge_b:sum", "", "")
         ]
     );
+    assert_eq!(found[0].labels(), ["job", "x"]);
+    assert_eq!(
+        selectors(r#"label_values(abgauge_lists{job="a"}, arm)"#),
+        [of("abgauge_lists", r#"job="a""#, "")]
+    );
+    assert_eq!(
+        selectors("max(up) or process_start_time_seconds * 1000 unless on (job) abgauge_ready == bool 1"),
+        [
+            of("up", "", ""),
+            of("process_start_time_seconds", "", ""),
+            of("abgauge_ready", "", "")
+        ]
+    );
+}
+
+#[test]
+#[should_panic(expected = "abgauge_made_up is not exported")]
+fn a_name_that_is_not_exported_is_found() {
+    check("sum(abgauge_made_up)", &BTreeSet::new());
+}
+
+#[test]
+#[should_panic(expected = "abgauge_records_total is a counter")]
+fn a_counter_without_a_rate_is_found() {
+    check("sum(abgauge_records_total)", &BTreeSet::new());
 }

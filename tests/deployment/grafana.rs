@@ -1,4 +1,4 @@
-//! config/grafana: provisioning and the dashboard.
+//! config/grafana: provisioning and the dashboards.
 
 use std::collections::BTreeSet;
 
@@ -6,40 +6,9 @@ use serde_json::Value;
 
 use crate::compose::{mounts, services};
 use crate::exported::{check, exported};
-use crate::{json, read, yaml};
-
-const DASHBOARD: &str = "config/grafana/dashboards/abgauge.json";
-
-fn list(value: &Value) -> Vec<Value> {
-    value.as_array().cloned().unwrap_or_default()
-}
-
-/// Panels by the grid that they lie on: the dashboard's own, and that of each row that is folded up.
-fn grids() -> Vec<Vec<Value>> {
-    let top = list(&json(DASHBOARD)["panels"]);
-    let folded: Vec<_> = top.iter().map(|panel| list(&panel["panels"])).collect();
-    std::iter::once(top).chain(folded).collect()
-}
-
-/// Panels that show something: all but the rows that head them.
-fn charts() -> impl Iterator<Item = Value> {
-    let all = grids().into_iter().flatten();
-    all.filter(|panel| panel["type"] != "row")
-}
-
-fn queries() -> Vec<String> {
-    let targets = charts().flat_map(|panel| panel["targets"].as_array().expect("targets").clone());
-    targets
-        .map(|target| target["expr"].as_str().expect("an expression").to_owned())
-        .collect()
-}
-
-fn variables() -> Vec<Value> {
-    json(DASHBOARD)["templating"]["list"]
-        .as_array()
-        .expect("variables")
-        .clone()
-}
+use crate::grafana_model::Dashboard;
+use crate::promql::selectors;
+use crate::{read, strings, yaml};
 
 /// Names after `$` in a text, but for Grafana's own (`$__…`).
 fn references(text: &str) -> BTreeSet<String> {
@@ -53,6 +22,10 @@ fn references(text: &str) -> BTreeSet<String> {
         .filter(|name| !name.is_empty() && !name.starts_with("__"))
         .map(str::to_owned)
         .collect()
+}
+
+fn said(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty())
 }
 
 #[test]
@@ -77,7 +50,10 @@ fn provisions_dashboards_from_where_compose_mounts_them() {
         target("./config/grafana/provisioning"),
         "/etc/grafana/provisioning"
     );
-    let home = format!("{}/abgauge.json", target("./config/grafana/dashboards"));
+    let home = format!(
+        "{}/abgauge-experiments.json",
+        target("./config/grafana/dashboards")
+    );
     assert_eq!(
         grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"],
         home
@@ -85,47 +61,68 @@ fn provisions_dashboards_from_where_compose_mounts_them() {
 }
 
 #[test]
-fn the_dashboard_is_a_classic_model_for_provisioning() {
-    let dashboard = json(DASHBOARD);
-    assert!(dashboard["id"].is_null());
-    assert_eq!(dashboard["uid"], "abgauge");
-    assert_eq!(dashboard["schemaVersion"], 39);
-    assert!(dashboard.get("__inputs").is_none());
+fn the_home_dashboard_is_one_that_exists() {
+    let home = "config/grafana/dashboards/abgauge-experiments.json";
+    assert!(Dashboard::all().iter().any(|dashboard| dashboard.file == home));
+}
+
+#[test]
+fn dashboards_are_classic_models_for_provisioning_and_import() {
+    let mut uids = BTreeSet::new();
+    for Dashboard { file, model } in Dashboard::all() {
+        assert!(model["id"].is_null(), "{file}");
+        let uid = model["uid"].as_str().expect("a uid").to_owned();
+        assert_eq!(file, format!("config/grafana/dashboards/{uid}.json"));
+        assert_eq!(model["schemaVersion"], 39, "{file}");
+        assert!(model.get("__inputs").is_none(), "{file}");
+        assert!(said(&model["title"]) && said(&model["description"]), "{file}");
+        // By which they link to each other.
+        assert_eq!(strings(&model["tags"]), ["abgauge"], "{file}");
+        assert_eq!(strings(&model["links"][0]["tags"]), ["abgauge"], "{file}");
+        assert!(uids.insert(uid));
+    }
+    let wanted = ["abgauge-experiments", "abgauge-operations"].map(str::to_owned);
+    assert_eq!(uids, BTreeSet::from(wanted));
 }
 
 #[test]
 fn every_panel_says_what_it_shows() {
-    for panel in charts() {
-        let title = panel["title"].as_str().expect("a title");
-        assert!(!title.is_empty());
-        assert!(
-            panel["description"].as_str().is_some_and(|text| !text.is_empty()),
-            "{title} has no description"
-        );
-        assert!(
-            panel["fieldConfig"]["defaults"]["unit"].is_string(),
-            "{title} has no unit"
-        );
-        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{title}");
+    for dashboard in Dashboard::all() {
+        for panel in dashboard.charts() {
+            let place = format!("{}: {}", dashboard.file, panel["title"]);
+            assert!(said(&panel["title"]), "{place}");
+            assert!(said(&panel["description"]), "{place} has no description");
+            assert!(
+                said(&panel["fieldConfig"]["defaults"]["unit"]),
+                "{place} has no unit"
+            );
+            assert_eq!(panel["datasource"]["uid"], "${datasource}", "{place}");
+            let targets = panel["targets"].as_array().expect("targets");
+            assert!(!targets.is_empty(), "{place} asks for nothing");
+            let refs: BTreeSet<_> = targets.iter().map(|target| target["refId"].to_string()).collect();
+            assert_eq!(refs.len(), targets.len(), "{place}: a refId stands twice");
+        }
     }
 }
 
 #[test]
 fn panels_have_ids_and_places_of_their_own() {
-    let mut ids = BTreeSet::new();
-    for grid in grids() {
-        let mut taken = BTreeSet::new();
-        for panel in grid {
-            let title = &panel["title"];
-            assert!(
-                ids.insert(panel["id"].as_u64().expect("an id")),
-                "{title}: id used before"
-            );
-            let side = |side: &str| panel["gridPos"][side].as_u64().expect("a place");
-            let [x, y, w, h] = ["x", "y", "w", "h"].map(side);
-            assert!(w > 0 && h > 0 && x + w <= 24, "{title} leaves the grid");
-            for place in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
-                assert!(taken.insert(place), "{title} overlaps at {place:?}");
+    for dashboard in Dashboard::all() {
+        let mut ids = BTreeSet::new();
+        for grid in dashboard.grids() {
+            let mut taken = BTreeSet::new();
+            for panel in grid {
+                let title = format!("{}: {}", dashboard.file, panel["title"]);
+                assert!(
+                    ids.insert(panel["id"].as_u64().expect("an id")),
+                    "{title}: id used before"
+                );
+                let side = |side: &str| panel["gridPos"][side].as_u64().expect("a place");
+                let [x, y, w, h] = ["x", "y", "w", "h"].map(side);
+                assert!(w > 0 && h > 0 && x + w <= 24, "{title} leaves the grid");
+                for place in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+                    assert!(taken.insert(place), "{title} overlaps at {place:?}");
+                }
             }
         }
     }
@@ -133,38 +130,47 @@ fn panels_have_ids_and_places_of_their_own() {
 
 #[test]
 fn only_rows_that_are_folded_up_hold_panels() {
-    for row in &grids()[0] {
-        let is_folded = row["type"] == "row" && row["collapsed"] == true;
-        assert_eq!(is_folded, !list(&row["panels"]).is_empty(), "{}", row["title"]);
+    for dashboard in Dashboard::all() {
+        for row in &dashboard.grids()[0] {
+            let is_folded = row["type"] == "row" && row["collapsed"] == true;
+            let holds = row["panels"].as_array().is_some_and(|panels| !panels.is_empty());
+            assert_eq!(is_folded, holds, "{}: {}", dashboard.file, row["title"]);
+        }
     }
 }
 
 #[test]
 fn queries_use_only_what_is_exported() {
-    // Recorded names are left out: the dashboard must work in a Prometheus without our rules.
-    for query in queries() {
-        check(&query, &BTreeSet::new());
-    }
-    for variable in variables().iter().filter(|variable| variable["type"] == "query") {
-        let query = variable["query"]["query"].as_str().expect("a query");
-        check(query, &BTreeSet::new());
+    // Recorded names are left out: the dashboards must work in a Prometheus without our rules.
+    for dashboard in Dashboard::all() {
+        for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
+            check(&query.expression, &BTreeSet::new());
+        }
     }
 }
 
 #[test]
 fn every_query_keeps_to_the_chosen_instances_and_the_first_profile_and_counts_no_list_twice() {
     let exported = exported();
-    for query in queries() {
-        for part in query.split("abgauge_").skip(1) {
-            let matchers = part.split('}').next().unwrap_or_default();
+    for query in Dashboard::all().iter().flat_map(Dashboard::queries) {
+        for selector in selectors(&query.expression) {
+            let has = |matcher: &str| selector.matchers.contains(matcher);
             assert!(
-                matchers.contains(r#"job=~"$job""#) && matchers.contains(r#"instance=~"$instance""#),
-                "{query}"
+                has(r#"job=~"$job""#) && has(r#"instance=~"$instance""#),
+                "{}: {}",
+                query.place,
+                query.expression
             );
-            let name = part.split('{').next().unwrap_or_default();
-            let labels = &exported[&format!("abgauge_{name}")];
+            let Some(labels) = exported.get(&selector.name) else {
+                continue;
+            };
             for (label, matcher) in [("scope", r#"scope="own""#), ("profile", r#"profile="""#)] {
-                assert!(!labels.contains(label) || matchers.contains(matcher), "{query}");
+                assert!(
+                    !labels.contains(label) || has(matcher),
+                    "{}: {}",
+                    query.place,
+                    query.expression
+                );
             }
         }
     }
@@ -172,21 +178,37 @@ fn every_query_keeps_to_the_chosen_instances_and_the_first_profile_and_counts_no
 
 #[test]
 fn variables_are_declared_and_used() {
-    let declared: BTreeSet<_> = variables()
-        .iter()
-        .map(|variable| variable["name"].as_str().expect("a name").to_owned())
-        .collect();
-    for needed in [
-        "datasource",
-        "job",
-        "instance",
-        "experiment",
-        "arm",
-        "window",
-        "view",
-        "k",
-    ] {
-        assert!(declared.contains(needed), "{needed}");
+    for dashboard in Dashboard::all() {
+        let declared: BTreeSet<_> = dashboard
+            .variables()
+            .iter()
+            .map(|variable| variable["name"].as_str().expect("a name").to_owned())
+            .collect();
+        assert_eq!(references(&read(&dashboard.file)), declared, "{}", dashboard.file);
+        for needed in ["datasource", "job", "instance"] {
+            assert!(declared.contains(needed), "{}: {needed}", dashboard.file);
+        }
+        for variable in dashboard.variables() {
+            let named = said(&variable["label"]) && said(&variable["description"]);
+            assert!(named, "{}: {}", dashboard.file, variable["name"]);
+        }
+        let of_arms = ["experiment", "arm", "control", "window", "view", "k", "metric"];
+        let is_of_arms = dashboard.model["uid"] == "abgauge-experiments";
+        assert!(!is_of_arms || of_arms.iter().all(|name| declared.contains(*name)));
     }
-    assert_eq!(references(&read(DASHBOARD)), declared);
+}
+
+#[test]
+fn restarts_are_marked() {
+    for dashboard in Dashboard::all() {
+        let annotations = dashboard.annotations();
+        let restarts = annotations
+            .iter()
+            .find(|annotation| annotation["name"] == "Restarts");
+        let restarts = restarts.unwrap_or_else(|| panic!("{}", dashboard.file));
+        assert_eq!(restarts["useValueForTime"], true, "{}", dashboard.file);
+        let asked = restarts["expr"].as_str().expect("an expression");
+        assert!(asked.starts_with("process_start_time_seconds"), "{asked}");
+        assert!(asked.ends_with(" * 1000"), "Grafana takes milliseconds: {asked}");
+    }
 }

@@ -1,14 +1,23 @@
-//! The files that deploy abgauge, checked without Docker, Prometheus or Grafana: their form, and that what they
-//! name (paths, settings, ports, metrics) exists. `tests/rules.rs` asks promtool as well.
+//! The files that deploy abgauge, checked without Docker, Kubernetes, Prometheus or Grafana: their form, and that what they
+//! name (paths, settings, ports, metrics) exists. `tests/rules.rs` asks promtool as well, `tests/packages.rs` systemd.
 
 mod compose;
 mod dockerfile;
 mod exported;
 mod grafana;
+#[path = "../support/grafana.rs"]
+mod grafana_model;
+mod kubernetes;
 mod prometheus;
+#[path = "../support/promql.rs"]
+#[allow(dead_code, reason = "the live tests use more of it")]
+mod promql;
+mod systemd;
 
 use std::path::PathBuf;
 
+use abgauge::cli::Cli;
+use clap::Parser as _;
 use serde_json::Value;
 
 /// A path of the repository.
@@ -59,13 +68,23 @@ fn check_variable(variable: &str) {
     assert!(known, "{variable}: config/abgauge.toml has no setting {setting}");
 }
 
+/// Fails unless the program takes these arguments.
+fn check_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) {
+    let words: Vec<&str> = std::iter::once("abgauge").chain(arguments).collect();
+    if let Err(error) = Cli::try_parse_from(&words) {
+        panic!("{words:?}: {error}");
+    }
+}
+
 /// Words such as ``[join] attribution`` in texts for operators.
 #[test]
 fn texts_name_only_settings_that_exist() {
     let files = [
         "docs/deployment.md",
+        "docs/runbooks.md",
         "config/prometheus/abgauge.rules.yml",
-        "config/grafana/dashboards/abgauge.json",
+        "config/grafana/dashboards/abgauge-experiments.json",
+        "config/grafana/dashboards/abgauge-operations.json",
     ];
     let is_word = |c: char| c.is_ascii_lowercase() || c == '_';
     let settings = settings();

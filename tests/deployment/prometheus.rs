@@ -9,6 +9,8 @@ use crate::exported::check;
 use crate::{path, read, strings, yaml};
 
 const RULES: &str = "config/prometheus/abgauge.rules.yml";
+const TESTS: &str = "config/prometheus/tests";
+const RUNBOOKS: &str = "docs/runbooks.md";
 
 fn rules() -> Vec<Value> {
     let file = yaml(RULES);
@@ -26,17 +28,17 @@ fn recorded() -> BTreeSet<String> {
     names.collect()
 }
 
-/// Headings of a Markdown file as links name them.
-fn anchors(file: &str) -> BTreeSet<String> {
-    let headings = read(file);
-    let headings = headings.lines().filter(|line| line.starts_with('#'));
-    headings
-        .map(|line| {
-            line.trim_start_matches(['#', ' '])
-                .to_lowercase()
-                .replace(' ', "-")
-        })
-        .collect()
+fn alerts() -> Vec<String> {
+    let names = rules()
+        .into_iter()
+        .filter_map(|rule| rule["alert"].as_str().map(str::to_owned));
+    names.collect()
+}
+
+fn headings() -> Vec<String> {
+    let text = read(RUNBOOKS);
+    let lines = text.lines().filter(|line| line.starts_with('#'));
+    lines.map(str::to_owned).collect()
 }
 
 #[test]
@@ -82,7 +84,7 @@ fn every_alert_says_how_bad_what_and_what_to_do() {
         let name = alert["alert"].as_str().expect("a name");
         let severity = alert["labels"]["severity"].as_str();
         assert!(
-            matches!(severity, Some("critical" | "warning")),
+            matches!(severity, Some("critical" | "warning" | "info")),
             "{name}: severity {severity:?}"
         );
         for annotation in ["summary", "description"] {
@@ -94,22 +96,87 @@ fn every_alert_says_how_bad_what_and_what_to_do() {
         let runbook = alert["annotations"]["runbook_url"]
             .as_str()
             .unwrap_or_else(|| panic!("{name} has no runbook"));
-        let (file, anchor) = runbook
-            .split_once('#')
-            .unwrap_or_else(|| panic!("{name}: {runbook} has no anchor"));
+        let wanted = format!("{RUNBOOKS}#{}", name.to_lowercase());
+        assert_eq!(runbook, wanted, "{name}");
+        let headings = headings();
         assert!(
-            anchors(file).contains(anchor),
-            "{name}: {file} has no heading for #{anchor}"
+            headings.contains(&format!("## {name}")),
+            "{RUNBOOKS} has no {name}"
         );
     }
 }
 
 #[test]
-fn every_alert_has_a_test() {
-    let tests = read("config/prometheus/tests/abgauge.test.yml");
-    for rule in rules() {
-        if let Some(name) = rule["alert"].as_str() {
-            assert!(tests.contains(&format!("alertname: {name}\n")), "{name}");
+fn every_runbook_is_that_of_an_alert_and_says_what_to_do() {
+    let alerts: BTreeSet<String> = alerts().into_iter().map(|name| format!("## {name}")).collect();
+    let text = read(RUNBOOKS);
+    for section in text.split("\n## ").skip(1) {
+        let (name, body) = section.split_once('\n').expect("a text");
+        assert!(alerts.contains(&format!("## {name}")), "no alert {name}");
+        for part in ["**Meaning.**", "**Look.**", "**Do.**"] {
+            assert!(body.contains(part), "{name} has no {part}");
         }
+    }
+}
+
+/// The test cases of every file of promtool's, by file.
+fn cases() -> Vec<(String, Value)> {
+    let mut files: Vec<String> = std::fs::read_dir(path(TESTS))
+        .expect("the tests can be listed")
+        .map(|entry| {
+            entry
+                .expect("it can be read")
+                .file_name()
+                .into_string()
+                .expect("UTF-8")
+        })
+        .collect();
+    files.sort();
+    let mut cases = Vec::new();
+    for file in files {
+        let tests = yaml(&format!("{TESTS}/{file}"))["tests"].clone();
+        let tests = tests.as_array().expect("tests").clone();
+        cases.extend(tests.into_iter().map(|test| (file.clone(), test)));
+    }
+    cases
+}
+
+/// Where an alert is asked for, and whether it fires there.
+fn fires(alert: &str) -> Vec<(String, bool)> {
+    let mut found = Vec::new();
+    for (file, case) in cases() {
+        for test in case["alert_rule_test"].as_array().into_iter().flatten() {
+            if test["alertname"] == alert {
+                let expected = test["exp_alerts"].as_array().expect("a list");
+                found.push((file.clone(), !expected.is_empty()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_alert_is_tested_to_fire_and_to_keep_silent() {
+    for alert in alerts() {
+        let found = fires(&alert);
+        assert!(found.iter().any(|(_, fires)| *fires), "{alert} never fires");
+        let on_a_good_day = found.iter().filter(|(file, _)| file == "well.test.yml");
+        let silent: Vec<_> = on_a_good_day.map(|(_, fires)| !fires).collect();
+        assert!(
+            silent.len() > 1 && silent.iter().all(|it| *it),
+            "{alert} on a good day"
+        );
+    }
+}
+
+#[test]
+fn every_recorded_name_is_tested() {
+    let cases = cases();
+    for name in recorded() {
+        let asked = cases
+            .iter()
+            .flat_map(|(_, case)| case["promql_expr_test"].as_array().cloned().unwrap_or_default())
+            .any(|test| test["expr"].as_str().expect("an expression").contains(&name));
+        assert!(asked, "{name}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod broker_gone;
 mod cut_off;
+mod dead_letters;
 mod group;
 mod keys;
 mod lost_offset;

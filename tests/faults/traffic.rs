@@ -54,6 +54,18 @@ impl Traffic {
         self.send(&self.clicks, partition, id, &click);
     }
 
+    /// What is no list, in the topic of lists.
+    pub fn broken_list(&self, partition: i32, number: u32) {
+        let (key, payload) = (format!("r-{number}"), format!("{{broken {number}"));
+        self.producer.produce(
+            &self.served,
+            Some(partition),
+            Some(key.as_bytes()),
+            Some(payload.as_bytes()),
+            None,
+        );
+    }
+
     fn send(&self, topic: &str, partition: i32, id: &str, event: &Value) {
         let (key, payload) = (id.as_bytes(), event.to_string());
         self.producer

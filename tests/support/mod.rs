@@ -3,7 +3,7 @@
 //! | module | what it starts or does |
 //! |---|---|
 //! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] act on it, [`proxy`] cuts the way to it |
-//! | [`prometheus`] | Prometheus scraping given addresses; `promtool` |
+//! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] reads expressions, [`grafana`] dashboards |
 //! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic, [`crowd`] one with ten thousand arms |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
 //! | [`http`], [`exposition`] | a client, and a strict reader of what `/metrics` answers |
@@ -19,11 +19,13 @@ pub mod busy;
 pub mod crowd;
 pub mod daemon;
 pub mod exposition;
+pub mod grafana;
 pub mod http;
 pub mod kafka;
 pub mod process;
 pub mod producer;
 pub mod prometheus;
+pub mod promql;
 pub mod proxy;
 pub mod tools;
 pub mod topics;

@@ -78,6 +78,18 @@ impl Prometheus {
             .collect()
     }
 
+    /// Every rule with its `health`, `lastError` and, of an alert, `state`.
+    #[track_caller]
+    pub fn rules(&self) -> Vec<Value> {
+        let url = format!("http://{}/api/v1/rules", self.address);
+        let answer = http::get(&url, &[]).expect("Prometheus answers");
+        let answer: Value = serde_json::from_str(&answer.body).expect("Prometheus answers JSON");
+        let groups = answer["data"]["groups"].as_array().expect("groups").iter();
+        groups
+            .flat_map(|group| group["rules"].as_array().expect("rules").clone())
+            .collect()
+    }
+
     /// Waits until a query answers with at least one sample.
     #[track_caller]
     pub fn wait_for(&self, promql: &str, deadline: Duration) -> Vec<Sample> {

@@ -7,6 +7,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
+use rdkafka::message::{Header, Headers as _};
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 use tokio::runtime;
 
@@ -20,6 +21,8 @@ pub struct Record {
     pub offset: i64,
     pub key: Option<Vec<u8>>,
     pub payload: Option<Vec<u8>>,
+    /// By name.
+    pub headers: Vec<(String, String)>,
     /// Milliseconds.
     pub timestamp: Option<i64>,
 }
@@ -137,9 +140,17 @@ impl<M: Message> From<&M> for Record {
             offset: message.offset(),
             key: message.key().map(<[u8]>::to_vec),
             payload: message.payload().map(<[u8]>::to_vec),
+            headers: message
+                .headers()
+                .map_or(Vec::new(), |headers| headers.iter().map(words).collect()),
             timestamp: message.timestamp().to_millis(),
         }
     }
+}
+
+fn words(header: Header<'_, &[u8]>) -> (String, String) {
+    let value = header.value.map(String::from_utf8_lossy);
+    (header.key.to_owned(), value.unwrap_or_default().into_owned())
 }
 
 /// Whether a broker is up and has taken its place in the cluster.

@@ -29,6 +29,7 @@ pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, Str
     let of_file = of_file.filter(|_| of_catalogue(&profiles).any(|id| metrics.contains(&id)));
     let catalog = args.catalog.clone().or(of_file);
     let options = Options {
+        shape: counting.events.clone(),
         measures: Measures {
             profiles,
             metrics,

@@ -46,6 +46,7 @@ pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
         )
         .unwrap_or(Start::Rebuild),
         dead_letter_topic,
+        dead_letter_payload: *raw.dead_letter_payload.get_ref(),
         properties: properties::collect(raw.properties, &raw.property_files, report),
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use toml::{Spanned, Value};
 
-use super::values::{choice, chosen, cut_offs};
+use super::values::{choice, chosen, cut_offs, share};
 use crate::config::MAX_CUT_OFFS;
 use crate::config::error::{Report, nearest};
 use crate::config::raw::{RawExport, RawMetrics, RawProfile};
@@ -40,20 +40,11 @@ pub(super) fn measures(
         .filter(is_measured)
         .map(|metric| metric.id)
         .collect();
-    let alpha = *raw.alpha.get_ref();
-    if !(0.0..=1.0).contains(&alpha) {
-        report.refuse(
-            "metrics.alpha",
-            &raw.alpha,
-            format!("{alpha} is out of range"),
-            "write a number from 0 to 1, such as 0.5",
-        );
-    }
     let measures = Measures {
         profiles,
         metrics,
         ks: ks(raw, report),
-        alpha,
+        alpha: share("metrics.alpha", &raw.alpha, report),
         catalogue: raw.catalog.is_some(),
     };
     (measures, chosen)

@@ -36,6 +36,16 @@ where
     }
 }
 
+/// A number from 0 to 1.
+pub(super) fn share(key: &str, value: &Spanned<f64>, report: &mut Report) -> f64 {
+    let share = *value.get_ref();
+    if !(0.0..=1.0).contains(&share) {
+        let message = format!("{share} is out of range");
+        report.refuse(key, value, message, "write a number from 0 to 1");
+    }
+    share
+}
+
 pub(super) fn cut_offs(key: &str, list: &Spanned<Vec<Spanned<i64>>>, report: &mut Report) -> Vec<NonZeroU32> {
     let mut rank = |written| NonZeroU32::new(whole(key, written, 1..=i64::from(LONGEST_LIST), report));
     list.get_ref().iter().filter_map(&mut rank).collect()

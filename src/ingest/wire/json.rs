@@ -58,7 +58,7 @@ impl<'a> Record<'a> {
 }
 
 /// Whether valid JSON nests deeper than [`MAX_DEPTH`].
-fn is_too_deep(json: &str) -> bool {
+pub(super) fn is_too_deep(json: &str) -> bool {
     if n_openings(json) <= MAX_DEPTH {
         return false;
     }
@@ -138,16 +138,16 @@ pub(super) fn id(raw: &str) -> Result<Cow<'_, str>, Reason> {
 }
 
 /// The raw text of each element of an array, in order.
-pub(super) fn elements(array: &RawValue) -> Result<impl Iterator<Item = &str>, Reason> {
-    match array.get().strip_prefix('[') {
+pub(super) fn elements(array: &str) -> Result<impl Iterator<Item = &str>, Reason> {
+    match array.strip_prefix('[') {
         Some(inside) => Ok(Parts { inside, at: 0 }),
         None => Err(Reason::WrongType),
     }
 }
 
 /// The raw text of each key and value of an object, in the order of the text.
-pub(super) fn entries(object: &RawValue) -> Result<impl Iterator<Item = (&str, &str)>, Reason> {
-    let inside = object.get().strip_prefix('{').ok_or(Reason::WrongType)?;
+pub(super) fn entries(object: &str) -> Result<impl Iterator<Item = (&str, &str)>, Reason> {
+    let inside = object.strip_prefix('{').ok_or(Reason::WrongType)?;
     let mut parts = Parts { inside, at: 0 };
     Ok(std::iter::from_fn(move || Some((parts.next()?, parts.next()?))))
 }

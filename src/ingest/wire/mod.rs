@@ -6,20 +6,26 @@ mod digits;
 mod hash;
 mod json;
 mod keys;
+mod mapped;
 mod marks;
 mod plain;
 mod scan;
+pub mod shape;
 mod short_hash;
 #[cfg(test)]
 mod tests;
 mod time;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
 pub use self::hash::SeededHash;
 use self::json::Record;
+pub use self::mapped::{Explained, Place};
+use self::mapped::{Mapped, Sink};
+use self::shape::Shape;
 use crate::engine::OTHER;
 use crate::engine::event::{Batch, Body, Click, Event, Kind, Position, Reason, Served};
 
@@ -40,6 +46,8 @@ pub const MAX_LABEL_BYTES: usize = 128;
 pub struct Decoder {
     hash: SeededHash,
     max_items: usize,
+    /// `None`: records are of our own shape.
+    mapped: Option<Arc<Mapped>>,
 }
 
 impl Decoder {
@@ -47,12 +55,24 @@ impl Decoder {
         Decoder {
             hash: SeededHash::new(hash_seed),
             max_items: max_items as usize,
+            mapped: None,
+        }
+    }
+
+    /// The same for records of another shape; `None` for our own, which is read faster than as a [`Shape`].
+    pub fn reading(self, shape: Option<&Shape>) -> Self {
+        Decoder {
+            mapped: shape.map(|shape| Arc::new(Mapped::new(shape))),
+            ..self
         }
     }
 
     /// Appends exactly one event. Without `topic_says` the record's `type` is required. An invalid or ignored record
     /// leaves nothing in the arenas.
     pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
+        if let Some(mapped) = &self.mapped {
+            return self.decode_mapped(mapped, payload, topic_says, at, batch);
+        }
         let before = Ends::of(batch);
         match payload.and_then(|payload| self.plain(payload, topic_says, batch)) {
             Some(body) => before.append(body, at, batch),
@@ -64,7 +84,7 @@ impl Decoder {
     }
 
     /// What [`Decoder::decode`] gives, by way of serde_json alone. This is the law, for any record at all; the other way
-    /// is only faster. Public so that tests and fuzzing can compare them.
+    /// is only faster. Public so that tests and fuzzing can compare them. Records of another shape have one way only.
     #[inline(never)]
     pub fn decode_by_serde_json(
         &self,
@@ -73,8 +93,31 @@ impl Decoder {
         at: Position,
         batch: &mut Batch,
     ) {
+        if let Some(mapped) = &self.mapped {
+            return self.decode_mapped(mapped, payload, topic_says, at, batch);
+        }
         let before = Ends::of(batch);
         let body = self.parsed(payload, topic_says, batch);
+        before.append(body, at, batch);
+    }
+
+    #[inline(never)]
+    fn decode_mapped(
+        &self,
+        mapped: &Mapped,
+        payload: Option<&[u8]>,
+        topic_says: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) {
+        let before = Ends::of(batch);
+        let mut sink = Sink {
+            hash: self.hash,
+            max_items: self.max_items,
+            batch,
+            texts: None,
+        };
+        let body = mapped.body(payload, topic_says, &mut sink);
         before.append(body, at, batch);
     }
 
@@ -165,7 +208,7 @@ impl Decoder {
         let start = batch.items.len();
         let mut n_elements = 0;
         let mut problem = None;
-        for element in json::elements(array)? {
+        for element in json::elements(array.get())? {
             n_elements += 1;
             if n_elements <= self.max_items {
                 match json::id(element) {
@@ -186,7 +229,7 @@ impl Decoder {
             return Ok(range(start, start));
         };
         let mut problem = None;
-        for (experiment, arm) in json::entries(object)? {
+        for (experiment, arm) in json::entries(object.get())? {
             // Faulty names enter too, so that an experiment that comes twice is found whatever its arms are.
             let mut name = |raw| {
                 let label = json::text(raw);

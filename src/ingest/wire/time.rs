@@ -5,15 +5,25 @@ use jiff::tz::Offset;
 use serde_json::value::RawValue;
 
 use super::json;
+use super::shape::TsUnit;
 use crate::engine::event::Reason;
 
 /// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits.
 pub(super) fn epoch_ms(raw: &RawValue) -> Result<i64, Reason> {
-    if raw.get().starts_with('"') {
-        return text_ms(&json::text(raw.get())?);
+    epoch_ms_of(raw.get())
+}
+
+/// The same of raw text.
+pub(super) fn epoch_ms_of(raw: &str) -> Result<i64, Reason> {
+    if raw.starts_with('"') {
+        return text_ms(&json::text(raw)?);
     }
     // What does not fit into 64 bits is negative or too large, whatever its unit.
-    let number: u64 = json::integer(raw.get())?.parse().map_err(|_| Reason::TsRange)?;
+    let number: u64 = json::integer(raw)?.parse().map_err(|_| Reason::TsRange)?;
+    within_span(number)
+}
+
+fn within_span(number: u64) -> Result<i64, Reason> {
     match number {
         1_000_000_000_000..10_000_000_000_000 => Ok(number as i64),
         1_000_000_000..10_000_000_000 => Err(Reason::TsSeconds),
@@ -21,6 +31,95 @@ pub(super) fn epoch_ms(raw: &RawValue) -> Result<i64, Reason> {
         // Nanoseconds have the same remedy.
         1_000_000_000_000_000_000..10_000_000_000_000_000_000 => Err(Reason::TsMicros),
         _ => Err(Reason::TsRange),
+    }
+}
+
+/// A time whose numbers are of a known unit: they may be in quotes and have a fraction or an exponent, of which what is
+/// finer than a millisecond is cut off. Other text is RFC 3339.
+pub(super) fn in_unit(raw: &str, unit: TsUnit) -> Result<i64, Reason> {
+    let Some(first) = raw.bytes().next() else {
+        return Err(Reason::WrongType);
+    };
+    let number = match first {
+        b'"' => {
+            let text = json::text(raw)?;
+            match decimal(&text) {
+                Some(number) => number?,
+                None => return text_ms(&text),
+            }
+        }
+        b'-' | b'0'..=b'9' => decimal(raw).ok_or(Reason::Number)??,
+        _ => return Err(Reason::WrongType),
+    };
+    let ms = number.scaled(match unit {
+        TsUnit::Seconds => 3,
+        TsUnit::Milliseconds => 0,
+        TsUnit::Microseconds => -3,
+        TsUnit::Nanoseconds => -6,
+    });
+    let ms = ms.ok_or(Reason::TsRange)?;
+    within_span(ms).map_err(|reason| match unit {
+        TsUnit::Milliseconds => reason,
+        // What else it might be of, a value of another unit does not tell.
+        _ => Reason::TsRange,
+    })
+}
+
+/// `digits × 10^exponent`.
+struct Decimal {
+    digits: u128,
+    exponent: i32,
+}
+
+/// Digits of a number that is a time: more than any has.
+const MAX_DECIMAL_DIGITS: usize = 36;
+
+/// A number as JSON has it, that is not negative; `None` for other text.
+fn decimal(text: &str) -> Option<Result<Decimal, Reason>> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let (is_negative, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, mantissa),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
+    let exponent = exponent.unwrap_or("0");
+    let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if ![whole, fraction, unsigned].into_iter().all(is_digits) {
+        return None;
+    }
+    if whole.len() + fraction.len() > MAX_DECIMAL_DIGITS || unsigned.len() > 4 {
+        return Some(Err(Reason::Number));
+    }
+    // So few digits fit.
+    let digits: u128 = [whole, fraction].concat().parse().ok()?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let decimal = Decimal {
+        digits,
+        exponent: exponent - fraction.len() as i32,
+    };
+    Some(if is_negative && digits > 0 {
+        Err(Reason::TsRange)
+    } else {
+        Ok(decimal)
+    })
+}
+
+impl Decimal {
+    /// Times a power of ten, cut off to an integer; `None` where it does not fit.
+    fn scaled(&self, power: i32) -> Option<u64> {
+        let exponent = self.exponent + power;
+        let scale = 10_u128.checked_pow(exponent.unsigned_abs());
+        let number = match (exponent >= 0, scale) {
+            (true, Some(scale)) => self.digits.checked_mul(scale)?,
+            (true, None) if self.digits > 0 => return None,
+            (false, Some(scale)) => self.digits / scale,
+            _ => 0,
+        };
+        number.try_into().ok()
     }
 }
 
@@ -144,6 +243,71 @@ mod tests {
     fn other_types_are_no_times() {
         for json in ["null", "true", "[]", "{}"] {
             check(json, Err(Reason::WrongType));
+        }
+    }
+
+    #[track_caller]
+    fn check_unit(unit: TsUnit, json: &str, expected: Result<i64, Reason>) {
+        assert_eq!(in_unit(json, unit), expected, "{unit:?} {json}");
+    }
+
+    #[test]
+    fn a_unit_says_what_numbers_count() {
+        const MS: i64 = 1_763_596_800_123;
+        for (unit, json) in [
+            (TsUnit::Seconds, "1763596800.123"),
+            (TsUnit::Seconds, "1763596800.1239999999"),
+            (TsUnit::Seconds, "1.763596800123E9"),
+            (TsUnit::Seconds, "1763596800123e-3"),
+            (TsUnit::Seconds, "\"1763596800.123\""),
+            (TsUnit::Milliseconds, "1763596800123"),
+            (TsUnit::Milliseconds, "\"1763596800123\""),
+            (TsUnit::Milliseconds, "1763596800123.9"),
+            (TsUnit::Milliseconds, "1.763596800123e+12"),
+            (TsUnit::Microseconds, "1763596800123456"),
+            (TsUnit::Nanoseconds, "1763596800123456789"),
+            (TsUnit::Nanoseconds, "\"2025-11-20T00:00:00.123Z\""),
+            (TsUnit::Seconds, "\"2025-11-20T00:00:00.123Z\""),
+        ] {
+            check_unit(unit, json, Ok(MS));
+        }
+        check_unit(TsUnit::Seconds, "1763596800", Ok(1_763_596_800_000));
+    }
+
+    #[test]
+    fn a_number_of_another_unit_is_out_of_range() {
+        check_unit(TsUnit::Seconds, "1763596800123", Err(Reason::TsRange));
+        check_unit(TsUnit::Milliseconds, "1763596800", Err(Reason::TsSeconds));
+        check_unit(
+            TsUnit::Milliseconds,
+            "\"1763596800123456\"",
+            Err(Reason::TsMicros),
+        );
+        check_unit(TsUnit::Microseconds, "1763596800123", Err(Reason::TsRange));
+        check_unit(TsUnit::Nanoseconds, "1763596800123", Err(Reason::TsRange));
+        for json in [
+            "0",
+            "-0",
+            "-1763596800",
+            "1e300",
+            "1e-300",
+            "0e9999",
+            "9e999",
+            "1e-999",
+            "\"\"",
+            "\"now\"",
+            "\"1.\"",
+            "\".5\"",
+            "\"0x1\"",
+            "\"1e\"",
+        ] {
+            check_unit(TsUnit::Seconds, json, Err(Reason::TsRange));
+        }
+        check_unit(TsUnit::Seconds, &"1".repeat(37), Err(Reason::Number));
+        check_unit(TsUnit::Seconds, "1e99999", Err(Reason::Number));
+        check_unit(TsUnit::Seconds, "\"\\ud83d\"", Err(Reason::NotJson));
+        for json in ["null", "true", "[]", "{}"] {
+            check_unit(TsUnit::Seconds, json, Err(Reason::WrongType));
         }
     }
 

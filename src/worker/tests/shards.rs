@@ -212,6 +212,10 @@ fn the_bound_on_memory_is_one_for_all_workers() {
     let (accepted, shed) = (records["served"]["accepted"], records["served"]["shed"]);
     assert_eq!(accepted + shed, 20_000);
     assert!(shed > 0);
+    let mut scrape = Vec::new();
+    stage.telemetry.render(&mut scrape).unwrap();
+    let scrape = String::from_utf8(scrape).unwrap();
+    assert!(scrape.contains("\nabgauge_state_max_bytes 1048576\n"), "{scrape}");
 }
 
 /// A source whose reader panics.

@@ -257,12 +257,15 @@ proptest! {
             records.push((copy, kind));
         }
         let decoder = Decoder::new(SEED, MAX_ITEMS);
-        let (mut decoded, mut parsed) = (Batch::default(), Batch::default());
+        let mapped_decoder = decoder.clone().reading(Some(&Shape::default()));
+        let [mut decoded, mut parsed, mut mapped] = [(); 3].map(|()| Batch::default());
         for (offset, (record, topic_says)) in records.iter().enumerate() {
             let at = Position { side: Side::Served, offset: offset as i64, record_ts_ms: 0 };
             decoder.decode(Some(record), *topic_says, at, &mut decoded);
             decoder.decode_by_serde_json(Some(record), *topic_says, at, &mut parsed);
+            mapped_decoder.decode(Some(record), *topic_says, at, &mut mapped);
         }
         assert_same(&decoded, &parsed);
+        assert_same(&decoded, &mapped);
     }
 }

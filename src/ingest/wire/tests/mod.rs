@@ -4,6 +4,7 @@ mod both_ways;
 mod cases;
 mod plain;
 mod random;
+mod shapes;
 mod spellings;
 
 use super::*;
@@ -33,8 +34,8 @@ enum Read {
     Ignored,
 }
 
-/// Decodes one record behind another, and checks what holds for all: the event that serde_json alone gives, and arenas
-/// that hold what it names.
+/// Decodes one record behind another, and checks what holds for all: the event that serde_json alone gives, and that our
+/// own shape gives where it is read as any other; and arenas that hold what it names.
 fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
     let decoder = Decoder::new(SEED, MAX_ITEMS);
     let at = Position {
@@ -49,6 +50,10 @@ fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
     let mut parsed = before.clone();
     decoder.decode_by_serde_json(payload, topic_says, at, &mut parsed);
     assert_same(&batch, &parsed);
+    let mapped_decoder = decoder.reading(Some(&Shape::default()));
+    let mut mapped = before.clone();
+    mapped_decoder.decode(payload, topic_says, at, &mut mapped);
+    assert_same(&batch, &mapped);
     assert_eq!(batch.events.len(), 2);
     assert_eq!(batch.events[0], before.events[0]);
     assert_eq!(batch.events[1].at, at);

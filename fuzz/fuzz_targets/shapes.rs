@@ -1,0 +1,8 @@
+//! Records of any shape are read without a panic, and explained as they are read, whatever the bytes are.
+
+#![no_main]
+
+#[path = "../../tests/decoding/shapes.rs"]
+mod shapes;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| shapes::check(input));

@@ -1,0 +1,254 @@
+//! How the records of a file are read, one by one, and why one is refused.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Fault, Finding, Level};
+use crate::engine::event::{Kind, Reason};
+use crate::ingest::wire::{Decoder, Explained, Place};
+use crate::table::visible;
+
+const REFUSED: Level = Level::Error(Fault::Data);
+/// Records of each outcome that are shown; the others are counted.
+const MAX_SHOWN: u64 = 10;
+/// Items and experiments of a list that are shown.
+const MAX_NAMES: usize = 10;
+/// Characters of a value that are shown.
+const MAX_CHARS: usize = 80;
+
+/// A sample of records, as far as it has been read.
+pub struct Records {
+    decoder: Decoder,
+    topic_says: Option<Kind>,
+    /// Those that are shown, in the order of the file.
+    shown: Vec<Finding>,
+    n_of: BTreeMap<Outcome, u64>,
+    n_without_arm: u64,
+    refused: BTreeMap<Reason, u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    Served,
+    Click,
+    Ignored,
+    Refused,
+}
+
+impl Records {
+    /// Records without a type are what `topic_says`.
+    pub fn new(decoder: Decoder, topic_says: Option<Kind>) -> Records {
+        Records {
+            decoder,
+            topic_says,
+            shown: Vec::new(),
+            n_of: BTreeMap::new(),
+            n_without_arm: 0,
+            refused: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the record that stands at this line.
+    pub fn take(&mut self, line: u64, payload: &[u8]) {
+        let explained = self.decoder.explain(payload, self.topic_says);
+        let outcome = match &explained {
+            Explained::Served { arms, .. } => {
+                self.n_without_arm += u64::from(arms.is_empty());
+                Outcome::Served
+            }
+            Explained::Click { .. } => Outcome::Click,
+            Explained::Ignored(_) => Outcome::Ignored,
+            Explained::Refused { reason, .. } => {
+                *self.refused.entry(*reason).or_default() += 1;
+                Outcome::Refused
+            }
+        };
+        let n = self.n_of.entry(outcome).or_default();
+        *n += 1;
+        if *n <= MAX_SHOWN {
+            self.shown.push(finding(line, &explained));
+        }
+    }
+
+    /// The records that are shown, and then what all of them are.
+    pub fn findings(self) -> Vec<Finding> {
+        let n = |outcome| self.n_of.get(&outcome).copied().unwrap_or(0);
+        let n_all: u64 = self.n_of.values().sum();
+        let (n_lists, n_clicks, n_refused) = (n(Outcome::Served), n(Outcome::Click), n(Outcome::Refused));
+        let mut summary = format!(
+            "records: {n_all}; served lists: {n_lists}, clicks: {n_clicks}, ignored: {}, refused: {n_refused}",
+            n(Outcome::Ignored)
+        );
+        if self.n_of.values().any(|n| *n > MAX_SHOWN) {
+            let _ = write!(summary, "; of each the first {MAX_SHOWN} are shown");
+        }
+        let mut findings = self.shown;
+        findings.push(if n_all == 0 {
+            Finding::new(
+                REFUSED,
+                "the sample has no record",
+                "write one JSON object a line",
+            )
+        } else if n_refused > 0 {
+            let reasons = self
+                .refused
+                .iter()
+                .map(|(reason, n)| format!("{} {n}", reason.name()));
+            let reasons = reasons.collect::<Vec<_>>().join(", ");
+            Finding::new(REFUSED, format!("{summary} ({reasons})"), "")
+        } else {
+            Finding::ok(summary)
+        });
+        if n_all > 0 && n_lists + n_clicks + n_refused == 0 {
+            findings.push(Finding::new(
+                Level::Warning,
+                "no record is a served list or a click",
+                "correct `types` under [events.served] and [events.click]",
+            ));
+        }
+        if self.n_without_arm > 0 {
+            findings.push(Finding::new(
+                Level::Warning,
+                format!("{} of {n_lists} served lists name no experiment: they count in no arm", self.n_without_arm),
+                "send it, correct `experiments` under [events.served], or set `experiment_name` and `arm_name` there",
+            ));
+        }
+        findings
+    }
+}
+
+fn finding(line: u64, explained: &Explained) -> Finding {
+    match explained {
+        Explained::Served {
+            request_id,
+            user_id,
+            ts_ms,
+            arms,
+            items,
+        } => {
+            let arms = arms
+                .iter()
+                .map(|(experiment, arm)| format!("{} = {}", short(experiment), short(arm)));
+            Finding::ok(format!(
+                "line {line}: served list {}{} at {}\nexperiments: {}\nitems: {}",
+                short(request_id),
+                of_user(user_id),
+                time(*ts_ms),
+                names(arms),
+                names(items.iter().map(|item| short(item)))
+            ))
+        }
+        Explained::Click {
+            request_id,
+            user_id,
+            ts_ms,
+            item,
+        } => Finding::ok(format!(
+            "line {line}: click on {} of list {}{} at {}",
+            short(item),
+            short(request_id),
+            of_user(user_id),
+            time(*ts_ms)
+        )),
+        Explained::Ignored(place) => Finding::new(
+            Level::Note,
+            format!(
+                "line {line}: ignored: {}, neither a served list nor a click",
+                said(place)
+            ),
+            "",
+        ),
+        Explained::Refused { reason, place } => Finding::new(
+            REFUSED,
+            match place {
+                Some(place) => format!("line {line}: refused as {}: {}", reason.name(), said(place)),
+                None => format!("line {line}: refused as {}", reason.name()),
+            },
+            remedy(*reason, place.as_ref()),
+        ),
+    }
+}
+
+fn of_user(user_id: &Option<String>) -> String {
+    user_id
+        .as_ref()
+        .map(|user| format!(" of user {}", short(user)))
+        .unwrap_or_default()
+}
+
+fn time(ts_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ts_ms).map_or_else(|_| ts_ms.to_string(), |time| time.to_string())
+}
+
+fn names(all: impl ExactSizeIterator<Item = String>) -> String {
+    let n_more = all.len().saturating_sub(MAX_NAMES);
+    let mut shown: Vec<String> = all.take(MAX_NAMES).collect();
+    if shown.is_empty() {
+        return "none".to_owned();
+    }
+    shown.extend((n_more > 0).then(|| format!("and {n_more} more")));
+    shown.join(", ")
+}
+
+/// What a field has.
+fn said(Place { path, value, .. }: &Place) -> String {
+    match (path.as_str(), value) {
+        ("", _) => "no field says its type".to_owned(),
+        (path, Some(value)) => format!("`{}` is {}", short(path), short(value)),
+        (path, None) => format!("there is no `{}`", short(path)),
+    }
+}
+
+/// Fit for a line on a terminal.
+fn short(text: &str) -> String {
+    let mut short: String = text.chars().take(MAX_CHARS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    visible(&short)
+}
+
+/// What to send, or what to write under `[events]`, instead.
+fn remedy(reason: Reason, place: Option<&Place>) -> String {
+    let setting = place.map_or("", |place| place.setting);
+    let is = |end: &str| setting.ends_with(end);
+    match reason {
+        Reason::NotJson if place.is_some() => {
+            "send text that is Unicode, without halves of surrogate pairs, and each experiment once".into()
+        }
+        Reason::NotJson => "send one JSON object in UTF-8, each field once, nested at most 127 levels deep, without a \
+                            prefix of a schema registry"
+            .into(),
+        Reason::Tombstone => "send no record without a value".into(),
+        Reason::MissingField if is("type") => "send it; or say what the topic of the sample holds, with --as served or \
+                                               --as click; or correct events.type or set events.without_type"
+            .into(),
+        Reason::MissingField => format!("send it, or correct events.{setting}, the path to it"),
+        Reason::WrongType if place.is_none() => "send one JSON object".into(),
+        Reason::WrongType if is("items") => "send an array of texts or integers; for objects with an id set \
+                                             events.served.item_id, the path to it"
+            .into(),
+        Reason::WrongType if is("experiments") => {
+            "send an object of texts, experiment → arm; for an array of objects set events.served.experiment and \
+             events.served.arm, the paths to both in each of them"
+                .into()
+        }
+        Reason::WrongType if is("ts") => "send a number or text; a path leads through objects, and through arrays of one".into(),
+        Reason::WrongType if is("type") || is("action") || is("arm") => {
+            format!("send text, or correct events.{setting}, the path to it")
+        }
+        Reason::WrongType => format!(
+            "send text or an integer, or correct events.{setting}: a path leads through objects, and through arrays of one"
+        ),
+        Reason::Number => "send an integer of at most 20 digits, or text".into(),
+        Reason::TsSeconds => "set events.ts_unit = \"s\", or send milliseconds".into(),
+        Reason::TsMicros => "set events.ts_unit = \"us\" or \"ns\", or send milliseconds".into(),
+        Reason::TsRange => "send epoch milliseconds, or RFC 3339 text with its offset, from 2001 to 2286; where numbers \
+                            are of another unit, set events.ts_unit"
+            .into(),
+        Reason::LabelLength => "send names of experiments and arms of 1 to 128 bytes".into(),
+        Reason::LabelReserved => "give no experiment or arm the name __other__".into(),
+        Reason::IdLength => "send ids and items of 1 to 512 bytes".into(),
+        Reason::TooManyItems => "send shorter lists, or raise join.max_items".into(),
+    }
+}

@@ -1,0 +1,45 @@
+//! `abgauge config`: the configuration file as it begins, as it is in effect, and as editors want it.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, anyhow};
+
+use super::{note, print, refuse};
+use crate::cli::ConfigCommand;
+use crate::config::{self, Config};
+
+/// # Errors
+/// Where it cannot be written.
+pub fn config(command: Option<ConfigCommand>) -> anyhow::Result<ExitCode> {
+    match command {
+        None => print(Config::default_toml())?,
+        Some(ConfigCommand::Init { file }) => init(&file)?,
+        Some(ConfigCommand::Show(args)) => {
+            match config::effective(args.config.as_deref(), config::environment()) {
+                Ok(settings) => print(&settings)?,
+                Err(errors) => return Ok(refuse(errors)),
+            }
+        }
+        Some(ConfigCommand::Schema) => print(&format!("{:#}\n", Config::schema()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn init(path: &Path) -> anyhow::Result<()> {
+    let shown = path.display();
+    let mut file = File::create_new(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            anyhow!("{shown} exists and is left as it is: name another file, or take it away first")
+        }
+        _ => anyhow!("{shown} cannot be written: {error}"),
+    })?;
+    let written = file.write_all(Config::default_toml().as_bytes());
+    written.with_context(|| format!("write {shown}"))?;
+    note(&format!(
+        "wrote {shown}: set kafka.brokers there, then run `abgauge check --config {shown} --connect`"
+    ));
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! `abgauge check --sample`: records of a file, as they are read with the settings of the daemon.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::{with_counting, written};
+use crate::check::{self, Records};
+use crate::cli::CheckArgs;
+use crate::engine::event::Kind;
+use crate::evaluate::source;
+use crate::ingest::wire::Decoder;
+
+/// # Errors
+/// Where the file cannot be read, or the findings cannot be written.
+pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
+    with_counting(args.config.config.as_deref(), |counting| {
+        let decoder = Decoder::new(counting.join.hash_seed, counting.join.max_items);
+        let shape = counting
+            .events
+            .as_ref()
+            .filter(|_| !source::has_own_columns(path));
+        let mut records = Records::new(decoder.reading(shape), args.records_are.map(Kind::from));
+        source::read(path, &|_| {}, |line, record| records.take(line, record))?;
+        let findings = records.findings();
+        written(check::print(&findings))?;
+        Ok(ExitCode::from(check::exit_code(&findings)))
+    })
+}

@@ -1,0 +1,291 @@
+//! `[events]`: how records are read that are of another shape than ours.
+
+use toml::Spanned;
+
+use super::values::choice;
+use crate::config::error::Report;
+use crate::config::raw::{RawClick, RawEvents, RawKafka, RawServed};
+use crate::engine::OTHER;
+use crate::engine::event::Kind;
+use crate::ingest::wire::MAX_LABEL_BYTES;
+use crate::ingest::wire::shape::{ArmsShape, ClickShape, Path, ServedShape, Shape, TsUnit};
+
+const TYPE: &str = "events.type";
+const ACTION: &str = "events.click.action";
+const ARM: &str = "events.served.arm";
+const EXPERIMENT: &str = "events.served.experiment";
+
+type Word = Option<Spanned<String>>;
+type Words = Option<Spanned<Vec<Spanned<String>>>>;
+
+/// The shape of records, where it is not our own: that of the preset, or else ours, with what is given over it.
+pub(super) fn events(raw: &RawEvents, report: &mut Report) -> Option<Shape> {
+    let preset = raw
+        .preset
+        .as_ref()
+        .and_then(|name| choice("events.preset", name, &Shape::PRESETS, report));
+    let mut shape = preset.map_or_else(Shape::default, |preset| preset());
+    may_be_absent(TYPE, &raw.r#type, &mut shape.kind, report);
+    if let Some(word) = &raw.without_type {
+        let kinds = [
+            ("served", Some(Kind::Served)),
+            ("click", Some(Kind::Click)),
+            ("", None),
+        ];
+        shape.without_kind = choice("events.without_type", word, &kinds, report).flatten();
+    }
+    if let Some(word) = &raw.ts_unit {
+        shape.ts_unit = choice("events.ts_unit", word, &TsUnit::ALL, report);
+    }
+    served(&raw.served, &mut shape.served, report);
+    click(&raw.click, &mut shape.click, report);
+    kinds(raw, &shape, report);
+    actions(raw, &shape.click, report);
+    arms(raw, &shape.served.arms, report);
+    (shape != Shape::default()).then_some(shape)
+}
+
+/// Where one topic carries both kinds, events must say which they are.
+pub(super) fn of_one_topic(raw: &RawEvents, shape: Option<&Shape>, kafka: &RawKafka, report: &mut Report) {
+    let one_topic = kafka.served_topic.get_ref() == kafka.clicks_topic.get_ref();
+    let says_nothing = shape.is_some_and(|shape| shape.kind.is_none());
+    if let (true, true, Some(kind)) = (one_topic, says_nothing, &raw.r#type) {
+        let message = "is empty, and one topic has both served lists and clicks: nothing tells them apart";
+        let remedy = "write the path of the field that says what an event is, or another kafka.clicks_topic";
+        report.refuse(TYPE, kind, message, remedy);
+    }
+}
+
+fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut Report) {
+    words("events.served.types", &raw.types, &mut shape.kinds, report);
+    must_be(
+        "events.served.request_id",
+        &raw.request_id,
+        &mut shape.request_id,
+        report,
+    );
+    may_be_absent("events.served.user_id", &raw.user_id, &mut shape.user_id, report);
+    must_be("events.served.ts", &raw.ts, &mut shape.ts, report);
+    must_be("events.served.items", &raw.items, &mut shape.items, report);
+    may_be_absent("events.served.item_id", &raw.item_id, &mut shape.item_id, report);
+    let arms = &mut shape.arms;
+    may_be_absent(
+        "events.served.experiments",
+        &raw.experiments,
+        &mut arms.experiments,
+        report,
+    );
+    may_be_absent(EXPERIMENT, &raw.experiment, &mut arms.experiment, report);
+    may_be_absent(ARM, &raw.arm, &mut arms.arm, report);
+    words("events.served.only", &raw.only, &mut arms.only, report);
+    label(
+        "events.served.experiment_name",
+        &raw.experiment_name,
+        &mut arms.experiment_name,
+        report,
+    );
+    label(
+        "events.served.arm_name",
+        &raw.arm_name,
+        &mut arms.arm_name,
+        report,
+    );
+}
+
+fn click(raw: &RawClick, shape: &mut ClickShape, report: &mut Report) {
+    words("events.click.types", &raw.types, &mut shape.kinds, report);
+    may_be_absent(ACTION, &raw.action, &mut shape.action, report);
+    words("events.click.actions", &raw.actions, &mut shape.actions, report);
+    must_be(
+        "events.click.request_id",
+        &raw.request_id,
+        &mut shape.request_id,
+        report,
+    );
+    may_be_absent("events.click.user_id", &raw.user_id, &mut shape.user_id, report);
+    must_be("events.click.ts", &raw.ts, &mut shape.ts, report);
+    must_be("events.click.item", &raw.item, &mut shape.item, report);
+}
+
+/// One word may mean one kind only, and there must be a field that says it.
+fn kinds(raw: &RawEvents, shape: &Shape, report: &mut Report) {
+    const SERVED: &str = "events.served.types";
+    const CLICK: &str = "events.click.types";
+    for (key, types) in [(SERVED, &raw.served.types), (CLICK, &raw.click.types)] {
+        if let (Some(types), None, true) = (types, &shape.kind, report.is_sound(TYPE)) {
+            let remedy = "write `type`, the path of the field that has these values, or leave them out";
+            report.refuse(key, types, "nothing says of what type a record is", remedy);
+        }
+    }
+    let double = shape
+        .served
+        .kinds
+        .iter()
+        .find(|kind| shape.click.kinds.contains(kind));
+    if let Some(kind) = double {
+        let given = [(CLICK, &raw.click.types), (SERVED, &raw.served.types)];
+        for (key, types) in given
+            .into_iter()
+            .filter_map(|(key, types)| Some((key, types.as_ref()?)))
+            .take(1)
+        {
+            let message = format!("\"{kind}\" means both a served list and a click");
+            report.refuse(key, types, message, "write different types for served and click");
+        }
+    }
+}
+
+/// An action is looked at to be compared with something.
+fn actions(raw: &RawEvents, click: &ClickShape, report: &mut Report) {
+    const ACTIONS: &str = "events.click.actions";
+    match (&click.action, click.actions.is_empty()) {
+        (Some(_), true) if report.is_sound(ACTIONS) => {
+            let remedy = "write `actions`, the values of this field that mean a click, such as [\"click\"]";
+            refuse_either(
+                [
+                    (ACTIONS, spot(&raw.click.actions)),
+                    (ACTION, spot(&raw.click.action)),
+                ],
+                "no action means a click",
+                remedy,
+                report,
+            );
+        }
+        (None, false) if report.is_sound(ACTION) => {
+            let remedy = "write `action`, the path of the field that has these values, or leave them out";
+            refuse_either(
+                [
+                    (ACTION, spot(&raw.click.action)),
+                    (ACTIONS, spot(&raw.click.actions)),
+                ],
+                "nothing says what was done",
+                remedy,
+                report,
+            );
+        }
+        _ => {}
+    }
+}
+
+/// Arms are looked for where something can be found.
+fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut Report) {
+    const EXPERIMENT_NAME: &str = "events.served.experiment_name";
+    const ARM_NAME: &str = "events.served.arm_name";
+    const EXPERIMENTS: &str = "events.served.experiments";
+    if [EXPERIMENTS, EXPERIMENT, ARM, EXPERIMENT_NAME, ARM_NAME]
+        .iter()
+        .any(|key| !report.is_sound(key))
+    {
+        return;
+    }
+    let raw = &raw.served;
+    let (experiments, experiment, arm) = (spot(&raw.experiments), spot(&raw.experiment), spot(&raw.arm));
+    let (experiment_name, arm_name) = (spot(&raw.experiment_name), spot(&raw.arm_name));
+    let names_one = arms.experiment.is_some() || arms.experiment_name.is_some();
+    // Arms are found that have no experiment with them.
+    let takes_a_name = arms.experiments.is_none() && arms.experiment.is_none() && arms.arm.is_some();
+    if arms.experiment.is_some() && arms.arm.is_none() {
+        let remedy = "write `arm` too: the path from the same place to the name of the arm";
+        refuse_either(
+            [(EXPERIMENT, experiment), (ARM, arm)],
+            "there is no path to the arm",
+            remedy,
+            report,
+        );
+    } else if arms.experiments.is_none() && arms.arm.is_some() && !names_one {
+        let remedy = "write `experiments`, where they are all together; or `experiment`, the path of the field that \
+                      names the one of this arm; or `experiment_name`, its name where no field has it";
+        refuse_either(
+            [(ARM, arm), (EXPERIMENTS, experiments)],
+            "nothing says of which experiment the arm is",
+            remedy,
+            report,
+        );
+    } else if arms.arm_name.is_some() && arms.experiment_name.is_none() {
+        let remedy =
+            "write `experiment_name` too: lists that name no arm count in this arm of that experiment";
+        refuse_either(
+            [(ARM_NAME, arm_name), (EXPERIMENT_NAME, experiment_name)],
+            "the arm of `arm_name` is of no experiment",
+            remedy,
+            report,
+        );
+    } else if arms.experiment_name.is_some() && arms.arm_name.is_none() && !takes_a_name {
+        let remedy = "write `arm_name` too: lists that name no arm count in that arm of this experiment";
+        refuse_either(
+            [(EXPERIMENT_NAME, experiment_name), (ARM_NAME, arm_name)],
+            "the experiment of `experiment_name` has no arm",
+            remedy,
+            report,
+        );
+    }
+}
+
+fn must_be(key: &str, word: &Word, path: &mut Path, report: &mut Report) {
+    if let Some(word) = word {
+        match Path::parse(word.get_ref()) {
+            Ok(parsed) => *path = parsed,
+            Err(fault) => refuse_path(key, word, fault, report),
+        }
+    }
+}
+
+/// Empty text takes away what the preset has.
+fn may_be_absent(key: &str, word: &Word, path: &mut Option<Path>, report: &mut Report) {
+    if let Some(word) = word {
+        match Path::parse(word.get_ref()) {
+            _ if word.get_ref().is_empty() => *path = None,
+            Ok(parsed) => *path = Some(parsed),
+            Err(fault) => refuse_path(key, word, fault, report),
+        }
+    }
+}
+
+fn refuse_path(key: &str, word: &Spanned<String>, fault: &str, report: &mut Report) {
+    let remedy = "write the names that lead to the field with dots between them, such as \"ctx.exp.name\"; a name that \
+                  has a dot in it stands in quotes: \"ctx.'exp.name'\"";
+    report.refuse(key, word, fault, remedy);
+}
+
+fn words(key: &str, list: &Words, words: &mut Vec<String>, report: &mut Report) {
+    let Some(list) = list else {
+        return;
+    };
+    words.clear();
+    for word in list.get_ref() {
+        if words.contains(word.get_ref()) {
+            let message = format!("\"{}\" is there twice", word.get_ref());
+            report.refuse(key, word, message, "leave one of them out");
+        }
+        words.push(word.get_ref().clone());
+    }
+}
+
+fn label(key: &str, word: &Word, label: &mut Option<String>, report: &mut Report) {
+    if let Some(word) = word {
+        let text = word.get_ref();
+        if text.len() > MAX_LABEL_BYTES || text == OTHER {
+            let remedy = "write a name of 1 to 128 bytes other than `__other__`, or \"\" for none";
+            report.refuse(key, word, "no experiment or arm can have this name", remedy);
+        }
+        *label = Some(text.clone()).filter(|text| !text.is_empty());
+    }
+}
+
+/// Where a setting is written, if it is.
+fn spot<T>(setting: &Option<Spanned<T>>) -> Option<Spanned<()>> {
+    setting.as_ref().map(|setting| Spanned::new(setting.span(), ()))
+}
+
+/// Complains about that of two settings which is written; a preset alone is at peace with itself.
+fn refuse_either(
+    settings: [(&str, Option<Spanned<()>>); 2],
+    message: &str,
+    remedy: &str,
+    report: &mut Report,
+) {
+    let written = settings.into_iter().find_map(|(key, spot)| Some((key, spot?)));
+    if let Some((key, spot)) = written {
+        report.refuse(key, &spot, message, remedy);
+    }
+}

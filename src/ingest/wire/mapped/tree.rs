@@ -1,0 +1,201 @@
+//! Finds the fields of a record by their paths, in one go through the objects that paths lead through.
+//!
+//! ```text
+//! ctx.id         ctx ─┬─ id     → field 0
+//! ctx.exp.name        └─ exp ─── name → field 1
+//! ```
+
+use super::super::json;
+use super::super::shape::Path;
+use crate::engine::event::Reason;
+
+/// Paths to `N` fields.
+#[derive(Debug, Clone)]
+pub(super) struct Tree<const N: usize> {
+    below_record: Vec<Node>,
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    name: String,
+    /// The bits of the fields whose paths end here.
+    here: u32,
+    /// Those that end further below.
+    below: u32,
+    nodes: Vec<Node>,
+}
+
+/// What is where a path leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found<'a> {
+    Nothing,
+    /// The raw text of the value.
+    Value(&'a str),
+    /// The path leads through something else than an object, or an array of one.
+    Astray,
+}
+
+impl<const N: usize> Tree<N> {
+    /// `None` for fields that there are not.
+    pub fn new(paths: [Option<&Path>; N]) -> Self {
+        let mut below_record = Vec::new();
+        for (field, path) in paths.into_iter().enumerate() {
+            if let Some(path) = path {
+                plant(&mut below_record, path.names(), 1 << field);
+            }
+        }
+        Tree { below_record }
+    }
+
+    /// The fields of an object, which is JSON and nested no deeper than a record may be.
+    ///
+    /// # Errors
+    /// [`Reason::NotJson`] where an object on the way has a key of a path twice, or one that no UTF-8 can hold.
+    pub fn find<'a>(&self, object: &'a str) -> Result<[Found<'a>; N], Reason> {
+        let mut found = [Found::Nothing; N];
+        walk(&self.below_record, object, &mut found)?;
+        Ok(found)
+    }
+}
+
+fn plant(nodes: &mut Vec<Node>, names: &[String], field: u32) {
+    let Some((name, rest)) = names.split_first() else {
+        return;
+    };
+    let place = nodes
+        .iter()
+        .position(|node| node.name == *name)
+        .unwrap_or_else(|| {
+            nodes.push(Node {
+                name: name.clone(),
+                here: 0,
+                below: 0,
+                nodes: Vec::new(),
+            });
+            nodes.len() - 1
+        });
+    let node = &mut nodes[place];
+    if rest.is_empty() {
+        node.here |= field;
+    } else {
+        node.below |= field;
+        plant(&mut node.nodes, rest, field);
+    }
+}
+
+fn walk<'a>(nodes: &[Node], object: &'a str, found: &mut [Found<'a>]) -> Result<(), Reason> {
+    let mut seen = 0_u32;
+    for (key, value) in json::entries(object)? {
+        let key = json::text(key)?;
+        let Some(place) = nodes.iter().position(|node| node.name == key) else {
+            continue;
+        };
+        if seen & 1 << place != 0 {
+            return Err(Reason::NotJson);
+        }
+        seen |= 1 << place;
+        let node = &nodes[place];
+        set(node.here, Found::Value(value), found);
+        if node.below != 0 {
+            enter(node, value, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// Goes on in a value that paths lead through: an object, or an array that holds one and nothing else.
+fn enter<'a>(node: &Node, mut value: &'a str, found: &mut [Found<'a>]) -> Result<(), Reason> {
+    while let Ok(mut elements) = json::elements(value) {
+        match (elements.next(), elements.next()) {
+            (None, _) => return Ok(()),
+            (Some(only), None) => value = only,
+            _ => break,
+        }
+    }
+    match value.as_bytes().first() {
+        Some(b'{') => return walk(&node.nodes, value, found),
+        Some(b'n') => {} // As if it were not there.
+        _ => set(node.below, Found::Astray, found),
+    }
+    Ok(())
+}
+
+fn set<'a>(fields: u32, what: Found<'a>, found: &mut [Found<'a>]) {
+    for (field, place) in found.iter_mut().enumerate() {
+        if fields & 1 << field != 0 {
+            *place = what;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check<const N: usize>(paths: [&str; N], json: &str, expected: Result<[Found; N], Reason>) {
+        let paths = paths.map(|path| Path::parse(path).expect(path));
+        let tree = Tree::new(paths.each_ref().map(Some));
+        assert_eq!(tree.find(json), expected, "{json}");
+    }
+
+    use Found::{Astray, Nothing, Value};
+
+    #[test]
+    fn fields_are_found_wherever_they_stand() {
+        let json = r#"{"x":{"id":0},"ctx":{"exp":{"name":"e","n":[1]},"id":7},"ts":5}"#;
+        check(
+            ["ctx.id", "ctx.exp.name", "ts", "ctx.exp", "id"],
+            json,
+            Ok([
+                Value("7"),
+                Value("\"e\""),
+                Value("5"),
+                Value(r#"{"name":"e","n":[1]}"#),
+                Nothing,
+            ]),
+        );
+        check(["a", "a"], r#"{ "a" : [ ] }"#, Ok([Value("[ ]"), Value("[ ]")]));
+        check(
+            ["\"a.b\"", "a.b"],
+            r#"{"a.b":1,"a":{"b":2}}"#,
+            Ok([Value("1"), Value("2")]),
+        );
+        check(["é"], r#"{"\u00e9":1}"#, Ok([Value("1")]));
+    }
+
+    #[test]
+    fn a_path_leads_through_an_array_of_one() {
+        for json in [r#"{"a":[{"b":1}]}"#, r#"{"a":[[{"b":1}]]}"#] {
+            check(["a.b"], json, Ok([Value("1")]));
+        }
+        check(["a.b"], r#"{"a":[]}"#, Ok([Nothing]));
+        check(
+            ["a.b", "c"],
+            r#"{"a":[{"b":1},{"b":2}],"c":[1,2]}"#,
+            Ok([Astray, Value("[1,2]")]),
+        );
+    }
+
+    #[test]
+    fn null_on_the_way_is_nothing_and_other_values_lead_astray() {
+        check(["a.b", "a"], r#"{"a":null}"#, Ok([Nothing, Value("null")]));
+        for value in ["1", "\"b\"", "true", "[1]", "[null,null]"] {
+            check(["a.b"], &format!("{{\"a\":{value}}}"), Ok([Astray]));
+        }
+    }
+
+    #[test]
+    fn keys_come_once_in_every_object_on_the_way_and_elsewhere_as_they_like() {
+        for twice in [
+            r#"{"a":{"b":1},"a":{}}"#,
+            r#"{"a":{"b":1,"\u0062":1}}"#,
+            r#"{"a":[{"b":1,"b":1}]}"#,
+            r#"{"\ud83d":1}"#,
+            r#"{"a":{"\ud83d":1}}"#,
+        ] {
+            check(["a.b"], twice, Err(Reason::NotJson));
+        }
+        check(["a.b"], r#"{"x":1,"x":{"b":1,"b":1},"b":1,"b":2}"#, Ok([Nothing]));
+    }
+}

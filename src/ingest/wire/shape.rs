@@ -1,0 +1,128 @@
+//! The shape of records: where each field stands, and what says that a record is a served list or a click.
+//!
+//! The default is our own. What the operator writes under `[events]`, over a preset or over the default, is another one.
+
+mod path;
+mod presets;
+
+pub use self::path::Path;
+use crate::engine::event::Kind;
+
+/// Where the fields of records stand. A path begins at the record, or where it says so at an element in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// What says what a record is. `None`: only the topic does.
+    pub kind: Option<Path>,
+    /// What a record is that does not say so, and whose topic does not either.
+    pub without_kind: Option<Kind>,
+    /// `None`: as in our own shape, a number of milliseconds or RFC 3339 text.
+    pub ts_unit: Option<TsUnit>,
+    pub served: ServedShape,
+    pub click: ClickShape,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedShape {
+    /// Values of [`Shape::kind`] that mean a served list.
+    pub kinds: Vec<String>,
+    pub request_id: Path,
+    pub user_id: Option<Path>,
+    pub ts: Path,
+    pub items: Path,
+    /// Where an item that is an object has its id.
+    pub item_id: Option<Path>,
+    pub arms: ArmsShape,
+}
+
+/// Where a list says in which arms of which experiments it was served.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ArmsShape {
+    /// An object, experiment → arm, or an array of objects. `None`: the record itself names one experiment at most.
+    pub experiments: Option<Path>,
+    /// Where an element of that array, or else the record, names its experiment.
+    pub experiment: Option<Path>,
+    /// Where an element, or else the record, names its arm; in `experiment → arm` where an arm that is an object does.
+    pub arm: Option<Path>,
+    /// The experiments that count; empty: all of them.
+    pub only: Vec<String>,
+    /// The experiment of arms that stand without one, and of lists that name none.
+    pub experiment_name: Option<String>,
+    /// The arm of lists that name none, in the experiment `experiment_name`.
+    pub arm_name: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClickShape {
+    /// Values of [`Shape::kind`] that mean a click.
+    pub kinds: Vec<String>,
+    /// What says more closely what was done; records whose value is not among `actions` are ignored.
+    pub action: Option<Path>,
+    pub actions: Vec<String>,
+    pub request_id: Path,
+    pub user_id: Option<Path>,
+    pub ts: Path,
+    pub item: Path,
+}
+
+/// The unit of times that are numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TsUnit {
+    Seconds,
+    Milliseconds,
+    Microseconds,
+    Nanoseconds,
+}
+
+/// The name of a shape, and the shape.
+pub type Preset = (&'static str, fn() -> Shape);
+
+impl TsUnit {
+    /// Every unit by its name.
+    pub const ALL: [(&str, TsUnit); 4] = [
+        ("s", TsUnit::Seconds),
+        ("ms", TsUnit::Milliseconds),
+        ("us", TsUnit::Microseconds),
+        ("ns", TsUnit::Nanoseconds),
+    ];
+}
+
+impl Shape {
+    /// The shapes that need no description of their own, by name.
+    pub const PRESETS: [Preset; 3] = [
+        ("metarank", presets::metarank),
+        ("ubi", presets::ubi),
+        ("personalize", presets::personalize),
+    ];
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        let path = Path::of_names;
+        Shape {
+            kind: Some(path(&["type"])),
+            without_kind: None,
+            ts_unit: None,
+            served: ServedShape {
+                kinds: vec!["served".to_owned()],
+                request_id: path(&["request_id"]),
+                user_id: Some(path(&["user_id"])),
+                ts: path(&["ts"]),
+                items: path(&["items"]),
+                item_id: None,
+                arms: ArmsShape {
+                    experiments: Some(path(&["experiments"])),
+                    ..ArmsShape::default()
+                },
+            },
+            click: ClickShape {
+                kinds: vec!["click".to_owned()],
+                action: None,
+                actions: Vec::new(),
+                request_id: path(&["request_id"]),
+                user_id: Some(path(&["user_id"])),
+                ts: path(&["ts"]),
+                item: path(&["item"]),
+            },
+        }
+    }
+}

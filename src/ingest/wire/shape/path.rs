@@ -1,0 +1,130 @@
+//! Where a field stands: `"ctx.exp.name"`.
+
+use std::fmt;
+
+/// The names that lead to a field, from the outside in.
+///
+/// Written with dots between them; a name that has a dot or a quote in it stands in quotes, single or double:
+/// `attributes.'ab.arm'`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Path(Vec<String>);
+
+/// Names of a path: deeper fields take longer to find.
+const MAX_NAMES: usize = 16;
+/// Bytes of the text of a path.
+const MAX_BYTES: usize = 512;
+
+impl Path {
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Path, &'static str> {
+        if text.is_empty() {
+            return Err("is empty");
+        }
+        if text.len() > MAX_BYTES {
+            return Err("is longer than 512 bytes");
+        }
+        let mut names = Vec::new();
+        let mut rest = Some(text);
+        while let Some(text) = rest {
+            let (name, behind) = first_name(text)?;
+            names.push(name.to_owned());
+            rest = behind;
+        }
+        if names.len() > MAX_NAMES {
+            return Err("has more than 16 names");
+        }
+        Ok(Path(names))
+    }
+
+    pub(super) fn of_names(names: &[&str]) -> Path {
+        Path(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// The first name, and what is behind its dot if there is one.
+fn first_name(text: &str) -> Result<(&str, Option<&str>), &'static str> {
+    if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        let (name, behind) = text[1..]
+            .split_once(quote)
+            .ok_or("has a quote that is not closed")?;
+        return match behind.strip_prefix('.') {
+            Some(rest) => Ok((name, Some(rest))),
+            None if behind.is_empty() => Ok((name, None)),
+            None => Err("has something between a quote and the next dot"),
+        };
+    }
+    let (name, rest) = match text.split_once('.') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (text, None),
+    };
+    match name {
+        "" => Err("has an empty name"),
+        _ if name.contains(['"', '\'']) => Err("has a quote within a name"),
+        _ => Ok((name, rest)),
+    }
+}
+
+/// As it can be parsed again, unless a name has both quotes in it.
+impl fmt::Display for Path {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        for (n, name) in self.0.iter().enumerate() {
+            let dot = if n > 0 { "." } else { "" };
+            match name {
+                _ if name.contains('"') => write!(out, "{dot}'{name}'")?,
+                _ if name.is_empty() || name.contains(['.', '\'']) => write!(out, "{dot}\"{name}\"")?,
+                _ => write!(out, "{dot}{name}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_its_names_and_written_as_it_was() {
+        for (text, names) in [
+            ("ts", &["ts"][..]),
+            ("ctx.exp.name", &["ctx", "exp", "name"]),
+            ("a.\"b.c\".d", &["a", "b.c", "d"]),
+            ("\"it's\"", &["it's"]),
+            ("'say \"x\"'.y", &["say \"x\"", "y"]),
+            ("\"\".é é", &["", "é é"]),
+        ] {
+            let path = Path::parse(text).expect(text);
+            assert_eq!(path.names(), names, "{text}");
+            assert_eq!(path.to_string(), text);
+        }
+        assert_eq!(
+            Path::parse("'a'.\"b\"").map(|path| path.to_string()),
+            Ok("a.b".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_is_no_path_is_told_why() {
+        for (text, fault) in [
+            ("", "is empty"),
+            (".", "empty name"),
+            ("a.", "empty name"),
+            ("a..b", "empty name"),
+            ("\"a", "not closed"),
+            ("\"a\"b", "between a quote and the next dot"),
+            ("a\"b\"", "quote within a name"),
+        ] {
+            let error = Path::parse(text).expect_err(text);
+            assert!(error.contains(fault), "{text}: {error}");
+        }
+        assert!(Path::parse(&["a"; 16].join(".")).is_ok());
+        assert!(Path::parse(&["a"; 17].join(".")).is_err());
+        assert!(Path::parse(&"a".repeat(512)).is_ok());
+        assert!(Path::parse(&"a".repeat(513)).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! The state that too many unreadable records of a topic raise.
+
+use super::*;
+
+fn is_raised(stage: &Stage, topic: &str) -> bool {
+    let mut text = Vec::new();
+    stage.telemetry.render(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let raised = format!("abgauge_invalid_share_exceeded{{topic=\"{topic}\"}} 1\n");
+    let told = stage.telemetry.warnings();
+    let told = told
+        .iter()
+        .any(|warning| warning.contains(&format!("topic `{topic}`")));
+    assert_eq!(text.contains(&raised), told);
+    told
+}
+
+#[test]
+fn too_many_unreadable_records_of_a_topic_are_told_until_they_have_passed() {
+    let mut stage = Stage::with(&[("LIMITS__MAX_INVALID_SHARE", "0.1")]);
+    stage.own(&[0], [0, 0]);
+    for offset in 0..90 {
+        stage.list(0, offset, &format!("r-{offset}"), T0);
+    }
+    for offset in 90..100 {
+        stage.record(SERVED, offset, T0, "{");
+    }
+    stage.pass(1000);
+    assert!(!is_raised(&stage, "served"), "a tenth is allowed");
+    stage.record(SERVED, 100, T0, "{");
+    stage.pass(1000);
+    assert!(is_raised(&stage, "served") && !is_raised(&stage, "clicks"));
+    stage.pass(5 * 60 * 1000);
+    assert!(!is_raised(&stage, "served"));
+}

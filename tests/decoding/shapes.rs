@@ -1,0 +1,127 @@
+//! Reads records of other shapes, and has each explained, which must agree on every record. Fuzzing feeds it (`fuzz/`), the
+//! corpus that fuzzing left for our own shape, and the samples of the presets.
+
+use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
+use abgauge::ingest::wire::shape::{ArmsShape, Path, Shape, TsUnit};
+use abgauge::ingest::wire::{Decoder, Explained, SeededHash};
+
+const SEED: u64 = 7;
+const MAX_ITEMS: u32 = 20;
+
+/// Those of the presets, and one that goes every other way.
+fn shapes() -> Vec<Shape> {
+    let path = |text| Path::parse(text).expect("a path");
+    let mut odd = Shape {
+        kind: Some(path("meta.type")),
+        without_kind: Some(Kind::Click),
+        ts_unit: Some(TsUnit::Nanoseconds),
+        ..Shape::default()
+    };
+    odd.served.item_id = Some(path("a.b"));
+    odd.served.arms = ArmsShape {
+        experiments: Some(path("experiments")),
+        arm: Some(path("a.\"b.c\"")),
+        ..ArmsShape::default()
+    };
+    odd.click.request_id = path("experiments.e");
+    odd.click.item = path("items");
+    let mut flat = Shape::default();
+    flat.served.arms = ArmsShape {
+        experiment: Some(path("type")),
+        arm: Some(path("item")),
+        experiment_name: Some("e".to_owned()),
+        arm_name: Some("a".to_owned()),
+        ..ArmsShape::default()
+    };
+    let presets = Shape::PRESETS.iter().map(|(_, preset)| preset());
+    presets.chain([odd, flat, Shape::default()]).collect()
+}
+
+/// Reads the input as one record, and each of its lines as one.
+///
+/// # Panics
+/// Where a record is explained as something else than it is read as, or leaves behind what is not its own.
+pub fn check(input: &[u8]) {
+    for shape in shapes() {
+        let decoder = Decoder::new(SEED, MAX_ITEMS).reading(Some(&shape));
+        let mut batch = Batch::default();
+        for record in [input].into_iter().chain(input.split(|byte| *byte == b'\n')) {
+            for topic_says in [Some(Kind::Served), Some(Kind::Click), None] {
+                compare(&decoder, record, topic_says, &mut batch);
+            }
+        }
+    }
+}
+
+fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &mut Batch) {
+    let at = Position {
+        side: Side::Served,
+        offset: 0,
+        record_ts_ms: 0,
+    };
+    batch.clear();
+    let ends = |batch: &Batch| (batch.items.len(), batch.arms.len(), batch.text.len());
+    let before = ends(batch);
+    decoder.decode(Some(record), topic_says, at, batch);
+    let explained = decoder.explain(record, topic_says);
+    let hash = SeededHash::new(SEED);
+    let text = String::from_utf8_lossy(record);
+    assert_eq!(batch.events.len(), 1, "one event a record");
+    let body = &batch.events[0].body;
+    match (body, &explained) {
+        (
+            Body::Served(list),
+            Explained::Served {
+                request_id,
+                user_id,
+                ts_ms,
+                arms,
+                items,
+            },
+        ) => {
+            assert_eq!(list.id, hash.request(request_id.as_bytes()), "{text}");
+            assert_eq!(
+                list.user,
+                user_id.as_ref().map(|user| hash.user(user.as_bytes())),
+                "{text}"
+            );
+            assert_eq!(list.ts_ms, *ts_ms, "{text}");
+            let said: Vec<u64> = items.iter().map(|item| hash.item(item.as_bytes())).collect();
+            assert_eq!(batch.items_of(list), said, "{text}");
+            let names = batch.arms_of(list).iter().map(|arm| {
+                let [experiment, name] =
+                    [&arm.experiment, &arm.arm].map(|range| batch.text_of(range).to_owned());
+                assert_eq!(arm.hash, hash.arm(&experiment, &name), "{text}");
+                (experiment, name)
+            });
+            assert_eq!(names.collect::<Vec<_>>(), *arms, "{text}");
+            return;
+        }
+        (
+            Body::Click(click),
+            Explained::Click {
+                request_id,
+                ts_ms,
+                item,
+                ..
+            },
+        ) => {
+            let said = (
+                hash.request(request_id.as_bytes()),
+                *ts_ms,
+                hash.item(item.as_bytes()),
+            );
+            assert_eq!((click.id, click.ts_ms, click.item), said, "{text}");
+        }
+        (Body::Ignored, Explained::Ignored(_)) => {}
+        (Body::Invalid(reason), Explained::Refused { reason: said, .. }) => {
+            assert_eq!(reason, said, "{text}")
+        }
+        _ => panic!("{text}: {body:?} is explained as {explained:?}"),
+    }
+    assert_eq!(
+        ends(batch),
+        before,
+        "what is no list leaves nothing behind: {text}"
+    );
+}

@@ -1,0 +1,205 @@
+//! deploy/kubernetes. The schema is that of the Kubernetes API, cut down to the kinds that are used here:
+//! tests/deployment/kubernetes/README.md.
+
+use std::collections::BTreeSet;
+
+use abgauge::config;
+use serde_json::Value;
+
+use crate::dockerfile::Dockerfile;
+use crate::{check_arguments, check_variable, json, path, read, strings, yaml};
+
+const FOLDER: &str = "deploy/kubernetes";
+const NAME: &str = "app.kubernetes.io/name";
+
+fn manifest(name: &str) -> Value {
+    yaml(&format!("{FOLDER}/{name}"))
+}
+
+/// Of the one container.
+fn container() -> Value {
+    let pod = &manifest("statefulset.yaml")["spec"]["template"]["spec"];
+    let containers = pod["containers"].as_array().expect("containers");
+    assert_eq!(containers.len(), 1);
+    containers[0].clone()
+}
+
+/// What the schema says against a manifest.
+fn faults(manifest: &Value) -> Vec<String> {
+    let all = json("tests/deployment/kubernetes/schema.json");
+    let kind = manifest["kind"].as_str().expect("a kind");
+    let version = manifest["apiVersion"].as_str().expect("a version");
+    let definition = &all["kinds"][format!("{version}/{kind}")];
+    let definition = definition
+        .as_str()
+        .unwrap_or_else(|| panic!("no schema of {version}/{kind}"));
+    let schema = serde_json::json!({
+        "$ref": format!("#/definitions/{definition}"),
+        "definitions": all["definitions"],
+    });
+    let validator = jsonschema::draft7::new(&schema).expect("a schema");
+    let errors = validator.iter_errors(manifest);
+    errors
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
+}
+
+#[test]
+fn manifests_follow_the_schema_of_their_kinds() {
+    let kustomization = manifest("kustomization.yaml");
+    let resources = strings(&kustomization["resources"]);
+    assert_eq!(resources.len(), 5);
+    for file in resources {
+        assert_eq!(faults(&manifest(file)), Vec::<String>::new(), "{file}");
+    }
+}
+
+#[test]
+fn the_schema_finds_what_is_wrong() {
+    let wrong = [
+        ("/spec/replicas", Value::from("two")),
+        ("/spec/serviceName", Value::from(9464)),
+        (
+            "/spec/template/spec/containers/0/livenessProbe/httpGet/port",
+            Value::Null,
+        ),
+        (
+            "/spec/template/spec/containers/0/resources/limits/memory",
+            Value::from(true),
+        ),
+        (
+            "/spec/template/spec/securityContext",
+            serde_json::json!({ "runAsNonroot": true }),
+        ),
+    ];
+    for (place, value) in wrong {
+        let mut manifest = manifest("statefulset.yaml");
+        *manifest.pointer_mut(place).expect(place) = value;
+        assert!(!faults(&manifest).is_empty(), "{place}");
+    }
+}
+
+#[test]
+fn the_kustomization_names_what_there_is() {
+    let kustomization = manifest("kustomization.yaml");
+    let mut named: BTreeSet<String> = strings(&kustomization["resources"])
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    for map in kustomization["configMapGenerator"].as_array().expect("maps") {
+        named.extend(strings(&map["files"]).into_iter().map(str::to_owned));
+    }
+    named.insert("kustomization.yaml".to_owned());
+    let there = std::fs::read_dir(path(FOLDER)).expect("it can be listed");
+    let there: BTreeSet<String> = there
+        .map(|file| {
+            file.expect("it can be read")
+                .file_name()
+                .into_string()
+                .expect("UTF-8")
+        })
+        .collect();
+    assert_eq!(named, there);
+    let image = &kustomization["images"][0];
+    assert_eq!(image["name"], container()["image"]);
+    assert_eq!(image["newTag"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn everything_selects_the_pods() {
+    let set = &manifest("statefulset.yaml");
+    let name = &set["spec"]["template"]["metadata"]["labels"][NAME];
+    assert_eq!(*name, "abgauge");
+    let selectors = [
+        set["spec"]["selector"]["matchLabels"].clone(),
+        manifest("service.yaml")["spec"]["selector"].clone(),
+        manifest("networkpolicy.yaml")["spec"]["podSelector"]["matchLabels"].clone(),
+        manifest("poddisruptionbudget.yaml")["spec"]["selector"]["matchLabels"].clone(),
+    ];
+    for selector in selectors {
+        assert_eq!(selector[NAME], *name);
+    }
+    assert_eq!(
+        set["spec"]["serviceName"],
+        manifest("service.yaml")["metadata"]["name"]
+    );
+    let account = &manifest("serviceaccount.yaml")["metadata"]["name"];
+    assert_eq!(set["spec"]["template"]["spec"]["serviceAccountName"], *account);
+}
+
+#[test]
+fn one_port_is_served_probed_and_scraped() {
+    let container = container();
+    let port = container["ports"][0]["containerPort"].to_string();
+    let configured: toml::Table = read("deploy/kubernetes/abgauge.toml").parse().expect("TOML");
+    assert_eq!(
+        configured["http"]["listen"].as_str(),
+        Some(&*format!("0.0.0.0:{port}"))
+    );
+    assert_eq!(Dockerfile::read().argument("EXPOSE"), Some(&*port));
+    assert_eq!(
+        manifest("service.yaml")["spec"]["ports"][0]["port"].to_string(),
+        port
+    );
+    let annotations = &manifest("statefulset.yaml")["spec"]["template"]["metadata"]["annotations"];
+    assert_eq!(annotations["prometheus.io/port"], *port);
+    for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+        let asked = &container[probe]["httpGet"];
+        assert_eq!(asked["path"], path, "{probe}");
+        assert_eq!(asked["port"], container["ports"][0]["name"], "{probe}");
+    }
+}
+
+#[test]
+fn the_pod_may_do_nothing_that_it_does_not_need() {
+    let pod = &manifest("statefulset.yaml")["spec"]["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    let user = format!(
+        "{0}:{1}",
+        pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]
+    );
+    assert_eq!(Dockerfile::read().argument("USER"), Some(&*user));
+    let context = &container()["securityContext"];
+    assert_eq!(context["readOnlyRootFilesystem"], true);
+    assert_eq!(context["allowPrivilegeEscalation"], false);
+    assert_eq!(strings(&context["capabilities"]["drop"]), ["ALL"]);
+    for mount in container()["volumeMounts"].as_array().expect("mounts") {
+        assert_eq!(mount["readOnly"], true, "{mount}");
+    }
+}
+
+#[test]
+fn the_configuration_is_valid_and_fits_into_the_container() {
+    let container = container();
+    let variables = container["env"].as_array().expect("variables");
+    let names = variables
+        .iter()
+        .map(|variable| variable["name"].as_str().expect("a name"));
+    let variables: Vec<(String, String)> = names
+        .inspect(|name| check_variable(name))
+        .map(|name| (name.to_owned(), "abgauge-0".to_owned()))
+        .collect();
+    let config = config::load(
+        Some(&path("deploy/kubernetes/abgauge.toml")),
+        variables.into_iter(),
+    )
+    .expect("it is valid");
+    let arguments = strings(&container["args"]);
+    assert_eq!(arguments, ["run", "--config", "/etc/abgauge/abgauge.toml"]);
+    check_arguments(arguments);
+    assert_eq!(container["volumeMounts"][0]["mountPath"], "/etc/abgauge");
+
+    let memory = container["resources"]["limits"]["memory"]
+        .as_str()
+        .expect("a limit");
+    let gibibytes: u64 = memory
+        .strip_suffix("Gi")
+        .and_then(|n| n.parse().ok())
+        .expect("GiB");
+    assert!(gibibytes << 30 >= 2 * config.limits.max_state_bytes, "{memory}");
+    assert_eq!(container["resources"]["requests"]["memory"], memory);
+    let cores = container["resources"]["requests"]["cpu"].as_str().expect("cores");
+    assert_eq!(config.ingest.n_workers().to_string(), cores);
+}

@@ -1,0 +1,82 @@
+//! deploy/systemd and the Debian package that installs it. `tests/packages.rs` asks systemd itself as well.
+
+use crate::{check_arguments, check_variable, path, read};
+
+const UNIT: &str = "deploy/systemd/abgauge.service";
+const SECRETS: &str = "deploy/systemd/secrets.conf";
+
+/// Values of a directive, in order.
+fn values(file: &str, directive: &str) -> Vec<String> {
+    let text = read(file);
+    let values = text.lines().filter_map(|line| line.split_once('='));
+    values
+        .filter(|(name, _)| *name == directive)
+        .map(|(_, value)| value.to_owned())
+        .collect()
+}
+
+#[test]
+fn starts_reloads_and_stops_as_the_daemon_expects() {
+    assert_eq!(
+        values(UNIT, "ExecStart"),
+        ["/usr/bin/abgauge run --config /etc/abgauge/abgauge.toml"]
+    );
+    check_arguments(values(UNIT, "ExecStart")[0].split(' ').skip(1));
+    assert_eq!(values(UNIT, "ExecReload"), ["/bin/kill -HUP $MAINPID"]);
+    // Exit codes that a start does not mend: clap's, and that of a bad configuration.
+    let never = format!("2 {}", abgauge::commands::BAD_CONFIGURATION);
+    assert_eq!(values(UNIT, "RestartPreventExitStatus"), [never]);
+}
+
+#[test]
+fn passwords_come_as_credentials_through_a_setting_that_exists() {
+    let credential = values(SECRETS, "LoadCredential").concat();
+    let (name, _) = credential.split_once(':').expect("NAME:PATH");
+    let variable = values(SECRETS, "Environment").concat();
+    let (variable, file) = variable.split_once('=').expect("NAME=VALUE");
+    assert_eq!(file, format!("%d/{name}"));
+    let property = variable.strip_prefix("ABGAUGE_KAFKA__PROPERTY_FILES__");
+    assert_eq!(property, Some("SASL_PASSWORD"), "{variable}");
+    check_variable("ABGAUGE_KAFKA__PROPERTIES__SASL_PASSWORD");
+    assert!(read("config/abgauge.toml").contains("[kafka.property_files]"));
+}
+
+#[test]
+fn the_package_installs_what_the_unit_starts() {
+    let manifest: toml::Table = read("Cargo.toml").parse().expect("TOML");
+    let deb = &manifest["package"]["metadata"]["deb"];
+    let assets = deb["assets"].as_array().expect("assets");
+    let field = |asset: &toml::Value, i: usize| asset[i].as_str().expect("a string").to_owned();
+    let build = read("deploy/debian/build");
+    for asset in assets {
+        let source = field(asset, 0);
+        let is_there = match source.strip_prefix("target/package/") {
+            Some("man/*.1") => build.contains(r#"man --dir "$made/man""#),
+            Some(made) => build.contains(&format!(r#">"$made/{made}""#)),
+            None if source == "target/release/abgauge" => true,
+            None => path(source.split('*').next().expect("a part")).exists(),
+        };
+        assert!(is_there, "{source} does not exist and is not made");
+    }
+    for line in build
+        .lines()
+        .filter_map(|line| line.strip_prefix("\"$program\" "))
+    {
+        let arguments = line.split(" >").next().expect("a part");
+        check_arguments(arguments.split(' ').map(|word| word.trim_matches('"')));
+    }
+    let installs = |source: &str, target: &str| {
+        let found = assets
+            .iter()
+            .any(|asset| field(asset, 0) == source && field(asset, 1) == target);
+        assert!(found, "{source} is not installed as {target}");
+    };
+    installs("target/release/abgauge", "usr/bin/");
+    installs("config/abgauge.toml", "etc/abgauge/");
+    installs("README.md", "usr/share/doc/abgauge/");
+    let conf_files = deb["conf-files"].as_array().expect("conf-files");
+    assert_eq!(conf_files[0].as_str(), Some("/etc/abgauge/abgauge.toml"));
+    let units = &deb["systemd-units"];
+    assert_eq!(units["unit-scripts"].as_str(), Some("deploy/systemd"));
+    assert_eq!(units["unit-name"].as_str(), Some("abgauge"));
+}

@@ -1,0 +1,376 @@
+//! Events of other shapes than ours: the presets on their samples, `[events]` as the documents show it, and what
+//! `abgauge check --sample` tells of events.
+
+#[path = "support/program.rs"]
+mod program;
+
+use std::path::Path;
+
+use abgauge::config;
+use abgauge::ingest::wire::shape::Shape;
+use program::{Ran, file, program, run, run_with_input, temporary_dir};
+
+const DOCUMENT: &str = include_str!("../docs/events.md");
+
+/// The program with one setting more.
+fn run_as(preset: &str, arguments: &[&str]) -> Ran {
+    let mut command = program(arguments);
+    command.env("ABGAUGE_EVENTS__PRESET", preset);
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.output().expect("abgauge starts").into()
+}
+
+/// What `check --sample` prints of the sample of a preset, which it reads without a fault.
+#[track_caller]
+fn check_preset(preset: &str, expected: &str) {
+    let sample = format!("docs/events/{preset}.jsonl");
+    let ran = run_as(preset, &["check", "--sample", &sample]);
+    let expected = expected.trim_start_matches('\n');
+    assert_eq!(
+        (ran.code, &*ran.stderr, &*ran.stdout),
+        (Some(0), "", expected),
+        "{preset}"
+    );
+}
+
+#[test]
+fn metarank_events_are_read_as_its_documentation_has_them() {
+    check_preset(
+        "metarank",
+        "
+note     line 1: ignored: `event` is \"item\", neither a served list nor a click
+ok       line 2: served list r-1 of user u-7 at 2025-11-20T00:00:00.123Z
+         experiments: experiment = neural
+         items: p3, p7, p1
+ok       line 3: served list r-2 of user u-8 at 2025-11-20T00:00:01Z
+         experiments: experiment = baseline
+         items: p5, p9, p2
+ok       line 4: served list r-3 at 2025-11-20T00:00:02Z
+         experiments: all = all
+         items: p4, p6
+ok       line 5: click on p7 of list r-1 of user u-7 at 2025-11-20T00:00:05.123Z
+note     line 6: ignored: `type` is \"purchase\", neither a served list nor a click
+ok       line 7: click on p5 of list r-2 of user u-8 at 2025-11-20T00:00:11Z
+ok       records: 7; served lists: 3, clicks: 2, ignored: 2, refused: 0
+",
+    );
+}
+
+#[test]
+fn ubi_queries_and_events_are_read_as_its_documentation_has_them() {
+    check_preset(
+        "ubi",
+        "
+ok       line 1: served list q-1 of user c-7 at 2025-11-20T00:00:00.123Z
+         experiments: experiment = neural
+         items: p3, p7, p1
+ok       line 2: served list q-2 of user c-8 at 2025-11-20T00:00:01Z
+         experiments: experiment = baseline
+         items: p5, p9, p2
+note     line 3: ignored: `action_name` is \"on_search\", neither a served list nor a click
+ok       line 4: click on p7 of list q-1 of user c-7 at 2025-11-20T00:00:05.123Z
+note     line 5: ignored: `action_name` is \"add_to_cart\", neither a served list nor a click
+ok       line 6: click on p5 of list q-2 of user c-8 at 2025-11-20T00:00:11Z
+ok       records: 6; served lists: 2, clicks: 2, ignored: 2, refused: 0
+",
+    );
+}
+
+#[test]
+fn personalize_requests_are_read_as_its_documentation_has_them() {
+    check_preset(
+        "personalize",
+        "
+ok       line 1: served list RID-1 of user u-7 at 2025-11-20T00:00:00.123Z
+         experiments: source = campaign-neural
+         items: p3, p7, p1
+ok       line 2: served list RID-2 of user u-8 at 2025-11-20T00:00:01Z
+         experiments: source = popular
+         items: p5, p9, p2
+ok       line 3: click on p7 of list RID-1 of user u-7 at 2025-11-20T00:00:05.123Z
+note     line 4: ignored: `eventList.eventType` is \"purchase\", neither a served list nor a click
+ok       line 5: click on p5 of list RID-2 of user u-8 at 2025-11-20T00:00:11Z
+ok       records: 5; served lists: 2, clicks: 2, ignored: 1, refused: 0
+",
+    );
+}
+
+/// The same lists and clicks as in the samples, in our own shape, with these names of experiment and arms.
+fn own_events(experiment: &str, arms: [&str; 2]) -> String {
+    let [first, second] = arms;
+    format!(
+        r#"{{"type":"served","request_id":"1","ts":1763596800123,"experiments":{{"{experiment}":"{first}"}},"items":["p3","p7","p1"]}}
+{{"type":"served","request_id":"2","ts":1763596801000,"experiments":{{"{experiment}":"{second}"}},"items":["p5","p9","p2"]}}
+{{"type":"click","request_id":"1","ts":1763596805123,"item":"p7"}}
+{{"type":"click","request_id":"2","ts":1763596811000,"item":"p5"}}
+"#
+    )
+}
+
+#[test]
+fn evaluate_gives_the_numbers_that_the_same_events_have_in_our_shape() {
+    let all = r#"{"type":"served","request_id":"3","ts":1763596802000,"experiments":{"all":"all"},"items":["p4","p6"]}"#;
+    for (preset, own) in [
+        ("metarank", own_events("experiment", ["neural", "baseline"]) + all),
+        ("ubi", own_events("experiment", ["neural", "baseline"])),
+        (
+            "personalize",
+            own_events("source", ["campaign-neural", "popular"]),
+        ),
+    ] {
+        let sample = format!("docs/events/{preset}.jsonl");
+        let theirs = run_as(preset, &["evaluate", "--strict", "--format", "json", &sample]);
+        let ours = run_with_input(&["evaluate", "--strict", "--format", "json", "-"], &own);
+        assert_eq!(ours.code, Some(0), "{}", ours.stderr);
+        assert!(ours.stdout.contains("\"mrr\":0.5"), "{}", ours.stdout);
+        assert_eq!(
+            (theirs.code, theirs.stdout),
+            (ours.code, ours.stdout),
+            "{preset}: {}",
+            theirs.stderr
+        );
+    }
+}
+
+/// The shape that a configuration says.
+fn shape(text: &str) -> Option<Shape> {
+    let dir = temporary_dir();
+    let path = file(&dir, "abgauge.toml", text);
+    let counting = config::load_counting(Some(Path::new(&path)), std::iter::empty());
+    counting
+        .unwrap_or_else(|errors| panic!("{text}: {errors:?}"))
+        .events
+}
+
+#[test]
+fn presets_are_what_the_document_writes_out() {
+    for (name, preset) in Shape::PRESETS {
+        let (_, section) = DOCUMENT
+            .split_once(&format!("\n### {name}\n"))
+            .expect("a section");
+        let (_, written) = section.split_once("```toml\n").expect("settings");
+        let (written, _) = written.split_once("```").expect("an end");
+        assert_eq!(shape(written), Some(preset()), "{name}");
+        assert_eq!(shape(&format!("[events]\npreset = \"{name}\"\n")), Some(preset()));
+    }
+}
+
+#[test]
+fn the_example_of_the_document_is_the_file_beside_it() {
+    let (_, written) = DOCUMENT.split_once("```toml\n").expect("an example");
+    let (written, _) = written.split_once("```").expect("an end");
+    assert_eq!(shape(written), shape(include_str!("../docs/events/own.toml")));
+    assert!(shape(written).is_some());
+}
+
+#[test]
+fn a_setting_goes_above_its_preset_and_empty_text_takes_away() {
+    let changed = shape(
+        "[events]\npreset = \"personalize\"\n[events.served]\nrequest_id = \"recommendationId\"\nuser_id = \"\"\n",
+    );
+    let mut expected = Shape::PRESETS[2].1();
+    expected.served.request_id =
+        abgauge::ingest::wire::shape::Path::parse("recommendationId").expect("a path");
+    expected.served.user_id = None;
+    assert_eq!(changed, Some(expected));
+    assert_eq!(
+        shape("[events]\ntype = \"type\"\n[events.served]\nts = \"ts\"\n"),
+        None,
+        "our own shape"
+    );
+}
+
+/// Checks a sample of one event, with arguments, and returns what is printed.
+#[track_caller]
+fn check(event: &str, arguments: &[&str], code: i32) -> String {
+    let arguments = [&["check", "--sample", "-"], arguments].concat();
+    let ran = run_with_input(&arguments, event);
+    assert_eq!(
+        (ran.code, &*ran.stderr),
+        (Some(code), ""),
+        "{event}: {}",
+        ran.stdout
+    );
+    ran.stdout
+}
+
+#[test]
+fn each_refusal_says_reason_field_and_remedy() {
+    let list = |fields: &str| {
+        format!("{{\"type\":\"served\",\"request_id\":1,\"ts\":1763596800123,\"items\":[]{fields}}}")
+    };
+    let with_ts = |ts: &str| format!("{{\"type\":\"click\",\"request_id\":1,\"ts\":{ts},\"item\":1}}");
+    for (event, told) in [
+        ("{".to_owned(), ["refused as not_json\n", "one JSON object"]),
+        ("[]".to_owned(), ["refused as wrong_type\n", "one JSON object"]),
+        (
+            r#"{"request_id":1}"#.to_owned(),
+            ["missing_field: there is no `type`", "--as served"],
+        ),
+        (
+            r#"{"type":"click"}"#.to_owned(),
+            [
+                "missing_field: there is no `request_id`",
+                "events.click.request_id",
+            ],
+        ),
+        (
+            r#"{"type":"click","request_id":[1]}"#.to_owned(),
+            ["wrong_type: `request_id` is [1]", "text or an integer"],
+        ),
+        (
+            r#"{"type":"click","request_id":1.5}"#.to_owned(),
+            ["number: `request_id` is 1.5", "at most 20 digits"],
+        ),
+        (
+            r#"{"type":"click","request_id":""}"#.to_owned(),
+            ["id_length: `request_id` is \"\"", "1 to 512 bytes"],
+        ),
+        (
+            with_ts("1763596800"),
+            ["ts_seconds: `ts` is 1763596800", "ts_unit = \"s\""],
+        ),
+        (
+            with_ts("1763596800123456"),
+            ["ts_micros: `ts` is 1763596800123456", "ts_unit = \"us\""],
+        ),
+        (with_ts("\"today\""), ["ts_range: `ts` is \"today\"", "RFC 3339"]),
+        (with_ts("true"), ["wrong_type: `ts` is true", "a number or text"]),
+        (
+            list(r#","experiments":[{"e":"a"}]"#),
+            [
+                "wrong_type: `experiments` is [{\"e\":\"a\"}]",
+                "events.served.experiment ",
+            ],
+        ),
+        (
+            list(r#","experiments":{"e":""}"#),
+            ["label_length: `experiments`", "1 to 128 bytes"],
+        ),
+        (
+            list(r#","experiments":{"e":"__other__"}"#),
+            ["label_reserved: `experiments`", "__other__"],
+        ),
+        (
+            list(r#","experiments":{"e":"a","e":"b"}"#),
+            ["not_json: `experiments`", "each experiment once"],
+        ),
+        (
+            list(r#","user_id":{}"#),
+            ["wrong_type: `user_id` is {}", "events.served.user_id"],
+        ),
+    ] {
+        let printed = check(&event, &[], 65);
+        for fragment in told {
+            assert!(
+                printed.contains(fragment),
+                "{fragment:?} is missing for {event}:\n{printed}"
+            );
+        }
+        assert!(printed.starts_with("error    line 1: refused as "), "{printed}");
+        assert!(printed.contains("\n         → "), "{printed}");
+        assert!(
+            printed.contains("error    records: 1; served lists: 0, clicks: 0, ignored: 0, refused: 1 ("),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn a_sample_is_read_with_the_configuration() {
+    let dir = temporary_dir();
+    let config = file(
+        &dir,
+        "abgauge.toml",
+        "[join]\nmax_items = 1\n[events.served]\nitem_id = \"sku\"\n",
+    );
+    let list = |items: &str| {
+        format!("{{\"type\":\"served\",\"request_id\":1,\"ts\":1763596800123,\"items\":{items}}}")
+    };
+    let with_config = ["--config", &*config];
+    assert!(check(&list(r#"[{"sku":"i5"}]"#), &with_config, 0).contains("items: i5\n"));
+    let printed = check(&list("[1,2]"), &with_config, 65);
+    assert!(
+        printed.contains("too_many_items: `items` is [1,2]") && printed.contains("join.max_items"),
+        "{printed}"
+    );
+    let printed = check(&list(r#"[{"id":"i5"}]"#), &with_config, 65);
+    assert!(printed.contains("missing_field: `items`"), "{printed}");
+
+    let bad = file(&dir, "bad.toml", "[events.served]\nitem_id = \"a..b\"\n");
+    let ran = run_with_input(&["check", "--sample", "-", "--config", &bad], "");
+    assert_eq!(ran.code, Some(78));
+    assert!(
+        ran.stderr.contains("events.served.item_id: has an empty name"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn what_a_topic_would_say_can_be_said_in_its_place() {
+    let click = r#"{"request_id":"r","ts":1763596805123,"item":"i"}"#;
+    let printed = check(click, &["--as", "click"], 0);
+    assert!(
+        printed.starts_with("ok       line 1: click on i of list r at 2025-11-20T00:00:05.123Z\n"),
+        "{printed}"
+    );
+    assert!(check(click, &["--as", "served"], 65).contains("there is no `items`"));
+}
+
+#[test]
+fn lists_in_no_arm_and_samples_without_our_types_are_told() {
+    let list = r#"{"type":"served","request_id":1,"ts":1763596800123,"items":[]}"#;
+    let printed = check(list, &[], 0);
+    assert!(
+        printed.contains("experiments: none\n         items: none\n"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("warning  1 of 1 served lists name no experiment"),
+        "{printed}"
+    );
+    let printed = check(r#"{"type":"view"}"#, &[], 0);
+    assert!(printed.contains("ignored: `type` is \"view\""), "{printed}");
+    assert!(
+        printed.contains("warning  no record is a served list or a click"),
+        "{printed}"
+    );
+    assert!(check("\n\n", &[], 65).contains("error    the sample has no record"));
+}
+
+#[test]
+fn a_large_sample_of_long_records_is_told_in_few_short_lines() {
+    let long = "x".repeat(400);
+    let items = vec![format!("\"{long}\""); 900].join(",");
+    let list = format!(
+        "{{\"type\":\"served\",\"request_id\":\"{long}\",\"ts\":1763596800123,\"items\":[{items}]}}\n"
+    );
+    let bad = format!("{{\"type\":\"click\",\"request_id\":[{items}]}}\n");
+    let printed = check(&(list.repeat(30) + &bad.repeat(30)), &[], 65);
+    assert!(printed.len() < 40_000, "{} bytes", printed.len());
+    assert_eq!(printed.matches(": served list ").count(), 10);
+    assert_eq!(printed.matches(": refused as ").count(), 10);
+    assert!(printed.contains(", and 890 more\n"), "{printed}");
+    assert!(printed.contains("records: 60; served lists: 30, clicks: 0, ignored: 0, refused: 30; of each the first 10 are shown (wrong_type 30)"), "{printed}");
+}
+
+#[test]
+fn an_event_cannot_steer_the_terminal() {
+    let click = "{\"type\":\"click\",\"request_id\":\"\\u001b[2J\",\"ts\":1763596800123,\"item\":\"a\\nb\"}";
+    let printed = check(click, &[], 0);
+    assert!(
+        printed.contains("click on a\\nb of list \\u{1b}[2J at"),
+        "{printed}"
+    );
+    assert!(!printed.contains('\u{1b}'), "{printed}");
+}
+
+#[test]
+fn a_sample_is_a_file_and_takes_the_place_of_the_brokers() {
+    let ran = run(&["check", "--sample", "no/such.jsonl"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("no/such.jsonl"), "{}", ran.stderr);
+    assert_eq!(run(&["check", "--sample", "x", "--connect"]).code, Some(2));
+    assert_eq!(run(&["check", "--as", "click"]).code, Some(2));
+}

@@ -1,0 +1,67 @@
+//! What systemd says of the unit in deploy/systemd: that it is valid, and how much it leaves open (systemd-analyze).
+
+mod support;
+
+use std::fs;
+use std::process::Output;
+
+use tempfile::TempDir;
+
+use support::tools;
+
+const UNIT: &str = "abgauge.service";
+
+/// The unit with the example of secrets beside it, and the binary that was built for tests.
+fn installed() -> TempDir {
+    let dir = tools::temporary_dir("systemd");
+    let read =
+        |name: &str| fs::read_to_string(tools::repository(&format!("deploy/systemd/{name}"))).expect(name);
+    let unit = read(UNIT).replace("/usr/bin/abgauge", env!("CARGO_BIN_EXE_abgauge"));
+    fs::write(dir.path().join(UNIT), unit).expect("write the unit");
+    let drop_in = dir.path().join(format!("{UNIT}.d"));
+    fs::create_dir(&drop_in).expect("make a directory");
+    fs::write(drop_in.join("secrets.conf"), read("secrets.conf")).expect("write the example");
+    dir
+}
+
+fn analyze(arguments: &[&str], dir: &TempDir) -> Output {
+    tools::command("systemd-analyze")
+        .args(arguments)
+        .arg(dir.path().join(UNIT))
+        .output()
+        .expect("systemd-analyze starts")
+}
+
+fn said(output: &Output) -> String {
+    [&output.stdout, &output.stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes))
+        .concat()
+}
+
+#[test]
+fn the_unit_is_valid() {
+    let output = analyze(&["verify", "--man=no"], &installed());
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    // Warnings do not fail it: an unknown directive is one.
+    assert!(!said.contains(UNIT) && !said.contains("secrets.conf"), "{said}");
+}
+
+#[test]
+fn a_directive_that_does_not_exist_is_found() {
+    let dir = installed();
+    let file = dir.path().join(UNIT);
+    let unit = fs::read_to_string(&file).expect("just written");
+    fs::write(&file, unit.replace("ProtectHome=", "ProtectHoem=")).expect("write the unit");
+    assert!(said(&analyze(&["verify", "--man=no"], &dir)).contains("ProtectHoem"));
+}
+
+/// Of 10, where 0 is a service that can do nothing. What is left is the network, sockets and the root directory.
+#[test]
+fn the_unit_leaves_little_open() {
+    let output = analyze(
+        &["security", "--offline=yes", "--threshold=15", "--no-pager"],
+        &installed(),
+    );
+    assert!(output.status.success(), "{}", said(&output));
+}

@@ -1,0 +1,113 @@
+//! Which series an expression of PromQL, or Grafana's `label_values(SERIES, LABEL)`, asks for.
+
+/// One use of a metric.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Selector {
+    pub name: String,
+    /// What stands between its braces.
+    pub matchers: String,
+    /// The function that it is handed to with a range, such as `rate`; empty where there is none.
+    pub function: String,
+}
+
+impl Selector {
+    /// Names of the labels that it matches on.
+    pub fn labels(&self) -> Vec<&str> {
+        let outside_quotes = self.matchers.split('"').step_by(2);
+        let parts = outside_quotes.flat_map(|text| text.split(','));
+        parts
+            .filter_map(|part| part.split_once(['=', '!']))
+            .map(|(label, _)| label.trim())
+            .collect()
+    }
+
+    /// As it may be asked for by itself.
+    pub fn text(&self) -> String {
+        format!("{}{{{}}}", self.name, self.matchers)
+    }
+}
+
+/// Every use of a metric, in order.
+pub fn selectors(expression: &str) -> Vec<Selector> {
+    let mut selectors = Vec::new();
+    let mut rest = expression;
+    let mut function = "";
+    while let Some(first) = rest.chars().next() {
+        if first == '"' {
+            rest = after(&rest[1..], '"');
+        } else if first == '[' {
+            rest = after(rest, ']');
+        } else if first.is_ascii_digit() {
+            rest = word(rest).1;
+        } else if is_of_word(first) {
+            let (name, following) = word(rest);
+            rest = following.trim_start();
+            match role(name, rest) {
+                Role::Function => function = name,
+                Role::Labels => rest = after(rest, ')'),
+                Role::Word => {}
+                Role::Metric => {
+                    let (matchers, following) = braces(rest);
+                    selectors.push(Selector {
+                        name: name.to_owned(),
+                        matchers: matchers.to_owned(),
+                        function: if following.starts_with('[') { function } else { "" }.to_owned(),
+                    });
+                    rest = label_of_lookup(function, following);
+                }
+            }
+        } else {
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    selectors
+}
+
+enum Role {
+    Function,
+    /// Labels in parentheses follow, or nothing.
+    Labels,
+    Word,
+    Metric,
+}
+
+fn role(name: &str, following: &str) -> Role {
+    match name {
+        "by" | "without" | "on" | "ignoring" => Role::Labels,
+        "group_left" | "group_right" if following.starts_with('(') => Role::Labels,
+        "group_left" | "group_right" | "and" | "or" | "unless" | "bool" | "offset" => Role::Word,
+        _ if following.starts_with('(') => Role::Function,
+        // An aggregation whose labels stand before its operand.
+        _ if ["by", "without"].contains(&word(following).0) => Role::Function,
+        _ => Role::Metric,
+    }
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == ':'
+}
+
+/// The word that a text begins with, and what follows it.
+fn word(text: &str) -> (&str, &str) {
+    let end = text.find(|c| !is_of_word(c)).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn after(text: &str, end: char) -> &str {
+    text.split_once(end).map_or("", |(_, rest)| rest)
+}
+
+/// What stands in the braces that a text begins with, if it does, and what follows them. No matcher has a brace in quotes.
+fn braces(text: &str) -> (&str, &str) {
+    let inner = text.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+    inner.unwrap_or(("", text))
+}
+
+/// The second argument of `label_values` is a label, not a metric.
+fn label_of_lookup<'a>(function: &str, text: &'a str) -> &'a str {
+    if function == "label_values" {
+        after(text, ')')
+    } else {
+        text
+    }
+}
