@@ -85,6 +85,7 @@ impl Daemon {
             ranking: ranking.clone(),
             windows: config.windows.clone(),
             k: config.measures.ks.clone(),
+            controls: config.experiment_controls.clone(),
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
@@ -121,7 +122,7 @@ impl Daemon {
             .context("start the thread of the consumer")?;
         let server = tokio::spawn({
             let (router, tls) = (
-                secured.guard(http::router(Arc::clone(&exporter))),
+                secured.guard(http::router(Arc::clone(&exporter), &config.http, stop.clone())),
                 secured.acceptor(),
             );
             let (http, stop) = (config.http.clone(), stop.clone());

@@ -305,11 +305,7 @@ impl Source for Board {
         let ends = [live_end_ms, settled_end_ms];
         let begin_ms = shown().filter_map(|pair| pair.begin_ms).max();
         let first_ms = shown().filter_map(|pair| pair.first_accepted_ms).min();
-        let mut shown_parts: ShownParts = parts
-            .iter_mut()
-            .filter(|(pair, _)| progress.shows(**pair))
-            .map(|(pair, part)| (*pair, part.get_mut().unwrap_or_else(PoisonError::into_inner)))
-            .collect();
+        let mut shown_parts = progress.shown_parts(&mut parts);
         snapshot.live_end_ms = live_end_ms;
         snapshot.settled_end_ms = settled_end_ms;
         snapshot.since_ms = begin_ms.or(first_ms);
@@ -338,6 +334,29 @@ impl Source for Board {
         }
         drop(turn);
         snapshot.arms.retain(|arm| arm.last_list_ms != i64::MIN);
+    }
+
+    fn timelines(&self, window: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
+        let entry = |arm: &&ArmSnapshot| {
+            let (experiment, arm) = (Arc::clone(&arm.experiment), Arc::clone(&arm.arm));
+            let entry = self.arms.get(&Arm { experiment, arm })?;
+            Some(Arc::clone(&entry))
+        };
+        let entries: Vec<Option<Arc<Entry>>> = arms.iter().map(entry).collect();
+        let mut parts = self.alone();
+        let mut progress = self.progress();
+        progress.note_settled_end();
+        let settled_end_ms = progress.settled_end_ms;
+        let ends = [progress.live_end_ms.max(settled_end_ms), settled_end_ms];
+        let shown = progress.shown_parts(&mut parts);
+        let entries = entries.iter();
+        entries
+            .map(|entry| {
+                let entry = entry.as_ref()?;
+                let is_shown = !parts_of(entry, &shown).is_empty();
+                is_shown.then(|| self.timelines_of(entry, &shown, ends, window))
+            })
+            .collect()
     }
 }
 
@@ -423,6 +442,13 @@ impl Progress {
     fn shows(&self, pair: Pair) -> bool {
         self.pairs.get(&pair).is_some_and(|pair| pair.shown)
     }
+
+    fn shown_parts<'a>(&self, parts: &'a mut Parts) -> ShownParts<'a> {
+        let shown = parts.iter_mut().filter(|(pair, _)| self.shows(**pair));
+        shown
+            .map(|(pair, part)| (*pair, part.get_mut().unwrap_or_else(PoisonError::into_inner)))
+            .collect()
+    }
 }
 
 impl Board {
@@ -471,14 +497,25 @@ impl Board {
         let mut places: Vec<usize> = shown.collect();
         places.sort_by_key(|place| Reverse(arms[*place].sums(View::Live, total)[LISTS]));
         for place in places.into_iter().take(MAX_TIMELINES) {
-            let mut timelines = ends.map(|end_ms| self.timeline(window, end_ms.unwrap_or(0)));
-            for (part, id) in parts_of(&entries[place], parts) {
-                for (view, timeline) in View::BOTH.into_iter().zip(&mut timelines) {
-                    timeline.add(parts[part].1.cells(id, view, window));
-                }
-            }
-            arms[place].timelines = Some(timelines);
+            arms[place].timelines = Some(self.timelines_of(&entries[place], parts, ends, window));
         }
+    }
+
+    /// The cells of one window of an arm, by `View as usize`.
+    fn timelines_of(
+        &self,
+        entry: &Entry,
+        parts: &ShownParts,
+        ends: [Option<i64>; 2],
+        window: usize,
+    ) -> [Timeline; 2] {
+        let mut timelines = ends.map(|end_ms| self.timeline(window, end_ms.unwrap_or(0)));
+        for (part, id) in parts_of(entry, parts) {
+            for (view, timeline) in View::BOTH.into_iter().zip(&mut timelines) {
+                timeline.add(parts[part].1.cells(id, view, window));
+            }
+        }
+        timelines
     }
 
     /// Empty cells up to an end.
@@ -703,6 +740,35 @@ mod tests {
             named(&[("a", 3)]),
             "windows slide over it"
         );
+    }
+
+    #[test]
+    fn time_lines_of_a_few_arms_are_those_of_a_snapshot_without_it() {
+        let board = board(&[]);
+        board.merge(0, &engine(&[("a", 0), ("b", 20_000), ("b", 100_000)]));
+        board.merge(1, &engine(&[("b", 3000), ("c", 4000)]));
+        board.set_live_end(T0 + 100_000);
+        board.show(0);
+        let told = board.snapshot(None);
+        let [a, b] = [0, 1].map(|place| told.arms[place].clone());
+        let of_hidden = ArmSnapshot {
+            arm: "c".into(),
+            ..a.clone()
+        };
+        let unknown = ArmSnapshot {
+            arm: "d".into(),
+            ..a.clone()
+        };
+        let found = board.timelines(1, &[&b, &of_hidden, &unknown, &a]);
+        assert!(found[1].is_none() && found[2].is_none());
+        let cells = |lines: &Option<[Timeline; 2]>| {
+            let lines = lines.as_ref().expect("it is shown");
+            lines.each_ref().map(|line| (line.start_ms, line.cells.clone()))
+        };
+        let all = board.snapshot(Some(1));
+        assert_eq!(cells(&found[3]), cells(&all.arms[0].timelines));
+        assert_eq!(cells(&found[0]), cells(&all.arms[1].timelines));
+        assert_ne!(cells(&found[0]), cells(&found[3]));
     }
 
     #[test]

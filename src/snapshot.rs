@@ -76,4 +76,8 @@ pub trait Source: Send + Sync + 'static {
 
     /// The same over an earlier one, whose memory is used again.
     fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot);
+
+    /// The cells of a window of just these arms, in their order, by `View as usize`; of now, which may be later than
+    /// they were taken. None of an arm that is gone.
+    fn timelines(&self, window: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>>;
 }

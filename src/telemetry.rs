@@ -57,6 +57,7 @@ struct State {
     warnings: Vec<String>,
     was_ready: bool,
     catalog: Option<CatalogStatus>,
+    settle_delay_seconds: Option<f64>,
     partitions: BTreeMap<(String, i32), PartitionState>,
 }
 
@@ -372,6 +373,7 @@ impl Telemetry {
 
     pub fn set_settle_delay(&self, seconds: Option<f64>) {
         self.settle_delay.set(seconds);
+        self.state().settle_delay_seconds = seconds;
     }
 
     /// Where `total` begins, epoch ms.
@@ -451,6 +453,7 @@ impl Telemetry {
             open_lists: self.open_lists.get(),
             state_bytes: self.state_bytes.get(),
             pair_restarts: self.pair_restarts.get(),
+            settle_delay_seconds: state.settle_delay_seconds,
             catalog: state.catalog.clone(),
             partitions: state
                 .partitions
@@ -485,6 +488,8 @@ pub struct StreamStatus {
     pub state_bytes: i64,
     /// Pairs rebuilt because their position had left the log.
     pub pair_restarts: u64,
+    /// Event time by which settling lags behind what attribution and lateness ask for, slowest pair.
+    pub settle_delay_seconds: Option<f64>,
     /// Where there is a catalogue.
     pub catalog: Option<CatalogStatus>,
     /// By topic, then partition.

@@ -1,6 +1,6 @@
 //! The live page in headless Chromium while traffic goes on, and the shape of the JSON that it reads.
 //!
-//! `ABGAUGE_SCREENSHOTS=docs tests/run --test page` takes docs/page.png and docs/page-dark.png anew.
+//! `ABGAUGE_SCREENSHOTS=docs tests/run --test page` takes docs/page.png, docs/page-dark.png and docs/page-phone.png anew.
 
 mod support;
 
@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use support::busy::{self, Busy};
+use support::crowd::{self, Crowd};
 use support::daemon::Daemon;
-use support::{browser, tools};
+use support::{browser, tools, wait};
 
 /// Enough lists for smooth lines.
 const TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "1500"];
@@ -23,7 +24,44 @@ fn the_page_shows_live_and_settled_numbers_that_change_by_themselves() {
     let folder = folder
         .map(|folder| folder.display().to_string())
         .unwrap_or_default();
-    let said = browser::run("page.mjs", &[&url, &folder], Duration::from_secs(120));
+    let said = browser::run("page.mjs", &[&url, &folder], Duration::from_secs(240));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn the_page_survives_a_restart_of_the_daemon() {
+    let mut demo = Daemon::demo(&TRAFFIC);
+    demo.wait_until_ready();
+    let url = format!("http://{}/", demo.address());
+    let mut page = browser::Script::start("restart.mjs", &[&url]);
+    page.wait_said("stop it", wait::LONG);
+    demo.signal(libc::SIGTERM);
+    // A page that follows does not hold up the end.
+    assert_eq!(demo.wait_exit(Duration::from_secs(20)), Some(0));
+    page.wait_said("start it", wait::LONG);
+    demo.start_again();
+    let said = page.wait_end(Duration::from_secs(120));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn the_page_says_what_it_waits_for() {
+    let brokers = format!("[kafka]\nbrokers = \"127.0.0.1:{}\"\n", tools::free_port());
+    let mut daemon = Daemon::run(&brokers);
+    daemon.wait_until("the port", |daemon| daemon.try_get("/healthz").ok());
+    let url = format!("http://{}/", daemon.address());
+    let said = browser::run("waiting.mjs", &[&url], Duration::from_secs(120));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn ten_thousand_arms_stay_fluid() {
+    let crowd = Crowd::start();
+    let url = format!("http://{}/", crowd.daemon.address());
+    let n_arms = crowd::N_ARMS.to_string();
+    let args = [&[&*url, &*n_arms], &crowd::HOSTILE[..]].concat();
+    let said = browser::run("crowd.mjs", &args, Duration::from_secs(240));
+    println!("{said}");
     assert!(said.contains("all is well"), "{said}");
 }
 

@@ -13,7 +13,7 @@ use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use clap::Parser as _;
 
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 14] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/compare.md",
@@ -22,6 +22,7 @@ const DOCUMENTS: [&str; 13] = [
     "docs/events.md",
     "docs/metrics.md",
     "docs/numbers.md",
+    "docs/page.md",
     "docs/rules.md",
     "docs/runbooks.md",
     "docs/security.md",

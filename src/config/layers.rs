@@ -301,7 +301,7 @@ fn in_plain_words(message: &str) -> (String, String) {
         "i64" => "a whole number",
         "a string" => "text in quotes",
         "a sequence" => "a list in brackets",
-        "struct RawExperiment" => "[experiments.NAME], and its `start` on the line below",
+        "struct RawExperiment" => "[experiments.NAME], and its `start` or `control` on the line below",
         other => other,
     };
     (format!("{wrong} does not fit"), format!("write {expected}"))

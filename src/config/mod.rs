@@ -55,6 +55,8 @@ pub struct Config {
     pub log: Log,
     /// By experiment: lists before this time (epoch ms) do not count in its `total`.
     pub experiment_starts: BTreeMap<String, i64>,
+    /// By experiment: the arm that the others are compared with, where that is not the one called `control`.
+    pub experiment_controls: BTreeMap<String, String>,
 }
 
 impl Config {

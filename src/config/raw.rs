@@ -169,11 +169,12 @@ pub(super) struct RawLog {
     pub format: Spanned<String>,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
 pub(super) struct RawExperiment {
     /// A string, or a date and time of TOML's own.
-    pub start: Spanned<toml::Value>,
+    pub start: Option<Spanned<toml::Value>>,
+    pub control: Option<Spanned<String>>,
 }
 
 /// A value that stands nowhere in the file.

@@ -483,6 +483,14 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &["experiments.a", ":2:5", "[experiments.NAME]"],
         ),
         (
+            "[experiments.a]\ncontrol = \"__other__\"",
+            &["experiments.a.control", ":2:11", "no arm can have this name"],
+        ),
+        (
+            "[experiments.__other__]\ncontrol = \"a\"",
+            &["experiments.__other__", "this name"],
+        ),
+        (
             "[experiments.__other__]\nstart = \"2026-01-31T09:00:00Z\"",
             &["experiments.__other__", "this name"],
         ),
@@ -821,6 +829,18 @@ fn an_experiment_starts_at_a_time_in_either_notation() {
         starts,
         BTreeMap::from([("a".to_owned(), nine), ("b.c".to_owned(), nine)])
     );
+}
+
+#[test]
+fn an_experiment_has_a_control_with_or_without_a_start() {
+    let text = "[experiments.a]\ncontrol = \"old\"\n[experiments.b]\nstart = 2026-01-31T09:00:00Z\ncontrol = \"x y\"";
+    let config = config(text, &[]);
+    let pair = |name: &str, control: &str| (name.to_owned(), control.to_owned());
+    assert_eq!(
+        config.experiment_controls,
+        BTreeMap::from([pair("a", "old"), pair("b", "x y")])
+    );
+    assert_eq!(config.experiment_starts.len(), 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! From what the operator wrote to what the program believes.
 
 mod events;
+mod experiments;
 mod export;
 mod http;
 mod kafka;
@@ -8,13 +9,12 @@ mod measures;
 mod values;
 mod windows;
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use tracing_subscriber::EnvFilter;
 
 use super::error::Report;
-use super::raw::{Raw, RawExperiment, RawIngest, RawJoin, RawLimits, RawLog};
+use super::raw::{Raw, RawIngest, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
 use super::{Config, Counting, Ingest, Join, LONGEST_LIST, Limits, Log, LogFormat};
 use values::{choice, either, positive, share, whole};
@@ -24,6 +24,7 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
     let counting = counting(&raw, report);
     let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
     let export = export::export(&raw.export, &counting.measures, &windows, report);
+    let (experiment_starts, experiment_controls) = experiments::experiments(&raw.experiments, report);
     events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
     Config {
         kafka: kafka::kafka(raw.kafka, report),
@@ -37,7 +38,8 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
         export,
         http: http::http(&raw.http, report),
         log: log(&raw.log, report),
-        experiment_starts: experiments(&raw.experiments, report),
+        experiment_starts,
+        experiment_controls,
     }
 }
 
@@ -153,34 +155,4 @@ fn log(raw: &RawLog, report: &mut Report) -> Log {
         filter: raw.filter.get_ref().clone(),
         format: choice("log.format", &raw.format, &formats, report).unwrap_or(LogFormat::Auto),
     }
-}
-
-fn experiments(raw: &BTreeMap<String, RawExperiment>, report: &mut Report) -> BTreeMap<String, i64> {
-    let mut starts = BTreeMap::new();
-    for (name, RawExperiment { start }) in raw {
-        let key = format!("experiments.{name}");
-        if name.is_empty() || name.len() > 128 || name == "__other__" {
-            let remedy = "write a name of 1 to 128 bytes other than `__other__`, as it stands in the events";
-            report.refuse(&key, start, "no experiment can have this name", remedy);
-        }
-        let text = match start.get_ref() {
-            toml::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        match text.parse::<jiff::Timestamp>() {
-            Ok(time) => {
-                starts.insert(name.clone(), time.as_millisecond());
-            }
-            Err(_) => {
-                let remedy = "write date, time and offset, such as start = \"2026-01-31T09:00:00Z\"";
-                report.refuse(
-                    &format!("{key}.start"),
-                    start,
-                    format!("`{text}` is not a time"),
-                    remedy,
-                );
-            }
-        }
-    }
-    starts
 }

@@ -1,11 +1,12 @@
 //! `/api/v1/experiments`: the arms and the health of the stream as JSON, written straight from a snapshot.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::TOTAL;
+use super::{TOTAL, control_of};
 use crate::config::Window;
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
 use crate::metrics_map::{Key, MetricsMap, metrics_map};
@@ -19,6 +20,8 @@ pub(super) struct Document<'a> {
     pub arms: Vec<&'a ArmSnapshot>,
     pub arms_left_out: usize,
     pub ranking: &'a Ranking,
+    /// By experiment, where one is set.
+    pub controls: &'a BTreeMap<String, String>,
     pub windows: &'a [Window],
     /// The window whose cells the snapshot has.
     pub timelines: Option<usize>,
@@ -31,11 +34,13 @@ pub(super) struct Document<'a> {
 
 impl Document<'_> {
     fn window_names(&self) -> impl Iterator<Item = &str> {
-        self.windows
-            .iter()
-            .map(|window| window.name.as_str())
-            .chain([TOTAL])
+        window_names(self.windows)
     }
+}
+
+/// The sliding windows, and `total`.
+pub(super) fn window_names(windows: &[Window]) -> impl Iterator<Item = &str> {
+    windows.iter().map(|window| window.name.as_str()).chain([TOTAL])
 }
 
 impl Serialize for Document<'_> {
@@ -46,19 +51,25 @@ impl Serialize for Document<'_> {
         map.serialize_entry("windows", &self.window_names().collect::<Vec<_>>())?;
         map.serialize_entry("k", self.k)?;
         map.serialize_entry("profiles", &profiles(self.ranking))?;
-        map.serialize_entry("stream", &Stream::of(self))?;
+        let stream = Stream::of(
+            self.snapshot,
+            &self.status,
+            self.settle_after_ms,
+            self.arms_left_out,
+        );
+        map.serialize_entry("stream", &stream)?;
         map.end()
     }
 }
 
 /// A profile, and every metric that it has, by the keys of the maps below.
 #[derive(Serialize)]
-struct Measured<'a> {
+pub(super) struct Measured<'a> {
     name: &'a str,
     metrics: Vec<Key<'a>>,
 }
 
-fn profiles(ranking: &Ranking) -> Vec<Measured<'_>> {
+pub(super) fn profiles(ranking: &Ranking) -> Vec<Measured<'_>> {
     let profiles = ranking.profiles().iter().enumerate();
     let measured = profiles.map(|(index, profile)| Measured {
         name: &profile.name,
@@ -89,7 +100,10 @@ struct Experiment<'a> {
 
 impl Serialize for Experiment<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(1))?;
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(control) = control_of(self.of.controls, self.arms) {
+            map.serialize_entry("control", control)?;
+        }
         map.serialize_entry("arms", &Arms(self))?;
         map.end()
     }
@@ -238,7 +252,7 @@ impl Serialize for Lines<'_> {
 
 /// What the board and the telemetry know of the stream.
 #[derive(Serialize)]
-struct Stream<'a> {
+pub(super) struct Stream<'a> {
     #[serde(flatten)]
     status: &'a StreamStatus,
     since_ms: Option<i64>,
@@ -252,16 +266,21 @@ struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    fn of(document: &'a Document) -> Stream<'a> {
+    pub fn of(
+        snapshot: &Snapshot,
+        status: &'a StreamStatus,
+        settle_after_ms: i64,
+        arms_left_out: usize,
+    ) -> Stream<'a> {
         Stream {
-            status: &document.status,
-            since_ms: document.snapshot.since_ms,
-            live_end_ms: document.snapshot.live_end_ms,
-            settled_end_ms: document.snapshot.settled_end_ms,
-            settle_after_ms: document.settle_after_ms,
-            arms_folded: document.snapshot.folded_arms,
-            arms_without_coverage: document.snapshot.arms_without_coverage,
-            arms_left_out: document.arms_left_out,
+            status,
+            since_ms: snapshot.since_ms,
+            live_end_ms: snapshot.live_end_ms,
+            settled_end_ms: snapshot.settled_end_ms,
+            settle_after_ms,
+            arms_folded: snapshot.folded_arms,
+            arms_without_coverage: snapshot.arms_without_coverage,
+            arms_left_out,
         }
     }
 }

@@ -1,10 +1,15 @@
 //! A small board for the tests of the exporters.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::config::{Export, Window};
+use super::Exporter;
+use crate::config::{Access, Export, Http, Window};
 use crate::engine::ranking::{ListOutcome, Measures, Profile, Ranking};
-use crate::snapshot::{ArmSnapshot, Snapshot};
+use crate::snapshot::{ArmSnapshot, Snapshot, Source};
+use crate::telemetry::Telemetry;
 
 /// Five items, of which those at ranks 2 and 5 were clicked.
 pub const HIT: ListOutcome = ListOutcome {
@@ -129,5 +134,37 @@ pub fn snapshot(arms: Vec<ArmSnapshot>) -> Snapshot {
         folded_arms: 0,
         arms_without_coverage: 0,
         arms,
+    }
+}
+
+/// An exporter of what `source` has, ready.
+pub fn exporter(source: Arc<dyn Source>) -> Exporter {
+    let telemetry = Telemetry::new("served", "clicks", "0.1.0");
+    telemetry.set_waiting_for(Vec::new());
+    Exporter {
+        telemetry: Arc::new(telemetry),
+        source,
+        ranking: ranking(),
+        windows: windows(),
+        k: ks(),
+        controls: BTreeMap::new(),
+        export: export(),
+        settle_after_ms: 1_920_000,
+    }
+}
+
+pub fn http(max_connections: usize) -> Http {
+    Http {
+        listen: ([127, 0, 0, 1], 0).into(),
+        max_connections,
+        timeout: Duration::from_millis(300),
+        tls: None,
+        access: Access {
+            tokens: Vec::new(),
+            tokens_file: None,
+            users: Vec::new(),
+            users_file: None,
+            open_probes: true,
+        },
     }
 }

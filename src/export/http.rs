@@ -1,49 +1,76 @@
-//! The routes: `/metrics`, `/healthz`, `/readyz`, the live page and the JSON API.
+//! The routes: `/metrics`, `/healthz`, `/readyz`, the live page, the stream that it follows, and the JSON API.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures_util::stream;
 use serde::Deserialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use super::Exporter;
-use super::encoding::Encoding;
+use super::encoding::{Encoding, gzip};
+use super::feed::{Failed, Feed, Watcher};
 use super::renderer::{Refusal, Renderer};
+use super::view::{self, Wanted};
+use crate::config;
 use crate::snapshot::Snapshot;
 
 /// What Prometheus asks for, to the letter.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The page runs only what this server sends, talks to no other, and is framed by no one.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'";
+/// The page runs only what this server sends, talks to no other, sends no form, and is framed by no one.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+    img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const NOT_FOUND: &str =
-    "not found; here are / (live page), /metrics, /api/v1/experiments, /healthz and /readyz\n";
+    "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/view, /healthz and /readyz\n";
 
-/// All routes. GET and HEAD only.
-pub fn router(exporter: Arc<Exporter>) -> Router {
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// What the page consists of, below `/page/`.
+const PARTS: [(&str, &str, &str); 10] = [
+    ("page.css", CSS, include_str!("page/page.css")),
+    ("page.js", JAVASCRIPT, include_str!("page/page.js")),
+    ("choice.js", JAVASCRIPT, include_str!("page/choice.js")),
+    ("controls.js", JAVASCRIPT, include_str!("page/controls.js")),
+    ("document.js", JAVASCRIPT, include_str!("page/document.js")),
+    ("download.js", JAVASCRIPT, include_str!("page/download.js")),
+    ("experiments.js", JAVASCRIPT, include_str!("page/experiments.js")),
+    ("feed.js", JAVASCRIPT, include_str!("page/feed.js")),
+    ("stream.js", JAVASCRIPT, include_str!("page/stream.js")),
+    ("words.js", JAVASCRIPT, include_str!("page/words.js")),
+];
+
+/// Pages that may follow the stream at once, but never more than half of the connections: the rest are for scrapes.
+const MAX_STREAMS: usize = 32;
+/// A stream says at least so often that it lives, and more often where connections are cut sooner.
+const BEAT: Duration = Duration::from_secs(5);
+const BEAT_EVENT: &[u8] = b"event: beat\ndata: 1\n\n";
+/// How long a single view may be rendered.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// All routes. GET and HEAD only. Streams end at `shutdown`.
+pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: CancellationToken) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/api/v1/experiments", get(experiments))
+        .route("/api/v1/view", get(view))
+        .route("/api/v1/view/stream", get(view_stream))
         .route("/healthz", get(|| async { answer(StatusCode::OK, PLAIN, "ok") }))
         .route("/readyz", get(ready))
-        .route(
-            "/",
-            get(|| page("text/html; charset=utf-8", include_str!("page/index.html"))),
-        )
-        .route(
-            "/page.css",
-            get(|| page("text/css; charset=utf-8", include_str!("page/page.css"))),
-        )
-        .route(
-            "/page.js",
-            get(|| page("text/javascript; charset=utf-8", include_str!("page/page.js"))),
-        )
+        .route("/", get(|| async { part(HTML, include_str!("page/index.html")) }))
+        .route("/page/{part}", get(page_part))
         .fallback(|| async { answer(StatusCode::NOT_FOUND, PLAIN, NOT_FOUND) })
         .method_not_allowed_fallback(|| async {
             answer(
@@ -53,9 +80,13 @@ pub fn router(exporter: Arc<Exporter>) -> Router {
             )
         })
         .with_state(Arc::new(Routes {
+            feed: Feed::new(Arc::clone(&exporter)),
             exporter,
             metrics: Renderer::new(),
             experiments: Renderer::new(),
+            streams: Arc::new(Semaphore::new(MAX_STREAMS.min(http.max_connections / 2))),
+            beat: BEAT.min(http.timeout / 3),
+            shutdown,
         }))
 }
 
@@ -64,6 +95,11 @@ struct Routes {
     metrics: Renderer<()>,
     /// By the window whose time lines are wanted, and their profile.
     experiments: Renderer<(Option<usize>, usize)>,
+    feed: Feed,
+    /// A permit for each stream.
+    streams: Arc<Semaphore>,
+    beat: Duration,
+    shutdown: CancellationToken,
 }
 
 async fn metrics(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Response {
@@ -75,7 +111,7 @@ async fn metrics(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Respo
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct Lines {
     /// The name of a sliding window.
     timelines: Option<String>,
     /// The profile by which they are; else the first one.
@@ -84,7 +120,7 @@ struct Wanted {
 
 async fn experiments(
     State(routes): State<Arc<Routes>>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<Lines>,
     headers: HeaderMap,
 ) -> Response {
     let windows = &routes.exporter.windows;
@@ -134,7 +170,87 @@ async fn ready(State(routes): State<Arc<Routes>>) -> Response {
     )
 }
 
-async fn page(content_type: &'static str, text: &'static str) -> Response {
+/// What the page shows, once.
+async fn view(
+    State(routes): State<Arc<Routes>>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Response {
+    let mut watcher = routes.feed.watch(&view::Query::of(wanted, &routes.exporter));
+    let rendered_view = tokio::time::timeout(PATIENCE, watcher.wait_for(Option::is_some)).await;
+    let body = match rendered_view.ok().and_then(Result::ok).as_deref() {
+        Some(Some(Ok(rendering))) => Ok(rendering.json()),
+        Some(_) => Err(Refusal::Failed),
+        None => Err(Refusal::Busy),
+    };
+    let encoding = Encoding::wanted(&headers);
+    let body = body.map(|json| match encoding {
+        Encoding::Gzip => gzip(&json, Vec::new()).into(),
+        Encoding::Identity => json,
+    });
+    rendered("application/json", encoding, body)
+}
+
+/// What the page shows, as it changes: server-sent events.
+async fn view_stream(State(routes): State<Arc<Routes>>, Query(wanted): Query<Wanted>) -> Response {
+    let Ok(permit) = Arc::clone(&routes.streams).try_acquire_owned() else {
+        let full = "too many pages follow the stream already: ask /api/v1/view from time to time\n";
+        return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, full);
+    };
+    let events = Events {
+        watcher: routes.feed.watch(&view::Query::of(wanted, &routes.exporter)),
+        beat: routes.beat,
+        shutdown: routes.shutdown.clone(),
+        _permit: permit,
+    };
+    let events = stream::unfold(events, |mut events| async move {
+        let event = events.next().await?;
+        Some((Ok::<_, Infallible>(event), events))
+    });
+    let mut response = answer(StatusCode::OK, "text/event-stream", Body::from_stream(events));
+    // nginx gathers an answer unless it is told not to.
+    let unbuffered = HeaderName::from_static("x-accel-buffering");
+    response
+        .headers_mut()
+        .insert(unbuffered, HeaderValue::from_static("no"));
+    response
+}
+
+/// A page that follows.
+struct Events {
+    watcher: Watcher,
+    beat: Duration,
+    shutdown: CancellationToken,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Events {
+    /// The next rendering, or a sign of life; none once the daemon stops. A page that reads slowly misses some.
+    async fn next(&mut self) -> Option<Bytes> {
+        tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => None,
+            changed = self.watcher.changed() => {
+                changed.ok()?;
+                match &*self.watcher.borrow_and_update() {
+                    Some(Ok(rendering)) => Some(rendering.event()),
+                    Some(Err(Failed)) => None,
+                    None => Some(Bytes::from_static(BEAT_EVENT)),
+                }
+            }
+            () = tokio::time::sleep(self.beat) => Some(Bytes::from_static(BEAT_EVENT)),
+        }
+    }
+}
+
+async fn page_part(Path(name): Path<String>) -> Response {
+    match PARTS.iter().find(|(known, ..)| *known == name) {
+        Some((_, content_type, text)) => part(content_type, text),
+        None => answer(StatusCode::NOT_FOUND, PLAIN, NOT_FOUND),
+    }
+}
+
+fn part(content_type: &'static str, text: &'static str) -> Response {
     let mut response = answer(StatusCode::OK, content_type, text);
     let headers = response.headers_mut();
     headers.insert(

@@ -3,6 +3,7 @@
 pub mod api;
 mod auth;
 mod encoding;
+mod feed;
 mod files;
 pub mod gauges;
 pub mod http;
@@ -10,8 +11,10 @@ mod renderer;
 pub mod secured;
 pub mod server;
 mod tls;
+mod view;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -28,6 +31,8 @@ pub struct Exporter {
     /// The sliding windows, without `total`.
     pub windows: Vec<config::Window>,
     pub k: Vec<NonZeroU32>,
+    /// By experiment: the arm that the others are compared with.
+    pub controls: BTreeMap<String, String>,
     pub export: config::Export,
     /// Event time from a list to the moment at which it is settled: attribution and lateness.
     pub settle_after_ms: i64,
@@ -65,6 +70,7 @@ impl Exporter {
             arms,
             arms_left_out: n_left_out,
             ranking: &self.ranking,
+            controls: &self.controls,
             windows: &self.windows,
             timelines,
             lines_of,
@@ -74,6 +80,15 @@ impl Exporter {
         };
         Ok(serde_json::to_writer(out, &document)?)
     }
+}
+
+/// Of the arms of an experiment the one that the others are compared with: the one that is set, else the one called
+/// `control`. None where there is no such arm.
+fn control_of<'a>(controls: &BTreeMap<String, String>, arms: &[&'a ArmSnapshot]) -> Option<&'a str> {
+    let experiment = &arms.first()?.experiment;
+    let name = controls.get(&**experiment).map_or("control", String::as_str);
+    let arms = arms.iter().map(|arm| &*arm.arm);
+    arms.into_iter().find(|arm| *arm == name)
 }
 
 /// Arms in one answer of the JSON API: some megabytes. Scrapes are bounded by `export.max_series`.

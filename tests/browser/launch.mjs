@@ -1,9 +1,14 @@
-// Opens a page in headless Chromium and notes what a test objects to.
+// Opens a page in headless Chromium, notes what a test objects to, and has what tests of the live page share.
 
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 
 const { ABGAUGE_BROWSER_MODULES: modules, ABGAUGE_CHROMIUM: executablePath } = process.env;
 const { chromium } = createRequire(`${modules}/`)("playwright-core");
+
+export const PATIENCE = { timeout: 60_000 };
 
 const args = [
   "--no-sandbox",
@@ -19,12 +24,14 @@ const args = [
  * Runs `body(page, objections)` on a page that has loaded `url`.
  *
  * `objections` gathers console errors, uncaught exceptions and requests to any other origin, as text, while the page
- * lives. Whatever `body` throws ends the script with a failure; the browser closes in every case.
+ * lives. Whatever `body` throws ends the script with a failure; the browser closes in every case. `script` runs in the
+ * page before its own.
  */
-export async function withPage(url, options, body) {
+export async function withPage(url, { script, ...options }, body) {
   const browser = await chromium.launch({ executablePath, headless: true, args });
   try {
-    const page = await browser.newPage(options);
+    const context = await browser.newContext(options);
+    const page = await context.newPage();
     const objections = [];
     page.on("console", (message) => message.type() === "error" && objections.push(`console: ${message.text()}`));
     page.on("pageerror", (error) => objections.push(`exception: ${error.message}`));
@@ -32,9 +39,59 @@ export async function withPage(url, options, body) {
       const { origin, protocol } = new URL(request.url());
       if (protocol.startsWith("http") && origin !== new URL(url).origin) objections.push(`request: ${request.url()}`);
     });
+    if (script) await page.addInitScript(script);
     await page.goto(url);
     await body(page, objections);
   } finally {
     await browser.close();
+  }
+}
+
+/** Ways to find and touch what stands on the live page. */
+export function hands(page) {
+  const locate = (testid, attributes = {}) =>
+    page.locator(`[data-testid="${testid}"]` + Object.entries(attributes).map(([name, it]) => `[data-${name}=${JSON.stringify(it)}]`).join(""));
+  return {
+    locate,
+    all: (testid, attribute) => locate(testid).evaluateAll((nodes, name) => nodes.map((node) => node.getAttribute(name)), attribute),
+    state: (name) => page.waitForSelector(`#state[data-state="${name}"]`, PATIENCE),
+    box: (name, value) => page.locator(`input[name="${name}"][value="${value}"]`),
+    pick: (name, value) => page.locator("label", { has: page.locator(`input[name="${name}"][value="${value}"]`) }).click(),
+    hash: () => Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.slice(1))),
+    number: (locator) => locator.evaluate((node) => (node.dataset.value === undefined ? null : Number(node.dataset.value))),
+    /** Once the answer to what is chosen now is drawn. */
+    settled: () => page.waitForSelector('body[aria-busy="false"]', PATIENCE),
+  };
+}
+
+/** Fails if axe-core finds anything against the page as it stands. */
+export async function checkAccessibility(page, state) {
+  await page.evaluate(readFileSync(join(modules, "axe-core/axe.min.js"), "utf8"));
+  const violations = await page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(({ id, help, nodes }) => `${id}: ${help}\n${nodes.map(({ html, failureSummary }) => `  ${html.slice(0, 200)}\n    ${failureSummary}`).join("\n")}`);
+  });
+  assert.deepEqual(violations, [], `axe-core, ${state}:\n${violations.join("\n")}`);
+  console.log(`axe-core: 0 violations, ${state}`);
+}
+
+/** Fails if anything sticks out to the side of the page. */
+export async function checkWidth(page) {
+  const out = await page.evaluate(() => {
+    if (document.documentElement.scrollWidth <= innerWidth) return [];
+    const wide = [...document.querySelectorAll("body *")].filter((node) => node.getBoundingClientRect().right > innerWidth + 0.5);
+    return [`${document.documentElement.scrollWidth} pixels on ${innerWidth}`, ...wide.map((node) => node.outerHTML.slice(0, 80))];
+  });
+  assert.deepEqual(out, []);
+}
+
+/** What `ask` says once it is as wished. */
+export async function pollUntil(ask, isIt) {
+  const end = Date.now() + PATIENCE.timeout;
+  for (;;) {
+    const said = await ask();
+    if (isIt(said)) return said;
+    assert.ok(Date.now() < end, `not within ${PATIENCE.timeout} ms: ${isIt}\n${JSON.stringify(said)}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 
-import { withPage } from "./launch.mjs";
+import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, further, nItems] = process.argv.slice(2);
 const METRICS = {
@@ -12,23 +12,38 @@ const METRICS = {
   alpha_ndcg: "", coverage: "%", popularity: "%", surprisal: "bits",
 };
 const OF_FURTHER = ["hit_rate", "mrr", "ndcg", "precision", "recall", "map"];
-const PATIENCE = { timeout: 60_000 };
 
-const options = { viewport: { width: 1280, height: 800 } };
+/** Keeps what the page is told, before the page hears it. */
+function listen() {
+  const Native = globalThis.EventSource;
+  globalThis.EventSource = class extends Native {
+    constructor(path) {
+      super(path);
+      this.addEventListener("message", ({ data }) => (globalThis.told = JSON.parse(data)));
+    }
+  };
+}
+
+const options = { viewport: { width: 1280, height: 800 }, script: listen };
 await withPage(url, options, async (page, objections) => {
-  const locate = (testid, attributes = {}) =>
-    page.locator(`[data-testid="${testid}"]` + Object.entries(attributes).map(([name, it]) => `[data-${name}="${it}"]`).join(""));
-  const box = (name, value) => page.locator(`input[name="${name}"][value="${value}"]`);
-  const pick = (name, value) => page.locator("label", { has: box(name, value) }).click();
+  const { locate, state, box, pick, settled, hash } = hands(page);
   const offered = () => page.locator('input[name="metric"]').evaluateAll((nodes) => nodes.map((node) => node.value));
   const heads = () => page.locator('[data-experiment="ranker"] .columns .settled').allInnerTexts();
-  let answer; // what the page has been told last
-  page.on("response", async (response) => {
-    if (response.url().includes("/api/v1/")) answer = await response.json().catch(() => answer);
-  });
-  const inWindow = (window, view) => answer?.experiments.ranker?.arms.neural?.windows[window]?.[view];
+  /** Of the arm `neural`, settled: what is shown of a metric beside what the page was told, at one moment. */
+  const ofMetric = (id) => page.evaluate((id) => {
+    const { chosen, experiments } = globalThis.told;
+    const index = chosen.metrics.indexOf(id);
+    const place = experiments.find(({ name }) => name === "ranker").arms.find(({ name }) => name === "neural").settled;
+    const part = (testid) => document.querySelector(`[data-testid=${testid}][data-experiment=ranker][data-arm=neural][data-view=settled][data-metric=${id}]`);
+    const value = part("value");
+    const line = (place.line?.values[index] ?? []).filter((it) => it !== null);
+    return {
+      key: value?.dataset.key, seen: value?.dataset.value, text: value?.textContent,
+      told: place.values[index], line: part("line")?.getAttribute("aria-label"), highest: line.length > 0 ? Math.max(...line) : null,
+    };
+  }, id);
 
-  await page.waitForSelector('#state[data-state="ready"]', PATIENCE);
+  await state("ready");
   await page.waitForSelector("[data-testid=value][data-view=settled][data-value]", PATIENCE);
 
   // All metrics are offered, each explained, the first three shown.
@@ -39,54 +54,54 @@ await withPage(url, options, async (page, objections) => {
   assert.equal(words.length, Object.keys(METRICS).length);
   assert.ok(words.every((text) => text.length > 20), words.join("\n"));
 
-  // Each has its column, whose values are those of the API in a form of their own.
+  // Each has its column, whose values are those that the page was told, in a form of their own.
   await pick("k", "5");
-  for (const id of Object.keys(METRICS).slice(3)) await pick("metric", id);
-  for (const [id, unit] of Object.entries(METRICS)) {
-    const cell = locate("value", { experiment: "ranker", arm: "neural", view: "settled", metric: `${id}@5` });
-    const isTold = async () => ({ seen: await cell.getAttribute("data-value"), told: String(inWindow("5m", "settled")?.metrics[`${id}@5`]) });
-    await pollUntil(isTold, ({ seen, told }) => seen === told);
-    const [value, text] = await cell.evaluate((node) => [Number(node.dataset.value), node.textContent]);
-    assert.ok(unit === "" ? /^\d+\.\d+$/.test(text) : text.endsWith(`\u00a0${unit}`), `${id}: ${text}`);
-    assert.ok(Math.abs(parseFloat(text) - (unit === "%" ? 100 * value : value)) < 0.006, `${id}: ${text} shows ${value}`);
+  for (const id of Object.keys(METRICS).slice(3)) {
+    await pick("metric", id);
+    await settled();
   }
-  const surprisal = locate("value", { experiment: "ranker", arm: "neural", view: "settled", metric: "surprisal@5" });
-  assert.ok(Number(await surprisal.getAttribute("data-value")) > 1);
+  const isThere = (it) => it.key?.endsWith("@5") && it.seen !== undefined;
+  for (const [id, unit] of Object.entries(METRICS)) {
+    const { key, seen, told, text } = await pollUntil(() => ofMetric(id), isThere);
+    assert.deepEqual([key, Number(seen)], [`${id}@5`, told]);
+    assert.ok(unit === "" ? /^\d+\.\d+$/.test(text) : text.endsWith(`\u00a0${unit}`), `${id}: ${text}`);
+    assert.ok(Math.abs(parseFloat(text) - (unit === "%" ? 100 * told : told)) < 0.006, `${id}: ${text} shows ${told}`);
+  }
+  assert.ok((await ofMetric("surprisal")).told > 1);
 
   // Coverage has no time line, the others have.
-  const titles = await page.locator('[data-arm="neural"] td.live svg title').evaluateAll((nodes) => nodes.map((node) => node.textContent));
+  const titles = await page.locator('[data-arm="neural"] td.live svg').evaluateAll((nodes) => nodes.map((node) => node.getAttribute("aria-label")));
   assert.equal(titles.filter((title) => title === "no time line").length, 1, titles.join("\n"));
+  assert.match((await ofMetric("coverage")).line, /^no time line$/);
+  await checkAccessibility(page, "fourteen metrics");
 
   // The table moves by itself, the page does not, whether wide or narrow.
   for (const width of [1280, 1000, 360]) {
     await page.setViewportSize({ width, height: 800 });
-    const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-    assert.ok(wide <= room, `${wide} pixels wide on ${room}`);
+    await checkWidth(page);
   }
   await page.setViewportSize(options.viewport);
 
   // Another profile has other values, its own lines, and metrics of its own.
+  const ofDefault = (await ofMetric("hit_rate")).told;
   await pick("profile", further);
   await pollUntil(offered, (ids) => ids.join() === OF_FURTHER.join());
   assert.match(await locate("undefined").innerText(), new RegExp(`^Profile ${further} has no MRR at k = 5`));
-  const hits = locate("value", { experiment: "ranker", arm: "neural", view: "settled", metric: "hit_rate@5" });
-  const ofProfile = async () => {
-    const it = inWindow("5m", "settled");
-    return { seen: await hits.getAttribute("data-value"), first: it?.metrics["hit_rate@5"], told: it?.profiles[further]["hit_rate@5"] };
-  };
-  await pollUntil(ofProfile, ({ seen, first, told }) => seen === String(told) && told > first);
-  const line = () => page.locator('[data-arm="neural"] td.settled svg title').first().textContent();
-  const highest = () => Math.max(...(inWindow("5m", "settled")?.timeline?.metrics["hit_rate@5"] ?? [NaN]));
-  await pollUntil(line, (title) => title.endsWith(`highest ${(100 * highest()).toFixed(2)}\u00a0%`));
-  const hash = new URLSearchParams(new URL(page.url()).hash.slice(1));
-  assert.deepEqual([hash.get("profile"), hash.get("metrics").split(",").length], [further, 14]);
+  const ofProfile = await pollUntil(() => ofMetric("hit_rate"), isThere);
+  assert.equal(Number(ofProfile.seen), ofProfile.told);
+  assert.ok(ofProfile.told > ofDefault, "lists without a click do not count in it");
+  assert.ok(ofProfile.line.endsWith(`highest ${(100 * ofProfile.highest).toFixed(2)}\u00a0%`), ofProfile.line);
+  assert.deepEqual([hash().profile, hash().metrics.split(",").length], [further, 14]);
   await pick("profile", "default");
   await pollUntil(offered, (ids) => ids.length === 14);
   assert.equal(await locate("undefined").isVisible(), false);
 
   // One metric stays.
-  for (const id of Object.keys(METRICS).slice(0, -1)) await pick("metric", id);
-  assert.deepEqual(await heads(), ["surprisal@5", "bases"]);
+  for (const id of Object.keys(METRICS).slice(0, -1)) {
+    await pick("metric", id);
+    await settled();
+  }
+  assert.deepEqual(await heads(), ["surprisal@5", "lists clicks"]);
   assert.ok(await box("metric", "surprisal").isDisabled());
 
   // The catalogue is told with what is kept in memory.
@@ -96,14 +111,3 @@ await withPage(url, options, async (page, objections) => {
   assert.deepEqual(objections, []);
 });
 console.log("all is well");
-
-/** What `ask` says once it is as wished. */
-async function pollUntil(ask, isIt) {
-  const end = Date.now() + PATIENCE.timeout;
-  for (;;) {
-    const said = await ask();
-    if (isIt(said)) return said;
-    assert.ok(Date.now() < end, `not within ${PATIENCE.timeout} ms: ${isIt}\n${JSON.stringify(said)}`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-}

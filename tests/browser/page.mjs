@@ -1,33 +1,32 @@
-// Opens the live page while the demo runs, and holds it to its claims.
+// Opens the live page while the demo runs, and holds it to its claims by clicks and keys.
 //
-//   page.mjs URL [FOLDER]    with a folder, leaves page.png and page-dark.png there
+//   page.mjs URL [FOLDER]    with a folder, leaves page.png, page-dark.png and page-phone.png there
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { withPage } from "./launch.mjs";
+import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, folder] = process.argv.slice(2);
 const EXPERIMENTS = { layout: ["carousel", "grid"], ranker: ["control", "blend", "neural"] };
 const VIEWS = ["live", "settled"];
-const PATIENCE = { timeout: 60_000 };
+const METRICS = ["hit_rate", "ctr", "mrr"];
+const N_VALUES = 5 * METRICS.length;
 
-const options = { viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1.5 };
+const options = { viewport: { width: 1440, height: 900 }, deviceScaleFactor: 1.5, timezoneId: "UTC" };
 await withPage(url, options, async (page, objections) => {
-  const locate = (testid, attributes = {}) =>
-    page.locator(`[data-testid="${testid}"]` + Object.entries(attributes).map(([name, it]) => `[data-${name}="${it}"]`).join(""));
-  const all = (testid, attribute) => locate(testid).evaluateAll((nodes, name) => nodes.map((node) => node.getAttribute(name)), attribute);
-  const state = (name) => page.waitForSelector(`#state[data-state="${name}"]`, PATIENCE);
-  const pick = (name, value) => page.locator("label", { has: page.locator(`input[name="${name}"][value="${value}"]`) }).click();
+  const { locate, all, state, box, pick, hash, number, settled } = hands(page);
+  const order = () => locate("arm", { experiment: "ranker" }).evaluateAll((nodes) => nodes.map((node) => node.dataset.arm));
 
   // Every arm stands there, control first, with its numbers in both views.
   await state("ready");
-  await page.waitForFunction((n) => document.querySelectorAll("[data-testid=value][data-view=settled][data-value]").length === n, 5 * 3, PATIENCE);
+  await page.waitForFunction((n) => document.querySelectorAll("[data-testid=value][data-view=settled][data-value]").length === n, N_VALUES, PATIENCE);
   assert.deepEqual(await all("arm", "data-arm"), Object.values(EXPERIMENTS).flat());
   for (const [experiment, arms] of Object.entries(EXPERIMENTS))
     for (const arm of arms)
       for (const view of VIEWS)
-        for (const metric of ["hit_rate", "ctr", "mrr"]) {
+        for (const metric of METRICS) {
           const cell = locate("value", { experiment, arm, view, metric });
           const [value, text] = await cell.evaluate((node) => [Number(node.dataset.value), node.textContent]);
           assert.ok(value > 0 && value < 1, `${experiment}/${arm} ${view} ${metric}: ${value}`);
@@ -43,81 +42,225 @@ await withPage(url, options, async (page, objections) => {
     records: await locate("records").innerText(),
   });
   const before = await numbers();
-  const later = await pollUntil(numbers, (now) => Object.keys(now).every((key) => different(now[key], before[key])));
+  const later = await pollUntil(numbers, (now) => Object.keys(now).every((key) => JSON.stringify(now[key]) !== JSON.stringify(before[key])));
   for (const [i, end] of later.ends.entries()) assert.ok(Number(end[0]) > Number(before.ends[i][0]), "time goes forward");
 
-  // Another window and another k, kept in the address.
+  // Differences are to the control, relative or absolute; the control has none, nor has an experiment without one.
+  assert.deepEqual(await locate("control").filter({ visible: true }).count(), 1);
+  const differences = (kind) => page.evaluate((kind) => {
+    const value = (testid, arm) => document.querySelector(`[data-testid=${testid}][data-experiment=ranker][data-arm=${arm}][data-view=settled][data-metric=ctr]`);
+    const [arm, control] = ["neural", "control"].map((arm) => Number(value("value", arm).dataset.value));
+    const node = value("difference", "neural");
+    return { seen: Number(node.dataset.value), text: node.textContent, right: kind === "absolute" ? arm - control : (arm - control) / control };
+  }, kind);
+  const relative = await differences("relative");
+  assert.equal(relative.seen, relative.right);
+  assert.match(relative.text, /^[+−±]\d+\.\d\s%$/);
+  await pick("difference", "absolute");
+  const absolute = await differences("absolute");
+  assert.equal(absolute.seen, absolute.right);
+  assert.match(absolute.text, /^[+−±]\d+\.\d\d\spp$/);
+  assert.equal(hash().difference, "absolute");
+  for (const without of [{ experiment: "ranker", arm: "control" }, { experiment: "layout", arm: "grid" }])
+    assert.equal(await locate("difference", { ...without, view: "settled", metric: "ctr" }).innerText(), "");
+  await pick("difference", "relative");
+
+  // Another window and another k, kept in the address; the way back leads through them.
   await pick("window", "1h");
   await pick("k", "5");
-  assert.equal(new URL(page.url()).hash, "#window=1h&k=5");
-  await page.waitForSelector('[data-testid=value][data-metric="hit_rate@5"][data-value]');
+  assert.deepEqual([hash().window, hash().k], ["1h", "5"]);
+  await page.waitForSelector('[data-testid=value][data-key="hit_rate@5"][data-value]');
   assert.match(await locate("experiment", { experiment: "ranker" }).locator("thead").innerText(), /hit ratio@5/);
+  await page.goBack();
+  await page.waitForSelector('[data-testid=value][data-key="hit_rate"][data-value]');
+  assert.deepEqual([hash().window, hash().k, await box("k", "whole").isChecked()], ["1h", undefined, true]);
+  await page.goForward();
+  await page.waitForSelector('[data-testid=value][data-key="hit_rate@5"][data-value]');
 
   // Lines run through all cells but for one that has just begun, in both views.
   const lines = () => locate("line").locator("path").evaluateAll((paths) => paths.map((path) => path.getAttribute("d")));
   const isWhole = (d) => (d.match(/[ML]/g) ?? []).length >= 59;
-  await pollUntil(lines, (all) => all.length === 5 * 3 * 2 && all.every(isWhole));
+  await pollUntil(lines, (all) => all.length === N_VALUES * 2 && all.every(isWhole));
 
   if (folder) await portray("page.png");
+  await checkAccessibility(page, "light");
+
+  // One view at a time.
+  await pick("view", "settled");
+  assert.deepEqual([...new Set(await all("value", "data-view"))], ["settled"]);
+  assert.equal(await locate("value").count(), N_VALUES);
+  await pick("view", "both");
+
+  // A head sorts, by click and by key, and the control stays first.
+  const ofRanker = locate("experiment", { experiment: "ranker" });
+  const head = (key) => ofRanker.locator(`[data-sort="${key}"]`);
+  const isSorted = async (sign) => {
+    const shown = [];
+    for (const arm of (await order()).slice(1)) shown.push(await number(locate("value", { experiment: "ranker", arm, view: "settled", metric: "ctr" })));
+    return shown.length === 2 && sign * shown[0] <= sign * shown[1];
+  };
+  await head("settled.ctr").click();
+  await pollUntil(() => head("settled.ctr").locator("xpath=..").getAttribute("aria-sort"), (order) => order === "descending");
+  assert.ok((await order())[0] === "control" && (await isSorted(-1)));
+  assert.equal(hash().sort, "-settled.ctr");
+  await head("settled.ctr").press("Enter");
+  await pollUntil(() => head("settled.ctr").locator("xpath=..").getAttribute("aria-sort"), (order) => order === "ascending");
+  assert.ok((await order())[0] === "control" && (await isSorted(1)));
+  assert.ok(await head("settled.ctr").evaluate((node) => node === document.activeElement), "the focus stays");
+  await head("name").click();
+  await pollUntil(order, (arms) => arms.join() === "control,blend,neural");
+
+  // A filter finds arms and experiments; what finds nothing says so; Escape ends it.
+  const filter = page.locator("#filter");
+  await filter.pressSequentially("NEUR");
+  await pollUntil(() => all("arm", "data-arm"), (arms) => arms.join() === "control,neural");
+  assert.equal(await locate("extent").innerText(), "2 of 3 arms");
+  await filter.pressSequentially("zz");
+  await pollUntil(() => locate("empty").isVisible(), (isThere) => isThere);
+  assert.match(await locate("empty").innerText(), /^None of the 5 arms has “neurzz” in its name/);
+  await checkAccessibility(page, "nothing found");
+  await filter.press("Escape");
+  await pollUntil(() => all("arm", "data-arm"), (arms) => arms.length === 5);
+  assert.equal(hash().filter, undefined);
+
+  // What is chosen can be sent to a colleague.
+  await pick("view", "live");
+  const colleague = await page.context().newPage();
+  await colleague.goto(page.url());
+  await colleague.waitForSelector('[data-testid=value][data-view=live][data-key="ctr@5"]', PATIENCE);
+  assert.equal(await colleague.locator("[data-testid=value][data-view=settled]").count(), 0);
+  assert.ok(await hands(colleague).box("window", "1h").isChecked());
+  // A choice that is not there is told, and the default stands in.
+  await colleague.goto(`${url}#window=7d&experiment=ranker`);
+  await colleague.waitForFunction(() => document.querySelector("[data-testid=notes]").innerText.includes("There is no window “7d” here: 5m is shown"), null, PATIENCE);
+  assert.deepEqual(await hands(colleague).all("experiment", "data-experiment"), ["ranker"]);
+  await colleague.locator("[data-testid=alone]").click();
+  await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.join() === "layout,ranker");
+  // Where there is no stream for a page, it asks from time to time, and says so.
+  await colleague.route("**/api/v1/view/stream*", (route) => route.fulfill({ status: 503, body: "too many pages" }));
+  await colleague.reload();
+  await hands(colleague).state("ready");
+  assert.match(await colleague.locator("#warnings").innerText(), /^This page asks every few seconds/);
+  const told = () => hands(colleague).all("live-end", "data-value");
+  const [first] = await told();
+  await pollUntil(told, ([end]) => Number(end) > Number(first));
+  await checkAccessibility(colleague, "without a stream");
+  await colleague.close();
+  await pick("view", "both");
+
+  // Words explain themselves by pointer, by key and by touch; Escape takes the explanation away.
+  const tip = page.locator("#tip");
+  const settledWord = ofRanker.locator(".groups .settled .explain");
+  await settledWord.hover();
+  assert.match(await tip.innerText(), /attribution window has closed/);
+  await page.keyboard.press("Escape");
+  assert.equal(await tip.isVisible(), false);
+  await page.mouse.move(0, 0);
+  await settledWord.focus();
+  assert.match(await tip.innerText(), /attribution window has closed/);
+  assert.equal(await settledWord.getAttribute("aria-describedby"), "tip");
+  await checkAccessibility(page, "an explanation open");
+  await page.keyboard.press("Escape");
+  assert.equal(await tip.isVisible(), false);
+  await touch();
+
+  // Keys alone lead past the header to the arms, and what is chosen stays so.
+  const keys = await page.context().newPage();
+  await keys.goto(page.url());
+  await keys.waitForSelector("[data-testid=arm]", PATIENCE);
+  await keys.keyboard.press("Tab");
+  assert.equal(await keys.evaluate(() => document.activeElement.textContent), "Skip to the arms");
+  await keys.keyboard.press("Enter");
+  await keys.keyboard.press("Tab");
+  assert.ok(await keys.evaluate(() => document.querySelector("#experiments").contains(document.activeElement)));
+  assert.equal(keys.url(), page.url());
+  await keys.close();
+
+  await downloads();
+
+  // The strip tells of the stream.
+  const tiles = await page.locator("#tiles dt").allInnerTexts();
+  for (const name of ["lag", "settle delay", "open lists", "clicks waiting", "memory", "partitions", "unmatched clicks"])
+    assert.ok(tiles.includes(name), `${name}: ${tiles}`);
+  assert.equal(await page.locator('[data-tile="partitions"] dd').innerText(), "8");
 
   // A phone, upright: nothing sticks out to the side, everything is there.
   await page.setViewportSize({ width: 360, height: 740 });
-  await page.locator("#words summary").click();
-  for (const window of ["5m", "1h", "total"]) {
-    await pick("window", window);
-    const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-    assert.ok(wide <= room, `${wide} pixels wide on ${room}`);
+  if (folder) {
+    await page.setViewportSize({ width: 360, height: 1100 });
+    await portray("page-phone.png", { fullPage: false });
   }
-  const out = await page.evaluate(() =>
-    [...document.querySelectorAll("body *")].filter((node) => node.getBoundingClientRect().right > innerWidth + 0.5).map((node) => node.outerHTML.slice(0, 80)),
-  );
-  assert.deepEqual(out, []);
+  await page.locator("#words summary").click();
+  for (const window of ["5m", "total", "1h"]) {
+    await pick("window", window);
+    await settled();
+    await checkWidth(page);
+  }
   assert.ok(await locate("value", { experiment: "ranker", arm: "neural", view: "settled" }).first().isVisible());
-
-  // In the dark, ink is light and paper dark.
-  await page.setViewportSize(options.viewport);
-  await pick("window", "1h");
+  await page.locator("#sort").selectOption("live.mrr");
+  await pollUntil(() => hash().sort, (sort) => sort === "live.mrr");
+  await checkAccessibility(page, "phone, light");
   await page.emulateMedia({ colorScheme: "dark" });
+  await checkAccessibility(page, "phone, dark");
+
+  // In the dark, ink is light and paper dark; on a wide screen and a narrow one nothing sticks out.
+  for (const width of [2560, 800, options.viewport.width]) {
+    await page.setViewportSize({ ...options.viewport, width });
+    await checkWidth(page);
+  }
   const [ink, paper] = await page.evaluate(() => {
     const style = getComputedStyle(document.body);
     return [style.color, style.backgroundColor].map((color) => color.match(/\d+/g).reduce((sum, part) => sum + Number(part), 0));
   });
   assert.ok(ink > 600 && paper < 120, `ink ${ink}, paper ${paper}`);
+  await checkAccessibility(page, "dark");
+  await settledWord.focus();
+  await checkAccessibility(page, "dark, an explanation open");
   if (folder) await portray("page-dark.png");
 
   assert.deepEqual(objections, []);
 
-  // When abgauge does not answer the page says so, keeps its numbers, and comes back by itself.
-  await page.context().setOffline(true);
-  await state("silent");
-  assert.match(await page.locator("#state").innerText(), /does not answer since \d\d:\d\d:\d\d/);
-  assert.ok(await locate("value", { view: "settled" }).first().isVisible());
-  await page.context().setOffline(false);
-  await state("ready");
+  async function touch() {
+    const context = await page.context().browser().newContext({ hasTouch: true, viewport: { width: 360, height: 740 } });
+    const phone = await context.newPage();
+    await phone.goto(url);
+    await phone.waitForSelector('#state[data-state="ready"]', PATIENCE);
+    const word = phone.locator('[data-tile="lag"] .explain');
+    await word.tap();
+    assert.match(await phone.locator("#tip").innerText(), /Records between the read positions/);
+    await phone.locator("h1").tap();
+    assert.equal(await phone.locator("#tip").isVisible(), false);
+    await context.close();
+  }
 
-  async function portray(name) {
+  async function downloads() {
+    const save = async (id) => {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.locator(id).click()]);
+      return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
+    };
+    const csv = await save("#csv");
+    assert.match(csv.name, /^abgauge-.*\.csv$/);
+    const [names, ...rows] = csv.text.trimEnd().split("\r\n").map((line) => line.split(","));
+    assert.equal(rows.length, N_VALUES * 2, csv.text);
+    const row = (arm, view) => Object.fromEntries(rows.find((row) => row[1] === arm && row[3] === view && row[7] === "ctr").map((it, i) => [names[i], it]));
+    const [neural, control] = [row("neural", "settled"), row("control", "settled")];
+    assert.deepEqual([neural.experiment, neural.window, neural.k, neural.is_control], ["ranker", "1h", "5", "false"]);
+    assert.deepEqual([control.is_control, control.difference_absolute, neural.control_value], ["true", "", control.value]);
+    assert.equal(Number(neural.difference_absolute), Number(neural.value) - Number(control.value));
+    const json = await save("#json");
+    const told = JSON.parse(json.text);
+    assert.deepEqual([told.chosen.window, told.rows.length], ["1h", N_VALUES * 2]);
+    assert.ok(told.rows.every(({ value, lists }) => value > 0 && lists > 0));
+  }
+
+  async function portray(name, how = { fullPage: true }) {
     await page.evaluate(() => {
       document.querySelector("#words").removeAttribute("open");
       document.activeElement?.blur();
       scrollTo(0, 0);
     });
     await page.mouse.move(0, 0);
-    await page.screenshot({ path: join(folder, name), fullPage: true });
+    await page.screenshot({ path: join(folder, name), ...how });
   }
 });
 console.log("all is well");
-
-/** What `ask` says once it is as wished. */
-async function pollUntil(ask, isIt) {
-  const end = Date.now() + PATIENCE.timeout;
-  for (;;) {
-    const said = await ask();
-    if (isIt(said)) return said;
-    assert.ok(Date.now() < end, `not within ${PATIENCE.timeout} ms: ${isIt}\n${JSON.stringify(said)}`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-}
-
-function different(a, b) {
-  return JSON.stringify(a) !== JSON.stringify(b);
-}

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tempfile::TempDir;
+
 use super::process::Process;
 use super::tools;
 
@@ -13,16 +15,53 @@ use super::tools;
 /// When it fails or outlasts the deadline; its output is printed then.
 #[track_caller]
 pub fn run(script: &str, args: &[&str], deadline: Duration) -> String {
-    let dir = tools::temporary_dir("browser");
-    let mut command = tools::command("node");
-    command
-        .arg(tools::repository("tests/browser").join(script))
-        .args(args)
-        .env("ABGAUGE_CHROMIUM", tools::cached("bin/chromium"))
-        .env("ABGAUGE_BROWSER_MODULES", tools::cached("browser/node_modules"))
-        .env("TMPDIR", dir.path());
-    let mut node = Process::start(script, command, &dir.path().join("log"));
-    let code = node.wait_exit(deadline);
-    assert_eq!(code, Some(0), "{script} failed");
-    node.log()
+    Script::start(script, args).wait_end(deadline)
+}
+
+/// A script at work, for tests that act on the daemon meanwhile.
+pub struct Script {
+    // Dropped first: the process writes into the directory.
+    node: Process,
+    name: String,
+    _dir: TempDir,
+}
+
+impl Script {
+    pub fn start(script: &str, args: &[&str]) -> Script {
+        let dir = tools::temporary_dir("browser");
+        let mut command = tools::command("node");
+        command
+            .arg(tools::repository("tests/browser").join(script))
+            .args(args)
+            .env("ABGAUGE_CHROMIUM", tools::cached("bin/chromium"))
+            .env("ABGAUGE_BROWSER_MODULES", tools::cached("browser/node_modules"))
+            .env("TMPDIR", dir.path());
+        Script {
+            node: Process::start(script, command, &dir.path().join("log")),
+            name: script.to_owned(),
+            _dir: dir,
+        }
+    }
+
+    /// Waits until it has printed this.
+    ///
+    /// # Panics
+    /// When it ends before, or outlasts the deadline.
+    #[track_caller]
+    pub fn wait_said(&mut self, words: &str, deadline: Duration) {
+        let (node, what) = (&mut self.node, format!("{} to say {words:?}", self.name));
+        let log = node.log_path();
+        node.wait_until(&what, deadline, || {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            said.contains(words).then_some(())
+        });
+    }
+
+    /// What it printed, once it has ended.
+    #[track_caller]
+    pub fn wait_end(mut self, deadline: Duration) -> String {
+        let code = self.node.wait_exit(deadline);
+        assert_eq!(code, Some(0), "{} failed", self.name);
+        self.node.log()
+    }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] act on it, [`proxy`] cuts the way to it |
 //! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] reads expressions, [`grafana`] dashboards |
-//! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic |
+//! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic, [`crowd`] one with ten thousand arms |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
 //! | [`certificates`], [`https`] | an authority of the test's own, and a client that trusts it |
 //! | [`http`], [`exposition`] | a client, and a strict reader of what `/metrics` answers |
@@ -18,6 +18,7 @@
 pub mod browser;
 pub mod busy;
 pub mod certificates;
+pub mod crowd;
 pub mod daemon;
 pub mod exposition;
 pub mod grafana;

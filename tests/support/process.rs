@@ -112,6 +112,11 @@ impl Process {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
+    /// The file of that.
+    pub fn log_path(&self) -> PathBuf {
+        self.log.clone()
+    }
+
     fn print_log_tail(&self) {
         const N_LINES: usize = 60;
         let log = self.log();

@@ -27,6 +27,7 @@ fn document_of(snapshot: &Snapshot, ranking: &Ranking, timelines: Option<usize>,
         arms: shown_arms(snapshot, fixture::export().forget_after_ms),
         arms_left_out: 0,
         ranking,
+        controls: &[("b".to_owned(), "y".to_owned())].into(),
         windows: &fixture::windows(),
         timelines,
         lines_of,
@@ -131,6 +132,24 @@ fn arms_stand_under_their_experiment() {
 }
 
 #[test]
+fn a_control_is_named_where_there_is_one() {
+    let small = |experiment, name| arm(experiment, name, [&[MISS]; 3], [&[]; 3]);
+    let arms = [
+        ("a", "control"),
+        ("a", "x"),
+        ("b", "control"),
+        ("b", "y"),
+        ("c", "x"),
+    ];
+    let arms = arms.map(|(experiment, name)| small(experiment, name));
+    let document = document(&snapshot(arms.to_vec()), None);
+    let control = |experiment: &str| document["experiments"][experiment]["control"].clone();
+    assert_eq!(control("a"), "control", "by its name");
+    assert_eq!(control("b"), "y", "as it is set");
+    assert_eq!(control("c"), Value::Null);
+}
+
+#[test]
 fn the_stream_tells_its_health() {
     let document = document(&snapshot(vec![]), None);
     let stream = &document["stream"];
@@ -143,7 +162,7 @@ fn the_stream_tells_its_health() {
         json!({
             "ready": true, "waiting_for": [], "warnings": [], "exact": true,
             "since_ms": NOW_MS - 7_200_000, "live_end_ms": NOW_MS, "settled_end_ms": NOW_MS - 1_800_000,
-            "settle_after_ms": 1_920_000, "pair_restarts": 0,
+            "settle_after_ms": 1_920_000, "pair_restarts": 0, "settle_delay_seconds": null,
             "records": {"served": records, "clicks": records},
             "click_results": {"matched": 0, "repeat": 0, "off_list": 0, "unmatched": 0, "undecided": 0},
             "clicks_waiting": 0, "open_lists": 0, "state_bytes": 0,

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::io::Read as _;
-use std::num::NonZeroU32;
 
+use axum::body::BodyDataStream;
 use axum::http::{Method, Request};
+use futures_util::StreamExt as _;
 use tower::ServiceExt as _;
 
 use super::super::fixture::{self, HIT, arm};
 use super::*;
-use crate::snapshot::{Snapshot, Source};
+use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline};
 use crate::telemetry::Telemetry;
 
 struct Board;
@@ -26,6 +27,10 @@ impl Source for Board {
             [timeline.clone(), timeline]
         });
         *snapshot = fixture::snapshot(vec![arm]);
+    }
+
+    fn timelines(&self, _: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
+        arms.iter().map(|_| None).collect()
     }
 }
 
@@ -44,15 +49,11 @@ fn ask(method: Method, uri: &str, waiting_for: &[&str]) -> Answer {
 fn ask_packed(method: Method, uri: &str, waiting_for: &[&str], accepted: Option<&str>) -> Answer {
     let telemetry = Arc::new(Telemetry::new("served", "clicks", "0.1.0"));
     telemetry.set_waiting_for(waiting_for.iter().map(|it| it.to_string()).collect());
-    let router = router(Arc::new(Exporter {
+    let exporter = Exporter {
         telemetry,
-        source: Arc::new(Board),
-        ranking: fixture::ranking(),
-        windows: fixture::windows(),
-        k: vec![NonZeroU32::MIN],
-        export: fixture::export(),
-        settle_after_ms: 1_920_000,
-    }));
+        ..fixture::exporter(Arc::new(Board))
+    };
+    let router = router(Arc::new(exporter), &fixture::http(64), CancellationToken::new());
     let request = Request::builder().method(method).uri(uri);
     let request = match accepted {
         Some(accepted) => request.header("accept-encoding", accepted),
@@ -136,8 +137,9 @@ fn readiness_names_what_it_waits_for() {
 fn the_page_may_load_nothing_from_elsewhere() {
     for (path, content_type) in [
         ("/", "text/html"),
-        ("/page.css", "text/css"),
-        ("/page.js", "text/javascript"),
+        ("/page/page.css", "text/css"),
+        ("/page/page.js", "text/javascript"),
+        ("/page/words.js", "text/javascript"),
     ] {
         let answer = ask(Method::GET, path, &[]);
         assert_eq!(answer.status, 200);
@@ -198,21 +200,35 @@ fn head_has_the_headers_of_get_and_no_body() {
 
 #[test]
 fn other_methods_and_paths_are_refused_in_words() {
-    for path in ["/metrics", "/", "/api/v1/experiments", "/healthz"] {
+    for path in [
+        "/metrics",
+        "/",
+        "/api/v1/experiments",
+        "/api/v1/view/stream",
+        "/healthz",
+    ] {
         let refused = ask(Method::POST, path, &[]);
         assert_eq!(refused.status, 405);
         assert_eq!(refused.headers["allow"], "GET,HEAD");
     }
-    let missing = ask(Method::GET, "/metric", &[]);
-    assert_eq!(missing.status, 404);
-    for path in ["/metrics", "/api/v1/experiments", "/healthz", "/readyz"] {
-        assert!(missing.body.contains(path));
+    for missing in ["/metric", "/page/", "/page/nothing.js", "/page/..%2Fhttp.rs"] {
+        let missing = ask(Method::GET, missing, &[]);
+        assert_eq!(missing.status, 404);
+        for path in [
+            "/metrics",
+            "/api/v1/experiments",
+            "/api/v1/view",
+            "/healthz",
+            "/readyz",
+        ] {
+            assert!(missing.body.contains(path));
+        }
     }
 }
 
 #[test]
 fn an_answer_is_packed_for_those_who_accept_gzip_and_is_the_same_text() {
-    for uri in ["/metrics", "/api/v1/experiments?timelines=1h"] {
+    for uri in ["/metrics", "/api/v1/experiments?timelines=1h", "/api/v1/view"] {
         let plain = ask(Method::GET, uri, &[]);
         assert_eq!(plain.headers.get("content-encoding"), None);
         assert_eq!(plain.headers["vary"], "accept-encoding");
@@ -244,4 +260,85 @@ fn head_has_the_headers_of_a_packed_answer_too() {
         None,
         "two bytes are not packed"
     );
+}
+
+/// Every module that a module of the page imports is served, and so is what the page itself names.
+#[test]
+fn every_part_of_the_page_is_served() {
+    let mut named = Vec::new();
+    for (_, _, text) in PARTS {
+        named.extend(text.split("from \"./").skip(1));
+    }
+    let page = include_str!("../page/index.html");
+    named.extend(page.split("\"/page/").skip(1));
+    assert!(named.len() >= 10);
+    for rest in named {
+        let name = rest.split('"').next().unwrap();
+        assert!(PARTS.iter().any(|(known, ..)| *known == name), "{name}");
+    }
+}
+
+/// A router of a daemon that is ready, with this bound on connections.
+fn ready_router(max_connections: usize, shutdown: CancellationToken) -> Router {
+    let exporter = Arc::new(fixture::exporter(Arc::new(Board)));
+    router(exporter, &fixture::http(max_connections), shutdown)
+}
+
+async fn follow(router: &Router, uri: &str) -> Response {
+    let request = Request::builder().uri(uri).body(Body::empty()).unwrap();
+    router.clone().oneshot(request).await.unwrap()
+}
+
+async fn next(events: &mut BodyDataStream) -> Option<String> {
+    let event = events.next().await?.unwrap();
+    Some(String::from_utf8(event.to_vec()).unwrap())
+}
+
+fn run(claim: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(claim);
+}
+
+#[test]
+fn a_stream_begins_with_the_view_then_beats_and_ends_with_the_daemon() {
+    run(async {
+        let shutdown = CancellationToken::new();
+        let router = ready_router(64, shutdown.clone());
+        let response = follow(&router, "/api/v1/view/stream?window=1h").await;
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert_eq!(response.headers()["x-accel-buffering"], "no");
+        let mut events = response.into_body().into_data_stream();
+        let mut first = next(&mut events).await.unwrap();
+        while first.starts_with("event: beat") {
+            first = next(&mut events).await.unwrap();
+        }
+        let json = first
+            .strip_prefix("data: ")
+            .and_then(|rest| rest.strip_suffix("\n\n"));
+        let json: serde_json::Value = serde_json::from_str(json.unwrap()).unwrap();
+        assert_eq!(json["chosen"]["window"], "1h");
+        // Rounds are two seconds apart, beats a third of the connection's timeout.
+        assert_eq!(next(&mut events).await.unwrap(), "event: beat\ndata: 1\n\n");
+        shutdown.cancel();
+        while next(&mut events).await.is_some() {}
+    });
+}
+
+#[test]
+fn streams_leave_half_of_the_connections_to_others() {
+    run(async {
+        let router = ready_router(5, CancellationToken::new());
+        let one = follow(&router, "/api/v1/view/stream").await;
+        let two = follow(&router, "/api/v1/view/stream").await;
+        assert_eq!((one.status().as_u16(), two.status().as_u16()), (200, 200));
+        let third = follow(&router, "/api/v1/view/stream").await;
+        assert_eq!(third.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(follow(&router, "/api/v1/view").await.status(), StatusCode::OK);
+        drop(one);
+        let instead = follow(&router, "/api/v1/view/stream").await;
+        assert_eq!(instead.status(), StatusCode::OK);
+    });
 }

@@ -1,0 +1,70 @@
+//! `[experiments.NAME]`: where its `total` begins, and which arm is its control.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+
+use crate::config::error::Report;
+use crate::config::raw::RawExperiment;
+
+/// By experiment: the start of its `total` (epoch ms), and its control.
+pub(super) fn experiments(
+    raw: &BTreeMap<String, RawExperiment>,
+    report: &mut Report,
+) -> (BTreeMap<String, i64>, BTreeMap<String, String>) {
+    let (mut starts, mut controls) = (BTreeMap::new(), BTreeMap::new());
+    for (name, RawExperiment { start, control }) in raw {
+        let key = format!("experiments.{name}");
+        if !is_label(name) {
+            let remedy = "write a name of 1 to 128 bytes other than `__other__`, as it stands in the events";
+            let message = "no experiment can have this name";
+            match (start, control) {
+                (Some(start), _) => report.refuse(&key, start, message, remedy),
+                (None, Some(control)) => report.refuse(&key, control, message, remedy),
+                (None, None) => {}
+            }
+        }
+        if let Some(start_ms) = start.as_ref().and_then(|start| start_ms(&key, start, report)) {
+            starts.insert(name.clone(), start_ms);
+        }
+        if let Some(control) = control {
+            if !is_label(control.get_ref()) {
+                let remedy =
+                    "write the arm's name as it stands in the events: 1 to 128 bytes, not `__other__`";
+                report.refuse(
+                    &format!("{key}.control"),
+                    control,
+                    "no arm can have this name",
+                    remedy,
+                );
+            }
+            controls.insert(name.clone(), control.get_ref().clone());
+        }
+    }
+    (starts, controls)
+}
+
+/// Whether an experiment or an arm can have this name.
+fn is_label(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name != "__other__"
+}
+
+fn start_ms(key: &str, start: &Spanned<toml::Value>, report: &mut Report) -> Option<i64> {
+    let text = match start.get_ref() {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match text.parse::<jiff::Timestamp>() {
+        Ok(time) => Some(time.as_millisecond()),
+        Err(_) => {
+            let remedy = "write date, time and offset, such as start = \"2026-01-31T09:00:00Z\"";
+            report.refuse(
+                &format!("{key}.start"),
+                start,
+                format!("`{text}` is not a time"),
+                remedy,
+            );
+            None
+        }
+    }
+}

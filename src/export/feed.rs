@@ -1,0 +1,210 @@
+//! What pages watch: a snapshot every two seconds, from which each view that anyone watches is rendered once.
+//!
+//! ```text
+//!                       ┌─▶ view a ──▶ page, page, page …
+//! round ──▶ snapshot ───┤
+//!   ▲                   └─▶ view b ──▶ page …
+//!   └── two seconds, or ten times what the round took; at once when somebody comes with a new view
+//! ```
+//! Without a watcher there is no round. What is kept is one snapshot, and of each view the last rendering.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tracing::error;
+
+use super::Exporter;
+use super::view::{self, Query};
+use crate::snapshot::Snapshot;
+
+/// From one round to the next.
+const EVERY: Duration = Duration::from_secs(2);
+/// A round takes at most one in so many parts of the time, so that the processor is left to the rest.
+const SHARE: u32 = 10;
+/// However long a round takes.
+const LONGEST: Duration = Duration::from_secs(20);
+/// A new watcher waits for so long at least, so that others who come meanwhile share the round; and until the last one
+/// is as long ago as it took.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// What stands before and after a view's JSON as an event of a stream.
+const BEGIN: &[u8] = b"data: ";
+const END: &[u8] = b"\n\n";
+
+/// A view at one instant.
+#[derive(Debug, Clone)]
+pub(super) struct Rendering(Bytes);
+
+impl Rendering {
+    /// As a server-sent event.
+    pub fn event(&self) -> Bytes {
+        self.0.clone()
+    }
+
+    pub fn json(&self) -> Bytes {
+        self.0.slice(BEGIN.len()..self.0.len() - END.len())
+    }
+}
+
+/// It could not be rendered; the log says why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Failed;
+
+/// None before the first.
+type Latest = Option<Result<Rendering, Failed>>;
+
+pub(super) type Watcher = watch::Receiver<Latest>;
+
+pub(super) struct Feed {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    exporter: Arc<Exporter>,
+    watched: Mutex<Watched>,
+    /// Somebody waits for a view that nobody watched before.
+    new: Notify,
+    every: Duration,
+}
+
+#[derive(Default)]
+struct Watched {
+    views: Vec<(Query, watch::Sender<Latest>)>,
+    /// A task makes rounds.
+    runs: bool,
+}
+
+impl Feed {
+    pub fn new(exporter: Arc<Exporter>) -> Feed {
+        Feed::with_pause(exporter, EVERY)
+    }
+
+    fn with_pause(exporter: Arc<Exporter>, every: Duration) -> Feed {
+        Feed {
+            shared: Arc::new(Shared {
+                exporter,
+                watched: Mutex::default(),
+                new: Notify::new(),
+                every,
+            }),
+        }
+    }
+
+    /// Renderings of a view: the last one, if it is watched already, and those to come.
+    pub fn watch(&self, query: &Query) -> Watcher {
+        let mut watched = self.shared.watched();
+        let known = watched.views.iter().find(|(other, _)| other == query);
+        let watcher = match known {
+            Some((_, view)) => {
+                let mut watcher = view.subscribe();
+                watcher.mark_changed();
+                watcher
+            }
+            None => {
+                let (view, watcher) = watch::channel(None);
+                watched.views.push((query.clone(), view));
+                self.shared.new.notify_one();
+                watcher
+            }
+        };
+        if !std::mem::replace(&mut watched.runs, true) {
+            tokio::spawn(Arc::clone(&self.shared).rounds());
+        }
+        watcher
+    }
+}
+
+impl Shared {
+    /// Round after round, until nobody watches.
+    async fn rounds(self: Arc<Self>) {
+        let mut snapshot = Snapshot::default();
+        loop {
+            let Some(queries) = self.queries() else { return };
+            let began = Instant::now();
+            let round = tokio::task::spawn_blocking({
+                let exporter = Arc::clone(&self.exporter);
+                move || {
+                    exporter.source.snapshot_into(None, &mut snapshot);
+                    let views = queries.iter().map(|query| render(&exporter, query, &snapshot));
+                    let views: Vec<_> = views.collect();
+                    (snapshot, queries, views)
+                }
+            });
+            match round.await {
+                Ok((used, queries, views)) => {
+                    snapshot = used;
+                    self.publish(&queries, &views);
+                }
+                Err(panic) => {
+                    error!(%panic, "cannot render what pages watch");
+                    snapshot = Snapshot::default();
+                    self.fail();
+                }
+            }
+            let took = began.elapsed();
+            let next = began + (took * SHARE).min(LONGEST).max(self.every);
+            while Instant::now() < next && !self.has_new() {
+                let _ = tokio::time::timeout_at(next, self.new.notified()).await;
+            }
+            if self.has_new() {
+                let rested = began + took * 2;
+                tokio::time::sleep_until(rested.max(Instant::now() + GATHER)).await;
+            }
+        }
+    }
+
+    /// Whether somebody waits for a view that no round has rendered.
+    fn has_new(&self) -> bool {
+        let watched = self.watched();
+        let mut views = watched.views.iter();
+        views.any(|(_, view)| view.receiver_count() > 0 && view.borrow().is_none())
+    }
+
+    /// What is watched; the end of the rounds, if nothing is.
+    fn queries(&self) -> Option<Vec<Query>> {
+        let mut watched = self.watched();
+        watched.views.retain(|(_, view)| view.receiver_count() > 0);
+        watched.runs = !watched.views.is_empty();
+        let queries = watched.views.iter().map(|(query, _)| query.clone());
+        watched.runs.then(|| queries.collect())
+    }
+
+    fn publish(&self, queries: &[Query], views: &[Result<Rendering, Failed>]) {
+        let watched = self.watched();
+        for (query, view) in queries.iter().zip(views) {
+            if let Some((_, publish)) = watched.views.iter().find(|(other, _)| other == query) {
+                publish.send_replace(Some(view.clone()));
+            }
+        }
+    }
+
+    fn fail(&self) {
+        for (_, view) in &self.watched().views {
+            view.send_replace(Some(Err(Failed)));
+        }
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn render(exporter: &Exporter, query: &Query, snapshot: &Snapshot) -> Result<Rendering, Failed> {
+    let mut event = BEGIN.to_vec();
+    match view::render(exporter, query, snapshot, &mut event) {
+        Ok(()) => {
+            event.extend_from_slice(END);
+            Ok(Rendering(event.into()))
+        }
+        Err(error) => {
+            error!(%error, "cannot render what a page watches");
+            Err(Failed)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

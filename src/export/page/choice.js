@@ -1,0 +1,49 @@
+// What is chosen: kept in the hash of the address, so that a link shows the same and the way back leads through it.
+
+/** In the order of the address. The server is told all of them but those that only change how its answer is drawn. */
+const NAMES = ["window", "k", "profile", "metrics", "view", "difference", "sort", "filter", "experiment", "page"];
+const DRAWN_HERE = { view: ["both", "settled", "live"], difference: ["relative", "absolute"] };
+/** What changes the rows, and so leads back to the first page of them. */
+const OF_ROWS = ["sort", "filter", "experiment"];
+
+const listeners = [];
+
+export function chosen() {
+  const hash = new URLSearchParams(location.hash.slice(1));
+  const entries = NAMES.map((name) => [name, hash.get(name)]).filter(([, value]) => value);
+  return Object.fromEntries(entries);
+}
+
+/** How the answer is drawn, whatever it is. */
+export function drawnAs() {
+  const wanted = chosen();
+  const one = (name) => (DRAWN_HERE[name].includes(wanted[name]) ? wanted[name] : DRAWN_HERE[name][0]);
+  return { view: one("view"), difference: one("difference") };
+}
+
+/** What the server is asked. */
+export function query() {
+  return parameters(chosen(), (name) => !(name in DRAWN_HERE));
+}
+
+/** Changes the choice; an empty value is none. A way back leads to the one before, unless this only refines it. */
+export function choose(changes, { refines = false } = {}) {
+  const next = { ...chosen(), ...changes };
+  if (OF_ROWS.some((name) => name in changes)) next.page = changes.page;
+  const hash = `#${parameters(next, () => true)}`;
+  if (hash === (location.hash || "#")) return;
+  if (refines) history.replaceState(null, "", hash);
+  else history.pushState(null, "", hash);
+  listeners.forEach((listen) => listen());
+}
+
+/** Calls `listen` whenever the choice has changed, on the page or in the address. */
+export function onChoice(listen) {
+  listeners.push(listen);
+  addEventListener("hashchange", listen);
+}
+
+function parameters(values, isWanted) {
+  const wanted = NAMES.filter((name) => values[name] && isWanted(name));
+  return new URLSearchParams(wanted.map((name) => [name, values[name]])).toString().replaceAll("%2C", ",");
+}

@@ -1,0 +1,120 @@
+// The choices: what is measured, what is compared, which arms, in which order.
+
+import { choose, chosen, drawnAs } from "./choice.js";
+import { $, attribute, keyed, note, stamp, text } from "./document.js";
+import { idsOf, metricOf } from "./words.js";
+
+/** Typing is over after this. */
+const TYPING_MS = 250;
+
+let sort = "name"; // of the last answer
+
+export function startControls() {
+  const form = $("#controls");
+  let typing;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", ({ target }) => {
+    if (target.name !== "filter") return;
+    clearTimeout(typing);
+    typing = setTimeout(() => choose({ filter: target.value }, { refines: true }), TYPING_MS);
+  });
+  form.addEventListener("change", ({ target }) => {
+    if (target.name === "metric") choose({ metrics: ticked().join(",") });
+    else if (target.name === "sort") choose({ sort: target.value });
+    else if (target.name !== "filter") choose({ [target.name]: target.value });
+  });
+  $("#direction").addEventListener("click", () => choose({ sort: turned(sort) }));
+  $("#filter").addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.target.value === "") return;
+    event.target.value = "";
+    choose({ filter: "" }, { refines: true });
+  });
+}
+
+const turned = (order) => (order.startsWith("-") ? order.slice(1) : `-${order}`);
+
+/** What a click on a column's head leads to: numbers begin with the largest. */
+export function sortedBy(key, current) {
+  const [first, then] = key === "name" ? [key, `-${key}`] : [`-${key}`, key];
+  return current === first ? then : first;
+}
+
+function ticked() {
+  return [...document.querySelectorAll("#metrics input:checked")].map(({ value }) => value);
+}
+
+export function drawControls(answer) {
+  const { profiles, windows, k, chosen: told } = answer;
+  const { view, difference } = drawnAs();
+  radios("#windows", "window", windows.map((name) => [name, name]), told.window);
+  const cutoffs = [...k.map((k) => [String(k), String(k)]), ["whole", "whole list"]];
+  radios("#cutoffs", "k", cutoffs, told.k === null ? "whole" : String(told.k));
+  radios("#views", "view", [["both", "both"], ["settled", "settled"], ["live", "live"]], view);
+  radios("#differences", "difference", [["relative", "relative"], ["absolute", "absolute"]], difference);
+  radios("#profiles", "profile", profiles.map(({ name }) => [name, name]), told.profile);
+  $("#profiles").hidden = profiles.length < 2;
+  drawMetrics(answer);
+  drawSort(told.sort, told.metrics.map(metricOf), view);
+  const filter = $("#filter");
+  if (document.activeElement !== filter) filter.value = chosen().filter ?? "";
+  $("#controls").hidden = false;
+}
+
+function radios(fieldset, name, values, current) {
+  const options = values.map(([value, label]) => ({ type: "radio", name, value, label, checked: value === current }));
+  keyed($(fieldset), options, (item) => item.value, option);
+}
+
+function drawMetrics({ profiles, chosen: { k, profile, metrics: ids } }) {
+  const ofProfile = profiles.find(({ name }) => name === profile);
+  const metrics = idsOf(ofProfile).map(metricOf);
+  const isLast = (id) => ids.length === 1 && ids[0] === id;
+  const boxes = metrics.map(({ id, name, help }) => {
+    return { type: "checkbox", name: "metric", value: id, label: name, help, checked: ids.includes(id), disabled: isLast(id) };
+  });
+  keyed($("#metrics"), boxes, (item) => item.value, option);
+  keyed($("#metric-words"), metrics, ({ id }) => id, word);
+  const missing = ids.filter((id) => !ofProfile.metrics.includes(k === null ? id : `${id}@${k}`));
+  const where = k === null ? "over the whole list" : `at k = ${k}`;
+  const names = missing.map((id) => metricOf(id).name).join(", no ");
+  note($("#undefined"), missing.length > 0 ? `Profile ${profile} has no ${names} ${where}.` : "");
+}
+
+function drawSort(current, metrics, view) {
+  sort = current;
+  const key = current.replace(/^-/, "");
+  const views = view === "both" ? ["settled", "live"] : [view];
+  const numbers = [...metrics, { id: "lists", name: "lists" }, { id: "clicks", name: "clicks" }];
+  const ofViews = views.flatMap((view) => numbers.map(({ id, name }) => [`${view}.${id}`, `${name}, ${view}`]));
+  const options = [["name", "name"], ["last", "newest list"], ...ofViews];
+  if (!options.some(([value]) => value === key)) options.push([key, key]);
+  const select = $("#sort");
+  keyed(select, options.map(([value, label]) => ({ value, label })), ({ value }) => value, ({ value, label }) => {
+    const node = document.createElement("option");
+    node.value = value;
+    text(node, label);
+    return { node, draw() {} };
+  });
+  if (select.value !== key) select.value = key;
+  const isDown = current.startsWith("-");
+  const direction = $("#direction");
+  text(direction, isDown ? "↓" : "↑");
+  attribute(direction, "aria-label", isDown ? "Descending: sort ascending" : "Ascending: sort descending");
+}
+
+function option({ type, name, value, label, help }) {
+  const node = stamp("choice");
+  const input = $("input", node);
+  Object.assign(input, { type, name, value });
+  attribute(input, "data-testid", name);
+  attribute(node, "data-tip", help || null);
+  text($("span", node), label);
+  return { node, draw: ({ checked, disabled = false }) => Object.assign(input, { checked, disabled }) };
+}
+
+function word({ name, help }) {
+  const node = stamp("word");
+  text($("dt", node), name);
+  text($("dd", node), help);
+  return { node, draw() {} };
+}

@@ -1,0 +1,109 @@
+// Changes the document only where it differs, and explains words on hover, focus or tap.
+
+export const $ = (selector, root = document) => root.querySelector(selector);
+
+const kept = new WeakMap(); // parent → (key → component)
+
+/** Makes the components of `parent` those of `items`, in order: old ones are kept, moved only if they must be. */
+export function keyed(parent, items, keyOf, create) {
+  const before = kept.get(parent) ?? new Map();
+  const after = new Map();
+  for (const item of items) after.set(keyOf(item), before.get(keyOf(item)) ?? create(item));
+  for (const [key, { node }] of before) if (!after.has(key)) node.remove();
+  kept.set(parent, after);
+
+  const ours = new Set([...after.values()].map(({ node }) => node));
+  let place = [...parent.children].find((child) => ours.has(child)) ?? null;
+  for (const item of items) {
+    const { node, draw } = after.get(keyOf(item));
+    if (node === place) place = place.nextElementSibling;
+    else parent.insertBefore(node, place);
+    draw(item);
+  }
+}
+
+export function stamp(template) {
+  return document.getElementById(template).content.firstElementChild.cloneNode(true);
+}
+
+export function text(node, words) {
+  if (node.textContent !== words) node.textContent = words;
+}
+
+export function attribute(node, name, value) {
+  if (value == null) node.removeAttribute(name);
+  else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+}
+
+/** A paragraph that is there only while it has something to say. */
+export function note(node, words) {
+  text(node, words);
+  node.hidden = words === "";
+}
+
+/** A list of sentences, there only while there are any. */
+export function lines(list, sentences) {
+  const items = sentences.map((sentence, i) => ({ sentence, i }));
+  keyed(list, items, ({ i }) => i, () => {
+    const node = document.createElement("li");
+    return { node, draw: ({ sentence }) => text(node, sentence) };
+  });
+  list.hidden = sentences.length === 0;
+}
+
+// ---- Explanations: whatever has data-tip shows it on hover, focus or tap; Escape takes it away ----
+
+const LINGER_MS = 200; // the pointer may move from the word to its explanation
+
+let explained = null;
+let leaving;
+
+export function startTips() {
+  const tip = $("#tip");
+  const wordOf = (target) => target.closest?.("[data-tip]") ?? null;
+  document.addEventListener("pointerover", ({ target, pointerType }) => {
+    if (pointerType === "touch") return;
+    if (tip.contains(target) || wordOf(target)) clearTimeout(leaving);
+    if (wordOf(target)) explain(wordOf(target), tip);
+  });
+  document.addEventListener("pointerout", ({ target, pointerType }) => {
+    if (pointerType === "touch" || !(tip.contains(target) || wordOf(target))) return;
+    clearTimeout(leaving);
+    leaving = setTimeout(() => silence(tip), LINGER_MS);
+  });
+  document.addEventListener("focusin", ({ target }) => (wordOf(target) ? explain(wordOf(target), tip, target) : silence(tip)));
+  document.addEventListener("focusout", () => silence(tip));
+  document.addEventListener("click", ({ target }) => {
+    const word = wordOf(target);
+    // What does something else by a click explains itself on hover and focus.
+    if (word !== null && !word.matches(".sort, label")) explain(word, tip);
+    else if (!tip.contains(target)) silence(tip);
+  });
+  document.addEventListener("keydown", ({ key }) => key === "Escape" && silence(tip));
+  addEventListener("scroll", () => silence(tip), { passive: true, capture: true });
+  addEventListener("resize", () => silence(tip));
+}
+
+function explain(word, tip, described = word) {
+  clearTimeout(leaving);
+  if (explained !== null && explained !== described) explained.removeAttribute("aria-describedby");
+  explained = described;
+  text(tip, word.dataset.tip);
+  described.setAttribute("aria-describedby", tip.id);
+  tip.hidden = false;
+  const GAP = 6;
+  const at = word.getBoundingClientRect();
+  const { width, height } = tip.getBoundingClientRect();
+  const left = Math.max(GAP, Math.min(at.left, innerWidth - width - GAP));
+  const below = at.bottom + GAP;
+  const top = below + height > innerHeight && at.top > height + GAP ? at.top - height - GAP : below;
+  tip.style.setProperty("left", `${left}px`);
+  tip.style.setProperty("top", `${top}px`);
+}
+
+function silence(tip) {
+  clearTimeout(leaving);
+  explained?.removeAttribute("aria-describedby");
+  explained = null;
+  tip.hidden = true;
+}

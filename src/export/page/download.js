@@ -1,0 +1,82 @@
+// CSV and JSON of what is shown: of the instant that stands on the page, not of a later one.
+
+import { $ } from "./document.js";
+
+const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
+const COLUMNS = [
+  "experiment", "arm", "is_control", "view", "window", "k", "profile", "metric", "value", "control_value",
+  "difference_absolute", "difference_relative", "lists", "clicks", "items_shown", "last_list",
+];
+
+/** `shown()` says what stands on the page: { answer, view }. */
+export function startDownloads(shown) {
+  $("#csv").addEventListener("click", () => save(shown(), "csv", "text/csv", csv));
+  $("#json").addEventListener("click", () => save(shown(), "json", "application/json", json));
+}
+
+function save(shown, ending, type, write) {
+  if (shown.answer === null) return;
+  const url = URL.createObjectURL(new Blob([write(shown)], { type }));
+  const at = new Date(shown.answer.stream.live_end_ms ?? Date.now()).toISOString().slice(0, 19).replaceAll(":", "");
+  const link = document.createElement("a");
+  Object.assign(link, { href: url, download: `abgauge-${at}.${ending}` });
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
+/** A row for each arm, view and metric. */
+function csv(shown) {
+  const rows = records(shown).map((record) => COLUMNS.map((name) => field(record[name])).join(","));
+  return [COLUMNS.join(","), ...rows, ""].join("\r\n");
+}
+
+function json(shown) {
+  const { chosen, stream } = shown.answer;
+  const { live_end_ms, settled_end_ms, since_ms } = stream;
+  return `${JSON.stringify({ chosen, live_end_ms, settled_end_ms, since_ms, rows: records(shown) }, null, 2)}\n`;
+}
+
+function records({ answer, view }) {
+  const { window, k, profile, metrics } = answer.chosen;
+  return answer.experiments.flatMap((experiment) => {
+    const control = controlOf(experiment);
+    const ofArm = (arm) => VIEWS[view].filter((view) => arm[view]).flatMap((view) => metrics.map((metric, i) => ofMetric(arm, view, metric, i)));
+    const ofMetric = (arm, view, metric, i) => {
+      const it = arm[view];
+      const [value, controlValue] = [it.values[i], control?.[view]?.values[i] ?? null];
+      const isCompared = arm !== control && value !== null && controlValue !== null;
+      return {
+        experiment: experiment.name,
+        arm: arm.name,
+        is_control: arm === control,
+        view,
+        window,
+        k: k ?? "whole",
+        profile,
+        metric,
+        value,
+        control_value: controlValue,
+        difference_absolute: isCompared ? value - controlValue : null,
+        difference_relative: isCompared && controlValue !== 0 ? (value - controlValue) / controlValue : null,
+        lists: it.lists,
+        clicks: it.clicks,
+        items_shown: it.items_shown,
+        last_list: new Date(arm.last_list_ms).toISOString(),
+      };
+    };
+    return experiment.arms.flatMap(ofArm);
+  });
+}
+
+/** The control of an experiment, if it has lists: it is the first row. */
+export function controlOf({ control, arms }) {
+  return control !== null && arms[0]?.name === control ? arms[0] : null;
+}
+
+/** Names come from anyone: none may become a formula in a spreadsheet. */
+function field(value) {
+  if (value === null) return "";
+  if (typeof value !== "string") return String(value);
+  const plain = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+}

@@ -1,0 +1,325 @@
+// The tables: an experiment each, an arm a row, its control first, settled beside live.
+
+import { choose, chosen } from "./choice.js";
+import { sortedBy } from "./controls.js";
+import { $, attribute, keyed, note, stamp, text } from "./document.js";
+import { controlOf } from "./download.js";
+import { WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
+
+const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
+const VIEW_NOTES = { live: "every list as soon as it is read", settled: "final values: compare arms on this" };
+/** Of a page with one experiment. */
+const ARMS_ON_A_PAGE = 50;
+const EXPERIMENTS_ON_A_PAGE = 10;
+
+export function drawExperiments(answer, { view, difference }) {
+  const { chosen: told, stream, line_window: lineWindow } = answer;
+  const k = told.k === null ? "" : `@${told.k}`;
+  const metrics = told.metrics.map((id, index) => ({ ...metricOf(id), index, k }));
+  const views = VIEWS[view];
+  const columns = views.flatMap((view) => [...metrics, null].map((metric) => ({ view, metric, key: `${view} ${metric?.id ?? ""}` })));
+  const isAlone = told.experiment !== null || answer.n_experiments_in_all === 1;
+  const context = { told, stream, lineWindow, metrics, views, columns, difference, isAlone };
+  const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
+  keyed($("#experiments"), sections, ({ name }) => name, experimentSection);
+  note($("#empty"), sections.length === 0 ? whyEmpty(answer) : "");
+  drawPages(answer, isAlone);
+}
+
+function whyEmpty({ chosen: told, n_arms_in_all: nArms, stream: { ready, records } }) {
+  if (!ready && nArms === 0) return "Not ready yet: numbers appear once abgauge has caught up. What it waits for stands at the top.";
+  if (nArms > 0 && told.filter !== "") return `None of the ${some(nArms, "arm")} has “${told.filter}” in its name, nor has an experiment.`;
+  if (nArms > 0) return `There is no experiment “${visible(told.experiment ?? "")}” any more.`;
+  const served = Object.values(records ?? {})[0] ?? {};
+  const read = Object.values(records ?? {}).flatMap(Object.values).reduce((sum, n) => sum + n, 0);
+  if (read === 0) return "Ready, but no list has been read.";
+  if (!served.accepted) return `Ready, but none of the ${some(read, "record")} read was accepted as a list: see Stream below.`;
+  return "Ready: lists were accepted, but none of them belongs to an experiment that is shown.";
+}
+
+// ---- Pages --------------------------------------------------------------------------------------
+
+const pages = $("#pages");
+pages.addEventListener("click", ({ target }) => {
+  const button = target.closest("button");
+  if (button && button.getAttribute("aria-disabled") !== "true") choose({ page: button.value });
+});
+
+function drawPages({ page, n_pages: nPages, experiments, n_experiments: nExperiments }, isAlone) {
+  pages.hidden = nPages < 2;
+  if (pages.hidden) return;
+  const [experiment] = experiments;
+  const hasControl = isAlone && controlOf(experiment) !== null;
+  const n = isAlone ? experiment.n_found - hasControl : nExperiments;
+  const onPage = isAlone ? ARMS_ON_A_PAGE : EXPERIMENTS_ON_A_PAGE;
+  const [first, last] = [(page - 1) * onPage + 1, Math.min(n, page * onPage)];
+  const things = isAlone ? `arms${hasControl ? " beside the control" : ""}` : "experiments";
+  text($("[role=status]", pages), `${count(first)}–${count(last)} of ${count(n)} ${things}`);
+  const goals = { first: 1, previous: page - 1, next: page + 1, last: nPages };
+  for (const [name, goal] of Object.entries(goals)) {
+    const button = $(`[data-goal=${name}]`, pages);
+    button.value = goal;
+    attribute(button, "aria-disabled", goal < 1 || goal > nPages || goal === page ? "true" : null);
+  }
+}
+
+// ---- An experiment ------------------------------------------------------------------------------
+
+let sections = 0;
+
+function experimentSection({ name }) {
+  const node = stamp("experiment");
+  const heading = $("h2", node);
+  heading.id = `experiment-${sections++}`;
+  for (const it of [node, $("table", node)]) attribute(it, "aria-labelledby", heading.id);
+  attribute($(".wide", node), "aria-label", `table of ${visible(name)}`);
+  attribute(node, "data-experiment", name);
+  text($("bdi", heading), visible(name));
+  attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);
+  const alone = $(".alone", node);
+  alone.addEventListener("click", () => choose({ experiment: chosen().experiment ? "" : name }));
+  $("thead", node).addEventListener("click", ({ target }) => {
+    const key = target.closest("[data-sort]")?.dataset.sort;
+    if (key) choose({ sort: sortedBy(key, node.dataset.order) });
+  });
+  return {
+    node,
+    draw(experiment) {
+      const { context } = experiment;
+      const { metrics, views } = context;
+      attribute(node, "data-order", context.told.sort);
+      $("table", node).style.setProperty("--columns", views.length * (metrics.length + 1));
+      $("table", node).style.setProperty("--rows", metrics.length + 1);
+      $("table", node).style.setProperty("--views", views.length);
+      drawAbout(node, experiment);
+      drawHeads(node, context);
+      const scales = metrics.map((metric) => scaleOf(experiment.arms, metric, views));
+      const control = controlOf(experiment);
+      const rows = experiment.arms.map((arm) => ({ ...arm, experiment: name, control, isControl: arm === control, scales, context }));
+      keyed($("tbody", node), rows, (arm) => arm.name, armRow);
+      note($(".lines", node), aboutLines(scales, context));
+    },
+  };
+}
+
+function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, context }) {
+  const { told, isAlone } = context;
+  const shown = arms.length;
+  const found = told.filter === "" ? some(nArms, "arm") : `${count(nFound)} of ${some(nArms, "arm")}`;
+  const few = shown < nFound ? `, ${count(shown)} shown` : "";
+  text($(".extent", node), found + few);
+  $(".uncontrolled", node).hidden = control !== null || nArms < 2;
+  const isAbsent = control !== null && controlOf({ control, arms }) === null;
+  note($(".absent", node), isAbsent ? `The control “${visible(control)}” has no lists here: there are no differences.` : "");
+  const alone = $(".alone", node);
+  alone.hidden = isAlone ? told.experiment === null : shown === nFound;
+  text(alone, isAlone ? "all experiments" : `all ${some(nFound, "arm")}`);
+}
+
+function drawHeads(node, context) {
+  const { views, metrics, told } = context;
+  const groups = views.map((view) => ({ view, span: metrics.length + 1 }));
+  keyed($(".groups", node), groups, ({ view }) => view, groupHead);
+  const heads = context.columns.map((column) => ({ ...column, context }));
+  keyed($(".columns", node), heads, ({ key }) => key, columnHead);
+  for (const button of node.querySelectorAll("thead [data-sort]")) {
+    const key = button.dataset.sort;
+    const order = told.sort === key ? "ascending" : told.sort === `-${key}` ? "descending" : null;
+    attribute(button, "data-order", order);
+    // A head may have two buttons: it says the order of the one that is in use.
+    const head = button.closest("th");
+    const inUse = order ?? $(`[data-order]`, head)?.dataset.order ?? null;
+    attribute(head, "aria-sort", inUse);
+  }
+}
+
+function groupHead({ view }) {
+  const node = stamp("group");
+  node.classList.add(view);
+  const name = $("button", node);
+  text(name, view);
+  attribute(name, "data-tip", WORDS[view]);
+  text($("small", node), VIEW_NOTES[view]);
+  return { node, draw: ({ span }) => attribute(node, "colspan", span) };
+}
+
+function columnHead({ view, metric }) {
+  const node = document.createElement("th");
+  node.scope = "col";
+  attribute(node, "role", "columnheader");
+  node.className = view;
+  if (metric === null) {
+    node.append(sorter(`${view}.lists`, "lists", WORDS.lists), " ", sorter(`${view}.clicks`, "clicks", WORDS.clicks));
+    return { node, draw() {} };
+  }
+  const button = sorter(`${view}.${metric.id}`, "", metric.help);
+  node.append(button);
+  // A narrow column breaks before the k.
+  const k = document.createElement("span");
+  button.append(metric.name, document.createElement("wbr"), k);
+  return { node, draw: ({ metric }) => text(k, metric.k) };
+}
+
+function sorter(key, words, help) {
+  const node = document.createElement("button");
+  Object.assign(node, { type: "button", className: "sort" });
+  attribute(node, "data-sort", key);
+  attribute(node, "data-tip", help || null);
+  node.append(words);
+  return node;
+}
+
+// ---- An arm -------------------------------------------------------------------------------------
+
+function armRow({ name, experiment }) {
+  const node = stamp("arm");
+  attribute(node, "data-experiment", experiment);
+  attribute(node, "data-arm", name);
+  text($("bdi", node), visible(name));
+  const badge = $(".badge", node);
+  attribute(badge, "data-tip", WORDS.control);
+  const last = $(".last", node);
+  attribute(last, "data-tip", WORDS.last);
+  const cell = ({ view, metric }) => (metric ? metricCell(view, metric, experiment, name) : basesCell(view, experiment, name));
+  return {
+    node,
+    draw(arm) {
+      const { stream, columns } = arm.context;
+      badge.hidden = !arm.isControl;
+      node.classList.toggle("control", arm.isControl);
+      const age = stream.live_end_ms == null ? null : Math.max(0, stream.live_end_ms - arm.last_list_ms) / 1000;
+      text(last, age === null ? "" : `newest list ${span(age)} ago`);
+      node.classList.toggle("quiet", arm.live === undefined);
+      const cells = columns.map((column) => ({ ...arm, ...column }));
+      keyed(node, cells, ({ key }) => key, cell);
+    },
+  };
+}
+
+function metricCell(view, { id }, experiment, arm) {
+  const node = stamp("metric");
+  node.className = view;
+  const label = $(".label", node);
+  const value = $(".value", node);
+  const difference = $(".difference", node);
+  const line = $("svg", node);
+  for (const [key, it] of Object.entries({ experiment, arm, view, metric: id }))
+    for (const part of [value, difference, line]) attribute(part, `data-${key}`, it);
+  return {
+    node,
+    draw({ [view]: it, control, isControl, scales, metric, context }) {
+      const told = it?.values[metric.index];
+      text(label, `${metric.name}${metric.k}, ${view}`);
+      text(value, told == null ? "–" : metric.text(told));
+      attribute(value, "data-value", told);
+      attribute(value, "data-key", metric.id + metric.k);
+      const compared = isControl ? null : differenceOf(told, control?.[view]?.values[metric.index], context.difference);
+      attribute(difference, "data-value", compared);
+      text(difference, compared === null ? "" : writeDifference(compared, metric, context.difference));
+      const cells = it?.line?.values[metric.index] ?? [];
+      attribute($("path", line), "d", pathOf(cells, scales[metric.index]));
+      attribute(line, "aria-label", describeLine(it?.line, cells, metric));
+    },
+  };
+}
+
+/** The arm's less the control's, or that divided by the control's; null where there is no such number. */
+function differenceOf(value, control, kind) {
+  if (value == null || control == null) return null;
+  if (kind === "absolute") return value - control;
+  return control === 0 ? null : (value - control) / control;
+}
+
+function writeDifference(difference, metric, kind) {
+  const relative = (it) => metricOf("ctr").text(it).replace(/\.(\d)\d/, ".$1");
+  return signed(difference, kind === "absolute" ? metric.difference : relative);
+}
+
+function basesCell(view, experiment, arm) {
+  const node = stamp("bases");
+  for (const [key, it] of Object.entries({ experiment, arm, view })) attribute(node, `data-${key}`, it);
+  node.classList.add(view);
+  return {
+    node,
+    draw(arm) {
+      const it = arm[view];
+      text($(".label", node), `bases, ${view}`);
+      text($(".lists", node), it ? some(it.lists, "list") : whyAbsent(view, arm));
+      text($(".clicks", node), it ? some(it.clicks, "click") : "");
+      text($(".items", node), it ? `${count(it.items_shown)} shown` : "");
+      attribute(node, "data-lists", it?.lists);
+    },
+  };
+}
+
+/** Why an arm has no numbers in a view: its lists are still open to clicks, or there are none. */
+function whyAbsent(view, { live, last_list_ms: last, context }) {
+  const { live_end_ms: end, settled_end_ms: settled, settle_after_ms: after } = context.stream;
+  const isOpen = settled == null || last > settled;
+  if (view === "live" || !isOpen) return "no list in this window";
+  const first = live?.line?.lists.findIndex((n) => n > 0) ?? -1;
+  const firstMs = first >= 0 ? live.line.start_ms + first * live.line.cell_ms : last;
+  return `settles from ${near(Math.max(firstMs, settled ?? firstMs) + after, end)}`;
+}
+
+// ---- Lines --------------------------------------------------------------------------------------
+
+/**
+ * Lowest and highest cell of a metric over all arms and views that are shown: one scale, so that lines compare. Cells
+ * with few lists, such as the one that has just begun, do not count: their noise would press all else flat.
+ */
+function scaleOf(arms, { index }, views) {
+  const lines = arms.flatMap((arm) => views.map((view) => arm[view]?.line ?? null));
+  return extent(lines.flatMap((line) => (line === null ? [] : wellFilled(line, index))));
+}
+
+/** Values of the cells that hold at least half as many lists as the fullest one; of all where that leaves none. */
+function wellFilled({ lists, values }, index) {
+  const cells = values[index] ?? [];
+  const enough = Math.max(...lists) / 2;
+  const filled = cells.filter((value, i) => value !== null && lists[i] >= enough);
+  return filled.length > 0 ? filled : cells;
+}
+
+function extent(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) {
+    if (value === null) continue;
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return low <= high ? { low, high } : null;
+}
+
+/**
+ * SVG path over cells, one unit apart, held where it would leave the scale; null cells are gaps, and a cell between two
+ * gaps is a dot.
+ */
+function pathOf(cells, scale) {
+  if (scale === null) return "";
+  const inside = (height) => Math.min(20, Math.max(0, height));
+  const height = ({ low, high }, value) => (high > low ? inside(20 - (20 * (value - low)) / (high - low)) : 10);
+  let path = "";
+  cells.forEach((value, x) => {
+    if (value === null) return;
+    const joins = x > 0 && cells[x - 1] !== null;
+    path += `${joins ? "L" : "M"}${x} ${height(scale, value).toFixed(1)}${joins ? "" : "h0"}`;
+  });
+  return path;
+}
+
+function describeLine(line, cells, metric) {
+  const range = extent(cells);
+  if (!line || !range) return "no time line";
+  const { start_ms: start, cell_ms: cell } = line;
+  const end = start + cells.length * cell;
+  return `${metric.name} from ${near(start, end)} to ${near(end, end)}: lowest ${metric.text(range.low)}, highest ${metric.text(range.high)}`;
+}
+
+function aboutLines(scales, { told: { window }, lineWindow, metrics }) {
+  const spanned = window === "total" ? `the last ${lineWindow} (total has no time line)` : lineWindow;
+  const drawn = metrics.filter(({ index }) => scales[index] !== null);
+  if (drawn.length === 0) return `Lines: ${spanned}.`;
+  const ranges = drawn.map(({ index, name, text }) => `${name} ${text(scales[index].low)} to ${text(scales[index].high)}`);
+  return `Lines: ${spanned}, all at one scale: ${ranges.join(", ")}.`;
+}

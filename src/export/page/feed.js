@@ -1,0 +1,116 @@
+// Follows what the daemon says of a view: by server-sent events, and by asking where there is no stream.
+//
+//   follow(query) ─▶ stream ──▶ answers, beats ─▶ onAnswer
+//                     │ error, or nothing for a while
+//                     ├─ refused (full, or a proxy in between): ask once, and try the stream again later
+//                     └─ gone: onSilence, try again after 1 s, 2 s, 4 s … 30 s, each a little off
+//
+// A hidden tab follows nothing.
+
+const PATH = "/api/v1/view";
+const VERSION = 1;
+/** The daemon says something every five seconds at least. */
+const SILENCE_MS = 15_000;
+const PATIENCE_MS = 10_000;
+const ASK_MS = 5_000;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
+
+export class Feed {
+  #on;
+  #query = "";
+  #source = null;
+  #asking = null;
+  #timer;
+  #watchdog;
+  #failures = 0;
+
+  /** `onAnswer(answer, { asked })`; `onSilence(reason)`, whenever an attempt has failed. */
+  constructor(on) {
+    this.#on = on;
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.#stop() : this.#start()));
+    addEventListener("online", () => this.#start());
+  }
+
+  /** Follows this view from now on; the answers to the one before end. */
+  follow(query) {
+    this.#query = query;
+    this.#start();
+  }
+
+  #start() {
+    this.#stop();
+    if (document.hidden) return;
+    const source = new EventSource(`${PATH}/stream?${this.#query}`);
+    this.#source = source;
+    source.addEventListener("message", ({ data }) => this.#heard(JSON.parse(data), { asked: false }));
+    source.addEventListener("beat", () => this.#watch());
+    source.addEventListener("error", () => {
+      // A stream that was refused is closed; one that broke would be opened again by itself, at once and by all pages.
+      const refused = source.readyState === EventSource.CLOSED;
+      this.#stop();
+      if (refused) this.#ask();
+      else this.#failed("no connection");
+    });
+    this.#watch();
+  }
+
+  #stop() {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#watchdog);
+    this.#source?.close();
+    this.#asking?.abort();
+  }
+
+  #watch() {
+    clearTimeout(this.#watchdog);
+    this.#watchdog = setTimeout(() => {
+      this.#stop();
+      this.#failed(`nothing heard for ${SILENCE_MS / 1000} s`);
+    }, SILENCE_MS);
+  }
+
+  #heard(answer, how) {
+    this.#watch();
+    if (answer.version !== VERSION) {
+      this.#stop();
+      this.#failed(`its answers have version ${answer.version}, this page reads ${VERSION}: reload the page`);
+      return;
+    }
+    this.#failures = 0;
+    this.#on.onAnswer(answer, how);
+  }
+
+  async #ask() {
+    const mine = (this.#asking = new AbortController());
+    try {
+      const signal = AbortSignal.any([mine.signal, AbortSignal.timeout(PATIENCE_MS)]);
+      const response = await fetch(`${PATH}?${this.#query}`, { signal, cache: "no-store" });
+      if (!response.ok) throw new Error(`HTTP ${response.status}`);
+      const answer = await response.json();
+      if (mine.signal.aborted) return;
+      this.#heard(answer, { asked: true });
+      clearTimeout(this.#watchdog);
+      this.#again(ASK_MS);
+    } catch (error) {
+      if (!mine.signal.aborted) this.#failed(reasonOf(error));
+    }
+  }
+
+  #failed(reason) {
+    this.#on.onSilence(reason);
+    this.#again(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures));
+    this.#failures += 1;
+  }
+
+  /** A little off, so that pages which lost the daemon together do not come back together. */
+  #again(pauseMs) {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#start(), pauseMs * (0.75 + Math.random() / 2));
+  }
+}
+
+function reasonOf(error) {
+  if (error instanceof TypeError) return "no connection";
+  return error.name === "TimeoutError" ? `no answer in ${PATIENCE_MS / 1000} s` : error.message;
+}

@@ -1,0 +1,149 @@
+// The health of the stream: a strip at the top, and the counts behind it below.
+
+import { $, attribute, keyed, note, text } from "./document.js";
+import { OUTCOMES, RESULTS, bytes, clock, count, date, number, share, some, span } from "./words.js";
+
+/** Outcomes that no producer can help: they are no part of what is refused. */
+const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed"];
+const MUCH = { refused: 0.05, unmatched: 0.05 };
+
+export function drawHealth(answer) {
+  const { stream, n_partitions: nPartitions, lag } = answer;
+  const records = Object.entries(stream.records ?? {});
+  const tiles = [
+    { name: "lag", value: lag == null ? "–" : some(lag, "record"), tip: "Records between the read positions and the ends of the log, all partitions together." },
+    {
+      name: "settle delay",
+      value: stream.settle_delay_seconds == null ? "–" : span(Math.max(0, stream.settle_delay_seconds)),
+      tip: "Event time by which settling lags behind what attribution and lateness ask for, in the slowest pair of partitions. Near zero when all is well.",
+    },
+    { name: "open lists", value: count(stream.open_lists), tip: "Lists whose attribution window is open: they count in the live view, and not yet in the settled one." },
+    { name: "clicks waiting", value: count(stream.clicks_waiting), tip: "Clicks whose list has not been read yet." },
+    { name: "memory", value: bytes(stream.state_bytes), tip: "What open lists and waiting clicks take." },
+    { name: "partitions", value: count(nPartitions), tip: "Partitions of the topics that this instance reads." },
+    ...records.map(([topic, outcomes]) => refused(topic, outcomes)),
+    unmatched(stream.click_results ?? {}),
+  ];
+  keyed($("#tiles"), tiles, ({ name }) => name, tile);
+  $("#health").hidden = false;
+}
+
+function refused(topic, outcomes) {
+  const all = Object.entries(outcomes).filter(([name, n]) => n > 0 && name !== "replayed");
+  const read = all.reduce((sum, [, n]) => sum + n, 0);
+  const lost = all.filter(([name]) => !NOT_REFUSED.includes(name)).reduce((sum, [, n]) => sum + n, 0);
+  const causes = all.map(([name, n]) => `${name} ${share(n, read)}`).join(", ");
+  return {
+    name: `${topic}: refused`,
+    value: share(lost, read),
+    isMuch: lost > MUCH.refused * read,
+    tip: `Of ${some(read, "record")} of topic ${topic} those that could not count. By outcome: ${causes || "none read yet"}.`,
+  };
+}
+
+function unmatched(results) {
+  const all = Object.values(results).reduce((sum, n) => sum + n, 0);
+  const n = results.unmatched ?? 0;
+  return {
+    name: "unmatched clicks",
+    value: share(n, all),
+    isMuch: n > MUCH.unmatched * all,
+    tip: "Of the accepted clicks those whose list never came. More than a few percent: look at the partitioner of the producers.",
+  };
+}
+
+function tile({ name }) {
+  const node = document.createElement("div");
+  const [term, button, value] = ["dt", "button", "dd"].map((tag) => document.createElement(tag));
+  Object.assign(button, { type: "button", className: "explain" });
+  attribute(node, "data-tile", name);
+  text(button, name);
+  term.append(button);
+  node.append(term, value);
+  return {
+    node,
+    draw({ value: words, tip, isMuch = false }) {
+      text(value, words);
+      attribute(button, "data-tip", tip);
+      node.classList.toggle("much", isMuch);
+    },
+  };
+}
+
+export function drawStream(answer) {
+  const { stream } = answer;
+  const records = stream.records ?? {};
+  const topics = Object.keys(records);
+  const outcomes = [...new Set([...Object.keys(OUTCOMES), ...topics.flatMap((topic) => Object.keys(records[topic]))])];
+  const table = $("[data-testid=records]");
+  keyed($("thead tr", table), topics, (topic) => topic, topicHead);
+  const row = (outcome) => ({ name: outcome, help: OUTCOMES[outcome], numbers: topics.map((topic) => records[topic][outcome] ?? 0) });
+  rows(table, outcomes.map(row));
+
+  const results = Object.entries(stream.click_results ?? {});
+  rows($("#click-results"), results.map(([name, n]) => ({ name, help: RESULTS[name], numbers: [n] })));
+
+  rows($("#gauges"), [
+    { name: "clicks waiting", numbers: [stream.clicks_waiting] },
+    { name: "open lists", numbers: [stream.open_lists] },
+    { name: "state", help: "Bytes of open lists and waiting clicks.", numbers: [stream.state_bytes], format: bytes },
+    { name: "arms folded into __other__", help: "Arms beyond max_arms.", numbers: [stream.arms_folded] },
+    ...catalogRows(stream),
+  ]);
+
+  const partitions = (stream.partitions ?? []).map((it) => ({ ...it, name: `${it.topic}-${it.partition}` }));
+  const cells = ({ lag, watermark_delay_seconds: delay }) => [count(lag), delay == null ? "–" : `${number(delay, 1)}\u00a0s`];
+  rows($("[data-testid=partitions]"), partitions.map((it) => ({ name: it.name, numbers: cells(it), format: String })));
+  const beyond = answer.n_partitions - partitions.length;
+  note($("#more-partitions"), beyond > 0 ? `${some(beyond, "more partition")}, less behind: see /metrics` : "");
+
+  text($("#version"), stream.version ?? "");
+  $("#stream").hidden = false;
+}
+
+function catalogRows({ catalog, arms_without_coverage: leftOut }) {
+  if (catalog == null) return [];
+  return [
+    { name: "catalogue", help: `Items of it. Taken ${date(catalog.taken_ms)} ${clock(catalog.taken_ms)}.`, numbers: [catalog.items] },
+    { name: "arms without coverage", help: "Arms beyond max_coverage.", numbers: [leftOut] },
+  ];
+}
+
+function topicHead(topic) {
+  const node = document.createElement("th");
+  node.scope = "col";
+  text(node, topic);
+  return { node, draw() {} };
+}
+
+/** Fills a table with one row per item: its name, then its numbers. */
+function rows(table, items) {
+  keyed($("tbody", table), items, (item) => item.name, ({ name, help }) => {
+    const node = document.createElement("tr");
+    const head = document.createElement("th");
+    head.scope = "row";
+    attribute(node, "data-name", name);
+    head.append(help ? explained(name, help) : name);
+    node.append(head);
+    return { node, draw: ({ numbers, format = count }) => keyed(node, numbers.map((n, i) => ({ n, i, format })), ({ i }) => i, numberCell) };
+  });
+}
+
+function explained(name, help) {
+  const node = document.createElement("button");
+  Object.assign(node, { type: "button", className: "explain" });
+  attribute(node, "data-tip", help);
+  text(node, name);
+  return node;
+}
+
+function numberCell() {
+  const node = document.createElement("td");
+  return {
+    node,
+    draw({ n, format }) {
+      text(node, format(n));
+      node.classList.toggle("zero", n === 0);
+    },
+  };
+}

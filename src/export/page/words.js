@@ -1,0 +1,135 @@
+// The words of the page, and how numbers, times and names are written.
+
+const percent = (digits) => (share) => `${number(share * 100, digits)}\u00a0%`;
+const decimals = (digits) => (value) => number(value, digits);
+const points = (digits) => (share) => `${number(share * 100, digits)}\u00a0pp`;
+/** How a metric's value is written, and the difference of two. */
+const SHARE = { text: percent(2), difference: points(2) };
+const SCORE = { text: decimals(4), difference: decimals(4) };
+const HITS = { text: decimals(3), difference: decimals(3) };
+const BITS = { text: (bits) => `${number(bits, 2)}\u00a0bits`, difference: (bits) => `${number(bits, 2)}\u00a0bits` };
+
+// Under some profiles a formula differs; what it is about does not.
+const METRICS = {
+  hit_rate: { name: "hit ratio", ...SHARE, help: "Share of lists with at least one clicked item in the top k." },
+  ctr: { name: "CTR", ...SHARE, help: "Click-through rate: items clicked divided by items shown, in the top k, over all lists." },
+  mrr: { name: "MRR", ...SCORE, help: "Mean reciprocal rank: 1 ÷ the first clicked rank in the top k, 0 without one." },
+  ndcg: { name: "NDCG", ...SCORE, help: "Clicked items discounted by the logarithm of their rank, divided by the same of the best order." },
+  precision: { name: "precision", ...SHARE, help: "Share of the top k that was clicked." },
+  recall: { name: "recall", ...SHARE, help: "Share of a list's clicked items that stand in the top k." },
+  map: { name: "MAP", ...SCORE, help: "Mean average precision: precision at each clicked rank of the top k, averaged." },
+  map_by_k: { name: "MAP by k", ...SCORE, help: "MAP with its sum always divided by k." },
+  mar: { name: "MAR", ...SCORE, help: "Mean average recall: recall at each clicked rank of the top k, averaged." },
+  hits: { name: "hits", ...HITS, help: "Mean number of clicked items in the top k." },
+  alpha_ndcg: { name: "α-NDCG", ...SCORE, help: "NDCG in which an aspect counts less each time the list shows it again." },
+  coverage: { name: "coverage", ...SHARE, help: "Share of the catalogue that stood in any top k of the window. A distinct count: it has no time line." },
+  popularity: { name: "popularity", ...SHARE, help: "Mean share of users who touched the items of the top k." },
+  surprisal: { name: "surprisal", ...BITS, help: "Mean surprisal of the items of the top k: the fewer users touched an item, the more bits." },
+};
+
+export function metricOf(id) {
+  return { id, ...(METRICS[id] ?? { name: id, ...SCORE, help: "" }) };
+}
+
+/** Ids of the metrics that a profile has, from keys such as `mrr@5`. */
+export function idsOf({ metrics }) {
+  return [...new Set(metrics.map((key) => key.split("@")[0]))];
+}
+
+export const WORDS = {
+  live: "Every list counts as soon as it is read, so the newest lists still wait for their clicks: values read low.",
+  settled: "Lists whose attribution window has closed: no click can change them any more. Compare arms on this.",
+  difference: "A plain difference of two values: the arm's less the control's. Relative: divided by the control's. Absolute: in percentage points (pp), or in the metric's own unit.",
+  control: "The arm that the others are compared with: control under [experiments.NAME] in the configuration, else the arm called “control”.",
+  uncontrolled: "No arm is called “control”, so there are no differences. Name one as control under [experiments.NAME] in the configuration.",
+  last: "Event time from the arm's newest list to the live end.",
+  lists: "Lists served: what the values rest on, over the whole list.",
+  clicks: "Distinct items of these lists that were clicked.",
+};
+
+export const OUTCOMES = {
+  accepted: "Counted.",
+  duplicate: "A list again that is already there.",
+  late: "Older than the watermark of its partition.",
+  future: "Further ahead of its record's timestamp than max_future.",
+  invalid: "Could not be read; reasons are in /metrics.",
+  after_settled: "Of a time that was settled already.",
+  ignored: "Of a type that is neither a list nor a click.",
+  replayed: "From before the place where counting begins.",
+  shed: "Dropped because a memory bound was reached: numbers are no longer exact.",
+};
+
+export const RESULTS = {
+  matched: "Joined to its list.",
+  repeat: "The same item of the same list again.",
+  off_list: "The item is not in the list.",
+  unmatched: "No list of its id can come any more.",
+  undecided: "Its list may lie before the begin of what was read.",
+};
+
+/** A name with what would be invisible, or would turn its text around, written as an escape. */
+export function visible(name) {
+  const hidden = /^\s+|\s+$|[\p{Cc}\p{Zl}\p{Zp}\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
+  const escape = (char) => `\\u{${char.codePointAt(0).toString(16)}}`;
+  return name.replace(hidden, (found) => Array.from(found, escape).join(""));
+}
+
+const formats = new Map();
+
+export function number(n, digits) {
+  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  if (!formats.has(digits)) formats.set(digits, new Intl.NumberFormat("en", options));
+  return formats.get(digits).format(n);
+}
+
+/** With its sign, as one writes it. */
+export function signed(n, write) {
+  const words = write(Math.abs(n));
+  if (!/[1-9]/.test(words)) return `±${words}`;
+  return `${n < 0 ? "−" : "+"}${words}`;
+}
+
+export function count(n) {
+  return n == null ? "–" : number(n, 0);
+}
+
+export function some(n, thing) {
+  return `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
+}
+
+export function share(part, whole) {
+  return whole > 0 ? `${number((100 * part) / whole, 1)}\u00a0%` : "–";
+}
+
+export function bytes(n) {
+  if (n == null) return "–";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = n < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
+  return `${number(n / 1024 ** power, power === 0 ? 0 : 1)}\u00a0${units[power]}`;
+}
+
+/** A span of time in its largest fitting unit. */
+export function span(seconds) {
+  if (seconds == null) return "–";
+  const units = [["d", 86_400], ["h", 3_600], ["min", 60]];
+  const [unit, length] = units.find(([, length]) => seconds >= 2 * length) ?? ["s", 1];
+  return `${number(seconds / length, length === 1 && seconds < 10 ? 1 : 0)}\u00a0${unit}`;
+}
+
+const two = (n) => String(n).padStart(2, "0");
+
+export function date(ms) {
+  const it = new Date(ms);
+  return `${it.getFullYear()}-${two(it.getMonth() + 1)}-${two(it.getDate())}`;
+}
+
+export function clock(ms) {
+  const it = new Date(ms);
+  return `${two(it.getHours())}:${two(it.getMinutes())}:${two(it.getSeconds())}`;
+}
+
+/** hh:mm, with the date where it is not that of `other`. */
+export function near(ms, other) {
+  const time = clock(ms).slice(0, 5);
+  return date(ms) === date(other) ? time : `${date(ms)} ${time}`;
+}

@@ -1,0 +1,154 @@
+//! `/api/v1/view`: what the live page shows. Some arms of some experiments, by one window, cut-off and profile, sorted
+//! and cut into pages here, so that what ten thousand arms cost the page is what fifty cost.
+
+mod arms;
+mod order;
+mod query;
+
+use std::num::NonZeroU32;
+
+use serde::Serialize;
+
+use self::arms::{Found, Shown};
+pub(super) use self::query::{Query, Wanted};
+use super::api::{Measured, Stream, profiles, window_names};
+use super::{Exporter, shown_arms};
+use crate::engine::ranking::Column;
+use crate::snapshot::Snapshot;
+
+/// Experiments on a page, where several are shown.
+const EXPERIMENTS: usize = 10;
+/// Arms of each of them, its control aside.
+const ARMS_OF_MANY: usize = 10;
+/// Arms on a page, where one experiment is shown alone, its control aside.
+const ARMS_OF_ONE: usize = 50;
+/// Partitions that are told one by one: those furthest behind.
+const PARTITIONS: usize = 64;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    version: u32,
+    chosen: Chosen<'a>,
+    /// What was asked for and is not there, in sentences.
+    notes: &'a [String],
+    windows: Vec<&'a str>,
+    /// The window whose cells the lines are.
+    line_window: &'a str,
+    k: &'a [NonZeroU32],
+    profiles: Vec<Measured<'a>>,
+    experiments: Vec<Shown<'a>>,
+    /// Those with an arm that the filter lets through.
+    n_experiments: usize,
+    /// Those that there are.
+    n_experiments_in_all: usize,
+    n_arms_in_all: usize,
+    /// From 1; of arms where one experiment is shown alone, else of experiments.
+    page: usize,
+    n_pages: usize,
+    n_partitions: usize,
+    /// Records between the read positions and the ends of the log, all partitions together.
+    lag: i64,
+    stream: Stream<'a>,
+}
+
+/// What is shown: what was asked for, as far as it is there.
+#[derive(Serialize)]
+struct Chosen<'a> {
+    window: &'a str,
+    /// `null`: the whole list.
+    k: Option<NonZeroU32>,
+    profile: &'a str,
+    metrics: &'a [&'static str],
+    sort: String,
+    filter: &'a str,
+    experiment: Option<&'a str>,
+}
+
+/// Appends the answer to `query` of the instant that `snapshot` is. Time lines are of now.
+pub(super) fn render(
+    exporter: &Exporter,
+    query: &Query,
+    snapshot: &Snapshot,
+    out: &mut Vec<u8>,
+) -> anyhow::Result<()> {
+    let arms = match exporter.telemetry.was_ready() {
+        true => shown_arms(snapshot, exporter.export.forget_after_ms),
+        false => Vec::new(),
+    };
+    let n_experiments_in_all = arms.chunk_by(|a, b| a.experiment == b.experiment).count();
+    let found = arms::find(&arms, query, &exporter.controls);
+    let n_experiments = found.len();
+    let is_alone = query.experiment.is_some() || n_experiments_in_all == 1;
+    let n_per_page = if is_alone { ARMS_OF_ONE } else { EXPERIMENTS };
+    let n_paged = match is_alone {
+        true => found.first().map_or(0, Found::n_others),
+        false => found.len(),
+    };
+    let n_pages = n_paged.div_ceil(n_per_page).max(1);
+    let page = query.page.min(n_pages - 1);
+    let columns = columns(exporter, query);
+    let sort_by = order::column_of(exporter, query);
+    let (skipped, first, n_arms) = match is_alone {
+        true => (0, page * ARMS_OF_ONE, ARMS_OF_ONE),
+        false => (page * EXPERIMENTS, 0, ARMS_OF_MANY),
+    };
+    let found = found.into_iter().skip(skipped).take(EXPERIMENTS);
+    let experiments = found.map(|found| found.show(first, n_arms, query, sort_by, &columns));
+    let experiments: Vec<Shown> = experiments.collect();
+    // `total` has no cells: the longest window stands in.
+    let line_window = query.window.min(exporter.windows.len() - 1);
+    let experiments = arms::with_lines(experiments, exporter.source.as_ref(), line_window, &columns);
+
+    let mut status = exporter.telemetry.status();
+    let n_partitions = status.partitions.len();
+    let lag = status
+        .partitions
+        .iter()
+        .filter_map(|partition| partition.state.lag)
+        .sum();
+    let lag_of = |place: &crate::telemetry::PartitionStatus| std::cmp::Reverse(place.state.lag);
+    if n_partitions > PARTITIONS {
+        status.partitions.sort_by_key(lag_of);
+        status.partitions.truncate(PARTITIONS);
+    }
+    let windows: Vec<&str> = window_names(&exporter.windows).collect();
+    let answer = Answer {
+        version: 1,
+        chosen: Chosen {
+            window: windows[query.window],
+            k: query.k,
+            profile: &exporter.ranking.profiles()[query.profile].name,
+            metrics: &query.metrics,
+            sort: query.sort.to_string(),
+            filter: &query.filter,
+            experiment: query.experiment.as_deref(),
+        },
+        notes: &query.notes,
+        line_window: windows[line_window],
+        windows,
+        k: &exporter.k,
+        profiles: profiles(&exporter.ranking),
+        experiments,
+        n_experiments,
+        n_experiments_in_all,
+        n_arms_in_all: arms.len(),
+        page: page + 1,
+        n_pages,
+        n_partitions,
+        lag,
+        stream: Stream::of(snapshot, &status, exporter.settle_after_ms, 0),
+    };
+    Ok(serde_json::to_writer(out, &answer)?)
+}
+
+/// The column of each metric asked for; none where the profile does not define it at that cut-off.
+fn columns<'a>(exporter: &'a Exporter, query: &Query) -> Vec<Option<&'a Column>> {
+    let column = |id: &&'static str| {
+        let mut columns = exporter.ranking.columns().iter();
+        columns.find(|it| it.metric.id == *id && it.profile == query.profile && it.k == query.k)
+    };
+    query.metrics.iter().map(column).collect()
+}
+
+#[cfg(test)]
+mod tests;

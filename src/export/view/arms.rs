@@ -1,0 +1,204 @@
+//! The rows of the page: arms that are looked for, and what is shown of each.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::super::control_of;
+use super::order;
+use super::query::Query;
+use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS};
+use crate::snapshot::{ArmSnapshot, Source, Timeline, View};
+
+/// An experiment, and those of its arms that are looked for.
+pub(super) struct Found<'a> {
+    name: &'a str,
+    /// The control by its name, whether it is there or not.
+    control: Option<&'a str>,
+    control_arm: Option<&'a ArmSnapshot>,
+    n_arms: usize,
+    others: Vec<&'a ArmSnapshot>,
+}
+
+/// Experiments by name; a filter lets through arms with such a name, and all arms of an experiment with such a name.
+pub(super) fn find<'a>(
+    arms: &[&'a ArmSnapshot],
+    query: &Query,
+    controls: &'a BTreeMap<String, String>,
+) -> Vec<Found<'a>> {
+    let passes = |name: &str| query.filter.is_empty() || name.to_lowercase().contains(&query.filter);
+    let mut found = Vec::new();
+    for arms in arms.chunk_by(|a, b| a.experiment == b.experiment) {
+        let name: &'a str = &arms[0].experiment;
+        if query.experiment.as_ref().is_some_and(|wanted| wanted != name) {
+            continue;
+        }
+        let control = control_of(controls, arms);
+        let is_control = |arm: &&&ArmSnapshot| Some(&*arm.arm) == control;
+        let all = passes(name);
+        let others = arms.iter().filter(|arm| !is_control(arm));
+        let others: Vec<_> = others.copied().filter(|arm| all || passes(&arm.arm)).collect();
+        if !all && others.is_empty() && !control.is_some_and(passes) {
+            continue;
+        }
+        found.push(Found {
+            name,
+            control: control.or(controls.get(name).map(String::as_str)),
+            control_arm: arms.iter().find(is_control).copied(),
+            n_arms: arms.len(),
+            others,
+        });
+    }
+    found.sort_by(|a, b| order::natural(a.name, b.name));
+    found
+}
+
+impl<'a> Found<'a> {
+    /// Arms beside the control.
+    pub fn n_others(&self) -> usize {
+        self.others.len()
+    }
+
+    /// Its control, and `n` others from `first` on, in the order of the query.
+    pub fn show(
+        mut self,
+        first: usize,
+        n: usize,
+        query: &Query,
+        sort_by: Option<&Column>,
+        columns: &[Option<&Column>],
+    ) -> Shown<'a> {
+        order::sort(&mut self.others, query, sort_by);
+        let n_found = self.others.len() + usize::from(self.control_arm.is_some());
+        let others = self.others.into_iter().skip(first).take(n);
+        let rows = self.control_arm.into_iter().chain(others);
+        Shown {
+            name: self.name,
+            control: self.control,
+            n_arms: self.n_arms,
+            n_found,
+            arms: rows.map(|arm| Row::of(arm, query, columns)).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    name: &'a str,
+    /// The arm that the others are compared with. If it has lists it is the first of the arms, on every page.
+    control: Option<&'a str>,
+    n_arms: usize,
+    /// Arms that the filter lets through, and the control.
+    n_found: usize,
+    arms: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    last_list_ms: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<Place>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled: Option<Place>,
+    #[serde(skip)]
+    of: &'a ArmSnapshot,
+}
+
+/// A view of the window, if it holds lists.
+#[derive(Serialize)]
+struct Place {
+    lists: i128,
+    clicks: i128,
+    items_shown: i128,
+    /// By metric; null where it is not defined.
+    values: Vec<Option<f64>>,
+    line: Option<Line>,
+}
+
+/// The cells of the window, oldest first.
+#[derive(Serialize)]
+struct Line {
+    start_ms: i64,
+    cell_ms: i64,
+    lists: Vec<i128>,
+    /// By metric, to five digits; null where it is not defined.
+    values: Vec<Vec<Option<f64>>>,
+}
+
+impl<'a> Row<'a> {
+    fn of(arm: &'a ArmSnapshot, query: &Query, columns: &[Option<&Column>]) -> Row<'a> {
+        let place = |view| {
+            let sums = arm.sums(view, query.window);
+            let values = columns
+                .iter()
+                .map(|column| column.and_then(|column| column.value(sums)));
+            (sums[LISTS] != 0).then(|| Place {
+                lists: sums[LISTS],
+                clicks: sums[CLICKS],
+                items_shown: sums[ITEMS_SHOWN],
+                values: values.collect(),
+                line: None,
+            })
+        };
+        Row {
+            name: &arm.arm,
+            last_list_ms: arm.last_list_ms,
+            live: place(View::Live),
+            settled: place(View::Settled),
+            of: arm,
+        }
+    }
+}
+
+/// The same with the lines of all rows, which are fetched at once.
+pub(super) fn with_lines<'a>(
+    mut experiments: Vec<Shown<'a>>,
+    source: &dyn Source,
+    window: usize,
+    columns: &[Option<&Column>],
+) -> Vec<Shown<'a>> {
+    let rows = experiments.iter().flat_map(|experiment| &experiment.arms);
+    let arms: Vec<&ArmSnapshot> = rows.map(|row| row.of).collect();
+    let timelines = source.timelines(window, &arms);
+    let rows = experiments.iter_mut().flat_map(|experiment| &mut experiment.arms);
+    for (row, timelines) in rows.zip(timelines) {
+        let Some([live, settled]) = timelines else {
+            continue;
+        };
+        for (place, timeline) in [(&mut row.live, live), (&mut row.settled, settled)] {
+            if let Some(place) = place {
+                place.line = Some(Line::of(&timeline, columns));
+            }
+        }
+    }
+    experiments
+}
+
+impl Line {
+    fn of(timeline: &Timeline, columns: &[Option<&Column>]) -> Line {
+        let cells = &timeline.cells;
+        let value = |column: &Option<&Column>, cell: &Option<Box<[i128]>>| {
+            Some(five_digits((*column)?.value(cell.as_ref()?)?))
+        };
+        let line = |column| cells.iter().map(|cell| value(column, cell)).collect();
+        Line {
+            start_ms: timeline.start_ms,
+            cell_ms: timeline.cell_ms,
+            lists: cells
+                .iter()
+                .map(|cell| cell.as_ref().map_or(0, |sums| sums[LISTS]))
+                .collect(),
+            values: columns.iter().map(line).collect(),
+        }
+    }
+}
+
+/// A line some pixels high needs no more, and an answer of fifty arms is half as long.
+fn five_digits(value: f64) -> f64 {
+    if value == 0.0 {
+        return 0.0;
+    }
+    let scale = 10_f64.powi(4 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}

@@ -1,0 +1,310 @@
+//! Claims about what a page is told.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::fixture::{self, HIT, MISS, NOW_MS, arm, snapshot, sums};
+use super::*;
+use crate::engine::ranking::ListOutcome;
+use crate::snapshot::{ArmSnapshot, Source, Timeline};
+
+/// Has a line of two cells for every arm but `b`.
+struct Lines;
+
+impl Source for Lines {
+    fn snapshot_into(&self, _: Option<usize>, _: &mut Snapshot) {}
+
+    fn timelines(&self, window: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
+        let timeline = || Timeline {
+            start_ms: 0,
+            cell_ms: fixture::windows()[window].cell_ms(),
+            cells: vec![None, Some(sums(&[HIT, MISS, MISS]))],
+        };
+        let arms = arms.iter();
+        arms.map(|arm| (&*arm.arm != "b").then(|| [timeline(), timeline()]))
+            .collect()
+    }
+}
+
+fn exporter() -> Exporter {
+    Exporter {
+        controls: [
+            ("e2".to_owned(), "old".to_owned()),
+            ("e3".to_owned(), "gone".to_owned()),
+        ]
+        .into(),
+        ..fixture::exporter(Arc::new(Lines))
+    }
+}
+
+/// The answer to a query such as `window=1h&sort=-name`.
+fn ask(arms: Vec<ArmSnapshot>, query: &str) -> Value {
+    let exporter = exporter();
+    let mut snapshot = snapshot(arms);
+    let by_name = |a: &ArmSnapshot, b: &ArmSnapshot| (&a.experiment, &a.arm).cmp(&(&b.experiment, &b.arm));
+    snapshot.arms.sort_by(by_name);
+    let uri = format!("/?{query}").parse().unwrap();
+    let axum::extract::Query(wanted) = axum::extract::Query::try_from_uri(&uri).unwrap();
+    let mut out = Vec::new();
+    render(&exporter, &Query::of(wanted, &exporter), &snapshot, &mut out).unwrap();
+    serde_json::from_slice(&out).unwrap()
+}
+
+fn small(experiment: &str, name: &str) -> ArmSnapshot {
+    arm(experiment, name, [&[MISS]; 3], [&[]; 3])
+}
+
+/// An experiment's arms in the order in which they are shown.
+fn names(answer: &Value, experiment: usize) -> Vec<&str> {
+    let arms = answer["experiments"][experiment]["arms"].as_array().unwrap();
+    arms.iter().map(|arm| arm["name"].as_str().unwrap()).collect()
+}
+
+fn experiments(answer: &Value) -> Vec<&str> {
+    let experiments = answer["experiments"].as_array().unwrap();
+    experiments
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_row_has_both_views_of_the_chosen_window_cut_off_and_metrics() {
+    let arm = arm("e", "a", [&[HIT, MISS], &[HIT], &[HIT]], [&[], &[HIT], &[HIT]]);
+    let answer = ask(vec![arm.clone()], "window=1h&k=5&metrics=mrr,ctr");
+    let line = json!({
+        "start_ms": 0, "cell_ms": 60_000, "lists": [0, 3],
+        "values": [[null, 0.13333], [null, 0.16667]],
+    });
+    let place = json!({"lists": 1, "clicks": 2, "items_shown": 5, "values": [0.4, 0.5], "line": line});
+    assert_eq!(
+        answer["experiments"],
+        json!([{"name": "e", "control": null, "n_arms": 1, "n_found": 1, "arms": [
+            {"name": "a", "last_list_ms": NOW_MS, "live": place, "settled": place},
+        ]}])
+    );
+    let chosen = json!({
+        "window": "1h", "k": 5, "profile": "default", "metrics": ["ctr", "mrr"], "sort": "name", "filter": "",
+        "experiment": null,
+    });
+    assert_eq!(answer["chosen"], chosen);
+    assert_eq!(
+        (&answer["line_window"], &answer["notes"]),
+        (&json!("1h"), &json!([]))
+    );
+    assert_eq!(answer["stream"]["live_end_ms"], NOW_MS);
+
+    let whole = ask(vec![arm], "window=total");
+    assert_eq!(whole["line_window"], "1h", "total has no cells");
+    assert_eq!(whole["chosen"]["metrics"], json!(["hit_rate", "ctr", "mrr"]));
+    assert_eq!(whole["chosen"]["k"], Value::Null);
+}
+
+#[test]
+fn an_empty_view_and_an_absent_line_are_told_as_such() {
+    let answer = ask(vec![small("e", "b")], "");
+    let row = &answer["experiments"][0]["arms"][0];
+    assert_eq!(row.get("settled"), None);
+    assert_eq!(row["live"]["line"], Value::Null);
+}
+
+#[test]
+fn the_control_is_first_on_every_page_and_whatever_the_filter() {
+    let arms = ["old", "control", "new"].map(|name| small("e2", name)).to_vec();
+    let answer = ask(arms.clone(), "sort=-name");
+    assert_eq!(answer["experiments"][0]["control"], "old", "as it is set");
+    assert_eq!(names(&answer, 0), ["old", "new", "control"]);
+    assert_eq!(names(&ask(arms, "filter=NEW"), 0), ["old", "new"]);
+
+    let named = ask(vec![small("e", "a"), small("e", "control")], "");
+    assert_eq!(names(&named, 0), ["control", "a"], "by its name");
+    let gone = ask(vec![small("e3", "control")], "");
+    assert_eq!(
+        gone["experiments"][0]["control"], "gone",
+        "set, and without lists"
+    );
+
+    let many = (0..120).map(|n| small("e", &format!("arm-{n}")));
+    let many: Vec<_> = many.chain([small("e", "control")]).collect();
+    let last = ask(many, "page=3");
+    assert_eq!((&last["page"], &last["n_pages"]), (&json!(3), &json!(3)));
+    let shown = names(&last, 0);
+    assert_eq!(
+        (shown.len(), shown[0], shown[1], shown[20]),
+        (21, "control", "arm-100", "arm-119")
+    );
+    assert_eq!(last["experiments"][0]["n_found"], 121);
+}
+
+#[test]
+fn arms_are_sorted_by_what_is_asked_for_and_those_without_it_are_last() {
+    let lists: [&[ListOutcome]; 3] = [&[HIT], &[HIT, MISS], &[HIT, MISS, MISS]];
+    let arm_of = |name, live: &'static [ListOutcome], last: i64| ArmSnapshot {
+        last_list_ms: NOW_MS - last,
+        ..arm("e", name, [live; 3], [&[]; 3])
+    };
+    let arms = vec![
+        arm_of("x-10", &[HIT], 5),
+        arm_of("x-9", &[HIT, MISS], 1),
+        arm_of("x-8", &[HIT, MISS, MISS], 3),
+        arm_of("x-1", &[], 2),
+    ];
+    assert_eq!(lists.map(<[ListOutcome]>::len), [1, 2, 3]);
+    for (sort, order) in [
+        ("name", ["x-1", "x-8", "x-9", "x-10"]),
+        ("-name", ["x-10", "x-9", "x-8", "x-1"]),
+        ("last", ["x-10", "x-8", "x-1", "x-9"]),
+        ("-live.lists", ["x-8", "x-9", "x-10", "x-1"]),
+        ("live.lists", ["x-10", "x-9", "x-8", "x-1"]),
+        ("-live.hit_ratio", ["x-10", "x-9", "x-8", "x-1"]),
+        ("live.hit_rate", ["x-8", "x-9", "x-10", "x-1"]),
+        ("-live.clicks", ["x-8", "x-9", "x-10", "x-1"]),
+        // Nothing is settled: by name then.
+        ("-settled.ctr", ["x-1", "x-8", "x-9", "x-10"]),
+    ] {
+        let answer = ask(arms.clone(), &format!("sort={sort}"));
+        assert_eq!(names(&answer, 0), order, "{sort}");
+        assert_eq!(answer["notes"], json!([]), "{sort}");
+    }
+}
+
+#[test]
+fn a_filter_finds_arms_and_experiments_by_a_part_of_their_names() {
+    let all = [
+        ("ranker", "Neural-2"),
+        ("ranker", "blend"),
+        ("layout", "grid"),
+        ("Blender", "x"),
+    ];
+    let arms: Vec<_> = all.map(|(experiment, name)| small(experiment, name)).to_vec();
+    let answer = ask(arms.clone(), "filter=BLEND");
+    assert_eq!(experiments(&answer), ["Blender", "ranker"]);
+    assert_eq!((names(&answer, 0), names(&answer, 1)), (vec!["x"], vec!["blend"]));
+    let extents = |answer: &Value| {
+        let it = &answer["experiments"][1];
+        (it["n_arms"].clone(), it["n_found"].clone())
+    };
+    assert_eq!(extents(&answer), (json!(2), json!(1)));
+    assert_eq!(
+        (&answer["n_experiments"], &answer["n_experiments_in_all"]),
+        (&json!(2), &json!(3))
+    );
+    assert_eq!(answer["n_arms_in_all"], 4);
+    let nothing = ask(arms, "filter=zzz");
+    assert_eq!((experiments(&nothing).len(), &nothing["n_pages"]), (0, &json!(1)));
+}
+
+#[test]
+fn of_many_experiments_each_shows_a_few_arms_and_one_alone_shows_them_in_pages() {
+    let arms = (0..25).flat_map(|e| (0..12).map(move |a| small(&format!("e-{e}"), &format!("a-{a}"))));
+    let arms: Vec<_> = arms.collect();
+    let second = ask(arms.clone(), "page=2");
+    assert_eq!(
+        (experiments(&second).len(), experiments(&second)[0]),
+        (10, "e-10")
+    );
+    assert_eq!((names(&second, 0).len(), &second["n_pages"]), (10, &json!(3)));
+    let beyond = ask(arms.clone(), "page=9");
+    assert_eq!((experiments(&beyond).len(), &beyond["page"]), (5, &json!(3)));
+
+    let alone = ask(arms.clone(), "experiment=e-24");
+    assert_eq!((experiments(&alone), names(&alone, 0).len()), (vec!["e-24"], 12));
+    let gone = ask(arms, "experiment=e-99");
+    assert_eq!(
+        (experiments(&gone).len(), &gone["chosen"]["experiment"]),
+        (0, &json!("e-99"))
+    );
+}
+
+#[test]
+fn what_is_not_there_is_noted_and_the_default_stands_in() {
+    let query = "window=7m&k=3&profile=ranx&sort=best&metrics=nothing&page=-1";
+    let answer = ask(vec![small("e", "a")], query);
+    let chosen = &answer["chosen"];
+    assert_eq!((&chosen["window"], &chosen["k"]), (&json!("5m"), &Value::Null));
+    assert_eq!(
+        (&chosen["profile"], &chosen["sort"]),
+        (&json!("default"), &json!("name"))
+    );
+    let notes: Vec<_> = answer["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(notes.len(), 4, "{notes:?}");
+    for (note, part) in notes.iter().zip([
+        "“7m” here: 5m is shown. It can be 5m, 1h, total",
+        "k “3”",
+        "profile “ranx”",
+        "“best”",
+    ]) {
+        assert!(note.contains(part), "{note}");
+    }
+}
+
+#[test]
+fn another_profile_has_values_of_its_own() {
+    let exporter = Exporter {
+        ranking: fixture::two_profiles(),
+        ..exporter()
+    };
+    let snapshot = snapshot(vec![fixture::arm_of_two_profiles()]);
+    let of = |profile: &str| -> Value {
+        let wanted = Wanted {
+            profile: Some(profile.to_owned()),
+            ..Wanted::default()
+        };
+        let mut out = Vec::new();
+        let query = Query::of(wanted, &exporter);
+        // The lines of this source are of another ranking.
+        let quiet = Exporter {
+            source: Arc::new(NoLines),
+            ranking: exporter.ranking.clone(),
+            ..self::exporter()
+        };
+        render(&quiet, &query, &snapshot, &mut out).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    };
+    let values = |profile: &str| of(profile)["experiments"][0]["arms"][0]["live"]["values"].clone();
+    assert_eq!(values("default"), json!([0.5, 0.75]));
+    assert_eq!(values("rs_metrics"), json!([1.0, 0.75]));
+}
+
+struct NoLines;
+
+impl Source for NoLines {
+    fn snapshot_into(&self, _: Option<usize>, _: &mut Snapshot) {}
+
+    fn timelines(&self, _: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
+        arms.iter().map(|_| None).collect()
+    }
+}
+
+#[test]
+fn the_partitions_furthest_behind_are_told_and_all_are_counted() {
+    let exporter = exporter();
+    for partition in 0..100 {
+        let state = crate::telemetry::PartitionState {
+            lag: Some(i64::from(partition)),
+            watermark_delay_seconds: None,
+        };
+        exporter.telemetry.set_partition("served", partition, state);
+    }
+    exporter.telemetry.set_settle_delay(Some(1.5));
+    let mut out = Vec::new();
+    let query = Query::of(Wanted::default(), &exporter);
+    render(&exporter, &query, &snapshot(vec![]), &mut out).unwrap();
+    let answer: Value = serde_json::from_slice(&out).unwrap();
+    let partitions = answer["stream"]["partitions"].as_array().unwrap();
+    assert_eq!(
+        (partitions.len(), &partitions[0]["partition"]),
+        (PARTITIONS, &json!(99))
+    );
+    assert_eq!(
+        (&answer["n_partitions"], &answer["lag"]),
+        (&json!(100), &json!(4950))
+    );
+    assert_eq!(answer["stream"]["settle_delay_seconds"], 1.5);
+}

@@ -1,0 +1,87 @@
+//! A daemon that has ten thousand arms.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::daemon::Daemon;
+use super::kafka::Kafka;
+
+/// Arms of the experiment `crowd`, its control among them.
+pub const N_ARMS: usize = 10_000;
+/// Names that would do something, if they were taken for what they look like.
+pub const HOSTILE: [&str; 3] = ["<img src=x onerror=alert(1)>", "=1+1", "\u{202e}enil"];
+
+const MINUTE_MS: i64 = 60_000;
+
+pub struct Crowd {
+    pub daemon: Daemon,
+    _kafka: Arc<Kafka>,
+}
+
+impl Crowd {
+    /// Ready, each arm with a list that is settled and one that is not; the n-th has n % 5 clicks among five items.
+    pub fn start() -> Crowd {
+        let kafka = Kafka::shared();
+        let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, 1));
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        let now_ms = i64::try_from(now_ms.as_millis()).expect("of this age");
+        let producer = kafka.producer();
+        let put = |topic: &str, key: &str, payload: String, ts_ms| {
+            producer.produce(
+                topic,
+                Some(0),
+                Some(key.as_bytes()),
+                Some(payload.as_bytes()),
+                Some(ts_ms),
+            );
+        };
+        for (round, ts_ms) in [now_ms - 50 * MINUTE_MS, now_ms - MINUTE_MS]
+            .into_iter()
+            .enumerate()
+        {
+            for n in 0..N_ARMS {
+                let id = format!("r-{round}-{n}");
+                let experiments = serde_json::json!({ "crowd": arm(n) });
+                let list = format!(
+                    r#"{{"request_id":"{id}","ts":{ts_ms},"experiments":{experiments},"items":["a","b","c","d","e"]}}"#
+                );
+                put(&served, &id, list, ts_ms);
+                for item in ["a", "b", "c", "d"].into_iter().take(n % 5) {
+                    let click = format!(r#"{{"request_id":"{id}","ts":{ts_ms},"item":"{item}"}}"#);
+                    put(&clicks, &id, click, ts_ms);
+                }
+            }
+        }
+        producer.flush();
+        let config = format!(
+            "[kafka]
+brokers = \"{brokers}\"
+served_topic = \"{served}\"
+clicks_topic = \"{clicks}\"
+group_id = \"{group}\"
+[metrics]
+metrics = [\"hit_rate\", \"ctr\", \"mrr\"]
+k = [5]
+windows = [\"1h\", \"6h\"]
+[experiments.crowd]
+control = \"arm-0\"
+",
+            brokers = kafka.brokers(),
+            group = kafka.unique("group"),
+        );
+        let mut daemon = Daemon::run(&config);
+        daemon.wait_until_ready();
+        Crowd {
+            daemon,
+            _kafka: kafka,
+        }
+    }
+}
+
+/// The name of the n-th arm: the last ones are hostile.
+fn arm(n: usize) -> String {
+    match HOSTILE.get(N_ARMS - 1 - n) {
+        Some(hostile) => (*hostile).to_owned(),
+        None => format!("arm-{n}"),
+    }
+}
