@@ -222,6 +222,22 @@ mod parquet {
     }
 
     #[test]
+    fn a_table_has_our_columns_whatever_shape_other_events_have() {
+        let dir = temporary_dir();
+        let path = file(&dir, b"");
+        write_events(&path);
+        let expected = evaluated(&path, b"").0;
+        let output = |arguments: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
+            command.args(arguments).env("ABGAUGE_EVENTS__PRESET", "metarank");
+            String::from_utf8(command.output().expect("abgauge starts").stdout).expect("UTF-8")
+        };
+        assert_eq!(output(&["evaluate", &path, "--format", "json"]), expected);
+        let checked = output(&["check", "--sample", &path]);
+        assert!(checked.contains("ignored: 0, refused: 0"), "{checked}");
+    }
+
+    #[test]
     fn a_table_cannot_be_piped() {
         let told = "it is Parquet, which can be read from a file only: write it to one and name that";
         refused("-", b"PAR1PAR1", &format!("read standard input: {told}"));

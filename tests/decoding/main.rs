@@ -58,7 +58,7 @@ fn moved(record: &mut Vec<u8>, (from, n, to): Move) {
     let to = to.index(record.len() + 1);
     let over = to + part.len().min(record.len() - to);
     // Half of them overwrite what is there.
-    record.splice(to..if part.len() % 2 == 0 { to } else { over }, part);
+    record.splice(to..if part.len().is_multiple_of(2) { to } else { over }, part);
 }
 
 proptest! {
