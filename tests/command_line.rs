@@ -57,8 +57,12 @@ fn examples_in_the_help_are_commands_of_the_program() {
         for line in examples.lines().filter(|line| line.contains("abgauge ")) {
             // A pipe has two; what follows two spaces or an arrow is not the command's.
             for part in line.split(" | ").filter_map(|part| part.split_once("abgauge ")) {
-                let words = part.1.split("  ").next().and_then(|it| it.split(" > ").next());
-                let words = words.expect("a first part").split(' ');
+                let words = part
+                    .1
+                    .split("  ")
+                    .next()
+                    .and_then(|it| it.split(['<', '>']).next());
+                let words = words.expect("a first part").trim_end().split(' ');
                 if let Err(error) = abgauge::cli::Cli::try_parse_from(["abgauge"].into_iter().chain(words)) {
                     panic!("{line}: {error}");
                 }

@@ -36,9 +36,17 @@ fn hide(section: &str, settings: &mut Table) {
         let key = format!("{section}{name}");
         match value {
             Value::Table(inner) => hide(&format!("{key}."), inner),
-            value if is_secret(&key, value) => *value = Value::String(HIDDEN.into()),
+            value if is_secret(&key, value) => hide_value(value),
             _ => {}
         }
+    }
+}
+
+/// Of a list each value, so that it stays a list.
+fn hide_value(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(hide_value),
+        value => *value = Value::String(HIDDEN.into()),
     }
 }
 

@@ -1,0 +1,40 @@
+//! Whatever a configuration says, it is taken or refused in words, and no secret is in them.
+//!
+//! The input is a file; after a NUL byte come variables, a line each. A section with a secret follows the file.
+
+#![no_main]
+
+use abgauge::config;
+use miette::{GraphicalReportHandler, GraphicalTheme};
+
+const SECRET: &str = "hunter2-is-the-secret";
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let Ok(input) = std::str::from_utf8(input) else {
+        return;
+    };
+    if input.contains("hunter2") {
+        return;
+    }
+    let (file, variables) = input.split_once('\0').unwrap_or((input, ""));
+    let file = format!("{file}\n[kafka.properties]\nsasl.password = \"{SECRET}\"\n");
+    let variables = variables.lines().filter_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        Some((format!("ABGAUGE_{name}"), value.to_owned()))
+    });
+    let password = [(
+        "ABGAUGE_KAFKA__PROPERTIES__SSL_KEY_PASSWORD".to_owned(),
+        SECRET.to_owned(),
+    )];
+    let told = match config::load_text("abgauge.toml", &file, variables.chain(password)) {
+        Ok(config) => format!("{config:?}\n{}", config.warnings().join("\n")),
+        Err(errors) => {
+            let mut told = format!("{errors}\n{errors:?}\n");
+            GraphicalReportHandler::new_themed(GraphicalTheme::none())
+                .render_report(&mut told, &errors)
+                .expect("every error can be told");
+            told
+        }
+    };
+    assert!(!told.contains(SECRET), "{told}");
+});
