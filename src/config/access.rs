@@ -38,7 +38,7 @@ pub struct TokenHash(pub [u8; 32]);
 pub struct User {
     /// Without a colon, as HTTP has it.
     pub name: String,
-    /// `$2b$12$…`, of a cost that [`COSTS`] allows.
+    /// `$2b$12$…`, of a cost from 10 to 14.
     pub hash: String,
 }
 

@@ -42,7 +42,14 @@ fn what_hash_prints_lets_in_and_nothing_else() {
     let daemon = daemon(&format!(
         "bearer_tokens = [{token:?}]\nbasic_passwords = [{password:?}]\n"
     ));
-    for path in ["/metrics", "/", "/api/v1/experiments", "/page.js", "/nowhere"] {
+    for path in [
+        "/metrics",
+        "/",
+        "/api/v1/experiments",
+        "/api/v1/view",
+        "/page/page.js",
+        "/nowhere",
+    ] {
         let refused = ask(&daemon, path, "");
         assert_eq!(refused.status, 401, "{path}");
         assert!(refused.headers["www-authenticate"].contains("realm=\"abgauge\""));
