@@ -168,3 +168,12 @@ pub fn http(max_connections: usize) -> Http {
         },
     }
 }
+
+/// Runs a test of futures to its end, on this thread.
+pub fn run(claim: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(claim);
+}

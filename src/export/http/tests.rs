@@ -8,7 +8,7 @@ use axum::http::{Method, Request};
 use futures_util::StreamExt as _;
 use tower::ServiceExt as _;
 
-use super::super::fixture::{self, HIT, arm};
+use super::super::fixture::{self, HIT, arm, run};
 use super::*;
 use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline};
 use crate::telemetry::Telemetry;
@@ -292,14 +292,6 @@ async fn follow(router: &Router, uri: &str) -> Response {
 async fn next(events: &mut BodyDataStream) -> Option<String> {
     let event = events.next().await?.unwrap();
     Some(String::from_utf8(event.to_vec()).unwrap())
-}
-
-fn run(claim: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(claim);
 }
 
 #[test]

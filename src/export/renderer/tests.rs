@@ -3,15 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use super::super::fixture::run;
 use super::*;
-
-fn run(claim: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(claim);
-}
 
 /// Renders how often it was rendered, this time included.
 fn count(
