@@ -122,6 +122,9 @@ enum Benchmark {
     },
     /// Resident memory at full speed under a hot key
     Soak {
+        /// Lists and clicks per second, rather than as many as can be sent
+        #[arg(long)]
+        rate: Option<u64>,
         #[arg(long, default_value_t = 1_800)]
         seconds: u64,
         /// Seconds before the slope is taken
@@ -165,7 +168,11 @@ fn main() {
         } => latency::run(&kafka(), rate, seconds, rounds),
         Benchmark::Simulate { seconds, rounds } => simulate::run(&kafka(), seconds, rounds),
         Benchmark::CatchUp { lists } => catch_up::run(&kafka(), lists),
-        Benchmark::Soak { seconds, warm_up } => soak::run(&kafka(), seconds, warm_up),
+        Benchmark::Soak {
+            rate,
+            seconds,
+            warm_up,
+        } => soak::run(&kafka(), rate, seconds, warm_up),
         Benchmark::Bare(task) => return bare::run(&task),
     };
     figure::print(&figures);

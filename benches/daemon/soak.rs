@@ -1,6 +1,8 @@
 //! Resident memory at full speed under a hot key, half of all clicks on one list: it must stay flat.
 //!
-//! The source sends as fast as it can, but never so far ahead that the broker would delete what is unread.
+//! The source sends as fast as it can, or as is asked, but never so far ahead that the broker would delete what is unread.
+//! The open lists of a stream grow and shrink with its speed, and the memory with the most that were ever open: only at a
+//! steady rate that the machine can hold does the slope tell what leaks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, sleep};
@@ -32,7 +34,7 @@ struct Sample {
     state_bytes: f64,
 }
 
-pub fn run(kafka: &Kafka, seconds: u64, warm_up_seconds: u64) -> Vec<Figure> {
+pub fn run(kafka: &Kafka, rate: Option<u64>, seconds: u64, warm_up_seconds: u64) -> Vec<Figure> {
     assert!(
         warm_up_seconds + 10 <= seconds,
         "--warm-up must be shorter than --seconds by ten"
@@ -43,7 +45,7 @@ pub fn run(kafka: &Kafka, seconds: u64, warm_up_seconds: u64) -> Vec<Figure> {
     let going = AtomicBool::new(true);
     let n_read = AtomicU64::new(0);
     let (samples, n_sent) = thread::scope(|scope| {
-        let source = scope.spawn(|| send(kafka, &topics, &going, &n_read));
+        let source = scope.spawn(|| send(kafka, &topics, rate, &going, &n_read));
         let samples = watch(&daemon, Duration::from_secs(seconds), &n_read);
         going.store(false, Ordering::Relaxed);
         (samples, source.join().expect("the source does not panic"))
@@ -116,11 +118,15 @@ fn fifths(samples: &[Sample]) -> Vec<String> {
     told.collect()
 }
 
-/// Sends as fast as it can; returns how many records that was.
-fn send(kafka: &Kafka, topics: &Topics, going: &AtomicBool, n_read: &AtomicU64) -> u64 {
+/// Sends so many records per second, or as many as it can; returns how many that were.
+fn send(kafka: &Kafka, topics: &Topics, rate: Option<u64>, going: &AtomicBool, n_read: &AtomicU64) -> u64 {
     let mut feed = Feed::new(kafka, topics, true);
+    let start = Instant::now();
     while going.load(Ordering::Relaxed) {
-        if feed.n_sent() > n_read.load(Ordering::Relaxed) + AHEAD {
+        let due = rate.map_or(u64::MAX, |rate| {
+            (start.elapsed().as_secs_f64() * rate as f64) as u64
+        });
+        if feed.n_sent() > due.min(n_read.load(Ordering::Relaxed) + AHEAD) {
             sleep(Duration::from_millis(1));
         } else {
             feed.send(STEP);

@@ -43,7 +43,7 @@ pub fn run(sizes: &Sizes) -> Vec<Figure> {
     figures.extend(simulate::run(&kafka, 20, n_rounds));
     figures.extend(catch_up::run(&kafka, sizes.lists));
     figures.extend(stalls::run(&kafka, sizes.half_load, sizes.stalls_seconds));
-    figures.extend(soak::run(&kafka, sizes.soak_seconds, sizes.soak_warm_up));
+    figures.extend(soak::run(&kafka, None, sizes.soak_seconds, sizes.soak_warm_up));
     figures
 }
 
