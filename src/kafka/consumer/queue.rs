@@ -146,25 +146,30 @@ impl Source for QueueReader {
     }
 
     fn read(&mut self, take: &mut dyn FnMut(&[Record<'_>]), others: &mut Vec<Input>) -> usize {
-        let messages = self.queue.take();
+        let mut messages = self.queue.take().into_iter();
         let mut n_records = 0;
-        let mut records = Vec::with_capacity(SLICE);
         // The client fetches many records of a partition at once: what is the same for all is looked up once.
-        for run in messages.chunk_by(Message::is_followed_by) {
+        while let Some(run) = first_run(messages.as_slice()) {
             let side = self.topics.side(run[0].topic());
             if run[0].is_error() {
                 others.extend(run[0].error(side));
             } else if let Some(side) = side {
-                for slice in run.chunks(SLICE) {
-                    records.clear();
-                    records.extend(slice.iter().map(|message| message.record(side)));
-                    take(&records);
-                    n_records += records.len();
-                }
+                let records: Vec<_> = run.iter().map(|message| message.record(side)).collect();
+                take(&records);
+                n_records += records.len();
             }
+            // Given back while they are still at hand: a whole batch would have left the inner cache.
+            let n_done = run.len();
+            messages.by_ref().take(n_done).for_each(drop);
         }
         n_records
     }
+}
+
+/// The records of one partition that messages begin with, a slice at most; or one error.
+fn first_run(messages: &[Message]) -> Option<&[Message]> {
+    let slice = &messages[..messages.len().min(SLICE)];
+    slice.chunk_by(Message::is_followed_by).next()
 }
 
 /// One message of a batch; given back when dropped.
