@@ -160,12 +160,17 @@ impl Chunks {
         chunk.words.capacity() - chunk.words.len()
     }
 
-    /// Appends a record of whole units, all 0, to a chunk that has room.
-    pub fn append(&mut self, number: u32, n_words: usize) -> (Handle, &mut [u32]) {
+    /// Appends the record that `write` pushes to a chunk that has room, filled up with 0 to `n_words`, whole units.
+    pub fn append(&mut self, number: u32, n_words: usize, write: impl FnOnce(&mut Vec<u32>)) -> Handle {
         let words = &mut self.chunks[number as usize].words;
         let start = words.len();
+        debug_assert!(
+            start + n_words <= words.capacity(),
+            "the caller has looked for room"
+        );
+        write(words);
         words.resize(start + n_words, 0);
-        (Handle::new(number, start), &mut words[start..])
+        Handle::new(number, start)
     }
 
     /// The words from a handle on, which may be an old one: whatever stands there now.
@@ -243,10 +248,7 @@ mod tests {
 
     fn append(chunks: &mut Chunks, number: u32, words: &[u32]) -> Handle {
         let n_words = words.len().next_multiple_of(UNIT);
-        let (handle, into) = chunks.append(number, n_words);
-        into.fill(0);
-        into[..words.len()].copy_from_slice(words);
-        handle
+        chunks.append(number, n_words, |into| into.extend_from_slice(words))
     }
 
     #[test]

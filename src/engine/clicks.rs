@@ -106,18 +106,25 @@ impl KeptClicks {
         self.n_kept += 1;
         self.n_waiting += 1;
         let first = found.click;
-        let (kept, words) = store.chunks.append(chunk, N_WORDS);
+        let kind = if first.is_none() {
+            Kind::Click
+        } else {
+            Kind::FurtherClick
+        };
+        let mut words = [0; N_WORDS];
         words[..ID].copy_from_slice(&key.id);
-        set(words, TIME, click.ts_ms as u64);
-        set(words, ITEM, click.item);
+        words[KIND] = kind.to_bits();
+        set(&mut words, TIME, click.ts_ms as u64);
+        set(&mut words, ITEM, click.item);
         words[NEXT] = Handle::NONE.to_word();
+        let kept = store
+            .chunks
+            .append(chunk, N_WORDS, |to| to.extend_from_slice(&words));
         if first.is_none() {
-            words[KIND] = Kind::Click.to_bits();
-            words[BACK] = kept.to_word();
+            set_link(store, kept, BACK, kept);
             store.index(key, kept);
             return kept;
         }
-        words[KIND] = Kind::FurtherClick.to_bits();
         let last = link(store, first, BACK);
         set_link(store, kept, BACK, last);
         set_link(store, last, NEXT, kept);

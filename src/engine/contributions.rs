@@ -57,15 +57,21 @@ impl Contributions {
 
     /// Remembers what a list of this length, without a click, adds to the first columns; says whether it is short enough.
     pub fn remember_new_list(&mut self, n_items: usize, ranking: &Ranking) -> bool {
-        if n_items > MAX_ITEMS as usize {
-            return false;
+        if matches!(self.of_new_list.get(n_items), Some(Some(_))) {
+            return true;
         }
-        if !matches!(self.of_new_list.get(n_items), Some(Some(_))) {
-            let n_rows = self.of_new_list.len().max(n_items + 1);
-            self.of_new_list.resize(n_rows, None);
-            self.of_new_list[n_items] = Some(self.of_new_list(n_items, ranking).into());
+        let is_short = n_items <= MAX_ITEMS as usize;
+        if is_short {
+            self.remember_length(n_items, ranking);
         }
-        true
+        is_short
+    }
+
+    #[cold]
+    fn remember_length(&mut self, n_items: usize, ranking: &Ranking) {
+        let n_rows = self.of_new_list.len().max(n_items + 1);
+        self.of_new_list.resize(n_rows, None);
+        self.of_new_list[n_items] = Some(self.of_new_list(n_items, ranking).into());
     }
 
     /// What a list of this length adds, which was remembered.

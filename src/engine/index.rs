@@ -116,7 +116,7 @@ impl Index {
             let has_free = line.has_free();
             let mut found = line.places_of(tag);
             while found != 0 {
-                let handle = line.handles[found.trailing_zeros() as usize];
+                let handle = line.handles[found.trailing_zeros() as usize / 8];
                 if !handle.is_none() {
                     to(handle);
                 }
@@ -286,11 +286,11 @@ impl Line {
         self.handles[N_ENTRIES - 1].is_none()
     }
 
-    /// One bit for each entry that may be of this tag.
-    fn places_of(&self, tag: Tag) -> u32 {
-        // One bit each, added up: the compiler makes a few vector instructions of it.
-        let bits: [u32; 8] = std::array::from_fn(|place| u32::from(self.tags[place] == tag.0) << place);
-        bits.iter().sum::<u32>() & ((1 << N_ENTRIES) - 1)
+    /// One bit in the byte of each entry that may be of this tag.
+    fn places_of(&self, tag: Tag) -> u64 {
+        // A byte each: the compiler makes a few vector instructions of it.
+        let bytes = self.tags.map(|other| u8::from(other == tag.0));
+        u64::from_le_bytes(bytes) & ((1 << (8 * N_ENTRIES)) - 1)
     }
 }
 
@@ -334,8 +334,7 @@ mod tests {
 
         fn add(&mut self, id: u32) {
             let number = *self.open.last().expect("a chunk is open");
-            let (handle, words) = self.chunks.append(number, UNIT);
-            words.fill(id);
+            let handle = self.chunks.append(number, UNIT, |words| words.extend([id; UNIT]));
             let tag = self.index.tag(u128::from(id));
             self.index
                 .insert(tag, handle, &|other| self.chunks.may_live(other));
@@ -428,7 +427,7 @@ mod tests {
             let mut world = World::new();
             let number = world.chunks.open(0, &[], UNIT, 1 << 16);
             for n in 0..16_000_u128 {
-                let (handle, _) = world.chunks.append(number, UNIT);
+                let handle = world.chunks.append(number, UNIT, |_| {});
                 let tag = world.index.tag(n << shift);
                 world.index.insert(tag, handle, &|_| true);
             }

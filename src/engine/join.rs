@@ -456,6 +456,9 @@ impl Engine {
             let row = contributions.of_new_list(n_items, ranking);
             lists.add(store, handle, 0, row, true);
         }
+        if !ranking.needs_places() {
+            return handle;
+        }
         if let Some((catalogue, places)) = lists.places(store, handle) {
             let columns = ranking.columns_of_places();
             let terms = &mut scratch.of_catalogue[..columns.len()];

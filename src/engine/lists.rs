@@ -163,6 +163,10 @@ impl OpenLists {
 
     /// Whether a list of this id is open, in the slot of `ts_ms` or elsewhere.
     pub fn look_up(&self, store: &Store, id: u128, found: Found, ts_ms: i64) -> Standing {
+        // Nearly always.
+        if found.list.is_none() && self.crowded.is_empty() {
+            return Standing::Nowhere;
+        }
         let mut standing = Standing::Nowhere;
         for list in self.all(id, found) {
             let start_ms = self.slot(store, list).start_ms;
@@ -205,8 +209,10 @@ impl OpenLists {
             ts_in_slot_ms: (list.ts_ms - start_ms) as u32,
             arrival: self.n_arrived,
         };
-        let (handle, words) = store.chunks.append(chunk, n_words);
-        list.write(stamp, slot.catalogue.as_deref(), words);
+        let catalogue = slot.catalogue.as_deref();
+        let handle = store
+            .chunks
+            .append(chunk, n_words, |words| list.write(stamp, catalogue, words));
         if is_only {
             store.index(key, handle);
         } else {

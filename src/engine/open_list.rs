@@ -58,35 +58,30 @@ impl NewList<'_> {
         n_words(self.items.len(), self.arms.len(), has_places)
     }
 
-    /// Writes it, with the places of its items in a catalogue, into words of [`Self::n_words`], all 0.
-    pub fn write(&self, stamp: Stamp, catalogue: Option<&Catalogue>, words: &mut [u32]) {
+    /// Appends it, with the places of its items in a catalogue, but for its mask: the words that remain of
+    /// [`Self::n_words`] are to be 0.
+    pub fn write(&self, stamp: Stamp, catalogue: Option<&Catalogue>, words: &mut Vec<u32>) {
         let (n_items, n_arms) = (self.items.len(), self.arms.len());
         debug_assert!(n_items < 1 << ITEMS_BITS, "the configuration bounds lists");
         debug_assert!(stamp.ts_in_slot_ms <= TIME_MASK, "the configuration bounds slots");
-        let (head, mut rest) = words.split_at_mut(HEAD);
+        let mut head = [0; HEAD];
         head[..ID].copy_from_slice(&stamp.id);
         head[KIND] = stamp.kind.to_bits() | stamp.ts_in_slot_ms;
         head[USER] = user_check(self.user);
         head[ARRIVAL] = stamp.arrival;
         head[SIZES] = (n_arms.min(MANY_ARMS) << ITEMS_BITS | n_items) as u32;
+        words.extend_from_slice(&head);
         if n_arms >= MANY_ARMS {
-            rest[0] = n_arms as u32;
-            rest = &mut rest[1..];
+            words.push(n_arms as u32);
         }
-        let (arms, rest) = rest.split_at_mut(n_arms);
-        match (arms, self.arms) {
+        match self.arms {
             // Mostly one, which is not worth a call.
-            ([word], [arm]) => *word = *arm,
-            (words, arms) => words.copy_from_slice(arms),
+            [arm] => words.push(*arm),
+            arms => words.extend_from_slice(arms),
         }
-        let (tags, rest) = rest.split_at_mut(n_items);
-        let items = self.items;
-        tags.iter_mut()
-            .zip(items)
-            .for_each(|(word, item)| *word = tag(*item));
+        words.extend(self.items.iter().map(|item| tag(*item)));
         if let Some(catalogue) = catalogue {
-            let places = rest.iter_mut().zip(items);
-            places.for_each(|(word, item)| *word = catalogue.place(*item));
+            words.extend(self.items.iter().map(|item| catalogue.place(*item)));
         }
     }
 }
@@ -218,8 +213,8 @@ mod tests {
             arrival: n_items as u32,
         };
         let start = words.len();
+        new.write(stamp, None, words);
         words.resize(start + new.n_words(false), 0);
-        new.write(stamp, None, &mut words[start..]);
         let list = OpenList::at(&words[start..], false);
         assert!(list.is_same(&new));
         assert!(!list.is_same(&NewList { user: None, ..new }));
