@@ -71,6 +71,8 @@ pub mod bounds;
 #[cfg(feature = "daemon")]
 pub mod catalogue_file;
 #[cfg(feature = "daemon")]
+mod certificate;
+#[cfg(feature = "daemon")]
 pub mod check;
 #[cfg(feature = "daemon")]
 pub mod cli;
