@@ -83,6 +83,11 @@ impl Identity {
         })
     }
 
+    /// Epoch ms.
+    pub fn expires_ms(&self) -> i64 {
+        self.expires_ms
+    }
+
     /// What is wrong with its time, at `now_ms`.
     pub fn doubt(&self, now_ms: i64) -> Option<Doubt> {
         let soon_ms = (7 * DAY_MS).min((self.expires_ms - self.valid_from_ms) / 10);
