@@ -74,7 +74,7 @@ impl Daemon {
             .map(|file| Reloader::start(file, Arc::clone(&telemetry)))
             .transpose()?;
         let (reloader, catalogues) = catalogue.unzip();
-        let secured = Secured::open(&config.http, &Clock::system())?;
+        let secured = Secured::open(&config.http, &Clock::system(), Arc::clone(&telemetry))?;
         let listener = server::bind(config.http.listen)?;
         let address = listener.local_addr().context("read the address listened on")?;
         let ranking = Ranking::new(&config.measures);
@@ -102,7 +102,7 @@ impl Daemon {
             config,
             ranking,
             board,
-            telemetry,
+            Arc::clone(&telemetry),
             clock.clone(),
             sources.collect(),
         )
@@ -126,7 +126,7 @@ impl Daemon {
                 secured.acceptor(),
             );
             let (http, stop) = (config.http.clone(), stop.clone());
-            async move { server::serve(listener, router, tls, &http, stop, server::GRACE).await }
+            async move { server::serve(listener, router, tls, &http, telemetry, stop, server::GRACE).await }
         });
         info!("listening on {}://{address}", secured.scheme());
         let reread = secured.has_files().then(|| {

@@ -12,8 +12,9 @@
 //! ```
 //!
 //! - `kafka` is the one home of the Kafka client. Its callbacks become `Input`s, and `Order`s its calls; it decides nothing.
-//! - [`ingest`] turns bytes into events, hashing ids as it reads, and audits the keys of records. Our own shape of events has
-//!   a fast decoder; a [`Shape`](ingest::wire::shape::Shape) says where others have their fields.
+//! - [`ingest`] turns bytes into events, hashing ids as it reads (of users with a random key that ends with the process), and
+//!   audits the keys of records. Our own shape of events has a fast decoder; a [`Shape`](ingest::wire::shape::Shape) says where
+//!   others have their fields.
 //! - [`engine`] joins, settles and tallies: pure, synchronous, without a clock, one engine for each *pair* of partitions
 //!   (served p, clicks p). Time is an argument. All sums are integers, so no result depends on the order of arrival.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, is dull. Its pairs live in
@@ -69,6 +70,8 @@ pub mod board;
 pub mod bounds;
 #[cfg(feature = "daemon")]
 pub mod catalogue_file;
+#[cfg(feature = "daemon")]
+mod certificate;
 #[cfg(feature = "daemon")]
 pub mod check;
 #[cfg(feature = "daemon")]

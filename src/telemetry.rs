@@ -33,6 +33,8 @@ pub struct Telemetry {
     pair_restarts: IntCounter,
     key_findings: IntCounterVec,
     dead_letters: [IntCounter; DeadLetter::ALL.len()],
+    http_refused: [IntCounter; HttpRefusal::ALL.len()],
+    http_certificate_expiry: Known,
     clicks_waiting: IntGauge,
     open_lists: IntGauge,
     state_bytes: IntGauge,
@@ -94,6 +96,44 @@ impl DeadLetter {
     }
 }
 
+/// Why a request or a connection of the HTTP server was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpRefusal {
+    /// It came without a token or password. A browser's first request does.
+    NoCredentials,
+    WrongCredentials,
+    TlsHandshake,
+    /// It was no HTTP.
+    Malformed,
+    /// It did not come to a whole request, or to the end of its answer, in time.
+    TooSlow,
+    /// Before it had a whole request, another connection needed its slot.
+    NoSlot,
+}
+
+impl HttpRefusal {
+    pub const ALL: [HttpRefusal; 6] = [
+        HttpRefusal::NoCredentials,
+        HttpRefusal::WrongCredentials,
+        HttpRefusal::TlsHandshake,
+        HttpRefusal::Malformed,
+        HttpRefusal::TooSlow,
+        HttpRefusal::NoSlot,
+    ];
+
+    /// The value of the label `reason`.
+    pub fn name(self) -> &'static str {
+        match self {
+            HttpRefusal::NoCredentials => "no_credentials",
+            HttpRefusal::WrongCredentials => "wrong_credentials",
+            HttpRefusal::TlsHandshake => "tls_handshake",
+            HttpRefusal::Malformed => "malformed",
+            HttpRefusal::TooSlow => "too_slow",
+            HttpRefusal::NoSlot => "no_slot",
+        }
+    }
+}
+
 impl Telemetry {
     /// Not ready, and exact. Both topics may be the same: their counts then add up under one label.
     pub fn new(served_topic: &str, clicks_topic: &str, version: &str) -> Telemetry {
@@ -128,6 +168,12 @@ impl Telemetry {
             "Unreadable records handed to the dead-letter topic.",
             &["result"],
         );
+        let http_refused = counters(
+            &registry,
+            "abgauge_http_refused_total",
+            "Requests and connections that the HTTP server refused.",
+            &["reason"],
+        );
         family(
             &registry,
             IntGaugeVec::new,
@@ -156,6 +202,12 @@ impl Telemetry {
             ),
             click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),
             dead_letters: DeadLetter::ALL.map(|result| dead_letters.with_label_values(&[result.name()])),
+            http_refused: HttpRefusal::ALL.map(|reason| http_refused.with_label_values(&[reason.name()])),
+            http_certificate_expiry: Known::new(
+                &registry,
+                "abgauge_http_certificate_expiry_timestamp_seconds",
+                "When the certificate expires that the HTTP server shows.",
+            ),
             conflicting_lists: counter(
                 &registry,
                 "abgauge_conflicting_lists_total",
@@ -311,6 +363,19 @@ impl Telemetry {
 
     pub fn add_dead_letters(&self, result: DeadLetter, n: u64) {
         self.dead_letters[result as usize].inc_by(n);
+    }
+
+    pub fn refused_http(&self, reason: HttpRefusal) {
+        self.http_refused[reason as usize].inc();
+    }
+
+    pub fn n_http_refused(&self, reason: HttpRefusal) -> u64 {
+        self.http_refused[reason as usize].get()
+    }
+
+    /// Until when the HTTP server's certificate is valid, epoch ms; none without TLS.
+    pub fn set_certificate_expiry(&self, expires_ms: Option<i64>) {
+        self.http_certificate_expiry.set(expires_ms.map(seconds));
     }
 
     /// A memory bound was reached; stays so as long as the process lives.

@@ -9,6 +9,7 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 use super::error::{Place, Report, nearest};
 use super::raw::Raw;
+use super::redact::HASH_SEED;
 
 const PREFIX: &str = "ABGAUGE_";
 
@@ -124,7 +125,10 @@ impl<'i> Layers<'i, '_> {
                     !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end
                 };
                 let span = error.span().filter(inside).unwrap_or(value.span());
-                let (message, remedy) = in_plain_words(error.message());
+                let (mut message, remedy) = in_plain_words(error.message());
+                if key == HASH_SEED {
+                    "what stands here does not fit".clone_into(&mut message);
+                }
                 self.report.refuse(key, &Spanned::new(span, ()), message, remedy);
             }
         }

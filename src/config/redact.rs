@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// In the name of a setting, or on a line: what stands there may be a secret.
-const SECRET_WORDS: [&str; 10] = [
+const SECRET_WORDS: [&str; 11] = [
     "propert",
     "password",
     "passphrase",
@@ -17,7 +17,11 @@ const SECRET_WORDS: [&str; 10] = [
     "private",
     "jaas",
     "credential",
+    "hash_seed",
 ];
+
+/// Of the hashes of ids. A number, so that no type of its own keeps it from being told.
+pub(in crate::config) const HASH_SEED: &str = "join.hash_seed";
 
 /// Where the first telling word ends.
 pub(super) fn telling_word(text: &str) -> Option<usize> {

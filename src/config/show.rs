@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::raw::Raw;
-use super::redact::telling_word;
+use super::redact::{HASH_SEED, telling_word};
 
 /// What stands in the place of a secret.
 const HIDDEN: &str = "***";
@@ -21,8 +21,6 @@ const OPEN_PROPERTIES: [&str; 9] = [
     "security.protocol",
     "ssl.endpoint.identification.algorithm",
 ];
-/// The key of the hashes of ids; 0, the default, is known to all.
-const HASH_SEED: &str = "join.hash_seed";
 
 /// As TOML, with [`HIDDEN`] for whatever may be a secret.
 pub(super) fn show(raw: &Raw) -> Result<String, toml::ser::Error> {
@@ -58,6 +56,7 @@ fn is_secret(key: &str, value: &Value) -> bool {
         return telling_word(property).is_some() || !is_open;
     }
     if key == HASH_SEED {
+        // The default is known to all.
         return value.as_integer() != Some(0);
     }
     // Where a secret is kept is none.

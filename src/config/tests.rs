@@ -924,6 +924,11 @@ fn no_secret_is_ever_shown() {
         "[http]\nbasic_password = [\"scraper:hunter2\"]",
         "[http]\nbasic_passwords = [\n\"scraper:hunter2\"\n",
         "sasl.password = hunter2",
+        // What is nearly the seed.
+        "[join]\nhash_seed = \"hunter2\"",
+        "[join]\nslot = 5\nhash_seed = 1 # hunter2",
+        "[join]\n# hash_seed = hunter2\nslot = 5",
+        "[join]\nhash_seed = hunter2",
     ];
     for text in files {
         let errors = refused(text, &[]);
@@ -937,11 +942,15 @@ fn no_secret_is_ever_shown() {
         "HTTP__BEARER_TOKENS",
         "HTTP__BASIC_PASSWORDS",
         "HTTP__BEARER_TOKEN",
+        "JOIN__HASH_SEED",
     ] {
         let errors = refused("", &[(&format!("ABGAUGE_{name}"), "hunter2")]);
         let shown = format!("{errors} {errors:?} {}", render(&errors));
         assert!(!shown.contains("hunter2"), "{name}:\n{shown}");
     }
+    let beyond = refused("[join]\nhash_seed = -81726354", &[]);
+    let shown = format!("{beyond} {beyond:?} {}", render(&beyond));
+    assert!(!shown.contains("81726354"), "{shown}");
 }
 
 #[test]

@@ -118,7 +118,7 @@ pub enum Body {
 pub struct Served {
     /// Seeded 128-bit hash of the request id.
     pub id: u128,
-    /// Seeded hash of the user id, where there is one.
+    /// Keyed hash of the user id, where there is one.
     pub user: Option<u64>,
     pub ts_ms: i64,
     /// Into [`Batch::items`]: rank order, copies included.

@@ -181,7 +181,7 @@ fn tag(item: u64) -> u32 {
     item as u32
 }
 
-/// What tells users apart where a list comes again; 0 is none.
+/// What tells users apart where a list comes again, 31 bits of their keyed hash; 0 is none.
 fn user_check(user: Option<u64>) -> u32 {
     user.map_or(0, |user| (user >> 32) as u32 | 1)
 }

@@ -23,6 +23,7 @@ use super::files::{self, Unusable};
 use super::server::Peer;
 use crate::config::access::{MAX_ENTRIES, NotAnEntry};
 use crate::config::{Access, TokenHash, User};
+use crate::telemetry::{HttpRefusal, Telemetry};
 
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 const REFUSAL: &str = "a bearer token or a password is asked for here\n";
@@ -192,6 +193,7 @@ impl Claim {
 pub struct Gate {
     credentials: RwLock<Arc<Credentials>>,
     open_probes: bool,
+    telemetry: Arc<Telemetry>,
     /// One password at a time.
     checking: Arc<Semaphore>,
     refusals: Mutex<Refusals>,
@@ -204,10 +206,11 @@ struct Refusals {
 }
 
 impl Gate {
-    pub fn new(credentials: Credentials, open_probes: bool) -> Gate {
+    pub fn new(credentials: Credentials, open_probes: bool, telemetry: Arc<Telemetry>) -> Gate {
         Gate {
             credentials: RwLock::new(Arc::new(credentials)),
             open_probes,
+            telemetry,
             checking: Arc::new(Semaphore::new(1)),
             refusals: Mutex::default(),
         }
@@ -270,7 +273,8 @@ impl Gate {
         );
     }
 
-    fn refuse(&self) -> Response {
+    fn refuse(&self, reason: HttpRefusal) -> Response {
+        self.telemetry.refused_http(reason);
         let mut response = (StatusCode::UNAUTHORIZED, REFUSAL).into_response();
         let headers = response.headers_mut();
         let credentials = self.credentials();
@@ -297,13 +301,13 @@ async fn ask(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Res
     }
     let Some(claim) = Claim::of(request.headers()) else {
         debug!("asked for credentials");
-        return gate.refuse();
+        return gate.refuse(HttpRefusal::NoCredentials);
     };
     if gate.admits(claim).await {
         return next.run(request).await;
     }
     gate.note_refusal(request.extensions().get());
-    gate.refuse()
+    gate.refuse(HttpRefusal::WrongCredentials)
 }
 
 #[cfg(test)]

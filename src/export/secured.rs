@@ -16,6 +16,7 @@ pub use super::files::Unusable;
 use super::tls::{Doubt, Identity, Tls};
 use crate::clock::Clock;
 use crate::config;
+use crate::telemetry::Telemetry;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -23,6 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The way in, as `[http]` has it.
 pub struct Secured {
     http: config::Http,
+    telemetry: Arc<Telemetry>,
     tls: Option<Tls>,
     gate: Option<Arc<Gate>>,
     identity: Option<Identity>,
@@ -39,18 +41,23 @@ impl Secured {
     ///
     /// # Errors
     /// A file that cannot be used.
-    pub fn open(http: &config::Http, clock: &Clock) -> Result<Secured, Unusable> {
+    pub fn open(http: &config::Http, clock: &Clock, telemetry: Arc<Telemetry>) -> Result<Secured, Unusable> {
         // Before they are read, so that what is written meanwhile is read again.
         let seen = fingerprints(http);
         let (identity, credentials) = read(http)?;
         let mut secured = Secured {
             http: http.clone(),
             tls: identity.as_ref().map(Tls::new),
-            gate: credentials.map(|credentials| Arc::new(Gate::new(credentials, http.access.open_probes))),
+            gate: credentials.map(|credentials| {
+                let open_probes = http.access.open_probes;
+                Arc::new(Gate::new(credentials, open_probes, Arc::clone(&telemetry)))
+            }),
+            telemetry,
             identity,
             told: None,
             seen,
         };
+        secured.tell_expiry();
         secured.tell_doubt(clock.now_ms());
         Ok(secured)
     }
@@ -115,6 +122,7 @@ impl Secured {
                     info!("read again who may ask");
                 }
                 self.identity = identity;
+                self.tell_expiry();
             }
             Err(Unusable {
                 setting,
@@ -122,6 +130,11 @@ impl Secured {
                 remedy,
             }) => error!("{setting}: {message}; what was read before stays in use: {remedy}"),
         }
+    }
+
+    fn tell_expiry(&self) {
+        let expires_ms = self.identity.as_ref().map(Identity::expires_ms);
+        self.telemetry.set_certificate_expiry(expires_ms);
     }
 
     /// Warns where the certificate's time has run out since it was last looked at.

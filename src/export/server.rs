@@ -36,6 +36,7 @@ use tracing::{debug, warn};
 use self::exchange::{Exchange, Stage, Watched};
 use self::slots::{Slot, Slots};
 use crate::config;
+use crate::telemetry::{HttpRefusal, Telemetry};
 
 /// How long a request already begun may take once the daemon stops.
 pub const GRACE: Duration = Duration::from_secs(2);
@@ -92,6 +93,7 @@ pub async fn serve(
     router: Router,
     tls: Option<TlsAcceptor>,
     http: &config::Http,
+    telemetry: Arc<Telemetry>,
     shutdown: CancellationToken,
     grace: Duration,
 ) -> io::Result<()> {
@@ -111,6 +113,7 @@ pub async fn serve(
             peer,
             router: router.clone(),
             streams: Arc::clone(&streams),
+            telemetry: Arc::clone(&telemetry),
             shutdown: shutdown.clone(),
         };
         let (tls, cut) = (tls.clone(), cut.clone());
@@ -149,6 +152,7 @@ struct Connection {
     router: Router,
     /// As many answers without an end may there be.
     streams: Arc<Semaphore>,
+    telemetry: Arc<Telemetry>,
     shutdown: CancellationToken,
 }
 
@@ -157,10 +161,12 @@ impl Connection {
     async fn run(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
         // An answer goes out in few pieces, and none of them is to wait for the next. Without it they are only slower.
         let _ = stream.set_nodelay(true);
-        let exchange = Arc::clone(&self.exchange);
+        let (exchange, telemetry) = (Arc::clone(&self.exchange), Arc::clone(&self.telemetry));
         tokio::select! {
             () = self.talk(stream, tls) => {}
-            () = exchange.ended() => {}
+            reason = exchange.ended() => if !exchange.is_between_requests() {
+                telemetry.refused_http(reason);
+            }
         }
     }
 
@@ -174,7 +180,10 @@ impl Connection {
         };
         match handshake {
             Ok(stream) => self.answer(stream).await,
-            Err(error) => debug!(peer = %self.peer.0, %error, "TLS handshake failed"),
+            Err(error) => {
+                self.telemetry.refused_http(HttpRefusal::TlsHandshake);
+                debug!(peer = %self.peer.0, %error, "TLS handshake failed");
+            }
         }
     }
 
@@ -207,6 +216,9 @@ impl Connection {
             },
         };
         if let Err(error) = ended {
+            if error.is_parse() {
+                self.telemetry.refused_http(HttpRefusal::Malformed);
+            }
             debug!(peer = %self.peer.0, %error, "connection ended");
         }
     }

@@ -11,9 +11,9 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, ServerConfig};
 use tokio_rustls::TlsAcceptor;
-use x509_cert::der::Decode as _;
 
 use super::files::{self, Unusable};
+use crate::certificate::{Certificate, Time};
 use crate::config::TlsFiles;
 
 const CERTIFICATE: &str = "http.tls_certificate";
@@ -51,7 +51,7 @@ impl Identity {
             true => key(&files.key, &text)?,
             false => key(&files.key, &files::read(KEY, &files.key)?)?,
         };
-        let (valid_from_ms, expires_ms) = validity(&files.certificate, &chain[0])?;
+        let own = Certificate::read(&chain[0]).map_err(|error| no_certificate(&files.certificate, &error))?;
         let key = provider().key_provider.load_private_key(key);
         let key = key.map_err(|error| Unusable {
             setting: KEY,
@@ -78,9 +78,14 @@ impl Identity {
         }
         Ok(Identity {
             certified: Arc::new(certified),
-            valid_from_ms,
-            expires_ms,
+            valid_from_ms: own.valid_from_ms(),
+            expires_ms: own.expires_ms(),
         })
+    }
+
+    /// Epoch ms.
+    pub fn expires_ms(&self) -> i64 {
+        self.expires_ms
     }
 
     /// What is wrong with its time, at `now_ms`.
@@ -112,18 +117,6 @@ impl Identity {
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "valid until {}", Time(self.expires_ms))
-    }
-}
-
-/// Epoch ms as RFC 3339.
-struct Time(i64);
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match jiff::Timestamp::from_millisecond(self.0) {
-            Ok(time) => time.fmt(f),
-            Err(_) => f.write_str("the end of time"),
-        }
     }
 }
 
@@ -170,16 +163,6 @@ fn key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, Unusable> {
 
 const ENCRYPTED: &str = "ENCRYPTED";
 const NAME_A_KEY: &str = "name the file of the certificate's key in PEM (-----BEGIN PRIVATE KEY-----)";
-
-/// From when to when, in epoch ms.
-fn validity(path: &Path, certificate: &CertificateDer) -> Result<(i64, i64), Unusable> {
-    let read = x509_cert::Certificate::from_der(certificate);
-    let read = read.map_err(|error| no_certificate(path, &error))?;
-    let ms =
-        |time: &x509_cert::time::Time| i64::try_from(time.to_unix_duration().as_millis()).unwrap_or(i64::MAX);
-    let validity = read.tbs_certificate().validity();
-    Ok((ms(&validity.not_before), ms(&validity.not_after)))
-}
 
 fn provider() -> CryptoProvider {
     ring::default_provider()

@@ -23,6 +23,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use self::queue::Forwarding;
 pub use self::queue::QueueReader;
 use super::client;
+use super::diagnosis::Diagnosis;
 use super::probe;
 use super::producer::explain_refusal;
 use crate::config;
@@ -150,6 +151,7 @@ pub struct Consumer {
     prober: Option<std::thread::JoinHandle<()>>,
     client: Arc<Client>,
     answers: Receiver<Answer>,
+    diagnosis: Diagnosis,
     topics: Topics,
 }
 
@@ -187,6 +189,7 @@ impl Consumer {
             prober: Some(prober),
             client,
             answers,
+            diagnosis: Diagnosis::start(kafka)?,
             topics,
         };
         Ok((consumer, readers))
@@ -204,9 +207,18 @@ impl Consumer {
             take(match note {
                 Note::Assigned(partitions) => Input::Assigned(partitions),
                 Note::Revoked => Input::Revoked,
-                Note::Error(error, reason) => Input::Fault(client::fault(&error, &reason)),
+                Note::Error(error, reason) => {
+                    if client::is_refused_certificate(error.rdkafka_error_code(), &reason) {
+                        self.diagnosis.ask(reason);
+                        continue;
+                    }
+                    Input::Fault(client::fault(&error, &reason))
+                }
             });
         }
+        self.diagnosis
+            .faults()
+            .for_each(|fault| take(Input::Fault(fault)));
     }
 
     fn assign(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {

@@ -3,7 +3,9 @@
 mod client;
 pub mod consumer;
 pub mod dead_letters;
+mod diagnosis;
 pub mod embedded;
+mod handshake;
 pub mod inspect;
 mod probe;
 pub mod producer;

@@ -50,6 +50,10 @@ fn every_known_label_stands_at_zero_from_the_start() {
         let series = format!(r#"abgauge_dead_letters_total{{result="{}"}}"#, result.name());
         assert_eq!(value(&telemetry, &series), Some(0.0), "{series}");
     }
+    for reason in HttpRefusal::ALL {
+        let series = format!(r#"abgauge_http_refused_total{{reason="{}"}}"#, reason.name());
+        assert_eq!(value(&telemetry, &series), Some(0.0), "{series}");
+    }
     for zero in [
         "conflicting_lists_total",
         "repeated_items_total",
@@ -70,6 +74,7 @@ fn every_known_label_stands_at_zero_from_the_start() {
 fn what_is_unknown_is_absent_and_can_become_unknown_again() {
     let telemetry = telemetry();
     for name in [
+        "abgauge_http_certificate_expiry_timestamp_seconds",
         "abgauge_settle_delay_seconds",
         "abgauge_since_timestamp_seconds",
         "abgauge_frontier_timestamp_seconds",

@@ -3,7 +3,7 @@
 
 use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
 use abgauge::ingest::wire::shape::{ArmsShape, Path, Shape, TsUnit};
-use abgauge::ingest::wire::{Decoder, Explained, SeededHash};
+use abgauge::ingest::wire::{Decoder, Explained};
 
 const SEED: u64 = 7;
 const MAX_ITEMS: u32 = 20;
@@ -64,7 +64,7 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
     let before = ends(batch);
     decoder.decode(Some(record), topic_says, at, batch);
     let explained = decoder.explain(record, topic_says);
-    let hash = SeededHash::new(SEED);
+    let hash = decoder.hashes();
     let text = String::from_utf8_lossy(record);
     assert_eq!(batch.events.len(), 1, "one event a record");
     let body = &batch.events[0].body;

@@ -62,12 +62,18 @@ fn check_refused(brokers: &str, properties: &Properties, what: &str, settings: &
 fn certificates_of_brokers_that_are_not_what_they_should_be() {
     let kafka = kafka();
     let listeners = kafka.encrypted();
-    let setting = ["kafka.properties.\"ssl.ca.location\"", "kafka.brokers", "expired"];
     let mut stranger = sasl(&kafka, "PLAIN", READER);
     stranger.insert("ssl.ca.location", listeners.other_authority.display().to_string());
-    check_refused(&listeners.sasl, &stranger, CERTIFICATE, &setting);
-    check_refused(&listeners.misnamed, &tls(&kafka), CERTIFICATE, &setting);
-    check_refused(&listeners.expired, &tls(&kafka), CERTIFICATE, &setting);
+    let signed = [
+        "is signed by `CN=authority`, and",
+        "has `CN=stranger`",
+        "kafka.properties.\"ssl.ca.location\"",
+    ];
+    check_refused(&listeners.sasl, &stranger, CERTIFICATE, &signed);
+    let named = ["is for `elsewhere.test`, not for `", "kafka.brokers"];
+    check_refused(&listeners.misnamed, &tls(&kafka), CERTIFICATE, &named);
+    let expired = ["has expired at 2020-02-01T00:00:00Z", "renew it"];
+    check_refused(&listeners.expired, &tls(&kafka), CERTIFICATE, &expired);
 }
 
 #[test]

@@ -67,6 +67,11 @@ fn what_hash_prints_lets_in_and_nothing_else() {
     }
     assert_eq!(status(&daemon, "/healthz", ""), 200);
     assert_eq!(status(&daemon, "/readyz", ""), 503);
+    let told = ask(&daemon, "/metrics", SCRAPER).body;
+    for (reason, n) in [("no_credentials", 6), ("wrong_credentials", 18)] {
+        let series = format!("abgauge_http_refused_total{{reason=\"{reason}\"}} {n}\n");
+        assert!(told.contains(&series), "{series:?} is not in {told}");
+    }
     let log = daemon.log();
     assert_eq!(
         log.matches("refused a request with a wrong token or password")

@@ -34,17 +34,23 @@ fn answers(daemon: &Daemon, trust: &Trust) -> bool {
 fn over_tls_it_answers_those_who_know_its_authority() {
     let (_dir, authority) = authority();
     let (_other_dir, other) = self::authority();
-    let daemon = daemon(&settings(&authority.sign("server", &[HOST], Validity::Now)));
+    let mut daemon = daemon(&settings(&authority.sign("server", &[HOST], Validity::Now)));
     let trust = Trust::of(&authority.file);
     let metrics = https::get(daemon.address(), Some(&trust), "/metrics", &[]).expect("an answer");
     assert_eq!(metrics.status, 200);
-    assert!(metrics.body.contains("abgauge_build_info"), "{}", metrics.body);
+    let expiry = "\nabgauge_http_certificate_expiry_timestamp_seconds 4102444800\n";
+    assert!(metrics.body.contains(expiry), "{}", metrics.body);
     assert!(
         https::get(daemon.address(), None, "/metrics", &[]).is_err(),
         "in plain text"
     );
     let stranger = https::get(daemon.address(), Some(&Trust::of(&other.file)), "/metrics", &[]);
     assert!(stranger.is_err(), "of another authority");
+    daemon.wait_until("both to be counted", |daemon| {
+        let metrics = https::get(daemon.address(), Some(&trust), "/metrics", &[]).ok()?;
+        let both = "abgauge_http_refused_total{reason=\"tls_handshake\"} 2\n";
+        metrics.body.contains(both).then_some(())
+    });
     assert!(
         daemon
             .log()

@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use crate::config::LONGEST_LIST;
 use crate::config::error::{Report, nearest};
+use crate::config::redact::HASH_SEED;
 use crate::config::units::TimeSpan;
 
 pub(super) fn positive(key: &str, span: &Spanned<TimeSpan>, report: &mut Report) -> i64 {
@@ -30,7 +31,11 @@ where
         Ok(fits) if range.contains(&number) => fits,
         _ => {
             let remedy = format!("write a number from {} to {}", range.start(), range.end());
-            report.refuse(key, value, format!("{number} is out of range"), remedy);
+            let what = match key {
+                HASH_SEED => "it".to_owned(),
+                _ => number.to_string(),
+            };
+            report.refuse(key, value, format!("{what} is out of range"), remedy);
             T::default()
         }
     }

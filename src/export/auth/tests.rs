@@ -38,7 +38,8 @@ fn access() -> Access {
 
 fn gate(access: &Access) -> Arc<Gate> {
     let credentials = Credentials::read(access).expect("sound");
-    Arc::new(Gate::new(credentials, access.open_probes))
+    let telemetry = Arc::new(Telemetry::new("served", "clicks", "0"));
+    Arc::new(Gate::new(credentials, access.open_probes, telemetry))
 }
 
 fn runtime() -> Runtime {

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::slots::Slot;
+use crate::telemetry::HttpRefusal;
 
 pub(super) struct Exchange {
     timeout: Duration,
@@ -26,6 +27,8 @@ struct Standing {
     deadline: Option<Instant>,
     /// The answer has been handed over to its end; what is not yet sent of it is few.
     is_whole: bool,
+    /// There was a whole request before.
+    has_asked: bool,
 }
 
 /// ```text
@@ -55,6 +58,7 @@ impl Exchange {
                 stage: Stage::Idle,
                 deadline: Some(Instant::now() + timeout),
                 is_whole: false,
+                has_asked: false,
             }),
             hurried: Notify::new(),
         }
@@ -62,6 +66,12 @@ impl Exchange {
 
     pub fn stage(&self) -> Stage {
         self.now().stage
+    }
+
+    /// Whether it has been answered and is kept for the next request: its end is no refusal.
+    pub fn is_between_requests(&self) -> bool {
+        let now = self.now();
+        now.stage == Stage::Idle && now.has_asked
     }
 
     /// A byte has come.
@@ -82,6 +92,7 @@ impl Exchange {
         }
         now.stage = Stage::Answering;
         now.is_whole = false;
+        now.has_asked = true;
         self.slot.keep();
     }
 
@@ -125,10 +136,10 @@ impl Exchange {
     }
 
     /// Waits until it may not go on: its time is up, or another connection needs the slot more.
-    pub async fn ended(&self) {
+    pub async fn ended(&self) -> HttpRefusal {
         tokio::select! {
-            () = self.overdue() => {}
-            () = self.slot.lost() => {}
+            () = self.overdue() => HttpRefusal::TooSlow,
+            () = self.slot.lost() => HttpRefusal::NoSlot,
         }
     }
 

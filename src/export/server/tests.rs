@@ -31,6 +31,7 @@ const BIG: usize = 64 << 20;
 struct Server {
     runtime: Runtime,
     address: SocketAddr,
+    telemetry: Arc<Telemetry>,
     shutdown: CancellationToken,
     task: JoinHandle<io::Result<()>>,
 }
@@ -69,10 +70,13 @@ fn server_with(max_connections: usize, timeout: Duration, tls: Option<TlsAccepto
     let runtime = Runtime::new().unwrap();
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
-    let task = runtime.spawn(async move { serve(listener, router, tls, &http, stop, GRACE).await });
+    let telemetry = Arc::new(Telemetry::new("served", "clicks", "0"));
+    let told = Arc::clone(&telemetry);
+    let task = runtime.spawn(async move { serve(listener, router, tls, &http, told, stop, GRACE).await });
     Server {
         runtime,
         address,
+        telemetry,
         shutdown,
         task,
     }
@@ -117,6 +121,14 @@ impl Server {
         let mut client = self.connect();
         client.write_all(request.as_bytes()).unwrap();
         client
+    }
+
+    /// Stops it; what it has refused until then.
+    fn refused(self) -> Vec<(HttpRefusal, u64)> {
+        let telemetry = Arc::clone(&self.telemetry);
+        self.stop();
+        let counts = HttpRefusal::ALL.map(|reason| (reason, telemetry.n_http_refused(reason)));
+        counts.into_iter().filter(|(_, n)| *n > 0).collect()
     }
 
     /// Stops it; how long that took.
@@ -200,6 +212,24 @@ fn an_idle_connection_is_closed_after_the_timeout() {
 }
 
 #[test]
+fn what_is_cut_is_counted_by_its_reason_and_the_end_of_an_idle_connection_is_not() {
+    let server = server(4, TIMEOUT);
+    let mut clients = [
+        server.connect(),
+        server.send("GET"),
+        server.send("nonsense\r\n\r\n"),
+        server.send(REQUEST),
+    ];
+    clients.iter_mut().for_each(|client| {
+        until_closed(client);
+    });
+    assert_eq!(
+        server.refused(),
+        [(HttpRefusal::Malformed, 1), (HttpRefusal::TooSlow, 2)]
+    );
+}
+
+#[test]
 fn a_client_that_does_not_read_its_answer_is_cut() {
     let server = server(1, TIMEOUT);
     let mut deaf = server.send("GET /big HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -250,6 +280,8 @@ fn at_the_cap_who_has_waited_longest_for_a_request_makes_room() {
     assert_eq!(answer, "");
     second.write_all(b"test\r\n\r\n").unwrap();
     read_ok(&mut second);
+    drop(second);
+    assert_eq!(server.refused(), [(HttpRefusal::NoSlot, 1)]);
 }
 
 #[test]

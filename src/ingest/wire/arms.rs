@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use super::hash::SeededHash;
+use super::hash::Hashes;
 use super::range;
 use crate::engine::event::{ArmName, Batch, Reason, SpeltArms};
 
@@ -25,7 +25,7 @@ const N_TRIED: usize = 8;
 /// Longer spellings are read each time.
 const MAX_SPELLING: usize = 256;
 
-pub(super) fn push(hash: &SeededHash, experiment: &str, arm: &str, batch: &mut Batch) {
+pub(super) fn push(hash: &Hashes, experiment: &str, arm: &str, batch: &mut Batch) {
     let hash = hash.arm(experiment, arm);
     let mut copied = |name: &str| {
         let start = batch.text.len();

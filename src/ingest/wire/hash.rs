@@ -1,23 +1,26 @@
-//! Seeded hashes of what records name.
+//! Hashes of what records name: of users with a key, of all else with a seed.
 
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 use super::MAX_LABEL_BYTES;
 use super::short_hash::ShortHash;
+use super::user_key::UserKey;
 
-/// XXH3 with one seed for everything: 128 bits where a collision would join strangers (requests, arms), 64 bits
-/// elsewhere. Hashes are stored and compared across processes: none of this may change without a new format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SeededHash {
+/// XXH3 with one seed: 128 bits where a collision would join strangers (requests, arms), 64 bits for items. Users have
+/// a [key](UserKey) instead, which copies share.
+#[derive(Debug, Clone, Copy)]
+pub struct Hashes {
     seed: u64,
     short: ShortHash,
+    users: UserKey,
 }
 
-impl SeededHash {
-    pub fn new(seed: u64) -> Self {
-        SeededHash {
+impl Hashes {
+    pub(super) fn new(seed: u64, users: UserKey) -> Self {
+        Hashes {
             seed,
             short: ShortHash::new(seed),
+            users,
         }
     }
 
@@ -27,9 +30,8 @@ impl SeededHash {
         xxh3_128_with_seed(id, self.seed)
     }
 
-    #[inline(always)]
     pub fn user(&self, id: &[u8]) -> u64 {
-        self.item(id)
+        self.users.hash(id)
     }
 
     #[inline(always)]
@@ -66,13 +68,16 @@ fn label_bytes(label: &str) -> &[u8] {
 mod tests {
     use super::*;
 
+    fn with_seed(seed: u64) -> Hashes {
+        Hashes::new(seed, UserKey::random())
+    }
+
     /// Values of python-xxhash 3 with seed 7, so that neither a new version nor an edit changes them unseen.
     #[test]
     fn hashes_are_those_of_the_reference_implementation() {
-        let hash = SeededHash::new(7);
+        let hash = with_seed(7);
         assert_eq!(hash.request(b"r-1"), 0xe957_0548_f800_e55f_13fc_53e7_ca31_5631);
         assert_eq!(hash.item(b"i5"), 0x81ae_c9fa_333d_3b39);
-        assert_eq!(hash.user(b"i5"), 0x81ae_c9fa_333d_3b39);
         assert_eq!(
             hash.arm("ranker", "neural"),
             0xd26c_1fb7_f4af_b273_aacb_7c61_00fa_dd64
@@ -80,8 +85,18 @@ mod tests {
     }
 
     #[test]
+    fn users_are_told_apart_by_a_key_that_copies_share() {
+        let hash = with_seed(7);
+        let copy = hash;
+        assert_eq!(hash.user(b"u-1"), copy.user(b"u-1"));
+        assert_ne!(hash.user(b"u-1"), hash.user(b"u-2"));
+        assert_ne!(hash.user(b"u-1"), with_seed(7).user(b"u-1"), "the key is random");
+        assert_ne!(hash.user(b"u-1"), hash.item(b"u-1"));
+    }
+
+    #[test]
     fn the_border_between_experiment_and_arm_counts() {
-        let hash = SeededHash::new(7);
+        let hash = with_seed(7);
         assert_ne!(hash.arm("ab", "c"), hash.arm("a", "bc"));
         let long = "x".repeat(MAX_LABEL_BYTES);
         assert_ne!(hash.arm(&long, "c"), hash.arm("c", &long));
@@ -89,10 +104,7 @@ mod tests {
 
     #[test]
     fn the_seed_counts() {
-        assert_ne!(
-            SeededHash::new(7).request(b"r-1"),
-            SeededHash::new(8).request(b"r-1")
-        );
-        assert_ne!(SeededHash::new(7).arm("e", "a"), SeededHash::new(8).arm("e", "a"));
+        assert_ne!(with_seed(7).request(b"r-1"), with_seed(8).request(b"r-1"));
+        assert_ne!(with_seed(7).arm("e", "a"), with_seed(8).arm("e", "a"));
     }
 }

@@ -15,17 +15,19 @@ mod short_hash;
 #[cfg(test)]
 mod tests;
 mod time;
+mod user_key;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-pub use self::hash::SeededHash;
+pub use self::hash::Hashes;
 use self::json::Record;
 pub use self::mapped::{Explained, Place};
 use self::mapped::{Mapped, Sink};
 use self::shape::Shape;
+use self::user_key::UserKey;
 use crate::engine::OTHER;
 use crate::engine::event::{Batch, Body, Click, Event, Kind, Position, Reason, Served};
 
@@ -42,9 +44,12 @@ pub const MAX_LABEL_BYTES: usize = 128;
 /// [`Reason`] lists first; so the order of keys does not matter. Only the fields of the record's own kind are read:
 /// `type`, `request_id`, `ts` and `user_id` of both, `items` and `experiments` of lists, `item` of clicks. The rest is
 /// ignored, but must be JSON, and no known key may come twice.
+///
+/// Each new one has a random key for the hashes of users, which its clones share: what is to know the same users again
+/// is read by clones.
 #[derive(Debug, Clone)]
 pub struct Decoder {
-    hash: SeededHash,
+    hash: Hashes,
     max_items: usize,
     /// `None`: records are of our own shape.
     mapped: Option<Arc<Mapped>>,
@@ -53,7 +58,7 @@ pub struct Decoder {
 impl Decoder {
     pub fn new(hash_seed: u64, max_items: u32) -> Self {
         Decoder {
-            hash: SeededHash::new(hash_seed),
+            hash: Hashes::new(hash_seed, UserKey::random()),
             max_items: max_items as usize,
             mapped: None,
         }
@@ -65,6 +70,11 @@ impl Decoder {
             mapped: shape.map(|shape| Arc::new(Mapped::new(shape))),
             ..self
         }
+    }
+
+    /// How it hashes what records name. Public so that tests and fuzzing can compare.
+    pub fn hashes(&self) -> Hashes {
+        self.hash
     }
 
     /// Appends exactly one event. Without `topic_says` the record's `type` is required. An invalid or ignored record

@@ -18,7 +18,8 @@ struct Fields<'a> {
     /// `None` is a type that is not ours.
     kind: Option<Kind>,
     request_id: u128,
-    user_id: Option<u64>,
+    /// Not hashed yet: clicks are read without it.
+    user_id: Option<&'a [u8]>,
     ts_ms: i64,
     arms: Range<u32>,
     /// How the arms are spelt, if that is new.
@@ -68,7 +69,7 @@ impl Decoder {
                     ts_ms: fields.ts_ms,
                     items: range(items_start, batch.items.len()),
                     arms: fields.arms,
-                    user: fields.user_id,
+                    user: fields.user_id.map(|id| self.hash.user(id)),
                 }))
             }
             Some(Kind::Click) => {
@@ -99,7 +100,7 @@ impl Decoder {
             }
             if more && fields.come(Key::UserId, &mut json)? {
                 if !json.null() {
-                    fields.user_id = Some(self.hash.user(json.id()?));
+                    fields.user_id = Some(json.id()?);
                 }
                 more = json.more(b'}')?;
             }

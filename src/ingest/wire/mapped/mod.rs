@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 
 pub use self::explain::{Explained, Place};
 use self::tree::{Found, Tree};
-use super::hash::SeededHash;
+use super::hash::Hashes;
 use super::shape::{Path, Shape};
 use super::{json, note, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Reason, Served};
@@ -81,7 +81,7 @@ pub(super) enum Said<'a> {
 
 /// Where the items and arms of a list go.
 pub(super) struct Sink<'b> {
-    pub hash: SeededHash,
+    pub hash: Hashes,
     pub max_items: usize,
     pub batch: &'b mut Batch,
     /// The items as they are written, where somebody wants to see them.

@@ -37,12 +37,12 @@ enum Read {
 /// Decodes one record behind another, and checks what holds for all: the event that serde_json alone gives, and that our
 /// own shape gives where it is read as any other; and arenas that hold what it names.
 fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
-    let decoder = Decoder::new(SEED, MAX_ITEMS);
     let at = Position {
         side: Side::Clicks,
         offset: 42,
         record_ts_ms: 1_763_596_900_000,
     };
+    let decoder = decoder();
     let mut batch = Batch::default();
     decoder.decode(Some(LIST.as_bytes()), Some(Kind::Served), at, &mut batch);
     let before = batch.clone();
@@ -151,8 +151,16 @@ fn check_invalid(name: &str, cases: &[(&str, Reason)]) {
     }
 }
 
-fn hash() -> SeededHash {
-    SeededHash::new(SEED)
+fn hash() -> Hashes {
+    Hashes::new(SEED, UserKey([7; 16]))
+}
+
+/// Like any, but with a key that is no secret.
+fn decoder() -> Decoder {
+    Decoder {
+        hash: hash(),
+        ..Decoder::new(SEED, MAX_ITEMS)
+    }
 }
 
 fn arm(experiment: &str, arm: &str) -> (String, String, u128) {

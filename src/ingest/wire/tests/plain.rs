@@ -3,9 +3,8 @@
 use super::*;
 
 fn is_plain(json: &str, topic_says: Option<Kind>) -> bool {
-    let decoder = Decoder::new(SEED, MAX_ITEMS);
     let mut batch = Batch::default();
-    let plain = decoder.plain(json.as_bytes(), topic_says, &mut batch);
+    let plain = decoder().plain(json.as_bytes(), topic_says, &mut batch);
     plain.is_some()
 }
 
@@ -209,7 +208,7 @@ fn records_that_end_anywhere_are_not_plain() {
 
 /// Reads records into a batch, by both ways alike.
 fn decode_all(records: &[(&str, Kind)], batch: &mut Batch) {
-    let decoder = Decoder::new(SEED, MAX_ITEMS);
+    let decoder = decoder();
     let mut parsed = Batch::default();
     for (json, kind) in records {
         let at = Position {

@@ -25,7 +25,7 @@ fn with_arms(experiments: &str, experiment: &str, arm: &str) -> Shape {
 
 /// Decodes a record, and checks that it is explained as it is decoded.
 fn read_as(shape: &Shape, json: &str, topic_says: Option<Kind>) -> Read {
-    let decoder = Decoder::new(SEED, MAX_ITEMS).reading(Some(shape));
+    let decoder = decoder().reading(Some(shape));
     let at = Position {
         side: Side::Served,
         offset: 0,
