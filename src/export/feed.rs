@@ -30,8 +30,8 @@ const EVERY: Duration = Duration::from_secs(2);
 const SHARE: u32 = 10;
 /// However long a round takes.
 const LONGEST: Duration = Duration::from_secs(20);
-/// A new watcher waits for so long at least, so that others who come meanwhile share the rendering; and until the last
-/// one is as long ago as it took.
+/// A round before its time waits for so long at least, so that others who come meanwhile share it; and until the last one is
+/// as long ago as it took.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// What stands before and after a view's JSON as an event of a stream.
@@ -142,28 +142,28 @@ impl Shared {
         let mut snapshot = Snapshot::default();
         while let Some(queries) = self.queries() {
             let began = Instant::now();
-            let (taken, is_taken) = self.render(queries, snapshot, true).await;
-            snapshot = taken;
+            let mut is_taken;
+            (snapshot, is_taken) = self.render(queries, snapshot, true).await;
             let took = began.elapsed();
             let next = began + (took * SHARE).min(LONGEST).max(self.every);
-            let is_young = || is_taken && began.elapsed() < took + self.every;
-            while self.somebody_new(next).await && is_young() {
+            let old = began + took + self.every;
+            while self.somebody_new(next).await && is_taken && Instant::now() < old {
                 let began = Instant::now();
-                (snapshot, _) = self.render(self.new_queries(), snapshot, false).await;
+                (snapshot, is_taken) = self.render(self.new_queries(), snapshot, false).await;
                 tokio::time::sleep(began.elapsed()).await;
             }
-            tokio::time::sleep_until(began + took * 2).await;
+            // A round before its time is for others too who come meanwhile.
+            if Instant::now() < next {
+                tokio::time::sleep_until((began + took * 2).max(Instant::now() + GATHER)).await;
+            }
         }
     }
 
-    /// Waits for a view that nobody watched before, and a little longer for others; until `end` at most. Whether one came.
+    /// Waits for a view that nobody watched before, until `end` at most. Whether one came.
     async fn somebody_new(&self, end: Instant) -> bool {
         let has_new = || !self.new_queries().is_empty();
         while Instant::now() < end && !has_new() {
             let _ = tokio::time::timeout_at(end, self.new.notified()).await;
-        }
-        if has_new() {
-            tokio::time::sleep(GATHER).await;
         }
         has_new()
     }

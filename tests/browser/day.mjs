@@ -84,9 +84,10 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   const context = await page.context().browser().newContext();
   const late = await context.newPage();
   // A part of the page that does not come is asked for again.
-  await late.route("**/page/words.js", (route) => route.abort(), { times: 1 });
+  await late.route("**/page/words.js", (route) => route.abort());
   await late.goto(url);
-  assert.match(await late.locator("#state").innerText(), /^A part of this page did not come/);
+  await late.waitForFunction(() => document.querySelector("#state")?.innerText.startsWith("A part of this page did not come"), null, PATIENCE);
+  await late.unroute("**/page/words.js");
   await hands(late).state("ready");
   assert.match(await hands(late).locate("warnings").innerText(), /^Numbers come every five seconds here: as many pages follow/);
   assert.deepEqual(await hands(late).all("experiment", "data-experiment"), ["first", "second"]);

@@ -6,7 +6,8 @@
 addEventListener(
   "error",
   ({ target }) => {
-    if (!(target instanceof HTMLScriptElement || target instanceof HTMLLinkElement)) return;
+    // What was only to be loaded early is asked for again where it is needed.
+    if (!(target instanceof HTMLElement && target.matches("script, link[rel=stylesheet]"))) return;
     const state = document.getElementById("state");
     if (state === null || state.dataset.state === "silent") return;
     state.dataset.state = "silent";

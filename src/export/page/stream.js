@@ -103,7 +103,8 @@ export function drawStream(answer) {
   ]);
 
   const partitions = (stream.partitions ?? []).map((it) => ({ ...it, name: `${it.topic}-${it.partition}` }));
-  const cells = ({ lag, watermark_delay_seconds: delay }) => [count(lag), delay == null ? "–" : `${number(delay, 1)}\u00a0s`];
+  // Told a moment apart, a watermark may seem ahead of the live end.
+  const cells = ({ lag, watermark_delay_seconds: delay }) => [count(lag), delay == null ? "–" : `${number(Math.max(0, delay), 1)}\u00a0s`];
   rows($("[data-testid=partitions]"), partitions.map((it) => ({ name: it.name, numbers: cells(it), format: String })));
   const beyond = answer.n_partitions - partitions.length;
   note($("#more-partitions"), beyond > 0 ? `${some(beyond, "more partition")}, less behind: see /metrics` : "");
