@@ -18,6 +18,8 @@ pub struct Bounds {
     fetched: u64,
     /// Windows of one arm of one partition.
     arm: u64,
+    /// A copy of the sums of one arm, all partitions together: kept while anyone follows the page.
+    followed_arm: u64,
     max_arms: u32,
 }
 
@@ -37,6 +39,7 @@ impl Bounds {
             },
             fetched: queued_bytes(&config.kafka, config.ingest.n_workers()),
             arm: View::BOTH.len() as u64 * (n_cells * columns * size_of::<i64>() as u64 + sums),
+            followed_arm: View::BOTH.len() as u64 * sums,
             max_arms: config.limits.max_arms,
         }
     }
@@ -50,13 +53,15 @@ impl fmt::Display for Bounds {
             f,
             "memory is bounded to {} MiB: {} of open lists and clicks (max_state), {} of shown items \
              (max_coverage), {} of fetched records (queued.max.messages.kbytes); and to {} KiB for each arm of a \
-             partition, of which there are up to {} (max_arms)",
+             partition, of which there are up to {} (max_arms), with a copy of {} KiB for each arm while anyone \
+             follows the page",
             mib(together),
             mib(self.state),
             mib(self.coverage),
             mib(self.fetched),
             self.arm.div_ceil(1 << 10),
             self.max_arms,
+            self.followed_arm.div_ceil(1 << 10),
         )
     }
 }
@@ -114,5 +119,11 @@ mod tests {
         let many = bounds(&settings, 1);
         assert_eq!(few.arm % (2 * (60 * 8 + 2 * 16)), 0);
         assert!(config_width(few) < config_width(many));
+        let columns = config_width(few);
+        assert_eq!(
+            few.followed_arm,
+            2 * 2 * columns * 16,
+            "the sums without the cells"
+        );
     }
 }

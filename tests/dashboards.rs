@@ -7,7 +7,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use support::busy::Busy;
+use support::busy::{self, Busy};
 use support::grafana::{Dashboard, Query};
 use support::process::Process;
 use support::prometheus::{self, Prometheus};
@@ -19,17 +19,18 @@ fn file(relative: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What Grafana would put into a query once somebody has chosen.
-fn chosen(query: &str) -> String {
+/// What Grafana would put into a query once somebody has chosen, `profile` among it.
+fn chosen(query: &str, profile: &str) -> String {
     let choices = [
         ("$__rate_interval", "1m"),
         ("$job", "abgauge"),
         ("$instance", ".*"),
         ("$experiment", "ranker"),
         ("$arm", ".*"),
-        ("$control", "control"),
+        ("$control", busy::CONTROL),
         ("$window", "1h"),
         ("$view", "settled"),
+        ("$profile", profile),
         ("$k", "5"),
         ("$metric", "ndcg"),
     ];
@@ -40,16 +41,21 @@ fn chosen(query: &str) -> String {
     query
 }
 
-/// `label_values(SERIES, LABEL)` as Prometheus can be asked for it.
+/// `label_values(SERIES, LABEL)` or `query_result(QUERY)` as Prometheus can be asked for it.
 fn looked_up(lookup: &str) -> String {
-    let inner = lookup
-        .strip_prefix("label_values(")
-        .and_then(|rest| rest.strip_suffix(')'));
-    let (series, label) = inner.and_then(|inner| inner.rsplit_once(", ")).expect(lookup);
+    let inner = |function: &str| lookup.strip_prefix(function)?.strip_suffix(')');
+    if let Some(query) = inner("query_result(") {
+        return query.to_owned();
+    }
+    let inner = inner("label_values(").and_then(|inner| inner.rsplit_once(", "));
+    let (series, label) = inner.expect(lookup);
     format!("count by ({label}) ({series})")
 }
 
-/// What the dashboards ask for.
+/// The first profile, as the variable has it: a regular expression that only the empty text fits.
+const FIRST: &str = "()";
+
+/// What the dashboards ask for: all of it by the first profile, and by the further one what that defines.
 fn of_dashboards() -> Vec<Query> {
     let mut queries = Vec::new();
     for dashboard in Dashboard::all() {
@@ -60,10 +66,50 @@ fn of_dashboards() -> Vec<Query> {
             expression: looked_up(&expression),
         }));
     }
+    let defined = ["$metric", "hit_rate"];
+    let of_further = queries.iter().filter(|query| {
+        query.expression.contains("$profile") && defined.iter().any(|id| query.expression.contains(id))
+    });
+    let of_further: Vec<_> = of_further
+        .map(|query| Query {
+            place: format!("{}, {}", query.place, busy::PROFILES[1]),
+            expression: chosen(&query.expression, busy::PROFILES[1]),
+        })
+        .collect();
+    assert!(of_further.len() > 5);
     for query in &mut queries {
-        query.expression = chosen(&query.expression);
+        query.expression = chosen(&query.expression, FIRST);
     }
+    queries.extend(of_further);
     queries
+}
+
+/// The options that Grafana makes of what a variable of `query_result` finds: it writes each sample as a text, and takes
+/// from that what the variable's regular expression names, else its first group.
+fn options(prometheus: &Prometheus, variable: &str) -> Vec<(String, String)> {
+    const SCRIPT: &str = "const [regex, ...texts] = process.argv.slice(1);
+        const { groups } = /^\\/(?<body>.*)\\/$/.exec(regex);
+        const options = texts.map((text) => new RegExp(groups.body).exec(text));
+        const named = options.map((it) => [it.groups?.text ?? it[1], it.groups?.value ?? it[1]]);
+        console.log(JSON.stringify(named));";
+    let dashboards = Dashboard::all();
+    let mut variables = dashboards.iter().flat_map(Dashboard::variables);
+    let variable = variables.find(|it| it["name"] == variable).expect(variable);
+    let lookup = looked_up(variable["query"]["query"].as_str().expect("a query"));
+    let samples = prometheus.query(&chosen(&lookup, FIRST));
+    let texts = samples.iter().map(|sample| {
+        let labels = sample.labels.iter();
+        let labels: Vec<_> = labels
+            .map(|(name, value)| format!("{name}=\"{value}\""))
+            .collect();
+        format!("{{{}}} {} 1763596800000", labels.join(","), sample.value)
+    });
+    let output = tools::command("node")
+        .args(["-e", SCRIPT, variable["regex"].as_str().expect("an expression")])
+        .args(texts)
+        .output()
+        .expect("node starts");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
 /// The queries that a document shows.
@@ -80,7 +126,12 @@ fn of_document(name: &str) -> Vec<Query> {
 }
 
 const RULES: &str = "config/prometheus/abgauge.rules.yml";
-const DOCUMENTS: [&str; 3] = ["README.md", "docs/deployment.md", "docs/runbooks.md"];
+const DOCUMENTS: [&str; 4] = [
+    "README.md",
+    "docs/deployment.md",
+    "docs/numbers.md",
+    "docs/runbooks.md",
+];
 
 /// Waits until lists have settled that were clicked.
 fn wait_for_settled(busy: &mut Busy) {
@@ -105,6 +156,16 @@ fn every_query_and_every_rule_gives_something() {
         });
         assert!(found.is_some(), "{place}: nothing for {expression}");
     }
+
+    let of = |text: &str, value: &str| (text.to_owned(), value.to_owned());
+    assert_eq!(
+        options(&prometheus, "control")[0],
+        of(busy::CONTROL, busy::CONTROL),
+        "what is configured comes first"
+    );
+    let profiles: BTreeSet<_> = options(&prometheus, "profile").into_iter().collect();
+    let further = busy::PROFILES[1];
+    assert_eq!(profiles, [of("(first)", FIRST), of(further, further)].into());
 
     let rules = wait::until("all rules to be evaluated", wait::LONG, || {
         let rules = prometheus.rules();

@@ -2,14 +2,19 @@
 //!
 //! `ABGAUGE_SCREENSHOTS=docs tests/run --test page` takes docs/page.png, docs/page-dark.png and docs/page-phone.png anew.
 
+#[path = "support/program.rs"]
+mod program;
 mod support;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use support::busy::{self, Busy};
+use support::certificates::{Authority, Validity};
 use support::crowd::{self, Crowd};
 use support::daemon::Daemon;
+use support::https::{self, Trust};
+use support::trickle::Trickle;
 use support::{browser, tools, wait};
 
 /// Enough lists for smooth lines.
@@ -40,6 +45,53 @@ fn the_page_survives_a_restart_of_the_daemon() {
     assert_eq!(demo.wait_exit(Duration::from_secs(20)), Some(0));
     page.wait_said("start it", wait::LONG);
     demo.start_again();
+    let said = page.wait_end(Duration::from_secs(120));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn the_page_goes_with_an_experiment_from_before_its_first_list_on() {
+    // Half of the connections, and so of these, are for pages that follow.
+    let mut trickle = Trickle::start("max_connections = 24");
+    trickle.daemon.wait_until_ready();
+    let url = format!("http://{}/", trickle.daemon.address());
+    let mut page = browser::Script::start("day.mjs", &[&url, "12"]);
+    page.wait_said("begin", wait::LONG);
+    trickle.lists("first", "v 1", 20);
+    trickle.lists("first", "v 2", 30);
+    page.wait_said("go on", wait::LONG);
+    trickle.lists("first", "v 2", 5);
+    page.wait_said("another experiment", wait::LONG);
+    trickle.lists("second", "grid", 3);
+    trickle.lists("second", "carousel", 3);
+    let said = page.wait_end(Duration::from_secs(240));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn the_page_is_live_over_tls_and_behind_a_password() {
+    const PASSWORD: &str = "correct horse battery";
+    let dir = tools::temporary_dir("secured");
+    let authority = Authority::new(dir.path(), "authority");
+    let server = authority.sign("server", &["127.0.0.1"], Validity::Now);
+    let hashed = program::run_with_input(&["hash", "password", "--user", "viewer"], PASSWORD).stdout;
+    let mut trickle = Trickle::start(&format!(
+        "tls_certificate = {:?}\ntls_key = {:?}\nbasic_passwords = [{:?}]\n",
+        server.certificate,
+        server.key,
+        hashed.trim(),
+    ));
+    let trust = Trust::of(&authority.file);
+    trickle.daemon.wait_until("abgauge to be ready", |daemon| {
+        let answer = https::get(daemon.address(), Some(&trust), "/readyz", &[]);
+        answer.ok().filter(|answer| answer.status == 200)
+    });
+    trickle.lists("first", "v 1", 20);
+    trickle.lists("first", "v 2", 20);
+    let url = format!("https://{}/", trickle.daemon.address());
+    let mut page = browser::Script::start("secured.mjs", &[&url, "viewer", PASSWORD]);
+    page.wait_said("go on", wait::LONG);
+    trickle.lists("first", "v 2", 5);
     let said = page.wait_end(Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }

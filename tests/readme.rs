@@ -134,7 +134,9 @@ fn the_commands_are_those_of_the_program() {
 #[test]
 fn gauges_and_counters_exist() {
     let names = read("tests/data/exported-names.tsv");
-    let exported: BTreeSet<&str> = names.lines().filter_map(|line| line.split('\t').next()).collect();
+    let mut exported: BTreeSet<&str> = names.lines().filter_map(|line| line.split('\t').next()).collect();
+    // No gauge: the external label of Prometheus by which the rules find their runbooks.
+    exported.insert("abgauge_runbooks:");
     for document in DOCUMENTS {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
         for name in words(&read(document), "abgauge_", is_word) {

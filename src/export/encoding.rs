@@ -1,10 +1,11 @@
-//! How a body is packed: what a client's `Accept-Encoding` asks for, and gzip.
+//! How a body is packed: what a client's `Accept-Encoding` asks for, gzip of a text, and gzip of a text that goes on.
 
 use std::io::Write as _;
 
+use axum::body::Bytes;
 use axum::http::{HeaderMap, header};
-use flate2::Compression;
 use flate2::write::GzEncoder;
+use flate2::{Compress, Compression, FlushCompress};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
@@ -53,6 +54,68 @@ pub(super) fn gzip(text: &[u8], packed: Vec<u8>) -> Vec<u8> {
     let mut encoder = GzEncoder::new(packed, Compression::fast());
     let written = encoder.write_all(text).and_then(|()| encoder.finish());
     written.expect("a vector takes everything")
+}
+
+/// A text packed by itself, to be a part of any number of [`Stream`]s: whole deflate blocks that refer to nothing before
+/// them and end at a byte (RFC 1951, 3.2.4). So a text that many read is packed once.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    packed: Bytes,
+    /// Of the text.
+    checksum: crc32fast::Hasher,
+    n_bytes: usize,
+}
+
+impl Piece {
+    pub fn of(text: &[u8]) -> Piece {
+        let mut deflate = Compress::new(Compression::fast(), false);
+        let mut packed = Vec::with_capacity(text.len() / 3 + 64);
+        loop {
+            let n_read = usize::try_from(deflate.total_in()).expect("it is in memory");
+            deflate
+                .compress_vec(&text[n_read..], &mut packed, FlushCompress::Full)
+                .expect("deflate takes anything");
+            // What is left to flush has found no room.
+            if packed.len() < packed.capacity() {
+                break;
+            }
+            packed.reserve(packed.len());
+        }
+        let mut checksum = crc32fast::Hasher::new();
+        checksum.update(text);
+        Piece {
+            packed: packed.into(),
+            checksum,
+            n_bytes: text.len(),
+        }
+    }
+}
+
+/// A gzip stream of pieces, as far as it has been sent (RFC 1952, 2.3).
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    checksum: crc32fast::Hasher,
+    n_bytes: usize,
+}
+
+impl Stream {
+    /// What stands before the first piece: deflate, no name, no time, an unknown system.
+    pub const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+
+    /// The next piece as it is sent.
+    pub fn add(&mut self, piece: &Piece) -> Bytes {
+        self.checksum.combine(&piece.checksum);
+        self.n_bytes = self.n_bytes.wrapping_add(piece.n_bytes);
+        piece.packed.clone()
+    }
+
+    /// What stands behind the last piece: an empty block that is the last one, the checksum, and the length modulo 2³².
+    pub fn end(self) -> Bytes {
+        const LAST_BLOCK: [u8; 2] = [3, 0];
+        let checksum = self.checksum.finalize().to_le_bytes();
+        let length = (self.n_bytes as u32).to_le_bytes();
+        Bytes::from([&LAST_BLOCK[..], &checksum, &length].concat())
+    }
 }
 
 #[cfg(test)]
@@ -116,5 +179,34 @@ mod tests {
             decoder.read_to_end(&mut unpacked).expect("it is gzip");
             assert_eq!(unpacked, text);
         }
+    }
+
+    #[test]
+    fn pieces_are_a_stream_of_gzip_that_can_be_read_as_far_as_it_has_come() {
+        let noise: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+        let texts = [
+            b"data: {}\n\n".to_vec(),
+            Vec::new(),
+            noise,
+            b"event: beat\ndata: 1\n\n".repeat(9_000),
+            b"data: {}\n\n".to_vec(),
+        ];
+        let mut stream = Stream::default();
+        let mut sent = Stream::HEAD.to_vec();
+        for n in 0..texts.len() {
+            sent.extend_from_slice(&stream.add(&Piece::of(&texts[n])));
+            let mut come = vec![0; texts[..=n].iter().map(Vec::len).sum()];
+            let mut decoder = flate2::read::GzDecoder::new(&*sent);
+            decoder.read_exact(&mut come).expect("all of it is there");
+            assert!(come == texts[..=n].concat(), "the first {n}");
+        }
+        sent.extend_from_slice(&stream.end());
+        let mut all = Vec::new();
+        let mut decoder = flate2::read::GzDecoder::new(&*sent);
+        decoder
+            .read_to_end(&mut all)
+            .expect("length and checksum are right");
+        assert!(all == texts.concat());
+        assert!(decoder.into_inner().is_empty(), "nothing follows");
     }
 }

@@ -4,8 +4,11 @@
 //!                       ┌─▶ view a ──▶ page, page, page …
 //! round ──▶ snapshot ───┤
 //!   ▲                   └─▶ view b ──▶ page …
-//!   └── two seconds, or ten times what the round took; at once when somebody comes with a new view
+//!   └── two seconds, or ten times what the round took
 //! ```
+//! Who comes in between with a view of his own, as by a click, has it at once: of the last snapshot, where that is not older
+//! than two seconds, else of a round before its time.
+//!
 //! Without a watcher there is no round. What is kept is one snapshot, and of each view the last rendering.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +20,7 @@ use tokio::time::Instant;
 use tracing::error;
 
 use super::Exporter;
+use super::encoding::Piece;
 use super::view::{self, Query};
 use crate::snapshot::Snapshot;
 
@@ -26,8 +30,8 @@ const EVERY: Duration = Duration::from_secs(2);
 const SHARE: u32 = 10;
 /// However long a round takes.
 const LONGEST: Duration = Duration::from_secs(20);
-/// A new watcher waits for so long at least, so that others who come meanwhile share the round; and until the last one
-/// is as long ago as it took.
+/// A round before its time waits for so long at least, so that others who come meanwhile share it; and until the last one is
+/// as long ago as it took.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// What stands before and after a view's JSON as an event of a stream.
@@ -36,16 +40,31 @@ const END: &[u8] = b"\n\n";
 
 /// A view at one instant.
 #[derive(Debug, Clone)]
-pub(super) struct Rendering(Bytes);
+pub(super) struct Rendering {
+    event: Bytes,
+    piece: Piece,
+}
 
 impl Rendering {
+    fn of(event: Vec<u8>) -> Rendering {
+        Rendering {
+            piece: Piece::of(&event),
+            event: event.into(),
+        }
+    }
+
     /// As a server-sent event.
     pub fn event(&self) -> Bytes {
-        self.0.clone()
+        self.event.clone()
+    }
+
+    /// The same, packed.
+    pub fn piece(&self) -> &Piece {
+        &self.piece
     }
 
     pub fn json(&self) -> Bytes {
-        self.0.slice(BEGIN.len()..self.0.len() - END.len())
+        self.event.slice(BEGIN.len()..self.event.len() - END.len())
     }
 }
 
@@ -121,46 +140,56 @@ impl Shared {
     /// Round after round, until nobody watches.
     async fn rounds(self: Arc<Self>) {
         let mut snapshot = Snapshot::default();
-        loop {
-            let Some(queries) = self.queries() else { return };
+        while let Some(queries) = self.queries() {
             let began = Instant::now();
-            let round = tokio::task::spawn_blocking({
-                let exporter = Arc::clone(&self.exporter);
-                move || {
-                    exporter.source.snapshot_into(None, &mut snapshot);
-                    let views = queries.iter().map(|query| render(&exporter, query, &snapshot));
-                    let views: Vec<_> = views.collect();
-                    (snapshot, queries, views)
-                }
-            });
-            match round.await {
-                Ok((used, queries, views)) => {
-                    snapshot = used;
-                    self.publish(&queries, &views);
-                }
-                Err(panic) => {
-                    error!(%panic, "cannot render what pages watch");
-                    snapshot = Snapshot::default();
-                    self.fail();
-                }
-            }
+            let mut is_taken;
+            (snapshot, is_taken) = self.render(queries, snapshot, true).await;
             let took = began.elapsed();
             let next = began + (took * SHARE).min(LONGEST).max(self.every);
-            while Instant::now() < next && !self.has_new() {
-                let _ = tokio::time::timeout_at(next, self.new.notified()).await;
+            let old = began + took + self.every;
+            while self.somebody_new(next).await && is_taken && Instant::now() < old {
+                let began = Instant::now();
+                (snapshot, is_taken) = self.render(self.new_queries(), snapshot, false).await;
+                tokio::time::sleep(began.elapsed()).await;
             }
-            if self.has_new() {
-                let rested = began + took * 2;
-                tokio::time::sleep_until(rested.max(Instant::now() + GATHER)).await;
+            // A round before its time is for others too who come meanwhile.
+            if Instant::now() < next {
+                tokio::time::sleep_until((began + took * 2).max(Instant::now() + GATHER)).await;
             }
         }
     }
 
-    /// Whether somebody waits for a view that no round has rendered.
-    fn has_new(&self) -> bool {
-        let watched = self.watched();
-        let mut views = watched.views.iter();
-        views.any(|(_, view)| view.receiver_count() > 0 && view.borrow().is_none())
+    /// Waits for a view that nobody watched before, until `end` at most. Whether one came.
+    async fn somebody_new(&self, end: Instant) -> bool {
+        let has_new = || !self.new_queries().is_empty();
+        while Instant::now() < end && !has_new() {
+            let _ = tokio::time::timeout_at(end, self.new.notified()).await;
+        }
+        has_new()
+    }
+
+    /// Renders these views, of a new snapshot or of this one, and says whether it could. Gives the snapshot back.
+    async fn render(&self, queries: Vec<Query>, mut snapshot: Snapshot, anew: bool) -> (Snapshot, bool) {
+        let exporter = Arc::clone(&self.exporter);
+        let rendered = tokio::task::spawn_blocking(move || {
+            if anew {
+                exporter.source.snapshot_into(None, &mut snapshot);
+            }
+            let views = queries.iter().map(|query| render(&exporter, query, &snapshot));
+            let views: Vec<_> = views.collect();
+            (snapshot, queries, views)
+        });
+        match rendered.await {
+            Ok((used, queries, views)) => {
+                self.publish(&queries, &views);
+                (used, true)
+            }
+            Err(panic) => {
+                error!(%panic, "cannot render what pages watch");
+                self.fail();
+                (Snapshot::default(), false)
+            }
+        }
     }
 
     /// What is watched; the end of the rounds, if nothing is.
@@ -170,6 +199,13 @@ impl Shared {
         watched.runs = !watched.views.is_empty();
         let queries = watched.views.iter().map(|(query, _)| query.clone());
         watched.runs.then(|| queries.collect())
+    }
+
+    /// What somebody waits for that no round has rendered.
+    fn new_queries(&self) -> Vec<Query> {
+        let watched = self.watched();
+        let views = watched.views.iter().filter(|(_, view)| is_new(view));
+        views.map(|(query, _)| query.clone()).collect()
     }
 
     fn publish(&self, queries: &[Query], views: &[Result<Rendering, Failed>]) {
@@ -192,12 +228,17 @@ impl Shared {
     }
 }
 
+/// Somebody waits for it, and it was never rendered.
+fn is_new(view: &watch::Sender<Latest>) -> bool {
+    view.receiver_count() > 0 && view.borrow().is_none()
+}
+
 fn render(exporter: &Exporter, query: &Query, snapshot: &Snapshot) -> Result<Rendering, Failed> {
     let mut event = BEGIN.to_vec();
     match view::render(exporter, query, snapshot, &mut event) {
         Ok(()) => {
             event.extend_from_slice(END);
-            Ok(Rendering(event.into()))
+            Ok(Rendering::of(event))
         }
         Err(error) => {
             error!(%error, "cannot render what a page watches");

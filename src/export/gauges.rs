@@ -4,10 +4,11 @@
 //! go through a reused buffer, so that a scrape of 300,000 series allocates nothing for each of them.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use super::{TOTAL, shown_arms};
+use super::{TOTAL, control_of, shown_arms};
 use crate::config::{Export, Window};
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, Unit};
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
@@ -15,27 +16,32 @@ use crate::snapshot::{ArmSnapshot, Snapshot, View};
 /// Appends the gauges of one instant: each family with all its samples, arms in the order of the snapshot.
 ///
 /// Nothing is shown of a window without lists. `config.k` chooses among the cut-offs; the value over the whole list is
-/// always shown. Beyond `config.max_series` whole arms are left out, those with the fewest lists first.
+/// always shown. Beyond `config.max_series` whole arms are left out, those with the fewest lists first. `controls` are those
+/// that are set, by experiment.
 pub fn render(
     snapshot: &Snapshot,
     ranking: &Ranking,
     config: &Export,
     windows: &[Window],
+    controls: &BTreeMap<String, String>,
     out: &mut Vec<u8>,
 ) {
     let places = places(config, windows);
     let families = families(ranking, config);
-    let (arms, n_dropped) = choose(snapshot, config, &places, &families, windows.len());
+    let arms = shown_arms(snapshot, config.forget_after_ms);
+    let (rows, n_dropped) = choose(&rows(&arms, controls), config, &places, &families, windows.len());
 
-    let blocks: Vec<String> = arms.iter().map(|arm| arm_block(arm)).collect();
+    let blocks: Vec<String> = rows.iter().map(|row| arm_block(row.arm)).collect();
     let mut text = Text::new(out);
     for family in &families {
         let begin = format!("{}{{", family.name);
         let ends = family.ends(&places);
         text.family(&family.name, &family.help, |text| {
-            for (arm, block) in arms.iter().zip(&blocks) {
+            for (row, block) in rows.iter().zip(&blocks) {
                 for (place, ends) in places.iter().zip(&ends) {
-                    let Some(sums) = place.sums(arm) else { continue };
+                    let Some(sums) = place.sums(row.arm) else {
+                        continue;
+                    };
                     for (series, end) in family.series.iter().zip(ends) {
                         if let Some(number) = series.what.number(sums) {
                             text.sample([&begin, block, end], number);
@@ -51,9 +57,20 @@ pub fn render(
         name,
         "Event time of the newest accepted list of an arm.",
         |text| {
-            for (arm, block) in arms.iter().zip(&blocks) {
-                let seconds = Number::Float(arm.last_list_ms as f64 / 1000.0);
+            for (row, block) in rows.iter().zip(&blocks) {
+                let seconds = Number::Float(row.arm.last_list_ms as f64 / 1000.0);
                 text.sample([&begin, block, "} "], seconds);
+            }
+        },
+    );
+    let name = "abgauge_control_arm";
+    let begin = format!("{name}{{");
+    text.family(
+        name,
+        "1 for the arm that the others of its experiment are compared with.",
+        |text| {
+            for (_, block) in rows.iter().zip(&blocks).filter(|(row, _)| row.is_control) {
+                text.sample([&begin, block, "} "], Number::Integer(1));
             }
         },
     );
@@ -282,21 +299,39 @@ fn profile_label(ranking: &Ranking, column: &Column) -> String {
     }
 }
 
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    arm: &'a ArmSnapshot,
+    is_control: bool,
+}
+
+/// Arms in the order of the snapshot, experiment by experiment.
+fn rows<'a>(arms: &[&'a ArmSnapshot], controls: &BTreeMap<String, String>) -> Vec<Row<'a>> {
+    let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
+    let rows = experiments.flat_map(|arms| {
+        let control = control_of(controls, arms);
+        arms.iter().map(move |arm| Row {
+            arm,
+            is_control: Some(&*arm.arm) == control,
+        })
+    });
+    rows.collect()
+}
+
 /// The arms that fit under `max_series`, in the order of the snapshot, and how many series are left out.
 ///
 /// Arms are admitted by descending live lists of `total`, then by name, up to the first that does not fit.
 fn choose<'a>(
-    snapshot: &'a Snapshot,
+    rows: &[Row<'a>],
     config: &Export,
     places: &[Place],
     families: &[Family],
     total: usize,
-) -> (Vec<&'a ArmSnapshot>, usize) {
-    let arms = shown_arms(snapshot, config.forget_after_ms);
+) -> (Vec<Row<'a>>, usize) {
     let sizes = Sizes::of(families);
-    let sizes: Vec<usize> = arms.iter().map(|arm| sizes.n_series(arm, places)).collect();
-    let mut by_lists: Vec<usize> = (0..arms.len()).collect();
-    by_lists.sort_by_key(|index| Reverse(arms[*index].sums(View::Live, total)[LISTS]));
+    let sizes: Vec<usize> = rows.iter().map(|row| sizes.n_series(row, places)).collect();
+    let mut by_lists: Vec<usize> = (0..rows.len()).collect();
+    by_lists.sort_by_key(|index| Reverse(rows[*index].arm.sums(View::Live, total)[LISTS]));
 
     let mut left = config.max_series;
     let admitted = by_lists
@@ -311,7 +346,7 @@ fn choose<'a>(
     let mut admitted: Vec<usize> = admitted.copied().collect();
     admitted.sort_unstable();
     let shown: usize = admitted.iter().map(|index| sizes[*index]).sum();
-    let chosen = admitted.into_iter().map(|index| arms[index]).collect();
+    let chosen = admitted.into_iter().map(|index| rows[index]).collect();
     (chosen, sizes.iter().sum::<usize>() - shown)
 }
 
@@ -341,15 +376,15 @@ impl Sizes {
         sizes
     }
 
-    fn n_series(&self, arm: &ArmSnapshot, places: &[Place]) -> usize {
+    fn n_series(&self, row: &Row, places: &[Place]) -> usize {
         let of_place = |sums: &[i128]| {
             let ratios = self.n_ratios.iter();
             let shown = ratios.filter(|((column, factor), _)| sums[*column] != 0 && *factor != 0);
             self.n_sums + shown.map(|(_, n)| n).sum::<usize>()
         };
         let last_list = 1;
-        let places = places.iter().filter_map(|place| place.sums(arm));
-        places.map(of_place).sum::<usize>() + last_list
+        let places = places.iter().filter_map(|place| place.sums(row.arm));
+        places.map(of_place).sum::<usize>() + last_list + usize::from(row.is_control)
     }
 }
 

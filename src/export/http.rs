@@ -1,6 +1,8 @@
 //! The routes: `/metrics`, `/healthz`, `/readyz`, the live page, the stream that it follows, and the JSON API.
 
-use std::convert::Infallible;
+mod events;
+mod parts;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,14 +12,15 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures_util::stream;
 use serde::Deserialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::events::Events;
+use self::parts::{PAGE, Parts};
 use super::Exporter;
 use super::encoding::{Encoding, gzip};
-use super::feed::{Failed, Feed, Watcher};
+use super::feed::Feed;
 use super::renderer::{Refusal, Renderer};
 use super::view::{self, Wanted};
 use crate::config;
@@ -27,36 +30,13 @@ use crate::snapshot::Snapshot;
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The page runs only what this server sends, talks to no other, sends no form, and is framed by no one.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-    img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
 const NOT_FOUND: &str =
     "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/view, /healthz and /readyz\n";
-
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
-
-/// What the page consists of, below `/page/`.
-const PARTS: [(&str, &str, &str); 10] = [
-    ("page.css", CSS, include_str!("page/page.css")),
-    ("page.js", JAVASCRIPT, include_str!("page/page.js")),
-    ("choice.js", JAVASCRIPT, include_str!("page/choice.js")),
-    ("controls.js", JAVASCRIPT, include_str!("page/controls.js")),
-    ("document.js", JAVASCRIPT, include_str!("page/document.js")),
-    ("download.js", JAVASCRIPT, include_str!("page/download.js")),
-    ("experiments.js", JAVASCRIPT, include_str!("page/experiments.js")),
-    ("feed.js", JAVASCRIPT, include_str!("page/feed.js")),
-    ("stream.js", JAVASCRIPT, include_str!("page/stream.js")),
-    ("words.js", JAVASCRIPT, include_str!("page/words.js")),
-];
 
 /// Pages that may follow the stream at once, but never more than half of the connections: the rest are for scrapes.
 const MAX_STREAMS: usize = 32;
 /// A stream says at least so often that it lives, and more often where connections are cut sooner.
 const BEAT: Duration = Duration::from_secs(5);
-const BEAT_EVENT: &[u8] = b"event: beat\ndata: 1\n\n";
 /// How long a single view may be rendered.
 const PATIENCE: Duration = Duration::from_secs(8);
 
@@ -69,7 +49,7 @@ pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: Cancellati
         .route("/api/v1/view/stream", get(view_stream))
         .route("/healthz", get(|| async { answer(StatusCode::OK, PLAIN, "ok") }))
         .route("/readyz", get(ready))
-        .route("/", get(|| async { part(HTML, include_str!("page/index.html")) }))
+        .route("/", get(page))
         .route("/page/{part}", get(page_part))
         .fallback(|| async { answer(StatusCode::NOT_FOUND, PLAIN, NOT_FOUND) })
         .method_not_allowed_fallback(|| async {
@@ -82,6 +62,7 @@ pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: Cancellati
         .with_state(Arc::new(Routes {
             feed: Feed::new(Arc::clone(&exporter)),
             exporter,
+            page: Parts::new(),
             metrics: Renderer::new(),
             experiments: Renderer::new(),
             streams: Arc::new(Semaphore::new(MAX_STREAMS.min(http.max_connections / 2))),
@@ -96,6 +77,7 @@ struct Routes {
     /// By the window whose time lines are wanted, and their profile.
     experiments: Renderer<(Option<usize>, usize)>,
     feed: Feed,
+    page: Parts,
     /// A permit for each stream.
     streams: Arc<Semaphore>,
     beat: Duration,
@@ -192,73 +174,37 @@ async fn view(
 }
 
 /// What the page shows, as it changes: server-sent events.
-async fn view_stream(State(routes): State<Arc<Routes>>, Query(wanted): Query<Wanted>) -> Response {
+async fn view_stream(
+    State(routes): State<Arc<Routes>>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Response {
     let Ok(permit) = Arc::clone(&routes.streams).try_acquire_owned() else {
         let full = "too many pages follow the stream already: ask /api/v1/view from time to time\n";
         return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, full);
     };
-    let events = Events {
-        watcher: routes.feed.watch(&view::Query::of(wanted, &routes.exporter)),
-        beat: routes.beat,
-        shutdown: routes.shutdown.clone(),
-        _permit: permit,
-    };
-    let events = stream::unfold(events, |mut events| async move {
-        let event = events.next().await?;
-        Some((Ok::<_, Infallible>(event), events))
-    });
-    let mut response = answer(StatusCode::OK, "text/event-stream", Body::from_stream(events));
+    let watcher = routes.feed.watch(&view::Query::of(wanted, &routes.exporter));
+    let encoding = Encoding::wanted(&headers);
+    let events = Events::new(watcher, encoding, routes.beat, routes.shutdown.clone(), permit);
+    let mut response = answer(StatusCode::OK, "text/event-stream", events.into_body());
     // nginx gathers an answer unless it is told not to.
     let unbuffered = HeaderName::from_static("x-accel-buffering");
-    response
-        .headers_mut()
-        .insert(unbuffered, HeaderValue::from_static("no"));
-    response
-}
-
-/// A page that follows.
-struct Events {
-    watcher: Watcher,
-    beat: Duration,
-    shutdown: CancellationToken,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Events {
-    /// The next rendering, or a sign of life; none once the daemon stops. A page that reads slowly misses some.
-    async fn next(&mut self) -> Option<Bytes> {
-        tokio::select! {
-            biased;
-            () = self.shutdown.cancelled() => None,
-            changed = self.watcher.changed() => {
-                changed.ok()?;
-                match &*self.watcher.borrow_and_update() {
-                    Some(Ok(rendering)) => Some(rendering.event()),
-                    Some(Err(Failed)) => None,
-                    None => Some(Bytes::from_static(BEAT_EVENT)),
-                }
-            }
-            () = tokio::time::sleep(self.beat) => Some(Bytes::from_static(BEAT_EVENT)),
-        }
-    }
-}
-
-async fn page_part(Path(name): Path<String>) -> Response {
-    match PARTS.iter().find(|(known, ..)| *known == name) {
-        Some((_, content_type, text)) => part(content_type, text),
-        None => answer(StatusCode::NOT_FOUND, PLAIN, NOT_FOUND),
-    }
-}
-
-fn part(content_type: &'static str, text: &'static str) -> Response {
-    let mut response = answer(StatusCode::OK, content_type, text);
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(CONTENT_SECURITY_POLICY),
-    );
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(unbuffered, HeaderValue::from_static("no"));
+    tell_encoding(headers, encoding);
     response
+}
+
+async fn page(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Response {
+    routes.page.answer(PAGE, &headers)
+}
+
+async fn page_part(
+    State(routes): State<Arc<Routes>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    routes.page.answer(&name, &headers)
 }
 
 fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
@@ -288,12 +234,15 @@ fn rendered(content_type: &'static str, encoding: Encoding, body: Result<Bytes, 
             return answer(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, failed);
         }
     };
-    let headers = response.headers_mut();
+    tell_encoding(response.headers_mut(), encoding);
+    response
+}
+
+fn tell_encoding(headers: &mut HeaderMap, encoding: Encoding) {
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if encoding == Encoding::Gzip {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    response
 }
 
 #[cfg(test)]

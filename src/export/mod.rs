@@ -45,7 +45,8 @@ impl Exporter {
         self.telemetry.render(out)?;
         if self.telemetry.was_ready() {
             self.source.snapshot_into(None, snapshot);
-            gauges::render(snapshot, &self.ranking, &self.export, &self.windows, out);
+            let (ranking, export) = (&self.ranking, &self.export);
+            gauges::render(snapshot, ranking, export, &self.windows, &self.controls, out);
         }
         Ok(())
     }

@@ -42,6 +42,8 @@ struct Answer<'a> {
     /// Those that there are.
     n_experiments_in_all: usize,
     n_arms_in_all: usize,
+    /// Event time of the newest list of any arm.
+    newest_list_ms: Option<i64>,
     /// From 1; of arms where one experiment is shown alone, else of experiments.
     page: usize,
     n_pages: usize,
@@ -132,6 +134,7 @@ pub(super) fn render(
         n_experiments,
         n_experiments_in_all,
         n_arms_in_all: arms.len(),
+        newest_list_ms: arms.iter().map(|arm| arm.last_list_ms).max(),
         page: page + 1,
         n_pages,
         n_partitions,

@@ -140,7 +140,7 @@ await withPage(url, options, async (page, objections) => {
   await colleague.route("**/api/v1/view/stream*", (route) => route.fulfill({ status: 503, body: "too many pages" }));
   await colleague.reload();
   await hands(colleague).state("ready");
-  assert.match(await colleague.locator("#warnings").innerText(), /^This page asks every few seconds/);
+  assert.match(await colleague.locator("#warnings").innerText(), /^Numbers come every five seconds here/);
   const told = () => hands(colleague).all("live-end", "data-value");
   const [first] = await told();
   await pollUntil(told, ([end]) => Number(end) > Number(first));
@@ -214,6 +214,29 @@ await withPage(url, options, async (page, objections) => {
   });
   assert.ok(ink > 600 && paper < 120, `ink ${ink}, paper ${paper}`);
   await checkAccessibility(page, "dark");
+
+  // Whatever the system has, what is chosen here counts, on other pages too, and is kept.
+  const paperOf = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const dark = await paperOf(page);
+  const other = await page.context().newPage();
+  await other.emulateMedia({ colorScheme: "dark" });
+  await other.goto(url);
+  await page.locator("#colours").selectOption("light");
+  const light = await paperOf(page);
+  assert.notEqual(light, dark);
+  await pollUntil(() => paperOf(other), (paper) => paper === light);
+  await other.reload();
+  assert.equal(await paperOf(other), light);
+  assert.equal(await other.locator("#colours").inputValue(), "light");
+  await checkAccessibility(page, "light on a dark system");
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.locator("#colours").selectOption("dark");
+  await pollUntil(() => paperOf(other), (paper) => paper === dark);
+  await checkAccessibility(page, "dark on a light system");
+  await page.locator("#colours").selectOption({ label: "as the system" });
+  assert.equal(await paperOf(page), light);
+  await other.close();
+  await page.emulateMedia({ colorScheme: "dark" });
   await settledWord.focus();
   await checkAccessibility(page, "dark, an explanation open");
   if (folder) await portray("page-dark.png");

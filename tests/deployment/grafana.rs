@@ -150,7 +150,7 @@ fn queries_use_only_what_is_exported() {
 }
 
 #[test]
-fn every_query_keeps_to_the_chosen_instances_and_the_first_profile_and_counts_no_list_twice() {
+fn every_query_keeps_to_the_chosen_instances_and_profile_and_counts_no_list_twice() {
     let exported = exported();
     for query in Dashboard::all().iter().flat_map(Dashboard::queries) {
         for selector in selectors(&query.expression) {
@@ -164,7 +164,7 @@ fn every_query_keeps_to_the_chosen_instances_and_the_first_profile_and_counts_no
             let Some(labels) = exported.get(&selector.name) else {
                 continue;
             };
-            for (label, matcher) in [("scope", r#"scope="own""#), ("profile", r#"profile="""#)] {
+            for (label, matcher) in [("scope", r#"scope="own""#), ("profile", r#"profile=~"$profile""#)] {
                 assert!(
                     !labels.contains(label) || has(matcher),
                     "{}: {}",
@@ -192,7 +192,16 @@ fn variables_are_declared_and_used() {
             let named = said(&variable["label"]) && said(&variable["description"]);
             assert!(named, "{}: {}", dashboard.file, variable["name"]);
         }
-        let of_arms = ["experiment", "arm", "control", "window", "view", "k", "metric"];
+        let of_arms = [
+            "experiment",
+            "arm",
+            "control",
+            "window",
+            "view",
+            "profile",
+            "k",
+            "metric",
+        ];
         let is_of_arms = dashboard.model["uid"] == "abgauge-experiments";
         assert!(!is_of_arms || of_arms.iter().all(|name| declared.contains(*name)));
     }

@@ -11,6 +11,9 @@ use crate::{path, read, strings, yaml};
 const RULES: &str = "config/prometheus/abgauge.rules.yml";
 const TESTS: &str = "config/prometheus/tests";
 const RUNBOOKS: &str = "docs/runbooks.md";
+/// Where they are is told by an external label of Prometheus.
+const RUNBOOKS_BASE: &str =
+    "{{ with $externalLabels.abgauge_runbooks }}{{ . }}{{ else }}docs/runbooks.md{{ end }}";
 
 fn rules() -> Vec<Value> {
     let file = yaml(RULES);
@@ -96,14 +99,36 @@ fn every_alert_says_how_bad_what_and_what_to_do() {
         let runbook = alert["annotations"]["runbook_url"]
             .as_str()
             .unwrap_or_else(|| panic!("{name} has no runbook"));
-        let wanted = format!("{RUNBOOKS}#{}", name.to_lowercase());
-        assert_eq!(runbook, wanted, "{name}");
+        assert_eq!(
+            runbook,
+            format!("{RUNBOOKS_BASE}#{}", name.to_lowercase()),
+            "{name}"
+        );
         let headings = headings();
         assert!(
             headings.contains(&format!("## {name}")),
             "{RUNBOOKS} has no {name}"
         );
     }
+}
+
+/// The command for those who want no external label, as docs/deployment.md has it.
+#[test]
+fn runbooks_can_be_written_into_a_copy_of_the_rules() {
+    let document = read("docs/deployment.md");
+    let command = document.split('`').find(|code| code.starts_with("sed -i "));
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory under target");
+    let copy = dir.path().join("abgauge.rules.yml");
+    std::fs::copy(path(RULES), &copy).expect("copy the rules");
+    let ran = std::process::Command::new("sh")
+        .args(["-c", command.expect("the document has it")])
+        .current_dir(&dir)
+        .status();
+    assert!(ran.expect("sh starts").success());
+    let copy = std::fs::read_to_string(copy).expect("it is still there");
+    let told = RUNBOOKS_BASE.replace(RUNBOOKS, "https://wiki.example.com/abgauge/runbooks");
+    assert_eq!(copy.matches(&told).count(), alerts().len());
+    assert!(document.contains("abgauge_runbooks: https://wiki.example.com/abgauge/runbooks"));
 }
 
 #[test]

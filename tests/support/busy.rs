@@ -14,6 +14,8 @@ use super::tools;
 
 /// The first one's series have no label `profile`. The second one has no MRR at a cut-off.
 pub const PROFILES: [&str; 2] = ["default", "trec_eval"];
+/// The control of `ranker`, which has an arm called `control` too.
+pub const CONTROL: &str = "neural";
 /// What simulated lists show: `i0` to `i2999`. Half as many again are never shown.
 pub const N_ITEMS: usize = 4_500;
 
@@ -51,6 +53,8 @@ profile = {PROFILES:?}
 catalog = \"{catalogue}\"
 metrics = [\"hit_rate\", \"ctr\", \"mrr\", \"ndcg\", \"precision\", \"recall\", \"map\", \"map_by_k\", \"mar\", \"hits\",
     \"alpha_ndcg\", \"coverage\", \"popularity\", \"surprisal\"]
+[experiments.ranker]
+control = \"{CONTROL}\"
 ",
             brokers = kafka.brokers(),
             group = kafka.unique("group"),

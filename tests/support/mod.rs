@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] act on it, [`proxy`] cuts the way to it |
 //! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] reads expressions, [`grafana`] dashboards |
-//! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic, [`crowd`] one with ten thousand arms |
+//! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic, [`crowd`] one with ten thousand arms, [`trickle`] one whose events come one by one |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
 //! | [`certificates`], [`https`] | an authority of the test's own, and a client that trusts it |
 //! | [`http`], [`exposition`] | a client, and a strict reader of what `/metrics` answers |
@@ -32,4 +32,5 @@ pub mod promql;
 pub mod proxy;
 pub mod tools;
 pub mod topics;
+pub mod trickle;
 pub mod wait;

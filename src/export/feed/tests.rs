@@ -74,6 +74,24 @@ fn who_watches_the_same_shares_one_rendering_of_one_instant() {
 }
 
 #[test]
+fn who_comes_between_rounds_is_shown_the_snapshot_of_the_last_one() {
+    run(async |feed, board| {
+        let feed = Feed::with_pause(Arc::clone(&feed.shared.exporter), Duration::from_secs(60));
+        let mut first = feed.watch(&query(&feed, "5m"));
+        let shown = next(&mut first).await.unwrap();
+        for window in ["1h", "total"] {
+            let view = next(&mut feed.watch(&query(&feed, window))).await.unwrap();
+            assert_ne!(view.json(), shown.json());
+        }
+        assert_eq!(board.n_taken.load(Ordering::Relaxed), 1);
+        assert!(
+            !first.has_changed().unwrap(),
+            "nothing new for who was there before"
+        );
+    });
+}
+
+#[test]
 fn rounds_go_on_and_end_with_the_last_watcher() {
     run(async |feed, board| {
         let query = query(&feed, "5m");

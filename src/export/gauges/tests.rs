@@ -15,8 +15,17 @@ fn scrape(snapshot: &Snapshot, config: &Export) -> Scrape {
 }
 
 fn scrape_of(snapshot: &Snapshot, ranking: &Ranking, config: &Export) -> Scrape {
+    rendered(snapshot, ranking, config, &BTreeMap::new())
+}
+
+fn rendered(
+    snapshot: &Snapshot,
+    ranking: &Ranking,
+    config: &Export,
+    controls: &BTreeMap<String, String>,
+) -> Scrape {
     let mut out = Vec::new();
-    render(snapshot, ranking, config, &fixture::windows(), &mut out);
+    render(snapshot, ranking, config, &fixture::windows(), controls, &mut out);
     parse(std::str::from_utf8(&out).unwrap())
 }
 
@@ -302,6 +311,50 @@ fn each_arm_says_when_it_last_served_a_list() {
 }
 
 #[test]
+fn the_control_is_the_arm_that_is_set_else_the_one_of_that_name() {
+    let arms = [
+        ("a", "control"),
+        ("a", "x"),
+        ("b", "control"),
+        ("b", "x"),
+        ("c", "x"),
+        ("d", "x"),
+    ];
+    let arms = arms.map(|(experiment, name)| arm(experiment, name, [&[MISS]; 3], [&[]; 3]));
+    let set = [("b", "x"), ("d", "gone")].map(|(experiment, name)| (experiment.into(), name.into()));
+    let shown = |max_series| {
+        let config = Export {
+            max_series,
+            ..export()
+        };
+        let board = snapshot(arms.to_vec());
+        let scrape = rendered(&board, &fixture::ranking(), &config, &set.clone().into());
+        let controls = scrape
+            .iter()
+            .filter(|((name, _), _)| name == "abgauge_control_arm");
+        let controls = controls.map(|((_, labels), value)| {
+            let [(_, arm), (_, experiment)] = &labels[..] else {
+                panic!("{labels:?}");
+            };
+            format!("{experiment}/{arm} {value}")
+        });
+        let dropped = &scrape[&("abgauge_series_dropped".to_owned(), vec![])];
+        (controls.collect::<Vec<_>>(), dropped.parse::<usize>().unwrap())
+    };
+    assert_eq!(
+        shown(100_000),
+        (vec!["a/control 1".to_owned(), "b/x 1".to_owned()], 0)
+    );
+    // It is one more series of its arm.
+    let per_arm = 3 * (3 + 9 * 3) + 1;
+    assert_eq!(shown(per_arm), (vec![], 6 * per_arm + 2));
+    assert_eq!(
+        shown(per_arm + 1),
+        (vec!["a/control 1".to_owned()], 5 * per_arm + 1)
+    );
+}
+
+#[test]
 fn an_arm_leaves_once_its_last_list_is_too_old() {
     let mut snapshot = one_arm();
     let forget_after = export().forget_after_ms;
@@ -356,6 +409,7 @@ fn arms_stand_in_the_order_of_the_snapshot_whatever_their_size() {
         &fixture::ranking(),
         &export(),
         &fixture::windows(),
+        &BTreeMap::new(),
         &mut out,
     );
     let text = String::from_utf8(out).unwrap();

@@ -147,7 +147,10 @@ fn the_page_may_load_nothing_from_elsewhere() {
             answer.headers["content-type"],
             format!("{content_type}; charset=utf-8")
         );
-        assert_eq!(answer.headers["content-security-policy"], CONTENT_SECURITY_POLICY);
+        assert_eq!(
+            answer.headers["content-security-policy"],
+            parts::CONTENT_SECURITY_POLICY
+        );
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
         assert_eq!(answer.headers["referrer-policy"], "no-referrer");
         assert_eq!(answer.headers["cache-control"], "no-cache");
@@ -262,22 +265,6 @@ fn head_has_the_headers_of_a_packed_answer_too() {
     );
 }
 
-/// Every module that a module of the page imports is served, and so is what the page itself names.
-#[test]
-fn every_part_of_the_page_is_served() {
-    let mut named = Vec::new();
-    for (_, _, text) in PARTS {
-        named.extend(text.split("from \"./").skip(1));
-    }
-    let page = include_str!("../page/index.html");
-    named.extend(page.split("\"/page/").skip(1));
-    assert!(named.len() >= 10);
-    for rest in named {
-        let name = rest.split('"').next().unwrap();
-        assert!(PARTS.iter().any(|(known, ..)| *known == name), "{name}");
-    }
-}
-
 /// A router of a daemon that is ready, with this bound on connections.
 fn ready_router(max_connections: usize, shutdown: CancellationToken) -> Router {
     let exporter = Arc::new(fixture::exporter(Arc::new(Board)));
@@ -316,6 +303,37 @@ fn a_stream_begins_with_the_view_then_beats_and_ends_with_the_daemon() {
         assert_eq!(next(&mut events).await.unwrap(), "event: beat\ndata: 1\n\n");
         shutdown.cancel();
         while next(&mut events).await.is_some() {}
+    });
+}
+
+#[test]
+fn a_stream_is_packed_for_those_who_accept_gzip_and_is_gzip_to_its_end() {
+    run(async {
+        let shutdown = CancellationToken::new();
+        let router = ready_router(64, shutdown.clone());
+        let request = Request::builder().uri("/api/v1/view/stream");
+        let request = request.header("accept-encoding", "gzip, deflate, br");
+        let request = request.body(Body::empty()).unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.headers()["content-encoding"], "gzip");
+        assert_eq!(response.headers()["vary"], "accept-encoding");
+        let mut events = response.into_body().into_data_stream();
+        let mut sent = Vec::new();
+        let unpacked = |sent: &[u8]| {
+            let mut text = Vec::new();
+            let whole = flate2::read::GzDecoder::new(sent).read_to_end(&mut text);
+            (String::from_utf8(text).unwrap(), whole.is_ok())
+        };
+        let is_there = |text: &str| ["data: {", "event: beat\n"].iter().all(|it| text.contains(it));
+        while !is_there(&unpacked(&sent).0) {
+            sent.extend_from_slice(&events.next().await.unwrap().unwrap());
+        }
+        assert!(!unpacked(&sent).1, "it goes on");
+        shutdown.cancel();
+        while let Some(rest) = events.next().await {
+            sent.extend_from_slice(&rest.unwrap());
+        }
+        assert!(unpacked(&sent).1, "it has an end");
     });
 }
 

@@ -5,7 +5,7 @@ import { $, attribute, keyed, note, stamp, text } from "./document.js";
 import { idsOf, metricOf } from "./words.js";
 
 /** Typing is over after this. */
-const TYPING_MS = 250;
+const TYPING_MS = 150;
 
 let sort = "name"; // of the last answer
 

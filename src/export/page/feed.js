@@ -7,7 +7,8 @@
 //
 // A hidden tab follows nothing.
 
-const PATH = "/api/v1/view";
+/** Beside the page, wherever a proxy has put it. */
+const PATH = "api/v1/view";
 const VERSION = 1;
 /** The daemon says something every five seconds at least. */
 const SILENCE_MS = 15_000;
@@ -86,7 +87,7 @@ export class Feed {
     try {
       const signal = AbortSignal.any([mine.signal, AbortSignal.timeout(PATIENCE_MS)]);
       const response = await fetch(`${PATH}?${this.#query}`, { signal, cache: "no-store" });
-      if (!response.ok) throw new Error(`HTTP ${response.status}`);
+      if (!response.ok) throw new Error(response.status === 401 ? "it asks who you are: reload the page" : `HTTP ${response.status}`);
       const answer = await response.json();
       if (mine.signal.aborted) return;
       this.#heard(answer, { asked: true });

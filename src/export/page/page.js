@@ -20,6 +20,7 @@ let answer = null; // the last one: kept while none comes
 let arrived = null; // when it came, by this machine's clock
 let asked = false; // it was asked for: there is no stream for this page
 let silence = null; // { since, reason } while abgauge does not answer
+let waitsSince = null; // when something was chosen that no answer has yet
 let firstVersion = null; // of abgauge, when this page was loaded
 
 const feed = new Feed({
@@ -28,14 +29,21 @@ const feed = new Feed({
     [answer, arrived, asked, silence] = [next, Date.now(), how.asked, null];
     firstVersion ??= answer.stream.version;
     draw();
-    performance.clearMeasures("draw");
-    performance.measure("draw", { start: begin });
+    measured("draw", begin);
+    if (waitsSince !== null) measured("wait", waitsSince);
+    waitsSince = null;
   },
   onSilence(reason) {
     silence = { since: silence?.since ?? Date.now(), reason };
     drawState();
   },
 });
+
+/** What developer tools show, and what tests bound. */
+function measured(name, start) {
+  performance.clearMeasures(name);
+  performance.measure(name, { start });
+}
 
 function draw() {
   drawState();
@@ -86,12 +94,13 @@ function drawWarnings({ notes, stream: { exact, warnings, catalog, version } }) 
   const inexact = "The numbers are not exact: records were dropped because a memory bound was reached (outcome shed).";
   const stale = catalog?.reload_fault && `The catalogue could not be read again, and the one before stays in use: ${catalog.reload_fault}`;
   const other = version !== firstVersion && `abgauge is now version ${version}, this page is of ${firstVersion}: reload it.`;
-  const seldom = asked && "This page asks every few seconds: there is no stream for it, since too many pages follow it or a proxy holds it back.";
+  const seldom = asked && "Numbers come every five seconds here: as many pages follow the stream already as may, or a proxy holds it back. It is tried again.";
   lines($("#warnings"), [exact === false && inexact, stale, ...(warnings ?? []), other, seldom].filter(Boolean));
   lines($("#notes"), notes);
 }
 
 function follow() {
+  waitsSince = performance.now();
   document.body.setAttribute("aria-busy", "true");
   feed.follow(query());
 }

@@ -5,7 +5,7 @@ import { OUTCOMES, RESULTS, bytes, clock, count, date, number, share, some, span
 
 /** Outcomes that no producer can help: they are no part of what is refused. */
 const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed"];
-const MUCH = { refused: 0.05, unmatched: 0.05 };
+const MUCH = { refused: 0.05, unmatched: 0.05, silentSeconds: 900 };
 
 export function drawHealth(answer) {
   const { stream, n_partitions: nPartitions, lag } = answer;
@@ -17,6 +17,7 @@ export function drawHealth(answer) {
       value: stream.settle_delay_seconds == null ? "–" : span(Math.max(0, stream.settle_delay_seconds)),
       tip: "Event time by which settling lags behind what attribution and lateness ask for, in the slowest pair of partitions. Near zero when all is well.",
     },
+    newestList(answer),
     { name: "open lists", value: count(stream.open_lists), tip: "Lists whose attribution window is open: they count in the live view, and not yet in the settled one." },
     { name: "clicks waiting", value: count(stream.clicks_waiting), tip: "Clicks whose list has not been read yet." },
     { name: "memory", value: bytes(stream.state_bytes), tip: "What open lists and waiting clicks take." },
@@ -26,6 +27,16 @@ export function drawHealth(answer) {
   ];
   keyed($("#tiles"), tiles, ({ name }) => name, tile);
   $("#health").hidden = false;
+}
+
+function newestList({ newest_list_ms: newest, stream: { live_end_ms: end } }) {
+  const seconds = newest == null || end == null ? null : Math.max(0, (end - newest) / 1000);
+  return {
+    name: "newest list",
+    value: seconds === null ? "–" : `${span(seconds)} old`,
+    isMuch: seconds > MUCH.silentSeconds,
+    tip: "Event time from the newest list of any arm to the live end, which moves on with the clock while nothing comes. Marked above 15 min: is anybody still producing?",
+  };
 }
 
 function refused(topic, outcomes) {
@@ -92,7 +103,8 @@ export function drawStream(answer) {
   ]);
 
   const partitions = (stream.partitions ?? []).map((it) => ({ ...it, name: `${it.topic}-${it.partition}` }));
-  const cells = ({ lag, watermark_delay_seconds: delay }) => [count(lag), delay == null ? "–" : `${number(delay, 1)}\u00a0s`];
+  // Told a moment apart, a watermark may seem ahead of the live end.
+  const cells = ({ lag, watermark_delay_seconds: delay }) => [count(lag), delay == null ? "–" : `${number(Math.max(0, delay), 1)}\u00a0s`];
   rows($("[data-testid=partitions]"), partitions.map((it) => ({ name: it.name, numbers: cells(it), format: String })));
   const beyond = answer.n_partitions - partitions.length;
   note($("#more-partitions"), beyond > 0 ? `${some(beyond, "more partition")}, less behind: see /metrics` : "");

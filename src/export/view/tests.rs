@@ -151,6 +151,8 @@ fn arms_are_sorted_by_what_is_asked_for_and_those_without_it_are_last() {
         arm_of("x-1", &[], 2),
     ];
     assert_eq!(lists.map(<[ListOutcome]>::len), [1, 2, 3]);
+    let newest = arms.iter().map(|arm| arm.last_list_ms).max();
+    assert_eq!(ask(arms.clone(), "filter=zzz")["newest_list_ms"], json!(newest));
     for (sort, order) in [
         ("name", ["x-1", "x-8", "x-9", "x-10"]),
         ("-name", ["x-10", "x-9", "x-8", "x-1"]),

@@ -1,0 +1,95 @@
+//! What a page that follows is sent: each rendering of its view, and signs of life in between.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures_util::stream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use super::super::encoding::{self, Encoding, Piece};
+use super::super::feed::{Failed, Watcher};
+
+const BEAT: &[u8] = b"event: beat\ndata: 1\n\n";
+
+/// Server-sent events until the daemon stops.
+pub(super) struct Events {
+    watcher: Watcher,
+    beat: Duration,
+    shutdown: CancellationToken,
+    packs: Option<Packing>,
+    has_begun: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Of a page that accepts gzip.
+struct Packing {
+    stream: encoding::Stream,
+    beat: Piece,
+}
+
+impl Events {
+    pub fn new(
+        watcher: Watcher,
+        encoding: Encoding,
+        beat: Duration,
+        shutdown: CancellationToken,
+        permit: OwnedSemaphorePermit,
+    ) -> Events {
+        let packs = (encoding == Encoding::Gzip).then(|| Packing {
+            stream: encoding::Stream::default(),
+            beat: Piece::of(BEAT),
+        });
+        Events {
+            watcher,
+            beat,
+            shutdown,
+            has_begun: packs.is_none(),
+            packs,
+            _permit: permit,
+        }
+    }
+
+    pub fn into_body(self) -> Body {
+        let events = stream::unfold(Some(self), |events| async move {
+            let mut events = events?;
+            let event = events.next().await;
+            match event {
+                Some(event) => Some((Ok::<_, Infallible>(event), Some(events))),
+                None => events.packs.map(|packs| (Ok(packs.stream.end()), None)),
+            }
+        });
+        Body::from_stream(events)
+    }
+
+    /// The next rendering, or a sign of life; none once the daemon stops. A page that reads slowly misses some.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            return Some(Bytes::from_static(&encoding::Stream::HEAD));
+        }
+        tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => None,
+            changed = self.watcher.changed() => {
+                changed.ok()?;
+                match &*self.watcher.borrow_and_update() {
+                    Some(Ok(rendering)) => Some(match &mut self.packs {
+                        Some(packs) => packs.stream.add(rendering.piece()),
+                        None => rendering.event(),
+                    }),
+                    Some(Err(Failed)) => None,
+                    None => Some(beat(&mut self.packs)),
+                }
+            }
+            () = tokio::time::sleep(self.beat) => Some(beat(&mut self.packs)),
+        }
+    }
+}
+
+fn beat(packs: &mut Option<Packing>) -> Bytes {
+    match packs {
+        Some(packs) => packs.stream.add(&packs.beat),
+        None => Bytes::from_static(BEAT),
+    }
+}

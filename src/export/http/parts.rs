@@ -1,0 +1,157 @@
+//! What the page consists of: HTML, style and scripts, compiled in, packed once, and sent again only where they differ.
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use super::super::encoding::{Encoding, gzip};
+use super::{NOT_FOUND, PLAIN, answer, tell_encoding};
+
+/// The page runs only what this server sends, talks to no other, sends no form, and is framed by no one.
+pub(super) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+    img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The name of the page itself; all others stand below `/page/`.
+pub(super) const PAGE: &str = "";
+
+const PARTS: [(&str, &str, &str); 12] = [
+    (PAGE, HTML, include_str!("../page/index.html")),
+    ("page.css", CSS, include_str!("../page/page.css")),
+    ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
+    ("begin.js", JAVASCRIPT, include_str!("../page/begin.js")),
+    ("choice.js", JAVASCRIPT, include_str!("../page/choice.js")),
+    ("controls.js", JAVASCRIPT, include_str!("../page/controls.js")),
+    ("document.js", JAVASCRIPT, include_str!("../page/document.js")),
+    ("download.js", JAVASCRIPT, include_str!("../page/download.js")),
+    (
+        "experiments.js",
+        JAVASCRIPT,
+        include_str!("../page/experiments.js"),
+    ),
+    ("feed.js", JAVASCRIPT, include_str!("../page/feed.js")),
+    ("stream.js", JAVASCRIPT, include_str!("../page/stream.js")),
+    ("words.js", JAVASCRIPT, include_str!("../page/words.js")),
+];
+
+pub(super) struct Parts(Vec<Part>);
+
+struct Part {
+    name: &'static str,
+    content_type: &'static str,
+    text: &'static str,
+    packed: Bytes,
+    /// Says whether a browser's copy is still the one; weak, since it is the same packed and not.
+    tag: String,
+}
+
+impl Parts {
+    pub fn new() -> Parts {
+        let parts = PARTS.map(|(name, content_type, text)| Part {
+            name,
+            content_type,
+            text,
+            packed: gzip(text.as_bytes(), Vec::new()).into(),
+            tag: format!("W/\"{:08x}-{}\"", crc32fast::hash(text.as_bytes()), text.len()),
+        });
+        Parts(parts.into())
+    }
+
+    pub fn answer(&self, name: &str, headers: &HeaderMap) -> Response {
+        match self.0.iter().find(|part| part.name == name) {
+            Some(part) => part.answer(headers),
+            None => answer(StatusCode::NOT_FOUND, PLAIN, NOT_FOUND),
+        }
+    }
+}
+
+impl Part {
+    fn answer(&self, headers: &HeaderMap) -> Response {
+        let encoding = Encoding::wanted(headers);
+        let mut response = if self.is_known_to(headers) {
+            answer(StatusCode::NOT_MODIFIED, self.content_type, "")
+        } else {
+            let mut response = match encoding {
+                Encoding::Gzip => answer(StatusCode::OK, self.content_type, self.packed.clone()),
+                Encoding::Identity => answer(StatusCode::OK, self.content_type, self.text),
+            };
+            tell_encoding(response.headers_mut(), encoding);
+            response
+        };
+        let tag = HeaderValue::from_str(&self.tag).expect("it is ASCII");
+        let always = [
+            (header::ETAG, tag),
+            (header::VARY, HeaderValue::from_static("accept-encoding")),
+            (
+                header::CONTENT_SECURITY_POLICY,
+                HeaderValue::from_static(CONTENT_SECURITY_POLICY),
+            ),
+            (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        ];
+        for (name, value) in always {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+
+    fn is_known_to(&self, headers: &HeaderMap) -> bool {
+        let known = headers.get_all(header::IF_NONE_MATCH).iter();
+        let known = known.filter_map(|field| field.to_str().ok());
+        known
+            .flat_map(|field| field.split(','))
+            .any(|tag| tag.trim() == self.tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every module that a module of the page imports is served, and so is what the page itself names.
+    #[test]
+    fn every_part_of_the_page_is_served() {
+        let mut named = Vec::new();
+        for (_, _, text) in PARTS {
+            named.extend(text.split("from \"./").skip(1));
+        }
+        let page = include_str!("../page/index.html");
+        named.extend(page.split("\"page/").skip(1));
+        assert!(named.len() >= 10);
+        for rest in named {
+            let name = rest.split('"').next().unwrap();
+            assert!(PARTS.iter().any(|(known, ..)| *known == name), "{name}");
+        }
+        // Each module is asked for at once, not once another one has named it.
+        for (name, content_type, _) in PARTS {
+            assert!(content_type != JAVASCRIPT || page.contains(&format!("\"page/{name}\"")));
+        }
+    }
+
+    #[test]
+    fn a_part_is_sent_again_only_where_it_differs() {
+        let parts = Parts::new();
+        let ask = |name: &str, known: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, "gzip".parse().unwrap());
+            if let Some(known) = known {
+                headers.insert(header::IF_NONE_MATCH, known.parse().unwrap());
+            }
+            parts.answer(name, &headers)
+        };
+        let first = ask("page.js", None);
+        assert_eq!(first.headers()["content-encoding"], "gzip");
+        let tag = first.headers()["etag"].to_str().unwrap();
+        for known in [tag.to_owned(), format!("\"other\", {tag}")] {
+            let again = ask("page.js", Some(&known));
+            assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+            assert_eq!(again.headers().get("content-encoding"), None);
+            assert_eq!(again.headers()["etag"], tag);
+        }
+        for other in ["\"other\"", ask(PAGE, None).headers()["etag"].to_str().unwrap()] {
+            assert_eq!(ask("page.js", Some(other)).status(), StatusCode::OK);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// Follows the live page of a daemon from before its first event on, as somebody does who waits for an experiment to begin.
+//
+//   day.mjs URL MOST_STREAMS    says "begin", "go on" and "another experiment" when it is time for such lists
+
+import assert from "node:assert/strict";
+import http from "node:http";
+
+import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
+
+const [url, mostStreams] = process.argv.slice(2);
+
+await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, objections) => {
+  const { locate, all, state, number, hash } = hands(page);
+  const tile = (name) => page.locator(`[data-tile="${name}"]`);
+
+  // Nothing has come yet, and the page says so.
+  await state("ready");
+  assert.equal(await locate("empty").innerText(), "Ready, but no list has been read.");
+  assert.equal(await tile("newest list").locator("dd").innerText(), "–");
+
+  // The first lists appear by themselves. Nothing is settled yet: it says from when on.
+  console.log("begin");
+  const lists = (arm) => locate("bases", { experiment: "first", arm, view: "live" }).getAttribute("data-lists").then(Number);
+  await page.waitForSelector('[data-testid=arm][data-arm="v 2"]', PATIENCE);
+  assert.equal(await locate("empty").isVisible(), false);
+  assert.deepEqual(await all("arm", "data-arm"), ["v 1", "v 2"], "the control that is set comes first");
+  assert.match(await locate("bases", { experiment: "first", arm: "v 2", view: "settled" }).innerText(), /settles from \d\d:\d\d/);
+  await checkAccessibility(page, "nothing settled");
+
+  // They go on, over the stream.
+  const before = await lists("v 2");
+  console.log("go on");
+  await pollUntil(() => lists("v 2"), (now) => now > before);
+  assert.equal(await locate("warnings").isVisible(), false);
+
+  // Keys alone: to a choice, along it, to a head that sorts, and to the name of what one reads.
+  const focused = () => page.evaluate(() => document.activeElement.closest("[data-sort], [data-testid], [data-tip], #filter")?.outerHTML.slice(0, 120) ?? "");
+  const tabTo = async (isIt) => {
+    for (let presses = 0; presses < 80; presses++) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate(isIt)) return;
+    }
+    assert.fail(`no key leads to ${isIt}, but to ${await focused()}`);
+  };
+  await tabTo(() => document.activeElement.name === "window");
+  await page.keyboard.press("ArrowRight");
+  await pollUntil(hash, ({ window }) => window === "1h");
+  await tabTo(() => document.activeElement.name === "metric");
+  await page.keyboard.press("Space");
+  await pollUntil(hash, ({ metrics }) => metrics !== undefined);
+  await tabTo(() => document.activeElement.id === "filter");
+  await page.keyboard.type("v 2");
+  await pollUntil(hash, ({ filter }) => filter === "v 2");
+  await page.keyboard.press("Escape");
+  await pollUntil(hash, ({ filter }) => filter === undefined);
+  await tabTo(() => document.activeElement.dataset.sort === "live.lists");
+  await page.keyboard.press("Enter");
+  await pollUntil(hash, ({ sort }) => sort === "-live.lists");
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.sort), "live.lists", "the focus stays");
+
+  // An experiment that begins later appears by itself, beside the other. Without a control it says so.
+  console.log("another experiment");
+  await pollUntil(() => all("experiment", "data-experiment"), (names) => names.join() === "first,second");
+  assert.ok(await locate("experiment", { experiment: "second" }).locator("[data-testid=uncontrolled]").isVisible());
+  assert.ok((await number(locate("value", { experiment: "first", arm: "v 2", view: "live" }).first())) > 0);
+
+  // Nothing comes any more: the live end moves on, and the newest list grows old.
+  const age = () => tile("newest list").locator("dd").innerText().then(parseFloat);
+  const [young, end] = [await age(), Number(await locate("live-end").getAttribute("data-value"))];
+  await pollUntil(age, (seconds) => seconds > young);
+  assert.ok(Number(await locate("live-end").getAttribute("data-value")) > end);
+
+  // A phone: nothing sticks out to the side.
+  await page.setViewportSize({ width: 360, height: 740 });
+  await checkWidth(page);
+  await checkAccessibility(page, "two experiments on a phone");
+  assert.deepEqual(objections, []);
+
+  // As many pages follow as may: one more has its numbers all the same, from time to time, says so, and follows once it may.
+  const others = [];
+  const stream = () => new Promise((resolve) => others.push(http.get(`${url}api/v1/view/stream`, resolve)));
+  for (let n = 1; n < Number(mostStreams); n++) assert.equal((await stream()).statusCode, 200);
+  assert.equal((await stream()).statusCode, 503);
+  const context = await page.context().browser().newContext();
+  const late = await context.newPage();
+  // A part of the page that does not come is asked for again.
+  await late.route("**/page/words.js", (route) => route.abort());
+  await late.goto(url);
+  await late.waitForFunction(() => document.querySelector("#state")?.innerText.startsWith("A part of this page did not come"), null, PATIENCE);
+  await late.unroute("**/page/words.js");
+  await hands(late).state("ready");
+  assert.match(await hands(late).locate("warnings").innerText(), /^Numbers come every five seconds here: as many pages follow/);
+  assert.deepEqual(await hands(late).all("experiment", "data-experiment"), ["first", "second"]);
+  await checkAccessibility(late, "one page too many");
+  for (const other of others) other.destroy();
+  await late.waitForSelector("[data-testid=warnings]", { state: "hidden", ...PATIENCE });
+  await context.close();
+
+  await belowAPath();
+});
+console.log("all is well");
+
+/** A proxy has put the page below a path of its own. */
+async function belowAPath() {
+  const PREFIX = "/team/abgauge";
+  const proxy = http.createServer((request, answer) => {
+    if (!request.url.startsWith(`${PREFIX}/`)) return answer.writeHead(404).end();
+    const { method, headers } = request;
+    const onward = http.request(new URL(request.url.slice(PREFIX.length), url), { method, headers }, (got) => {
+      answer.writeHead(got.statusCode, got.headers);
+      got.pipe(answer);
+    });
+    onward.on("error", () => answer.destroy());
+    answer.on("close", () => onward.destroy());
+    onward.end();
+  });
+  await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  try {
+    await withPage(`http://127.0.0.1:${proxy.address().port}${PREFIX}/`, {}, async (page, objections) => {
+      const { state, all, locate } = hands(page);
+      await state("ready");
+      assert.deepEqual(await all("experiment", "data-experiment"), ["first", "second"]);
+      const end = () => locate("live-end").getAttribute("data-value").then(Number);
+      const before = await end();
+      await pollUntil(end, (now) => now > before);
+      assert.equal(await locate("warnings").isVisible(), false, "it follows the stream");
+      const links = await page.locator("footer a").evaluateAll((links) => Promise.all(links.map(({ href }) => fetch(href).then(({ status }) => status))));
+      assert.deepEqual(links, [200, 200]);
+      assert.deepEqual(objections, []);
+    });
+  } finally {
+    proxy.closeAllConnections();
+    proxy.close();
+  }
+}

@@ -1,0 +1,68 @@
+//! A daemon whose events a test makes one by one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::daemon::Daemon;
+use super::kafka::Kafka;
+use super::producer::Producer;
+
+pub struct Trickle {
+    pub daemon: Daemon,
+    producer: Producer,
+    served: String,
+    clicks: String,
+    n_lists: AtomicU64,
+    _kafka: Arc<Kafka>,
+}
+
+impl Trickle {
+    /// Started, with two empty topics of a partition each; these lines go below `[http]`. The control of the experiment
+    /// `first` is `v 1`.
+    pub fn start(http: &str) -> Trickle {
+        let kafka = Kafka::shared();
+        let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, 1));
+        let config = format!(
+            "[kafka]
+brokers = \"{brokers}\"
+served_topic = \"{served}\"
+clicks_topic = \"{clicks}\"
+group_id = \"{group}\"
+[experiments.first]
+control = \"v 1\"
+[http]
+{http}",
+            brokers = kafka.brokers(),
+            group = kafka.unique("group"),
+        );
+        Trickle {
+            daemon: Daemon::run(&config),
+            producer: kafka.producer(),
+            served,
+            clicks,
+            n_lists: AtomicU64::new(0),
+            _kafka: kafka,
+        }
+    }
+
+    /// So many lists of two items of now, each with a click.
+    pub fn lists(&self, experiment: &str, arm: &str, n: u64) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        let ts = i64::try_from(now.as_millis()).expect("of this age");
+        for _ in 0..n {
+            let id = format!("r-{}", self.n_lists.fetch_add(1, Ordering::Relaxed));
+            let list = serde_json::json!({
+                "request_id": id, "ts": ts, "experiments": { experiment: arm }, "items": ["a", "b"],
+            });
+            let click = serde_json::json!({ "request_id": id, "ts": ts, "item": "b" });
+            for (topic, event) in [(&self.served, list), (&self.clicks, click)] {
+                let event = event.to_string();
+                let (key, event) = (id.as_bytes(), event.as_bytes());
+                self.producer
+                    .produce(topic, Some(0), Some(key), Some(event), Some(ts));
+            }
+        }
+        self.producer.flush();
+    }
+}
