@@ -409,4 +409,19 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
+
+    /// The configuration refuses variables that look like settings.
+    #[test]
+    fn no_variable_of_a_flag_is_taken_for_a_setting() {
+        let cli = Cli::command();
+        let arguments = cli.get_subcommands().flat_map(clap::Command::get_arguments);
+        let variables: Vec<String> = arguments
+            .filter_map(|argument| Some(argument.get_env()?.to_str()?.to_owned()))
+            .collect();
+        assert!(variables.len() > 10, "{variables:?}");
+        let env = variables.into_iter().map(|name| (name, "x".to_owned()));
+        let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+        let config = crate::config::load(None, env.chain([brokers])).expect("none is refused");
+        assert_eq!(config.warnings(), [""; 0]);
+    }
 }
