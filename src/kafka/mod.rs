@@ -7,6 +7,7 @@ pub mod embedded;
 pub mod inspect;
 mod probe;
 pub mod producer;
+pub mod properties;
 pub mod topics;
 
 /// The version of librdkafka.
