@@ -36,7 +36,7 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 22] = [
+const NOT_RUN: [(&str, &str, Look); 23] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -80,6 +80,7 @@ const NOT_RUN: [(&str, &str, Look); 22] = [
     ("sudo systemctl", "changes the machine, as root", Look::Package),
     ("docker compose", "needs Docker", Look::Compose),
     ("kubectl apply", "needs a cluster", Look::Kustomization),
+    ("jq ", "needs a program that Debian does not have by itself", Look::Nothing),
     (
         "abgauge check --connect",
         "needs brokers; tests/check.rs asks real ones",
