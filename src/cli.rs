@@ -302,7 +302,7 @@ Exit codes:
    0  a clean end
    1  a failure
    2  wrong usage
-  65  bad lines in the input (evaluate --strict)
+  65  bad lines in the input (evaluate --strict, check --sample)
   69  Kafka is out of reach (check)
   78  a bad configuration";
 

@@ -36,7 +36,7 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 23] = [
+const NOT_RUN: [(&str, &str, Look); 24] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -75,6 +75,7 @@ const NOT_RUN: [(&str, &str, Look); 23] = [
         Look::Script,
     ),
     ("deploy/debian/build", "builds for minutes", Look::Script),
+    ("sudo deploy/debian/try", "needs root and a package", Look::Script),
     ("sudo apt install", "changes the machine, as root", Look::Package),
     ("sudoedit", "changes the machine, as root", Look::Package),
     ("sudo systemctl", "changes the machine, as root", Look::Package),
