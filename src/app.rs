@@ -30,6 +30,7 @@ use crate::export::{Exporter, http, server};
 use crate::ingest::{Fault, FaultKind, Input, Order, Source};
 use crate::kafka::consumer::Consumer;
 use crate::kafka::dead_letters::DeadLetters;
+use crate::kafka::properties;
 use crate::telemetry::Telemetry;
 use crate::worker::{self, Worker};
 
@@ -61,10 +62,11 @@ impl Daemon {
     ///
     /// # Errors
     /// [`Unusable`](crate::catalogue_file::Unusable), where the catalogue is, and another such
-    /// [error](crate::export::secured::Unusable) for the files of `[http]`; an address that cannot be listened on; a
-    /// property that librdkafka refuses.
+    /// [error](crate::export::secured::Unusable) for the files of `[http]`; properties that librdkafka
+    /// [refuses](properties::Refused); an address that cannot be listened on.
     pub fn start(config: &Config, clock: Clock) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
+        properties::judge(kafka)?;
         let telemetry = Arc::new(Telemetry::new(
             &kafka.served_topic,
             &kafka.clicks_topic,

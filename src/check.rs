@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::export::secured;
 use crate::kafka::inspect::inspect;
+use crate::kafka::properties;
 pub use records::Records;
 
 /// Something that was looked at.
@@ -77,6 +78,7 @@ pub fn offline(config: &Config) -> Vec<Finding> {
     [Finding::ok("the configuration is valid"), bounds(config)]
         .into_iter()
         .chain(doubts)
+        .chain(kafka_properties(config))
         .chain(catalogue(config))
         .chain(http_files(config))
         .collect()
@@ -85,6 +87,16 @@ pub fn offline(config: &Config) -> Vec<Finding> {
 /// How much memory a start may come to take.
 fn bounds(config: &Config) -> Finding {
     Finding::new(Level::Note, Bounds::of(config).to_string(), "")
+}
+
+/// What the Kafka client refuses, whatever brokers there are.
+fn kafka_properties(config: &Config) -> Vec<Finding> {
+    let faults = properties::judge(&config.kafka).map_or_else(|refused| refused.faults, |()| Vec::new());
+    let finding = |fault: properties::Fault| {
+        let level = Level::Error(Fault::Configuration);
+        Finding::new(level, fault.to_string(), fault.remedy)
+    };
+    faults.into_iter().map(finding).collect()
 }
 
 /// What the catalogue holds, or why it cannot be used.

@@ -302,7 +302,7 @@ Exit codes:
    0  a clean end
    1  a failure
    2  wrong usage
-  65  bad lines in the input (evaluate --strict)
+  65  bad lines in the input (evaluate --strict, check --sample)
   69  Kafka is out of reach (check)
   78  a bad configuration";
 
@@ -408,5 +408,20 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// The configuration refuses variables that look like settings.
+    #[test]
+    fn no_variable_of_a_flag_is_taken_for_a_setting() {
+        let cli = Cli::command();
+        let arguments = cli.get_subcommands().flat_map(clap::Command::get_arguments);
+        let variables: Vec<String> = arguments
+            .filter_map(|argument| Some(argument.get_env()?.to_str()?.to_owned()))
+            .collect();
+        assert!(variables.len() > 10, "{variables:?}");
+        let env = variables.into_iter().map(|name| (name, "x".to_owned()));
+        let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+        let config = crate::config::load(None, env.chain([brokers])).expect("none is refused");
+        assert_eq!(config.warnings(), [""; 0]);
     }
 }

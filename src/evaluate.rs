@@ -177,7 +177,7 @@ impl Evaluator {
     /// # Errors
     /// Where it cannot be read to its end: see [`source::read`].
     pub fn read_file(&mut self, path: &Path, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
-        let name = path.display().to_string();
+        let name = source::name(path);
         let is_own = source::has_own_columns(path);
         source::read(path, watch, |number, record| {
             self.line(record, is_own, &name, number)

@@ -10,6 +10,7 @@ use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
 use abgauge::commands::{self, written};
 use abgauge::config::{self, Config, LogFormat, Properties};
 use abgauge::export::secured;
+use abgauge::kafka::properties;
 use abgauge::{app, check, demo, logging, simulate};
 use anyhow::Context as _;
 use clap::Parser as _;
@@ -67,12 +68,13 @@ fn with_config(
     }
 }
 
-/// A faulty file that the configuration names is told as a faulty configuration is.
+/// A faulty file that the configuration names, or what the Kafka client refuses, is told as a faulty configuration is.
 fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
-    let report = match error.downcast::<catalogue_file::Unusable>() {
-        Ok(fault) => miette::Report::new(fault),
-        Err(error) => miette::Report::new(error.downcast::<secured::Unusable>()?),
-    };
+    let report = error
+        .downcast::<catalogue_file::Unusable>()
+        .map(miette::Report::new)
+        .or_else(|error| error.downcast::<secured::Unusable>().map(miette::Report::new))
+        .or_else(|error| error.downcast::<properties::Refused>().map(miette::Report::new))?;
     anstream::eprintln!("{report:?}");
     Ok(ExitCode::from(commands::BAD_CONFIGURATION))
 }

@@ -236,6 +236,10 @@ fn environment_variables_override_settings_and_must_exist() {
     assert_eq!(check("ABGAUGE_JOIN__ATTRIBUTION", "1h").code, Some(0));
     for (name, told) in [
         (
+            "ABGAUGE_JOIN_ATTRIBUTION",
+            "did you mean ABGAUGE_JOIN__ATTRIBUTION?",
+        ),
+        (
             "ABGAUGE_JOIN__ATTRIBUTON",
             "did you mean ABGAUGE_JOIN__ATTRIBUTION?",
         ),
@@ -244,6 +248,28 @@ fn environment_variables_override_settings_and_must_exist() {
         let ran = check(name, "much");
         assert_eq!((ran.code, &*ran.stdout), (Some(78), ""), "{name}");
         assert!(ran.stderr.contains(told), "{name}: {}", ran.stderr);
+    }
+}
+
+/// Also by `check` alone, which asks no broker; and a start does not go on trying.
+#[test]
+fn what_librdkafka_refuses_is_a_bad_configuration() {
+    for command in ["check", "run"] {
+        let mut program = program(&[command]);
+        program
+            .env("ABGAUGE_KAFKA__BROKERS", "localhost:1")
+            .env("ABGAUGE_HTTP__LISTEN", "127.0.0.1:0")
+            .env("ABGAUGE_KAFKA__PROPERTIES__SASL_MECHANSIM", "hunter2");
+        let ran: Ran = program.output().expect("abgauge starts").into();
+        assert_eq!(ran.code, Some(78), "{command}");
+        let told = ran.stdout + &ran.stderr;
+        for word in [
+            "kafka.properties.sasl.mechansim: librdkafka has no such property",
+            "did you mean sasl.mechanism?",
+        ] {
+            assert!(told.contains(word), "{command}: {told}");
+        }
+        assert!(!told.contains("hunter2"), "{command}: {told}");
     }
 }
 

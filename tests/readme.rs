@@ -1,17 +1,15 @@
-//! What README.md and the documents beside it show and name is so: examples, events, commands, settings, gauges, links.
+//! What README.md and the documents beside it show and name is so: examples, events, settings, gauges, links.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::process::Command;
 
-use abgauge::cli::Cli;
 use abgauge::config::Config;
 use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
 use abgauge::engine::ranking::profile::CHOICES;
 use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
-use clap::Parser as _;
 
 const DOCUMENTS: [&str; 14] = [
     "README.md",
@@ -108,27 +106,6 @@ fn the_events_are_read_as_they_stand() {
     };
     assert_eq!(list.id, click.id);
     assert!(batch.items_of(list).contains(&click.item));
-}
-
-#[test]
-fn the_commands_are_those_of_the_program() {
-    let documents = ["README.md", "docs/evaluate.md", "docs/start.md"];
-    let blocks = documents.map(|document| blocks(document, "sh"));
-    let lines: Vec<&str> = blocks.iter().flatten().flat_map(|block| block.lines()).collect();
-    let commands = lines.iter().filter_map(|line| {
-        let line = line.split(" #").next()?.split(" >").next()?.trim();
-        line.strip_prefix("abgauge ")
-            .or_else(|| line.strip_prefix("cargo run --release -- "))
-    });
-    let mut n_commands = 0;
-    for command in commands {
-        let arguments = ["abgauge"].into_iter().chain(command.split(' '));
-        if let Err(error) = Cli::try_parse_from(arguments) {
-            panic!("{command}: {error}");
-        }
-        n_commands += 1;
-    }
-    assert!(n_commands >= 10, "{lines:#?}");
 }
 
 #[test]

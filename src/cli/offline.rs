@@ -151,7 +151,7 @@ Exit codes:
    1  a failure, such as a file that is absent
    2  wrong usage, such as a metric that is unknown
   65  with --strict: a line cannot be read, or there is no list
-  78  a bad configuration";
+  78  a bad configuration or catalogue";
 
 pub(super) const PROFILES_EXAMPLES: &str = "\
 Examples:

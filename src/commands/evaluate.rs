@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{misuse, note, print, unknown, warn, with_counting};
+use super::{BAD_CONFIGURATION, error, misuse, note, print, unknown, warn, with_counting};
 use crate::cli::{EvaluateArgs, Format};
 use crate::engine::catalogue::Catalogue;
 use crate::evaluate::{self, Evaluation, Evaluator, Options, source};
@@ -29,7 +29,14 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         };
         let mut options = plan.options;
         if let Some(path) = plan.catalog {
-            options.catalogue = Some(Arc::new(read_catalogue(&path, &options)?));
+            match read_catalogue(&path, &options) {
+                Ok(catalogue) => options.catalogue = Some(Arc::new(catalogue)),
+                // As the daemon does that is started with it.
+                Err(fault) => {
+                    error(&format!("{fault:#}"));
+                    return Ok(ExitCode::from(BAD_CONFIGURATION));
+                }
+            }
         }
         let evaluation = read(&args.files, &options)?;
         if let Some(control) = args.compare.as_deref().filter(|_| !evaluation.is_empty())

@@ -114,12 +114,23 @@ pub(super) struct Report {
     faulty: BTreeSet<String>,
     /// By setting, the environment variable that gave its value.
     variables: BTreeMap<String, String>,
+    /// Variables that look like settings, are none, and are close to none.
+    strange_variables: Vec<String>,
 }
 
 impl Report {
     /// From here on `key` has its value from the variable `name`.
     pub fn came_from(&mut self, key: &str, name: &str) {
         self.variables.insert(key.to_owned(), name.to_owned());
+    }
+
+    /// Notes a variable that has no effect.
+    pub fn is_strange(&mut self, variable: String) {
+        self.strange_variables.push(variable);
+    }
+
+    pub fn strange_variables(&self) -> &[String] {
+        &self.strange_variables
     }
 
     /// Refuses `value`, or a part of it, wherever it was written.

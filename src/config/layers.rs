@@ -10,8 +10,9 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 use super::error::{Place, Report, nearest};
 use super::raw::Raw;
 use super::redact::HASH_SEED;
+use super::strangers;
 
-const PREFIX: &str = "ABGAUGE_";
+pub(super) const PREFIX: &str = "ABGAUGE_";
 
 /// A variable, with the spellings of its value that TOML might know.
 pub(super) struct Variable {
@@ -20,19 +21,26 @@ pub(super) struct Variable {
     bracketed: String,
 }
 
-/// Of all variables those that are settings: `ABGAUGE_`, and two underscores after the section.
-///
-/// What an orchestrator makes up for a service of our name (`ABGAUGE_PORT`) has single ones.
-pub(super) fn variables(env: impl Iterator<Item = (String, String)>) -> Vec<Variable> {
-    let mut variables: Vec<Variable> = env
-        .filter(|(name, _)| name.strip_prefix(PREFIX).is_some_and(|rest| rest.contains("__")))
-        .map(|(name, value)| Variable {
-            name,
-            bracketed: format!("[{value}]"),
-            value,
-        })
-        .collect();
+/// Of all variables those that set something: `ABGAUGE_`, and two underscores after the section. What only looks like one,
+/// with single underscores, is refused where it is close to a setting, else noted as strange.
+pub(super) fn variables(env: impl Iterator<Item = (String, String)>, report: &mut Report) -> Vec<Variable> {
+    let ours = env.filter(|(name, _)| name.starts_with(PREFIX));
+    let (mut variables, mut others) = (Vec::new(), Vec::new());
+    for (name, value) in ours {
+        match name[PREFIX.len()..].contains("__") {
+            true => variables.push(Variable {
+                name,
+                bracketed: format!("[{value}]"),
+                value,
+            }),
+            false => others.push((name, value)),
+        }
+    }
     variables.sort_by(|a, b| a.name.cmp(&b.name));
+    others.sort();
+    for (name, value) in others {
+        strangers::judge(name, &value, report);
+    }
     variables
 }
 

@@ -15,7 +15,8 @@ type Check<T> = fn(Raw, &mut Report) -> T;
 
 /// The configuration of the file at `path`, or the defaults without one, with the settings of `env` above it.
 ///
-/// `ABGAUGE_SECTION__SETTING` overrides a setting; other variables are left alone.
+/// `ABGAUGE_SECTION__SETTING` overrides a setting. Other variables that begin with `ABGAUGE_` are refused where they are close
+/// to one, so that a slip does not pass in silence.
 ///
 /// # Errors
 /// Everything that is wrong, at once.
@@ -104,8 +105,8 @@ pub(super) fn parse<T>(
         return Err(not_toml(name, text, &errors));
     }
     let masked = redact::mask(text, table.get_ref());
-    let variables = layers::variables(env);
     let mut report = Report::default();
+    let variables = layers::variables(env, &mut report);
     let raw = layers::lay(table.into_inner(), &variables, &mut report);
     let checked = check(raw, &mut report);
     match report.into_errors() {

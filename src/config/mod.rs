@@ -14,6 +14,7 @@ mod raw;
 mod redact;
 mod schema;
 mod show;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -57,6 +58,8 @@ pub struct Config {
     pub experiment_starts: BTreeMap<String, i64>,
     /// By experiment: the arm that the others are compared with, where that is not the one called `control`.
     pub experiment_controls: BTreeMap<String, String>,
+    /// Variables of the environment that look like settings and are none.
+    pub strange_variables: Vec<String>,
 }
 
 impl Config {

@@ -465,6 +465,15 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[log]\nfilter = \"abgauge=loud\"",
             &["log.filter", ":2:10", "info,abgauge=debug"],
         ),
+        (
+            "[log]\nfilter = \"inof\"",
+            &["log.filter", "`inof` is not a level", "did you mean info?"],
+        ),
+        (
+            "[log]\nfilter = \"info,librdkafka\"",
+            &["`librdkafka` is not a level", "info,librdkafka=debug"],
+        ),
+        ("[log]\nfilter = \"\"", &["log.filter", "is empty"]),
         // Experiments.
         (
             "[experiments.a]\nstart = \"2026-01-31\"",
@@ -697,6 +706,60 @@ fn a_file_is_read_and_a_variable_goes_above_it() {
     assert_eq!(config.kafka.brokers, "a:1");
     assert_eq!(config.kafka.group_id, "007", "text stays text");
     assert_eq!(config.join.max_items, 7);
+}
+
+#[test]
+fn a_variable_with_an_underscore_too_few_is_refused_with_the_right_one() {
+    for (name, meant) in [
+        ("ABGAUGE_KAFKA_BROKERS", "ABGAUGE_KAFKA__BROKERS?"),
+        ("ABGAUGE_KAFKA_BROKRES", "ABGAUGE_KAFKA__BROKERS?"),
+        ("ABGAUGE_BROKERS", "ABGAUGE_KAFKA__BROKERS?"),
+        ("ABGAUGE_HTTP_LISTEN", "ABGAUGE_HTTP__LISTEN?"),
+        (
+            "ABGAUGE_KAFKA_PROPERTIES_SASL_PASSWORD",
+            "ABGAUGE_KAFKA__PROPERTIES__SASL_PASSWORD?",
+        ),
+        (
+            "ABGAUGE_EVENTS_SERVED_REQUEST_ID",
+            "ABGAUGE_EVENTS__SERVED__REQUEST_ID?",
+        ),
+        (
+            "ABGAUGE_LOG_LEVEL",
+            "known are ABGAUGE_LOG__FILTER, ABGAUGE_LOG__FORMAT",
+        ),
+    ] {
+        check_refused(
+            "",
+            &[(name, "hunter2")],
+            &[name, "there is no such setting", meant],
+        );
+    }
+    let rendered = render(&refused(
+        "",
+        &[("ABGAUGE_SASL_PASSWORD", "hunter2"), ("ABGAUGE_K", "1")],
+    ));
+    assert!(!rendered.contains("hunter2"), "{rendered}");
+}
+
+#[test]
+fn variables_that_are_nothing_of_a_setting_are_warned_of_unless_they_are_made_up_for_us() {
+    let strange = config("", &[("ABGAUGE_VERSION", "0.1.0")]);
+    let [warning] = strange.warnings().try_into().expect("one");
+    assert!(
+        warning.starts_with("ABGAUGE_VERSION is no setting and has no effect"),
+        "{warning}"
+    );
+    for (name, value) in [
+        ("ABGAUGE_CONFIG", "abgauge.toml"),
+        ("ABGAUGE_DEMO_RATE", "7"),
+        ("ABGAUGE_SERVICE_HOST", "10.0.0.1"),
+        ("ABGAUGE_SERVICE_PORT_HTTP", "9464"),
+        ("ABGAUGE_PORT", "tcp://10.0.0.1:9464"),
+        ("ABGAUGE_HTTP_PORT", "tcp://10.0.0.1:9464"),
+        ("ABGAUGE_PORT_9464_TCP_ADDR", "10.0.0.1"),
+    ] {
+        assert_eq!(config("", &[(name, value)]).warnings(), [""; 0], "{name}");
+    }
 }
 
 #[test]

@@ -28,12 +28,18 @@ const SIZE_UNITS: [(&str, u64); 9] = [
 /// Ten years: what sums of spans and times of events can carry without a thought.
 const MAX_MS: u64 = 3_653 * 86_400_000;
 
-/// Reads `"30m"` as 30 times its unit; none for anything else.
+/// Reads `"30m"` as 30 times its unit; none for anything else, or what is too much.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, name) = text.split_at(digits);
+    let (number, unit) = number_and_unit(text, units)?;
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// The digits of `"30m"`, and what its unit is.
+fn number_and_unit<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str, u64)> {
+    let n_digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, name) = text.split_at(n_digits);
     let (_, unit) = units.iter().find(|(unit, _)| *unit == name)?;
-    number.parse::<u64>().ok()?.checked_mul(*unit)
+    (n_digits > 0).then_some((number, *unit))
 }
 
 /// A span of time: at most ten years, in whole milliseconds.
@@ -87,9 +93,11 @@ impl TimeSpan {
 /// # Errors
 /// What to write instead.
 pub fn parse_span_ms(text: &str) -> Result<i64, String> {
-    let span = TimeSpan::parse(text);
-    span.map(|span| span.ms)
-        .ok_or_else(|| "write a whole number and a unit, such as 30s, 5m, 1h or 7d".to_owned())
+    match (TimeSpan::parse(text), number_and_unit(text, &TIME_UNITS)) {
+        (Some(span), _) => Ok(span.ms),
+        (None, Some(_)) => Err("it is too long: a span is at most ten years, 3653d".to_owned()),
+        (None, None) => Err("write a whole number and a unit, such as 30s, 5m, 1h or 7d".to_owned()),
+    }
 }
 
 /// Milliseconds in the largest unit that divides them: 90000 is `90s`.
@@ -225,6 +233,19 @@ mod tests {
             "99999999999999999999s",
         ] {
             assert_eq!(ms(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_span_on_the_command_line_is_told_what_is_wrong_with_it() {
+        assert_eq!(parse_span_ms("3653d"), Ok(3_653 * 86_400_000));
+        for too_long in ["3654d", "99999999999999999999s"] {
+            let error = parse_span_ms(too_long).expect_err("too long");
+            assert!(error.contains("at most ten years"), "{too_long}: {error}");
+        }
+        for strange in ["5", "d", "", "-1s", "5M"] {
+            let error = parse_span_ms(strange).expect_err("strange");
+            assert!(error.contains("such as 30s"), "{strange}: {error}");
         }
     }
 

@@ -12,8 +12,9 @@ mod windows;
 use std::num::NonZeroUsize;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
-use super::error::Report;
+use super::error::{Report, nearest};
 use super::raw::{Raw, RawIngest, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
 use super::{Config, Counting, Ingest, Join, LONGEST_LIST, Limits, Log, LogFormat};
@@ -40,6 +41,7 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
         log: log(&raw.log, report),
         experiment_starts,
         experiment_controls,
+        strange_variables: report.strange_variables().to_vec(),
     }
 }
 
@@ -141,10 +143,8 @@ fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
 }
 
 fn log(raw: &RawLog, report: &mut Report) -> Log {
-    if let Err(error) = EnvFilter::try_new(raw.filter.get_ref()) {
-        let remedy =
-            "write error, warn, info, debug or trace, or targets with levels such as \"info,abgauge=debug\"";
-        report.refuse("log.filter", &raw.filter, error.to_string(), remedy);
+    if let Err((fault, remedy)) = log_filter(raw.filter.get_ref()) {
+        report.refuse("log.filter", &raw.filter, fault, remedy);
     }
     let formats = [
         ("auto", LogFormat::Auto),
@@ -154,5 +154,30 @@ fn log(raw: &RawLog, report: &mut Report) -> Log {
     Log {
         filter: raw.filter.get_ref().clone(),
         format: choice("log.format", &raw.format, &formats, report).unwrap_or(LogFormat::Auto),
+    }
+}
+
+/// What is wrong with a filter, and what to write. A word that is no level would be taken for a target, all of which is then
+/// logged, and nothing else: hardly ever meant.
+fn log_filter(filter: &str) -> Result<(), (String, String)> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    const REMEDY: &str =
+        "write off, error, warn, info, debug or trace, or targets with levels such as \"info,abgauge=debug\"";
+    EnvFilter::try_new(filter).map_err(|error| (error.to_string(), REMEDY.to_owned()))?;
+    if filter.trim().is_empty() {
+        return Err(("is empty".to_owned(), REMEDY.to_owned()));
+    }
+    // Between the brackets of a span commas are its own.
+    let words = filter.split(',').filter(|_| !filter.contains('['));
+    let is_no_level = |word: &&str| !word.contains('=') && word.parse::<LevelFilter>().is_err();
+    match words.map(str::trim).find(is_no_level) {
+        None => Ok(()),
+        Some(word) => Err((
+            format!("`{word}` is not a level"),
+            match nearest(word, LEVELS) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("a target needs its level, such as \"info,{word}=debug\"; {REMEDY}"),
+            },
+        )),
     }
 }

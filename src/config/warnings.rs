@@ -40,6 +40,12 @@ impl Config {
                 join.max_items
             ));
         }
+        warnings.extend(self.strange_variables.iter().map(|name| {
+            format!(
+                "{name} is no setting and has no effect: settings are ABGAUGE_SECTION__SETTING, with two underscores, such \
+                 as ABGAUGE_KAFKA__BROKERS"
+            )
+        }));
         warnings.extend(self.unused_catalogue());
         warnings.extend(self.unused_credentials());
         warnings.extend(self.open_to_others());

@@ -18,7 +18,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaRespErr;
-use rdkafka::{Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use self::queue::Forwarding;
 pub use self::queue::QueueReader;
@@ -160,19 +160,7 @@ impl Consumer {
     /// there yet.
     pub fn new(kafka: &config::Kafka, n_queues: usize) -> anyhow::Result<(Consumer, Vec<QueueReader>)> {
         let topics = Topics::new(kafka);
-        let mut config = client::base_config(kafka);
-        config
-            .set("group.id", &kafka.group_id)
-            .set("partition.assignment.strategy", "range")
-            .set("enable.auto.commit", "false")
-            .set("enable.auto.offset.store", "false")
-            .set("auto.offset.reset", "error")
-            .set("check.crcs", "true");
-        for (name, value) in defaults(n_queues) {
-            if !kafka.properties.0.contains_key(name) {
-                config.set(name, value);
-            }
-        }
+        let config = client_config(kafka, n_queues);
         let notes = Notes {
             topics: topics.clone(),
             notes: Mutex::new(VecDeque::new()),
@@ -285,6 +273,24 @@ impl Consumer {
         }
         Ok(())
     }
+}
+
+/// The configuration of the group's client.
+pub(super) fn client_config(kafka: &config::Kafka, n_queues: usize) -> ClientConfig {
+    let mut config = client::base_config(kafka);
+    config
+        .set("group.id", &kafka.group_id)
+        .set("partition.assignment.strategy", "range")
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("auto.offset.reset", "error")
+        .set("check.crcs", "true");
+    for (name, value) in defaults(n_queues) {
+        if !kafka.properties.0.contains_key(name) {
+            config.set(name, value);
+        }
+    }
+    config
 }
 
 /// What the operator may set otherwise.

@@ -9,6 +9,7 @@ mod handshake;
 pub mod inspect;
 mod probe;
 pub mod producer;
+pub mod properties;
 pub mod topics;
 
 /// The version of librdkafka.

@@ -1,4 +1,4 @@
-//! deploy/kubernetes. The schema is that of the Kubernetes API, cut down to the kinds that are used here:
+//! deploy/kubernetes and its variant over TLS. The schema is that of the Kubernetes API, cut down to the kinds that are used here:
 //! tests/deployment/kubernetes/README.md.
 
 use std::collections::BTreeSet;
@@ -10,6 +10,7 @@ use crate::dockerfile::Dockerfile;
 use crate::{check_arguments, check_variable, json, path, read, strings, yaml};
 
 const FOLDER: &str = "deploy/kubernetes";
+const OVER_TLS: &str = "deploy/kubernetes-tls/kustomization.yaml";
 const NAME: &str = "app.kubernetes.io/name";
 
 fn manifest(name: &str) -> Value {
@@ -202,4 +203,74 @@ fn the_configuration_is_valid_and_fits_into_the_container() {
     assert_eq!(container["resources"]["requests"]["memory"], memory);
     let cores = container["resources"]["requests"]["cpu"].as_str().expect("cores");
     assert_eq!(config.ingest.n_workers().to_string(), cores);
+}
+
+/// The stateful set as the variant over TLS has it: patches of JSON, which only add.
+fn over_tls() -> Value {
+    let kustomization = yaml(OVER_TLS);
+    assert_eq!(strings(&kustomization["resources"]), ["../kubernetes"]);
+    let patches = kustomization["patches"].as_array().expect("patches");
+    let [patch] = patches.as_slice() else {
+        panic!("{patches:?}");
+    };
+    let mut set = manifest("statefulset.yaml");
+    for part in ["kind", "name"] {
+        let of_set = if part == "name" {
+            &set["metadata"][part]
+        } else {
+            &set[part]
+        };
+        assert_eq!(patch["target"][part], *of_set);
+    }
+    let patch = patch["patch"].as_str().expect("a text");
+    let operations: Vec<Value> = serde_saphyr::from_str(patch).expect("YAML");
+    for operation in operations {
+        assert_eq!(operation["op"], "add", "{operation}");
+        let place = operation["path"].as_str().expect("a path");
+        let (parent, name) = place.rsplit_once('/').expect("a place in something");
+        let value = operation["value"].clone();
+        match set.pointer_mut(parent).expect(place) {
+            Value::Array(array) if name == "-" => array.push(value),
+            Value::Object(object) => {
+                object.insert(name.replace("~1", "/"), value);
+            }
+            other => panic!("{place}: {other}"),
+        }
+    }
+    set
+}
+
+/// The scheme is all that a probe needs: `tests/security` has them answered without a token.
+#[test]
+fn over_tls_probes_and_scrapes_ask_by_https_and_the_certificate_is_mounted() {
+    let set = over_tls();
+    assert_eq!(faults(&set), Vec::<String>::new());
+    let pod = &set["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    for probe in ["livenessProbe", "readinessProbe"] {
+        assert_eq!(container[probe]["httpGet"]["scheme"], "HTTPS", "{probe}");
+    }
+    let annotations = &set["spec"]["template"]["metadata"]["annotations"];
+    assert_eq!(annotations["prometheus.io/scheme"], "https");
+
+    let mounts = container["volumeMounts"].as_array().expect("mounts");
+    let mount = mounts.last().expect("a mount");
+    assert_eq!(mount["readOnly"], true);
+    let volumes = pod["volumes"].as_array().expect("volumes");
+    let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]);
+    let volume = volume.expect("what is mounted");
+    assert!(read(OVER_TLS).contains(&format!(
+        "kubectl create secret tls {} ",
+        volume["secret"]["secretName"].as_str().expect("a name")
+    )));
+    let variables = container["env"].as_array().expect("variables");
+    for (variable, file) in [
+        ("ABGAUGE_HTTP__TLS_CERTIFICATE", "tls.crt"),
+        ("ABGAUGE_HTTP__TLS_KEY", "tls.key"),
+    ] {
+        check_variable(variable);
+        let found = variables.iter().find(|found| found["name"] == variable);
+        let path = format!("{}/{file}", mount["mountPath"].as_str().expect("a path"));
+        assert_eq!(found.expect(variable)["value"], path);
+    }
 }

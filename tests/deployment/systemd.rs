@@ -74,6 +74,10 @@ fn the_package_installs_what_the_unit_starts() {
     installs("target/release/abgauge", "usr/bin/");
     installs("config/abgauge.toml", "etc/abgauge/");
     installs("README.md", "usr/share/doc/abgauge/");
+    assert_eq!(deb["changelog"].as_str(), Some("target/package/changelog"));
+    assert!(build.contains(r#">"$made/changelog""#), "{build}");
+    let license = deb["license-file"][0].as_str().expect("a file");
+    assert!(read(license).contains("/usr/share/common-licenses/Apache-2.0"));
     let conf_files = deb["conf-files"].as_array().expect("conf-files");
     assert_eq!(conf_files[0].as_str(), Some("/etc/abgauge/abgauge.toml"));
     let units = &deb["systemd-units"];

@@ -29,6 +29,7 @@ fn wrong_flags_are_refused_with_what_is_right() {
             &["--window", "7s", "multiple of the slot, 5s"],
         ),
         (&["--window", "0s"], &["--window", "multiple of the slot"]),
+        (&["--window", "4000d"], &["--window", "at most ten years"]),
         (&["--window", "1h", "--by-day"], &["cannot be used with"]),
         (&["--alpha", "1.5"], &["--alpha", "from 0 to 1"]),
         (&["--k", "5,100001"], &["'100001' for '--k", "from 1 to 100000"]),
@@ -78,9 +79,9 @@ fn bad_lines_are_counted_by_reason_and_place_and_fail_a_strict_run() {
         let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
         assert_eq!(json["experiments"]["e"]["arms"]["a"]["metrics"]["hit_rate"], 1.0);
         for told in [
-            "warning: lines skipped as not_json: 4 (-:2, -:5, -:8, …)",
-            "warning: lines skipped as missing_field: 2 (-:6, -:12)",
-            "warning: lines skipped as wrong_type: 1 (-:7)",
+            "warning: lines skipped as not_json: 4 (standard input:2, standard input:5, standard input:8, …)",
+            "warning: lines skipped as missing_field: 2 (standard input:6, standard input:12)",
+            "warning: lines skipped as wrong_type: 1 (standard input:7)",
             "note: lines of another type, ignored: 1",
             "note: lists that came again, counted once: 1",
         ] {
@@ -94,12 +95,12 @@ fn bad_lines_are_counted_by_reason_and_place_and_fail_a_strict_run() {
 
 #[test]
 fn a_file_that_is_absent_is_named_and_nothing_is_said_to_be_nothing() {
-    for arguments in [
-        &["evaluate", "no/such/file"][..],
-        &["evaluate", "-", "--catalog", "no/such/file"],
+    for (arguments, code) in [
+        (&["evaluate", "no/such/file"][..], 1),
+        (&["evaluate", "-", "--catalog", "no/such/file"], 78),
     ] {
         let absent = run(arguments);
-        assert_eq!((absent.code, &*absent.stdout), (Some(1), ""));
+        assert_eq!((absent.code, &*absent.stdout), (Some(code), ""));
         assert!(
             absent.stderr.contains("error: open no/such/file: "),
             "{}",
@@ -125,6 +126,6 @@ fn a_catalogue_that_cannot_be_read_is_told_by_its_line() {
     let dir = temporary_dir();
     let path = file(&dir, "catalog.jsonl", "{\"item\":\"i\"}\n{\"item\":\n");
     let ran = run_with_input(&["evaluate", "-", "--catalog", &path], &two_arms());
-    assert_eq!((ran.code, &*ran.stdout), (Some(1), ""));
+    assert_eq!((ran.code, &*ran.stdout), (Some(78), ""));
     assert!(ran.stderr.contains("catalog.jsonl: line 2: "), "{}", ran.stderr);
 }

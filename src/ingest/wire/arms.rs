@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 
+use super::digits::zeros;
 use super::hash::Hashes;
 use super::range;
 use crate::engine::event::{ArmName, Batch, Reason, SpeltArms};
@@ -159,10 +160,4 @@ fn first_place(n_places: usize, hash: u64) -> usize {
 #[inline(always)]
 fn mixed(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// The lowest bit that is set is the highest one of the first byte that is 0; none is set where none is.
-#[inline(always)]
-fn zeros(word: u64) -> u64 {
-    word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080
 }

@@ -1,4 +1,4 @@
-//! Digits, eight at a time where there are so many.
+//! Digits and other bytes, eight at a time where there are so many.
 
 /// Where the integer ends that begins at `start`, as JSON has it.
 #[inline(never)]
@@ -63,4 +63,10 @@ fn eight_digits(text: u64) -> u64 {
     let pairs = digits.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(10_000 << 32 | 1) >> 32
+}
+
+/// The lowest bit that is set is the highest one of the first byte that is 0; none is set where none is.
+#[inline(always)]
+pub(super) fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080
 }

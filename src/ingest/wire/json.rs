@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 
+use super::digits::zeros;
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
 use crate::engine::event::Reason;
 
@@ -102,7 +103,7 @@ pub(super) fn text(quoted: &str) -> Result<Cow<'_, str>, Reason> {
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))
         .ok_or(Reason::WrongType)?;
-    if inner.contains('\\') {
+    if first_of(inner.as_bytes(), [b'\\']) < inner.len() {
         // Half of a surrogate pair passes the syntax, but is no text.
         serde_json::from_str(quoted)
             .map(Cow::Owned)
@@ -193,11 +194,26 @@ impl<'a> Iterator for Parts<'a> {
 fn string_len(text: &[u8]) -> usize {
     let mut at = 1;
     loop {
+        at += first_of(text.get(at..).unwrap_or_default(), [b'"', b'\\']);
         match text.get(at) {
             Some(b'"') => return at + 1,
-            Some(b'\\') => at += 2,
-            Some(_) => at += 1,
+            Some(_) => at += 2,
             None => return text.len(),
         }
     }
+}
+
+/// Where the first of these bytes is, or else the length of the text. Eight are looked at at once.
+fn first_of<const N: usize>(text: &[u8], sought: [u8; N]) -> usize {
+    let (words, rest) = text.as_chunks::<8>();
+    for (n, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let is_in = |byte: u8| zeros(word ^ (u64::from(byte) * 0x0101_0101_0101_0101));
+        let found = sought.into_iter().fold(0, |found, byte| found | is_in(byte));
+        if found != 0 {
+            return 8 * n + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let in_rest = rest.iter().position(|byte| sought.contains(byte));
+    text.len() - rest.len() + in_rest.unwrap_or(rest.len())
 }

@@ -3,6 +3,8 @@
 //!
 //! The methods are inlined into their one user, so that its place in the text stays in registers.
 
+use std::ops::Range;
+
 use super::digits::{integer_end, number_end, thirteen_digits};
 use super::keys::Key;
 use super::marks::{Marks, marks_of_block};
@@ -26,6 +28,23 @@ impl<'a> Scanner<'a> {
             at: 0,
             marks: Marks::default(),
         }
+    }
+
+    /// Hands on the keys of an object, which is all of the text, and the places of their values.
+    #[inline(always)]
+    pub fn entries(text: &'a [u8], mut each: impl FnMut(&'a [u8], Range<usize>) -> Option<()>) -> Option<()> {
+        let mut json = Scanner::new(text);
+        let mut more = json.enter(b'{', b'}')?;
+        while more {
+            let key = json.string()?;
+            json.expect(b':')?;
+            json.peek()?;
+            let start = json.at;
+            json = json.behind_value(MAX_LEVELS)?;
+            each(key, start..json.at)?;
+            more = json.more(b'}')?;
+        }
+        json.is_at_end().then_some(())
     }
 
     /// The next byte, which is no white space: that is passed. It stays the next.

@@ -96,16 +96,16 @@ struct Arms<'s, 'b> {
 
 impl Arms<'_, '_> {
     /// Faulty names enter too, so that an experiment that comes twice is found whatever its arms are.
-    fn push(&mut self, experiment: Result<Cow<str>, Reason>, arm: Result<Cow<str>, Reason>) {
+    fn push<'a>(&mut self, experiment: Result<Cow<'a, str>, Reason>, arm: Result<Cow<'a, str>, Reason>) {
         let is_passed_over =
             |name: &Cow<str>| !self.only.is_empty() && !self.only.iter().any(|known| known == name);
         if experiment.as_ref().is_ok_and(is_passed_over) {
             return;
         }
-        let mut name = |label: Result<Cow<str>, Reason>| -> String {
+        let mut name = |label: Result<Cow<'a, str>, Reason>| -> Cow<'a, str> {
             let checked = label.as_deref().map_err(|reason| *reason).and_then(check_label);
             checked.unwrap_or_else(|reason| note(&mut self.problem, reason));
-            label.unwrap_or_default().into_owned()
+            label.unwrap_or_default()
         };
         let (experiment, arm) = (name(experiment), name(arm));
         arms::push(&self.sink.hash, &experiment, &arm, self.sink.batch);

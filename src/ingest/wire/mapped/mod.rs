@@ -1,5 +1,5 @@
-//! The way to an event for records of any [`Shape`]: their syntax is checked by serde_json, then each field is read where
-//! its path leads. What holds for values of our own shape holds here too, with the same reasons.
+//! The way to an event for records of any [`Shape`]: the syntax of the whole is checked, then each field is read where its
+//! path leads. What holds for values of our own shape holds here too, with the same reasons.
 
 mod arms;
 mod explain;
@@ -13,6 +13,7 @@ use serde::de::IgnoredAny;
 pub use self::explain::{Explained, Place};
 use self::tree::{Found, Tree};
 use super::hash::Hashes;
+use super::scan::Scanner;
 use super::shape::{Path, Shape};
 use super::{json, note, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Reason, Served};
@@ -155,6 +156,9 @@ impl Mapped {
     /// Checks the syntax of the whole payload; the fields are read later.
     fn fields<'a>(&self, payload: &'a [u8]) -> Result<Fields<'a>, Reason> {
         let json = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
+        if let Some(found) = self.record.find_plain(json) {
+            return found.map(Fields);
+        }
         serde_json::from_str::<IgnoredAny>(json).map_err(|_| Reason::NotJson)?;
         if json::is_too_deep(json) {
             return Err(Reason::NotJson);
@@ -247,6 +251,10 @@ impl Mapped {
     /// A list that is too long is just that, whatever its elements are.
     fn items(&self, array: &str, sink: &mut Sink) -> Result<Range<u32>, Reason> {
         let start = sink.batch.items.len();
+        if sink.texts.is_none() && sink.plain_items(array).is_some() {
+            return Ok(range(start, sink.batch.items.len()));
+        }
+        sink.batch.items.truncate(start);
         let mut n_elements = 0;
         let mut problem = None;
         for element in json::elements(array)? {
@@ -276,6 +284,16 @@ impl Mapped {
 }
 
 impl Sink<'_> {
+    /// Items that are ids without escapes, no more than allowed; `None` where there is anything else.
+    fn plain_items(&mut self, array: &str) -> Option<()> {
+        let (hash, items) = (self.hash, &mut self.batch.items);
+        let most = items.len() + self.max_items;
+        Scanner::new(array.as_bytes()).ids(|id| {
+            items.push(hash.item(id));
+            (items.len() <= most).then_some(())
+        })
+    }
+
     fn item(&mut self, item: &str) {
         self.batch.items.push(self.hash.item(item.as_bytes()));
         if let Some(texts) = &mut self.texts {

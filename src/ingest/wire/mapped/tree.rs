@@ -6,6 +6,7 @@
 //! ```
 
 use super::super::json;
+use super::super::scan::Scanner;
 use super::super::shape::Path;
 use crate::engine::event::Reason;
 
@@ -56,6 +57,21 @@ impl<const N: usize> Tree<N> {
         walk(&self.below_record, object, &mut found)?;
         Ok(found)
     }
+
+    /// The same of a text that may be anything, in one pass with the check of its syntax; `None` where it cannot tell that
+    /// the text is an object without escapes.
+    pub fn find_plain<'a>(&self, text: &'a str) -> Option<Result<[Found<'a>; N], Reason>> {
+        let mut found = [Found::Nothing; N];
+        let mut seen = 0;
+        let mut read = Ok(());
+        Scanner::entries(text.as_bytes(), |key, place| {
+            if read.is_ok() {
+                read = take(&self.below_record, key, text.get(place)?, &mut seen, &mut found);
+            }
+            Some(())
+        })?;
+        Some(read.map(|()| found))
+    }
 }
 
 fn plant(nodes: &mut Vec<Node>, names: &[String], field: u32) {
@@ -84,23 +100,34 @@ fn plant(nodes: &mut Vec<Node>, names: &[String], field: u32) {
 }
 
 fn walk<'a>(nodes: &[Node], object: &'a str, found: &mut [Found<'a>]) -> Result<(), Reason> {
-    let mut seen = 0_u32;
+    let mut seen = 0;
     for (key, value) in json::entries(object)? {
-        let key = json::text(key)?;
-        let Some(place) = nodes.iter().position(|node| node.name == key) else {
-            continue;
-        };
-        if seen & 1 << place != 0 {
-            return Err(Reason::NotJson);
-        }
-        seen |= 1 << place;
-        let node = &nodes[place];
-        set(node.here, Found::Value(value), found);
-        if node.below != 0 {
-            enter(node, value, found)?;
-        }
+        take(nodes, json::text(key)?.as_bytes(), value, &mut seen, found)?;
     }
     Ok(())
+}
+
+/// Takes what stands under a key; `seen` has the bits of the nodes whose keys came before.
+fn take<'a>(
+    nodes: &[Node],
+    key: &[u8],
+    value: &'a str,
+    seen: &mut u32,
+    found: &mut [Found<'a>],
+) -> Result<(), Reason> {
+    let Some(place) = nodes.iter().position(|node| node.name.as_bytes() == key) else {
+        return Ok(());
+    };
+    if *seen & 1 << place != 0 {
+        return Err(Reason::NotJson);
+    }
+    *seen |= 1 << place;
+    let node = &nodes[place];
+    set(node.here, Found::Value(value), found);
+    match node.below {
+        0 => Ok(()),
+        _ => enter(node, value, found),
+    }
 }
 
 /// Goes on in a value that paths lead through: an object, or an array that holds one and nothing else.
@@ -120,11 +147,10 @@ fn enter<'a>(node: &Node, mut value: &'a str, found: &mut [Found<'a>]) -> Result
     Ok(())
 }
 
-fn set<'a>(fields: u32, what: Found<'a>, found: &mut [Found<'a>]) {
-    for (field, place) in found.iter_mut().enumerate() {
-        if fields & 1 << field != 0 {
-            *place = what;
-        }
+fn set<'a>(mut fields: u32, what: Found<'a>, found: &mut [Found<'a>]) {
+    while fields != 0 {
+        found[fields.trailing_zeros() as usize] = what;
+        fields &= fields - 1;
     }
 }
 

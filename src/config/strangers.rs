@@ -1,0 +1,113 @@
+//! Variables that begin as settings do and are none: `ABGAUGE_KAFKA_BROKERS` has one underscore too few.
+
+use serde_json::{Map, Value};
+
+use super::error::{Place, Report, nearest};
+use super::layers::{PREFIX, known_settings};
+
+/// What is read elsewhere: by the command line, and by the scripts that test and measure.
+const READ_ELSEWHERE: [&str; 2] = ["CONFIG", "CACHE"];
+/// Variables of the flags of commands begin so.
+const OF_COMMANDS: [&str; 3] = ["DEMO_", "EVALUATE_", "SIMULATE_"];
+
+/// Refuses a variable without two underscores where it is a slip, and notes it where it only might be one.
+pub(super) fn judge(name: String, value: &str, report: &mut Report) {
+    let rest = &name[PREFIX.len()..];
+    let is_of_a_command = OF_COMMANDS.iter().any(|begin| rest.starts_with(begin));
+    if READ_ELSEWHERE.contains(&rest) || is_of_a_command || is_of_an_orchestrator(rest, value) {
+        return;
+    }
+    match remedy(&rest.to_lowercase()) {
+        Some(remedy) => {
+            let place = Place::Variable(name);
+            report.refuse_at("", place, "there is no such setting", remedy);
+        }
+        None => report.is_strange(name),
+    }
+}
+
+/// What Kubernetes and Docker make up for a service or a container of our name.
+fn is_of_an_orchestrator(rest: &str, value: &str) -> bool {
+    let is_address = ["tcp://", "udp://", "sctp://"]
+        .iter()
+        .any(|scheme| value.starts_with(scheme));
+    let is_part_of_one = ["_TCP_", "_UDP_", "_SCTP_"].iter().any(|protocol| {
+        let part = rest.rsplit_once(protocol).map(|(_, part)| part);
+        part.is_some_and(|part| ["ADDR", "PORT", "PROTO"].contains(&part))
+    });
+    is_address
+        || is_part_of_one
+        || rest.ends_with("SERVICE_HOST")
+        || rest.contains("SERVICE_PORT")
+        || rest == "NAME"
+        || rest.starts_with("ENV_")
+}
+
+/// What to write instead of a name, which is without its prefix and in lower case; none where it is far from every setting.
+fn remedy(rest: &str) -> Option<String> {
+    let settings = settings();
+    let near = of_free_names(rest, &settings)
+        .or_else(|| without_its_section(rest, &settings))
+        .or_else(|| nearest_of(rest, &settings));
+    if let Some(near) = near {
+        let near = near.to_uppercase();
+        return Some(format!(
+            "did you mean {PREFIX}{near}? Two underscores stand behind a section"
+        ));
+    }
+    let (section, _) = rest.split_once('_')?;
+    let of_section: Vec<String> = settings
+        .iter()
+        .filter(|setting| setting.split("__").next() == Some(section))
+        .map(|setting| format!("{PREFIX}{}", setting.to_uppercase()))
+        .collect();
+    (!of_section.is_empty()).then(|| format!("known are {}", of_section.join(", ")))
+}
+
+/// `kafka_properties_sasl_password`: what is behind the table is the operator's own.
+fn of_free_names(rest: &str, settings: &[String]) -> Option<String> {
+    settings.iter().find_map(|setting| {
+        let table = setting.strip_suffix("__name")?;
+        let free = rest.strip_prefix(&*table.replace("__", "_"))?.strip_prefix('_')?;
+        (!free.is_empty()).then(|| format!("{table}__{free}"))
+    })
+}
+
+/// `brokers`
+fn without_its_section(rest: &str, settings: &[String]) -> Option<String> {
+    let is_it = |setting: &&String| setting.split_once("__").is_some_and(|(_, name)| name == rest);
+    settings.iter().find(is_it).cloned()
+}
+
+/// `kafka_brokers`, `kafka_borkers`
+fn nearest_of(rest: &str, settings: &[String]) -> Option<String> {
+    let plain: Vec<String> = settings
+        .iter()
+        .map(|setting| setting.replace("__", "_"))
+        .collect();
+    let near = nearest(rest, plain.iter().map(String::as_str))?;
+    let at = plain.iter().position(|plain| plain == near)?;
+    settings.get(at).cloned()
+}
+
+/// Every setting that a variable can set, such as `kafka__brokers`; `kafka__properties__name` for a table of free names.
+fn settings() -> Vec<String> {
+    fn add(section: &str, known: &Map<String, Value>, settings: &mut Vec<String>) {
+        for (name, default) in known {
+            let name = match section {
+                "" => name.clone(),
+                _ => format!("{section}__{name}"),
+            };
+            match default.as_object() {
+                Some(inner) if !inner.is_empty() => add(&name, inner, settings),
+                Some(_) if section == "kafka" => settings.push(format!("{name}__name")),
+                // Profiles and experiments are no matter of the environment.
+                Some(_) => {}
+                None => settings.push(name),
+            }
+        }
+    }
+    let mut settings = Vec::new();
+    add("", &known_settings(), &mut settings);
+    settings
+}

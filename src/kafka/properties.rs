@@ -1,0 +1,259 @@
+//! What librdkafka says of `[kafka.properties]`, before any broker is asked.
+
+use std::fmt;
+
+use miette::Diagnostic;
+use rdkafka::ClientConfig;
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, ConsumerContext};
+use rdkafka::error::KafkaError;
+use rdkafka::types::RDKafkaConfRes;
+use thiserror::Error;
+
+use super::producer::explain_refusal;
+use super::{client, consumer};
+use crate::config::{self, nearest};
+
+/// Properties that no client can be made with, in the words of errors of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Diagnostic)]
+pub struct Refused {
+    #[related]
+    pub faults: Vec<Fault>,
+}
+
+/// What is wrong with one property, or with all of them together.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
+#[error("{setting}: {message}")]
+#[diagnostic(help("{remedy}"))]
+pub struct Fault {
+    /// Such as `kafka.properties.sasl.mechanism`.
+    pub setting: String,
+    /// Never a value: it may be a secret.
+    pub message: String,
+    pub remedy: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the Kafka client refuses its properties")
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Has librdkafka judge the name and the value of each property; and where all are sound makes a client of them that knows no
+/// broker, so that it reads what files they name and holds them against each other.
+///
+/// # Errors
+/// All that is wrong.
+pub fn judge(kafka: &config::Kafka) -> Result<(), Refused> {
+    let properties = kafka.properties.0.iter();
+    let mut faults: Vec<Fault> = properties
+        .filter_map(|(name, value)| fault_of(name, value))
+        .collect();
+    if faults.is_empty() {
+        faults.extend(fault_of_all(kafka));
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Refused { faults }),
+    }
+}
+
+fn fault_of(name: &str, value: &str) -> Option<Fault> {
+    let error = ClientConfig::new()
+        .set(name, value)
+        .create_native_config()
+        .err()?;
+    let is_unknown = matches!(
+        error,
+        KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)
+    );
+    let (message, remedy) = match (is_unknown, nearest(name, USUAL)) {
+        (true, Some(near)) => (UNKNOWN.to_owned(), format!("did you mean {near}?")),
+        (true, None) => (UNKNOWN.to_owned(), LOOK.to_owned()),
+        (false, _) => (reason(error), LOOK.to_owned()),
+    };
+    Some(Fault {
+        setting: format!("kafka.properties.{name}"),
+        message,
+        remedy,
+    })
+}
+
+fn fault_of_all(kafka: &config::Kafka) -> Option<Fault> {
+    let mut config = consumer::client_config(kafka, 1);
+    config.remove("bootstrap.servers");
+    let made: Result<BaseConsumer<Quiet>, _> = config.create_with_context(Quiet);
+    made.err().map(|error| Fault {
+        setting: "kafka.properties".to_owned(),
+        message: reason(error),
+        remedy:
+            "correct what it names: a file that abgauge's user can read, or properties that fit each other"
+                .to_owned(),
+    })
+}
+
+/// librdkafka's words, without the value.
+fn reason(error: KafkaError) -> String {
+    match error {
+        KafkaError::ClientCreation(reason) => reason,
+        error => {
+            let text = format!("{:#}", explain_refusal(error));
+            let (reason, _) = text.split_once('\n').unwrap_or((&text, ""));
+            reason.to_owned()
+        }
+    }
+}
+
+const UNKNOWN: &str = "librdkafka has no such property";
+const LOOK: &str = "look up names and values in librdkafka's CONFIGURATION.md";
+
+/// What operators set, to tell which of them was meant by a name that is none.
+const USUAL: [&str; 47] = [
+    "broker.address.family",
+    "client.dns.lookup",
+    "client.id",
+    "client.rack",
+    "compression.codec",
+    "compression.type",
+    "connections.max.idle.ms",
+    "debug",
+    "fetch.error.backoff.ms",
+    "fetch.max.bytes",
+    "fetch.message.max.bytes",
+    "fetch.min.bytes",
+    "fetch.queue.backoff.ms",
+    "fetch.wait.max.ms",
+    "group.instance.id",
+    "heartbeat.interval.ms",
+    "isolation.level",
+    "linger.ms",
+    "max.partition.fetch.bytes",
+    "max.poll.interval.ms",
+    "message.max.bytes",
+    "metadata.max.age.ms",
+    "queue.buffering.max.messages",
+    "queued.max.messages.kbytes",
+    "queued.min.messages",
+    "receive.message.max.bytes",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.method",
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.password",
+    "sasl.username",
+    "security.protocol",
+    "session.timeout.ms",
+    "socket.connection.setup.timeout.ms",
+    "socket.keepalive.enable",
+    "socket.timeout.ms",
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "ssl.certificate.location",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.key.location",
+    "ssl.key.password",
+];
+
+/// Says nothing by itself.
+struct Quiet;
+
+impl ClientContext for Quiet {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        client::log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::debug!(%error, reason, "a client without brokers");
+    }
+}
+
+impl ConsumerContext for Quiet {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(properties: &[(&str, &str)]) -> Vec<Fault> {
+        let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+        let mut kafka = config::load(None, [brokers].into_iter()).expect("valid").kafka;
+        kafka.properties.0 = properties
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        judge(&kafka).map_or_else(|refused| refused.faults, |()| Vec::new())
+    }
+
+    #[test]
+    fn every_usual_property_is_one() {
+        for name in USUAL {
+            let fault = fault_of(name, "some value");
+            assert!(fault.is_none_or(|fault| fault.message != UNKNOWN), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_is_refused_with_the_right_one() {
+        let faults = judged(&[("sasl.mechansim", "PLAIN"), ("zzz", "1"), ("client.rack", "a")]);
+        let [misspelt, strange] = faults.as_slice() else {
+            panic!("{faults:?}");
+        };
+        assert_eq!(
+            misspelt.to_string(),
+            "kafka.properties.sasl.mechansim: librdkafka has no such property"
+        );
+        assert_eq!(misspelt.remedy, "did you mean sasl.mechanism?");
+        assert_eq!(
+            (&*strange.setting, &*strange.remedy),
+            ("kafka.properties.zzz", LOOK)
+        );
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_refused_and_not_shown() {
+        for (name, value) in [
+            ("security.protocol", "hunter2"),
+            ("fetch.wait.max.ms", "987654321"),
+        ] {
+            let faults = judged(&[(name, value)]);
+            let [fault] = faults.as_slice() else {
+                panic!("{faults:?}");
+            };
+            assert_eq!(fault.setting, format!("kafka.properties.{name}"));
+            assert!(!format!("{fault:?}").contains(value), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn what_fits_alone_must_fit_the_rest_and_its_files_be_there() {
+        assert_eq!(judged(&[("session.timeout.ms", "30000")]), []);
+        for (properties, told) in [
+            (
+                &[
+                    ("session.timeout.ms", "400000"),
+                    ("max.poll.interval.ms", "300000"),
+                ][..],
+                "session.timeout.ms",
+            ),
+            (
+                &[
+                    ("security.protocol", "SSL"),
+                    ("ssl.ca.location", "/no/such/ca.crt"),
+                ],
+                "ssl.ca.location",
+            ),
+        ] {
+            let faults = judged(properties);
+            let [fault] = faults.as_slice() else {
+                panic!("{faults:?}");
+            };
+            assert!(fault.message.contains(told), "{fault:?}");
+        }
+    }
+}

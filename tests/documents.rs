@@ -1,0 +1,440 @@
+//! Every command that a document shows in a block of `sh` is run as it stands there, by bash; or it is named below, with the
+//! reason why not, and what it names is looked at instead.
+
+#[path = "support/program.rs"]
+mod program;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use abgauge::cli::Cli;
+use clap::Parser as _;
+use tempfile::TempDir;
+
+use program::{Ran, file, temporary_dir};
+
+/// What is looked at where a command is not run.
+enum Look {
+    /// The program takes its arguments.
+    Arguments,
+    /// Cargo knows the flags, and the target is there.
+    Cargo,
+    /// The fuzz target, and the files and directories that it is given.
+    Fuzzing,
+    /// A script of ours: bash parses it, and it knows the flags.
+    Script,
+    /// The services of docker-compose.yml.
+    Compose,
+    /// The directory has a kustomization.
+    Kustomization,
+    /// What the Debian package installs.
+    Package,
+    Nothing,
+}
+
+/// How a command begins, why it is not run here, and what is looked at instead.
+const NOT_RUN: [(&str, &str, Look); 24] = [
+    (
+        "cargo run --release -- demo",
+        "builds for minutes; tests/demo.rs runs the demo",
+        Look::Arguments,
+    ),
+    (
+        "cargo install --locked --path .",
+        "builds for minutes",
+        Look::Cargo,
+    ),
+    ("cargo install cargo-fuzz", "brings another program", Look::Cargo),
+    ("cargo test", "is what runs this", Look::Cargo),
+    ("cargo bench", "measures for minutes, or for hours", Look::Cargo),
+    (
+        "cargo +nightly fuzz",
+        "needs nightly Rust, and fuzzes for minutes",
+        Look::Fuzzing,
+    ),
+    ("MIRIFLAGS=", "needs nightly Rust", Look::Cargo),
+    ("mkdir ", "makes room for what the fuzzer keeps", Look::Nothing),
+    ("tests/run", "is what runs this", Look::Script),
+    (".ci/run", "runs what runs this", Look::Script),
+    (
+        ".ci/instructions",
+        "builds, and counts for minutes; .ci/run runs it",
+        Look::Script,
+    ),
+    (
+        "benches/peers/run",
+        "brings packages and measures for minutes",
+        Look::Script,
+    ),
+    (
+        "ABGAUGE=/usr/bin/abgauge benches/peers/run",
+        "the same",
+        Look::Script,
+    ),
+    ("deploy/debian/build", "builds for minutes", Look::Script),
+    ("sudo deploy/debian/try", "needs root and a package", Look::Script),
+    ("sudo apt install", "changes the machine, as root", Look::Package),
+    ("sudoedit", "changes the machine, as root", Look::Package),
+    ("sudo systemctl", "changes the machine, as root", Look::Package),
+    ("docker compose", "needs Docker", Look::Compose),
+    ("kubectl apply", "needs a cluster", Look::Kustomization),
+    (
+        "jq ",
+        "needs a program that Debian does not have by itself",
+        Look::Nothing,
+    ),
+    (
+        "abgauge check --connect",
+        "needs brokers; tests/check.rs asks real ones",
+        Look::Arguments,
+    ),
+    (
+        "abgauge run",
+        "needs brokers; tests/services.rs runs it beside real ones",
+        Look::Arguments,
+    ),
+    (
+        "abgauge simulate --brokers",
+        "needs brokers; tests/services.rs writes to real ones",
+        Look::Arguments,
+    ),
+];
+
+fn path(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
+}
+
+fn read(relative: &str) -> String {
+    fs::read_to_string(path(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"))
+}
+
+/// What has commands for its readers.
+fn documents() -> Vec<String> {
+    let listed = fs::read_dir(path("docs")).expect("docs can be listed");
+    let names = listed.map(|entry| entry.expect("it can be read").file_name().into_string());
+    let mut documents: Vec<String> = names
+        .map(|name| format!("docs/{}", name.expect("UTF-8")))
+        .filter(|name| name.ends_with(".md"))
+        .collect();
+    documents.sort();
+    let others = ["README.md", "CONTRIBUTING.md", "benches/peers/README.md"];
+    others.map(str::to_owned).into_iter().chain(documents).collect()
+}
+
+/// The blocks of `sh` of a document.
+fn blocks(document: &str) -> Vec<String> {
+    let text = read(document);
+    // Between fences every other part is code, and begins with its language.
+    let codes = text.split("\n```").skip(1).step_by(2);
+    codes
+        .filter_map(|code| code.strip_prefix("sh\n").map(str::to_owned))
+        .collect()
+}
+
+/// The commands of a document, each on one line, without comments.
+fn commands(document: &str) -> Vec<String> {
+    let lines = |block: String| -> Vec<String> {
+        let joined = block.replace("\\\n", " ");
+        joined.lines().map(str::to_owned).collect()
+    };
+    let command = |line: String| {
+        let command = line.split(" #").next().unwrap_or_default();
+        let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
+        (!command.is_empty() && !command.starts_with('#')).then_some(command)
+    };
+    blocks(document)
+        .into_iter()
+        .flat_map(lines)
+        .filter_map(command)
+        .collect()
+}
+
+/// The exception that a command is, if it is one: the longest that fits.
+fn exception(command: &str) -> Option<&'static (&'static str, &'static str, Look)> {
+    let fits = |(begin, ..): &&(&str, &str, Look)| command.starts_with(begin);
+    NOT_RUN.iter().filter(fits).max_by_key(|(begin, ..)| begin.len())
+}
+
+#[test]
+fn every_block_is_what_bash_understands() {
+    let mut n_blocks = 0;
+    for document in documents() {
+        for block in blocks(&document) {
+            let output = Command::new("bash").args(["-n", "-c", &block]).output();
+            let ran: Ran = output.expect("bash starts").into();
+            assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{document}: {block}");
+            n_blocks += 1;
+        }
+    }
+    assert!(n_blocks >= 20, "{n_blocks}");
+}
+
+/// Where a reader of one document types.
+struct Reader {
+    dir: TempDir,
+}
+
+impl Reader {
+    /// With our program, and what examples take for granted: events, a catalogue, and a configuration unless the
+    /// document begins one.
+    fn of(commands: &[String]) -> Reader {
+        let dir = temporary_dir();
+        let programs = dir.path().join("bin");
+        fs::create_dir(&programs).expect("a directory");
+        symlink(env!("CARGO_BIN_EXE_abgauge"), programs.join("abgauge")).expect("a link");
+        if Command::new("openssl").arg("version").output().is_err() {
+            // The one program of the examples that is not ours, nor bash's.
+            let stand_in = programs.join("openssl");
+            fs::write(
+                &stand_in,
+                "#!/bin/sh\nod -An -tx1 -N32 /dev/urandom | tr -d ' \\n'; echo\n",
+            )
+            .expect("a file");
+            fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).expect("ours");
+        }
+        fs::create_dir_all(dir.path().join("home/.local/share/bash-completion/completions"))
+            .expect("a directory");
+        file(&dir, "events.jsonl", &events());
+        file(&dir, "items.jsonl", &items());
+        if !commands.iter().any(|command| command == "abgauge config init") {
+            file(&dir, "abgauge.toml", &read("config/abgauge.toml"));
+        }
+        Reader { dir }
+    }
+
+    fn types(&self, command: &str) -> Output {
+        let programs = self.dir.path().join("bin");
+        let found = std::env::var("PATH").expect("a PATH");
+        let mut bash = Command::new("bash");
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("ABGAUGE_") {
+                bash.env_remove(name);
+            }
+        }
+        bash.args(["-euo", "pipefail", "-c", command])
+            .env("PATH", format!("{}:{found}", programs.display()))
+            .env("HOME", self.dir.path().join("home"))
+            .env("EDITOR", "test -s")
+            .current_dir(self.dir.path());
+        let mut bash = assert_cmd::Command::from_std(bash);
+        bash.write_stdin("correct horse battery staple\n");
+        bash.output().expect("bash starts")
+    }
+}
+
+/// Those of docs/example.jsonl, and the same as of a control.
+fn events() -> String {
+    let neural = read("docs/example.jsonl");
+    let control = neural
+        .replace("\"neural\"", "\"control\"")
+        .replace("\"r-", "\"c-");
+    neural + &control
+}
+
+/// A catalogue of their items.
+fn items() -> String {
+    let events = events();
+    let events = events
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let items: BTreeSet<String> = events
+        .flat_map(|event| event["items"].as_array().cloned().unwrap_or_default())
+        .map(|item| item.to_string())
+        .collect();
+    let line =
+        |item: &String| format!("{{\"item\":{item},\"aspects\":[\"a\"],\"users\":1,\"of_users\":4}}\n");
+    items.iter().map(line).collect()
+}
+
+#[test]
+fn what_is_not_an_exception_does_what_it_should() {
+    let mut n_run = 0;
+    for document in documents() {
+        let commands = commands(&document);
+        let reader = Reader::of(&commands);
+        for command in commands.iter().filter(|command| exception(command).is_none()) {
+            let ran: Ran = reader.types(command).into();
+            assert_eq!(
+                ran.code,
+                Some(0),
+                "{document}: {command}: {}{}",
+                ran.stdout,
+                ran.stderr
+            );
+            assert!(
+                !ran.stderr.contains("error"),
+                "{document}: {command}: {}",
+                ran.stderr
+            );
+            // What goes to a file is there.
+            if let Some((_, target)) = command.split_once("> ") {
+                let target = target.replace('~', "home");
+                let written = fs::metadata(reader.dir.path().join(target)).expect(command);
+                assert!(written.len() > 0, "{document}: {command}");
+            }
+            n_run += 1;
+        }
+    }
+    assert!(n_run >= 20, "{n_run}");
+}
+
+#[test]
+fn exceptions_name_what_there_is() {
+    let mut used = BTreeSet::new();
+    for document in documents() {
+        for command in commands(&document) {
+            if let Some((begin, _, look)) = exception(&command) {
+                used.insert(*begin);
+                look.at(&command);
+            }
+        }
+    }
+    for (begin, ..) in &NOT_RUN {
+        assert!(used.contains(begin), "no document has `{begin}`");
+    }
+}
+
+impl Look {
+    #[track_caller]
+    fn at(&self, command: &str) {
+        let words: Vec<&str> = command.split(' ').collect();
+        match self {
+            Look::Arguments => look_at_arguments(command),
+            Look::Cargo => look_at_cargo(command, &words),
+            Look::Fuzzing => look_at_fuzzing(command, &words),
+            Look::Script => look_at_script(command, &words),
+            Look::Compose => look_at_compose(command, &words),
+            Look::Kustomization => {
+                let directory = words.last().expect("a word");
+                assert!(path(directory).join("kustomization.yaml").exists(), "{command}");
+            }
+            Look::Package => look_at_package(command),
+            Look::Nothing => {}
+        }
+    }
+}
+
+#[track_caller]
+fn look_at_arguments(command: &str) {
+    let ours = command
+        .strip_prefix("abgauge ")
+        .or_else(|| command.strip_prefix("cargo run --release -- "));
+    let arguments = ours.expect("our program").split(' ');
+    if let Err(error) = Cli::try_parse_from(["abgauge"].into_iter().chain(arguments)) {
+        panic!("{command}: {error}");
+    }
+}
+
+/// Long flags of cargo's, as its help has them, then the bench and what it is given.
+#[track_caller]
+fn look_at_cargo(command: &str, words: &[&str]) {
+    let (of_cargo, behind) = match words.iter().position(|word| *word == "--") {
+        Some(at) => (&words[..at], &words[at + 1..]),
+        None => (words, &words[..0]),
+    };
+    let mut names = of_cargo
+        .iter()
+        .skip_while(|word| **word != "cargo")
+        .skip(1)
+        .filter(|word| !word.starts_with('+') && **word != "miri");
+    let subcommand = names.next().expect("a subcommand");
+    let output = Command::new("cargo").args([subcommand, "--help"]).output();
+    let help = String::from_utf8(output.expect("cargo starts").stdout).expect("UTF-8");
+    for flag in of_cargo.iter().filter(|word| word.starts_with("--")) {
+        assert!(
+            help.contains(&format!(" {flag}")),
+            "{command}: cargo has no {flag}"
+        );
+    }
+    let Some(bench) = of_cargo.iter().position(|word| *word == "--bench") else {
+        return;
+    };
+    let bench = of_cargo[bench + 1];
+    assert!(
+        read("Cargo.toml").contains(&format!("[[bench]]\nname = \"{bench}\"")),
+        "{command}: no bench {bench}"
+    );
+    if let Some((figure, flags)) = behind.split_first() {
+        let sources = fs::read_dir(path(&format!("benches/{bench}"))).expect(bench);
+        let sources: String = sources
+            .map(|source| fs::read_to_string(source.expect(bench).path()).expect(bench))
+            .collect();
+        let variant = figure[..1].to_uppercase() + &figure[1..];
+        assert!(
+            sources.contains(&format!("    {variant}")),
+            "{command}: no {figure}"
+        );
+        for flag in flags.iter().filter_map(|word| word.strip_prefix("--")) {
+            let field = format!("{}:", flag.replace('-', "_"));
+            assert!(sources.contains(&field), "{command}: no --{flag}");
+        }
+    }
+}
+
+#[track_caller]
+fn look_at_fuzzing(command: &str, words: &[&str]) {
+    let manifest = read("fuzz/Cargo.toml");
+    let known = |word: &&&str| manifest.contains(&format!("[[bin]]\nname = \"{word}\""));
+    assert_eq!(words.iter().filter(known).count(), 1, "{command}: no such target");
+    let given = words.iter().filter_map(|word| word.strip_prefix("-dict="));
+    let read_from = words.iter().filter(|word| word.starts_with("tests/"));
+    for file in given.chain(read_from.copied()) {
+        assert!(path(file).exists(), "{command}: no {file}");
+    }
+}
+
+#[track_caller]
+fn look_at_script(command: &str, words: &[&str]) {
+    let at = words
+        .iter()
+        .position(|word| word.contains('/') && !word.contains('='));
+    let (script, flags) = words[at.expect("a script")..].split_first().expect("a script");
+    let mode = fs::metadata(path(script)).expect(script).permissions().mode();
+    assert_eq!(mode & 0o111, 0o111, "{script} is not executable");
+    let text = read(script);
+    if text.starts_with("#!/usr/bin/env bash") {
+        let parsed = Command::new("bash").arg("-n").arg(path(script)).status();
+        assert!(parsed.expect("bash starts").success(), "{script}");
+    }
+    for flag in flags.iter().filter(|word| word.starts_with("--")) {
+        assert!(text.contains(*flag), "{command}: {script} knows no {flag}");
+    }
+}
+
+#[track_caller]
+fn look_at_compose(command: &str, words: &[&str]) {
+    let compose: serde_json::Value =
+        serde_saphyr::from_str(&read("docker-compose.yml")).expect("docker-compose.yml is YAML");
+    let named = words[3..].iter().filter(|word| !word.starts_with('-'));
+    for service in named {
+        assert!(
+            compose["services"][service].is_object(),
+            "{command}: no {service}"
+        );
+    }
+}
+
+#[track_caller]
+fn look_at_package(command: &str) {
+    let manifest: toml::Table = read("Cargo.toml").parse().expect("TOML");
+    let deb = &manifest["package"]["metadata"]["deb"];
+    let last = command.split(' ').next_back().expect("a word");
+    match last {
+        "abgauge" => assert_eq!(
+            deb["systemd-units"]["unit-name"].as_str(),
+            Some(last),
+            "{command}"
+        ),
+        "./target/debian/*.deb" => assert!(
+            read("deploy/debian/build").contains("target/debian/"),
+            "{command}"
+        ),
+        file => {
+            let kept = deb["conf-files"].as_array().expect("conf-files");
+            assert!(kept.iter().any(|kept| kept.as_str() == Some(file)), "{command}");
+        }
+    }
+}
