@@ -17,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
 
 /// SHA-256 of `0123456789abcdef0123456789abcdef`.
 const HASH: &str = "3eb1bd439947eb762998e566ccc2e099c791118b2f40579cc4f7da2b5061b7f9";
@@ -35,16 +36,18 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
     let telemetry = Arc::new(Telemetry::new("served", "clicks", "0"));
     telemetry.set_waiting_for(vec![]);
     let ranking = Ranking::new(&config.measures);
-    let open = http::router(Arc::new(Exporter {
-        telemetry,
+    let exporter = Arc::new(Exporter {
+        telemetry: Arc::clone(&telemetry),
         source: Arc::new(Board::new(&config, &ranking)),
         ranking,
         windows: config.windows.clone(),
         k: config.measures.ks.clone(),
+        controls: config.experiment_controls.clone(),
         export: config.export.clone(),
         settle_after_ms: 0,
-    }));
-    let secured = Secured::open(&config.http, &Clock::system()).expect("no file is named");
+    });
+    let open = http::router(exporter, &config.http, CancellationToken::new());
+    let secured = Secured::open(&config.http, &Clock::system(), telemetry).expect("no file is named");
     Server {
         runtime: Builder::new_current_thread()
             .enable_all()
