@@ -11,6 +11,7 @@ use abgauge::engine::Engine;
 use abgauge::engine::event::{Batch, Kind, Position, Side};
 use abgauge::engine::ranking::Ranking;
 use abgauge::ingest::wire::Decoder;
+use abgauge::ingest::wire::shape::Shape;
 use abgauge::worker;
 use common::stream::{self, ARMS, EXPERIMENT, Numbered};
 
@@ -30,6 +31,8 @@ struct Variant {
     /// Lists that are open before any is counted.
     n_open: u64,
     windows: &'static str,
+    /// Reads records by a description of their shape, as those of other systems are.
+    shape: Option<fn() -> Shape>,
 }
 
 const BASE: Variant = Variant {
@@ -37,8 +40,9 @@ const BASE: Variant = Variant {
     n_arms: 4,
     n_open: 10_000,
     windows: "5m,1h,24h",
+    shape: None,
 };
-const VARIANTS: [Variant; 6] = [
+const VARIANTS: [Variant; 7] = [
     BASE,
     Variant {
         name: "1-arm",
@@ -63,6 +67,11 @@ const VARIANTS: [Variant; 6] = [
     Variant {
         name: "1000000-open",
         n_open: 1_000_000,
+        ..BASE
+    },
+    Variant {
+        name: "shape",
+        shape: Some(Shape::default),
         ..BASE
     },
 ];
@@ -159,9 +168,10 @@ impl Pipeline {
         let config = config(variant);
         let ranking = Ranking::new(&config.measures);
         let board = Board::new(&config, &ranking);
+        let shape = variant.shape.map(|shape| shape());
         board.show(0);
         Pipeline {
-            decoder: Decoder::new(config.join.hash_seed, config.join.max_items),
+            decoder: Decoder::new(config.join.hash_seed, config.join.max_items).reading(shape.as_ref()),
             batch: Batch::default(),
             engine: Engine::new(worker::rules(&config), ranking, None),
             board,

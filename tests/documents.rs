@@ -36,7 +36,7 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 24] = [
+const NOT_RUN: [(&str, &str, Look); 25] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -55,6 +55,7 @@ const NOT_RUN: [(&str, &str, Look); 24] = [
         "needs nightly Rust, and fuzzes for minutes",
         Look::Fuzzing,
     ),
+    ("RUSTFLAGS=", "builds for minutes", Look::Cargo),
     ("MIRIFLAGS=", "needs nightly Rust", Look::Cargo),
     ("mkdir ", "makes room for what the fuzzer keeps", Look::Nothing),
     ("tests/run", "is what runs this", Look::Script),

@@ -109,7 +109,7 @@ fn a_line_without_end_is_one_unreadable_line() {
     let long = format!("{EVENTS}{{\"x\":\"{}\"}}\n", "x".repeat(70 << 20));
     let (result, notes) = evaluated("-", long.as_bytes());
     assert_eq!(result, evaluated("-", EVENTS.as_bytes()).0);
-    assert!(notes.contains("not_json: 1 (-:"), "{notes}");
+    assert!(notes.contains("not_json: 1 (standard input:"), "{notes}");
 }
 
 #[cfg(feature = "parquet")]

@@ -92,7 +92,7 @@ fn a_catalogue_of_the_configuration_is_read_only_where_a_metric_needs_it() {
     let text = CONFIG.replace("CATALOG", "no/such/file");
     assert_eq!(with_config(&text, &["--metrics", "map"], &[]).code, Some(0));
     let ran = with_config(&text, &[], &[]);
-    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.code, Some(78));
     assert!(ran.stderr.contains("open no/such/file"), "{}", ran.stderr);
 }
 
