@@ -5,7 +5,7 @@ import { OUTCOMES, RESULTS, bytes, clock, count, date, number, share, some, span
 
 /** Outcomes that no producer can help: they are no part of what is refused. */
 const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed"];
-const MUCH = { refused: 0.05, unmatched: 0.05, silentSeconds: 900 };
+const MUCH = { refused: 0.05, unmatched: 0.05, ofRecords: 1000, silentSeconds: 900 };
 
 export function drawHealth(answer) {
   const { stream, n_partitions: nPartitions, lag } = answer;
@@ -47,8 +47,8 @@ function refused(topic, outcomes) {
   return {
     name: `${topic}: refused`,
     value: share(lost, read),
-    isMuch: lost > MUCH.refused * read,
-    tip: `Of ${some(read, "record")} of topic ${topic} those that could not count. By outcome: ${causes || "none read yet"}.`,
+    isMuch: read >= MUCH.ofRecords && lost > MUCH.refused * read,
+    tip: `Of ${some(read, "record")} of topic ${topic} those that could not count, since the start and without what is replayed; alerts look at the last minutes. By outcome: ${causes || "none read yet"}.`,
   };
 }
 
@@ -58,8 +58,8 @@ function unmatched(results) {
   return {
     name: "unmatched clicks",
     value: share(n, all),
-    isMuch: n > MUCH.unmatched * all,
-    tip: "Of the accepted clicks those whose list never came. More than a few percent: look at the partitioner of the producers.",
+    isMuch: all >= MUCH.ofRecords && n > MUCH.unmatched * all,
+    tip: "Of the clicks accepted since the start those whose list never came. More than a few percent: look at the partitioner of the producers.",
   };
 }
 
