@@ -231,6 +231,32 @@ fn what_is_exported_is_what_rules_and_dashboards_may_use() {
         .filter(|name| !name.is_empty() && *name != OVER_TLS)
         .collect();
     assert_eq!(exported, listed);
+    let document = file("docs/gauges.md");
+    let rows: Vec<String> = helps(&text);
+    let missing: Vec<&String> = rows.iter().filter(|row| !document.contains(*row)).collect();
+    assert!(missing.is_empty(), "docs/gauges.md lacks: {missing:#?}");
+}
+
+/// What a scrape says of each family, as docs/gauges.md has it.
+fn helps(scraped: &str) -> Vec<String> {
+    let lines = scraped.lines();
+    let helps = lines.filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '));
+    helps
+        .map(|(name, help)| {
+            let labels = &labels_of(name);
+            format!("| `{name}` | {labels} | {help} |")
+        })
+        .collect()
+}
+
+/// The labels of a family, each as code.
+fn labels_of(name: &str) -> String {
+    let listed = file("tests/data/exported-names.tsv");
+    let line = listed.lines().find(|line| line.split('\t').next() == Some(name));
+    let labels = line.and_then(|line| line.split('\t').nth(2)).expect(name);
+    let quoted = |label: &str| format!("`{label}`");
+    let labels = labels.split(',').filter(|label| !label.is_empty());
+    labels.map(quoted).collect::<Vec<_>>().join(", ")
 }
 
 /// Runs the TypeScript compiler over models as literals, each in a file of its name: what it says, and whether it is content.

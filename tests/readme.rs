@@ -11,13 +11,14 @@ use abgauge::engine::ranking::profile::CHOICES;
 use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 15] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/compare.md",
     "docs/deployment.md",
     "docs/evaluate.md",
     "docs/events.md",
+    "docs/gauges.md",
     "docs/metrics.md",
     "docs/numbers.md",
     "docs/page.md",
