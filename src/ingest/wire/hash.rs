@@ -7,7 +7,7 @@ use super::short_hash::ShortHash;
 use super::user_key::UserKey;
 
 /// XXH3 with one seed: 128 bits where a collision would join strangers (requests, arms), 64 bits for items. Users have
-/// a [key](UserKey) instead, which copies share.
+/// a key instead, which copies share.
 #[derive(Debug, Clone, Copy)]
 pub struct Hashes {
     seed: u64,
