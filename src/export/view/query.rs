@@ -93,11 +93,12 @@ impl Query {
             ));
             Sort::BY_NAME
         });
+        let metrics = metrics(&mut notes, wanted.metrics.as_deref(), ids);
         Query {
             window,
             k: cut.checked_sub(1).map(|place| exporter.k[place]),
             profile,
-            metrics: metrics(wanted.metrics.as_deref(), ids),
+            metrics,
             sort,
             filter: wanted.filter.unwrap_or_default().trim().to_lowercase(),
             experiment: wanted.experiment.filter(|name| !name.is_empty()),
@@ -122,8 +123,16 @@ fn known(notes: &mut Vec<String>, what: &str, wanted: Option<&str>, all: &[&str]
 }
 
 /// Those of the wanted metrics that the profile has, else its first ones.
-fn metrics(wanted: Option<&str>, ids: Vec<&'static str>) -> Vec<&'static str> {
+fn metrics(notes: &mut Vec<String>, wanted: Option<&str>, ids: Vec<&'static str>) -> Vec<&'static str> {
     let wanted: Vec<&str> = wanted.unwrap_or_default().split(',').collect();
+    let unknown = wanted.iter().find(|name| !name.is_empty() && !ids.contains(name));
+    if let Some(unknown) = unknown {
+        notes.push(format!(
+            "There is no metric “{}” in this profile. It can be {}.",
+            echo(unknown),
+            ids.join(", ")
+        ));
+    }
     let chosen: Vec<&'static str> = ids.iter().copied().filter(|id| wanted.contains(id)).collect();
     match chosen.is_empty() {
         true => ids.into_iter().take(N_FIRST).collect(),

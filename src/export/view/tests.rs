@@ -235,12 +235,13 @@ fn what_is_not_there_is_noted_and_the_default_stands_in() {
         .iter()
         .filter_map(Value::as_str)
         .collect();
-    assert_eq!(notes.len(), 4, "{notes:?}");
+    assert_eq!(notes.len(), 5, "{notes:?}");
     for (note, part) in notes.iter().zip([
         "“7m” here: 5m is shown. It can be 5m, 1h, total",
         "k “3”",
         "profile “ranx”",
         "“best”",
+        "metric “nothing”",
     ]) {
         assert!(note.contains(part), "{note}");
     }
