@@ -56,12 +56,7 @@ impl Feed {
         let catalogue = dir.path().join("items.jsonl");
         fs::copy(tools::repository(answers::CATALOGUE), &catalogue).expect("copy the catalogue");
         let config = format!(
-            "[kafka]
-brokers = \"{brokers}\"
-served_topic = \"{served}\"
-clicks_topic = \"{clicks}\"
-group_id = \"{group}\"
-key = \"{key}\"
+            "{section}key = \"{key}\"
 [metrics]
 profile = {profiles:?}
 metrics = {metrics:?}
@@ -72,8 +67,7 @@ windows = [\"total\"]
 ",
             profiles = answers::profiles(),
             metrics = answers::metrics(),
-            brokers = kafka.brokers(),
-            group = kafka.unique("group"),
+            section = kafka.section(&served, &clicks),
             key = match key {
                 Key::Request => "request",
                 Key::User => "user",

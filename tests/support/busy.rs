@@ -43,12 +43,7 @@ impl Busy {
         let catalogue = dir.path().join("items.jsonl");
         fs::write(&catalogue, items()).expect("write the catalogue");
         let config = format!(
-            "[kafka]
-brokers = \"{brokers}\"
-served_topic = \"{served}\"
-clicks_topic = \"{clicks}\"
-group_id = \"{group}\"
-[metrics]
+            "{section}[metrics]
 profile = {PROFILES:?}
 catalog = \"{catalogue}\"
 metrics = [\"hit_rate\", \"ctr\", \"mrr\", \"ndcg\", \"precision\", \"recall\", \"map\", \"map_by_k\", \"mar\", \"hits\",
@@ -56,8 +51,7 @@ metrics = [\"hit_rate\", \"ctr\", \"mrr\", \"ndcg\", \"precision\", \"recall\", 
 [experiments.ranker]
 control = \"{CONTROL}\"
 ",
-            brokers = kafka.brokers(),
-            group = kafka.unique("group"),
+            section = kafka.section(&served, &clicks),
             catalogue = catalogue.display(),
         );
         let mut daemon = Daemon::run(&config);

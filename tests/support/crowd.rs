@@ -54,20 +54,14 @@ impl Crowd {
         }
         producer.flush();
         let config = format!(
-            "[kafka]
-brokers = \"{brokers}\"
-served_topic = \"{served}\"
-clicks_topic = \"{clicks}\"
-group_id = \"{group}\"
-[metrics]
+            "{section}[metrics]
 metrics = [\"hit_rate\", \"ctr\", \"mrr\"]
 k = [5]
 windows = [\"1h\", \"6h\"]
 [experiments.crowd]
 control = \"arm-0\"
 ",
-            brokers = kafka.brokers(),
-            group = kafka.unique("group"),
+            section = kafka.section(&served, &clicks),
         );
         let mut daemon = Daemon::run(&config);
         daemon.wait_until_ready();

@@ -34,6 +34,20 @@ impl Kafka {
         format!("{stem}-{}", N.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// The section of a configuration that reads these topics, in a group of its own.
+    pub fn section(&self, served: &str, clicks: &str) -> String {
+        format!(
+            "[kafka]
+brokers = \"{brokers}\"
+served_topic = \"{served}\"
+clicks_topic = \"{clicks}\"
+group_id = \"{group}\"
+",
+            brokers = self.brokers(),
+            group = self.unique("group"),
+        )
+    }
+
     /// Creates a topic and waits until every partition can be written.
     #[track_caller]
     pub fn create_topic(&self, name: &str, n_partitions: i32, configs: &[(&str, &str)]) {

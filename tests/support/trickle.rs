@@ -24,17 +24,11 @@ impl Trickle {
         let kafka = Kafka::shared();
         let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, 1));
         let config = format!(
-            "[kafka]
-brokers = \"{brokers}\"
-served_topic = \"{served}\"
-clicks_topic = \"{clicks}\"
-group_id = \"{group}\"
-[experiments.first]
+            "{section}[experiments.first]
 control = \"v 1\"
 [http]
 {http}",
-            brokers = kafka.brokers(),
-            group = kafka.unique("group"),
+            section = kafka.section(&served, &clicks),
         );
         Trickle {
             daemon: Daemon::run(&config),
