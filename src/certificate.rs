@@ -10,6 +10,7 @@ use x509_cert::ext::pkix::name::GeneralName;
 /// Characters of a name that are told.
 const MAX_CHARS: usize = 200;
 
+/// One that was read, of whoever it is: nothing of it has been verified.
 pub struct Certificate(x509_cert::Certificate);
 
 impl Certificate {

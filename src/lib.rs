@@ -71,7 +71,7 @@ pub mod bounds;
 #[cfg(feature = "daemon")]
 pub mod catalogue_file;
 #[cfg(feature = "daemon")]
-mod certificate;
+pub mod certificate;
 #[cfg(feature = "daemon")]
 pub mod check;
 #[cfg(feature = "daemon")]

@@ -389,7 +389,9 @@ fn look_at_fuzzing(command: &str, words: &[&str]) {
     let known = |word: &&&str| manifest.contains(&format!("[[bin]]\nname = \"{word}\""));
     assert_eq!(words.iter().filter(known).count(), 1, "{command}: no such target");
     let given = words.iter().filter_map(|word| word.strip_prefix("-dict="));
-    let read_from = words.iter().filter(|word| word.starts_with("tests/"));
+    let read_from = words
+        .iter()
+        .filter(|word| word.starts_with("tests/") || word.starts_with("fuzz/seeds/"));
     for file in given.chain(read_from.copied()) {
         assert!(path(file).exists(), "{command}: no {file}");
     }

@@ -115,6 +115,7 @@ fn a_line_without_end_is_one_unreadable_line() {
 #[cfg(feature = "parquet")]
 mod parquet {
     use std::fs::File;
+    use std::path::Path;
     use std::sync::Arc;
 
     use ::parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
@@ -235,6 +236,23 @@ mod parquet {
         assert_eq!(output(&["evaluate", &path, "--format", "json"]), expected);
         let checked = output(&["check", "--sample", &path]);
         assert!(checked.contains("ignored: 0, refused: 0"), "{checked}");
+    }
+
+    /// The seeds of fuzzing were written by pyarrow 26: packings, encodings, both versions of pages, types of columns.
+    #[test]
+    fn tables_of_another_writer_are_read_whatever_they_are_packed_in() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/parquet");
+        let mut n_tables = 0;
+        for seed in std::fs::read_dir(seeds).expect("the seeds can be listed") {
+            let path = seed.expect("it can be read").path();
+            let (result, notes) = evaluated(path.to_str().expect("UTF-8"), b"");
+            // That there is no catalogue, and nothing else.
+            assert_eq!(notes.lines().count(), 1, "{}: {notes}", path.display());
+            let counts = r#"{"ranker":{"arms":{"neural":{"lists":1,"clicks":1,"#;
+            assert!(result.contains(counts), "{}: {result}", path.display());
+            n_tables += 1;
+        }
+        assert!(n_tables >= 8, "{n_tables}");
     }
 
     #[test]

@@ -1,0 +1,78 @@
+//! Whatever stands in the files that `[http]` names, they are used or refused in words that hold no secret.
+//!
+//! The first byte says what the input is: hashes of tokens, names with hashes of passwords, a certificate with its key, or
+//! the bytes of a certificate alone, as a broker shows one too.
+
+#![no_main]
+
+mod scratch;
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use abgauge::certificate::Certificate;
+use abgauge::clock::Clock;
+use abgauge::config;
+use abgauge::export::secured::Secured;
+use abgauge::telemetry::Telemetry;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use scratch::Scratch;
+
+const SECRET: &str = "hunter2-is-the-secret";
+
+static FILE: LazyLock<Scratch> = LazyLock::new(Scratch::new);
+static SETTINGS: LazyLock<[config::Http; 3]> = LazyLock::new(|| {
+    ["BEARER_TOKENS_FILE", "BASIC_PASSWORDS_FILE", "TLS_CERTIFICATE"]
+        .map(|setting| named(setting, FILE.path()))
+});
+static TELEMETRY: LazyLock<Arc<Telemetry>> =
+    LazyLock::new(|| Arc::new(Telemetry::new("served", "clicks", "0")));
+
+/// The settings of which one names this file.
+fn named(setting: &str, path: &Path) -> config::Http {
+    let path = path.to_str().expect("it is of our making");
+    let variables = [
+        ("ABGAUGE_KAFKA__BROKERS".to_owned(), "a:1".to_owned()),
+        (format!("ABGAUGE_HTTP__{setting}"), path.to_owned()),
+    ];
+    config::load(None, variables.into_iter()).expect("sound").http
+}
+
+/// A certificate's bytes as they stand in files.
+fn pem(der: &[u8]) -> String {
+    let text = BASE64_STANDARD.encode(der);
+    format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
+}
+
+/// What a stranger wrote does not break a line of the log.
+fn check_told(certificate: &Certificate) {
+    let told = [certificate.subject(), certificate.issuer()];
+    for told in certificate.hosts().iter().chain(&told) {
+        assert!(
+            told.chars().count() <= 200 && !told.contains(char::is_control),
+            "{told:?}"
+        );
+    }
+    certificate.names_as_issuer(certificate);
+}
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let Some((kind, content)) = input.split_first() else {
+        return;
+    };
+    let http = &SETTINGS[usize::from(kind % 4).min(2)];
+    if kind % 4 == 3 {
+        let certificate = Certificate::read(content);
+        certificate.iter().for_each(check_told);
+        FILE.fill(pem(content).as_bytes());
+    } else {
+        FILE.fill(content);
+    }
+    let told = match Secured::open(http, &Clock::system(), Arc::clone(&TELEMETRY)) {
+        Ok(_) => return,
+        Err(unusable) => format!("{unusable} {unusable:?}"),
+    };
+    assert!(told.starts_with("http."), "{told}");
+    assert!(!told.contains(SECRET), "{told}");
+});

@@ -1,0 +1,63 @@
+//! Lines are read alike whatever they are packed in; what is damaged is refused in words, however much it would unpack to.
+
+#![no_main]
+
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io::Write as _;
+
+use abgauge::evaluate::source::read_stream;
+use abgauge::evaluate::{Evaluator, Options};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// What the records are, in little: those of a bomb are many.
+#[derive(Debug, PartialEq)]
+struct Records {
+    n: u64,
+    last: u64,
+    hash: u64,
+}
+
+fn records(input: &[u8]) -> Result<Records, String> {
+    let mut hasher = DefaultHasher::new();
+    let (mut n, mut last) = (0, 0);
+    let read = read_stream(input, |number, record| {
+        assert!(number > last, "line {number} comes after {last}");
+        assert_eq!(record, record.trim_ascii(), "without white space around it");
+        (n, last) = (n + 1, number);
+        hasher.write_u64(number);
+        hasher.write(record);
+    });
+    read.map_err(|error| format!("{error:#}"))?;
+    Ok(Records {
+        n,
+        last,
+        hash: hasher.finish(),
+    })
+}
+
+fn gzip(input: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(input).expect("memory takes it");
+    packed.finish().expect("memory takes it")
+}
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let records_of_input = records(input);
+    if let Err(error) = &records_of_input {
+        assert!(!error.is_empty());
+    }
+    let zstd = zstd::encode_all(input, 1).expect("memory takes it");
+    for packed in [gzip(input), zstd] {
+        match (records(&packed), &records_of_input) {
+            (Ok(unpacked), Ok(plain)) => assert_eq!(unpacked, *plain),
+            (Ok(unpacked), Err(error)) => panic!("{unpacked:?} is packed, and plain: {error}"),
+            // What is packed itself, or a file of another kind.
+            (Err(error), _) => assert!(error.contains(" within "), "{error}"),
+        }
+    }
+    let mut evaluator = Evaluator::new(&Options::default());
+    let read = evaluator.read("input", input);
+    assert_eq!(read.is_ok(), records_of_input.is_ok());
+    evaluator.finish();
+});
