@@ -104,7 +104,7 @@ fn pages_are_looked_at_to_the_last() {
     assert_eq!(outcome(plain, &[&page[..], b"\x18"].concat()), Err(damaged));
 }
 
-/// The reader takes memory for what a page says before it finds that it is not so: fuzzing ended by these.
+/// The reader takes memory for what a page says before it finds that it is not so.
 #[test]
 fn a_page_that_says_it_is_huge_is_refused_before_it_is_unpacked() {
     let plain = Compression::UNCOMPRESSED;
