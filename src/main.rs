@@ -34,6 +34,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => with_config(args.config.as_deref(), |config| {
             logging::start(&config.log.filter, config.log.format)?;
+            keep_pages_small();
             config
                 .warnings()
                 .iter()
@@ -79,6 +80,15 @@ fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(commands::BAD_CONFIGURATION))
 }
 
+/// Takes no huge pages. The allocator asks for them; but of those that it has given back in parts the kernel makes whole ones
+/// again, so that the memory of a daemon that runs for long grows while it uses no more.
+fn keep_pages_small() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::debug!(%error, "transparent huge pages stay on");
+    }
+}
+
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(2).thread_name("web").enable_all();
@@ -88,6 +98,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     // What the daemon logs would tear the table apart; what matters comes as an error.
     logging::start("error", LogFormat::Auto)?;
+    keep_pages_small();
     let options = demo::Options {
         duration: args.duration,
         rate: args.rate,
