@@ -127,10 +127,10 @@ fn of_document(name: &str) -> Vec<Query> {
 
 const RULES: &str = "config/prometheus/abgauge.rules.yml";
 const DOCUMENTS: [&str; 4] = [
-    "README.md",
     "docs/deployment.md",
-    "docs/numbers.md",
+    "docs/gauges.md",
     "docs/runbooks.md",
+    "docs/start.md",
 ];
 
 /// What the daemon of these tests does not export, because it has no certificate; tests/security has.

@@ -33,7 +33,7 @@ fn all_conventions_at_once_give_the_numbers_of_their_sources() {
     assert_eq!(n_compared, 1137);
 }
 
-/// What README.md says of one list.
+/// What docs/metrics.md says of one list.
 #[test]
 fn one_list_has_five_values_of_map() {
     let list = r#"{"type":"served","request_id":"r","ts":1763596800000,"experiments":{"e":"a"},"items":["a","b","c","d","e"]}"#;

@@ -16,6 +16,8 @@ const WANTED: usize = 10_000;
 /// Files that this process needs beside the connections.
 const OTHER_FILES: usize = 300;
 const N_SCRAPES: usize = 30;
+/// No scrape may take longer.
+const BOUND: Duration = Duration::from_secs(1);
 
 /// As many connections as the system lets this process hold, at most ten thousand.
 fn n_connections() -> usize {
@@ -47,9 +49,8 @@ fn begin(address: SocketAddr, with: &[u8]) -> Option<TcpStream> {
     Some(client)
 }
 
-/// Scrapes while the clients stand, and while each of them comes again and again; returns within what time nine in ten
-/// came. The rest is what else the machine does.
-fn time_of_scrapes(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u8]]) -> Duration {
+/// Scrapes while the clients stand, and while each of them comes again and again; returns the longest that one took.
+fn slowest_scrape(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u8]]) -> Duration {
     let n = n_connections();
     let opened = Instant::now();
     let mut clients: VecDeque<_> = (0..n)
@@ -63,7 +64,7 @@ fn time_of_scrapes(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u
         assert!(answer.status == 200 && answer.body.contains("abgauge_build_info"));
         begin.elapsed()
     };
-    let times = || {
+    let round = || {
         let mut times: Vec<Duration> = (0..N_SCRAPES).map(|_| scrape()).collect();
         times.sort_unstable();
         println!(
@@ -71,9 +72,15 @@ fn time_of_scrapes(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u
             times[N_SCRAPES / 2],
             times[N_SCRAPES - 1]
         );
-        times[N_SCRAPES * 9 / 10]
+        times[N_SCRAPES - 1]
     };
-    let standing = times();
+    // What else the machine does may hold up a scrape for a second, seldom twice; a server that lets clients keep a scrape
+    // out does so in each round. So one round in which every scrape is fast is enough.
+    let slowest = || match round() {
+        slowest if slowest < BOUND => slowest,
+        slowest => slowest.min(round()),
+    };
+    let standing = slowest();
     let (stop, n_again) = (AtomicBool::new(false), AtomicUsize::new(0));
     let coming = thread::scope(|scope| {
         scope.spawn(|| {
@@ -83,7 +90,7 @@ fn time_of_scrapes(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u
                 n_again.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let coming = times();
+        let coming = slowest();
         stop.store(true, Ordering::Relaxed);
         coming
     });
@@ -95,8 +102,8 @@ fn time_of_scrapes(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u
 fn ten_thousand_slow_clients_leave_a_scrape_under_a_second() {
     let plain = daemon("timeout = \"5m\"\n");
     let beginnings: [&[u8]; 3] = [b"", b"G", b"GET /metrics HTTP/1.1\r\nHost: slow\r\nX: "];
-    let time = time_of_scrapes(plain.address(), None, &beginnings);
-    assert!(time < Duration::from_secs(1), "{time:?}");
+    let time = slowest_scrape(plain.address(), None, &beginnings);
+    assert!(time < BOUND, "{time:?}");
 
     let dir = tools::temporary_dir("certificates");
     let authority = Authority::new(dir.path(), "authority");
@@ -105,6 +112,6 @@ fn ten_thousand_slow_clients_leave_a_scrape_under_a_second() {
     // Nothing at all, and the begin of a handshake that promises 512 bytes.
     let beginnings: [&[u8]; 2] = [b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"];
     let trust = Trust::of(&authority.file);
-    let time = time_of_scrapes(secured.address(), Some(&trust), &beginnings);
-    assert!(time < Duration::from_secs(1), "{time:?}");
+    let time = slowest_scrape(secured.address(), Some(&trust), &beginnings);
+    assert!(time < BOUND, "{time:?}");
 }

@@ -1,13 +1,15 @@
 //! A leaf column of a Parquet file: its values as JSON text, some rows at a time.
 
-use anyhow::{Context as _, bail};
+use std::fs::File;
+
+use anyhow::{Context as _, bail, ensure};
 use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type, Int96, Int96Type};
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescriptor;
 
-use super::Damaged;
+use super::{Damaged, pages};
 
 /// Appends a value as JSON.
 pub(super) type Write<T> = fn(&T, &mut Vec<u8>);
@@ -80,8 +82,8 @@ impl Leaf {
         }
     }
 
-    /// Begins to read a row group.
-    pub(super) fn open(&mut self, row_group: &dyn RowGroupReader) -> anyhow::Result<()> {
+    /// Begins to read a row group of this file.
+    pub(super) fn open(&mut self, row_group: &dyn RowGroupReader, file: &File) -> anyhow::Result<()> {
         let metadata = row_group.metadata().column(self.index);
         let foreign = match metadata.compression() {
             Compression::BROTLI(_) => Some("brotli"),
@@ -92,6 +94,7 @@ impl Leaf {
             let name = metadata.column_path().string();
             bail!("column {name} is packed with {packing}: write it with snappy, zstd, gzip, lz4 or none");
         }
+        pages::check(file, metadata)?;
         self.column = Some(match (self.render, row_group.get_column_reader(self.index)?) {
             (Render::Bytes(write), ColumnReader::ByteArrayColumnReader(it)) => {
                 typed::<ByteArrayType>(it, write)
@@ -194,6 +197,12 @@ impl<T: DataType> Column for Typed<T> {
         for value in &self.values {
             (self.write)(value, &mut batch.json);
             batch.ends.push(batch.json.len());
+            // A dictionary says a long text as often as it likes, in next to no bytes.
+            ensure!(
+                batch.json.len() as u64 <= pages::MAX_BYTES,
+                "{} rows take more than 256 MiB of memory: write shorter ones",
+                n_rows
+            );
         }
         Ok(n_read)
     }
