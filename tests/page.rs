@@ -175,6 +175,7 @@ fn the_api_has_the_documented_shape() {
     assert!(accepted > Some(0), "{stream}");
     assert_eq!(stream["partitions"].as_array().map(Vec::len), Some(8));
 }
+    assert_eq!(stream["state_max_bytes"], 4_u64 << 30, "limits.max_state");
 
 /// The usual metrics at 1, 5, 10 and over the whole list, all of them ratios.
 #[track_caller]
