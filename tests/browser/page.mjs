@@ -130,10 +130,18 @@ await withPage(url, options, async (page, objections) => {
   await colleague.waitForSelector('[data-testid=value][data-view=live][data-key="ctr@5"]', PATIENCE);
   assert.equal(await colleague.locator("[data-testid=value][data-view=settled]").count(), 0);
   assert.ok(await hands(colleague).box("window", "1h").isChecked());
-  // A choice that is not there is told, and the default stands in.
-  await colleague.goto(`${url}#window=7d&experiment=ranker`);
-  await colleague.waitForFunction(() => document.querySelector("[data-testid=notes]").innerText.includes("There is no window “7d” here: 5m is shown"), null, PATIENCE);
-  assert.deepEqual(await hands(colleague).all("experiment", "data-experiment"), ["ranker"]);
+  // What is not there is told, and the default stands in; one click leads to the defaults.
+  const notes = () => hands(colleague).locate("notes").locator("li").allInnerTexts();
+  await colleague.goto(`${url}#window=7d&view=sideways&difference=none&experiment=gone&page=9&windw=1h`);
+  await pollUntil(notes, (said) => said.length === 6);
+  for (const [i, part] of ["window “7d” here: 5m is", "view “sideways” here: both is", "difference “none” here: relative is", "by “windw” in", "experiment “gone” here: all are", "page 9 here: page 1 is"].entries())
+    assert.ok((await notes())[i].includes(part), (await notes()).join("\n"));
+  await checkAccessibility(colleague, "an address of things that are not there");
+  await colleague.locator("#notes button").click();
+  await pollUntil(notes, (said) => said.length === 0);
+  assert.deepEqual(hands(colleague).hash(), {});
+  await colleague.goto(`${url}#experiment=ranker`);
+  await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.join() === "ranker");
   await colleague.locator("[data-testid=alone]").click();
   await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.join() === "layout,ranker");
   // Where there is no stream for a page, it asks from time to time, and says so.

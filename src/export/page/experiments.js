@@ -1,6 +1,6 @@
 // The tables: an experiment each, an arm a row, its control first, settled beside live.
 
-import { choose, chosen } from "./choice.js";
+import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
@@ -29,7 +29,6 @@ export function drawExperiments(answer, { view, difference }) {
 function whyEmpty({ chosen: told, n_arms_in_all: nArms, stream: { ready, records } }) {
   if (!ready && nArms === 0) return "Not ready yet: numbers appear once abgauge has caught up. What it waits for stands at the top.";
   if (nArms > 0 && told.filter !== "") return `None of the ${some(nArms, "arm")} has “${told.filter}” in its name, nor has an experiment.`;
-  if (nArms > 0) return `There is no experiment “${visible(told.experiment ?? "")}” any more.`;
   const served = Object.values(records ?? {})[0] ?? {};
   const read = Object.values(records ?? {}).flatMap(Object.values).reduce((sum, n) => sum + n, 0);
   if (read === 0) return "Ready, but no list has been read.";
@@ -77,7 +76,8 @@ function experimentSection({ name }) {
   text($("bdi", heading), visible(name));
   attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);
   const alone = $(".alone", node);
-  alone.addEventListener("click", () => choose({ experiment: chosen().experiment ? "" : name }));
+  let isShownAlone = false;
+  alone.addEventListener("click", () => choose({ experiment: isShownAlone ? "" : name }));
   $("thead", node).addEventListener("click", ({ target }) => {
     const key = target.closest("[data-sort]")?.dataset.sort;
     if (key) choose({ sort: sortedBy(key, node.dataset.order) });
@@ -107,6 +107,7 @@ function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, contex
   const shown = arms.length;
   const found = told.filter === "" ? some(nArms, "arm") : `${count(nFound)} of ${some(nArms, "arm")}`;
   const few = shown < nFound ? `, ${count(shown)} shown` : "";
+      isShownAlone = context.told.experiment !== null;
   text($(".extent", node), found + few);
   $(".uncontrolled", node).hidden = control !== null || nArms < 2;
   const isAbsent = control !== null && controlOf({ control, arms }) === null;
