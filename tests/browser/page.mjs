@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
+import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, folder] = process.argv.slice(2);
 const EXPERIMENTS = { layout: ["carousel", "grid"], ranker: ["control", "blend", "neural"] };
@@ -198,6 +198,8 @@ await withPage(url, options, async (page, objections) => {
     await page.setViewportSize({ width: 360, height: 1100 });
     await portray("page-phone.png", { fullPage: false });
   }
+  assert.equal(await locate("shown").innerText(), "1h, k = 5, both views, relative differences, 3 metrics");
+  await page.locator("#choices > summary").click();
   await page.locator("#words summary").click();
   for (const window of ["5m", "total", "1h"]) {
     await pick("window", window);
@@ -212,10 +214,12 @@ await withPage(url, options, async (page, objections) => {
   await checkAccessibility(page, "phone, dark");
 
   // In the dark, ink is light and paper dark; on a wide screen and a narrow one nothing sticks out.
-  for (const width of [2560, 800, options.viewport.width]) {
+  for (const width of [2560, 1920, 1024, 768, options.viewport.width]) {
     await page.setViewportSize({ ...options.viewport, width });
     await checkWidth(page);
   }
+  assert.ok(await page.locator("#choices").evaluate(({ open }) => open), "what was folded up on the phone is open again");
+  await allMetrics();
   const [ink, paper] = await page.evaluate(() => {
     const style = getComputedStyle(document.body);
     return [style.color, style.backgroundColor].map((color) => color.match(/\d+/g).reduce((sum, part) => sum + Number(part), 0));
@@ -251,8 +255,30 @@ await withPage(url, options, async (page, objections) => {
 
   assert.deepEqual(objections, []);
 
+  /** Seven metrics stand on a laptop whole, live below settled; where more goes on beyond the edge, it shows. */
+  async function allMetrics() {
+    const beyond = () => page.locator(".wide").evaluateAll((tables) => Math.max(...tables.map((it) => it.scrollWidth - it.clientWidth)));
+    const hints = () => page.locator(".wide.more").count();
+    const top = async (view) => (await locate("value", { experiment: "ranker", arm: "neural", view, metric: "ctr" }).boundingBox()).y;
+    const isStacked = async () => (await top("live")) > (await top("settled"));
+    await page.setViewportSize({ width: 1280, height: 900 });
+    assert.deepEqual([await beyond(), await hints(), await isStacked()], [0, 0, false], "three metrics");
+    for (const id of ["ndcg", "precision", "recall", "map"]) await pick("metric", id);
+    await pollUntil(() => all("value", "data-value"), (values) => values.length === 2 * 5 * 7);
+    assert.deepEqual([await beyond(), await hints(), await isStacked()], [0, 0, true], "seven metrics");
+    await checkAccessibility(page, "seven metrics, stacked");
+    await page.setViewportSize({ width: 1024, height: 900 });
+    await pollUntil(hints, (n) => n === 2);
+    assert.ok((await beyond()) > 0);
+    await page.locator(".wide").evaluateAll((tables) => tables.forEach((it) => it.scrollTo(it.scrollWidth, 0)));
+    await pollUntil(hints, (n) => n === 0);
+    await page.setViewportSize(options.viewport);
+    for (const id of ["ndcg", "precision", "recall", "map"]) await pick("metric", id);
+    await pollUntil(() => all("value", "data-value"), (values) => values.length === 2 * N_VALUES);
+  }
+
   async function touch() {
-    const context = await page.context().browser().newContext({ hasTouch: true, viewport: { width: 360, height: 740 } });
+    const context = await page.context().browser().newContext({ hasTouch: true, isMobile: true, viewport: { width: 360, height: 740 } });
     const phone = await context.newPage();
     await phone.goto(url);
     await phone.waitForSelector('#state[data-state="ready"]', PATIENCE);
@@ -261,6 +287,12 @@ await withPage(url, options, async (page, objections) => {
     assert.match(await phone.locator("#tip").innerText(), /Records between the read positions/);
     await phone.locator("h1").tap();
     assert.equal(await phone.locator("#tip").isVisible(), false);
+    await phone.locator("#choices > summary").tap();
+    await checkTargets(phone);
+    await checkWidth(phone);
+    await checkAccessibility(phone, "phone, by touch");
+    await phone.setViewportSize({ width: 768, height: 1024 });
+    await checkTargets(phone);
     await context.close();
   }
 
@@ -277,6 +309,9 @@ await withPage(url, options, async (page, objections) => {
     const [neural, control] = [row("neural", "settled"), row("control", "settled")];
     assert.deepEqual([neural.experiment, neural.window, neural.k, neural.is_control], ["ranker", "1h", "5", "false"]);
     assert.deepEqual([control.is_control, control.difference_absolute, neural.control_value], ["true", "", control.value]);
+    const end = Number(await locate("live-end").getAttribute("data-value"));
+    assert.ok(Date.parse(neural.settled_end) < Date.parse(neural.live_end) && Date.parse(neural.live_end) <= end, csv.text.slice(0, 900));
+    assert.deepEqual(names.slice(-4), ["last_list", "live_end", "settled_end", "since"]);
     assert.equal(Number(neural.difference_absolute), Number(neural.value) - Number(control.value));
     const json = await save("#json");
     const told = JSON.parse(json.text);

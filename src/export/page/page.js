@@ -117,17 +117,20 @@ onChoice(() => {
   }
 });
 
+// How many columns fit decides how they are laid out.
+addEventListener("resize", () => answer !== null && drawExperiments(answer, drawnAs()));
+
 // The hash is taken by what is chosen.
 $(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   $("#arms").focus();
 });
 
+$("#notes button").addEventListener("click", chooseNothing);
+
 startTips();
 startControls();
 startDownloads(() => ({ answer, ...drawnAs(), chosen: chosen() }));
-$("#notes button").addEventListener("click", chooseNothing);
-
 text($("#zone"), `your time zone (${Intl.DateTimeFormat().resolvedOptions().timeZone})`);
 note($("#empty"), "");
 follow();
