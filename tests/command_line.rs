@@ -164,16 +164,33 @@ fn the_settings_in_effect_are_those_of_the_file_with_the_environment_above() {
         .output();
     let ran: Ran = output.expect("abgauge starts").into();
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-    for told in [
-        "brokers = \"two:9092\"",
-        "attribution = \"30m\"",
-        "\"sasl.password\" = \"***\"",
+    let told: Vec<String> = ran.stdout.lines().map(in_single_spaces).collect();
+    for line in [
+        "brokers = \"two:9092\" # ABGAUGE_KAFKA__BROKERS",
+        "attribution = \"30m\" # default",
+        "\"sasl.password\" = \"***\" # line 4",
     ] {
-        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+        assert!(told.iter().any(|told| told == line), "{line}: {}", ran.stdout);
     }
     assert!(!ran.stdout.contains("hunter"), "{}", ran.stdout);
     let shown = file(&dir, "shown.toml", &ran.stdout);
-    assert_eq!(quietly(&["config", "show", "--config", &shown]), ran.stdout);
+    let values = |text: &str| -> toml::Table { text.parse().expect("TOML") };
+    assert_eq!(
+        values(&quietly(&["config", "show", "--config", &shown])),
+        values(&ran.stdout)
+    );
+}
+
+fn in_single_spaces(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_settings_in_force_are_shown_without_brokers_too() {
+    let ran = run(&["config", "show"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("# missing: "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("kafka.brokers is missing"), "{}", ran.stderr);
 }
 
 #[test]

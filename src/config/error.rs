@@ -51,6 +51,24 @@ impl ConfigErrors {
     pub fn errors(&self) -> &[ConfigError] {
         &self.errors
     }
+
+    /// Each of them in one line, for a log: what is wrong, where, and what to write instead.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.errors.iter().map(|error| {
+            let place = match &error.place {
+                Place::File(span) => {
+                    let line = Lines::of(self.source.inner()).at(span.start);
+                    format!(" ({} line {line})", self.name)
+                }
+                Place::Nowhere | Place::Variable(_) => String::new(),
+            };
+            let remedy = match &*error.remedy {
+                "" => String::new(),
+                remedy => format!(": {remedy}"),
+            };
+            format!("{error}{place}{remedy}")
+        })
+    }
 }
 
 impl fmt::Display for ConfigErrors {
@@ -107,18 +125,82 @@ impl Diagnostic for ConfigError {
     }
 }
 
+/// Where the value of a setting came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Origin {
+    Default,
+    /// Of the file, from 1 on.
+    Line(usize),
+    /// The environment variable of this name.
+    Variable(String),
+}
+
+/// Where the lines of a text begin.
+#[derive(Default)]
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Lines(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
+    }
+
+    /// The number of the line that this byte is in, from 1 on.
+    fn at(&self, byte: usize) -> usize {
+        self.0.partition_point(|begin| *begin <= byte)
+    }
+}
+
 /// Collects errors while a configuration is read.
 #[derive(Default)]
 pub(super) struct Report {
+    /// The file's name as the operator wrote it; none where there is no file.
+    file: Option<String>,
+    lines: Lines,
     errors: Vec<ConfigError>,
     faulty: BTreeSet<String>,
     /// By setting, the environment variable that gave its value.
     variables: BTreeMap<String, String>,
+    /// By setting, the line of the file that has its value.
+    written: BTreeMap<String, usize>,
     /// Variables that look like settings, are none, and are close to none.
     strange_variables: Vec<String>,
 }
 
 impl Report {
+    pub fn of_file(name: &str, text: &str) -> Report {
+        Report {
+            file: Some(name.to_owned()),
+            lines: Lines::of(text),
+            ..Report::default()
+        }
+    }
+
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
+    /// `key` has its value from these bytes of the file, unless a variable goes above it.
+    pub fn stands_at(&mut self, key: &str, span: Range<usize>) {
+        if !span.is_empty() {
+            self.written.insert(key.to_owned(), self.lines.at(span.start));
+        }
+    }
+
+    pub fn origin(&self, key: &str) -> Origin {
+        match (self.variables.get(key), self.written.get(key)) {
+            (Some(name), _) => Origin::Variable(name.clone()),
+            (None, Some(line)) => Origin::Line(*line),
+            (None, None) => Origin::Default,
+        }
+    }
+
+    /// Takes back that `key` is missing, for who only wants to see what there is.
+    pub fn forgive_missing(&mut self, key: &str) {
+        self.errors
+            .retain(|error| error.key != key || error.place != Place::Nowhere);
+    }
+
     /// From here on `key` has its value from the variable `name`.
     pub fn came_from(&mut self, key: &str, name: &str) {
         self.variables.insert(key.to_owned(), name.to_owned());

@@ -127,7 +127,10 @@ impl<'i> Layers<'i, '_> {
 
     fn setting(&mut self, key: &str, value: Spanned<DeValue<'i>>) {
         match read(nested(key, value.clone())) {
-            Ok(_) => insert(&mut self.settings, key, value),
+            Ok(_) => {
+                self.report.stands_at(key, value.span());
+                insert(&mut self.settings, key, value);
+            }
             Err(error) => {
                 let inside = |span: &std::ops::Range<usize>| {
                     !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end

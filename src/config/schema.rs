@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::layers::known_settings;
+use super::sample::{self, Note};
 
-const SAMPLE: &str = include_str!("../../config/abgauge.toml");
 /// Settings that are one word or a list of words.
 const WORD_OR_WORDS: [&str; 1] = ["metrics.profile"];
 
 /// The schema, draft 2020-12.
 pub(super) fn schema() -> Value {
-    let notes = notes();
+    let notes = sample::notes();
     let mut schema = section("", &known_settings(), &notes);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "abgauge.toml".into();
@@ -85,53 +85,6 @@ fn described(mut schema: Value, note: Option<&Note>) -> Value {
     schema
 }
 
-/// What the sample file says of a setting or a section.
-#[derive(Debug, Default, PartialEq)]
-struct Note {
-    text: String,
-    /// Its default, or an example.
-    value: Option<Value>,
-}
-
-/// By setting or section: the comment above it or its paragraph, and its value, be it commented out or not.
-fn notes() -> BTreeMap<String, Note> {
-    let mut notes = BTreeMap::new();
-    let mut comment: Vec<&str> = Vec::new();
-    let mut is_told = false;
-    let mut section = String::new();
-    for line in SAMPLE.lines() {
-        // What is commented out has no space after its `#`.
-        let written = line.strip_prefix('#').unwrap_or(line);
-        if let Some(text) = line.strip_prefix("# ") {
-            if std::mem::take(&mut is_told) {
-                comment.clear();
-            }
-            comment.push(text);
-        } else if let Some(header) = written.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = header.to_owned();
-            let text = comment.join(" ");
-            comment.clear();
-            // An example's name is the operator's: its table is told.
-            let table = section.rsplit_once('.').map_or(&*section, |(table, _)| table);
-            let told = if line.starts_with('#') { table } else { &section };
-            notes.insert(told.to_owned(), Note { text, value: None });
-        } else if let Some((name, value)) = written.split_once(" = ") {
-            let text = comment.join(" ");
-            is_told = true;
-            let value = value_of(value);
-            notes.insert(format!("{section}.{name}"), Note { text, value });
-        } else {
-            comment.clear();
-        }
-    }
-    notes
-}
-
-fn value_of(written: &str) -> Option<Value> {
-    let table: toml::Table = format!("value = {written}").parse().ok()?;
-    serde_json::to_value(table.get("value")?).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +130,7 @@ mod tests {
 
     #[test]
     fn defaults_in_the_sample_are_those_of_the_program() {
-        let notes = notes();
+        let notes = sample::notes();
         let mut all = Vec::new();
         settings("", &schema(), &mut all);
         for (key, schema) in all.iter().filter(|(_, schema)| !schema["default"].is_null()) {
