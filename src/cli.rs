@@ -33,7 +33,8 @@ pub enum Command {
     /// Run the daemon
     ///
     /// Reads both topics, keeps the windows of every arm, and serves /metrics, the live page and the JSON API until
-    /// SIGTERM or Ctrl-C. SIGHUP has the catalogue and the files of the settings of HTTP read again.
+    /// SIGTERM or Ctrl-C. SIGHUP has the configuration read again, the catalogue, and the files of certificates, tokens
+    /// and passwords: the log tells which edits are taken over, and which wait for a restart.
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(ConfigArgs),
     /// Run all of it on simulated traffic, with nothing installed
@@ -104,9 +105,9 @@ pub enum ConfigCommand {
         #[arg(value_name = "FILE", default_value = "abgauge.toml")]
         file: PathBuf,
     },
-    /// Print the settings in effect: those of the file, the environment above them, and defaults
+    /// Print every setting in force, and where it came from: the file, a variable, or the default
     ///
-    /// What may be a secret is shown as ***: values of Kafka properties, but for numbers and the like, and the seed of
+    /// As TOML, the origin in a remark behind each. Brokers need not be set. What may be a secret is shown as ***: values of Kafka properties, but for numbers and the like, and the seed of
     /// the hashes of ids.
     Show(ConfigArgs),
     /// Print a JSON Schema of the configuration file, for editors

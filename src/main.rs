@@ -1,6 +1,6 @@
 //! Arguments, configuration, program, exit code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,18 +32,7 @@ fn main() -> ExitCode {
 
 fn execute(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run(args) => with_config(args.config.as_deref(), |config| {
-            logging::start(&config.log.filter, config.log.format)?;
-            config
-                .warnings()
-                .iter()
-                .for_each(|warning| tracing::warn!("{warning}"));
-            let runtime = runtime()?;
-            let outcome = runtime.block_on(app::run(&config));
-            // A consumer whose brokers do not answer may outlast its time to leave; it ends with the process.
-            runtime.shutdown_background();
-            outcome.map(|()| ExitCode::SUCCESS).or_else(as_bad_configuration)
-        }),
+        Command::Run(args) => run(args.config),
         Command::Demo(args) => demo(&args),
         Command::Simulate(args) => simulate(args),
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
@@ -55,6 +44,21 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Man { dir } => commands::about::man(dir.as_deref()),
         Command::Version { json } => commands::about::version(json),
     }
+}
+
+fn run(path: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+    let loaded = match config::load_with_origins(path.as_deref(), config::environment()) {
+        Ok(loaded) => loaded,
+        Err(errors) => return Ok(commands::refuse(errors)),
+    };
+    let log = logging::start(&loaded.config.log.filter, loaded.config.log.format)?;
+    let warnings = loaded.config.warnings();
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(app::run(app::Settings::new(path, loaded, log)));
+    // A consumer whose brokers do not answer may outlast its time to leave; it ends with the process.
+    runtime.shutdown_background();
+    outcome.map(|()| ExitCode::SUCCESS).or_else(as_bad_configuration)
 }
 
 /// Loads the configuration, or says all that is wrong with it.
