@@ -3,6 +3,8 @@
 FROM rust:1-bookworm AS build
 WORKDIR /build
 COPY . .
+# Told by `abgauge version --json`, since the build context has no repository.
+ARG SOURCE_COMMIT=
 # Crates and compiled dependencies stay in the builder's cache: a changed line of abgauge rebuilds abgauge alone.
 # The binary is copied out, since a cache is no part of the image, without the tables of lines that are four fifths of it.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \

@@ -1,6 +1,7 @@
 //! The composition root: puts the parts of the daemon together, and takes them apart again.
 
 mod reload;
+mod settings;
 mod signals;
 
 use std::net::SocketAddr;
@@ -10,10 +11,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+pub use self::settings::Settings;
 pub use self::signals::StopSignal;
 
 use self::reload::Reloader;
@@ -22,7 +24,7 @@ use crate::board::Board;
 use crate::bounds::Bounds;
 use crate::catalogue_file::CatalogueFile;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::Ranking;
 use crate::export::secured::Secured;
@@ -53,8 +55,8 @@ pub struct Daemon {
     ended: oneshot::Receiver<Result<(), Fault>>,
     /// Where there is a catalogue.
     reloader: Option<Reloader>,
-    /// Where `[http]` names files: has them read again.
-    reread: Option<Arc<Notify>>,
+    /// Where there is TLS, or not everybody may ask: has the files read again, and those whose hashes are settings.
+    reread: Option<watch::Sender<config::Http>>,
 }
 
 impl Daemon {
@@ -91,7 +93,7 @@ impl Daemon {
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
-        info!("{}", Bounds::of(config));
+        Bounds::of(config).log();
         let (consumer, readers) = Consumer::new(kafka, config.ingest.n_workers())?;
         let sources = readers
             .into_iter()
@@ -131,11 +133,11 @@ impl Daemon {
             async move { server::serve(listener, router, tls, &http, telemetry, stop, server::GRACE).await }
         });
         info!("listening on {}://{address}", secured.scheme());
-        let reread = secured.has_files().then(|| {
-            let asked = Arc::new(Notify::new());
+        let reread = secured.is_closed().then(|| {
+            let (ask, asked) = watch::channel(config.http.clone());
             // Certificates live by the wall clock, whatever time the events have.
-            tokio::spawn(secured.keep_up(Clock::system(), Arc::clone(&asked), stop.clone()));
-            asked
+            tokio::spawn(secured.keep_up(Clock::system(), asked, stop.clone()));
+            ask
         });
         Ok(Daemon {
             address,
@@ -149,16 +151,14 @@ impl Daemon {
         })
     }
 
-    /// Reads the catalogue and the files of `[http]` again, in the background.
-    pub fn reload(&self) {
-        if let Some(reloader) = &self.reloader {
-            reloader.ask();
+    /// Reads the catalogue and the files of `[http]` again, in the background, from where `config` has them. It must have
+    /// them where the configuration of the start had.
+    pub fn reload(&self, config: &Config) {
+        if let (Some(reloader), Some(path)) = (&self.reloader, &config.catalog) {
+            reloader.ask(path);
         }
         if let Some(reread) = &self.reread {
-            reread.notify_one();
-        }
-        if self.reloader.is_none() && self.reread.is_none() {
-            info!("nothing is to be read again: neither metrics.catalog nor a file of [http] is set");
+            reread.send_replace(config.http.clone());
         }
     }
 
@@ -240,21 +240,25 @@ fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
     }
 }
 
-/// `abgauge run`: until a signal, or until it cannot go on. SIGHUP reads the catalogue and the files of `[http]` again.
+/// `abgauge run`: until a signal, or until it cannot go on. SIGHUP reads the configuration again, the catalogue and the
+/// files of `[http]`.
 ///
 /// # Errors
 /// Why it could not start ([`Unusable`](crate::catalogue_file::Unusable), where the catalogue is, and its
 /// [like](crate::export::secured::Unusable) for the files of `[http]`), or not go on.
-pub async fn run(config: &Config) -> anyhow::Result<()> {
+pub async fn run(mut settings: Settings) -> anyhow::Result<()> {
     let (mut stop, mut reload) = (StopSignal::listen()?, ReloadSignal::listen()?);
-    let mut daemon = Daemon::start(config, Clock::system())?;
+    let mut daemon = Daemon::start(settings.config(), Clock::system())?;
     let result = loop {
         tokio::select! {
             () = stop.received() => {
                 info!("stopping");
                 break Ok(());
             }
-            () = reload.received() => daemon.reload(),
+            () = reload.received() => {
+                settings.read_again().await;
+                daemon.reload(settings.config());
+            }
             error = daemon.ended() => break Err(error),
         }
     };

@@ -37,6 +37,15 @@ impl CatalogueFile {
         })
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// From here on it is read there.
+    pub fn move_to(&mut self, path: &Path) {
+        path.clone_into(&mut self.path);
+    }
+
     /// Reads it; items of `previous` keep their places.
     ///
     /// # Errors

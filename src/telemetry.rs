@@ -60,6 +60,7 @@ struct State {
     was_ready: bool,
     catalog: Option<CatalogStatus>,
     settle_delay_seconds: Option<f64>,
+    max_state_bytes: Option<u64>,
     partitions: BTreeMap<(String, i32), PartitionState>,
 }
 
@@ -393,6 +394,7 @@ impl Telemetry {
     /// What `limits.max_state` allows all engines together.
     pub fn set_state_bound(&self, max_state_bytes: u64) {
         self.state_max_bytes.set(Some(max_state_bytes as f64));
+        self.state().max_state_bytes = Some(max_state_bytes);
     }
 
     pub fn set_partitions_owned(&self, n_pairs: usize) {
@@ -517,6 +519,7 @@ impl Telemetry {
             clicks_waiting: self.clicks_waiting.get(),
             open_lists: self.open_lists.get(),
             state_bytes: self.state_bytes.get(),
+            state_max_bytes: state.max_state_bytes,
             pair_restarts: self.pair_restarts.get(),
             settle_delay_seconds: state.settle_delay_seconds,
             catalog: state.catalog.clone(),
@@ -551,6 +554,8 @@ pub struct StreamStatus {
     pub clicks_waiting: i64,
     pub open_lists: i64,
     pub state_bytes: i64,
+    /// What `limits.max_state` allows, once it is known.
+    pub state_max_bytes: Option<u64>,
     /// Pairs rebuilt because their position had left the log.
     pub pair_restarts: u64,
     /// Event time by which settling lags behind what attribution and lateness ask for, slowest pair.

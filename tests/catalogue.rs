@@ -148,14 +148,65 @@ fn a_hangup_reads_the_catalogue_again_and_a_faulty_one_leaves_the_last_in_use() 
     assert!(loaded_seconds(&daemon) > first_seconds);
 }
 
+/// Waits until the daemon has logged this, anew since it was last looked for.
+#[track_caller]
+fn wait_for_words(daemon: &mut Daemon, seen: &mut usize, words: &str) -> String {
+    daemon.wait_until(words, |daemon| {
+        let log = daemon.log();
+        let new = log.get(*seen..).unwrap_or_default();
+        let at = new.find(words)?;
+        let line = new[at..].lines().next().unwrap_or_default().to_owned();
+        *seen += at + line.len();
+        Some(line)
+    })
+}
+
+#[test]
+fn a_hangup_tells_which_edits_are_taken_over_and_which_wait_for_a_restart() {
+    let scene = Scene::new(TWO_ITEMS);
+    let begun = scene.config() + "[log]\nformat = \"text\"\n";
+    let mut daemon = Daemon::run(&begun);
+    wait_for(&mut daemon, 2.0, 0.0);
+    let mut seen = 0;
+    daemon.signal(libc::SIGHUP);
+    wait_for_words(&mut daemon, &mut seen, "no setting has changed");
+
+    daemon.rewrite("[kafka]\nbrokrs = \"x\"\n");
+    daemon.signal(libc::SIGHUP);
+    let fault = wait_for_words(&mut daemon, &mut seen, "kafka.brokrs: there is no such setting");
+    assert!(
+        fault.contains("abgauge.toml line ") && fault.contains("did you mean `brokers`?"),
+        "{fault}"
+    );
+    wait_for_words(&mut daemon, &mut seen, "what was read before stays in force");
+
+    let other = scene.catalogue.with_file_name("other.jsonl");
+    fs::write(&other, ONE_ITEM).expect("written");
+    let moved = begun.replace("items.jsonl", "other.jsonl").replace(
+        "format = \"text\"",
+        "format = \"text\"\nfilter = \"warn,abgauge=info\"\n[join]\nattribution = \"1h\"\n[limits]\nmax_arms = 7",
+    );
+    daemon.rewrite(&moved);
+    for _ in 0..2 {
+        daemon.signal(libc::SIGHUP);
+        let words = "not taken over before a restart";
+        let waiting = wait_for_words(&mut daemon, &mut seen, words);
+        assert!(waiting.contains("join.attribution, limits.max_arms"), "{waiting}");
+    }
+    let log = daemon.log();
+    let taken: Vec<&str> = log.lines().filter(|line| line.contains("took over")).collect();
+    assert_eq!(taken.len(), 1, "{log}");
+    assert!(taken[0].contains("log.filter, metrics.catalog"), "{}", taken[0]);
+    wait_for(&mut daemon, 1.0, 0.0);
+}
+
 #[test]
 fn a_hangup_without_a_catalogue_ends_nothing() {
     let mut daemon = Daemon::run(&no_broker());
     daemon.wait_until("an answer", |daemon| daemon.try_get("/healthz").ok());
+    daemon.rewrite("");
     daemon.signal(libc::SIGHUP);
-    daemon.wait_until("the hangup to be told", |daemon| {
-        daemon.log().contains("nothing is to be read again").then_some(())
-    });
+    wait_for_words(&mut daemon, &mut 0, "what was read before stays in force");
     assert_eq!(daemon.get("/healthz").status, 200);
     daemon.signal(libc::SIGTERM);
     assert_eq!(daemon.wait_exit(wait::PATIENCE), Some(0));

@@ -171,6 +171,17 @@ fn ctrl_c_ends_it_cleanly() {
     }
 }
 
+/// With huge ones its memory would grow for hours while it uses no more.
+#[test]
+#[cfg(target_os = "linux")]
+fn its_memory_is_in_small_pages() {
+    let mut demo = Demo::start(&["--port", "0", "--duration", "10m"]);
+    demo.page();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", demo.process.pid()));
+    let status = status.expect("a status");
+    assert!(status.contains("\nTHP_enabled:\t0\n"), "{status}");
+}
+
 #[test]
 fn a_port_that_is_taken_is_named() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen");

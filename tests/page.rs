@@ -17,15 +17,17 @@ use support::https::{self, Trust};
 use support::trickle::Trickle;
 use support::{browser, tools, wait};
 
-/// Enough lists for smooth lines.
-const TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "1500"];
+/// A list in every cell of a line.
+const TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "150"];
+/// Lines as smooth as those of somebody's real traffic, for pictures.
+const MUCH_TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "1500"];
 
 #[test]
 fn the_page_shows_live_and_settled_numbers_that_change_by_themselves() {
-    let mut demo = Daemon::demo(&TRAFFIC);
+    let folder = std::env::var("ABGAUGE_SCREENSHOTS").map(|folder| tools::repository(&folder));
+    let mut demo = Daemon::demo(if folder.is_ok() { &MUCH_TRAFFIC } else { &TRAFFIC });
     demo.wait_until_ready();
     let url = format!("http://{}/", demo.address());
-    let folder = std::env::var("ABGAUGE_SCREENSHOTS").map(|folder| tools::repository(&folder));
     let folder = folder
         .map(|folder| folder.display().to_string())
         .unwrap_or_default();
@@ -173,6 +175,7 @@ fn the_api_has_the_documented_shape() {
     }
     let accepted = stream["records"]["served"]["accepted"].as_i64();
     assert!(accepted > Some(0), "{stream}");
+    assert_eq!(stream["state_max_bytes"], 4_u64 << 30, "limits.max_state");
     assert_eq!(stream["partitions"].as_array().map(Vec::len), Some(8));
 }
 

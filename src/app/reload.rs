@@ -1,7 +1,8 @@
 //! Reads the catalogue at the start, and again on a thread of its own whenever that is asked for.
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use tracing::{error, info};
@@ -13,10 +14,13 @@ use crate::telemetry::Telemetry;
 /// Asks for the catalogue to be read again.
 pub struct Reloader {
     requests: SyncSender<()>,
+    /// Where it is to be read.
+    path: Arc<Mutex<PathBuf>>,
 }
 
 struct Reader {
     file: CatalogueFile,
+    path: Arc<Mutex<PathBuf>>,
     /// The last one read: its items keep their places in the next one.
     last: Arc<Catalogue>,
     telemetry: Arc<Telemetry>,
@@ -41,8 +45,10 @@ impl Reloader {
             .context("hand the catalogue over")?;
         // A request that waits stands for those that come meanwhile.
         let (requests, asked) = sync_channel(1);
+        let path = Arc::new(Mutex::new(file.path().to_owned()));
         let mut reader = Reader {
             file,
+            path: Arc::clone(&path),
             last: first,
             telemetry,
             catalogues,
@@ -51,11 +57,15 @@ impl Reloader {
             .name("catalogue".into())
             .spawn(move || asked.iter().for_each(|()| reader.read_again()))
             .context("start the thread of the catalogue")?;
-        Ok((Reloader { requests }, taken))
+        Ok((Reloader { requests, path }, taken))
     }
 
     /// Returns at once; a catalogue that cannot be read leaves the last one in use.
-    pub fn ask(&self) {
+    pub fn ask(&self, path: &Path) {
+        // No panic can come between: only a path is written there.
+        let mut last = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        path.clone_into(&mut last);
+        drop(last);
         // Full: it is about to be read anyway. Closed: the thread has said why it ended.
         let _ = self.requests.try_send(());
     }
@@ -64,6 +74,9 @@ impl Reloader {
 impl Reader {
     fn read_again(&mut self) {
         info!("reading the catalogue again");
+        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        self.file.move_to(&path);
+        drop(path);
         match self.file.read(Some(&self.last)) {
             Ok(catalogue) => {
                 self.last = Arc::new(catalogue);

@@ -42,6 +42,11 @@ pub fn man(dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What the build left empty is not known.
+fn known(value: &'static str) -> Option<&'static str> {
+    (!value.is_empty()).then_some(value)
+}
+
 /// # Errors
 /// Where it cannot be written.
 pub fn version(as_json: bool) -> anyhow::Result<ExitCode> {
@@ -53,6 +58,8 @@ pub fn version(as_json: bool) -> anyhow::Result<ExitCode> {
     let told = json!({
         "name": NAME,
         "version": version,
+        "commit": known(env!("ABGAUGE_COMMIT")),
+        "rustc": known(env!("ABGAUGE_RUSTC")),
         "librdkafka": kafka::client_version(),
         "os": std::env::consts::OS,
         "arch": std::env::consts::ARCH,

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 
-use super::{note, print, refuse};
+use super::{note, print, refuse, warn};
 use crate::cli::ConfigCommand;
-use crate::config::{self, Config};
+use crate::config::{self, Config, InForce};
 
 /// # Errors
 /// Where it cannot be written.
@@ -18,14 +18,21 @@ pub fn config(command: Option<ConfigCommand>) -> anyhow::Result<ExitCode> {
         None => print(Config::default_toml())?,
         Some(ConfigCommand::Init { file }) => init(&file)?,
         Some(ConfigCommand::Show(args)) => {
-            match config::effective(args.config.as_deref(), config::environment()) {
-                Ok(settings) => print(&settings)?,
-                Err(errors) => return Ok(refuse(errors)),
+            match config::in_force(args.config.as_deref(), config::environment()) {
+                Ok(settings) => show(&settings)?,
+                Err(errors) => return Ok(refuse(&errors)),
             }
         }
         Some(ConfigCommand::Schema) => print(&format!("{:#}\n", Config::schema()))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn show(settings: &InForce) -> anyhow::Result<()> {
+    if settings.lacks_brokers() {
+        warn("kafka.brokers is missing, and `abgauge run` will ask for it");
+    }
+    print(&settings.show())
 }
 
 fn init(path: &Path) -> anyhow::Result<()> {

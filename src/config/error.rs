@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use toml::Spanned;
 
 /// Everything that is wrong with a configuration, in the order of the file.
 ///
-/// Rendered by miette, each error shows its line; the values of Kafka properties are masked there.
+/// Rendered by miette, [each](ConfigErrors::each) shows its line; the values of Kafka properties are masked there.
 pub struct ConfigErrors {
     name: String,
-    source: NamedSource<String>,
+    source: Arc<NamedSource<String>>,
     errors: Vec<ConfigError>,
 }
 
@@ -43,13 +44,39 @@ impl ConfigErrors {
     pub(super) fn new(name: &str, masked: String, errors: Vec<ConfigError>) -> ConfigErrors {
         ConfigErrors {
             name: name.to_owned(),
-            source: NamedSource::new(name, masked),
+            source: Arc::new(NamedSource::new(name, masked)),
             errors,
         }
     }
 
     pub fn errors(&self) -> &[ConfigError] {
         &self.errors
+    }
+
+    /// Each of them by itself, with the text that it points into.
+    pub fn each(&self) -> impl Iterator<Item = Told> {
+        self.errors.iter().map(|error| Told {
+            error: error.clone(),
+            source: Arc::clone(&self.source),
+        })
+    }
+
+    /// Each of them in one line, for a log: what is wrong, where, and what to write instead.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.errors.iter().map(|error| {
+            let place = match &error.place {
+                Place::File(span) => {
+                    let line = Lines::of(self.source.inner()).at(span.start);
+                    format!(" ({} line {line})", self.name)
+                }
+                Place::Nowhere | Place::Variable(_) => String::new(),
+            };
+            let remedy = match &*error.remedy {
+                "" => String::new(),
+                remedy => format!(": {remedy}"),
+            };
+            format!("{error}{place}{remedy}")
+        })
     }
 }
 
@@ -70,13 +97,38 @@ impl fmt::Debug for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-impl Diagnostic for ConfigErrors {
+/// An error, and the text that its place is in.
+#[derive(Debug)]
+pub struct Told {
+    error: ConfigError,
+    /// Without secrets.
+    source: Arc<NamedSource<String>>,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Told {}
+
+impl Diagnostic for Told {
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source)
+        Some(&*self.source)
     }
 
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        Some(Box::new(self.errors.iter().map(|error| error as &dyn Diagnostic)))
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let remedy = &self.error.remedy;
+        (!remedy.is_empty()).then(|| Box::new(remedy) as Box<dyn fmt::Display>)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let Place::File(span) = &self.error.place else {
+            return None;
+        };
+        let label = LabeledSpan::new_with_span(Some("here".to_owned()), span.clone());
+        Some(Box::new(std::iter::once(label)))
     }
 }
 
@@ -93,32 +145,82 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-impl Diagnostic for ConfigError {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        (!self.remedy.is_empty()).then(|| Box::new(&self.remedy) as Box<dyn fmt::Display>)
+/// Where the value of a setting came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Origin {
+    Default,
+    /// Of the file, from 1 on.
+    Line(usize),
+    /// The environment variable of this name.
+    Variable(String),
+}
+
+/// Where the lines of a text begin.
+#[derive(Default)]
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Lines(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
     }
 
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let Place::File(span) = &self.place else {
-            return None;
-        };
-        let label = LabeledSpan::new_with_span(Some("here".to_owned()), span.clone());
-        Some(Box::new(std::iter::once(label)))
+    /// The number of the line that this byte is in, from 1 on.
+    fn at(&self, byte: usize) -> usize {
+        self.0.partition_point(|begin| *begin <= byte)
     }
 }
 
 /// Collects errors while a configuration is read.
 #[derive(Default)]
 pub(super) struct Report {
+    /// The file's name as the operator wrote it; none where there is no file.
+    file: Option<String>,
+    lines: Lines,
     errors: Vec<ConfigError>,
     faulty: BTreeSet<String>,
     /// By setting, the environment variable that gave its value.
     variables: BTreeMap<String, String>,
+    /// By setting, the line of the file that has its value.
+    written: BTreeMap<String, usize>,
     /// Variables that look like settings, are none, and are close to none.
     strange_variables: Vec<String>,
 }
 
 impl Report {
+    pub fn of_file(name: &str, text: &str) -> Report {
+        Report {
+            file: Some(name.to_owned()),
+            lines: Lines::of(text),
+            ..Report::default()
+        }
+    }
+
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
+    /// `key` has its value from these bytes of the file, unless a variable goes above it.
+    pub fn stands_at(&mut self, key: &str, span: Range<usize>) {
+        if !span.is_empty() {
+            self.written.insert(key.to_owned(), self.lines.at(span.start));
+        }
+    }
+
+    pub fn origin(&self, key: &str) -> Origin {
+        match (self.variables.get(key), self.written.get(key)) {
+            (Some(name), _) => Origin::Variable(name.clone()),
+            (None, Some(line)) => Origin::Line(*line),
+            (None, None) => Origin::Default,
+        }
+    }
+
+    /// Takes back that `key` is missing, for who only wants to see what there is.
+    pub fn forgive_missing(&mut self, key: &str) {
+        self.errors
+            .retain(|error| error.key != key || error.place != Place::Nowhere);
+    }
+
     /// From here on `key` has its value from the variable `name`.
     pub fn came_from(&mut self, key: &str, name: &str) {
         self.variables.insert(key.to_owned(), name.to_owned());
@@ -157,12 +259,16 @@ impl Report {
         remedy: impl Into<String>,
     ) {
         self.faulty.insert(key.to_owned());
-        self.errors.push(ConfigError {
+        let error = ConfigError {
             key: key.to_owned(),
             place,
             message: message.into(),
             remedy: remedy.into(),
-        });
+        };
+        // Entries of a variable have no places of their own.
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
     }
 
     /// Whether `key` stands as the operator meant it, so that others can be held against it.

@@ -3,12 +3,13 @@
 use std::env;
 use std::path::Path;
 
+use toml::Table;
 use toml::de::{DeTable, Error};
 
 use super::error::{ConfigErrors, Place, Report};
 use super::raw::Raw;
 use super::validate::{counting, validate};
-use super::{Config, Counting, layers, redact, show};
+use super::{Config, Counting, InForce, Loaded, layers, redact, strangers};
 
 /// What turns settings into what the program believes, and reports what is wrong with them.
 type Check<T> = fn(Raw, &mut Report) -> T;
@@ -50,19 +51,39 @@ pub fn load_counting(
     load_as(path, env, |raw, report| counting(&raw, report))
 }
 
-/// The settings in effect, as a file would have them, secrets hidden.
+/// The configuration with every setting and where it came from, so that it can be held against one that is read again.
 ///
 /// # Errors
 /// Everything that is wrong, at once.
-pub fn effective(
+pub fn load_with_origins(
     path: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,
-) -> Result<String, ConfigErrors> {
-    load_as(path, env, |raw, report| {
-        let shown = show::show(&raw);
-        validate(raw, report);
-        shown.expect("what was read as TOML can be written as TOML")
-    })
+) -> Result<Loaded, ConfigErrors> {
+    load_as(path, env, loaded)
+}
+
+/// The settings in force, for who wants to see them: brokers may be missing.
+///
+/// # Errors
+/// Everything else that is wrong, at once.
+pub fn in_force(
+    path: Option<&Path>,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<InForce, ConfigErrors> {
+    load_as(path, env, shown)
+}
+
+pub(super) fn shown(raw: Raw, report: &mut Report) -> InForce {
+    let loaded = loaded(raw, report);
+    report.forgive_missing("kafka.brokers");
+    loaded.in_force
+}
+
+pub(super) fn loaded(raw: Raw, report: &mut Report) -> Loaded {
+    let written = Table::try_from(&raw).expect("what was read as TOML can be written as TOML");
+    let config = validate(raw, report);
+    let in_force = InForce::of(&written, &config, report);
+    Loaded { config, in_force }
 }
 
 fn load_as<T>(
@@ -71,7 +92,7 @@ fn load_as<T>(
     check: Check<T>,
 ) -> Result<T, ConfigErrors> {
     let Some(path) = path else {
-        return parse("environment", "", env, check);
+        return parse_with(Report::default(), "environment", "", env, check);
     };
     let name = path.display().to_string();
     match std::fs::read_to_string(path) {
@@ -84,6 +105,23 @@ fn load_as<T>(
             report.refuse_at("", Place::Nowhere, message, remedy);
             Err(ConfigErrors::new(&name, String::new(), report.into_errors()))
         }
+    }
+}
+
+/// Looks for slips among the variables of the flags of commands, such as `ABGAUGE_DEMO_RAET`: for a command that reads no
+/// configuration, which has them refused.
+///
+/// # Errors
+/// All of them.
+pub fn check_flags(env: impl Iterator<Item = (String, String)>) -> Result<(), ConfigErrors> {
+    let mut report = Report::default();
+    layers::variables(
+        env.filter(|(name, _)| strangers::is_of_a_command(name)),
+        &mut report,
+    );
+    match report.into_errors() {
+        errors if errors.is_empty() => Ok(()),
+        errors => Err(ConfigErrors::new("environment", String::new(), errors)),
     }
 }
 
@@ -100,12 +138,21 @@ pub(super) fn parse<T>(
     env: impl Iterator<Item = (String, String)>,
     check: Check<T>,
 ) -> Result<T, ConfigErrors> {
+    parse_with(Report::of_file(name, text), name, text, env, check)
+}
+
+fn parse_with<T>(
+    mut report: Report,
+    name: &str,
+    text: &str,
+    env: impl Iterator<Item = (String, String)>,
+    check: Check<T>,
+) -> Result<T, ConfigErrors> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(not_toml(name, text, &errors));
     }
     let masked = redact::mask(text, table.get_ref());
-    let mut report = Report::default();
     let variables = layers::variables(env, &mut report);
     let raw = layers::lay(table.into_inner(), &variables, &mut report);
     let checked = check(raw, &mut report);

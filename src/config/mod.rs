@@ -6,15 +6,19 @@
 //! ```
 
 pub(crate) mod access;
+mod derived;
 mod error;
+mod in_force;
 mod layers;
 mod load;
 mod properties;
 mod raw;
 mod redact;
+mod rules;
+mod sample;
 mod schema;
-mod show;
 mod strangers;
+mod take_over;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -23,8 +27,12 @@ mod warnings;
 
 pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
-pub use error::{ConfigError, ConfigErrors, Place};
-pub use load::{effective, environment, load, load_counting, load_text};
+pub use error::{ConfigError, ConfigErrors, Place, Told};
+pub use in_force::InForce;
+pub use load::{check_flags, environment, in_force, load, load_counting, load_text, load_with_origins};
+#[cfg(test)]
+pub(crate) use strangers::OF_COMMANDS;
+pub use take_over::{Changes, Loaded};
 pub(crate) use units::display_ms;
 pub use units::parse_span_ms;
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use toml::Spanned;
 
 use super::access::Hashes;
@@ -173,8 +173,17 @@ pub(super) struct RawLog {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawExperiment {
     /// A string, or a date and time of TOML's own.
+    #[serde(serialize_with = "as_text")]
     pub start: Option<Spanned<toml::Value>>,
     pub control: Option<Spanned<String>>,
+}
+
+/// A date and time has a notation of its own in TOML alone.
+fn as_text<S: Serializer>(value: &Option<Spanned<toml::Value>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value.as_ref().map(Spanned::get_ref) {
+        Some(toml::Value::Datetime(time)) => serializer.serialize_some(&time.to_string()),
+        other => other.serialize(serializer),
+    }
 }
 
 /// A value that stands nowhere in the file.

@@ -1,9 +1,9 @@
-//! Takes secrets out of a configuration file before any line of it is shown.
+//! Takes secrets out of a configuration before any line or value of it is shown.
 
 use std::ops::Range;
 
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Value};
 
 /// In the name of a setting, or on a line: what stands there may be a secret.
 const SECRET_WORDS: [&str; 11] = [
@@ -22,6 +22,48 @@ const SECRET_WORDS: [&str; 11] = [
 
 /// Of the hashes of ids. A number, so that no type of its own keeps it from being told.
 pub(in crate::config) const HASH_SEED: &str = "join.hash_seed";
+
+/// What stands in the place of a secret.
+const HIDDEN: &str = "***";
+/// Where librdkafka's properties are: any of them may be a secret.
+const PROPERTIES: &str = "kafka.properties.";
+/// Properties that are words, and tell nothing that must not be told.
+const OPEN_PROPERTIES: [&str; 9] = [
+    "client.id",
+    "client.rack",
+    "compression.codec",
+    "compression.type",
+    "isolation.level",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "security.protocol",
+    "ssl.endpoint.identification.algorithm",
+];
+
+/// The value of a setting, with [`HIDDEN`] for whatever may be a secret; of a list for each value, so that it stays one.
+pub(super) fn hide(key: &str, value: Value) -> Value {
+    match value {
+        value if !is_secret(key, &value) => value,
+        Value::Array(values) => values.iter().map(|_| HIDDEN).collect::<Vec<_>>().into(),
+        _ => HIDDEN.into(),
+    }
+}
+
+fn is_secret(key: &str, value: &Value) -> bool {
+    if let Some(property) = key.strip_prefix(PROPERTIES) {
+        let text = value.as_str().unwrap_or_default();
+        let is_plain = text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok();
+        let is_open = is_plain || OPEN_PROPERTIES.contains(&property);
+        return telling_word(property).is_some() || !is_open;
+    }
+    if key == HASH_SEED {
+        // The default is known to all.
+        return value.as_integer() != Some(0);
+    }
+    // Where a secret is kept is none.
+    let is_path = key.starts_with("kafka.property_files.") || key.ends_with("_file");
+    !is_path && telling_word(key).is_some()
+}
 
 /// Where the first telling word ends.
 pub(super) fn telling_word(text: &str) -> Option<usize> {

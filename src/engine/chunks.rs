@@ -24,8 +24,10 @@ const CHUNK_WORDS: usize = (UNIT << PLACE_BITS) - LEFT_WORDS;
 /// these.
 const LEFT_WORDS: usize = 16;
 const MAX_CHUNKS: usize = 1 << (32 - PLACE_BITS);
-/// Full chunks that are kept for the next slots, beside a quarter of those in use: fresh memory costs a page fault.
+/// Full chunks that may be kept for the next slots, beside a quarter of those in use: fresh memory costs a page fault.
 const SPARE: usize = 16;
+/// So many times what is in use may be opened until it shows which of the spare chunks are not needed.
+const TURNS: usize = 2;
 /// How many times the words of the last chunk the next one has.
 const GROWTH: usize = 4;
 /// Words of a cache line.
@@ -80,6 +82,11 @@ pub struct Chunks {
     /// Where the search for a dead number goes on.
     cursor: usize,
     spare: Vec<Vec<u32>>,
+    /// The fewest that were spare in this turn, and how many full chunks were opened in it.
+    fewest_spare: usize,
+    n_opened: usize,
+    /// What the last turn has not needed, as far as it was not given back.
+    unneeded: usize,
 }
 
 impl Chunks {
@@ -90,6 +97,9 @@ impl Chunks {
             n_alive: 0,
             cursor: 1,
             spare: Vec::new(),
+            fewest_spare: 0,
+            n_opened: 0,
+            unneeded: 0,
         };
         chunks.grow();
         chunks
@@ -139,14 +149,18 @@ impl Chunks {
         let grown = |last| GROWTH * (last + LEFT_WORDS) - LEFT_WORDS;
         let n_wanted = last.map_or(first_words, grown).min(CHUNK_WORDS);
         let words = match n_wanted.max(n_words) {
-            CHUNK_WORDS => self
-                .spare
-                .pop()
-                .unwrap_or_else(|| Vec::with_capacity(CHUNK_WORDS)),
+            CHUNK_WORDS => self.take_spare(),
             n_words => Vec::with_capacity(n_words),
         };
         self.chunks[number] = Chunk { words, owner };
         number as u32
+    }
+
+    fn take_spare(&mut self) -> Vec<u32> {
+        let words = self.spare.pop();
+        self.fewest_spare = self.fewest_spare.min(self.spare.len());
+        self.n_opened += 1;
+        words.unwrap_or_else(|| Vec::with_capacity(CHUNK_WORDS))
     }
 
     /// Whether a chunk takes `n_words` more.
@@ -234,16 +248,27 @@ impl Chunks {
         self.chunks[number as usize].words.shrink_to_fit();
     }
 
-    /// Gives some spare chunks back, where there are too many. To be called often: each call takes a bounded time.
+    /// Gives some spare chunks back, where there are too many, or a whole turn has not needed them. To be called often: each
+    /// call takes a bounded time.
     pub fn tidy(&mut self) {
-        let enough = self.n_alive / 4 + SPARE;
-        let excess = self.spare.len().saturating_sub(enough).min(GIVE_BACK);
-        self.spare.truncate(self.spare.len() - excess);
+        if self.n_opened > TURNS * (self.n_alive + SPARE) {
+            self.unneeded = self.fewest_spare;
+            self.fewest_spare = self.spare.len();
+            self.n_opened = 0;
+        }
+        let n_spare = self.spare.len();
+        let too_many = n_spare.saturating_sub(self.n_alive / 4 + SPARE);
+        let n_given_back = too_many.max(self.unneeded).min(GIVE_BACK).min(n_spare);
+        self.spare.truncate(n_spare - n_given_back);
+        self.unneeded = self.unneeded.saturating_sub(n_given_back);
+        self.fewest_spare = self.fewest_spare.min(self.spare.len());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
     fn append(chunks: &mut Chunks, number: u32, words: &[u32]) -> Handle {
@@ -333,5 +358,23 @@ mod tests {
         assert_eq!(chunks.spare.len(), 100);
         (0..3).for_each(|_| chunks.tidy());
         assert_eq!(chunks.spare.len(), SPARE);
+    }
+
+    #[test]
+    fn what_many_turns_do_not_need_is_given_back() {
+        let mut chunks = Chunks::new();
+        let full = |chunks: &mut Chunks| chunks.open(0, &[], 4, CHUNK_WORDS);
+        let mut open: VecDeque<u32> = (0..40).map(|_| full(&mut chunks)).collect();
+        open.drain(..20).for_each(|number| chunks.close(number));
+        chunks.tidy();
+        assert_eq!(chunks.spare.len(), 20, "a quarter of those in use, and some");
+        // Now three more are in use, now three fewer.
+        for _ in 0..100 {
+            (0..3).for_each(|_| open.push_back(full(&mut chunks)));
+            chunks.tidy();
+            open.drain(..3).for_each(|number| chunks.close(number));
+            chunks.tidy();
+        }
+        assert_eq!(chunks.spare.len(), 3, "those that are needed again and again");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use ring::digest;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -79,23 +79,29 @@ impl Secured {
         }
     }
 
-    /// Whether there is something to read again.
-    pub fn has_files(&self) -> bool {
-        !self.seen.is_empty()
+    /// Whether there is a door, so that something can be read again.
+    pub fn is_closed(&self) -> bool {
+        self.tls.is_some() || self.gate.is_some()
     }
 
-    /// Reads the files again when they change, or when `asked`, until `shutdown`. Faulty ones leave the last ones in use.
-    pub async fn keep_up(mut self, clock: Clock, asked: Arc<Notify>, shutdown: CancellationToken) {
-        if !self.has_files() {
-            return;
-        }
+    /// Reads the files again when they change, or when `asked` to with settings of the same doors, until `shutdown`. Faulty
+    /// ones leave the last ones in use.
+    pub async fn keep_up(
+        mut self,
+        clock: Clock,
+        mut asked: watch::Receiver<config::Http>,
+        shutdown: CancellationToken,
+    ) {
         let mut tick = tokio::time::interval(LOOK_EVERY);
         loop {
             let is_asked = tokio::select! {
                 () = shutdown.cancelled() => return,
-                () = asked.notified() => true,
+                Ok(()) = asked.changed() => true,
                 _ = tick.tick() => false,
             };
+            if is_asked {
+                self.http = asked.borrow_and_update().clone();
+            }
             let (http, last) = (self.http.clone(), self.seen.clone());
             let look = tokio::task::spawn_blocking(move || {
                 let seen = fingerprints(&http);

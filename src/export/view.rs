@@ -14,7 +14,7 @@ pub(super) use self::query::{Query, Wanted};
 use super::api::{Measured, Stream, profiles, window_names};
 use super::{Exporter, shown_arms};
 use crate::engine::ranking::Column;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{ArmSnapshot, Snapshot};
 
 /// Experiments on a page, where several are shown.
 const EXPERIMENTS: usize = 10;
@@ -78,9 +78,11 @@ pub(super) fn render(
         false => Vec::new(),
     };
     let n_experiments_in_all = arms.chunk_by(|a, b| a.experiment == b.experiment).count();
-    let found = arms::find(&arms, query, &exporter.controls);
+    let mut notes = query.notes.clone();
+    let alone = alone(query, &arms, &mut notes);
+    let found = arms::find(&arms, query, alone, &exporter.controls);
     let n_experiments = found.len();
-    let is_alone = query.experiment.is_some() || n_experiments_in_all == 1;
+    let is_alone = alone.is_some() || n_experiments_in_all == 1;
     let n_per_page = if is_alone { ARMS_OF_ONE } else { EXPERIMENTS };
     let n_paged = match is_alone {
         true => found.first().map_or(0, Found::n_others),
@@ -88,6 +90,9 @@ pub(super) fn render(
     };
     let n_pages = n_paged.div_ceil(n_per_page).max(1);
     let page = query.page.min(n_pages - 1);
+    if page < query.page && !arms.is_empty() {
+        notes.push(query::no_page(query.page + 1, n_pages));
+    }
     let columns = columns(exporter, query);
     let sort_by = order::column_of(exporter, query);
     let (skipped, first, n_arms) = match is_alone {
@@ -123,9 +128,9 @@ pub(super) fn render(
             metrics: &query.metrics,
             sort: query.sort.to_string(),
             filter: &query.filter,
-            experiment: query.experiment.as_deref(),
+            experiment: alone,
         },
-        notes: &query.notes,
+        notes: &notes,
         line_window: windows[line_window],
         windows,
         k: &exporter.k,
@@ -142,6 +147,16 @@ pub(super) fn render(
         stream: Stream::of(snapshot, &status, exporter.settle_after_ms, 0),
     };
     Ok(serde_json::to_writer(out, &answer)?)
+}
+
+/// The experiment that is to be shown alone, if it is there.
+fn alone<'a>(query: &'a Query, arms: &[&ArmSnapshot], notes: &mut Vec<String>) -> Option<&'a str> {
+    let wanted = query.experiment.as_deref()?;
+    let is_there = arms.iter().any(|arm| *arm.experiment == *wanted);
+    if !is_there && !arms.is_empty() {
+        notes.push(query::no_experiment(wanted));
+    }
+    is_there.then_some(wanted)
 }
 
 /// The column of each metric asked for; none where the profile does not define it at that cut-off.

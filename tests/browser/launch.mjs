@@ -68,7 +68,8 @@ export function hands(page) {
 export async function checkAccessibility(page, state) {
   await page.evaluate(readFileSync(join(modules, "axe-core/axe.min.js"), "utf8"));
   const violations = await page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+    const rules = { "target-size": { enabled: true } };
+    const { violations } = await globalThis.axe.run(document, { rules, resultTypes: ["violations"] });
     return violations.map(({ id, help, nodes }) => `${id}: ${help}\n${nodes.map(({ html, failureSummary }) => `  ${html.slice(0, 200)}\n    ${failureSummary}`).join("\n")}`);
   });
   assert.deepEqual(violations, [], `axe-core, ${state}:\n${violations.join("\n")}`);
@@ -83,6 +84,18 @@ export async function checkWidth(page) {
     return [`${document.documentElement.scrollWidth} pixels on ${innerWidth}`, ...wide.map((node) => node.outerHTML.slice(0, 80))];
   });
   assert.deepEqual(out, []);
+}
+
+/** Fails if what is tapped most is smaller than a finger. */
+export async function checkTargets(page) {
+  const small = await page.evaluate(() => {
+    const controls = [...document.querySelectorAll("fieldset label, .tools :is(input, select, button), #pages button, .alone, summary, #colours")];
+    const sizes = controls.map((node) => ({ node, box: node.getBoundingClientRect() })).filter(({ box }) => box.width > 0);
+    const tooSmall = sizes.filter(({ box }) => Math.min(box.width, box.height) < 44 - 0.5);
+    return { n: sizes.length, tooSmall: tooSmall.map(({ node, box }) => `${box.width} x ${box.height}: ${node.outerHTML.slice(0, 120)}`) };
+  });
+  assert.deepEqual(small.tooSmall, []);
+  assert.ok(small.n > 10, `${small.n} controls`);
 }
 
 /** What `ask` says once it is as wished. */

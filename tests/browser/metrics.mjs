@@ -86,7 +86,7 @@ await withPage(url, options, async (page, objections) => {
   const ofDefault = (await ofMetric("hit_rate")).told;
   await pick("profile", further);
   await pollUntil(offered, (ids) => ids.join() === OF_FURTHER.join());
-  assert.match(await locate("undefined").innerText(), new RegExp(`^Profile ${further} has no MRR at k = 5`));
+  assert.match(await locate("undefined").innerText(), /^Profile a\+b\(c\) has no MRR at k = 5/);
   const ofProfile = await pollUntil(() => ofMetric("hit_rate"), isThere);
   assert.equal(Number(ofProfile.seen), ofProfile.told);
   assert.ok(ofProfile.told > ofDefault, "lists without a click do not count in it");

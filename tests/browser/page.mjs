@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
+import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, folder] = process.argv.slice(2);
 const EXPERIMENTS = { layout: ["carousel", "grid"], ranker: ["control", "blend", "neural"] };
@@ -130,10 +130,18 @@ await withPage(url, options, async (page, objections) => {
   await colleague.waitForSelector('[data-testid=value][data-view=live][data-key="ctr@5"]', PATIENCE);
   assert.equal(await colleague.locator("[data-testid=value][data-view=settled]").count(), 0);
   assert.ok(await hands(colleague).box("window", "1h").isChecked());
-  // A choice that is not there is told, and the default stands in.
-  await colleague.goto(`${url}#window=7d&experiment=ranker`);
-  await colleague.waitForFunction(() => document.querySelector("[data-testid=notes]").innerText.includes("There is no window “7d” here: 5m is shown"), null, PATIENCE);
-  assert.deepEqual(await hands(colleague).all("experiment", "data-experiment"), ["ranker"]);
+  // What is not there is told, and the default stands in; one click leads to the defaults.
+  const notes = () => hands(colleague).locate("notes").locator("li").allInnerTexts();
+  await colleague.goto(`${url}#window=7d&view=sideways&difference=none&experiment=gone&page=9&windw=1h`);
+  await pollUntil(notes, (said) => said.length === 6);
+  for (const [i, part] of ["window “7d” here: 5m is", "view “sideways” here: both is", "difference “none” here: relative is", "by “windw” in", "experiment “gone” here: all are", "page 9 here: page 1 is"].entries())
+    assert.ok((await notes())[i].includes(part), (await notes()).join("\n"));
+  await checkAccessibility(colleague, "an address of things that are not there");
+  await colleague.locator("#notes button").click();
+  await pollUntil(notes, (said) => said.length === 0);
+  assert.deepEqual(hands(colleague).hash(), {});
+  await colleague.goto(`${url}#experiment=ranker`);
+  await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.join() === "ranker");
   await colleague.locator("[data-testid=alone]").click();
   await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.join() === "layout,ranker");
   // Where there is no stream for a page, it asks from time to time, and says so.
@@ -190,6 +198,8 @@ await withPage(url, options, async (page, objections) => {
     await page.setViewportSize({ width: 360, height: 1100 });
     await portray("page-phone.png", { fullPage: false });
   }
+  assert.equal(await locate("shown").innerText(), "1h, k = 5, both views, relative differences, 3 metrics");
+  await page.locator("#choices > summary").click();
   await page.locator("#words summary").click();
   for (const window of ["5m", "total", "1h"]) {
     await pick("window", window);
@@ -204,10 +214,12 @@ await withPage(url, options, async (page, objections) => {
   await checkAccessibility(page, "phone, dark");
 
   // In the dark, ink is light and paper dark; on a wide screen and a narrow one nothing sticks out.
-  for (const width of [2560, 800, options.viewport.width]) {
+  for (const width of [2560, 1920, 1024, 768, options.viewport.width]) {
     await page.setViewportSize({ ...options.viewport, width });
     await checkWidth(page);
   }
+  assert.ok(await page.locator("#choices").evaluate(({ open }) => open), "what was folded up on the phone is open again");
+  await allMetrics();
   const [ink, paper] = await page.evaluate(() => {
     const style = getComputedStyle(document.body);
     return [style.color, style.backgroundColor].map((color) => color.match(/\d+/g).reduce((sum, part) => sum + Number(part), 0));
@@ -243,8 +255,30 @@ await withPage(url, options, async (page, objections) => {
 
   assert.deepEqual(objections, []);
 
+  /** Seven metrics stand on a laptop whole, live below settled; where more goes on beyond the edge, it shows. */
+  async function allMetrics() {
+    const beyond = () => page.locator(".wide").evaluateAll((tables) => Math.max(...tables.map((it) => it.scrollWidth - it.clientWidth)));
+    const hints = () => page.locator(".wide.more").count();
+    const top = async (view) => (await locate("value", { experiment: "ranker", arm: "neural", view, metric: "ctr" }).boundingBox()).y;
+    const isStacked = async () => (await top("live")) > (await top("settled"));
+    await page.setViewportSize({ width: 1280, height: 900 });
+    assert.deepEqual([await beyond(), await hints(), await isStacked()], [0, 0, false], "three metrics");
+    for (const id of ["ndcg", "precision", "recall", "map"]) await pick("metric", id);
+    await pollUntil(() => all("value", "data-value"), (values) => values.length === 2 * 5 * 7);
+    assert.deepEqual([await beyond(), await hints(), await isStacked()], [0, 0, true], "seven metrics");
+    await checkAccessibility(page, "seven metrics, stacked");
+    await page.setViewportSize({ width: 1024, height: 900 });
+    await pollUntil(hints, (n) => n === 2);
+    assert.ok((await beyond()) > 0);
+    await page.locator(".wide").evaluateAll((tables) => tables.forEach((it) => it.scrollTo(it.scrollWidth, 0)));
+    await pollUntil(hints, (n) => n === 0);
+    await page.setViewportSize(options.viewport);
+    for (const id of ["ndcg", "precision", "recall", "map"]) await pick("metric", id);
+    await pollUntil(() => all("value", "data-value"), (values) => values.length === 2 * N_VALUES);
+  }
+
   async function touch() {
-    const context = await page.context().browser().newContext({ hasTouch: true, viewport: { width: 360, height: 740 } });
+    const context = await page.context().browser().newContext({ hasTouch: true, isMobile: true, viewport: { width: 360, height: 740 } });
     const phone = await context.newPage();
     await phone.goto(url);
     await phone.waitForSelector('#state[data-state="ready"]', PATIENCE);
@@ -253,6 +287,12 @@ await withPage(url, options, async (page, objections) => {
     assert.match(await phone.locator("#tip").innerText(), /Records between the read positions/);
     await phone.locator("h1").tap();
     assert.equal(await phone.locator("#tip").isVisible(), false);
+    await phone.locator("#choices > summary").tap();
+    await checkTargets(phone);
+    await checkWidth(phone);
+    await checkAccessibility(phone, "phone, by touch");
+    await phone.setViewportSize({ width: 768, height: 1024 });
+    await checkTargets(phone);
     await context.close();
   }
 
@@ -269,6 +309,9 @@ await withPage(url, options, async (page, objections) => {
     const [neural, control] = [row("neural", "settled"), row("control", "settled")];
     assert.deepEqual([neural.experiment, neural.window, neural.k, neural.is_control], ["ranker", "1h", "5", "false"]);
     assert.deepEqual([control.is_control, control.difference_absolute, neural.control_value], ["true", "", control.value]);
+    const end = Number(await locate("live-end").getAttribute("data-value"));
+    assert.ok(Date.parse(neural.settled_end) < Date.parse(neural.live_end) && Date.parse(neural.live_end) <= end, csv.text.slice(0, 900));
+    assert.deepEqual(names.slice(-4), ["last_list", "live_end", "settled_end", "since"]);
     assert.equal(Number(neural.difference_absolute), Number(neural.value) - Number(control.value));
     const json = await save("#json");
     const told = JSON.parse(json.text);

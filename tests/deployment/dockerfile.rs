@@ -81,6 +81,7 @@ fn sends_the_sources_to_the_build_and_nothing_else() {
     for needed in [
         "Cargo.toml",
         "Cargo.lock",
+        "build.rs",
         "src/main.rs",
         "tests/deployment/main.rs",
         "config/abgauge.toml",

@@ -10,7 +10,7 @@ use crate::grafana_model::Dashboard;
 use crate::promql::selectors;
 use crate::{read, strings, yaml};
 
-/// Names after `$` in a text, but for Grafana's own (`$__…`).
+/// Names after `$` in a text, but for Grafana's own (`$__…`) and the group of a `label_replace`.
 fn references(text: &str) -> BTreeSet<String> {
     let names = text.split('$').skip(1).map(|rest| {
         let rest = rest.trim_start_matches('{');
@@ -19,7 +19,7 @@ fn references(text: &str) -> BTreeSet<String> {
             .unwrap_or_default()
     });
     names
-        .filter(|name| !name.is_empty() && !name.starts_with("__"))
+        .filter(|name| !name.is_empty() && !name.starts_with("__") && *name != "1")
         .map(str::to_owned)
         .collect()
 }
@@ -156,7 +156,7 @@ fn every_query_keeps_to_the_chosen_instances_and_profile_and_counts_no_list_twic
         for selector in selectors(&query.expression) {
             let has = |matcher: &str| selector.matchers.contains(matcher);
             assert!(
-                has(r#"job=~"$job""#) && has(r#"instance=~"$instance""#),
+                has(r#"job="$job""#) && has(r#"instance=~"$instance""#),
                 "{}: {}",
                 query.place,
                 query.expression

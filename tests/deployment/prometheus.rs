@@ -11,6 +11,7 @@ use crate::{path, read, strings, yaml};
 const RULES: &str = "config/prometheus/abgauge.rules.yml";
 const TESTS: &str = "config/prometheus/tests";
 const RUNBOOKS: &str = "docs/runbooks.md";
+const LIMITS: &str = "src/export/page/limits.js";
 /// Where they are is told by an external label of Prometheus.
 const RUNBOOKS_BASE: &str =
     "{{ with $externalLabels.abgauge_runbooks }}{{ . }}{{ else }}docs/runbooks.md{{ end }}";
@@ -109,6 +110,41 @@ fn every_alert_says_how_bad_what_and_what_to_do() {
             headings.contains(&format!("## {name}")),
             "{RUNBOOKS} has no {name}"
         );
+    }
+}
+
+/// `AbgaugeX: 0.05,` of the page's limits.
+fn limits() -> Vec<(String, f64)> {
+    let text = read(LIMITS);
+    let lines = text.lines().filter_map(|line| {
+        let (alert, figure) = line.trim().strip_suffix(',')?.split_once(": ")?;
+        Some((alert.to_owned(), figure.parse().ok()?))
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_page_marks_by_the_figures_of_the_alerts() {
+    let rules = rules();
+    let limits = limits();
+    assert!(limits.len() > 5, "{limits:?}");
+    for (alert, figure) in limits {
+        let rule = rules.iter().find(|rule| rule["alert"] == alert.as_str());
+        let rule = rule.unwrap_or_else(|| panic!("{LIMITS}: there is no {alert}"));
+        let words: Vec<&str> = rule["expr"]
+            .as_str()
+            .expect("an expression")
+            .split_whitespace()
+            .collect();
+        let compared = words.windows(2).filter(|pair| pair[0] == ">");
+        let mut compared = compared.filter_map(|pair| pair[1].parse::<f64>().ok());
+        // An alert may speak of how long nothing came.
+        let minutes = rule["for"].as_str().and_then(|text| text.strip_suffix('m'));
+        let seconds = minutes
+            .and_then(|minutes| minutes.parse::<f64>().ok())
+            .map(|it| 60.0 * it);
+        let has = compared.any(|it| it == figure) || seconds == Some(figure);
+        assert!(has, "{LIMITS} has {figure} for {alert}: {rule}");
     }
 }
 

@@ -12,8 +12,9 @@ use super::kafka::Kafka;
 use super::process::Process;
 use super::tools;
 
-/// The first one's series have no label `profile`. The second one has no MRR at a cut-off.
-pub const PROFILES: [&str; 2] = ["default", "trec_eval"];
+/// The first one's series have no label `profile`. The second one, which is trec_eval by a name that is no regular
+/// expression for itself, has no MRR at a cut-off.
+pub const PROFILES: [&str; 2] = ["default", "a+b(c)"];
 /// The control of `ranker`, which has an arm called `control` too.
 pub const CONTROL: &str = "neural";
 /// What simulated lists show: `i0` to `i2999`. Half as many again are never shown.
@@ -48,9 +49,12 @@ profile = {PROFILES:?}
 catalog = \"{catalogue}\"
 metrics = [\"hit_rate\", \"ctr\", \"mrr\", \"ndcg\", \"precision\", \"recall\", \"map\", \"map_by_k\", \"mar\", \"hits\",
     \"alpha_ndcg\", \"coverage\", \"popularity\", \"surprisal\"]
+[profile.{further:?}]
+base = \"trec_eval\"
 [experiments.ranker]
 control = \"{CONTROL}\"
 ",
+            further = PROFILES[1],
             section = kafka.section(&served, &clicks),
             catalogue = catalogue.display(),
         );

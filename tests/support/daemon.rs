@@ -21,8 +21,10 @@ pub struct Daemon {
     args: Vec<String>,
     env: Vec<(String, String)>,
     log: PathBuf,
-    _dir: TempDir,
+    dir: TempDir,
 }
+
+const CONFIG: &str = "abgauge.toml";
 
 impl Daemon {
     /// `abgauge run` with this configuration (TOML); `http.listen` is a free port unless the configuration sets it.
@@ -32,21 +34,18 @@ impl Daemon {
 
     /// The same with environment variables.
     pub fn run_with(config: &str, env: &[(&str, &str)]) -> Daemon {
-        let mut config: toml::Table = config.parse().expect("the test's configuration is TOML");
-        let http = config.entry("http").or_insert_with(|| toml::Table::new().into());
-        let listen = http
-            .as_table_mut()
-            .expect("http is a table")
-            .entry("listen")
-            .or_insert_with(|| free_address().to_string().into())
-            .as_str()
-            .and_then(|listen| listen.parse().ok())
-            .expect("http.listen is an address");
+        let (config, listen) = listening(config, free_address);
         let dir = tools::temporary_dir("daemon");
-        let file = dir.path().join("abgauge.toml");
-        fs::write(&file, config.to_string()).expect("write the configuration");
+        let file = dir.path().join(CONFIG);
+        fs::write(&file, config).expect("write the configuration");
         let args = ["run", "--config", file.to_str().expect("UTF-8")];
         Daemon::start(&args, env, listen, dir)
+    }
+
+    /// Writes another configuration where `run` has the daemon read it; the address stays.
+    pub fn rewrite(&self, config: &str) {
+        let (config, _) = listening(config, || self.address);
+        fs::write(self.dir.path().join(CONFIG), config).expect("write the configuration");
     }
 
     /// `abgauge demo` on a free port with these further arguments.
@@ -71,7 +70,7 @@ impl Daemon {
             args,
             env,
             log,
-            _dir: dir,
+            dir,
         }
     }
 
@@ -152,6 +151,21 @@ impl Daemon {
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
+}
+
+/// The configuration with an address to listen on, where it has none of its own.
+fn listening(config: &str, or: impl FnOnce() -> SocketAddr) -> (String, SocketAddr) {
+    let mut config: toml::Table = config.parse().expect("the test's configuration is TOML");
+    let http = config.entry("http").or_insert_with(|| toml::Table::new().into());
+    let listen = http
+        .as_table_mut()
+        .expect("http is a table")
+        .entry("listen")
+        .or_insert_with(|| or().to_string().into())
+        .as_str()
+        .and_then(|listen| listen.parse().ok())
+        .expect("http.listen is an address");
+    (config.to_string(), listen)
 }
 
 fn free_address() -> SocketAddr {

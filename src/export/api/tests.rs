@@ -165,7 +165,7 @@ fn the_stream_tells_its_health() {
             "settle_after_ms": 1_920_000, "pair_restarts": 0, "settle_delay_seconds": null,
             "records": {"served": records, "clicks": records},
             "click_results": {"matched": 0, "repeat": 0, "off_list": 0, "unmatched": 0, "undecided": 0},
-            "clicks_waiting": 0, "open_lists": 0, "state_bytes": 0,
+            "clicks_waiting": 0, "open_lists": 0, "state_bytes": 0, "state_max_bytes": null,
             "partitions": [{"topic": "served", "partition": 0, "lag": 3, "watermark_delay_seconds": null}],
             "catalog": null, "arms_folded": 0, "arms_without_coverage": 0, "arms_left_out": 0, "version": "0.1.0",
         })

@@ -18,7 +18,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// The name of the page itself; all others stand below `/page/`.
 pub(super) const PAGE: &str = "";
 
-const PARTS: [(&str, &str, &str); 12] = [
+const PARTS: [(&str, &str, &str); 13] = [
     (PAGE, HTML, include_str!("../page/index.html")),
     ("page.css", CSS, include_str!("../page/page.css")),
     ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
@@ -33,6 +33,7 @@ const PARTS: [(&str, &str, &str); 12] = [
         include_str!("../page/experiments.js"),
     ),
     ("feed.js", JAVASCRIPT, include_str!("../page/feed.js")),
+    ("limits.js", JAVASCRIPT, include_str!("../page/limits.js")),
     ("stream.js", JAVASCRIPT, include_str!("../page/stream.js")),
     ("words.js", JAVASCRIPT, include_str!("../page/words.js")),
 ];

@@ -5,6 +5,8 @@ const NAMES = ["window", "k", "profile", "metrics", "view", "difference", "sort"
 const DRAWN_HERE = { view: ["both", "settled", "live"], difference: ["relative", "absolute"] };
 /** What changes the rows, and so leads back to the first page of them. */
 const OF_ROWS = ["sort", "filter", "experiment"];
+/** Names in the address that are none of ours, and still worth a word. */
+const MOST_STRANGE = 5;
 
 const listeners = [];
 
@@ -14,6 +16,11 @@ export function chosen() {
   return Object.fromEntries(entries);
 }
 
+/** Everything by its default again. */
+export function chooseNothing() {
+  choose(Object.fromEntries(NAMES.map((name) => [name, ""])));
+}
+
 /** How the answer is drawn, whatever it is. */
 export function drawnAs() {
   const wanted = chosen();
@@ -21,9 +28,13 @@ export function drawnAs() {
   return { view: one("view"), difference: one("difference") };
 }
 
-/** What the server is asked. */
+/** What the server is asked; and what we do not know, so that it says so among all else that is not there. */
 export function query() {
-  return parameters(chosen(), (name) => !(name in DRAWN_HERE));
+  const wanted = chosen();
+  const asked = parameters(wanted, (name) => !DRAWN_HERE[name]?.includes(wanted[name]));
+  const hash = new URLSearchParams(location.hash.slice(1));
+  const strange = new URLSearchParams([...hash].filter(([name]) => !NAMES.includes(name)).slice(0, MOST_STRANGE));
+  return [asked, String(strange)].filter(Boolean).join("&");
 }
 
 /** Changes the choice; an empty value is none. A way back leads to the one before, unless this only refines it. */

@@ -2,15 +2,20 @@
 
 import { choose, chosen, drawnAs } from "./choice.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
-import { idsOf, metricOf } from "./words.js";
+import { idsOf, metricOf, some } from "./words.js";
 
 /** Typing is over after this. */
 const TYPING_MS = 150;
+
+const PHONE = matchMedia("(max-width: 30rem)");
 
 let sort = "name"; // of the last answer
 
 export function startControls() {
   const form = $("#controls");
+  const fold = () => ($("#choices").open = !PHONE.matches);
+  PHONE.addEventListener("change", fold);
+  fold();
   let typing;
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
@@ -57,7 +62,17 @@ export function drawControls(answer) {
   drawSort(told.sort, told.metrics.map(metricOf), view);
   const filter = $("#filter");
   if (document.activeElement !== filter) filter.value = chosen().filter ?? "";
-  $("#controls").hidden = false;
+  text($("[data-testid=shown]"), inWords(told, view, difference));
+  $("#choices").hidden = false;
+}
+
+/** What is chosen, for who has the choices folded up. */
+function inWords({ window, k, profile, metrics, filter }, view, difference) {
+  const cut = k === null ? "whole list" : `k = ${k}`;
+  const by = $("#profiles").hidden ? null : `profile ${profile}`;
+  const only = filter === "" ? null : `“${filter}”`;
+  const views = view === "both" ? "both views" : view;
+  return [window, cut, views, `${difference} differences`, some(metrics.length, "metric"), by, only].filter(Boolean).join(", ");
 }
 
 function radios(fieldset, name, values, current) {

@@ -6,6 +6,7 @@ const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] 
 const COLUMNS = [
   "experiment", "arm", "is_control", "view", "window", "k", "profile", "metric", "value", "control_value",
   "difference_absolute", "difference_relative", "lists", "clicks", "items_shown", "last_list",
+  "live_end", "settled_end", "since",
 ];
 
 /** `shown()` says what stands on the page: { answer, view }. */
@@ -24,9 +25,11 @@ function save(shown, ending, type, write) {
   URL.revokeObjectURL(url);
 }
 
-/** A row for each arm, view and metric. */
+/** A row for each arm, view and metric. Where its view ends, every row says: files of several moments are put together. */
 function csv(shown) {
-  const rows = records(shown).map((record) => COLUMNS.map((name) => field(record[name])).join(","));
+  const { live_end_ms, settled_end_ms, since_ms } = shown.answer.stream;
+  const ends = { live_end: instant(live_end_ms), settled_end: instant(settled_end_ms), since: instant(since_ms) };
+  const rows = records(shown).map((record) => ({ ...record, ...ends })).map((record) => COLUMNS.map((name) => field(record[name])).join(","));
   return [COLUMNS.join(","), ...rows, ""].join("\r\n");
 }
 
@@ -61,11 +64,15 @@ function records({ answer, view }) {
         lists: it.lists,
         clicks: it.clicks,
         items_shown: it.items_shown,
-        last_list: new Date(arm.last_list_ms).toISOString(),
+        last_list: instant(arm.last_list_ms),
       };
     };
     return experiment.arms.flatMap(ofArm);
   });
+}
+
+function instant(ms) {
+  return ms == null ? null : new Date(ms).toISOString();
 }
 
 /** The control of an experiment, if it has lists: it is the first row. */

@@ -1,6 +1,6 @@
 // The tables: an experiment each, an arm a row, its control first, settled beside live.
 
-import { choose, chosen } from "./choice.js";
+import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
@@ -11,6 +11,10 @@ const VIEW_NOTES = { live: "every list as soon as it is read", settled: "final v
 /** Of a page with one experiment. */
 const ARMS_ON_A_PAGE = 50;
 const EXPERIMENTS_ON_A_PAGE = 10;
+/** What a table needs at least, in rem: the names of arms, any other column, the names of views where they are stacked. */
+const LEAST = { names: 12, column: 7, views: 4.5 };
+/** Between the edge of a section and its table, in rem, on either side. */
+const PADDING = 1.1;
 
 export function drawExperiments(answer, { view, difference }) {
   const { chosen: told, stream, line_window: lineWindow } = answer;
@@ -18,18 +22,31 @@ export function drawExperiments(answer, { view, difference }) {
   const metrics = told.metrics.map((id, index) => ({ ...metricOf(id), index, k }));
   const views = VIEWS[view];
   const columns = views.flatMap((view) => [...metrics, null].map((metric) => ({ view, metric, key: `${view} ${metric?.id ?? ""}` })));
+  const isStacked = views.length > 1 && !fits(LEAST.names + columns.length * LEAST.column);
+  const least = isStacked ? LEAST.names + LEAST.views + (metrics.length + 1) * LEAST.column : LEAST.names + columns.length * LEAST.column;
   const isAlone = told.experiment !== null || answer.n_experiments_in_all === 1;
-  const context = { told, stream, lineWindow, metrics, views, columns, difference, isAlone };
+  const context = { told, stream, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
   keyed($("#experiments"), sections, ({ name }) => name, experimentSection);
   note($("#empty"), sections.length === 0 ? whyEmpty(answer) : "");
   drawPages(answer, isAlone);
+  document.querySelectorAll(".wide").forEach(hintAtMore);
+}
+
+/** Whether a table so wide stands on the page whole. */
+function fits(rem) {
+  const { fontSize } = getComputedStyle(document.documentElement);
+  return rem + 2 * PADDING <= $("#experiments").clientWidth / parseFloat(fontSize);
+}
+
+/** What goes on beyond the right edge fades away there. */
+function hintAtMore(wide) {
+  wide.classList.toggle("more", wide.scrollWidth - wide.clientWidth - wide.scrollLeft > 1);
 }
 
 function whyEmpty({ chosen: told, n_arms_in_all: nArms, stream: { ready, records } }) {
   if (!ready && nArms === 0) return "Not ready yet: numbers appear once abgauge has caught up. What it waits for stands at the top.";
   if (nArms > 0 && told.filter !== "") return `None of the ${some(nArms, "arm")} has “${told.filter}” in its name, nor has an experiment.`;
-  if (nArms > 0) return `There is no experiment “${visible(told.experiment ?? "")}” any more.`;
   const served = Object.values(records ?? {})[0] ?? {};
   const read = Object.values(records ?? {}).flatMap(Object.values).reduce((sum, n) => sum + n, 0);
   if (read === 0) return "Ready, but no list has been read.";
@@ -72,12 +89,15 @@ function experimentSection({ name }) {
   const heading = $("h2", node);
   heading.id = `experiment-${sections++}`;
   for (const it of [node, $("table", node)]) attribute(it, "aria-labelledby", heading.id);
-  attribute($(".wide", node), "aria-label", `table of ${visible(name)}`);
+  const wide = $(".wide", node);
+  attribute(wide, "aria-label", `table of ${visible(name)}`);
+  wide.addEventListener("scroll", () => hintAtMore(wide), { passive: true });
   attribute(node, "data-experiment", name);
   text($("bdi", heading), visible(name));
   attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);
   const alone = $(".alone", node);
-  alone.addEventListener("click", () => choose({ experiment: chosen().experiment ? "" : name }));
+  let isShownAlone = false;
+  alone.addEventListener("click", () => choose({ experiment: isShownAlone ? "" : name }));
   $("thead", node).addEventListener("click", ({ target }) => {
     const key = target.closest("[data-sort]")?.dataset.sort;
     if (key) choose({ sort: sortedBy(key, node.dataset.order) });
@@ -87,9 +107,11 @@ function experimentSection({ name }) {
     draw(experiment) {
       const { context } = experiment;
       const { metrics, views } = context;
+      isShownAlone = context.told.experiment !== null;
       attribute(node, "data-order", context.told.sort);
-      $("table", node).style.setProperty("--columns", views.length * (metrics.length + 1));
-      $("table", node).style.setProperty("--rows", metrics.length + 1);
+      node.classList.toggle("stacked", context.isStacked);
+      $("table", node).style.setProperty("--least", `${context.least}rem`);
+      $("table", node).style.setProperty("--of-view", metrics.length + 1);
       $("table", node).style.setProperty("--views", views.length);
       drawAbout(node, experiment);
       drawHeads(node, context);

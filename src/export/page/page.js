@@ -5,14 +5,14 @@
 // Names of experiments and arms come from events, hence from anyone: they reach the document as text and as attribute
 // values only, never as markup.
 
-import { chosen, drawnAs, onChoice, query } from "./choice.js";
+import { chooseNothing, chosen, drawnAs, onChoice, query } from "./choice.js";
 import { drawControls, startControls } from "./controls.js";
 import { $, attribute, lines, note, startTips, text } from "./document.js";
 import { startDownloads } from "./download.js";
 import { drawExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
 import { drawHealth, drawStream } from "./stream.js";
-import { clock, count, date } from "./words.js";
+import { clock, count, date, visible } from "./words.js";
 
 const MAX_WAITING = 5;
 
@@ -96,7 +96,8 @@ function drawWarnings({ notes, stream: { exact, warnings, catalog, version } }) 
   const other = version !== firstVersion && `abgauge is now version ${version}, this page is of ${firstVersion}: reload it.`;
   const seldom = asked && "Numbers come every five seconds here: as many pages follow the stream already as may, or a proxy holds it back. It is tried again.";
   lines($("#warnings"), [exact === false && inexact, stale, ...(warnings ?? []), other, seldom].filter(Boolean));
-  lines($("#notes"), notes);
+  lines($("#notes ul"), notes.map(visible));
+  $("#notes button").hidden = notes.length === 0;
 }
 
 function follow() {
@@ -116,11 +117,16 @@ onChoice(() => {
   }
 });
 
+// How many columns fit decides how they are laid out.
+addEventListener("resize", () => answer !== null && drawExperiments(answer, drawnAs()));
+
 // The hash is taken by what is chosen.
 $(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   $("#arms").focus();
 });
+
+$("#notes button").addEventListener("click", chooseNothing);
 
 startTips();
 startControls();

@@ -1,11 +1,18 @@
 // The health of the stream: a strip at the top, and the counts behind it below.
 
 import { $, attribute, keyed, note, text } from "./document.js";
+import { ABOVE, ENOUGH } from "./limits.js";
 import { OUTCOMES, RESULTS, bytes, clock, count, date, number, share, some, span } from "./words.js";
 
 /** Outcomes that no producer can help: they are no part of what is refused. */
 const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed"];
-const MUCH = { refused: 0.05, unmatched: 0.05, ofRecords: 1000, silentSeconds: 900 };
+/** What is watched of them, by the alert that does. */
+const WATCHED = {
+  AbgaugeInvalidRecords: ["invalid"],
+  AbgaugeLateRecords: ["late", "after_settled"],
+  AbgaugeFutureRecords: ["future"],
+  AbgaugeRecordsShed: ["shed"],
+};
 
 export function drawHealth(answer) {
   const { stream, n_partitions: nPartitions, lag } = answer;
@@ -15,12 +22,13 @@ export function drawHealth(answer) {
     {
       name: "settle delay",
       value: stream.settle_delay_seconds == null ? "–" : span(Math.max(0, stream.settle_delay_seconds)),
-      tip: "Event time by which settling lags behind what attribution and lateness ask for, in the slowest pair of partitions. Near zero when all is well.",
+      isMuch: stream.ready && stream.settle_delay_seconds > ABOVE.AbgaugeSettleDelay,
+      tip: `Event time by which settling lags behind what attribution and lateness ask for, in the slowest pair of partitions. Near zero when all is well, marked above ${span(ABOVE.AbgaugeSettleDelay)}.`,
     },
     newestList(answer),
     { name: "open lists", value: count(stream.open_lists), tip: "Lists whose attribution window is open: they count in the live view, and not yet in the settled one." },
     { name: "clicks waiting", value: count(stream.clicks_waiting), tip: "Clicks whose list has not been read yet." },
-    { name: "memory", value: bytes(stream.state_bytes), tip: "What open lists and waiting clicks take." },
+    memory(stream),
     { name: "partitions", value: count(nPartitions), tip: "Partitions of the topics that this instance reads." },
     ...records.map(([topic, outcomes]) => refused(topic, outcomes)),
     unmatched(stream.click_results ?? {}),
@@ -34,8 +42,17 @@ function newestList({ newest_list_ms: newest, stream: { live_end_ms: end } }) {
   return {
     name: "newest list",
     value: seconds === null ? "–" : `${span(seconds)} old`,
-    isMuch: seconds > MUCH.silentSeconds,
-    tip: "Event time from the newest list of any arm to the live end, which moves on with the clock while nothing comes. Marked above 15 min: is anybody still producing?",
+    isMuch: seconds > ABOVE.AbgaugeNoEvents,
+    tip: `Event time from the newest list of any arm to the live end, which moves on with the clock while nothing comes. Marked above ${span(ABOVE.AbgaugeNoEvents)}: is anybody still producing?`,
+  };
+}
+
+function memory({ state_bytes: taken, state_max_bytes: bound }) {
+  return {
+    name: "memory",
+    value: bytes(taken),
+    isMuch: bound != null && taken > ABOVE.AbgaugeStateNearBound * bound,
+    tip: `What open lists and waiting clicks take, of ${bytes(bound)} that they may (limits.max_state). Marked above ${share(ABOVE.AbgaugeStateNearBound, 1)} of it: at the bound records are shed.`,
   };
 }
 
@@ -43,12 +60,13 @@ function refused(topic, outcomes) {
   const all = Object.entries(outcomes).filter(([name, n]) => n > 0 && name !== "replayed");
   const read = all.reduce((sum, [, n]) => sum + n, 0);
   const lost = all.filter(([name]) => !NOT_REFUSED.includes(name)).reduce((sum, [, n]) => sum + n, 0);
+  const sumOf = (names) => names.reduce((sum, name) => sum + (outcomes[name] ?? 0), 0);
   const causes = all.map(([name, n]) => `${name} ${share(n, read)}`).join(", ");
   return {
     name: `${topic}: refused`,
     value: share(lost, read),
-    isMuch: read >= MUCH.ofRecords && lost > MUCH.refused * read,
-    tip: `Of ${some(read, "record")} of topic ${topic} those that could not count, since the start and without what is replayed; alerts look at the last minutes. By outcome: ${causes || "none read yet"}.`,
+    isMuch: read >= ENOUGH && Object.entries(WATCHED).some(([alert, names]) => sumOf(names) > ABOVE[alert] * read),
+    tip: `Of ${some(read, "record")} of topic ${topic} those that could not count, since the start and without what is replayed. Marked where ${share(ABOVE.AbgaugeInvalidRecords, 1)} are invalid, late or future, or any is shed. By outcome: ${causes || "none read yet"}.`,
   };
 }
 
@@ -58,8 +76,8 @@ function unmatched(results) {
   return {
     name: "unmatched clicks",
     value: share(n, all),
-    isMuch: all >= MUCH.ofRecords && n > MUCH.unmatched * all,
-    tip: "Of the clicks accepted since the start those whose list never came. More than a few percent: look at the partitioner of the producers.",
+    isMuch: all >= ENOUGH && n > ABOVE.AbgaugeUnmatchedClicks * all,
+    tip: `Of the clicks accepted since the start those whose list never came. Marked above ${share(ABOVE.AbgaugeUnmatchedClicks, 1)}: look at the partitioner of the producers.`,
   };
 }
 

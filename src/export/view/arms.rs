@@ -24,13 +24,14 @@ pub(super) struct Found<'a> {
 pub(super) fn find<'a>(
     arms: &[&'a ArmSnapshot],
     query: &Query,
+    alone: Option<&str>,
     controls: &'a BTreeMap<String, String>,
 ) -> Vec<Found<'a>> {
     let passes = |name: &str| query.filter.is_empty() || name.to_lowercase().contains(&query.filter);
     let mut found = Vec::new();
     for arms in arms.chunk_by(|a, b| a.experiment == b.experiment) {
         let name: &'a str = &arms[0].experiment;
-        if query.experiment.as_ref().is_some_and(|wanted| wanted != name) {
+        if alone.is_some_and(|wanted| wanted != name) {
             continue;
         }
         let control = control_of(controls, arms);

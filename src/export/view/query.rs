@@ -3,6 +3,7 @@
 //! An address outlives the configuration that it was made under. So what is not there is no error: the default stands
 //! in, and a note says so.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
@@ -17,8 +18,13 @@ use crate::snapshot::View;
 const N_FIRST: usize = 3;
 /// Characters of a parameter that a note repeats.
 const MAX_ECHO: usize = 40;
+/// Names of parameters that there are not which a note repeats.
+const MAX_OTHERS: usize = 5;
 /// The `k` of the whole list.
 const WHOLE: &str = "whole";
+/// What the page draws by itself, so that we hear of it only when the page does not know it.
+const VIEWS: [&str; 3] = ["both", "settled", "live"];
+const DIFFERENCES: [&str; 2] = ["relative", "absolute"];
 
 /// The parameters as they came, all optional.
 #[derive(Debug, Default, Deserialize)]
@@ -37,6 +43,13 @@ pub struct Wanted {
     pub experiment: Option<String>,
     /// From 1.
     pub page: Option<String>,
+    /// Told only where it is none of [`VIEWS`].
+    pub view: Option<String>,
+    /// Told only where it is none of [`DIFFERENCES`].
+    pub difference: Option<String>,
+    /// Parameters that there are not.
+    #[serde(flatten)]
+    pub others: BTreeMap<String, String>,
 }
 
 /// What is shown. Equal ones share a rendering.
@@ -84,16 +97,18 @@ impl Query {
         let profiles = exporter.ranking.profiles();
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
         let profile = known(&mut notes, "profile", wanted.profile.as_deref(), &names);
+        known(&mut notes, "view", wanted.view.as_deref(), &VIEWS);
+        known(
+            &mut notes,
+            "difference",
+            wanted.difference.as_deref(),
+            &DIFFERENCES,
+        );
         let ids = ids(&exporter.ranking, profile);
-        let sort = wanted.sort.as_deref().map(|text| Sort::parse(text).ok_or(text));
-        let sort = sort.unwrap_or(Ok(Sort::BY_NAME)).unwrap_or_else(|text| {
-            let echo = echo(text);
-            notes.push(format!(
-                "Arms cannot be sorted by “{echo}”: they are sorted by name."
-            ));
-            Sort::BY_NAME
-        });
+        let sort = sort(&mut notes, wanted.sort.as_deref(), &ids);
         let metrics = metrics(&mut notes, wanted.metrics.as_deref(), ids);
+        let page = page(&mut notes, wanted.page.as_deref());
+        others(&mut notes, wanted.others.keys());
         Query {
             window,
             k: cut.checked_sub(1).map(|place| exporter.k[place]),
@@ -102,10 +117,20 @@ impl Query {
             sort,
             filter: wanted.filter.unwrap_or_default().trim().to_lowercase(),
             experiment: wanted.experiment.filter(|name| !name.is_empty()),
-            page: page(wanted.page.as_deref()),
+            page,
             notes,
         }
     }
+}
+
+/// What a note says of an experiment that is not there.
+pub(super) fn no_experiment(name: &str) -> String {
+    format!("There is no experiment “{}” here: all are shown.", echo(name))
+}
+
+/// What a note says of a page beyond the last, both from 1.
+pub(super) fn no_page(wanted: usize, last: usize) -> String {
+    format!("There is no page {wanted} here: page {last} is shown, the last.")
 }
 
 /// Where what is wanted stands among what there is, else the first.
@@ -125,19 +150,39 @@ fn known(notes: &mut Vec<String>, what: &str, wanted: Option<&str>, all: &[&str]
 /// Those of the wanted metrics that the profile has, else its first ones.
 fn metrics(notes: &mut Vec<String>, wanted: Option<&str>, ids: Vec<&'static str>) -> Vec<&'static str> {
     let wanted: Vec<&str> = wanted.unwrap_or_default().split(',').collect();
+    let chosen: Vec<&'static str> = ids.iter().copied().filter(|id| wanted.contains(id)).collect();
+    let shown = match chosen.is_empty() {
+        true => ids[..N_FIRST.min(ids.len())].to_vec(),
+        false => chosen,
+    };
     let unknown = wanted.iter().find(|name| !name.is_empty() && !ids.contains(name));
     if let Some(unknown) = unknown {
         notes.push(format!(
-            "There is no metric “{}” in this profile. It can be {}.",
+            "There is no metric “{}” in this profile: {} is shown. It can be {}.",
             echo(unknown),
+            shown.join(", "),
             ids.join(", ")
         ));
     }
-    let chosen: Vec<&'static str> = ids.iter().copied().filter(|id| wanted.contains(id)).collect();
-    match chosen.is_empty() {
-        true => ids.into_iter().take(N_FIRST).collect(),
-        false => chosen,
-    }
+    shown
+}
+
+/// The order that is wanted, if it is by something that there is.
+fn sort(notes: &mut Vec<String>, wanted: Option<&str>, ids: &[&'static str]) -> Sort {
+    let Some(wanted) = wanted else {
+        return Sort::BY_NAME;
+    };
+    let is_there = |sort: &Sort| match sort.by {
+        By::Metric(_, id) => ids.contains(&id),
+        _ => true,
+    };
+    Sort::parse(wanted).filter(is_there).unwrap_or_else(|| {
+        notes.push(format!(
+            "Arms cannot be sorted by “{}” here: they are sorted by name.",
+            echo(wanted)
+        ));
+        Sort::BY_NAME
+    })
 }
 
 /// The metrics that a profile has, in the order of export.
@@ -152,9 +197,32 @@ fn ids(ranking: &Ranking, profile: usize) -> Vec<&'static str> {
     ids
 }
 
-fn page(wanted: Option<&str>) -> usize {
-    let number: usize = wanted.and_then(|text| text.parse().ok()).unwrap_or(1);
-    number.saturating_sub(1)
+fn page(notes: &mut Vec<String>, wanted: Option<&str>) -> usize {
+    let Some(wanted) = wanted else { return 0 };
+    let number: Option<usize> = wanted.parse().ok();
+    number
+        .and_then(|number| number.checked_sub(1))
+        .unwrap_or_else(|| {
+            notes.push(format!(
+                "There is no page “{}” here: the first is shown.",
+                echo(wanted)
+            ));
+            0
+        })
+}
+
+/// A note on parameters that there are not.
+fn others<'a>(notes: &mut Vec<String>, names: impl Iterator<Item = &'a String>) {
+    let names: Vec<String> = names
+        .take(MAX_OTHERS)
+        .map(|name| format!("“{}”", echo(name)))
+        .collect();
+    if !names.is_empty() {
+        notes.push(format!(
+            "Nothing can be chosen by {} in an address: it is passed over.",
+            names.join(", ")
+        ));
+    }
 }
 
 fn echo(text: &str) -> String {

@@ -207,21 +207,30 @@ fn of_many_experiments_each_shows_a_few_arms_and_one_alone_shows_them_in_pages()
         (10, "e-10")
     );
     assert_eq!((names(&second, 0).len(), &second["n_pages"]), (10, &json!(3)));
+    assert_eq!(second["notes"], json!([]));
     let beyond = ask(arms.clone(), "page=9");
     assert_eq!((experiments(&beyond).len(), &beyond["page"]), (5, &json!(3)));
+    let note = "There is no page 9 here: page 3 is shown, the last.";
+    assert_eq!(beyond["notes"], json!([note]));
 
     let alone = ask(arms.clone(), "experiment=e-24");
     assert_eq!((experiments(&alone), names(&alone, 0).len()), (vec!["e-24"], 12));
-    let gone = ask(arms, "experiment=e-99");
+    assert_eq!(alone["notes"], json!([]));
+    let gone = ask(arms, "experiment=e-99&page=2");
     assert_eq!(
-        (experiments(&gone).len(), &gone["chosen"]["experiment"]),
-        (0, &json!("e-99"))
+        (experiments(&gone)[0], &gone["chosen"]["experiment"]),
+        ("e-10", &Value::Null),
+        "all, in their pages"
     );
+    let note = "There is no experiment “e-99” here: all are shown.";
+    assert_eq!(gone["notes"], json!([note]));
+    let nothing = ask(vec![], "experiment=e-99&page=2");
+    assert_eq!(nothing["notes"], json!([]), "there is nothing at all yet");
 }
 
 #[test]
 fn what_is_not_there_is_noted_and_the_default_stands_in() {
-    let query = "window=7m&k=3&profile=ranx&sort=best&metrics=nothing&page=-1";
+    let query = "window=7m&k=3&profile=ranx&view=sideways&difference=none&sort=best&metrics=ctr,nothing&page=-1&windw=1h";
     let answer = ask(vec![small("e", "a")], query);
     let chosen = &answer["chosen"];
     assert_eq!((&chosen["window"], &chosen["k"]), (&json!("5m"), &Value::Null));
@@ -229,22 +238,28 @@ fn what_is_not_there_is_noted_and_the_default_stands_in() {
         (&chosen["profile"], &chosen["sort"]),
         (&json!("default"), &json!("name"))
     );
-    let notes: Vec<_> = answer["notes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
-    assert_eq!(notes.len(), 5, "{notes:?}");
-    for (note, part) in notes.iter().zip([
-        "“7m” here: 5m is shown. It can be 5m, 1h, total",
-        "k “3”",
-        "profile “ranx”",
-        "“best”",
-        "metric “nothing”",
-    ]) {
-        assert!(note.contains(part), "{note}");
-    }
+    assert_eq!(
+        (&chosen["metrics"], &answer["page"]),
+        (&json!(["ctr"]), &json!(1))
+    );
+    let notes = [
+        "There is no window “7m” here: 5m is shown. It can be 5m, 1h, total.",
+        "There is no k “3” here: whole is shown. It can be whole, 1, 5.",
+        "There is no profile “ranx” here: default is shown. It can be default.",
+        "There is no view “sideways” here: both is shown. It can be both, settled, live.",
+        "There is no difference “none” here: relative is shown. It can be relative, absolute.",
+        "Arms cannot be sorted by “best” here: they are sorted by name.",
+        "There is no metric “nothing” in this profile: ctr is shown. It can be hit_rate, ctr, mrr.",
+        "There is no page “-1” here: the first is shown.",
+        "Nothing can be chosen by “windw” in an address: it is passed over.",
+    ];
+    assert_eq!(answer["notes"], json!(notes));
+    let unmeasured = ask(
+        vec![small("e", "a")],
+        "sort=-live.surprisal&view=live&difference=absolute",
+    );
+    let note = "Arms cannot be sorted by “-live.surprisal” here: they are sorted by name.";
+    assert_eq!(unmeasured["notes"], json!([note]));
 }
 
 #[test]

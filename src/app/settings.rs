@@ -1,0 +1,79 @@
+//! The configuration of a running daemon, read again when that is asked for.
+
+use std::path::PathBuf;
+
+use tracing::{error, info, warn};
+
+use crate::config::{self, Changes, Config, Loaded};
+use crate::logging::Log;
+
+/// What the daemon goes by, and where it came from.
+pub struct Settings {
+    /// None: the environment alone.
+    path: Option<PathBuf>,
+    loaded: Loaded,
+    log: Log,
+}
+
+impl Settings {
+    pub fn new(path: Option<PathBuf>, loaded: Loaded, log: Log) -> Settings {
+        Settings { path, loaded, log }
+    }
+
+    /// What is in force.
+    pub fn config(&self) -> &Config {
+        &self.loaded.config
+    }
+
+    /// Reads the file again, and takes over what a running daemon can; the rest is told by name. A faulty one changes nothing.
+    pub async fn read_again(&mut self) {
+        let path = self.path.clone();
+        let read = move || config::load_with_origins(path.as_deref(), config::environment());
+        match tokio::task::spawn_blocking(read).await {
+            Ok(Ok(new)) => self.take_over(&new),
+            Ok(Err(errors)) => {
+                for line in errors.lines() {
+                    error!("{line}");
+                }
+                error!("{errors}: what was read before stays in force; mend it, then send SIGHUP again");
+            }
+            Err(panic) => error!(%panic, "the configuration could not be read again"),
+        }
+    }
+
+    fn take_over(&mut self, new: &Loaded) {
+        let before = self.config().warnings();
+        let Changes {
+            taken_over,
+            at_a_restart,
+        } = self.loaded.take_over(new);
+        if taken_over.is_empty() && at_a_restart.is_empty() {
+            info!("read the configuration again: no setting has changed");
+        }
+        if !taken_over.is_empty() {
+            let settings = taken_over.join(", ");
+            info!(
+                settings,
+                "read the configuration again: took over what has changed"
+            );
+        }
+        if !at_a_restart.is_empty() {
+            let settings = at_a_restart.join(", ");
+            warn!(
+                settings,
+                "read the configuration again: changes of these settings are not taken over before a restart"
+            );
+        }
+        for warning in new
+            .config
+            .warnings()
+            .iter()
+            .filter(|warning| !before.contains(warning))
+        {
+            warn!("{warning}");
+        }
+        if let Err(error) = self.log.set_filter(&self.config().log.filter) {
+            error!("log.filter: {error:#}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What is in force where a setting says nothing and another one, or the machine, decides.
+
+use toml::Value;
+
+use super::Config;
+use crate::engine::event::Kind;
+use crate::ingest::wire::shape::{Path, Shape, TsUnit};
+
+/// The value that `key` has without being written; none where nothing stands in its place.
+pub(super) fn value(key: &str, config: &Config) -> Option<Value> {
+    let words = |words: &[String]| Some(list(words.iter().map(String::as_str)));
+    let numbers = |ks: &[std::num::NonZeroU32]| Some(list(ks.iter().map(|k| i64::from(k.get()))));
+    let export = &config.export;
+    match key {
+        "ingest.workers" => i64::try_from(config.ingest.n_workers()).ok().map(Value::from),
+        "metrics.metrics" => Some(list(config.measures.metrics.iter().copied())),
+        "export.metrics" => words(&export.metrics),
+        "export.k" => numbers(export.k.as_ref().unwrap_or(&config.measures.ks)),
+        "export.windows" => words(&export.windows),
+        "export.numerators" => words(&export.numerators),
+        "http.tls_key" => {
+            let tls = config.http.tls.as_ref()?;
+            Some(tls.key.display().to_string().into())
+        }
+        _ => {
+            let own = Shape::default();
+            of_events(
+                key.strip_prefix("events.")?,
+                config.events.as_ref().unwrap_or(&own),
+            )
+        }
+    }
+}
+
+/// What decides, where that needs a word.
+pub(super) fn reason(key: &str, has_preset: bool) -> Option<&'static str> {
+    match key {
+        "ingest.workers" => Some("one for each core"),
+        "http.tls_key" => Some("in the file of the certificate"),
+        "export.metrics" => Some("all that are measured"),
+        "export.k" | "export.windows" => Some("all of them"),
+        "export.numerators" => Some("all that can be added up"),
+        _ if has_preset && key.starts_with("events.") => Some("of the preset"),
+        _ => None,
+    }
+}
+
+fn of_events(key: &str, shape: &Shape) -> Option<Value> {
+    let path = |path: &Path| Some(path.to_string().into());
+    let opt_path = |path: &Option<Path>| path.as_ref().map(|path| path.to_string().into());
+    let word = |word: &Option<String>| word.clone().map(Value::from);
+    let words = |words: &[String]| (!words.is_empty()).then(|| list(words.iter().map(String::as_str)));
+    let (served, click, arms) = (&shape.served, &shape.click, &shape.served.arms);
+    match key {
+        "type" => opt_path(&shape.kind),
+        "without_type" => shape.without_kind.map(|kind| kind_name(kind).into()),
+        "ts_unit" => shape.ts_unit.map(|unit| ts_unit_name(unit).into()),
+        "served.types" => words(&served.kinds),
+        "served.request_id" => path(&served.request_id),
+        "served.user_id" => opt_path(&served.user_id),
+        "served.ts" => path(&served.ts),
+        "served.items" => path(&served.items),
+        "served.item_id" => opt_path(&served.item_id),
+        "served.experiments" => opt_path(&arms.experiments),
+        "served.experiment" => opt_path(&arms.experiment),
+        "served.arm" => opt_path(&arms.arm),
+        "served.only" => words(&arms.only),
+        "served.experiment_name" => word(&arms.experiment_name),
+        "served.arm_name" => word(&arms.arm_name),
+        "click.types" => words(&click.kinds),
+        "click.action" => opt_path(&click.action),
+        "click.actions" => words(&click.actions),
+        "click.request_id" => path(&click.request_id),
+        "click.user_id" => opt_path(&click.user_id),
+        "click.ts" => path(&click.ts),
+        "click.item" => path(&click.item),
+        _ => None,
+    }
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Served => "served",
+        Kind::Click => "click",
+    }
+}
+
+fn ts_unit_name(unit: TsUnit) -> &'static str {
+    let mut units = TsUnit::ALL.iter();
+    units.find(|(_, of)| *of == unit).map_or("", |(name, _)| name)
+}
+
+fn list<T: Into<Value>>(values: impl IntoIterator<Item = T>) -> Value {
+    Value::Array(values.into_iter().map(Into::into).collect())
+}

@@ -1,0 +1,220 @@
+//! Every setting with the value that is in force and where it came from: shown to a reader, or held against another.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use toml::{Table, Value};
+
+use super::error::{Origin, Report};
+use super::redact::hide;
+use super::{Config, derived, layers, sample};
+
+const BROKERS: &str = "kafka.brokers";
+/// Where remarks begin, behind lines that leave them room.
+const REMARKS_AT: usize = 40;
+
+/// Without `Debug`: secrets are among the values.
+#[derive(Clone)]
+pub struct InForce {
+    /// As the operator named the file; none where there is none.
+    file: Option<String>,
+    settings: Vec<Setting>,
+}
+
+#[derive(Clone)]
+struct Setting {
+    /// Such as `events.served`, name by name.
+    section: Vec<String>,
+    name: String,
+    /// None where it is not set, and nothing stands in its place.
+    value: Option<Value>,
+    /// Of a file that it names, where only the start reads that.
+    content: Option<String>,
+    origin: Origin,
+    /// What decides on a default, where that needs a word.
+    reason: Option<&'static str>,
+}
+
+impl Setting {
+    fn key(&self) -> String {
+        format!("{}.{}", self.section.join("."), self.name)
+    }
+
+    /// Whether the operator changed it; what follows from another setting follows that one's change.
+    fn differs(&self, other: &Setting) -> bool {
+        let is_written = [self, other]
+            .iter()
+            .any(|setting| setting.origin != Origin::Default);
+        is_written && (&self.value, &self.content) != (&other.value, &other.content)
+    }
+}
+
+impl InForce {
+    /// `written` are the settings as they were read, those without a value left out; `config` is what became of them.
+    pub(super) fn of(written: &Table, config: &Config, report: &Report) -> InForce {
+        let known = layers::known_settings();
+        let mut settings = Vec::new();
+        for sample::Entry { section, name, .. } in sample::entries() {
+            let section: Vec<String> = section.split('.').map(str::to_owned).collect();
+            let known = section
+                .iter()
+                .try_fold(&known, |table, name| table.get(name)?.as_object());
+            let is_free = known.is_some_and(serde_json::Map::is_empty);
+            let values = section
+                .iter()
+                .try_fold(written, |table, name| table.get(name)?.as_table());
+            match name {
+                Some(name) if !is_free => {
+                    let value = values.and_then(|values| values.get(&name)).cloned();
+                    settings.push(setting(section, name, value, config, report));
+                }
+                None if is_free => {
+                    for (name, value) in values.into_iter().flatten() {
+                        settings.extend(of_free_name(&section, name, value, config, report));
+                    }
+                }
+                _ => {}
+            }
+        }
+        InForce {
+            file: report.file().map(str::to_owned),
+            settings,
+        }
+    }
+
+    /// As TOML, with a remark behind each setting that says where it came from. Secrets are hidden.
+    pub fn show(&self) -> String {
+        let mut shown = "# The settings in force. Behind each: ".to_owned();
+        if let Some(file) = &self.file {
+            let _ = write!(shown, "its line of {file}, or ");
+        }
+        shown.push_str("the variable that sets it, or that it is the default.\n");
+        let mut section: &[String] = &[];
+        for setting in &self.settings {
+            if setting.section != section {
+                section = &setting.section;
+                let names: Vec<String> = section.iter().map(|name| bare_or_quoted(name)).collect();
+                let _ = writeln!(shown, "\n[{}]", names.join("."));
+            }
+            let name = bare_or_quoted(&setting.name);
+            let line = match &setting.value {
+                Some(value) => format!("{name} = {}", hide(&setting.key(), value.clone())),
+                None => format!("#{name} ="),
+            };
+            let _ = writeln!(shown, "{line:REMARKS_AT$}  # {}", setting.remark());
+        }
+        shown
+    }
+
+    /// Whether the one setting is missing that has no default.
+    pub fn lacks_brokers(&self) -> bool {
+        let mut settings = self.settings.iter();
+        settings.any(|setting| setting.is_missing())
+    }
+
+    /// Settings that the operator changed between these and `new`.
+    pub(super) fn differences(&self, new: &InForce) -> Vec<String> {
+        let keys = |settings: &[Setting]| -> Vec<String> { settings.iter().map(Setting::key).collect() };
+        let all: BTreeSet<String> = [keys(&self.settings), keys(&new.settings)]
+            .concat()
+            .into_iter()
+            .collect();
+        let differs = |key: &String| match (self.find(key), new.find(key)) {
+            (Some(old), Some(new)) => old.differs(new),
+            _ => true,
+        };
+        all.into_iter().filter(differs).collect()
+    }
+
+    /// From here on `key` is in force as `new` has it.
+    pub(super) fn take(&mut self, key: &str, new: &InForce) {
+        if let Some(new) = new.find(key)
+            && let Some(old) = self.settings.iter_mut().find(|setting| setting.key() == key)
+        {
+            *old = new.clone();
+        }
+    }
+
+    fn find(&self, key: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key() == key)
+    }
+}
+
+impl Setting {
+    fn is_missing(&self) -> bool {
+        self.value.is_none() && self.key() == BROKERS
+    }
+
+    fn remark(&self) -> String {
+        match (&self.origin, &self.value) {
+            (Origin::Line(line), _) => format!("line {line}"),
+            (Origin::Variable(name), _) => name.clone(),
+            (Origin::Default, None) if self.is_missing() => {
+                "missing: set it in the file or by ABGAUGE_KAFKA__BROKERS".to_owned()
+            }
+            (Origin::Default, None) => "not set".to_owned(),
+            (Origin::Default, Some(_)) => match self.reason {
+                Some(reason) => format!("default: {reason}"),
+                None => "default".to_owned(),
+            },
+        }
+    }
+}
+
+fn setting(
+    section: Vec<String>,
+    name: String,
+    value: Option<Value>,
+    config: &Config,
+    report: &Report,
+) -> Setting {
+    let key = format!("{}.{name}", section.join("."));
+    let is_file_of_a_secret = key.starts_with("kafka.property_files.");
+    let content = is_file_of_a_secret.then(|| config.kafka.properties.0.get(&name).cloned());
+    Setting {
+        value: value.or_else(|| derived::value(&key, config)),
+        content: content.flatten(),
+        origin: report.origin(&key),
+        reason: derived::reason(&key, report.origin("events.preset") != Origin::Default),
+        section,
+        name,
+    }
+}
+
+/// A name of the operator's own: a value, or a table of them.
+fn of_free_name(
+    section: &[String],
+    name: &str,
+    value: &Value,
+    config: &Config,
+    report: &Report,
+) -> Vec<Setting> {
+    let Value::Table(inner) = value else {
+        return vec![setting(
+            section.to_vec(),
+            name.to_owned(),
+            Some(value.clone()),
+            config,
+            report,
+        )];
+    };
+    let section = [section, &[name.to_owned()]].concat();
+    let key = section.join(".");
+    let settings = inner.iter().map(|(inner, value)| Setting {
+        section: section.clone(),
+        name: inner.clone(),
+        value: Some(value.clone()),
+        content: None,
+        origin: report.origin(&key),
+        reason: None,
+    });
+    settings.collect()
+}
+
+fn bare_or_quoted(name: &str) -> String {
+    let is_bare = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
+    match !name.is_empty() && name.bytes().all(is_bare) {
+        true => name.to_owned(),
+        false => Value::from(name).to_string(),
+    }
+}

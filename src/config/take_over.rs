@@ -1,0 +1,76 @@
+//! A configuration that is read again while the daemon runs: what of it can be taken over, and what a restart is needed for.
+
+use super::{Config, Http, InForce};
+
+/// A configuration, and every setting of it with where it came from.
+pub struct Loaded {
+    pub config: Config,
+    pub in_force: InForce,
+}
+
+/// Names of settings that are other than those in force.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// They are in force from here on.
+    pub taken_over: Vec<String>,
+    /// What was before stays in force until a restart.
+    pub at_a_restart: Vec<String>,
+}
+
+impl Loaded {
+    /// Takes over of `new` what a running daemon can. What differs still is told again the next time.
+    pub fn take_over(&mut self, new: &Loaded) -> Changes {
+        let mut changes = Changes::default();
+        for key in self.in_force.differences(&new.in_force) {
+            if can_be_taken_over(&key, &self.config, &new.config) {
+                self.in_force.take(&key, &new.in_force);
+                changes.taken_over.push(key);
+            } else {
+                changes.at_a_restart.push(key);
+            }
+        }
+        self.config = taking_over(&self.config, &new.config);
+        changes
+    }
+}
+
+/// Of catalogue, TLS and who may ask another one: none in the place of one, or one in the place of none, changes more
+/// than what is read from files.
+fn can_be_taken_over(key: &str, old: &Config, new: &Config) -> bool {
+    match key {
+        "log.filter" => true,
+        "metrics.catalog" => old.catalog.is_some() && new.catalog.is_some(),
+        "http.tls_certificate" | "http.tls_key" => have_tls(old, new),
+        "http.bearer_tokens"
+        | "http.bearer_tokens_file"
+        | "http.basic_passwords"
+        | "http.basic_passwords_file" => are_guarded(old, new),
+        _ => false,
+    }
+}
+
+fn taking_over(old: &Config, new: &Config) -> Config {
+    let mut config = old.clone();
+    config.log.filter.clone_from(&new.log.filter);
+    if old.catalog.is_some() && new.catalog.is_some() {
+        config.catalog.clone_from(&new.catalog);
+    }
+    let Http { tls, access, .. } = &mut config.http;
+    if have_tls(old, new) {
+        tls.clone_from(&new.http.tls);
+    }
+    if are_guarded(old, new) {
+        let open_probes = access.open_probes;
+        access.clone_from(&new.http.access);
+        access.open_probes = open_probes;
+    }
+    config
+}
+
+fn have_tls(old: &Config, new: &Config) -> bool {
+    old.http.tls.is_some() && new.http.tls.is_some()
+}
+
+fn are_guarded(old: &Config, new: &Config) -> bool {
+    !old.http.access.is_open() && !new.http.access.is_open()
+}
