@@ -319,7 +319,8 @@ await withPage(url, options, async (page, objections) => {
     assert.ok(told.rows.every(({ value, lists }) => value > 0 && lists > 0));
   }
 
-  async function portray(name, how = { fullPage: true }) {
+  /** A pixel for a pixel of the page is enough where it is wide, at half of the bytes. */
+  async function portray(name, how = { fullPage: true, scale: "css" }) {
     await page.evaluate(() => {
       document.querySelector("#words").removeAttribute("open");
       document.activeElement?.blur();
