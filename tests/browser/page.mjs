@@ -144,15 +144,6 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.join() === "ranker");
   await colleague.locator("[data-testid=alone]").click();
   await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.join() === "layout,ranker");
-  // Where there is no stream for a page, it asks from time to time, and says so.
-  await colleague.route("**/api/v1/view/stream*", (route) => route.fulfill({ status: 503, body: "too many pages" }));
-  await colleague.reload();
-  await hands(colleague).state("ready");
-  assert.match(await colleague.locator("#warnings").innerText(), /^Numbers come every five seconds here/);
-  const told = () => hands(colleague).all("live-end", "data-value");
-  const [first] = await told();
-  await pollUntil(told, ([end]) => Number(end) > Number(first));
-  await checkAccessibility(colleague, "without a stream");
   await colleague.close();
   await pick("view", "both");
 
