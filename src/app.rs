@@ -93,7 +93,7 @@ impl Daemon {
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
-        info!("{}", Bounds::of(config));
+        Bounds::of(config).log();
         let (consumer, readers) = Consumer::new(kafka, config.ingest.n_workers())?;
         let sources = readers
             .into_iter()

@@ -1,6 +1,8 @@
-//! What the settings allow the daemon to take: the bounds that add up, told in one line at the start and by `abgauge check`.
+//! What the settings allow the daemon to take: the bounds that add up, told at the start and by `abgauge check`.
 
 use std::fmt;
+
+use tracing::info;
 
 use crate::config::{Config, N_CELLS};
 use crate::engine::ranking::Ranking;
@@ -45,25 +47,61 @@ impl Bounds {
     }
 }
 
+impl Bounds {
+    /// Each of them as a field of one line of the log.
+    pub fn log(&self) {
+        info!(
+            state_mib = mib(self.state),
+            coverage_mib = mib(self.coverage),
+            fetched_mib = mib(self.fetched),
+            arm_kib = kib(self.arm),
+            followed_arm_kib = kib(self.followed_arm),
+            max_arms = self.max_arms,
+            "memory is bounded"
+        );
+    }
+}
+
+/// In lines: the sum, and what it consists of.
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-        let together = self.state + self.coverage + self.fetched;
+        let fixed = self.state + self.coverage + self.fetched;
+        writeln!(
+            f,
+            "memory is bounded to {} MiB, and {} KiB for each arm of a partition:",
+            mib(fixed),
+            kib(self.arm)
+        )?;
+        writeln!(
+            f,
+            "{} MiB of open lists and clicks (limits.max_state)",
+            mib(self.state)
+        )?;
+        writeln!(
+            f,
+            "{} MiB of shown items (limits.max_coverage)",
+            mib(self.coverage)
+        )?;
+        writeln!(
+            f,
+            "{} MiB of fetched records (queued.max.messages.kbytes)",
+            mib(self.fetched)
+        )?;
         write!(
             f,
-            "memory is bounded to {} MiB: {} of open lists and clicks (max_state), {} of shown items \
-             (max_coverage), {} of fetched records (queued.max.messages.kbytes); and to {} KiB for each arm of a \
-             partition, of which there are up to {} (max_arms), with a copy of {} KiB for each arm while anyone \
-             follows the page",
-            mib(together),
-            mib(self.state),
-            mib(self.coverage),
-            mib(self.fetched),
-            self.arm.div_ceil(1 << 10),
+            "up to {} arms of a partition (limits.max_arms); {} KiB more for each arm while anyone follows the page",
             self.max_arms,
-            self.followed_arm.div_ceil(1 << 10),
+            kib(self.followed_arm)
         )
     }
+}
+
+fn mib(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 20)
+}
+
+fn kib(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 10)
 }
 
 #[cfg(test)]
@@ -97,7 +135,7 @@ mod tests {
         );
         let text = one.to_string();
         assert!(
-            text.starts_with("memory is bounded to 1096 MiB: 1024 of"),
+            text.starts_with("memory is bounded to 1096 MiB, ") && text.contains("\n1024 MiB of"),
             "{text}"
         );
         let set = bounds(&[("KAFKA__PROPERTIES__QUEUED_MAX_MESSAGES_KBYTES", "1024")], 3);

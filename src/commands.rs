@@ -62,8 +62,11 @@ fn remark(kind: StyledObject<&str>, text: &str) {
 }
 
 /// All that is wrong with a configuration, on standard error.
-pub fn refuse(errors: ConfigErrors) -> ExitCode {
-    anstream::eprintln!("{:?}", miette::Report::new(errors));
+pub fn refuse(errors: &ConfigErrors) -> ExitCode {
+    error(&errors.to_string());
+    for told in errors.each() {
+        anstream::eprintln!("{:?}", miette::Report::new(told));
+    }
     ExitCode::from(BAD_CONFIGURATION)
 }
 
@@ -74,7 +77,7 @@ fn with_counting(
 ) -> anyhow::Result<ExitCode> {
     match crate::config::load_counting(path, crate::config::environment()) {
         Ok(counting) => go(counting),
-        Err(errors) => Ok(refuse(errors)),
+        Err(errors) => Ok(refuse(&errors)),
     }
 }
 

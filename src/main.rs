@@ -1,5 +1,6 @@
 //! Arguments, configuration, program, exit code.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +21,12 @@ use clap::Parser as _;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Lines are broken for a terminal alone: a log is searched.
+    let is_terminal = std::io::stderr().is_terminal();
+    let style = move |_: &_| -> Box<dyn miette::ReportHandler> {
+        Box::new(miette::MietteHandlerOpts::new().wrap_lines(is_terminal).build())
+    };
+    miette::set_hook(Box::new(style)).expect("nobody set it before");
     let cli = Cli::parse();
     match execute(cli.command) {
         Ok(code) => code,
@@ -33,8 +40,8 @@ fn main() -> ExitCode {
 fn execute(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => run(args.config),
-        Command::Demo(args) => demo(&args),
-        Command::Simulate(args) => simulate(args),
+        Command::Demo(args) => with_flags(|| demo(&args)),
+        Command::Simulate(args) => with_flags(|| simulate(args)),
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Profiles(args) => commands::profiles::profiles(&args),
         Command::Check(args) => check(&args),
@@ -49,7 +56,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
 fn run(path: Option<PathBuf>) -> anyhow::Result<ExitCode> {
     let loaded = match config::load_with_origins(path.as_deref(), config::environment()) {
         Ok(loaded) => loaded,
-        Err(errors) => return Ok(commands::refuse(errors)),
+        Err(errors) => return Ok(commands::refuse(&errors)),
     };
     let log = logging::start(&loaded.config.log.filter, loaded.config.log.format)?;
     let warnings = loaded.config.warnings();
@@ -68,18 +75,36 @@ fn with_config(
 ) -> anyhow::Result<ExitCode> {
     match config::load(path, config::environment()) {
         Ok(config) => go(config),
-        Err(errors) => Ok(commands::refuse(errors)),
+        Err(errors) => Ok(commands::refuse(&errors)),
+    }
+}
+
+/// For a command that reads no configuration: a slip in a variable of its flags must not pass in silence.
+fn with_flags(go: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    match config::check_flags(config::environment()) {
+        Ok(()) => go(),
+        Err(errors) => Ok(commands::refuse(&errors)),
     }
 }
 
 /// A faulty file that the configuration names, or what the Kafka client refuses, is told as a faulty configuration is.
 fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
-    let report = error
+    let reports = error
         .downcast::<catalogue_file::Unusable>()
-        .map(miette::Report::new)
-        .or_else(|error| error.downcast::<secured::Unusable>().map(miette::Report::new))
-        .or_else(|error| error.downcast::<properties::Refused>().map(miette::Report::new))?;
-    anstream::eprintln!("{report:?}");
+        .map(|fault| vec![miette::Report::new(fault)])
+        .or_else(|error| {
+            error
+                .downcast::<secured::Unusable>()
+                .map(|fault| vec![miette::Report::new(fault)])
+        })
+        .or_else(|error| {
+            let refused = error.downcast::<properties::Refused>()?;
+            commands::error(&refused.to_string());
+            anyhow::Ok(refused.faults.into_iter().map(miette::Report::new).collect())
+        })?;
+    for report in reports {
+        anstream::eprintln!("{report:?}");
+    }
     Ok(ExitCode::from(commands::BAD_CONFIGURATION))
 }
 
@@ -122,6 +147,9 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
         key: args.key.into(),
         start_ms: args.start,
     };
+    if let Err(refused) = properties::judge_flags(&options.properties) {
+        return as_bad_configuration(refused.into());
+    }
     let cancel = Arc::new(AtomicBool::new(false));
     let runtime = runtime()?;
     let mut stop = {
@@ -135,8 +163,8 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
             cancel.store(true, Ordering::Relaxed);
         }
     });
-    simulate::simulate(&options, &cancel)?;
-    Ok(ExitCode::SUCCESS)
+    let outcome = simulate::simulate(&options, &cancel);
+    outcome.map(|_| ExitCode::SUCCESS).or_else(as_bad_configuration)
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {

@@ -86,6 +86,10 @@ fn the_version_tells_what_it_was_built_of() {
     assert_eq!(quietly(&["version"]), quietly(&["--version"]));
     let told: Value = serde_json::from_str(&quietly(&["version", "--json"])).expect("JSON");
     assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
+    let rustc = told["rustc"].as_str().expect("a compiler");
+    assert!(rustc.starts_with("rustc 1."), "{rustc}");
+    // Only a build for release looks for it.
+    assert!(told["commit"].is_null() || told["commit"].is_string(), "{told}");
     let client = told["librdkafka"].as_str().expect("a version");
     assert!(client.starts_with(|c: char| c.is_ascii_digit()), "{client}");
 }
@@ -331,6 +335,72 @@ fn simulate_says_what_it_lacks() {
         let ran = run(arguments);
         assert_eq!((ran.code, &*ran.stdout), (Some(1), ""), "{arguments:?}");
         assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+/// As everything that librdkafka refuses: told before any broker is asked.
+#[test]
+fn a_property_that_librdkafka_refuses_ends_simulate_as_a_bad_configuration() {
+    let ran = run(&[
+        "simulate",
+        "--brokers",
+        "localhost:1",
+        "-X",
+        "sasl.mechansim=hunter2",
+    ]);
+    assert_eq!(ran.code, Some(78), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("--property sasl.mechansim: librdkafka has no such property")
+            && ran.stderr.contains("did you mean sasl.mechanism?"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+}
+
+/// Nothing that is no error, and no line that says nothing.
+#[test]
+fn errors_of_a_configuration_are_told_one_by_one() {
+    let output = program(&["check"]).env("ABGAUGE_METRICS__K", "a,1").output();
+    let ran: Ran = output.expect("abgauge starts").into();
+    assert!(
+        ran.stderr
+            .starts_with("error: the configuration (environment) has 2 errors\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.lines().all(|line| line.trim() != "Error:"),
+        "{}",
+        ran.stderr
+    );
+    for line in [
+        "metrics.k (from ABGAUGE_METRICS__K): \"a\" is not a whole number",
+        "help: write a whole number; several with commas between them",
+    ] {
+        assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_slip_in_the_variable_of_a_flag_does_not_pass_in_silence() {
+    for command in [
+        &["demo"][..],
+        &["simulate", "--output", "-", "--duration", "1s"],
+        &["evaluate", "-"],
+    ] {
+        let output = program(command)
+            .env("ABGAUGE_SIMULATE_RAET", "5")
+            .stdin(Stdio::null())
+            .output();
+        let ran: Ran = output.expect("abgauge starts").into();
+        assert_eq!(ran.code, Some(78), "{command:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("did you mean ABGAUGE_SIMULATE_RATE?"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 

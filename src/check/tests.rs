@@ -346,6 +346,10 @@ fn doubts_about_a_valid_configuration_are_warnings() {
         &[
             "ok       the configuration is valid",
             "note     memory is bounded to",
+            "         4096 MiB of open lists",
+            "         0 MiB of shown items",
+            "         ",
+            "         up to 10000 arms",
         ],
     );
     let mut config = config();
@@ -356,6 +360,10 @@ fn doubts_about_a_valid_configuration_are_warnings() {
         &[
             "ok       the configuration",
             "note     memory",
+            "         ",
+            "         ",
+            "         ",
+            "         ",
             "warning  export.forget_after",
         ],
     );

@@ -58,7 +58,7 @@ pub struct EvaluateArgs {
     pub k: Vec<NonZeroU32>,
     /// The items that there are, one JSON object a line, for the metrics that need them
     ///
-    /// {"item":"i1","aspects":["a3"],"users":12,"of_users":200}
+    /// {"item":"i1","aspects":["a3"],"users":12,"of_users":200}; `-` for standard input
     #[arg(
         long,
         value_name = "FILE",

@@ -20,7 +20,7 @@ pub fn config(command: Option<ConfigCommand>) -> anyhow::Result<ExitCode> {
         Some(ConfigCommand::Show(args)) => {
             match config::in_force(args.config.as_deref(), config::environment()) {
                 Ok(settings) => show(&settings)?,
-                Err(errors) => return Ok(refuse(errors)),
+                Err(errors) => return Ok(refuse(&errors)),
             }
         }
         Some(ConfigCommand::Schema) => print(&format!("{:#}\n", Config::schema()))?,

@@ -3,7 +3,7 @@
 mod plan;
 
 use std::fs::File;
-use std::io::{BufReader, IsTerminal as _};
+use std::io::{BufRead, BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -58,9 +58,13 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
 
 fn read_catalogue(path: &Path, options: &Options) -> anyhow::Result<Catalogue> {
     let name = path.display();
-    let file = File::open(path).with_context(|| format!("open {name}"))?;
-    evaluate::read_catalogue(BufReader::new(file), options)
-        .with_context(|| format!("read the catalogue {name}"))
+    let lines: Box<dyn BufRead> = match path == Path::new("-") {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(BufReader::new(
+            File::open(path).with_context(|| format!("open {name}"))?,
+        )),
+    };
+    evaluate::read_catalogue(lines, options).with_context(|| format!("read the catalogue {name}"))
 }
 
 fn read(files: &[PathBuf], options: &Options) -> anyhow::Result<Evaluation> {

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use toml::Spanned;
 
 /// Everything that is wrong with a configuration, in the order of the file.
 ///
-/// Rendered by miette, each error shows its line; the values of Kafka properties are masked there.
+/// Rendered by miette, [each](ConfigErrors::each) shows its line; the values of Kafka properties are masked there.
 pub struct ConfigErrors {
     name: String,
-    source: NamedSource<String>,
+    source: Arc<NamedSource<String>>,
     errors: Vec<ConfigError>,
 }
 
@@ -43,13 +44,21 @@ impl ConfigErrors {
     pub(super) fn new(name: &str, masked: String, errors: Vec<ConfigError>) -> ConfigErrors {
         ConfigErrors {
             name: name.to_owned(),
-            source: NamedSource::new(name, masked),
+            source: Arc::new(NamedSource::new(name, masked)),
             errors,
         }
     }
 
     pub fn errors(&self) -> &[ConfigError] {
         &self.errors
+    }
+
+    /// Each of them by itself, with the text that it points into.
+    pub fn each(&self) -> impl Iterator<Item = Told> {
+        self.errors.iter().map(|error| Told {
+            error: error.clone(),
+            source: Arc::clone(&self.source),
+        })
     }
 
     /// Each of them in one line, for a log: what is wrong, where, and what to write instead.
@@ -88,13 +97,38 @@ impl fmt::Debug for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-impl Diagnostic for ConfigErrors {
+/// An error, and the text that its place is in.
+#[derive(Debug)]
+pub struct Told {
+    error: ConfigError,
+    /// Without secrets.
+    source: Arc<NamedSource<String>>,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Told {}
+
+impl Diagnostic for Told {
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source)
+        Some(&*self.source)
     }
 
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        Some(Box::new(self.errors.iter().map(|error| error as &dyn Diagnostic)))
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let remedy = &self.error.remedy;
+        (!remedy.is_empty()).then(|| Box::new(remedy) as Box<dyn fmt::Display>)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let Place::File(span) = &self.error.place else {
+            return None;
+        };
+        let label = LabeledSpan::new_with_span(Some("here".to_owned()), span.clone());
+        Some(Box::new(std::iter::once(label)))
     }
 }
 
@@ -110,20 +144,6 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
-
-impl Diagnostic for ConfigError {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        (!self.remedy.is_empty()).then(|| Box::new(&self.remedy) as Box<dyn fmt::Display>)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let Place::File(span) = &self.place else {
-            return None;
-        };
-        let label = LabeledSpan::new_with_span(Some("here".to_owned()), span.clone());
-        Some(Box::new(std::iter::once(label)))
-    }
-}
 
 /// Where the value of a setting came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,12 +259,16 @@ impl Report {
         remedy: impl Into<String>,
     ) {
         self.faulty.insert(key.to_owned());
-        self.errors.push(ConfigError {
+        let error = ConfigError {
             key: key.to_owned(),
             place,
             message: message.into(),
             remedy: remedy.into(),
-        });
+        };
+        // Entries of a variable have no places of their own.
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
     }
 
     /// Whether `key` stands as the operator meant it, so that others can be held against it.

@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
-use super::error::{Place, Report, nearest};
+use super::error::{Origin, Place, Report, nearest};
 use super::raw::Raw;
 use super::redact::HASH_SEED;
 use super::strangers;
+use super::units::{BYTE_SIZE, TIME_SPAN};
 
 pub(super) const PREFIX: &str = "ABGAUGE_";
 
@@ -132,14 +133,18 @@ impl<'i> Layers<'i, '_> {
                 insert(&mut self.settings, key, value);
             }
             Err(error) => {
+                let (mut message, remedy) = in_plain_words(error.message());
                 let inside = |span: &std::ops::Range<usize>| {
                     !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end
                 };
                 let span = error.span().filter(inside).unwrap_or(value.span());
-                let (mut message, remedy) = in_plain_words(error.message());
                 if key == HASH_SEED {
                     "what stands here does not fit".clone_into(&mut message);
                 }
+                let remedy = match self.report.origin(key) {
+                    Origin::Variable(_) => in_a_variable(&remedy, &value),
+                    _ => remedy,
+                };
                 self.report.refuse(key, &Spanned::new(span, ()), message, remedy);
             }
         }
@@ -159,11 +164,14 @@ impl<'i> Layers<'i, '_> {
             return;
         };
         self.report.came_from(&key, name);
-        // The first spelling that the setting's type takes, else the plain text with its error.
-        let value = variable
-            .spellings()
-            .find(|value| read(nested(&key, value.clone())).is_ok())
-            .unwrap_or_else(|| text(&variable.value));
+        // The first spelling that the setting's type takes, else the one whose error tells most.
+        let fits = |value: &Spanned<DeValue<'i>>| read(nested(&key, value.clone())).is_ok();
+        let value = variable.spellings().find(fits).unwrap_or_else(|| {
+            let plain = text(&variable.value);
+            let fault = read(nested(&key, plain.clone())).err();
+            let is_list = fault.is_some_and(|error| error.message().ends_with("expected a sequence"));
+            if is_list { variable.entries() } else { plain }
+        });
         self.setting(&key, value);
     }
 
@@ -239,6 +247,15 @@ impl<'i> Layers<'i, '_> {
 }
 
 impl Variable {
+    /// What stands between commas, each by itself: which of them is at fault can be told.
+    fn entries(&self) -> Spanned<DeValue<'_>> {
+        let mut entries = DeArray::new();
+        for part in self.value.split(',') {
+            entries.push(entry(part.trim()));
+        }
+        Spanned::new(0..0, DeValue::Array(entries))
+    }
+
     /// As text, as TOML, as the inside of a TOML array, and as texts between commas.
     fn spellings(&self) -> impl Iterator<Item = Spanned<DeValue<'_>>> {
         let mut texts = DeArray::new();
@@ -254,6 +271,11 @@ impl Variable {
         .into_iter()
         .flatten()
     }
+}
+
+/// A number is one, and text needs no quotes.
+fn entry(value: &str) -> Spanned<DeValue<'_>> {
+    DeValue::parse(value).unwrap_or_else(|_| text(value))
 }
 
 fn text(value: &str) -> Spanned<DeValue<'_>> {
@@ -310,14 +332,49 @@ fn in_plain_words(message: &str) -> (String, String) {
     let Some((wrong, expected)) = message.split_once(", expected ") else {
         return (message.to_owned(), String::new());
     };
-    let wrong = wrong.strip_prefix("invalid value: ").unwrap_or(wrong);
-    let wrong = wrong.strip_prefix("invalid type: ").unwrap_or(wrong);
-    let expected = match expected {
-        "i64" => "a whole number",
-        "a string" => "text in quotes",
-        "a sequence" => "a list in brackets",
-        "struct RawExperiment" => "[experiments.NAME], and its `start` or `control` on the line below",
-        other => other,
+    let (noun, remedy) = match expected {
+        "i64" => ("a whole number", "a whole number, without quotes"),
+        "f64" => ("a number", "a number such as 0.5, without quotes"),
+        "a boolean" => ("true or false", "true or false, without quotes"),
+        "a string" => ("a text", "text in quotes"),
+        "a sequence" => ("a list", "a list in brackets"),
+        "struct RawExperiment" => (
+            "a table",
+            "[experiments.NAME], and its `start` or `control` on the line below",
+        ),
+        TIME_SPAN => ("a span of time", TIME_SPAN),
+        BYTE_SIZE => ("a size", BYTE_SIZE),
+        other => ("", other),
     };
-    (format!("{wrong} does not fit"), format!("write {expected}"))
+    let typed = ["invalid type: ", "invalid value: "];
+    let wrong = match typed.iter().find_map(|begin| wrong.strip_prefix(begin)) {
+        Some(value) if !noun.is_empty() => format!("{} is not {noun}", without_type(value)),
+        Some(value) => format!("{} does not fit", without_type(value)),
+        None => wrong.to_owned(),
+    };
+    (wrong, format!("write {remedy}"))
+}
+
+/// The same where no quotes are needed, and a list has commas.
+fn in_a_variable(remedy: &str, value: &Spanned<DeValue>) -> String {
+    let remedy = remedy
+        .replace(", without quotes", "")
+        .replace("text in quotes", "text");
+    match value.get_ref() {
+        DeValue::Array(_) => format!("{remedy}; several with commas between them"),
+        _ => remedy,
+    }
+}
+
+/// ``integer `5` `` is 5, and `string "x"` is "x".
+fn without_type(value: &str) -> &str {
+    let quoted = ["integer ", "floating point ", "boolean "];
+    match quoted.iter().find_map(|kind| value.strip_prefix(kind)) {
+        Some(value) => value.trim_matches('`'),
+        None => match value {
+            "map" => "a table",
+            "sequence" => "a list",
+            value => value.strip_prefix("string ").unwrap_or(value),
+        },
+    }
 }

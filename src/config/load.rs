@@ -9,7 +9,7 @@ use toml::de::{DeTable, Error};
 use super::error::{ConfigErrors, Place, Report};
 use super::raw::Raw;
 use super::validate::{counting, validate};
-use super::{Config, Counting, InForce, Loaded, layers, redact};
+use super::{Config, Counting, InForce, Loaded, layers, redact, strangers};
 
 /// What turns settings into what the program believes, and reports what is wrong with them.
 type Check<T> = fn(Raw, &mut Report) -> T;
@@ -105,6 +105,23 @@ fn load_as<T>(
             report.refuse_at("", Place::Nowhere, message, remedy);
             Err(ConfigErrors::new(&name, String::new(), report.into_errors()))
         }
+    }
+}
+
+/// Looks for slips among the variables of the flags of commands, such as `ABGAUGE_DEMO_RAET`: for a command that reads no
+/// configuration, which has them refused.
+///
+/// # Errors
+/// All of them.
+pub fn check_flags(env: impl Iterator<Item = (String, String)>) -> Result<(), ConfigErrors> {
+    let mut report = Report::default();
+    layers::variables(
+        env.filter(|(name, _)| strangers::is_of_a_command(name)),
+        &mut report,
+    );
+    match report.into_errors() {
+        errors if errors.is_empty() => Ok(()),
+        errors => Err(ConfigErrors::new("environment", String::new(), errors)),
     }
 }
 

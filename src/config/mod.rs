@@ -14,6 +14,7 @@ mod load;
 mod properties;
 mod raw;
 mod redact;
+mod rules;
 mod sample;
 mod schema;
 mod strangers;
@@ -26,9 +27,11 @@ mod warnings;
 
 pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
-pub use error::{ConfigError, ConfigErrors, Place};
+pub use error::{ConfigError, ConfigErrors, Place, Told};
 pub use in_force::InForce;
-pub use load::{environment, in_force, load, load_counting, load_text, load_with_origins};
+pub use load::{check_flags, environment, in_force, load, load_counting, load_text, load_with_origins};
+#[cfg(test)]
+pub(crate) use strangers::OF_COMMANDS;
 pub use take_over::{Changes, Loaded};
 pub(crate) use units::display_ms;
 pub use units::parse_span_ms;

@@ -1,14 +1,20 @@
 //! The configuration file as a JSON Schema, for editors that complete and check while one writes.
 //!
-//! Which settings there are, and their defaults, the program knows; what each means is told by the comment above it in
-//! `config/abgauge.toml`, and what one without a default looks like by its example there.
+//! Which settings there are, their defaults and what they may hold, the program knows; what each means is told by the
+//! comment above it in `config/abgauge.toml`, and what one without a default looks like by its example there. What depends
+//! on another setting, or on the machine, no schema tells: `abgauge check` does.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::access::{COSTS, MAX_ENTRIES};
 use super::layers::known_settings;
 use super::sample::{self, Note};
+use super::units::{SIZE_UNITS, TIME_UNITS, TimeSpan, is_size};
+use super::{MAX_CUT_OFFS, rules};
+use crate::engine::OTHER;
+use crate::engine::ranking::profile::CHOICES;
 
 /// Settings that are one word or a list of words.
 const WORD_OR_WORDS: [&str; 1] = ["metrics.profile"];
@@ -19,6 +25,16 @@ pub(super) fn schema() -> Value {
     let mut schema = section("", &known_settings(), &notes);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "abgauge.toml".into();
+    schema["required"] = json!(["kafka"]);
+    schema["properties"]["kafka"]["required"] = json!(["brokers"]);
+    // librdkafka's names have dots, so that TOML makes tables of them where they stand without quotes.
+    schema["$defs"] = json!({
+        "property": {
+            "type": ["string", "integer", "boolean", "object"],
+            "additionalProperties": {"$ref": "#/$defs/property"},
+        },
+        "file": {"type": ["string", "object"], "additionalProperties": {"$ref": "#/$defs/file"}},
+    });
     schema
 }
 
@@ -45,7 +61,40 @@ fn section(path: &str, known: &Map<String, Value>, notes: &BTreeMap<String, Note
 
 /// A table whose names are the operator's.
 fn free_names(key: &str, notes: &BTreeMap<String, Note>) -> Value {
-    described(json!({"type": "object"}), notes.get(key))
+    // Of arms too, though what counts there is bytes.
+    let label = json!({"type": "string", "minLength": 1, "maxLength": 128, "not": {"const": OTHER}});
+    let values = match key {
+        "kafka.properties" => json!({"$ref": "#/$defs/property"}),
+        "kafka.property_files" => json!({"$ref": "#/$defs/file"}),
+        "profile" => profile(),
+        _ => json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {"start": {"type": "string", "format": "date-time"}, "control": label},
+        }),
+    };
+    let table = json!({"type": "object", "additionalProperties": values});
+    described(table, notes.get(key))
+}
+
+/// A convention of one's own: its base, and a word for each choice that differs.
+fn profile() -> Value {
+    let choice = |choice: &crate::engine::ranking::profile::Choice| {
+        let words: Vec<_> = (choice.words)().into_iter().map(|(word, _)| word).collect();
+        let schema = json!({"type": "string", "enum": words, "description": choice.about});
+        (choice.setting.to_owned(), schema)
+    };
+    let mut properties: Map<String, Value> = CHOICES.iter().map(choice).collect();
+    properties.insert(
+        "base".into(),
+        json!({"type": "string", "enum": rules::profiles()}),
+    );
+    let metrics = json!({"type": "string", "enum": rules::words("metrics.metrics")});
+    properties.insert(
+        "metrics".into(),
+        json!({"type": "array", "items": metrics, "uniqueItems": true}),
+    );
+    json!({"type": "object", "additionalProperties": false, "required": ["base"], "properties": properties})
 }
 
 fn setting(key: &str, default: &Value, notes: &BTreeMap<String, Note>) -> Value {
@@ -55,13 +104,79 @@ fn setting(key: &str, default: &Value, notes: &BTreeMap<String, Note>) -> Value 
         Value::Null => example.map_or_else(|| json!({}), shape),
         default => shape(default),
     };
-    if WORD_OR_WORDS.contains(&key) {
-        schema = json!({"anyOf": [shape(&json!("")), shape(&json!([""]))]});
-    }
     if !default.is_null() {
         schema["default"] = default.clone();
     }
+    if WORD_OR_WORDS.contains(&key) {
+        let names = json!({"type": "string", "minLength": 1, "examples": rules::profiles()});
+        let list = json!({"type": "array", "items": names, "minItems": 1, "uniqueItems": true});
+        schema = json!({"anyOf": [names, list], "default": default});
+    }
+    restrict(key, default.as_str().or_else(|| example?.as_str()), &mut schema);
     described(schema, note)
+}
+
+/// What the setting may hold beyond its type; `text` is its default or an example, where that is one.
+fn restrict(key: &str, text: Option<&str>, schema: &mut Value) {
+    match schema["type"].as_str() {
+        Some("array") => {
+            schema["uniqueItems"] = true.into();
+            let max_items = match key {
+                "metrics.k" => Some(MAX_CUT_OFFS),
+                "http.bearer_tokens" | "http.basic_passwords" => Some(MAX_ENTRIES),
+                _ => None,
+            };
+            if let Some(max_items) = max_items {
+                schema["maxItems"] = max_items.into();
+            }
+            if rules::must_hold_something(key) {
+                schema["minItems"] = 1.into();
+            }
+            let example = schema["default"][0].as_str().map(str::to_owned);
+            if schema["items"].is_null() {
+                schema["items"] = json!({"type": "string"});
+            }
+            restrict(key, example.as_deref(), &mut schema["items"]);
+        }
+        Some("integer") => {
+            let range = rules::range(key);
+            schema["minimum"] = (*range.start()).into();
+            schema["maximum"] = (*range.end()).into();
+        }
+        Some("number") => {
+            schema["minimum"] = (*rules::SHARE.start()).into();
+            schema["maximum"] = (*rules::SHARE.end()).into();
+        }
+        Some("string") => match rules::words(key) {
+            Some(words) => schema["enum"] = words.into(),
+            None => restrict_text(key, text.unwrap_or_default(), schema),
+        },
+        _ => {}
+    }
+}
+
+fn restrict_text(key: &str, text: &str, schema: &mut Value) {
+    const TOPIC: &str = "^[a-zA-Z0-9._-]+$";
+    let units = |units: &[(&str, u64)]| units.iter().map(|(unit, _)| *unit).collect::<Vec<_>>().join("|");
+    if key.ends_with("_topic") {
+        (schema["pattern"], schema["maxLength"]) = (TOPIC.into(), 249.into());
+    } else if key == "http.bearer_tokens" {
+        schema["pattern"] = "^[0-9a-fA-F]{64}$".into();
+    } else if key == "http.basic_passwords" {
+        let costs: Vec<String> = COSTS.map(|cost| cost.to_string()).collect();
+        let costs = costs.join("|");
+        schema["pattern"] = format!("^[^:]+:\\$2[aby]\\$({costs})\\$[./A-Za-z0-9]{{53}}$").into();
+    } else if ["kafka.group_id", "kafka.brokers", "log.filter"].contains(&key) {
+        schema["pattern"] = "\\S".into();
+    } else if TimeSpan::is_one(text) && key != "export.windows" {
+        let digits = match rules::may_be_nothing(key) {
+            true => "[0-9]+",
+            false => "0*[1-9][0-9]*",
+        };
+        schema["pattern"] = format!("^{digits}({})$", units(&TIME_UNITS)).into();
+    } else if is_size(text) {
+        schema["pattern"] = format!("^[0-9]+({})$", units(&SIZE_UNITS)).into();
+    }
 }
 
 fn shape(value: &Value) -> Value {
@@ -114,6 +229,108 @@ mod tests {
                 "{key}: {schema}"
             );
         }
+    }
+
+    /// A configuration with brokers and one more setting.
+    fn with(key: &str, value: &toml::Value) -> toml::Table {
+        let mut names: Vec<&str> = key.split('.').collect();
+        let last = names.pop().expect("a name");
+        let mut config = toml::Table::new();
+        let brokers = toml::Table::from_iter([("brokers".to_owned(), "b:1".into())]);
+        config.insert("kafka".to_owned(), brokers.into());
+        let mut table = &mut config;
+        for name in names {
+            let inner = table.entry(name).or_insert_with(|| toml::Table::new().into());
+            table = inner.as_table_mut().expect("a table");
+        }
+        table.insert(last.to_owned(), value.clone());
+        config
+    }
+
+    /// What editors refuse the program refuses, and what the program refuses of a setting by itself editors do too.
+    #[test]
+    fn the_schema_refuses_what_the_validation_refuses_and_nothing_else() {
+        let schema = schema();
+        let judge = jsonschema::validator_for(&schema).expect("a schema");
+        let refuses = |config: &toml::Table| -> [bool; 2] {
+            let as_json = serde_json::to_value(config).expect("no dates");
+            let loaded = crate::config::load_text("abgauge.toml", &config.to_string(), std::iter::empty());
+            [!judge.is_valid(&as_json), loaded.is_err()]
+        };
+        let samples = "values = ['', 'x', '5m', '0s', '-5m', '1.5h', '4GiB', 'live', 'ctr', 'request', -1, 0, 1, 257, 100001, \
+                       0.5, 1.5, true, [], [1], [1, 1], [0], ['5m'], ['0s'], ['live'], ['live', 'live'], ['x'], [true]]";
+        let samples: toml::Table = samples.parse().expect("TOML");
+        let samples = samples["values"].as_array().expect("a list");
+        // What depends on more than the setting itself: on others, or on what the text means.
+        let beyond = |key: &str| {
+            let of_others = [
+                "metrics.windows",
+                "export.windows",
+                "export.metrics",
+                "export.numerators",
+                "metrics.profile",
+            ];
+            let of_its_text = ["http.listen", "log.filter", "limits.max_state", "kafka.group_id"];
+            of_others.contains(&key)
+                || of_its_text.contains(&key)
+                || key.starts_with("events.")
+                || [
+                    "join.max_future",
+                    "join.slot",
+                    "join.lateness",
+                    "join.attribution",
+                    "http.tls_key",
+                    "export.k",
+                ]
+                .contains(&key)
+        };
+        let mut all = Vec::new();
+        settings("", &schema, &mut all);
+        let free = [
+            "kafka.properties.a",
+            "kafka.property_files.a",
+            "profile.a.base",
+            "experiments.a.control",
+        ];
+        let keys = all.iter().map(|(key, _)| &**key).chain(free);
+        let mut n_refused = 0;
+        for key in keys.filter(|key| {
+            ![
+                "kafka.properties",
+                "kafka.property_files",
+                "profile",
+                "experiments",
+            ]
+            .contains(key)
+        }) {
+            for sample in samples {
+                let config = with(key, sample);
+                let [by_schema, by_program] = refuses(&config);
+                n_refused += usize::from(by_schema);
+                assert!(
+                    !by_schema || by_program,
+                    "{key} = {sample}: only the schema refuses it"
+                );
+                let may_differ = beyond(key) || key.starts_with("kafka.property_files");
+                assert!(
+                    by_schema || !by_program || may_differ,
+                    "{key} = {sample}: only the program refuses it"
+                );
+            }
+        }
+        assert!(n_refused > 1000, "{n_refused}");
+        assert_eq!(refuses(&toml::Table::new()), [true; 2], "brokers are required");
+        assert_eq!(
+            refuses(&with("join.latenes", &"2m".into())),
+            [true; 2],
+            "no other settings"
+        );
+        let empty = toml::Value::from(toml::Table::new());
+        assert_eq!(
+            refuses(&with("profile.mine", &empty)),
+            [true; 2],
+            "a base is required"
+        );
     }
 
     #[test]

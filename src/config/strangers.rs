@@ -7,14 +7,42 @@ use super::layers::{PREFIX, known_settings};
 
 /// What is read elsewhere: by the command line, and by the scripts that test and measure.
 const READ_ELSEWHERE: [&str; 2] = ["CONFIG", "CACHE"];
-/// Variables of the flags of commands begin so.
-const OF_COMMANDS: [&str; 3] = ["DEMO_", "EVALUATE_", "SIMULATE_"];
+/// Commands whose flags have variables, and the ends of these; the command line keeps to them.
+pub(crate) const OF_COMMANDS: [(&str, &[&str]); 3] = [
+    ("DEMO_", &["DURATION", "PORT", "RATE", "SEED", "SPEED"]),
+    (
+        "EVALUATE_",
+        &[
+            "ALPHA",
+            "ATTRIBUTION",
+            "CATALOG",
+            "CLICK_SKEW",
+            "CONVENTION",
+            "FORMAT",
+            "K",
+            "METRICS",
+        ],
+    ),
+    ("SIMULATE_", &["BROKERS", "CLICKS_TOPIC", "RATE", "SERVED_TOPIC"]),
+];
+
+/// Whether a variable is named as that of a flag of a command.
+pub(super) fn is_of_a_command(name: &str) -> bool {
+    let rest = name.strip_prefix(PREFIX);
+    let begins = |rest: &str| OF_COMMANDS.iter().any(|(command, _)| rest.starts_with(command));
+    rest.is_some_and(begins)
+}
 
 /// Refuses a variable without two underscores where it is a slip, and notes it where it only might be one.
 pub(super) fn judge(name: String, value: &str, report: &mut Report) {
     let rest = &name[PREFIX.len()..];
-    let is_of_a_command = OF_COMMANDS.iter().any(|begin| rest.starts_with(begin));
-    if READ_ELSEWHERE.contains(&rest) || is_of_a_command || is_of_an_orchestrator(rest, value) {
+    if READ_ELSEWHERE.contains(&rest) || is_of_an_orchestrator(rest, value) {
+        return;
+    }
+    if let Some((command, known)) = OF_COMMANDS.iter().find(|(command, _)| rest.starts_with(command)) {
+        if let Some(remedy) = not_of_command(command, known, rest) {
+            report.refuse_at("", Place::Variable(name), "there is no such flag", remedy);
+        }
         return;
     }
     match remedy(&rest.to_lowercase()) {
@@ -24,6 +52,22 @@ pub(super) fn judge(name: String, value: &str, report: &mut Report) {
         }
         None => report.is_strange(name),
     }
+}
+
+/// What to write instead of a variable of a command; none where the command has it.
+fn not_of_command(command: &str, known: &[&str], rest: &str) -> Option<String> {
+    let flag = rest.strip_prefix(command)?;
+    if known.contains(&flag) {
+        return None;
+    }
+    let whole = |flag: &str| format!("{PREFIX}{command}{flag}");
+    Some(match nearest(flag, known.iter().copied()) {
+        Some(near) => format!("did you mean {}?", whole(near)),
+        None => {
+            let all: Vec<String> = known.iter().map(|flag| whole(flag)).collect();
+            format!("known are {}", all.join(", "))
+        }
+    })
 }
 
 /// What Kubernetes and Docker make up for a service or a container of our name.

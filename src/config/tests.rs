@@ -36,10 +36,41 @@ fn refused(text: &str, env: &[(&str, &str)]) -> ConfigErrors {
 
 /// As an operator sees it, without colours.
 fn render(errors: &ConfigErrors) -> String {
-    let mut text = String::new();
+    let mut text = errors.to_string() + "\n";
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none()).with_width(400);
-    handler.render_report(&mut text, errors).expect("renders");
+    for told in errors.each() {
+        handler.render_report(&mut text, &told).expect("renders");
+    }
     text
+}
+
+#[test]
+fn an_address_that_is_none_is_told_what_it_may_be() {
+    for (text, fault, remedy) in [
+        ("", "", "write \"0.0.0.0:9464\""),
+        ("9465", "", "write \"0.0.0.0:9465\""),
+        ("10.0.0.1", "has no port", "write \"10.0.0.1:9464\""),
+        (":99999", "no port that there can be", "write \"0.0.0.0:9464\""),
+        (
+            "localhost:99999",
+            "no port that there can be",
+            "write \"127.0.0.1:9464\"",
+        ),
+        (
+            "127.0.0.1:-1",
+            "no port that there can be",
+            "write \"127.0.0.1:9464\"",
+        ),
+        ("::1:9464", "is not an address", "\"[::1]:9464\""),
+        (
+            "gauges:9464",
+            "is not an address",
+            "\"127.0.0.1:9464\" for this machine alone",
+        ),
+    ] {
+        let variable = ("ABGAUGE_HTTP__LISTEN", text);
+        check_refused("", &[variable], &["http.listen", fault, remedy]);
+    }
 }
 
 fn check_refused(text: &str, env: &[(&str, &str)], fragments: &[&str]) {
@@ -186,11 +217,15 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[join]\nlateness = \"2 min\"",
-            &["join.lateness", ":2:12", "\"2 min\"", "\"30s\""],
+            &["join.lateness", ":2:12", "\"2 min\"", "write \"2m\""],
         ),
         (
             "[join]\nlateness = true",
-            &["join.lateness", "boolean", "write a span of time"],
+            &[
+                "join.lateness",
+                "true is not a span of time",
+                "write a span of time",
+            ],
         ),
         ("[join]\nslot = \"0s\"", &["join.slot", "longer than nothing"]),
         (
@@ -207,7 +242,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[limits]\nmax_state = \"4Gi\"",
-            &["limits.max_state", "\"4Gi\"", "write a size with its unit"],
+            &["limits.max_state", "\"4Gi\"", "write \"4GiB\""],
         ),
         (
             "[limits]\nmax_state = \"1kB\"",
@@ -268,7 +303,10 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[metrics]\nk = [1, 100001]",
             &["metrics.k", ":2:9", "from 1 to 100000"],
         ),
-        ("[metrics]\nk = 5", &["metrics.k", "integer `5`", "write a list"]),
+        (
+            "[metrics]\nk = 5",
+            &["metrics.k", "5 is not a list", "write a list in brackets"],
+        ),
         (
             "[metrics]\nk = [1, \"5\"]",
             &["metrics.k", ":2:9", "write a whole number"],
@@ -280,7 +318,11 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[metrics]\nwindows = [\"total\"]",
-            &["metrics.windows", "\"total\"", "write a span of time"],
+            &[
+                "metrics.windows",
+                "\"total\" does not fit",
+                "write a span of time",
+            ],
         ),
         (
             "[metrics]\nwindows = [\"1h\", \"60m\"]",
@@ -299,7 +341,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[export]\nmetrics = [\"auc\"]",
             &[
                 "export.metrics",
-                "\"hit_rate\" or \"ctr\"",
+                "\"hit_rate\", \"ctr\"",
                 "\"surprisal\" or \"hit_ratio\"",
             ],
         ),
@@ -408,7 +450,11 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[join]\nmax_items = \"many\"",
-            &["join.max_items", "string \"many\"", "write a whole number"],
+            &[
+                "join.max_items",
+                "\"many\" is not a whole number",
+                "write a whole number",
+            ],
         ),
         (
             "[join]\nmax_off_list = -1",
@@ -456,11 +502,16 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[http]\nlisten = \"127.0.0.1:94640\"",
-            &["http.listen", "an IP address and a port"],
+            &[
+                "http.listen",
+                "has no port that there can be",
+                "\"127.0.0.1:9464\"",
+                "1 to 65535",
+            ],
         ),
         (
             "[log]\nformat = \"xml\"",
-            &["log.format", "\"auto\" or \"text\" or \"json\""],
+            &["log.format", "\"auto\", \"text\" or \"json\""],
         ),
         (
             "[log]\nfilter = \"abgauge=loud\"",
@@ -586,8 +637,51 @@ fn a_fault_of_a_variable_names_the_variable() {
         (
             "ABGAUGE_METRICS__K",
             "1,x",
-            &["metrics.k (from ABGAUGE_METRICS__K)", "a list"],
+            &[
+                "metrics.k (from ABGAUGE_METRICS__K)",
+                "\"x\" is not a whole number",
+                "commas between",
+            ],
         ),
+        ("ABGAUGE_METRICS__K", "1,,2", &["\"\" is not a whole number"]),
+        ("ABGAUGE_METRICS__K", "[1,2", &["\"[1\" is not a whole number"]),
+        (
+            "ABGAUGE_METRICS__WINDOWS",
+            "5m,99999d",
+            &["\"99999d\" is too long", "at most ten years"],
+        ),
+        (
+            "ABGAUGE_METRICS__WINDOWS",
+            "5m,1",
+            &["1 has no unit", "commas between"],
+        ),
+        ("ABGAUGE_METRICS__METRICS", ",", &["\"\" is not known here"]),
+        (
+            "ABGAUGE_LIMITS__MAX_INVALID_SHARE",
+            "5%",
+            &["is not a number", "such as 0.5"],
+        ),
+        (
+            "ABGAUGE_HTTP__OPEN_PROBES",
+            "yes",
+            &["\"yes\" is not true or false", "write true or false"],
+        ),
+        (
+            "ABGAUGE_JOIN__SLOT",
+            "7s",
+            &[
+                "join.slot (from",
+                "5m, 1h, 24h (metrics.windows)",
+                "write slot = \"5s\"",
+            ],
+        ),
+        (
+            "ABGAUGE_EVALUATE_KK",
+            "5",
+            &["there is no such flag", "ABGAUGE_EVALUATE_K,"],
+        ),
+        ("ABGAUGE_DEMO_RAET", "5", &["did you mean ABGAUGE_DEMO_RATE?"]),
+        ("ABGAUGE_JOIN__MAX_ITEMS", "", &["\"\" is not a whole number"]),
         (
             "ABGAUGE_METRICS__K",
             "5,1",

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use serde::de::{self, Unexpected, Visitor};
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-const TIME_UNITS: [(&str, u64); 5] = [
+pub(super) const TIME_UNITS: [(&str, u64); 5] = [
     ("ms", 1),
     ("s", 1_000),
     ("m", 60_000),
@@ -13,7 +13,7 @@ const TIME_UNITS: [(&str, u64); 5] = [
     ("d", 86_400_000),
 ];
 
-const SIZE_UNITS: [(&str, u64); 9] = [
+pub(super) const SIZE_UNITS: [(&str, u64); 9] = [
     ("B", 1),
     ("kB", 1_000),
     ("MB", 1_000_000),
@@ -23,6 +23,16 @@ const SIZE_UNITS: [(&str, u64); 9] = [
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
     ("TiB", 1 << 40),
+];
+
+/// Beginnings of words for units of time.
+const WORDS: [(&str, &str); 6] = [
+    ("millis", "ms"),
+    ("sec", "s"),
+    ("min", "m"),
+    ("hour", "h"),
+    ("hr", "h"),
+    ("day", "d"),
 ];
 
 /// Ten years: what sums of spans and times of events can carry without a thought.
@@ -42,6 +52,40 @@ fn number_and_unit<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str,
     (n_digits > 0).then_some((number, *unit))
 }
 
+/// What a span and a size are, to be told who wrote something else.
+pub(super) const TIME_SPAN: &str =
+    r#"a span of time with its unit, such as "500ms", "30s", "5m", "24h" or "7d""#;
+pub(super) const BYTE_SIZE: &str = r#"a size with its unit, such as "512MiB" or "4GiB""#;
+
+/// What is wrong with a text that is neither, and what was probably meant.
+fn unlike(text: &str, units: &[(&str, u64)], expected: &str) -> String {
+    if let Some(meant) = meant(text, units) {
+        return format!(r#""{text}" is not known here, expected "{meant}""#);
+    }
+    let digits = text.trim_start_matches('-');
+    match digits.starts_with(|c: char| c.is_ascii_digit()) {
+        true if text.starts_with('-') => format!(r#""{text}" is negative, expected {expected}"#),
+        true if text.contains(['.', ',']) => {
+            format!(r#""{text}" has a fraction, expected a whole number of a smaller unit; it is {expected}"#)
+        }
+        _ => format!(r#""{text}" does not fit, expected {expected}"#),
+    }
+}
+
+/// `"30 min"` is `"30m"`, `"4gib"` and `"4Gi"` are `"4GiB"`.
+fn meant(text: &str, units: &[(&str, u64)]) -> Option<String> {
+    let n_digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, name) = text.split_at(n_digits);
+    let name = name.trim().to_lowercase();
+    let begins = |(unit, _): &&(&str, u64)| {
+        let unit = unit.to_lowercase();
+        let spelt_out = WORDS.iter().find(|(word, _)| name.starts_with(word));
+        unit == name || unit == format!("{name}b") || spelt_out.is_some_and(|(_, short)| *short == unit)
+    };
+    let (unit, _) = units.iter().find(begins)?;
+    (!number.is_empty() && !name.is_empty()).then(|| format!("{number}{unit}"))
+}
+
 /// A span of time: at most ten years, in whole milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TimeSpan {
@@ -57,6 +101,10 @@ impl TimeSpan {
             text: text.to_owned(),
             ms: ms as i64,
         })
+    }
+
+    pub fn is_one(text: &str) -> bool {
+        TimeSpan::parse(text).is_some()
     }
 
     pub fn seconds(n: u32) -> TimeSpan {
@@ -110,6 +158,10 @@ pub(crate) fn display_ms(ms: i64) -> String {
     format!("{}{name}", ms / *unit as i64)
 }
 
+pub(super) fn is_size(text: &str) -> bool {
+    scaled(text, &SIZE_UNITS).is_some()
+}
+
 /// A number of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ByteSize {
@@ -151,7 +203,7 @@ impl Visitor<'_> for TimeSpanVisitor {
     type Value = TimeSpan;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(r#"a span of time of at most ten years with its unit, such as "500ms", "30s", "5m", "24h" or "7d""#)
+        f.write_str(TIME_SPAN)
     }
 
     fn visit_i64<E: de::Error>(self, n: i64) -> Result<TimeSpan, E> {
@@ -164,7 +216,10 @@ impl Visitor<'_> for TimeSpanVisitor {
         match (TimeSpan::parse(text), text.parse::<i64>()) {
             (Some(span), _) => Ok(span),
             (None, Ok(n)) => self.visit_i64(n),
-            (None, Err(_)) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+            (None, Err(_)) if number_and_unit(text, &TIME_UNITS).is_some() => Err(E::custom(format!(
+                r#""{text}" is too long, expected a span of at most ten years, "3653d""#
+            ))),
+            (None, Err(_)) => Err(E::custom(unlike(text, &TIME_UNITS, TIME_SPAN))),
         }
     }
 }
@@ -181,7 +236,7 @@ impl Visitor<'_> for ByteSizeVisitor {
     type Value = ByteSize;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(r#"a size with its unit, such as "512MiB" or "4GiB""#)
+        f.write_str(BYTE_SIZE)
     }
 
     fn visit_i64<E: de::Error>(self, n: i64) -> Result<ByteSize, E> {
@@ -197,7 +252,10 @@ impl Visitor<'_> for ByteSizeVisitor {
                 bytes,
             }),
             (None, Ok(n)) => self.visit_i64(n),
-            (None, Err(_)) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+            (None, Err(_)) if number_and_unit(text, &SIZE_UNITS).is_some() => Err(E::custom(format!(
+                r#""{text}" is too much, expected fewer bytes than 2^64"#
+            ))),
+            (None, Err(_)) => Err(E::custom(unlike(text, &SIZE_UNITS, BYTE_SIZE))),
         }
     }
 }
@@ -246,6 +304,32 @@ mod tests {
         for strange in ["5", "d", "", "-1s", "5M"] {
             let error = parse_span_ms(strange).expect_err("strange");
             assert!(error.contains("such as 30s"), "{strange}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_nearly_a_span_or_a_size_is_told_as_it_is_written() {
+        for (text, expected) in [
+            ("30 s", "\"30s\""),
+            ("30 min", "\"30m\""),
+            ("2hours", "\"2h\""),
+            ("5M", "\"5m\""),
+            ("-5m", "is negative"),
+            ("1.5h", "has a fraction"),
+            ("much", "does not fit"),
+            ("", "does not fit"),
+        ] {
+            let told = unlike(text, &TIME_UNITS, TIME_SPAN);
+            assert!(told.contains(expected), "{text}: {told}");
+        }
+        for (text, expected) in [
+            ("4gib", "\"4GiB\""),
+            ("4 GiB", "\"4GiB\""),
+            ("4Gi", "\"4GiB\""),
+            ("4g", "\"4GB\""),
+        ] {
+            let told = unlike(text, &SIZE_UNITS, BYTE_SIZE);
+            assert!(told.contains(expected), "{text}: {told}");
         }
     }
 

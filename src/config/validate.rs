@@ -17,7 +17,8 @@ use tracing_subscriber::filter::LevelFilter;
 use super::error::{Report, nearest};
 use super::raw::{Raw, RawIngest, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
-use super::{Config, Counting, Ingest, Join, LONGEST_LIST, Limits, Log, LogFormat};
+use super::{Config, Counting, Ingest, Join, Limits, Log, LogFormat};
+pub(super) use measures::names as metric_names;
 use values::{choice, either, positive, share, whole};
 
 /// The configuration, to be believed only if nothing was reported.
@@ -61,7 +62,7 @@ pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
 }
 
 fn ingest(raw: &RawIngest, report: &mut Report) -> Ingest {
-    let whole = |workers| whole::<usize>("ingest.workers", workers, 1..=256, report);
+    let whole = |workers| whole::<usize>("ingest.workers", workers, report);
     Ingest {
         workers: raw.workers.as_ref().map(whole).and_then(NonZeroUsize::new),
     }
@@ -75,14 +76,9 @@ fn join(raw: &RawJoin, report: &mut Report) -> Join {
         max_future_ms: raw.max_future.get_ref().ms,
         idle_after_ms: positive("join.idle_after", &raw.idle_after, report),
         slot_ms: positive("join.slot", &raw.slot, report),
-        max_items: whole(
-            "join.max_items",
-            &raw.max_items,
-            1..=i64::from(LONGEST_LIST),
-            report,
-        ),
-        max_off_list: whole("join.max_off_list", &raw.max_off_list, 0..=1_000, report),
-        hash_seed: whole("join.hash_seed", &raw.hash_seed, 0..=i64::MAX, report),
+        max_items: whole("join.max_items", &raw.max_items, report),
+        max_off_list: whole("join.max_off_list", &raw.max_off_list, report),
+        hash_seed: whole("join.hash_seed", &raw.hash_seed, report),
     };
     if join.lateness_ms < 2 * join.max_future_ms
         && let Some((key, value)) = either(
@@ -135,7 +131,7 @@ fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
         );
     }
     Limits {
-        max_arms: whole("limits.max_arms", &raw.max_arms, 1..=10_000_000, report),
+        max_arms: whole("limits.max_arms", &raw.max_arms, report),
         max_state_bytes,
         max_coverage_bytes: raw.max_coverage.get_ref().bytes,
         max_invalid_share: share("limits.max_invalid_share", &raw.max_invalid_share, report),
@@ -146,14 +142,9 @@ fn log(raw: &RawLog, report: &mut Report) -> Log {
     if let Err((fault, remedy)) = log_filter(raw.filter.get_ref()) {
         report.refuse("log.filter", &raw.filter, fault, remedy);
     }
-    let formats = [
-        ("auto", LogFormat::Auto),
-        ("text", LogFormat::Text),
-        ("json", LogFormat::Json),
-    ];
     Log {
         filter: raw.filter.get_ref().clone(),
-        format: choice("log.format", &raw.format, &formats, report).unwrap_or(LogFormat::Auto),
+        format: choice("log.format", &raw.format, &LogFormat::ALL, report).unwrap_or(LogFormat::Auto),
     }
 }
 

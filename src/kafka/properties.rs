@@ -48,20 +48,34 @@ impl std::error::Error for Refused {}
 /// # Errors
 /// All that is wrong.
 pub fn judge(kafka: &config::Kafka) -> Result<(), Refused> {
-    let properties = kafka.properties.0.iter();
-    let mut faults: Vec<Fault> = properties
-        .filter_map(|(name, value)| fault_of(name, value))
-        .collect();
+    let mut faults = faults_of_each(&kafka.properties, |name| format!("kafka.properties.{name}"));
     if faults.is_empty() {
         faults.extend(fault_of_all(kafka));
     }
+    refuse(faults)
+}
+
+/// The same of properties that were given as flags, each by itself.
+///
+/// # Errors
+/// All that is wrong.
+pub fn judge_flags(properties: &config::Properties) -> Result<(), Refused> {
+    refuse(faults_of_each(properties, |name| format!("--property {name}")))
+}
+
+fn refuse(faults: Vec<Fault>) -> Result<(), Refused> {
     match faults.is_empty() {
         true => Ok(()),
         false => Err(Refused { faults }),
     }
 }
 
-fn fault_of(name: &str, value: &str) -> Option<Fault> {
+fn faults_of_each(properties: &config::Properties, setting: impl Fn(&str) -> String) -> Vec<Fault> {
+    let fault = |(name, value): (&String, &String)| fault_of(setting(name), name, value);
+    properties.0.iter().filter_map(fault).collect()
+}
+
+fn fault_of(setting: String, name: &str, value: &str) -> Option<Fault> {
     let error = ClientConfig::new()
         .set(name, value)
         .create_native_config()
@@ -76,7 +90,7 @@ fn fault_of(name: &str, value: &str) -> Option<Fault> {
         (false, _) => (reason(error), LOOK.to_owned()),
     };
     Some(Fault {
-        setting: format!("kafka.properties.{name}"),
+        setting,
         message,
         remedy,
     })
@@ -193,7 +207,7 @@ mod tests {
     #[test]
     fn every_usual_property_is_one() {
         for name in USUAL {
-            let fault = fault_of(name, "some value");
+            let fault = fault_of(String::new(), name, "some value");
             assert!(fault.is_none_or(|fault| fault.message != UNKNOWN), "{name}");
         }
     }

@@ -32,6 +32,10 @@ fn wrong_flags_are_refused_with_what_is_right() {
         (&["--window", "4000d"], &["--window", "at most ten years"]),
         (&["--window", "1h", "--by-day"], &["cannot be used with"]),
         (&["--alpha", "1.5"], &["--alpha", "from 0 to 1"]),
+        (
+            &["--catalog", "-"],
+            &["standard input is either the events or the catalogue"],
+        ),
         (&["--k", "5,100001"], &["'100001' for '--k", "from 1 to 100000"]),
         (&["--k", "0"], &["'0' for '--k", "from 1 to 100000"]),
         (&["--format", "yaml"], &["--format", "table, json, csv, markdown"]),

@@ -21,6 +21,12 @@ pub(super) struct Plan {
 
 /// What is to be computed, or what is wrong with the flags.
 pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, String> {
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    if args.catalog.as_ref().is_some_and(is_stdin) && args.files.iter().any(is_stdin) {
+        return Err(
+            "standard input is either the events or the catalogue: name a file for one of them".to_owned(),
+        );
+    }
     let join = &counting.join;
     let mut profiles = profiles(args, counting)?;
     let (metrics, note) = metrics(args, counting, &mut profiles)?;

@@ -51,11 +51,11 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[events]\nts_unit = \"sec\"",
-            &["events.ts_unit", ":2:11", "\"s\" or \"ms\""],
+            &["events.ts_unit", ":2:11", "\"s\", \"ms\""],
         ),
         (
             "[events]\nwithout_type = \"list\"",
-            &["events.without_type", "\"served\" or \"click\""],
+            &["events.without_type", "\"served\", \"click\" or"],
         ),
         (
             "[events]\nrequest_id = \"id\"",
@@ -88,7 +88,7 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[events.served]\nts = 5",
-            &["events.served.ts", "integer `5`", "write text in quotes"],
+            &["events.served.ts", "5 is not a text", "write text in quotes"],
         ),
         (
             "[events.click]\ntypes = [\"served\"]",

@@ -5,8 +5,8 @@ use toml::Spanned;
 use super::values::choice;
 use crate::config::error::Report;
 use crate::config::raw::{RawClick, RawEvents, RawKafka, RawServed};
+use crate::config::rules::KINDS;
 use crate::engine::OTHER;
-use crate::engine::event::Kind;
 use crate::ingest::wire::MAX_LABEL_BYTES;
 use crate::ingest::wire::shape::{ArmsShape, ClickShape, Path, ServedShape, Shape, TsUnit};
 
@@ -27,12 +27,7 @@ pub(super) fn events(raw: &RawEvents, report: &mut Report) -> Option<Shape> {
     let mut shape = preset.map_or_else(Shape::default, |preset| preset());
     may_be_absent(TYPE, &raw.r#type, &mut shape.kind, report);
     if let Some(word) = &raw.without_type {
-        let kinds = [
-            ("served", Some(Kind::Served)),
-            ("click", Some(Kind::Click)),
-            ("", None),
-        ];
-        shape.without_kind = choice("events.without_type", word, &kinds, report).flatten();
+        shape.without_kind = choice("events.without_type", word, &KINDS, report).flatten();
     }
     if let Some(word) = &raw.ts_unit {
         shape.ts_unit = choice("events.ts_unit", word, &TsUnit::ALL, report);

@@ -39,6 +39,11 @@ pub(super) fn export(
     let k = raw.k.as_ref().map(|list| {
         let chosen = cut_offs("export.k", list, report);
         let comparable = report.is_sound("metrics.k") && report.is_sound("export.k");
+        let twice = |n: &usize| chosen[..*n].contains(&chosen[*n]);
+        if let (true, Some(n)) = (comparable, (0..chosen.len()).find(twice)) {
+            let message = format!("{} is there twice", chosen[n]);
+            report.refuse("export.k", &list.get_ref()[n], message, "leave one of them out");
+        }
         for (k, written) in chosen.iter().zip(list.get_ref()).filter(|_| comparable) {
             if !ks.contains(k) {
                 let remedy = format!("write some of {ks:?}, or add it to `k` under [metrics]");
@@ -75,7 +80,7 @@ pub(super) fn export(
         live: views.contains(&View::Live),
         settled: views.contains(&View::Settled),
         numerators,
-        max_series: whole("export.max_series", &raw.max_series, 1..=100_000_000, report),
+        max_series: whole("export.max_series", &raw.max_series, report),
         forget_after_ms: positive("export.forget_after", &raw.forget_after, report),
     }
 }

@@ -1,6 +1,6 @@
 //! `[http]`: where to listen, behind which certificate, and who may ask.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) fn http(raw: &RawHttp, report: &mut Report) -> Http {
     let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
     Http {
         listen: listen(&raw.listen, report),
-        max_connections: whole("http.max_connections", &raw.max_connections, 1..=65_536, report),
+        max_connections: whole("http.max_connections", &raw.max_connections, report),
         timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
         tls: tls(raw, report),
         access: access(raw, report),
@@ -26,21 +26,42 @@ pub(super) fn http(raw: &RawHttp, report: &mut Report) -> Http {
 fn listen(listen: &Spanned<String>, report: &mut Report) -> SocketAddr {
     let text = listen.get_ref();
     text.parse().unwrap_or_else(|_| {
-        let remedy = match text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')) {
-            Some(port) if text.starts_with(':') => format!("write \"0.0.0.0:{port}\" for every address"),
-            Some(port) => format!("write \"127.0.0.1:{port}\""),
-            None => {
-                "write an IP address and a port, such as \"127.0.0.1:9464\" or \"0.0.0.0:9464\"".to_owned()
-            }
-        };
-        report.refuse(
-            "http.listen",
-            listen,
-            format!("`{text}` is not an address to listen on"),
-            remedy,
-        );
+        let (fault, remedy) = no_address(text);
+        report.refuse("http.listen", listen, format!("\"{text}\" {fault}"), remedy);
         SocketAddr::from(([127, 0, 0, 1], 0))
     })
+}
+
+/// What is wrong with a text that is no address to listen on, and what to write instead.
+fn no_address(text: &str) -> (&'static str, String) {
+    const PORT: &str = "9464";
+    if text.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4()) {
+        return ("has no port", format!("write \"{text}:{PORT}\""));
+    }
+    if !text.contains('[') && text.matches(':').count() > 1 && !text.contains('/') {
+        let remedy = "write an IPv6 address in brackets and the port behind them, such as \"[::1]:9464\"";
+        return ("is not an address to listen on", remedy.to_owned());
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, PORT));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let (host, port) = if digits(host) { ("", host) } else { (host, port) };
+    let is_port = port.parse::<u16>().is_ok();
+    let port = if is_port { port } else { PORT };
+    let here = format!("\"127.0.0.1:{port}\" for this machine alone");
+    let everywhere = format!("\"0.0.0.0:{port}\" for every address");
+    let remedy = match host {
+        "localhost" => format!("write \"127.0.0.1:{port}\""),
+        "" => format!("write {everywhere}, or {here}"),
+        host if host.parse::<IpAddr>().is_ok() => format!("write \"{host}:{port}\""),
+        _ => format!("write an IP address and a port: {here}, {everywhere}"),
+    };
+    match is_port {
+        true => ("is not an address to listen on", remedy),
+        false => (
+            "has no port that there can be",
+            format!("{remedy}; a port is a number from 1 to 65535"),
+        ),
+    }
 }
 
 fn tls(raw: &RawHttp, report: &mut Report) -> Option<TlsFiles> {

@@ -31,20 +31,8 @@ pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
         served_topic,
         clicks_topic,
         group_id: raw.group_id.get_ref().trim().to_owned(),
-        key: choice(
-            "kafka.key",
-            &raw.key,
-            &[("request", Key::Request), ("user", Key::User)],
-            report,
-        )
-        .unwrap_or(Key::Request),
-        start: choice(
-            "kafka.start",
-            &raw.start,
-            &[("rebuild", Start::Rebuild), ("earliest", Start::Earliest)],
-            report,
-        )
-        .unwrap_or(Start::Rebuild),
+        key: choice("kafka.key", &raw.key, &Key::ALL, report).unwrap_or(Key::Request),
+        start: choice("kafka.start", &raw.start, &Start::ALL, report).unwrap_or(Start::Rebuild),
         dead_letter_topic,
         dead_letter_payload: *raw.dead_letter_payload.get_ref(),
         properties: properties::collect(raw.properties, &raw.property_files, report),

@@ -72,7 +72,7 @@ fn ks(raw: &RawMetrics, report: &mut Report) -> Vec<NonZeroU32> {
 }
 
 /// Names under which a metric may be written, each with its id.
-pub(super) fn names() -> Vec<(&'static str, &'static str)> {
+pub(in crate::config) fn names() -> Vec<(&'static str, &'static str)> {
     let gauges = METRICS.iter().filter(|metric| metric.gauge != metric.id);
     let ids = METRICS.iter().map(|metric| (metric.id, metric.id));
     ids.chain(gauges.map(|metric| (metric.gauge, metric.id)))

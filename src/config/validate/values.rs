@@ -1,13 +1,12 @@
 //! Checks of single values, whatever the setting.
 
 use std::num::NonZeroU32;
-use std::ops::RangeInclusive;
 
 use toml::Spanned;
 
-use crate::config::LONGEST_LIST;
 use crate::config::error::{Report, nearest};
 use crate::config::redact::HASH_SEED;
+use crate::config::rules::{self, SHARE};
 use crate::config::units::TimeSpan;
 
 pub(super) fn positive(key: &str, span: &Spanned<TimeSpan>, report: &mut Report) -> i64 {
@@ -22,11 +21,11 @@ pub(super) fn positive(key: &str, span: &Spanned<TimeSpan>, report: &mut Report)
     span.get_ref().ms
 }
 
-pub(super) fn whole<T>(key: &str, value: &Spanned<i64>, range: RangeInclusive<i64>, report: &mut Report) -> T
+pub(super) fn whole<T>(key: &str, value: &Spanned<i64>, report: &mut Report) -> T
 where
     T: TryFrom<i64> + Default,
 {
-    let number = *value.get_ref();
+    let (number, range) = (*value.get_ref(), rules::range(key));
     match T::try_from(number) {
         Ok(fits) if range.contains(&number) => fits,
         _ => {
@@ -44,7 +43,7 @@ where
 /// A number from 0 to 1.
 pub(super) fn share(key: &str, value: &Spanned<f64>, report: &mut Report) -> f64 {
     let share = *value.get_ref();
-    if !(0.0..=1.0).contains(&share) {
+    if !SHARE.contains(&share) {
         let message = format!("{share} is out of range");
         report.refuse(key, value, message, "write a number from 0 to 1");
     }
@@ -52,7 +51,7 @@ pub(super) fn share(key: &str, value: &Spanned<f64>, report: &mut Report) -> f64
 }
 
 pub(super) fn cut_offs(key: &str, list: &Spanned<Vec<Spanned<i64>>>, report: &mut Report) -> Vec<NonZeroU32> {
-    let mut rank = |written| NonZeroU32::new(whole(key, written, 1..=i64::from(LONGEST_LIST), report));
+    let mut rank = |written| NonZeroU32::new(whole(key, written, report));
     list.get_ref().iter().filter_map(&mut rank).collect()
 }
 
@@ -68,11 +67,7 @@ pub(super) fn choice<T: Clone>(
         return Some(value.clone());
     }
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    let all = names
-        .iter()
-        .map(|name| format!("\"{name}\""))
-        .collect::<Vec<_>>()
-        .join(" or ");
+    let all = any_of(&names);
     let remedy = match nearest(text, names) {
         Some(near) => format!("did you mean \"{near}\"? It can be {all}"),
         None if known.is_empty() => "leave it out".to_owned(),
@@ -80,6 +75,15 @@ pub(super) fn choice<T: Clone>(
     };
     report.refuse(key, word, format!("\"{text}\" is not known here"), remedy);
     None
+}
+
+/// `"a", "b" or "c"`
+fn any_of(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => quoted.concat(),
+    }
 }
 
 /// The values that a list of words stands for, each once.

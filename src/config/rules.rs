@@ -1,0 +1,83 @@
+//! What a setting may hold beyond its type: asked where settings are checked, and told by the schema.
+
+use std::ops::RangeInclusive;
+
+use super::redact::HASH_SEED;
+use super::{Key, LONGEST_LIST, LogFormat, Start, validate};
+use crate::engine::event::Kind;
+use crate::engine::ranking::Profile;
+use crate::ingest::wire::shape::{Shape, TsUnit};
+use crate::snapshot::View;
+
+impl Key {
+    pub(super) const ALL: [(&str, Key); 2] = [("request", Key::Request), ("user", Key::User)];
+}
+
+impl Start {
+    pub(super) const ALL: [(&str, Start); 2] = [("rebuild", Start::Rebuild), ("earliest", Start::Earliest)];
+}
+
+impl LogFormat {
+    pub(super) const ALL: [(&str, LogFormat); 3] = [
+        ("auto", LogFormat::Auto),
+        ("text", LogFormat::Text),
+        ("json", LogFormat::Json),
+    ];
+}
+
+/// What a record is that does not say so.
+pub(super) const KINDS: [(&str, Option<Kind>); 3] = [
+    ("served", Some(Kind::Served)),
+    ("click", Some(Kind::Click)),
+    ("", None),
+];
+
+/// The share of something.
+pub(super) const SHARE: RangeInclusive<f64> = 0.0..=1.0;
+
+/// The whole numbers that a setting, or each entry of its list, may be.
+pub(super) fn range(key: &str) -> RangeInclusive<i64> {
+    match key {
+        "ingest.workers" => 1..=256,
+        "join.max_items" | "metrics.k" | "export.k" => 1..=i64::from(LONGEST_LIST),
+        "join.max_off_list" => 0..=1_000,
+        HASH_SEED => 0..=i64::MAX,
+        "export.max_series" => 1..=100_000_000,
+        "limits.max_arms" => 1..=10_000_000,
+        "http.max_connections" => 1..=65_536,
+        _ => i64::MIN..=i64::MAX,
+    }
+}
+
+/// The words that a setting, or each entry of its list, may be; none where any text is allowed.
+pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
+    fn names<T>(known: &[(&'static str, T)]) -> Vec<&'static str> {
+        known.iter().map(|(name, _)| *name).collect()
+    }
+    Some(match key {
+        "kafka.key" => names(&Key::ALL),
+        "kafka.start" => names(&Start::ALL),
+        "log.format" => names(&LogFormat::ALL),
+        "events.preset" => names(&Shape::PRESETS),
+        "events.without_type" => names(&KINDS),
+        "events.ts_unit" => names(&TsUnit::ALL),
+        "export.views" => View::BOTH.iter().map(|view| view.name()).collect(),
+        "metrics.metrics" | "export.metrics" | "export.numerators" => names(&validate::metric_names()),
+        _ => return None,
+    })
+}
+
+/// Names of the profiles that come with abgauge.
+pub(super) fn profiles() -> Vec<String> {
+    Profile::all().into_iter().map(|profile| profile.name).collect()
+}
+
+/// Spans that may be nothing; others are refused then.
+pub(super) fn may_be_nothing(key: &str) -> bool {
+    ["join.click_skew", "join.max_future"].contains(&key)
+}
+
+/// Lists that must hold something.
+pub(super) fn must_hold_something(key: &str) -> bool {
+    ["metrics.windows", "metrics.metrics", "export.views"].contains(&key)
+}
