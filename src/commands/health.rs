@@ -1,0 +1,61 @@
+//! `abgauge health`: whom to ask, and the exit code.
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use super::{error, print, refuse};
+use crate::cli::HealthArgs;
+use crate::config;
+use crate::health::{self, Question, Target};
+
+/// What stands between us and a door that asks who we are.
+const UNAUTHORIZED: u16 = 401;
+
+/// # Errors
+/// A file of a token that cannot be read.
+pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
+    let http = match config::load_http(args.config.config.as_deref(), config::environment()) {
+        Ok(http) => http,
+        Err(errors) => return Ok(refuse(&errors)),
+    };
+    let token = args.token_file.as_ref().map(|path| {
+        let token = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        anyhow::Ok(token.trim().to_owned())
+    });
+    let target = Target {
+        address: health::reachable(http.listen),
+        tls: http.tls.is_some(),
+        token: token.transpose()?,
+    };
+    let question = if args.ready {
+        Question::Ready
+    } else {
+        Question::Alive
+    };
+    let address = target.address;
+    Ok(match health::ask(&target, question, args.timeout) {
+        Ok(answer) if answer.status == 200 => {
+            print(&format!("{}\n", answer.body))?;
+            ExitCode::SUCCESS
+        }
+        // Who refuses us lives.
+        Ok(answer) if answer.status == UNAUTHORIZED && question == Question::Alive => {
+            print("it answers, and asks who we are\n")?;
+            ExitCode::SUCCESS
+        }
+        Ok(answer) if answer.status == UNAUTHORIZED => {
+            error("it asks who we are: give --token-file FILE");
+            ExitCode::FAILURE
+        }
+        Ok(answer) => {
+            error(&format!("{address} answers {}: {}", answer.status, answer.body));
+            ExitCode::FAILURE
+        }
+        Err(fault) => {
+            error(&format!("nobody is well at {address}: {fault}"));
+            ExitCode::FAILURE
+        }
+    })
+}
