@@ -48,9 +48,15 @@ impl Bounds {
 }
 
 impl Bounds {
+    /// What there is whatever the number of arms.
+    fn fixed(&self) -> u64 {
+        self.state + self.coverage + self.fetched
+    }
+
     /// Each of them as a field of one line of the log.
     pub fn log(&self) {
         info!(
+            fixed_mib = mib(self.fixed()),
             state_mib = mib(self.state),
             coverage_mib = mib(self.coverage),
             fetched_mib = mib(self.fetched),
@@ -65,11 +71,10 @@ impl Bounds {
 /// In lines: the sum, and what it consists of.
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fixed = self.state + self.coverage + self.fetched;
         writeln!(
             f,
             "memory is bounded to {} MiB, and {} KiB for each arm of a partition:",
-            mib(fixed),
+            mib(self.fixed()),
             kib(self.arm)
         )?;
         writeln!(

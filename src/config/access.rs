@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::properties::kind_of;
+
 /// Who may ask. Where nobody is named, everybody may. `Debug` shows no hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
@@ -142,8 +144,8 @@ impl<'de> Deserialize<'de> for Hashes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wrong = |value: &toml::Value| {
             de::Error::custom(format!(
-                "a value of type {}, expected a list of hashes in quotes",
-                value.type_str()
+                "{} is not a list of hashes, expected a list of hashes in quotes",
+                kind_of(value)
             ))
         };
         let text = |value| match value {

@@ -342,6 +342,7 @@ fn in_plain_words(message: &str) -> (String, String) {
             "a table",
             "[experiments.NAME], and its `start` or `control` on the line below",
         ),
+        "a map" => ("a table", "[profile.NAME], and its choices on the lines below"),
         TIME_SPAN => ("a span of time", TIME_SPAN),
         BYTE_SIZE => ("a size", BYTE_SIZE),
         other => ("", other),
@@ -370,7 +371,8 @@ fn in_a_variable(remedy: &str, value: &Spanned<DeValue>) -> String {
 fn without_type(value: &str) -> &str {
     let quoted = ["integer ", "floating point ", "boolean "];
     match quoted.iter().find_map(|kind| value.strip_prefix(kind)) {
-        Some(value) => value.trim_matches('`'),
+        // What no number of 64 bits is, serde tells with its type.
+        Some(value) => value.split('`').nth(1).unwrap_or(value),
         None => match value {
             "map" => "a table",
             "sequence" => "a list",

@@ -21,10 +21,23 @@ impl<'de> Deserialize<'de> for PropertyValue {
             toml::Value::Integer(number) => Ok(PropertyValue(number.to_string())),
             toml::Value::Boolean(truth) => Ok(PropertyValue(truth.to_string())),
             other => Err(de::Error::custom(format!(
-                "a value of type {}, expected text in quotes, a whole number, true or false",
-                other.type_str()
+                "{} is not the value of a property, expected text in quotes, a whole number, true or false",
+                kind_of(&other)
             ))),
         }
+    }
+}
+
+/// What a value is, without telling it.
+pub(super) fn kind_of(value: &toml::Value) -> &'static str {
+    match value {
+        toml::Value::String(_) => "a text",
+        toml::Value::Integer(_) => "a number",
+        toml::Value::Float(_) => "a number with a fraction",
+        toml::Value::Boolean(_) => "true or false",
+        toml::Value::Datetime(_) => "a time",
+        toml::Value::Array(_) => "a list",
+        toml::Value::Table(_) => "a table",
     }
 }
 

@@ -77,6 +77,11 @@ pub(super) fn may_be_nothing(key: &str) -> bool {
     ["join.click_skew", "join.max_future"].contains(&key)
 }
 
+/// Settings that name a file.
+pub(super) fn is_path(key: &str) -> bool {
+    ["metrics.catalog", "http.tls_certificate", "http.tls_key"].contains(&key) || key.ends_with("_file")
+}
+
 /// Lists that must hold something.
 pub(super) fn must_hold_something(key: &str) -> bool {
     ["metrics.windows", "metrics.metrics", "export.views"].contains(&key)

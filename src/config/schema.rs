@@ -168,6 +168,8 @@ fn restrict_text(key: &str, text: &str, schema: &mut Value) {
         schema["pattern"] = format!("^[^:]+:\\$2[aby]\\$({costs})\\$[./A-Za-z0-9]{{53}}$").into();
     } else if ["kafka.group_id", "kafka.brokers", "log.filter"].contains(&key) {
         schema["pattern"] = "\\S".into();
+    } else if rules::is_path(key) {
+        schema["minLength"] = 1.into();
     } else if TimeSpan::is_one(text) && key != "export.windows" {
         let digits = match rules::may_be_nothing(key) {
             true => "[0-9]+",

@@ -464,6 +464,22 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[join]\nhash_seed = -1",
             &["join.hash_seed", "from 0 to 9223372036854775807"],
         ),
+        (
+            "[join]\nmax_items = 99999999999999999999",
+            &["join.max_items: 99999999999999999999 is not a whole number"],
+        ),
+        (
+            "[join]\nslot = -5",
+            &["join.slot: -5 is negative", "write a span of time"],
+        ),
+        (
+            "[profile]\nx = 5",
+            &["profile.x: 5 is not a table", "[profile.NAME]"],
+        ),
+        (
+            "[metrics]\ncatalog = \"\"",
+            &["metrics.catalog: is empty", "the path of a file"],
+        ),
         ("[limits]\nmax_arms = 0", &["limits.max_arms", "from 1 to"]),
         ("[export]\nmax_series = 0", &["export.max_series", "from 1 to"]),
         (
@@ -577,7 +593,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &[
                 "kafka.properties.linger.ms",
                 ":2:13",
-                "type float",
+                "a number with a fraction is not the value of a property",
                 "text in quotes",
             ],
         ),
@@ -594,7 +610,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[http]\nbasic_passwords = 5",
             &[
                 "http.basic_passwords",
-                "type integer",
+                "a number is not a list of hashes",
                 "a list of hashes in quotes",
             ],
         ),

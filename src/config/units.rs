@@ -66,7 +66,7 @@ fn unlike(text: &str, units: &[(&str, u64)], expected: &str) -> String {
     match digits.starts_with(|c: char| c.is_ascii_digit()) {
         true if text.starts_with('-') => format!(r#""{text}" is negative, expected {expected}"#),
         true if text.contains(['.', ',']) => {
-            format!(r#""{text}" has a fraction, expected a whole number of a smaller unit; it is {expected}"#)
+            format!(r#""{text}" has a fraction, expected a whole number of a smaller unit"#)
         }
         _ => format!(r#""{text}" does not fit, expected {expected}"#),
     }
@@ -207,6 +207,9 @@ impl Visitor<'_> for TimeSpanVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, n: i64) -> Result<TimeSpan, E> {
+        if n < 0 {
+            return Err(E::custom(format!("{n} is negative, expected {TIME_SPAN}")));
+        }
         Err(E::custom(format!(
             r#"{n} has no unit, expected a unit after it, such as "{n}s" or "{n}m""#
         )))
@@ -240,6 +243,9 @@ impl Visitor<'_> for ByteSizeVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, n: i64) -> Result<ByteSize, E> {
+        if n < 0 {
+            return Err(E::custom(format!("{n} is negative, expected {BYTE_SIZE}")));
+        }
         Err(E::custom(format!(
             r#"{n} has no unit, expected a unit after it, such as "{n}MiB" or "{n}GiB""#
         )))

@@ -21,7 +21,7 @@ use super::units::display_ms;
 use super::{Config, Counting, Ingest, Join, Limits, Log, LogFormat};
 pub use kafka::{parse_brokers, parse_topic};
 pub(super) use measures::names as metric_names;
-use values::{choice, either, positive, share, whole};
+use values::{choice, either, path, positive, share, whole};
 
 /// The configuration, to be believed only if nothing was reported.
 pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
@@ -58,7 +58,7 @@ pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
         join,
         measures,
         chosen_metrics,
-        catalog: raw.metrics.catalog.as_ref().map(|path| path.get_ref().into()),
+        catalog: path("metrics.catalog", &raw.metrics.catalog, report),
         known_profiles,
     }
 }

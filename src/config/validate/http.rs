@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::values::{positive, whole};
+use super::values::{path, positive, whole};
 use crate::config::access::{Hashes, MAX_ENTRIES, NotAnEntry};
 use crate::config::error::Report;
 use crate::config::raw::RawHttp;
@@ -65,27 +65,26 @@ fn no_address(text: &str) -> (&'static str, String) {
 }
 
 fn tls(raw: &RawHttp, report: &mut Report) -> Option<TlsFiles> {
-    let key = raw.tls_key.as_ref();
-    let Some(certificate) = &raw.tls_certificate else {
-        if let Some(key) = key {
+    let key = path("http.tls_key", &raw.tls_key, report);
+    let Some(certificate) = path("http.tls_certificate", &raw.tls_certificate, report) else {
+        if let Some(key) = &raw.tls_key {
             let remedy = "set http.tls_certificate to the file of the certificate too";
             report.refuse("http.tls_key", key, "has no certificate beside it", remedy);
         }
         return None;
     };
     Some(TlsFiles {
-        certificate: certificate.get_ref().into(),
-        key: key.unwrap_or(certificate).get_ref().into(),
+        key: key.unwrap_or_else(|| certificate.clone()),
+        certificate,
     })
 }
 
 fn access(raw: &RawHttp, report: &mut Report) -> Access {
-    let path = |file: &Option<Spanned<String>>| file.as_ref().map(|path| path.get_ref().into());
     Access {
         tokens: entries("http.bearer_tokens", &raw.bearer_tokens, report),
-        tokens_file: path(&raw.bearer_tokens_file),
+        tokens_file: path("http.bearer_tokens_file", &raw.bearer_tokens_file, report),
         users: entries("http.basic_passwords", &raw.basic_passwords, report),
-        users_file: path(&raw.basic_passwords_file),
+        users_file: path("http.basic_passwords_file", &raw.basic_passwords_file, report),
         open_probes: *raw.open_probes.get_ref(),
     }
 }

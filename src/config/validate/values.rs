@@ -1,6 +1,7 @@
 //! Checks of single values, whatever the setting.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use toml::Spanned;
 
@@ -38,6 +39,15 @@ where
             T::default()
         }
     }
+}
+
+/// The path of a file, where one is set.
+pub(super) fn path(key: &str, path: &Option<Spanned<String>>, report: &mut Report) -> Option<PathBuf> {
+    let path = path.as_ref()?;
+    if path.get_ref().is_empty() {
+        report.refuse(key, path, "is empty", "write the path of a file, or leave it out");
+    }
+    Some(path.get_ref().into())
 }
 
 /// A number from 0 to 1.
