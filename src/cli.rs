@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{Key, parse_span_ms};
+use crate::config::{self, Key, parse_span_ms};
 use crate::engine::event::Kind;
 pub use offline::{EvaluateArgs, Format, ProfilesArgs, ProfilesFormat};
 
@@ -61,6 +61,12 @@ pub enum Command {
     /// them; `evaluate --convention` and the setting `metrics.profile` name it.
     #[command(after_long_help = offline::PROFILES_EXAMPLES)]
     Profiles(ProfilesArgs),
+    /// Ask a daemon on this machine whether it is well, as health checks of containers do
+    ///
+    /// Finds it by the configuration that it runs with: at http.listen, over TLS where http.tls_certificate is set. The
+    /// certificate is not checked, since the daemon is asked by its address.
+    #[command(after_long_help = HEALTH_EXAMPLES)]
+    Health(HealthArgs),
     /// Hash a token or a password, for who may ask the HTTP server
     ///
     /// The configuration holds hashes only. Reads the secret from standard input, without showing it on a terminal, and
@@ -125,6 +131,23 @@ pub struct ConfigArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct HealthArgs {
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Ask whether it has caught up (/readyz), not only whether it lives (/healthz)
+    #[arg(long)]
+    pub ready: bool,
+    /// File of a bearer token, where http.open_probes is false
+    ///
+    /// Without it a daemon that asks who we are counts as alive, and --ready fails.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// How long it may take to answer
+    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = parse_duration)]
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Args)]
 pub struct HashArgs {
     #[command(subcommand)]
     pub secret: HashedSecret,
@@ -183,16 +206,17 @@ pub struct DemoArgs {
     /// Lists served per second
     ///
     /// Where the machine cannot keep pace, event time falls behind; no record is lost.
-    #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
+    #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, allow_negative_numbers = true, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
     pub rate: f64,
     /// Seconds of event time in a second
-    #[arg(long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, allow_negative_numbers = true, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
     pub speed: f64,
     /// Seed of the simulated traffic
     #[arg(
         long,
         value_name = "N",
         default_value_t = 1,
+        value_parser = parse_seed, allow_negative_numbers = true,
         env = "ABGAUGE_DEMO_SEED",
         hide_env_values = true
     )]
@@ -202,6 +226,7 @@ pub struct DemoArgs {
         long,
         value_name = "HTTP_PORT",
         default_value_t = 9464,
+        allow_negative_numbers = true,
         env = "ABGAUGE_DEMO_PORT",
         hide_env_values = true
     )]
@@ -216,7 +241,8 @@ pub struct SimulateArgs {
         value_name = "HOST:PORT,…",
         env = "ABGAUGE_SIMULATE_BROKERS",
         hide_env_values = true,
-        conflicts_with = "output"
+        conflicts_with = "output",
+        value_parser = config::parse_brokers
     )]
     pub brokers: Option<String>,
     /// File to write JSON lines to, `-` for standard output
@@ -226,13 +252,14 @@ pub struct SimulateArgs {
     #[arg(long, requires = "brokers")]
     pub create_topics: bool,
     /// Partitions of topics that are created
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = parse_partitions, allow_negative_numbers = true)]
     pub partitions: usize,
     /// Topic of served lists
     #[arg(
         long,
         value_name = "TOPIC",
         default_value = "served",
+        value_parser = config::parse_topic,
         env = "ABGAUGE_SIMULATE_SERVED_TOPIC",
         hide_env_values = true
     )]
@@ -242,6 +269,7 @@ pub struct SimulateArgs {
         long,
         value_name = "TOPIC",
         default_value = "clicks",
+        value_parser = config::parse_topic,
         env = "ABGAUGE_SIMULATE_CLICKS_TOPIC",
         hide_env_values = true
     )]
@@ -251,18 +279,19 @@ pub struct SimulateArgs {
         long,
         value_name = "LISTS_PER_SECOND",
         default_value_t = 50.0,
+        value_parser = parse_high_rate, allow_negative_numbers = true,
         env = "ABGAUGE_SIMULATE_RATE",
         hide_env_values = true
     )]
     pub rate: f64,
     /// Seconds of event time in a second
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_any_speed, allow_negative_numbers = true)]
     pub speed: f64,
     /// How long to run; without it, until it is stopped
     #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
     pub duration: Option<Duration>,
     /// Seed of the traffic
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed, allow_negative_numbers = true)]
     pub seed: u64,
     /// Key of both topics
     #[arg(long, value_enum, default_value_t = KeyArg::Request)]
@@ -324,6 +353,16 @@ Examples:
   abgauge simulate --output events.jsonl --duration 1h --seed 7
   abgauge simulate --output - --duration 1h | abgauge evaluate -";
 
+const HEALTH_EXAMPLES: &str = "\
+Examples:
+  abgauge health --config abgauge.toml
+  abgauge health --ready --token-file /run/secrets/token
+
+Exit codes:
+   0  it lives; with --ready, it has caught up
+   1  it does not, or nobody answers
+  78  the section http of the configuration is bad";
+
 const HASH_EXAMPLES: &str = "\
 Examples:
   openssl rand -hex 32 > token; abgauge hash token < token
@@ -375,6 +414,25 @@ fn parse_rate(text: &str) -> Result<f64, String> {
     parse_between(text, 0.1, 20_000.0)
 }
 
+/// What `simulate` can make of it; the least is one list in a day or so.
+fn parse_high_rate(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.000_01, 1_000_000.0)
+}
+
+fn parse_any_speed(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.000_01, 1_000_000.0)
+}
+
+fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
+}
+
+fn parse_partitions(text: &str) -> Result<usize, String> {
+    let n = text.parse().ok().filter(|n| (1..=10_000).contains(n));
+    n.ok_or_else(|| "write a whole number from 1 to 10000".to_owned())
+}
+
 fn parse_speed(text: &str) -> Result<f64, String> {
     parse_between(text, 1.0, 10_000.0)
 }
@@ -388,10 +446,18 @@ fn parse_between(text: &str, least: f64, most: f64) -> Result<f64, String> {
     }
 }
 
+/// Times of events, in ms of the epoch.
+const TIMES_MS: std::ops::Range<i64> = 1_000_000_000_000..10_000_000_000_000;
+
 fn parse_time_ms(text: &str) -> Result<i64, String> {
     let time: Result<jiff::Timestamp, _> = text.parse();
-    time.map(|time| time.as_millisecond())
-        .map_err(|_| "write a time such as 2026-01-31T08:00:00Z".to_owned())
+    let ms = time.map_err(|_| "write a time such as 2026-01-31T08:00:00Z".to_owned())?;
+    match ms.as_millisecond() {
+        ms if TIMES_MS.contains(&ms) => Ok(ms),
+        _ => {
+            Err("write a time from September 2001 to November 2286: events of others are invalid".to_owned())
+        }
+    }
 }
 
 fn parse_property(text: &str) -> Result<(String, String), String> {

@@ -4,6 +4,8 @@ pub mod about;
 pub mod config;
 pub mod evaluate;
 pub mod hash;
+pub mod health;
+pub mod man;
 pub mod profiles;
 pub mod sample;
 

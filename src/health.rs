@@ -1,17 +1,14 @@
 //! `abgauge health`: asks a daemon on this machine whether it is well, as health checks of containers do.
 
-use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned};
 
 /// The longest answer that is read; those of the probes are a few lines.
 const MAX_ANSWER: u64 = 64 * 1024;
@@ -45,10 +42,58 @@ pub struct Answer {
 ///
 /// # Errors
 /// Nobody answers there, or not what a daemon would.
-pub async fn ask(target: &Target, question: Question, timeout: Duration) -> io::Result<Answer> {
-    match tokio::time::timeout(timeout, exchange(target, question)).await {
-        Ok(answer) => answer,
-        Err(_) => Err(ErrorKind::TimedOut.into()),
+pub fn ask(target: &Target, question: Question, timeout: Duration) -> io::Result<Answer> {
+    let end = Instant::now() + timeout;
+    let stream = Bounded {
+        stream: TcpStream::connect_timeout(&target.address, timeout)?,
+        end,
+    };
+    if !target.tls {
+        return request(stream, target, question);
+    }
+    let name = ServerName::from(target.address.ip());
+    let connection = ClientConnection::new(client_config(), name).map_err(io::Error::other)?;
+    request(StreamOwned::new(connection, stream), target, question)
+}
+
+/// A connection that fails once its time is over, however slowly its bytes come.
+struct Bounded {
+    stream: TcpStream,
+    end: Instant,
+}
+
+impl Bounded {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        match self.end.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(ErrorKind::TimedOut.into()),
+            left => Ok(Some(left)),
+        }
+    }
+}
+
+/// Who is waited for in vain tells `WouldBlock`, which says nothing to a reader.
+fn timed_out(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
+        _ => error,
+    }
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(buffer).map_err(timed_out)
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes).map_err(timed_out)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
     }
 }
 
@@ -62,20 +107,7 @@ pub fn reachable(listen: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listen.port())
 }
 
-async fn exchange(target: &Target, question: Question) -> io::Result<Answer> {
-    let stream = TcpStream::connect(target.address).await?;
-    if !target.tls {
-        return request(stream, target, question).await;
-    }
-    let name = ServerName::from(target.address.ip());
-    request(connector().connect(name, stream).await?, target, question).await
-}
-
-async fn request(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    target: &Target,
-    question: Question,
-) -> io::Result<Answer> {
+fn request(mut stream: impl Read + Write, target: &Target, question: Question) -> io::Result<Answer> {
     let path = match question {
         Question::Alive => "/healthz",
         Question::Ready => "/readyz",
@@ -85,9 +117,9 @@ async fn request(
     if let Some(token) = &target.token {
         request.push_str(&format!("Authorization: Bearer {token}\r\n"));
     }
-    stream.write_all(format!("{request}\r\n").as_bytes()).await?;
+    stream.write_all(format!("{request}\r\n").as_bytes())?;
     let mut answer = Vec::new();
-    let read = stream.take(MAX_ANSWER).read_to_end(&mut answer).await;
+    let read = stream.take(MAX_ANSWER).read_to_end(&mut answer);
     // An answer that ends without TLS saying so is whole by its status.
     if let Err(error) = read
         && error.kind() != ErrorKind::UnexpectedEof
@@ -107,7 +139,7 @@ fn parse(answer: &str) -> Option<Answer> {
     })
 }
 
-fn connector() -> TlsConnector {
+fn client_config() -> Arc<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -115,7 +147,7 @@ fn connector() -> TlsConnector {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
+    Arc::new(config)
 }
 
 /// A daemon on this machine is asked by its address, which its certificate seldom names: as the kubelet's probes do, any
@@ -141,7 +173,12 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signed,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -150,7 +187,12 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signed,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -170,7 +212,12 @@ mod tests {
             body: "waiting for brokers".to_owned(),
         };
         assert_eq!(answer, Some(expected));
-        for strange in ["", "SSH-2.0-x\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 200 OK\r\n"] {
+        for strange in [
+            "",
+            "SSH-2.0-x\r\n\r\n",
+            "HTTP/1.1 abc\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n",
+        ] {
             assert_eq!(parse(strange), None, "{strange:?}");
         }
     }

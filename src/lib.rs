@@ -87,6 +87,8 @@ pub mod demo;
 #[cfg(feature = "daemon")]
 pub mod export;
 #[cfg(feature = "daemon")]
+pub mod health;
+#[cfg(feature = "daemon")]
 pub mod kafka;
 #[cfg(feature = "daemon")]
 pub mod logging;

@@ -45,10 +45,11 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Profiles(args) => commands::profiles::profiles(&args),
         Command::Check(args) => check(&args),
+        Command::Health(args) => commands::health::health(&args),
         Command::Hash(args) => commands::hash::hash(&args),
         Command::Config(args) => commands::config::config(args.command),
         Command::Completions { shell } => commands::about::completions(shell),
-        Command::Man { dir } => commands::about::man(dir.as_deref()),
+        Command::Man { dir } => commands::man::man(dir.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Version { json } => commands::about::version(json),
     }
 }

@@ -9,12 +9,13 @@ use program::{Ran, file, program, quietly, run, run_with_input, temporary_dir};
 use serde_json::Value;
 
 const EVENTS: &str = include_str!("data/lists-a.events.jsonl");
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "run",
     "demo",
     "simulate",
     "evaluate",
     "profiles",
+    "health",
     "hash",
     "check",
     "config",
@@ -103,17 +104,27 @@ fn every_command_has_a_page_of_the_manual() {
     assert_eq!(page("abgauge.1"), quietly(&["man"]));
     for command in COMMANDS {
         let page = page(&format!("abgauge-{command}.1"));
+        let titles = page.lines().filter_map(|line| line.strip_prefix(".SH "));
+        let titles: Vec<_> = titles.map(|title| title.trim_matches('"')).collect();
+        assert_eq!(titles[..3], ["NAME", "SYNOPSIS", "DESCRIPTION"], "{command}");
+        for title in ["EXAMPLES", "SEE ALSO", "VERSION"] {
+            assert!(titles.contains(&title), "{command}: {titles:?}");
+        }
+        assert!(!titles.contains(&"EXTRA"), "{command}: {titles:?}");
+        // Lines of examples stand as they are written.
         assert!(
-            page.contains(".SH SYNOPSIS") && page.contains("Examples"),
+            page.contains(".nf\nabgauge ") || page.contains(".nf\nopenssl "),
             "{command}: {page}"
         );
     }
+    assert!(page("abgauge-check.1").contains(".SH \"EXIT STATUS\"\n.nf\n 0  nothing stands in the way"));
+    assert!(page("abgauge-config-show.1").contains("\\fBabgauge\\-config\\fR"));
 }
 
 #[test]
 fn wrong_usage_is_told_on_standard_error() {
     for (arguments, told) in [
-        (&["evaluat"][..], "similar subcommand exists: 'evaluate'"),
+        (&["evaluat"][..], "'evaluate'"),
         (&["evaluate"], "<FILE>"),
         (&["evaluate", "x", "--k", "0"], "--k"),
         (&["evaluate", "x", "--attribution", "5"], "such as 30s, 5m"),
@@ -123,6 +134,24 @@ fn wrong_usage_is_told_on_standard_error() {
             "cannot be used with",
         ),
         (&["simulate", "--create-topics"], "--brokers"),
+        (&["simulate", "--brokers", ""], "write HOST:PORT"),
+        (
+            &["simulate", "--brokers", "kafka:99999"],
+            "\"99999\" is not a port",
+        ),
+        (
+            &["simulate", "--served-topic", "^a"],
+            "1 to 249 of the characters",
+        ),
+        (&["simulate", "--rate", "0"], "from 0.00001 to 1000000"),
+        (&["simulate", "--rate", "nan"], "from 0.00001 to 1000000"),
+        (&["simulate", "--speed", "-1"], "from 0.00001 to 1000000"),
+        (&["simulate", "--partitions", "0"], "from 1 to 10000"),
+        (
+            &["simulate", "--start", "1999-01-01T00:00:00Z"],
+            "from September 2001",
+        ),
+        (&["demo", "--seed", "-1"], "a whole number from 0"),
         (&["completions", "tcsh"], "bash"),
     ] {
         let ran = run(arguments);

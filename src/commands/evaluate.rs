@@ -58,11 +58,14 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
 
 fn read_catalogue(path: &Path, options: &Options) -> anyhow::Result<Catalogue> {
     let name = path.display();
-    let lines: Box<dyn BufRead> = match path == Path::new("-") {
-        true => Box::new(std::io::stdin().lock()),
-        false => Box::new(BufReader::new(
-            File::open(path).with_context(|| format!("open {name}"))?,
-        )),
+    let lines: Box<dyn BufRead> = if path == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else {
+        let file = File::open(path).with_context(|| format!("open {name}"))?;
+        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            anyhow::bail!("open {name}: it is a directory");
+        }
+        Box::new(BufReader::new(file))
     };
     evaluate::read_catalogue(lines, options).with_context(|| format!("read the catalogue {name}"))
 }

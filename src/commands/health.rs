@@ -29,11 +29,13 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
         tls: http.tls.is_some(),
         token: token.transpose()?,
     };
-    let question = if args.ready { Question::Ready } else { Question::Alive };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("start the asynchronous runtime")?;
+    let question = if args.ready {
+        Question::Ready
+    } else {
+        Question::Alive
+    };
     let address = target.address;
-    Ok(match runtime.block_on(health::ask(&target, question, args.timeout)) {
+    Ok(match health::ask(&target, question, args.timeout) {
         Ok(answer) if answer.status == 200 => {
             print(&format!("{}\n", answer.body))?;
             ExitCode::SUCCESS

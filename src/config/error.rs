@@ -221,6 +221,11 @@ impl Report {
             .retain(|error| error.key != key || error.place != Place::Nowhere);
     }
 
+    /// Takes back what is wrong with other settings than those that begin so, and with variables that are none.
+    pub fn forgive_others(&mut self, prefix: &str) {
+        self.errors.retain(|error| error.key.starts_with(prefix));
+    }
+
     /// From here on `key` has its value from the variable `name`.
     pub fn came_from(&mut self, key: &str, name: &str) {
         self.variables.insert(key.to_owned(), name.to_owned());

@@ -8,8 +8,8 @@ use toml::de::{DeTable, Error};
 
 use super::error::{ConfigErrors, Place, Report};
 use super::raw::Raw;
-use super::validate::{counting, validate};
-use super::{Config, Counting, InForce, Loaded, layers, redact, strangers};
+use super::validate::{counting, http, validate};
+use super::{Config, Counting, Http, InForce, Loaded, layers, redact, strangers};
 
 /// What turns settings into what the program believes, and reports what is wrong with them.
 type Check<T> = fn(Raw, &mut Report) -> T;
@@ -60,6 +60,21 @@ pub fn load_with_origins(
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Loaded, ConfigErrors> {
     load_as(path, env, loaded)
+}
+
+/// Of the same configuration only where the HTTP server listens and how; what else it says may be wrong or absent.
+///
+/// # Errors
+/// Everything that is wrong with that section, at once.
+pub fn load_http(
+    path: Option<&Path>,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<Http, ConfigErrors> {
+    load_as(path, env, |raw, report| {
+        let http = http(&raw.http, report);
+        report.forgive_others("http.");
+        http
+    })
 }
 
 /// The settings in force, for who wants to see them: brokers may be missing.

@@ -29,12 +29,15 @@ pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Place, Told};
 pub use in_force::InForce;
-pub use load::{check_flags, environment, in_force, load, load_counting, load_text, load_with_origins};
+pub use load::{
+    check_flags, environment, in_force, load, load_counting, load_http, load_text, load_with_origins,
+};
 #[cfg(test)]
 pub(crate) use strangers::OF_COMMANDS;
 pub use take_over::{Changes, Loaded};
 pub(crate) use units::display_ms;
 pub use units::parse_span_ms;
+pub use validate::{parse_brokers, parse_topic};
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -14,10 +14,12 @@ use std::num::NonZeroUsize;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+pub(super) use self::http::http;
 use super::error::{Report, nearest};
 use super::raw::{Raw, RawIngest, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
 use super::{Config, Counting, Ingest, Join, Limits, Log, LogFormat};
+pub use kafka::{parse_brokers, parse_topic};
 pub(super) use measures::names as metric_names;
 use values::{choice, either, positive, share, whole};
 
@@ -38,7 +40,7 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
         windows,
         limits: limits(&raw.limits, report),
         export,
-        http: http::http(&raw.http, report),
+        http: http(&raw.http, report),
         log: log(&raw.log, report),
         experiment_starts,
         experiment_controls,

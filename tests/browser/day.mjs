@@ -92,6 +92,9 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   assert.match(await hands(late).locate("warnings").innerText(), /^Numbers come every five seconds here: as many pages follow/);
   assert.deepEqual(await hands(late).all("experiment", "data-experiment"), ["first", "second"]);
   await checkAccessibility(late, "one page too many");
+  const told = async () => Number((await hands(late).all("live-end", "data-value"))[0]);
+  const first = await told();
+  await pollUntil(told, (end) => end > first);
   for (const other of others) other.destroy();
   await late.waitForSelector("[data-testid=warnings]", { state: "hidden", ...PATIENCE });
   await context.close();

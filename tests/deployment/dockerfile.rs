@@ -145,12 +145,14 @@ fn sets_only_settings_that_exist() {
 fn serves_scrapes_and_checks_one_port() {
     let dockerfile = Dockerfile::read();
     let port = dockerfile.argument("EXPOSE").expect("a port");
-    assert!(
-        dockerfile
-            .argument("HEALTHCHECK")
-            .expect("a check")
-            .contains(&format!("/127.0.0.1/{port} "))
-    );
+    let check = dockerfile.argument("HEALTHCHECK").expect("a check");
+    let (_, check) = check.split_once("CMD ").expect("a command");
+    let check: Vec<String> = serde_json::from_str(check).expect("exec form");
+    assert_eq!(check[..2], ["/usr/local/bin/abgauge", "health"]);
+    check_arguments(check[1..].iter().map(String::as_str));
+    let command: Vec<String> =
+        serde_json::from_str(dockerfile.argument("CMD").expect("present")).expect("exec form");
+    assert_eq!(check.last(), command.last(), "both read one configuration");
     let listen = dockerfile
         .arguments("ENV")
         .find_map(|env| env.strip_prefix("ABGAUGE_HTTP__LISTEN="));

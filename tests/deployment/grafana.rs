@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::compose::{mounts, services};
 use crate::exported::{check, exported};
 use crate::grafana_model::Dashboard;
+use crate::prometheus::figures;
 use crate::promql::selectors;
 use crate::{read, strings, yaml};
 
@@ -204,6 +205,67 @@ fn variables_are_declared_and_used() {
         ];
         let is_of_arms = dashboard.model["uid"] == "abgauge-experiments";
         assert!(!is_of_arms || of_arms.iter().all(|name| declared.contains(*name)));
+    }
+}
+
+/// Variables as a query matches by them: their names, and whether as a regular expression.
+fn matched(expression: &str) -> Vec<(String, bool)> {
+    let pieces: Vec<&str> = expression.split('"').collect();
+    let quoted = pieces.windows(2).step_by(2);
+    let variables = quoted.filter_map(|pair| Some((pair[1].strip_prefix('$')?, pair[0].ends_with("=~"))));
+    variables
+        .map(|(name, is_expression)| (name.to_owned(), is_expression))
+        .collect()
+}
+
+/// Grafana escapes a name for a regular expression only where the variable may have several values.
+#[test]
+fn names_need_not_be_regular_expressions_for_themselves() {
+    assert_eq!(
+        matched(r#"a{x=~"$x",y="b"} + b{z="$z"}"#),
+        [("x".to_owned(), true), ("z".to_owned(), false)]
+    );
+    // Their values are expressions already: the dashboard makes them so.
+    let expressions = ["profile", "k"];
+    for dashboard in Dashboard::all() {
+        let variables = dashboard.variables();
+        for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
+            for (name, is_expression) in matched(&query.expression) {
+                let variable = variables.iter().find(|it| it["name"] == name.as_str());
+                let is_multi = variable.expect(&name)["multi"] == true;
+                let should_be = is_multi || expressions.contains(&&*name);
+                assert_eq!(
+                    is_expression, should_be,
+                    "{}: ${name} in {}",
+                    query.place, query.expression
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_change_where_alerts_begin() {
+    let dashboards = Dashboard::all();
+    for (title, alert) in [
+        ("Settle delay", "AbgaugeSettleDelay"),
+        ("State of its bound", "AbgaugeStateNearBound"),
+        ("Share of records that do not count", "AbgaugeLateRecords"),
+        ("Share of records that do not count", "AbgaugeFutureRecords"),
+        ("Share of records that do not count", "AbgaugeInvalidRecords"),
+        ("Share of clicks without a list", "AbgaugeUnmatchedClicks"),
+    ] {
+        let charts = dashboards.iter().flat_map(Dashboard::charts);
+        let steps = charts.filter(|panel| panel["title"] == title).flat_map(|panel| {
+            let steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"].clone();
+            steps.as_array().cloned().unwrap_or_default()
+        });
+        let colours: Vec<f64> = steps.filter_map(|step| step["value"].as_f64()).collect();
+        let has = figures(alert);
+        assert!(
+            colours.iter().any(|it| has.contains(it)),
+            "{title}: {colours:?}; {alert}: {has:?}"
+        );
     }
 }
 

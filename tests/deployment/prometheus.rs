@@ -123,28 +123,30 @@ fn limits() -> Vec<(String, f64)> {
     lines.collect()
 }
 
+/// What the expression of an alert compares with, and for how many seconds it waits.
+pub fn figures(alert: &str) -> Vec<f64> {
+    let rules = rules();
+    let rule = rules.iter().find(|rule| rule["alert"] == alert);
+    let rule = rule.unwrap_or_else(|| panic!("there is no {alert}"));
+    let expression = rule["expr"].as_str().expect("an expression");
+    let words: Vec<&str> = expression.split_whitespace().collect();
+    let compared = words.windows(2).filter(|pair| pair[0] == ">");
+    let compared = compared.filter_map(|pair| pair[1].parse().ok());
+    let minutes = rule["for"].as_str().and_then(|text| text.strip_suffix('m'));
+    let minutes: Option<f64> = minutes.and_then(|minutes| minutes.parse().ok());
+    compared.chain(minutes.map(|minutes| 60.0 * minutes)).collect()
+}
+
 #[test]
 fn the_page_marks_by_the_figures_of_the_alerts() {
-    let rules = rules();
     let limits = limits();
     assert!(limits.len() > 5, "{limits:?}");
     for (alert, figure) in limits {
-        let rule = rules.iter().find(|rule| rule["alert"] == alert.as_str());
-        let rule = rule.unwrap_or_else(|| panic!("{LIMITS}: there is no {alert}"));
-        let words: Vec<&str> = rule["expr"]
-            .as_str()
-            .expect("an expression")
-            .split_whitespace()
-            .collect();
-        let compared = words.windows(2).filter(|pair| pair[0] == ">");
-        let mut compared = compared.filter_map(|pair| pair[1].parse::<f64>().ok());
-        // An alert may speak of how long nothing came.
-        let minutes = rule["for"].as_str().and_then(|text| text.strip_suffix('m'));
-        let seconds = minutes
-            .and_then(|minutes| minutes.parse::<f64>().ok())
-            .map(|it| 60.0 * it);
-        let has = compared.any(|it| it == figure) || seconds == Some(figure);
-        assert!(has, "{LIMITS} has {figure} for {alert}: {rule}");
+        let has = figures(&alert);
+        assert!(
+            has.contains(&figure),
+            "{LIMITS} has {figure} for {alert}: {has:?}"
+        );
     }
 }
 

@@ -141,6 +141,21 @@ fn without_metrics_named_each_convention_shows_its_own() {
 }
 
 #[test]
+fn the_catalogue_may_come_from_standard_input() {
+    let events = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lists-a.events.jsonl");
+    let items = std::fs::read_to_string(CATALOG).expect("the catalogue");
+    let ran = run_with_input(&["evaluate", events, "--catalog", "-", "--format", "csv"], &items);
+    assert_eq!(
+        (ran.code, ran.stderr.contains("catalogue")),
+        (Some(0), false),
+        "{}",
+        ran.stderr
+    );
+    let named = run_with_input(&["evaluate", events, "--catalog", CATALOG, "--format", "csv"], "");
+    assert_eq!(ran.stdout, named.stdout);
+}
+
+#[test]
 fn metrics_of_the_catalogue_are_left_out_with_a_note_or_refused_by_name() {
     let told =
         |arguments: &[&str]| run_with_input(&[&["evaluate", "-"], arguments].concat(), &two_arms()).stderr;

@@ -5,11 +5,11 @@ use std::io::Write as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::daemon;
 use crate::program::{self, Ran, run_with_input};
 use crate::support::daemon::Daemon;
 use crate::support::http::Response;
 use crate::support::{https, tools};
+use crate::{config, daemon};
 
 const TOKEN: &str = "c0ffee00c0ffee00c0ffee00c0ffee00";
 /// `scraper:hunter2`
@@ -124,6 +124,23 @@ fn who_may_ask_can_be_changed_while_it_runs() {
         (status(daemon, "/healthz", &format!("Bearer {new}")) == 200).then_some(())
     });
     assert_eq!(status(&daemon, "/healthz", &format!("Bearer {TOKEN}")), 401);
+}
+
+/// Who strikes out a token in the configuration itself and sends SIGHUP means it.
+#[test]
+fn a_token_that_is_struck_out_of_the_configuration_lets_in_no_more() {
+    let hash = |token: &str| hashed(&["hash", "token"], token);
+    let new = TOKEN.replace('c', "d");
+    let tokens = |hash: String| format!("bearer_tokens = [{hash:?}]\n");
+    let mut daemon = daemon(&tokens(hash(TOKEN)));
+    assert_eq!(status(&daemon, "/metrics", &format!("Bearer {TOKEN}")), 200);
+    daemon.rewrite(&config(&tokens(hash(&new))));
+    daemon.signal(libc::SIGHUP);
+    daemon.wait_until("the new token to be known", |daemon| {
+        (status(daemon, "/metrics", &format!("Bearer {new}")) == 200).then_some(())
+    });
+    assert_eq!(status(&daemon, "/metrics", &format!("Bearer {TOKEN}")), 401);
+    assert!(daemon.log().contains("http.bearer_tokens"), "{}", daemon.log());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The HTTP server against those who may not read it, and those who would keep others from it. The program as it is.
 
 mod access;
+mod health;
 mod slow;
 mod tls;
 

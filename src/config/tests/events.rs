@@ -88,7 +88,7 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[events.served]\nts = 5",
-            &["events.served.ts", "integer `5`", "write text in quotes"],
+            &["events.served.ts", "5 is not a text", "write text in quotes"],
         ),
         (
             "[events.click]\ntypes = [\"served\"]",

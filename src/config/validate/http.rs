@@ -12,7 +12,7 @@ use crate::config::error::Report;
 use crate::config::raw::RawHttp;
 use crate::config::{Access, Http, TlsFiles};
 
-pub(super) fn http(raw: &RawHttp, report: &mut Report) -> Http {
+pub(in crate::config) fn http(raw: &RawHttp, report: &mut Report) -> Http {
     let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
     Http {
         listen: listen(&raw.listen, report),

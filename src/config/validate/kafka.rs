@@ -48,31 +48,68 @@ fn brokers(brokers: Option<&Spanned<String>>, report: &mut Report) -> String {
         }
         return String::new();
     };
-    for broker in brokers.get_ref().split(',').map(str::trim) {
-        let remedy = "write HOST:PORT, several with commas between, such as \"kafka-1:9092,kafka-2:9092\"";
+    if let Err(fault) = brokers_of(brokers.get_ref()) {
+        report.refuse(KEY, brokers, fault, BROKERS_REMEDY);
+    }
+    brokers.get_ref().clone()
+}
+
+const BROKERS_REMEDY: &str =
+    "write HOST:PORT, several with commas between, such as \"kafka-1:9092,kafka-2:9092\"";
+
+/// What is wrong with a list of brokers.
+fn brokers_of(text: &str) -> Result<(), String> {
+    for broker in text.split(',').map(str::trim) {
         // Without a port librdkafka takes 9092; an IPv6 address has colons inside its brackets.
         let (host, port) = match broker.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port),
             _ => (broker, "9092"),
         };
         if host.is_empty() || host.contains(char::is_whitespace) {
-            report.refuse(KEY, brokers, format!("`{broker}` has no host"), remedy);
+            return Err(format!("\"{broker}\" has no host"));
         } else if !port.parse::<u16>().is_ok_and(|port| port > 0) {
-            report.refuse(KEY, brokers, format!("`{port}` is not a port"), remedy);
+            return Err(format!("\"{port}\" is not a port"));
         }
     }
-    brokers.get_ref().clone()
+    Ok(())
+}
+
+/// Brokers, as a flag has them.
+///
+/// # Errors
+/// What to write instead.
+pub fn parse_brokers(text: &str) -> Result<String, String> {
+    match brokers_of(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(fault) => Err(format!("{fault}: {BROKERS_REMEDY}")),
+    }
+}
+
+/// The name of a topic, as a flag has it.
+///
+/// # Errors
+/// What to write instead.
+pub fn parse_topic(text: &str) -> Result<String, String> {
+    match is_topic(text) {
+        true => Ok(text.to_owned()),
+        false => Err(TOPIC_REMEDY.to_owned()),
+    }
 }
 
 /// Kafka's own rule. It also keeps `^` out, with which librdkafka would take the name for a pattern.
 fn topic(key: &str, name: &Spanned<String>, report: &mut Report) -> String {
     let text = name.get_ref();
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if text.is_empty() {
         report.refuse(key, name, "is empty", "write the name of a topic");
-    } else if text.len() > 249 || text == "." || text == ".." || !text.chars().all(is_legal) {
-        let remedy = "write 1 to 249 of the characters a-z, A-Z, 0-9, `.`, `_` and `-`";
-        report.refuse(key, name, "is not the name of a topic", remedy);
+    } else if !is_topic(text) {
+        report.refuse(key, name, "is not the name of a topic", TOPIC_REMEDY);
     }
     text.clone()
+}
+
+const TOPIC_REMEDY: &str = "write 1 to 249 of the characters a-z, A-Z, 0-9, `.`, `_` and `-`";
+
+fn is_topic(text: &str) -> bool {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    (1..=249).contains(&text.len()) && text != "." && text != ".." && text.chars().all(is_legal)
 }

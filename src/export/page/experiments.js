@@ -13,8 +13,8 @@ const ARMS_ON_A_PAGE = 50;
 const EXPERIMENTS_ON_A_PAGE = 10;
 /** What a table needs at least, in rem: the names of arms, any other column, the names of views where they are stacked. */
 const LEAST = { names: 12, column: 7, views: 4.5 };
-/** Between the edge of a section and its table, in rem, on either side. */
-const PADDING = 1.1;
+/** Beside a table, in rem: the padding of its section, and a scroll bar that may come. */
+const BESIDE = 3.2;
 
 export function drawExperiments(answer, { view, difference }) {
   const { chosen: told, stream, line_window: lineWindow } = answer;
@@ -30,14 +30,24 @@ export function drawExperiments(answer, { view, difference }) {
   keyed($("#experiments"), sections, ({ name }) => name, experimentSection);
   note($("#empty"), sections.length === 0 ? whyEmpty(answer) : "");
   drawPages(answer, isAlone);
-  document.querySelectorAll(".wide").forEach(hintAtMore);
 }
+
+// Asked for once, not at every draw: the answer costs a layout.
+let room = null; // in rem
+addEventListener("resize", () => (room = null));
 
 /** Whether a table so wide stands on the page whole. */
 function fits(rem) {
-  const { fontSize } = getComputedStyle(document.documentElement);
-  return rem + 2 * PADDING <= $("#experiments").clientWidth / parseFloat(fontSize);
+  room ??= $("#experiments").clientWidth / parseFloat(getComputedStyle(document.documentElement).fontSize);
+  return rem + BESIDE <= room;
 }
+
+const sizes = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.isConnected) hintAtMore(target.closest(".wide"));
+    else sizes.unobserve(target);
+  }
+});
 
 /** What goes on beyond the right edge fades away there. */
 function hintAtMore(wide) {
@@ -92,6 +102,7 @@ function experimentSection({ name }) {
   const wide = $(".wide", node);
   attribute(wide, "aria-label", `table of ${visible(name)}`);
   wide.addEventListener("scroll", () => hintAtMore(wide), { passive: true });
+  for (const it of [wide, $("table", node)]) sizes.observe(it);
   attribute(node, "data-experiment", name);
   text($("bdi", heading), visible(name));
   attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);
