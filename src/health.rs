@@ -1,17 +1,26 @@
 //! `abgauge health`: asks a daemon on this machine whether it is well, as health checks of containers do.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use anyhow::Context as _;
+use axum::body::{self, Body};
+use hyper::Request;
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, CONNECTION, HOST};
+use hyper_util::rt::TokioIo;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
 /// The longest answer that is read; those of the probes are a few lines.
-const MAX_ANSWER: u64 = 64 * 1024;
+const MAX_ANSWER: usize = 64 * 1024;
 
 /// Which of the two questions is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,63 +47,22 @@ pub struct Answer {
     pub body: String,
 }
 
-/// Asks within `timeout`.
+/// Asks, and waits `at_most` so long for the answer.
 ///
 /// # Errors
-/// Nobody answers there, or not what a daemon would.
-pub fn ask(target: &Target, question: Question, timeout: Duration) -> io::Result<Answer> {
-    let end = Instant::now() + timeout;
-    let stream = Bounded {
-        stream: TcpStream::connect_timeout(&target.address, timeout)?,
-        end,
-    };
-    if !target.tls {
-        return request(stream, target, question);
-    }
-    let name = ServerName::from(target.address.ip());
-    let connection = ClientConnection::new(client_config(), name).map_err(io::Error::other)?;
-    request(StreamOwned::new(connection, stream), target, question)
-}
-
-/// A connection that fails once its time is over, however slowly its bytes come.
-struct Bounded {
-    stream: TcpStream,
-    end: Instant,
-}
-
-impl Bounded {
-    fn left(&self) -> io::Result<Option<Duration>> {
-        match self.end.saturating_duration_since(Instant::now()) {
-            Duration::ZERO => Err(ErrorKind::TimedOut.into()),
-            left => Ok(Some(left)),
+/// Nobody answers there in time, or not what a daemon would.
+pub async fn ask(target: &Target, question: Question, at_most: Duration) -> anyhow::Result<Answer> {
+    let asked = async {
+        let stream = TcpStream::connect(target.address).await?;
+        if !target.tls {
+            return request(stream, target, question).await;
         }
-    }
-}
-
-/// Who is waited for in vain tells `WouldBlock`, which says nothing to a reader.
-fn timed_out(error: io::Error) -> io::Error {
-    match error.kind() {
-        ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
-        _ => error,
-    }
-}
-
-impl Read for Bounded {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
-        self.stream.read(buffer).map_err(timed_out)
-    }
-}
-
-impl Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
-        self.stream.write(bytes).map_err(timed_out)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
-    }
+        let name = ServerName::from(target.address.ip());
+        let connector = TlsConnector::from(client_config());
+        request(connector.connect(name, stream).await?, target, question).await
+    };
+    let answered = timeout(at_most, asked).await;
+    answered.with_context(|| format!("no answer within {at_most:?}"))?
 }
 
 /// An address that listens on every one is asked on the machine's own.
@@ -107,35 +75,31 @@ pub fn reachable(listen: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listen.port())
 }
 
-fn request(mut stream: impl Read + Write, target: &Target, question: Question) -> io::Result<Answer> {
+async fn request(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    target: &Target,
+    question: Question,
+) -> anyhow::Result<Answer> {
     let path = match question {
         Question::Alive => "/healthz",
         Question::Ready => "/readyz",
     };
-    let host = target.address;
-    let mut request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+    let mut request = Request::get(path)
+        .header(HOST, target.address.to_string())
+        .header(CONNECTION, "close");
     if let Some(token) = &target.token {
-        request.push_str(&format!("Authorization: Bearer {token}\r\n"));
+        request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }
-    stream.write_all(format!("{request}\r\n").as_bytes())?;
-    let mut answer = Vec::new();
-    let read = stream.take(MAX_ANSWER).read_to_end(&mut answer);
-    // An answer that ends without TLS saying so is whole by its status.
-    if let Err(error) = read
-        && error.kind() != ErrorKind::UnexpectedEof
-    {
-        return Err(error);
-    }
-    parse(&String::from_utf8_lossy(&answer)).ok_or_else(|| io::Error::other("the answer is not HTTP"))
-}
-
-fn parse(answer: &str) -> Option<Answer> {
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let mut words = head.strip_prefix("HTTP/1.")?.split_whitespace();
-    let status = words.nth(1)?.parse().ok()?;
-    Some(Answer {
+    let request = request.body(Body::empty()).context("the token cannot be sent")?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // It ends with its answer; what goes wrong before, the sender is told too.
+    tokio::spawn(connection);
+    let answer = sender.send_request(request).await?;
+    let status = answer.status().as_u16();
+    let body = body::to_bytes(Body::new(answer.into_body()), MAX_ANSWER).await?;
+    Ok(Answer {
         status,
-        body: body.trim().to_owned(),
+        body: String::from_utf8_lossy(&body).trim().to_owned(),
     })
 }
 
@@ -203,24 +167,6 @@ impl ServerCertVerifier for AnyCertificate {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_answer_has_a_status_and_words() {
-        let answer = parse("HTTP/1.1 503 Service Unavailable\r\nA: b\r\n\r\nwaiting for brokers\n");
-        let expected = Answer {
-            status: 503,
-            body: "waiting for brokers".to_owned(),
-        };
-        assert_eq!(answer, Some(expected));
-        for strange in [
-            "",
-            "SSH-2.0-x\r\n\r\n",
-            "HTTP/1.1 abc\r\n\r\n",
-            "HTTP/1.1 200 OK\r\n",
-        ] {
-            assert_eq!(parse(strange), None, "{strange:?}");
-        }
-    }
 
     #[test]
     fn who_listens_everywhere_is_asked_here() {

@@ -14,7 +14,7 @@ use crate::health::{self, Question, Target};
 const UNAUTHORIZED: u16 = 401;
 
 /// # Errors
-/// A file of a token that cannot be read.
+/// A file of a token that cannot be read, or no runtime.
 pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
     let http = match config::load_http(args.config.config.as_deref(), config::environment()) {
         Ok(http) => http,
@@ -35,7 +35,9 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
         Question::Alive
     };
     let address = target.address;
-    Ok(match health::ask(&target, question, args.timeout) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("start the asynchronous runtime")?;
+    Ok(match runtime.block_on(health::ask(&target, question, args.timeout)) {
         Ok(answer) if answer.status == 200 => {
             print(&format!("{}\n", answer.body))?;
             ExitCode::SUCCESS
@@ -54,7 +56,7 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
             ExitCode::FAILURE
         }
         Err(fault) => {
-            error(&format!("nobody is well at {address}: {fault}"));
+            error(&format!("nobody is well at {address}: {fault:#}"));
             ExitCode::FAILURE
         }
     })
