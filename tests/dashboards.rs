@@ -221,7 +221,8 @@ fn every_family_is_listed_and_every_query_and_every_rule_gives_something() {
         "AbgaugeExactnessLost",
         "AbgaugeStateNearBound",
     ] {
-        assert_eq!(state(alert), "inactive", "{alert}");
+        // A scrape that comes too late on a busy machine makes it pending until the next.
+        wait::until(alert, wait::LONG, || (state(alert) == "inactive").then_some(()));
     }
     busy.daemon.kill();
     wait::until("AbgaugeDown to be noticed", wait::LONG, || {
