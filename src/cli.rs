@@ -92,6 +92,7 @@ pub enum Command {
     /// Print the version, with --json also what it was built of
     #[command(after_long_help = VERSION_EXAMPLES)]
     Version {
+        /// One JSON object: version, commit and compiler too
         #[arg(long)]
         json: bool,
     },

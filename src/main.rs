@@ -141,7 +141,8 @@ fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
-    logging::start("warn", LogFormat::Auto)?;
+    // What goes wrong with brokers comes as an error of ours; librdkafka would say it twice more.
+    logging::start("warn,librdkafka=off,rdkafka=off", LogFormat::Auto)?;
     let options = simulate::SimulateOptions {
         brokers: args.brokers,
         properties: Properties(args.properties.into_iter().collect()),

@@ -52,11 +52,11 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
             ExitCode::FAILURE
         }
         Ok(answer) => {
-            error(&format!("{address} answers {}: {}", answer.status, answer.body));
+            error(&format!("abgauge at {address} answers {}: {}", answer.status, answer.body));
             ExitCode::FAILURE
         }
         Err(fault) => {
-            error(&format!("nobody is well at {address}: {fault:#}"));
+            error(&format!("abgauge at {address} does not answer: {fault:#}"));
             ExitCode::FAILURE
         }
     })
