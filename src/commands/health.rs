@@ -37,7 +37,8 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
     let address = target.address;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("start the asynchronous runtime")?;
-    Ok(match runtime.block_on(health::ask(&target, question, args.timeout)) {
+    let answered = runtime.block_on(health::ask(&target, question, args.timeout));
+    Ok(match answered {
         Ok(answer) if answer.status == 200 => {
             print(&format!("{}\n", answer.body))?;
             ExitCode::SUCCESS
@@ -52,7 +53,10 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
             ExitCode::FAILURE
         }
         Ok(answer) => {
-            error(&format!("abgauge at {address} answers {}: {}", answer.status, answer.body));
+            error(&format!(
+                "abgauge at {address} answers {}: {}",
+                answer.status, answer.body
+            ));
             ExitCode::FAILURE
         }
         Err(fault) => {
