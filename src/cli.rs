@@ -108,7 +108,7 @@ pub struct ConfigCommandArgs {
 pub enum ConfigCommand {
     /// Write the configuration file with every setting and its default
     Init {
-        /// Where to; never over a file that exists
+        /// Where to, - for standard output; never over a file that exists
         #[arg(value_name = "FILE", default_value = "abgauge.toml")]
         file: PathBuf,
     },

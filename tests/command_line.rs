@@ -174,6 +174,7 @@ fn the_printed_configuration_is_a_configuration() {
         std::fs::read_to_string(&begun).expect("written"),
         quietly(&["config"])
     );
+    assert_eq!(quietly(&["config", "init", "-"]), quietly(&["config"]));
     std::fs::write(&begun, "# mine").expect("write");
     let ran = run(&["config", "init", &begun]);
     assert_eq!(ran.code, Some(1));

@@ -13,6 +13,21 @@ use program::{Ran, file, program, run, run_with_input, temporary_dir};
 const DOCUMENT: &str = include_str!("../docs/events.md");
 
 /// The program with one setting more.
+#[test]
+fn a_personalize_request_of_two_events_is_told_to_have_a_list_that_is_too_long() {
+    let dir = temporary_dir();
+    let config = file(&dir, "events.toml", "[events]\npreset = \"personalize\"\n");
+    let event = r#"{"eventType":"impression"}"#;
+    let request = format!(r#"{{"eventList":[{event},{event}]}}"#);
+    let ran = run_with_input(&["check", "--sample", "-", "--config", &config], &request);
+    let told = "`eventList.eventType` is through what is neither an object nor a list of one element";
+    assert!(
+        ran.code == Some(65) && ran.stdout.contains(told),
+        "{}",
+        ran.stdout
+    );
+}
+
 fn run_as(preset: &str, arguments: &[&str]) -> Ran {
     let mut command = program(arguments);
     command.env("ABGAUGE_EVENTS__PRESET", preset);

@@ -161,7 +161,11 @@ fn finding(line: u64, explained: &Explained) -> Finding {
         Explained::Refused { reason, place } => Finding::new(
             REFUSED,
             match place {
-                Some(place) => format!("line {line}: refused as {}: {}", reason.name(), said(place)),
+                Some(place) => format!(
+                    "line {line}: refused as {}: {}",
+                    reason.name(),
+                    refused(*reason, place)
+                ),
                 None => format!("line {line}: refused as {}", reason.name()),
             },
             remedy(*reason, place.as_ref()),
@@ -188,6 +192,17 @@ fn names(all: impl ExactSizeIterator<Item = String>) -> String {
     }
     shown.extend((n_more > 0).then(|| format!("and {n_more} more")));
     shown.join(", ")
+}
+
+/// What a field has that refuses its record.
+fn refused(reason: Reason, place: &Place) -> String {
+    match (reason, &place.value) {
+        (Reason::WrongType, None) if !place.path.is_empty() => format!(
+            "the way to `{}` is through what is neither an object nor a list of one element",
+            short(&place.path)
+        ),
+        _ => said(place),
+    }
 }
 
 /// What a field has.

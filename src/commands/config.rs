@@ -36,6 +36,9 @@ fn show(settings: &InForce) -> anyhow::Result<()> {
 }
 
 fn init(path: &Path) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return print(Config::default_toml());
+    }
     let shown = path.display();
     let mut file = File::create_new(path).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
