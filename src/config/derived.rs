@@ -3,7 +3,7 @@
 use toml::Value;
 
 use super::Config;
-use crate::engine::event::Kind;
+use super::rules::KINDS;
 use crate::ingest::wire::shape::{Path, Shape, TsUnit};
 
 /// The value that `key` has without being written; none where nothing stands in its place.
@@ -53,8 +53,8 @@ fn of_events(key: &str, shape: &Shape) -> Option<Value> {
     let (served, click, arms) = (&shape.served, &shape.click, &shape.served.arms);
     match key {
         "type" => opt_path(&shape.kind),
-        "without_type" => shape.without_kind.map(|kind| kind_name(kind).into()),
-        "ts_unit" => shape.ts_unit.map(|unit| ts_unit_name(unit).into()),
+        "without_type" => shape.without_kind.map(|kind| word_of(&KINDS, &Some(kind)).into()),
+        "ts_unit" => shape.ts_unit.map(|unit| word_of(&TsUnit::ALL, &unit).into()),
         "served.types" => words(&served.kinds),
         "served.request_id" => path(&served.request_id),
         "served.user_id" => opt_path(&served.user_id),
@@ -78,16 +78,10 @@ fn of_events(key: &str, shape: &Shape) -> Option<Value> {
     }
 }
 
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Served => "served",
-        Kind::Click => "click",
-    }
-}
-
-fn ts_unit_name(unit: TsUnit) -> &'static str {
-    let mut units = TsUnit::ALL.iter();
-    units.find(|(_, of)| *of == unit).map_or("", |(name, _)| name)
+/// How a setting is written that means `value`.
+fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
+    let mut words = words.iter();
+    words.find(|(_, of)| of == value).map_or("", |(word, _)| word)
 }
 
 fn list<T: Into<Value>>(values: impl IntoIterator<Item = T>) -> Value {
