@@ -213,9 +213,9 @@ impl Engine {
         }
     }
 
-    /// Has the list of a click fetched, once its place in the index is at hand. A list's id is mostly new.
+    /// Has the list of a click fetched, or the clicks that came before their list, once their place in the index is at hand.
     fn foresee_records(&self, event: &Event, tag: Tag) {
-        if let Body::Click(_) = &event.body {
+        if let Body::Served(_) | Body::Click(_) = &event.body {
             self.store.prefetch_records(tag);
         }
     }
