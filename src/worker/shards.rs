@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Between two rounds every shard is at home, so nothing is shared and nothing is locked. To wake a thread and to wait
-//! for it costs some 20 µs, as much as fifty records: what is little is read at home.
+//! for it costs some 20 µs, as much as fifty records: what is little is read at home. And the first that is done waits for the
+//! last, so that where much waits each thread reads some batches in a row.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -22,6 +23,8 @@ use crate::ingest::{Source, queue_of};
 
 /// Records for which a thread is woken.
 const WORTH_A_THREAD: usize = 500;
+/// Batches that each thread counts before all wait for the slowest one: some 8 ms.
+const BATCHES: usize = 4;
 /// State that one batch of records cannot reach: where less is free for each shard, they are read one after the other,
 /// so that the bound is one for all.
 const AMPLE_BYTES: u64 = 64 << 20;
@@ -159,7 +162,7 @@ impl Shards {
             }
         }
         for shard in home.iter_mut().filter(|shard| shard.n_waiting() > 0) {
-            shard.read(share_bytes);
+            read_on(shard, share_bytes);
         }
         for index in away {
             home.insert(index, self.thread(index)?.receive()?);
@@ -173,6 +176,16 @@ impl Shards {
         match thread {
             Some(thread) => Ok(thread),
             None => Ok(thread.insert(Thread::start(index)?)),
+        }
+    }
+}
+
+/// Counts some batches of what waits, as long as it is much and nobody has to share what the state may still take.
+fn read_on(shard: &mut Shard, mut free_bytes: u64) {
+    for _ in 0..BATCHES {
+        free_bytes = shard.read(free_bytes);
+        if free_bytes < AMPLE_BYTES || shard.n_waiting() < WORTH_A_THREAD {
+            return;
         }
     }
 }
@@ -191,7 +204,7 @@ impl Thread {
         let (give_back, read) = sync_channel(1);
         let run = move || {
             for (mut shard, free_bytes) in taken {
-                shard.read(free_bytes);
+                read_on(&mut shard, free_bytes);
                 if give_back.send(shard).is_err() {
                     return;
                 }
