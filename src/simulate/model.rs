@@ -34,14 +34,15 @@ const ATTRACTIVENESS: [[f64; 2]; 3] = [[0.060, 0.054], [0.081, 0.069], [0.068, 0
 const EAGERNESS: [f64; 3] = [0.5, 1.0, 1.5];
 
 const N_USERS: u64 = 20_000;
-const N_ITEMS: u64 = 3_000;
+/// Those that lists hold.
+pub const N_ITEMS: u64 = 3_000;
 /// Probability of a list without items.
 const EMPTY_LISTS: f64 = 0.02;
 const MIN_ITEMS: u64 = 3;
 pub const MAX_ITEMS: u64 = 20;
 
 /// What the click model knows of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Visitor {
     /// Index of the arm in each experiment.
     pub arms: [usize; N_EXPERIMENTS],
@@ -113,16 +114,19 @@ impl Model {
         std::iter::once((0, EMPTY_LISTS)).chain(filled)
     }
 
-    /// Draws `n` distinct items, popular ones more often.
-    pub fn items(&self, n: usize, random: &mut Random) -> Vec<u64> {
-        let mut items = Vec::with_capacity(n);
+    /// Draws `n` distinct items, popular ones more often; they replace those in `items`.
+    pub fn draw_items(&self, n: usize, random: &mut Random, items: &mut Vec<u64>) {
+        items.clear();
+        // A bit for each 64th item: most of the time it says that an item is new.
+        let mut seen = 0_u64;
         while items.len() < n {
             let item = random.skewed(N_ITEMS);
-            if !items.contains(&item) {
+            let bit = 1 << (item % 64);
+            if seen & bit == 0 || !items.contains(&item) {
                 items.push(item);
+                seen |= bit;
             }
         }
-        items
     }
 
     /// Draws an item that no list holds.
@@ -160,8 +164,9 @@ mod tests {
     #[test]
     fn a_list_holds_no_item_twice() {
         let mut random = Random::new(3);
+        let mut items = Vec::new();
         for _ in 0..500 {
-            let mut items = Model::new(1).items(20, &mut random);
+            Model::new(1).draw_items(20, &mut random, &mut items);
             items.sort_unstable();
             items.dedup();
             assert_eq!(items.len(), 20);
