@@ -4,6 +4,8 @@
 //! attractiveness(arms) × eagerness(user) × examination(r). The arms of the two experiments interact, so the true
 //! value of an arm is a mean over the arms of the other experiment.
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::random::{Random, scale};
@@ -53,14 +55,29 @@ impl Visitor {
     /// Probability of a click at `rank` (from 1).
     pub fn click_probability(&self, rank: usize) -> f64 {
         let [ranker, layout] = self.arms;
-        ATTRACTIVENESS[ranker][layout] * EAGERNESS[self.eagerness] * examination(rank)
+        ATTRACTIVENESS[ranker][layout] * EAGERNESS[self.eagerness] * EXAMINATION[rank]
+    }
+
+    /// Draws for one rank (from 0) after the other whether it is clicked, up to the first that is.
+    pub fn draw_click(&self, mut ranks: Range<usize>, random: &mut Random) -> Option<usize> {
+        // A copy can stay in registers.
+        let mut source = random.clone();
+        let clicked = ranks.find(|rank| source.chance(self.click_probability(rank + 1)));
+        *random = source;
+        clicked
     }
 }
 
-/// Position bias: 1 at the first rank, 1/4 at the tenth.
-fn examination(rank: usize) -> f64 {
-    3.0 / (rank as f64 + 2.0)
-}
+/// Position bias by rank (from 1): 1 at the first, 1/4 at the tenth.
+const EXAMINATION: [f64; MAX_ITEMS as usize + 1] = {
+    let mut table = [0.0; MAX_ITEMS as usize + 1];
+    let mut rank = 1;
+    while rank < table.len() {
+        table[rank] = 3.0 / (rank as f64 + 2.0);
+        rank += 1;
+    }
+    table
+};
 
 /// The population of one seed.
 #[derive(Debug, Clone, Copy)]
@@ -117,16 +134,19 @@ impl Model {
     /// Draws `n` distinct items, popular ones more often; they replace those in `items`.
     pub fn draw_items(&self, n: usize, random: &mut Random, items: &mut Vec<u64>) {
         items.clear();
+        // A copy can stay in registers.
+        let mut source = random.clone();
         // A bit for each 64th item: most of the time it says that an item is new.
         let mut seen = 0_u64;
         while items.len() < n {
-            let item = random.skewed(N_ITEMS);
+            let item = source.skewed(N_ITEMS);
             let bit = 1 << (item % 64);
             if seen & bit == 0 || !items.contains(&item) {
                 items.push(item);
                 seen |= bit;
             }
         }
+        *random = source;
     }
 
     /// Draws an item that no list holds.

@@ -7,6 +7,7 @@
 //!     └─ sorted once no record can join it, then read
 //! ```
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use super::record::{RecordKind, RecordRef};
@@ -14,6 +15,8 @@ use crate::engine::event::Side;
 
 /// Arrival time of one block.
 const SPAN_MS: i64 = 256;
+
+const LOW_HALF: u64 = u32::MAX as u64;
 
 /// Records that arrive within one span.
 #[derive(Debug, Default)]
@@ -90,22 +93,33 @@ impl Pending {
 #[derive(Debug, Default)]
 pub struct Arriving {
     block: Block,
-    n_read: usize,
+    /// Arrival within the span (ms) in the high half, number of the entry in the low one: what is left, the last first.
+    order: Vec<u64>,
 }
 
 impl Arriving {
-    fn new(mut block: Block) -> Arriving {
-        block.entries.sort_by_key(|entry| entry.arrival_ms);
-        Arriving { block, n_read: 0 }
+    fn new(block: Block) -> Arriving {
+        let key = |(number, entry): (usize, &Entry)| {
+            let within_span = entry.arrival_ms.rem_euclid(SPAN_MS) as u64;
+            within_span << 32 | number as u64
+        };
+        let mut order: Vec<u64> = block.entries.iter().enumerate().map(key).collect();
+        order.sort_unstable_by_key(|key| Reverse(*key));
+        Arriving { block, order }
+    }
+
+    fn next_entry(&self) -> Option<&Entry> {
+        let key = self.order.last()?;
+        Some(&self.block.entries[(key & LOW_HALF) as usize])
     }
 
     pub fn next_arrival_ms(&self) -> Option<i64> {
-        Some(self.block.entries.get(self.n_read)?.arrival_ms)
+        Some(self.next_entry()?.arrival_ms)
     }
 
     pub fn take(&mut self) -> Option<RecordRef<'_>> {
-        let entry = self.block.entries.get(self.n_read)?;
-        self.n_read += 1;
+        let entry = *self.next_entry()?;
+        self.order.pop();
         Some(RecordRef {
             arrival_ms: entry.arrival_ms,
             side: entry.side,

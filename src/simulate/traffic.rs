@@ -234,11 +234,11 @@ impl Traffic {
     }
 
     fn emit_clicks(&mut self, request: &Request) {
-        for (index, &item) in request.items.iter().enumerate() {
-            let probability = request.visitor.click_probability(index + 1);
-            if !self.random.chance(probability) {
-                continue;
-            }
+        let n_items = request.items.len();
+        let mut first = 0;
+        while let Some(index) = request.visitor.draw_click(first..n_items, &mut self.random) {
+            first = index + 1;
+            let item = request.items[index];
             let ts_ms = request.ts_ms + self.click_delay_ms();
             self.emit_click(RecordKind::Click, request, ts_ms, item);
             if self.random.chance(self.settings.noise.repeated_click) {
