@@ -254,6 +254,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kafka::embedded::Embedded;
+
+    fn record(topic: &str) -> Outgoing<'_> {
+        Outgoing {
+            topic,
+            partition: None,
+            key: b"r-1",
+            payload: b"{}",
+            timestamp_ms: 1_763_596_800_000,
+        }
+    }
 
     fn connect(brokers: &str, name: &str, value: &str) -> String {
         let properties = Properties([(name.to_owned(), value.to_owned())].into());
@@ -270,6 +281,34 @@ mod tests {
         let message = connect("127.0.0.1:1", "security.protocol", "hunter2");
         assert!(message.contains("security.protocol"), "{message}");
         assert!(!message.contains("hunter2"), "{message}");
+    }
+
+    #[test]
+    fn a_full_queue_waits_until_it_is_told_not_to() {
+        let embedded = Embedded::start(&["served"], 1).unwrap();
+        let properties = [("queue.buffering.max.messages".to_owned(), "1".to_owned())];
+        // Longer than the test: the first record stays in the queue.
+        let linger = Duration::from_secs(20);
+        let producer =
+            Producer::connect(embedded.bootstrap(), &Properties(properties.into()), linger).unwrap();
+        assert!(producer.send(&record("served"), &AtomicBool::new(false)).unwrap());
+        assert!(!producer.send(&record("served"), &AtomicBool::new(true)).unwrap());
+    }
+
+    #[test]
+    fn a_record_that_can_never_be_sent_is_an_error_that_names_its_topic() {
+        let embedded = Embedded::start(&["served"], 1).unwrap();
+        let producer =
+            Producer::connect(embedded.bootstrap(), &Properties::default(), Duration::ZERO).unwrap();
+        for topic in ["ser\0ved", &"x".repeat(600)] {
+            let error = producer
+                .send(&record(topic), &AtomicBool::new(false))
+                .unwrap_err();
+            assert!(
+                error.to_string().contains(&format!("send to topic {topic}")),
+                "{error:#}"
+            );
+        }
     }
 
     #[test]
