@@ -1,15 +1,18 @@
 //! Sends records to Kafka: bounded, with murmur2 partitions, and with errors that say what to do.
 
+mod outbox;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use rdkafka::client::ClientContext;
+use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
+use rdkafka::producer::{DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
 
+use self::outbox::Outbox;
 use super::client;
 use crate::clock::Clock;
 use crate::config::Properties;
@@ -31,7 +34,7 @@ pub struct Outgoing<'a> {
 
 /// A connected producer. Deliveries are checked by the next [`send`](Producer::send) or [`flush`](Producer::flush).
 pub struct Producer {
-    inner: ThreadedProducer<Deliveries>,
+    outbox: Outbox,
 }
 
 impl Producer {
@@ -60,9 +63,11 @@ impl Producer {
             config.set("compression.codec", "lz4");
         }
         let context = Deliveries::default();
-        let inner = ThreadedProducer::from_config_and_context(&config, context).map_err(explain_refusal)?;
-        let producer = Producer { inner };
-        if let Err(error) = producer.inner.client().fetch_metadata(None, answer) {
+        let client = ThreadedProducer::from_config_and_context(&config, context).map_err(explain_refusal)?;
+        let producer = Producer {
+            outbox: Outbox::new(client),
+        };
+        if let Err(error) = producer.client().fetch_metadata(None, answer) {
             let cause = producer.deliveries().last_error();
             let cause = cause.unwrap_or_else(|| error.to_string());
             bail!(
@@ -78,7 +83,7 @@ impl Producer {
     /// # Errors
     /// No broker answers.
     pub fn n_partitions(&self, topic: &str) -> Result<Option<usize>> {
-        let metadata = self.inner.client().fetch_metadata(None, ANSWER_WITHIN);
+        let metadata = self.client().fetch_metadata(None, ANSWER_WITHIN);
         let metadata = metadata.context("ask the brokers for their topics")?;
         let found = metadata.topics().iter().find(|found| found.name() == topic);
         Ok(found.map(|found| found.partitions().len()).filter(|n| *n > 0))
@@ -103,18 +108,10 @@ impl Producer {
 
     /// False where the queue is full.
     fn offer(&self, record: &Outgoing) -> Result<bool> {
-        let message = BaseRecord::to(record.topic)
-            .key(record.key)
-            .payload(record.payload)
-            .timestamp(record.timestamp_ms);
-        let message = match record.partition {
-            Some(partition) => message.partition(partition),
-            None => message,
-        };
-        match self.inner.send(message) {
+        match self.outbox.send(record) {
             Ok(()) => Ok(true),
-            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => Ok(false),
-            Err((error, _)) => Err(anyhow!(error).context(format!("send to topic {}", record.topic))),
+            Err(KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull)) => Ok(false),
+            Err(error) => Err(anyhow!(error).context(format!("send to topic {}", record.topic))),
         }
     }
 
@@ -126,13 +123,13 @@ impl Producer {
         let clock = Clock::system();
         loop {
             // In small steps: rdkafka's own flush sleeps for 100 ms at a time.
-            match self.inner.flush(Duration::from_millis(2)) {
+            match self.outbox.client().flush(Duration::from_millis(2)) {
                 Ok(()) => return self.deliveries().check(),
                 Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => self.deliveries().check()?,
                 Err(error) => return Err(error).context("flush the producer"),
             }
             if clock.uptime() > within {
-                let waiting = self.inner.in_flight_count();
+                let waiting = self.outbox.client().in_flight_count();
                 bail!(
                     "{waiting} records are still not delivered after {within:?}: are the brokers overloaded or gone?"
                 );
@@ -140,8 +137,12 @@ impl Producer {
         }
     }
 
+    fn client(&self) -> &Client<Deliveries> {
+        self.outbox.client().client()
+    }
+
     fn deliveries(&self) -> &Deliveries {
-        self.inner.client().context()
+        self.client().context()
     }
 }
 
@@ -253,6 +254,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kafka::embedded::Embedded;
+
+    fn record(topic: &str) -> Outgoing<'_> {
+        Outgoing {
+            topic,
+            partition: None,
+            key: b"r-1",
+            payload: b"{}",
+            timestamp_ms: 1_763_596_800_000,
+        }
+    }
 
     fn connect(brokers: &str, name: &str, value: &str) -> String {
         let properties = Properties([(name.to_owned(), value.to_owned())].into());
@@ -269,6 +281,34 @@ mod tests {
         let message = connect("127.0.0.1:1", "security.protocol", "hunter2");
         assert!(message.contains("security.protocol"), "{message}");
         assert!(!message.contains("hunter2"), "{message}");
+    }
+
+    #[test]
+    fn a_full_queue_waits_until_it_is_told_not_to() {
+        let embedded = Embedded::start(&["served"], 1).unwrap();
+        let properties = [("queue.buffering.max.messages".to_owned(), "1".to_owned())];
+        // Longer than the test: the first record stays in the queue.
+        let linger = Duration::from_secs(20);
+        let producer =
+            Producer::connect(embedded.bootstrap(), &Properties(properties.into()), linger).unwrap();
+        assert!(producer.send(&record("served"), &AtomicBool::new(false)).unwrap());
+        assert!(!producer.send(&record("served"), &AtomicBool::new(true)).unwrap());
+    }
+
+    #[test]
+    fn a_record_that_can_never_be_sent_is_an_error_that_names_its_topic() {
+        let embedded = Embedded::start(&["served"], 1).unwrap();
+        let producer =
+            Producer::connect(embedded.bootstrap(), &Properties::default(), Duration::ZERO).unwrap();
+        for topic in ["ser\0ved", &"x".repeat(600)] {
+            let error = producer
+                .send(&record(topic), &AtomicBool::new(false))
+                .unwrap_err();
+            assert!(
+                error.to_string().contains(&format!("send to topic {topic}")),
+                "{error:#}"
+            );
+        }
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! Carries traffic to Kafka at its pace, and moves the demo's clock only as far as the brokers have it.
 
-use std::iter::Peekable;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
 
 use super::traffic::Traffic;
-use super::{Record, Summary, event_ms};
+use super::{Summary, event_ms};
 use crate::clock::{Clock, Hand};
 use crate::engine::event::Side;
 use crate::kafka::producer::{Outgoing, Producer};
@@ -29,7 +28,7 @@ pub struct Topics {
 
 /// A run of traffic: event time begins at the traffic's start and passes `speed` times as fast as wall time.
 pub struct Driver {
-    traffic: Peekable<Traffic>,
+    traffic: Traffic,
     start_ms: i64,
     end_ms: Option<i64>,
     producer: Producer,
@@ -44,7 +43,7 @@ impl Driver {
         Driver {
             start_ms: traffic.settings().start_ms,
             end_ms: traffic.end_ms(),
-            traffic: traffic.peekable(),
+            traffic,
             producer,
             topics,
             speed,
@@ -92,33 +91,28 @@ impl Driver {
     }
 
     fn produce_until(&mut self, now_ms: i64, cancel: &AtomicBool) -> Result<()> {
-        while let Some(record) = self.traffic.next_if(|record| record.arrival_ms <= now_ms) {
+        while let Some(record) = self.traffic.next_until(now_ms) {
             if cancel.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            self.send(&record, cancel)?;
+            let topic = match record.side {
+                Side::Served => &self.topics.served,
+                Side::Clicks => &self.topics.clicks,
+            };
+            let outgoing = Outgoing {
+                topic,
+                partition: None,
+                key: record.key,
+                payload: record.payload,
+                timestamp_ms: record.arrival_ms,
+            };
+            if self.producer.send(&outgoing, cancel)? {
+                self.summary.count(record.kind);
+            }
         }
         if let Some(hand) = &self.hand {
             self.producer.flush(FLUSH_WITHIN)?;
             hand.advance_to(now_ms);
-        }
-        Ok(())
-    }
-
-    fn send(&mut self, record: &Record, cancel: &AtomicBool) -> Result<()> {
-        let topic = match record.side {
-            Side::Served => &self.topics.served,
-            Side::Clicks => &self.topics.clicks,
-        };
-        let outgoing = Outgoing {
-            topic,
-            partition: None,
-            key: &record.key,
-            payload: &record.payload,
-            timestamp_ms: record.arrival_ms,
-        };
-        if self.producer.send(&outgoing, cancel)? {
-            self.summary.count(record.kind);
         }
         Ok(())
     }

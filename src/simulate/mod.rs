@@ -6,6 +6,7 @@
 pub mod driver;
 pub mod model;
 pub mod output;
+pub mod pending;
 pub mod progress;
 pub mod random;
 pub mod record;
@@ -23,7 +24,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 pub use self::driver::{Driver, Topics};
-pub use self::record::{Record, RecordKind};
+pub use self::record::{Record, RecordKind, RecordRef};
 pub use self::traffic::{Noise, Settings, Traffic};
 pub use self::truth::Truth;
 use crate::clock::Clock;

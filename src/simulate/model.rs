@@ -4,6 +4,8 @@
 //! attractiveness(arms) × eagerness(user) × examination(r). The arms of the two experiments interact, so the true
 //! value of an arm is a mean over the arms of the other experiment.
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::random::{Random, scale};
@@ -34,14 +36,15 @@ const ATTRACTIVENESS: [[f64; 2]; 3] = [[0.060, 0.054], [0.081, 0.069], [0.068, 0
 const EAGERNESS: [f64; 3] = [0.5, 1.0, 1.5];
 
 const N_USERS: u64 = 20_000;
-const N_ITEMS: u64 = 3_000;
+/// Those that lists hold.
+pub const N_ITEMS: u64 = 3_000;
 /// Probability of a list without items.
 const EMPTY_LISTS: f64 = 0.02;
 const MIN_ITEMS: u64 = 3;
 pub const MAX_ITEMS: u64 = 20;
 
 /// What the click model knows of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Visitor {
     /// Index of the arm in each experiment.
     pub arms: [usize; N_EXPERIMENTS],
@@ -52,14 +55,29 @@ impl Visitor {
     /// Probability of a click at `rank` (from 1).
     pub fn click_probability(&self, rank: usize) -> f64 {
         let [ranker, layout] = self.arms;
-        ATTRACTIVENESS[ranker][layout] * EAGERNESS[self.eagerness] * examination(rank)
+        ATTRACTIVENESS[ranker][layout] * EAGERNESS[self.eagerness] * EXAMINATION[rank]
+    }
+
+    /// Draws for one rank (from 0) after the other whether it is clicked, up to the first that is.
+    pub fn draw_click(&self, mut ranks: Range<usize>, random: &mut Random) -> Option<usize> {
+        // A copy can stay in registers.
+        let mut source = random.clone();
+        let clicked = ranks.find(|rank| source.chance(self.click_probability(rank + 1)));
+        *random = source;
+        clicked
     }
 }
 
-/// Position bias: 1 at the first rank, 1/4 at the tenth.
-fn examination(rank: usize) -> f64 {
-    3.0 / (rank as f64 + 2.0)
-}
+/// Position bias by rank (from 1): 1 at the first, 1/4 at the tenth.
+const EXAMINATION: [f64; MAX_ITEMS as usize + 1] = {
+    let mut table = [0.0; MAX_ITEMS as usize + 1];
+    let mut rank = 1;
+    while rank < table.len() {
+        table[rank] = 3.0 / (rank as f64 + 2.0);
+        rank += 1;
+    }
+    table
+};
 
 /// The population of one seed.
 #[derive(Debug, Clone, Copy)]
@@ -113,16 +131,22 @@ impl Model {
         std::iter::once((0, EMPTY_LISTS)).chain(filled)
     }
 
-    /// Draws `n` distinct items, popular ones more often.
-    pub fn items(&self, n: usize, random: &mut Random) -> Vec<u64> {
-        let mut items = Vec::with_capacity(n);
+    /// Draws `n` distinct items, popular ones more often; they replace those in `items`.
+    pub fn draw_items(&self, n: usize, random: &mut Random, items: &mut Vec<u64>) {
+        items.clear();
+        // A copy can stay in registers.
+        let mut source = random.clone();
+        // A bit for each 64th item: most of the time it says that an item is new.
+        let mut seen = 0_u64;
         while items.len() < n {
-            let item = random.skewed(N_ITEMS);
-            if !items.contains(&item) {
+            let item = source.skewed(N_ITEMS);
+            let bit = 1 << (item % 64);
+            if seen & bit == 0 || !items.contains(&item) {
                 items.push(item);
+                seen |= bit;
             }
         }
-        items
+        *random = source;
     }
 
     /// Draws an item that no list holds.
@@ -160,8 +184,9 @@ mod tests {
     #[test]
     fn a_list_holds_no_item_twice() {
         let mut random = Random::new(3);
+        let mut items = Vec::new();
         for _ in 0..500 {
-            let mut items = Model::new(1).items(20, &mut random);
+            Model::new(1).draw_items(20, &mut random, &mut items);
             items.sort_unstable();
             items.dedup();
             assert_eq!(items.len(), 20);

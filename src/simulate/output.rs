@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use super::driver::{Driver, Topics};
 use super::progress::Progress;
 use super::traffic::Traffic;
-use super::{Record, SimulateOptions, Summary};
+use super::{SimulateOptions, Summary};
 use crate::kafka::producer::Producer;
 use crate::kafka::topics::create_topics;
 
@@ -84,7 +84,7 @@ pub(super) fn to_file(path: &Path, traffic: Traffic, cancel: &AtomicBool) -> Res
 /// # Errors
 /// The writer fails.
 pub fn write_lines(
-    records: impl IntoIterator<Item = Record>,
+    mut traffic: Traffic,
     out: impl Write,
     cancel: &AtomicBool,
     mut watch: impl FnMut(i64, &Summary),
@@ -92,15 +92,15 @@ pub fn write_lines(
     const RECORDS_BETWEEN_LOOKS: u64 = 1024;
     let mut summary = Summary::default();
     let mut out = BufWriter::with_capacity(1 << 16, out);
-    let write_all = || {
-        for record in records {
+    let mut write_all = || {
+        while let Some(record) = traffic.next_until(i64::MAX) {
             if summary.records() % RECORDS_BETWEEN_LOOKS == 0 {
                 watch(record.arrival_ms, &summary);
             }
             if cancel.load(Ordering::Relaxed) {
                 break;
             }
-            out.write_all(&record.payload)?;
+            out.write_all(record.payload)?;
             out.write_all(b"\n")?;
             summary.count(record.kind);
         }

@@ -1,7 +1,8 @@
 //! What the simulation emits: records, and the JSON of their payloads.
 
-use super::model::{EXPERIMENTS, Visitor};
+use super::model::{EXPERIMENTS, N_EXPERIMENTS, N_ITEMS, Visitor};
 use super::random::Random;
+use crate::config::Key;
 use crate::engine::event::Side;
 
 /// One Kafka record, or one line of a file.
@@ -13,6 +14,28 @@ pub struct Record {
     pub kind: RecordKind,
     pub key: Vec<u8>,
     pub payload: Vec<u8>,
+}
+
+/// A record that lies where it was made.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordRef<'a> {
+    pub arrival_ms: i64,
+    pub side: Side,
+    pub kind: RecordKind,
+    pub key: &'a [u8],
+    pub payload: &'a [u8],
+}
+
+impl RecordRef<'_> {
+    pub fn to_record(self) -> Record {
+        Record {
+            arrival_ms: self.arrival_ms,
+            side: self.side,
+            kind: self.kind,
+            key: self.key.to_vec(),
+            payload: self.payload.to_vec(),
+        }
+    }
 }
 
 /// Why the simulation emits a record. All but the first two are noise, which leaves the true values as they are.
@@ -57,14 +80,8 @@ impl RecordKind {
     ];
 }
 
-/// Writes payloads. With `with_type` they say what they are, as a file or a shared topic needs it.
-#[derive(Debug, Clone, Copy)]
-pub struct Json {
-    pub with_type: bool,
-}
-
 /// One request, as its payloads name it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     pub id: String,
     pub user: String,
@@ -77,89 +94,127 @@ pub struct Request {
     pub items: Vec<u64>,
 }
 
+impl Request {
+    pub fn key(&self, by: Key) -> &[u8] {
+        match by {
+            Key::Request => self.id.as_bytes(),
+            Key::User => self.user.as_bytes(),
+        }
+    }
+}
+
 const SERVED: &str = r#""type":"served","#;
 const CLICK: &str = r#""type":"click","#;
 
+/// Writes payloads, one at a time. With a type they say what they are, as a file or a shared topic needs it.
+#[derive(Debug)]
+pub struct Json {
+    with_type: bool,
+    /// By the index of each experiment's arm, as a list names them.
+    experiments: Vec<Vec<String>>,
+    items: Vec<ItemText>,
+    /// The payload that was written last.
+    text: Vec<u8>,
+}
+
 impl Json {
-    pub fn list(self, request: &Request) -> Vec<u8> {
+    pub fn new(with_type: bool) -> Json {
+        let [rankers, layouts] = EXPERIMENTS.each_ref().map(|experiment| experiment.arms.len());
+        let row = |ranker| (0..layouts).map(move |layout| experiments([ranker, layout]));
+        Json {
+            with_type,
+            experiments: (0..rankers).map(|ranker| row(ranker).collect()).collect(),
+            items: (0..N_ITEMS).map(ItemText::new).collect(),
+            text: Vec::with_capacity(512),
+        }
+    }
+
+    pub fn list(&mut self, request: &Request) -> &[u8] {
         self.list_with_ts(request, request.ts_ms + request.clock_ahead_ms)
     }
 
-    fn list_with_ts(self, request: &Request, ts_ms: i64) -> Vec<u8> {
-        let Request { id, user, .. } = request;
-        // Room for all that a list of the longest kind needs.
-        let mut json = Text(Vec::with_capacity(176 + 8 * request.items.len()));
-        json.put(&[
-            "{",
-            self.kind(SERVED),
-            r#""request_id":""#,
-            id,
-            r#"","user_id":""#,
-            user,
-        ])
-        .put(&[r#"","ts":"#])
-        .put_number(ts_ms)
-        .put(&[r#","experiments":{"#]);
-        for (index, (experiment, arm)) in EXPERIMENTS.iter().zip(request.visitor.arms).enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            json.put(&[comma, "\"", experiment.name, r#"":""#, experiment.arms[arm], "\""]);
+    fn list_with_ts(&mut self, request: &Request, ts_ms: i64) -> &[u8] {
+        let [ranker, layout] = request.visitor.arms;
+        self.begin(SERVED, &request.id);
+        put(&mut self.text, r#"","user_id":""#);
+        put(&mut self.text, &request.user);
+        put(&mut self.text, r#"","ts":"#);
+        put_number(&mut self.text, ts_ms);
+        put(&mut self.text, &self.experiments[ranker][layout]);
+        put(&mut self.text, r#","items":"#);
+        let bracket = self.text.len();
+        for item in &request.items {
+            self.items[*item as usize].put(&mut self.text);
         }
-        json.put(&[r#"},"items":["#]);
-        for (index, item) in request.items.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            json.put(&[comma, "\"i"]).put_number(*item).put(&["\""]);
+        match self.text.get_mut(bracket) {
+            Some(first_comma) => *first_comma = b'[',
+            None => self.text.push(b'['),
         }
-        json.put(&["]}"]);
-        json.0
+        put(&mut self.text, "]}");
+        &self.text
     }
 
-    pub fn click(self, request_id: &str, ts_ms: i64, item: u64) -> Vec<u8> {
-        let mut json = Text(Vec::with_capacity(112));
-        json.put(&[
-            "{",
-            self.kind(CLICK),
-            r#""request_id":""#,
-            request_id,
-            r#"","ts":"#,
-        ])
-        .put_number(ts_ms)
-        .put(&[r#","item":"i"#])
-        .put_number(item)
-        .put(&[r#""}"#]);
-        json.0
+    pub fn click(&mut self, request_id: &str, ts_ms: i64, item: u64) -> &[u8] {
+        self.begin(CLICK, request_id);
+        put(&mut self.text, r#"","ts":"#);
+        put_number(&mut self.text, ts_ms);
+        put(&mut self.text, r#","item":"i"#);
+        put_number(&mut self.text, item);
+        put(&mut self.text, r#""}"#);
+        &self.text
     }
 
     /// A record of a type that abgauge ignores.
-    pub fn other_type(self, request: &Request) -> Vec<u8> {
+    pub fn other_type(&mut self, request: &Request) -> &[u8] {
         let Request { id, ts_ms, .. } = request;
-        format!(r#"{{"type":"heartbeat","request_id":"{id}","ts":{ts_ms}}}"#).into_bytes()
+        self.replace(format!(
+            r#"{{"type":"heartbeat","request_id":"{id}","ts":{ts_ms}}}"#
+        ))
     }
 
     /// Something that cannot be read, of one of several kinds; without a line break, so that it fits into a file.
-    pub fn broken(self, request: &Request, random: &mut Random) -> Vec<u8> {
+    pub fn broken(&mut self, request: &Request, random: &mut Random) -> &[u8] {
         let Request { id, ts_ms, .. } = request;
         let kind = self.kind(SERVED);
         match random.below(7) {
             0 => {
                 let whole = self.list(request);
                 let cut = 1 + random.below(whole.len() as u64 - 1);
-                whole[..cut as usize].to_vec()
+                &whole[..cut as usize]
             }
-            1 => b"GET /recommendations HTTP/1.1".to_vec(),
+            1 => b"GET /recommendations HTTP/1.1",
             2 => {
-                let mut json = self.list(request);
-                json.insert(json.len() / 2, 0xff);
-                json
+                self.list(request);
+                self.text.insert(self.text.len() / 2, 0xff);
+                &self.text
             }
-            3 => format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#).into_bytes(),
-            4 => format!(r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#).into_bytes(),
+            3 => self.replace(format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#)),
+            4 => self.replace(format!(
+                r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#
+            )),
             5 => self.list_with_ts(request, ts_ms / 1000),
-            _ => format!(r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#).into_bytes(),
+            _ => self.replace(format!(
+                r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#
+            )),
         }
     }
 
+    fn begin(&mut self, kind: &'static str, request_id: &str) {
+        let kind = self.kind(kind);
+        self.text.clear();
+        put(&mut self.text, "{");
+        put(&mut self.text, kind);
+        put(&mut self.text, r#""request_id":""#);
+        put(&mut self.text, request_id);
+    }
+
+    fn replace(&mut self, text: String) -> &[u8] {
+        self.text = text.into_bytes();
+        &self.text
+    }
+
     /// The field that says what a record is, or nothing.
-    fn kind(self, field: &'static str) -> &'static str {
+    fn kind(&self, field: &'static str) -> &'static str {
         match self.with_type {
             true => field,
             false => "",
@@ -167,19 +222,46 @@ impl Json {
     }
 }
 
-/// Text by parts: `format!` takes three times as long, and a list has some sixty of them.
-struct Text(Vec<u8>);
+/// The field that names the arms, from its comma on.
+fn experiments(arms: [usize; N_EXPERIMENTS]) -> String {
+    let named = EXPERIMENTS.iter().zip(arms);
+    let fields =
+        named.map(|(experiment, arm)| format!(r#""{}":"{}""#, experiment.name, experiment.arms[arm]));
+    format!(r#","experiments":{{{}}}"#, fields.collect::<Vec<_>>().join(","))
+}
 
-impl Text {
-    fn put(&mut self, parts: &[&str]) -> &mut Text {
-        parts
-            .iter()
-            .for_each(|part| self.0.extend_from_slice(part.as_bytes()));
-        self
+/// Text by parts: `format!` takes three times as long.
+fn put(text: &mut Vec<u8>, part: &str) {
+    text.extend_from_slice(part.as_bytes());
+}
+
+fn put_number(text: &mut Vec<u8>, number: impl itoa::Integer) {
+    put(text, itoa::Buffer::new().format(number));
+}
+
+/// An item as a list names it, after a comma: `,"i2999"` has eight bytes, and no item more. A list has a dozen, and eight
+/// bytes are copied faster than as many as it takes.
+#[derive(Debug, Clone, Copy)]
+struct ItemText {
+    bytes: [u8; 8],
+    len: usize,
+}
+
+impl ItemText {
+    fn new(item: u64) -> ItemText {
+        let text = format!(r#","i{item}""#);
+        let mut bytes = [b' '; 8];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        ItemText {
+            bytes,
+            len: text.len(),
+        }
     }
 
-    fn put_number(&mut self, number: impl itoa::Integer) -> &mut Text {
-        self.put(&[itoa::Buffer::new().format(number)])
+    fn put(&self, text: &mut Vec<u8>) {
+        let len = text.len() + self.len;
+        text.extend_from_slice(&self.bytes);
+        text.truncate(len);
     }
 }
 
@@ -202,16 +284,24 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(payload: Vec<u8>, expected: &str) {
-        assert_eq!(String::from_utf8(payload).unwrap(), expected);
+    fn check(payload: &[u8], expected: &str) {
+        assert_eq!(std::str::from_utf8(payload).unwrap(), expected);
     }
 
     #[test]
     fn payloads_have_the_documented_shape() {
-        let json = Json { with_type: false };
+        let mut json = Json::new(false);
         check(
             json.list(&request()),
             r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural","layout":"grid"},"items":["i5","i9"]}"#,
+        );
+        let empty = Request {
+            items: Vec::new(),
+            ..request()
+        };
+        check(
+            json.list(&empty),
+            r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural","layout":"grid"},"items":[]}"#,
         );
         check(
             json.click("r-1", 1_763_596_805_123, 9),
@@ -221,7 +311,7 @@ mod tests {
 
     #[test]
     fn lines_of_a_file_say_what_they_are() {
-        let json = Json { with_type: true };
+        let mut json = Json::new(true);
         assert!(
             json.list(&request())
                 .starts_with(br#"{"type":"served","request_id""#)
@@ -235,12 +325,12 @@ mod tests {
     #[test]
     fn broken_payloads_are_of_many_kinds_and_fit_on_a_line() {
         let mut random = Random::new(1);
-        let json = Json { with_type: true };
+        let mut json = Json::new(true);
         let mut kinds = std::collections::BTreeSet::new();
         for _ in 0..200 {
             let payload = json.broken(&request(), &mut random);
             assert!(!payload.is_empty() && !payload.contains(&b'\n'));
-            kinds.insert(match serde_json::from_slice::<serde_json::Value>(&payload) {
+            kinds.insert(match serde_json::from_slice::<serde_json::Value>(payload) {
                 Err(error) => format!("{:?}", error.classify()),
                 Ok(value) => format!("{} {} {}", value["ts"], value["items"], value["request_id"]),
             });

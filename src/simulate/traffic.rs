@@ -3,14 +3,14 @@
 //! Noise must not bias: whatever abgauge refuses or ignores of it leaves the true values as they are, and what it
 //! accepts (an `evaluate` without lateness, say) is drawn from the same model as all else.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::model::Model;
+use super::pending::{Arriving, Pending};
 use super::random::Random;
-use super::record::{Json, Record, RecordKind, Request};
+use super::record::{Json, Record, RecordKind, RecordRef, Request};
 use super::truth::{self, Truth};
 use crate::config::Key;
 use crate::engine::event::Side;
@@ -115,11 +115,11 @@ pub struct Traffic {
     /// Since the begin.
     next_request_ns: u64,
     mean_gap_ns: u64,
-    /// Made, but not yet arrived; by arrival, each time's in the order of their making. No later request can make an
-    /// earlier one.
-    pending: BTreeMap<i64, Vec<Record>>,
-    /// What arrives at one time.
-    arriving: std::vec::IntoIter<Record>,
+    /// The request that was served last; its room serves the next.
+    request: Request,
+    pending: Pending,
+    /// What arrives now: no later request can make an earlier record.
+    arriving: Arriving,
 }
 
 impl Traffic {
@@ -127,9 +127,7 @@ impl Traffic {
         Traffic {
             model: Model::new(settings.seed),
             random: Random::new(settings.seed),
-            json: Json {
-                with_type: settings.with_type,
-            },
+            json: Json::new(settings.with_type),
             id_prefix: format!(
                 "r-{:08x}-",
                 xxh3_64_with_seed(&settings.start_ms.to_le_bytes(), settings.seed) as u32
@@ -137,8 +135,9 @@ impl Traffic {
             n_requests: 0,
             next_request_ns: 0,
             mean_gap_ns: (1e9 / settings.lists_per_second).max(1.0) as u64,
-            pending: BTreeMap::new(),
-            arriving: Vec::new().into_iter(),
+            request: Request::default(),
+            pending: Pending::default(),
+            arriving: Arriving::default(),
             settings,
         }
     }
@@ -163,35 +162,59 @@ impl Traffic {
         self.end_ms().is_none_or(|end| ts < end).then_some(ts)
     }
 
+    /// The next record that arrives up to `until_ms`. Like [`Iterator::next`], without a copy.
+    pub fn next_until(&mut self, until_ms: i64) -> Option<RecordRef<'_>> {
+        while self.arriving.next_arrival_ms().is_none() {
+            let end_ms = self.pending.first_end_ms();
+            match self.next_request_ms() {
+                Some(ts_ms) if end_ms.is_none_or(|end_ms| ts_ms < end_ms) => self.serve(ts_ms),
+                _ => {
+                    end_ms?;
+                    self.arriving = self.pending.take_first();
+                }
+            }
+        }
+        let is_due = self.arriving.next_arrival_ms()? <= until_ms;
+        is_due.then(|| self.arriving.take())?
+    }
+
     /// Serves one list at `ts_ms` and makes all records that follow from it.
     fn serve(&mut self, ts_ms: i64) {
         self.next_request_ns += 1 + self.random.below(2 * self.mean_gap_ns);
-        let mut request = self.draw_request(ts_ms);
+        let mut request = std::mem::take(&mut self.request);
+        self.draw_request(ts_ms, &mut request);
         if self.random.chance(self.settings.noise.fast_clock) {
             request.clock_ahead_ms = self.settings.max_future_ms + 10 * MINUTE_MS;
         }
         self.emit_list(&request);
         self.emit_clicks(&request);
         self.emit_noise(&request);
+        self.request = request;
     }
 
-    fn draw_request(&mut self, ts_ms: i64) -> Request {
+    fn draw_request(&mut self, ts_ms: i64, request: &mut Request) {
         self.n_requests += 1;
         let user = self.model.user(&mut self.random);
         let n_items = self.model.n_items(&mut self.random);
-        Request {
-            id: numbered(&self.id_prefix, self.n_requests),
-            user: numbered("u-", user),
-            visitor: self.model.visitor(user),
-            ts_ms,
-            clock_ahead_ms: 0,
-            items: self.model.items(n_items, &mut self.random),
-        }
+        number(&mut request.id, &self.id_prefix, self.n_requests);
+        number(&mut request.user, "u-", user);
+        request.visitor = self.model.visitor(user);
+        request.ts_ms = ts_ms;
+        request.clock_ahead_ms = 0;
+        self.model
+            .draw_items(n_items, &mut self.random, &mut request.items);
+    }
+
+    /// A request that no list follows from.
+    fn draw_unserved(&mut self, ts_ms: i64) -> Request {
+        let mut request = Request::default();
+        self.draw_request(ts_ms, &mut request);
+        request
     }
 
     fn emit_list(&mut self, request: &Request) {
         let noise = self.settings.noise;
-        let mut arrival_ms = request.ts_ms + self.network_ms();
+        let mut arrival_ms = request.ts_ms + network_ms(&mut self.random);
         let mut kind = RecordKind::List;
         if request.clock_ahead_ms > 0 {
             kind = RecordKind::Future;
@@ -199,22 +222,23 @@ impl Traffic {
             kind = RecordKind::LateList;
             arrival_ms += self.settings.lateness_ms + self.random.between(MINUTE_MS, 4 * MINUTE_MS);
         }
-        let payload = self.json.list(request);
         let again = kind == RecordKind::List && self.random.chance(noise.duplicate_list);
-        let again = again.then(|| (arrival_ms + self.random.between(100, 10_000), payload.clone()));
-        self.emit(arrival_ms, Side::Served, kind, request, payload);
-        if let Some((again_ms, payload)) = again {
+        let again_ms = again.then(|| arrival_ms + self.random.between(100, 10_000));
+        let key = request.key(self.settings.key);
+        let payload = self.json.list(request);
+        self.pending.put(arrival_ms, Side::Served, kind, key, payload);
+        if let Some(again_ms) = again_ms {
             let kind = RecordKind::DuplicateList;
-            self.emit(again_ms, Side::Served, kind, request, payload);
+            self.pending.put(again_ms, Side::Served, kind, key, payload);
         }
     }
 
     fn emit_clicks(&mut self, request: &Request) {
-        for (index, &item) in request.items.iter().enumerate() {
-            let probability = request.visitor.click_probability(index + 1);
-            if !self.random.chance(probability) {
-                continue;
-            }
+        let n_items = request.items.len();
+        let mut first = 0;
+        while let Some(index) = request.visitor.draw_click(first..n_items, &mut self.random) {
+            first = index + 1;
+            let item = request.items[index];
             let ts_ms = request.ts_ms + self.click_delay_ms();
             self.emit_click(RecordKind::Click, request, ts_ms, item);
             if self.random.chance(self.settings.noise.repeated_click) {
@@ -239,22 +263,25 @@ impl Traffic {
             self.emit_click(RecordKind::ExpiredClick, request, ts_ms, item);
         }
         if self.random.chance(noise.orphan_click) {
-            let unserved = self.draw_request(request.ts_ms);
+            let unserved = self.draw_unserved(request.ts_ms);
             let kind = RecordKind::OrphanClick;
             self.emit_click(kind, &unserved, unserved.ts_ms, 1);
         }
         if self.random.chance(noise.broken) {
-            let unserved = self.draw_request(request.ts_ms);
+            let unserved = self.draw_unserved(request.ts_ms);
             let payload = self.json.broken(&unserved, &mut self.random);
             let side = Side::BOTH[self.random.below(2) as usize];
-            let arrival_ms = request.ts_ms + self.network_ms();
-            self.emit(arrival_ms, side, RecordKind::Broken, &unserved, payload);
+            let arrival_ms = request.ts_ms + network_ms(&mut self.random);
+            let key = unserved.key(self.settings.key);
+            self.pending
+                .put(arrival_ms, side, RecordKind::Broken, key, payload);
         }
         if self.random.chance(noise.other_type) {
-            let payload = self.json.other_type(request);
-            let arrival_ms = request.ts_ms + self.network_ms();
+            let arrival_ms = request.ts_ms + network_ms(&mut self.random);
             let kind = RecordKind::OtherType;
-            self.emit(arrival_ms, Side::Served, kind, request, payload);
+            let key = request.key(self.settings.key);
+            let payload = self.json.other_type(request);
+            self.pending.put(arrival_ms, Side::Served, kind, key, payload);
         }
     }
 
@@ -264,30 +291,11 @@ impl Traffic {
             0 => kind,
             _ => RecordKind::Future,
         };
+        let arrival_ms = ts_ms + network_ms(&mut self.random);
+        let key = request.key(self.settings.key);
         let stamp_ms = ts_ms + request.clock_ahead_ms;
         let payload = self.json.click(&request.id, stamp_ms, item);
-        let arrival_ms = ts_ms + self.network_ms();
-        self.emit(arrival_ms, Side::Clicks, kind, request, payload);
-    }
-
-    fn emit(&mut self, arrival_ms: i64, side: Side, kind: RecordKind, request: &Request, payload: Vec<u8>) {
-        let key = match self.settings.key {
-            Key::Request => &request.id,
-            Key::User => &request.user,
-        };
-        let record = Record {
-            arrival_ms,
-            side,
-            kind,
-            key: key.clone().into_bytes(),
-            payload,
-        };
-        self.pending.entry(arrival_ms).or_default().push(record);
-    }
-
-    /// From an event to its record's arrival: long enough for a click to overtake its list.
-    fn network_ms(&mut self) -> i64 {
-        self.random.between(20, 3_000)
+        self.pending.put(arrival_ms, Side::Clicks, kind, key, payload);
     }
 
     fn click_delay_ms(&mut self) -> i64 {
@@ -302,29 +310,22 @@ impl Traffic {
     }
 }
 
-/// An id; `format!` takes far longer, and every request has two.
-fn numbered(prefix: &str, number: u64) -> String {
-    let mut buffer = itoa::Buffer::new();
-    [prefix, buffer.format(number)].concat()
+/// From an event to its record's arrival: long enough for a click to overtake its list.
+fn network_ms(random: &mut Random) -> i64 {
+    random.between(20, 3_000)
+}
+
+/// Makes an id; `format!` takes far longer, and every request has two.
+fn number(id: &mut String, prefix: &str, number: u64) {
+    id.clear();
+    id.push_str(prefix);
+    id.push_str(itoa::Buffer::new().format(number));
 }
 
 impl Iterator for Traffic {
     type Item = Record;
 
     fn next(&mut self) -> Option<Record> {
-        if let Some(record) = self.arriving.next() {
-            return Some(record);
-        }
-        while let Some(ts_ms) = self.next_request_ms() {
-            if let Some((&arrival_ms, _)) = self.pending.first_key_value()
-                && arrival_ms <= ts_ms
-            {
-                break;
-            }
-            self.serve(ts_ms);
-        }
-        let (_, records) = self.pending.pop_first()?;
-        self.arriving = records.into_iter();
-        self.arriving.next()
+        self.next_until(i64::MAX).map(RecordRef::to_record)
     }
 }

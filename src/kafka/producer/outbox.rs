@@ -1,0 +1,132 @@
+//! librdkafka's queue of records to send, by handles of topics: a name would be looked up for each record.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_void};
+use std::ptr::{self, NonNull};
+
+use rdkafka::bindings::{
+    RD_KAFKA_MSG_F_COPY, rd_kafka_error_code, rd_kafka_error_destroy, rd_kafka_last_error,
+    rd_kafka_produceva, rd_kafka_topic_destroy, rd_kafka_topic_new, rd_kafka_topic_s,
+    rd_kafka_vtype_t as Kind, rd_kafka_vu_s, rd_kafka_vu_s__bindgen_ty_1 as Value,
+    rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 as Memory,
+};
+use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::producer::{Producer as _, ThreadedProducer};
+
+use super::{Deliveries, Outgoing};
+
+/// `RD_KAFKA_PARTITION_UA`: the partitioner chooses.
+const BY_KEY: i32 = -1;
+
+/// A client, and the topics that it has sent to.
+pub(super) struct Outbox {
+    // Dropped first: a handle belongs to the client.
+    topics: RefCell<Vec<Topic>>,
+    client: ThreadedProducer<Deliveries>,
+}
+
+struct Topic {
+    name: String,
+    handle: NonNull<rd_kafka_topic_s>,
+}
+
+// SAFETY: a handle counts its references by itself, and may be used from any thread.
+unsafe impl Send for Topic {}
+
+impl Outbox {
+    pub fn new(client: ThreadedProducer<Deliveries>) -> Outbox {
+        Outbox {
+            topics: RefCell::default(),
+            client,
+        }
+    }
+
+    pub fn client(&self) -> &ThreadedProducer<Deliveries> {
+        &self.client
+    }
+
+    /// Copies a record into the queue.
+    ///
+    /// # Errors
+    /// [`QueueFull`](rdkafka::error::RDKafkaErrorCode::QueueFull), or a record that can never be sent.
+    pub fn send(&self, record: &Outgoing) -> KafkaResult<()> {
+        let mut topics = self.topics.borrow_mut();
+        let topic = match topics.iter().position(|topic| topic.name == record.topic) {
+            Some(known) => &topics[known],
+            None => {
+                topics.push(self.open(record.topic)?);
+                &topics[topics.len() - 1]
+            }
+        };
+        let field = |vtype, u| rd_kafka_vu_s { vtype, u };
+        let bytes = |of: &[u8]| Value {
+            mem: Memory {
+                ptr: of.as_ptr().cast::<c_void>().cast_mut(),
+                size: of.len(),
+            },
+        };
+        let fields = [
+            field(
+                Kind::RD_KAFKA_VTYPE_RKT,
+                Value {
+                    rkt: topic.handle.as_ptr(),
+                },
+            ),
+            field(
+                Kind::RD_KAFKA_VTYPE_PARTITION,
+                Value {
+                    i32_: record.partition.unwrap_or(BY_KEY),
+                },
+            ),
+            field(
+                Kind::RD_KAFKA_VTYPE_MSGFLAGS,
+                Value {
+                    i: RD_KAFKA_MSG_F_COPY,
+                },
+            ),
+            field(
+                Kind::RD_KAFKA_VTYPE_TIMESTAMP,
+                Value {
+                    i64_: record.timestamp_ms,
+                },
+            ),
+            field(Kind::RD_KAFKA_VTYPE_KEY, bytes(record.key)),
+            field(Kind::RD_KAFKA_VTYPE_VALUE, bytes(record.payload)),
+        ];
+        // SAFETY: the client and its topic live; each field has the type that its kind asks for; key and payload are
+        // copied before the call returns, and never written to; the error is ours, and destroyed once.
+        let code = unsafe {
+            let client = self.client.client().native_ptr();
+            let error = rd_kafka_produceva(client, fields.as_ptr(), fields.len());
+            if error.is_null() {
+                return Ok(());
+            }
+            let code = rd_kafka_error_code(error);
+            rd_kafka_error_destroy(error);
+            code
+        };
+        Err(KafkaError::MessageProduction(code.into()))
+    }
+
+    fn open(&self, name: &str) -> KafkaResult<Topic> {
+        let text = CString::new(name)?;
+        // SAFETY: client and name live; without a configuration the topic has the client's. The error is this thread's.
+        let (handle, error) = unsafe {
+            let handle =
+                rd_kafka_topic_new(self.client.client().native_ptr(), text.as_ptr(), ptr::null_mut());
+            (handle, rd_kafka_last_error())
+        };
+        let handle = NonNull::new(handle).ok_or(KafkaError::MessageProduction(error.into()))?;
+        Ok(Topic {
+            name: name.to_owned(),
+            handle,
+        })
+    }
+}
+
+impl Drop for Topic {
+    fn drop(&mut self) {
+        // SAFETY: ours, destroyed once, and before its client.
+        unsafe { rd_kafka_topic_destroy(self.handle.as_ptr()) };
+    }
+}

@@ -1,0 +1,181 @@
+//! Records that were made and have not arrived yet, in blocks by the time of their arrival: one costs no allocation.
+//!
+//! ```text
+//!   arrival ──▶
+//!   │ block: in the order │ block │ block │ … the longest delay away
+//!   │ of their making     │       │       │
+//!     └─ sorted once no record can join it, then read
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use super::record::{RecordKind, RecordRef};
+use crate::engine::event::Side;
+
+/// Arrival time of one block.
+const SPAN_MS: i64 = 256;
+
+const LOW_HALF: u64 = u32::MAX as u64;
+
+/// Records that arrive within one span.
+#[derive(Debug, Default)]
+struct Block {
+    /// Each record's key and payload, one after the other.
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    arrival_ms: i64,
+    side: Side,
+    kind: RecordKind,
+    /// Where in the block's bytes the key begins; the payload follows it.
+    key: usize,
+    payload: usize,
+    end: usize,
+}
+
+/// The blocks that records are put into.
+#[derive(Debug, Default)]
+pub struct Pending {
+    /// Number of the first block: it begins at so many spans since the epoch.
+    first: i64,
+    blocks: VecDeque<Block>,
+}
+
+impl Pending {
+    pub fn put(&mut self, arrival_ms: i64, side: Side, kind: RecordKind, key: &[u8], payload: &[u8]) {
+        let number = arrival_ms.div_euclid(SPAN_MS);
+        if self.blocks.is_empty() {
+            self.first = number;
+        }
+        while number < self.first {
+            self.blocks.push_front(Block::default());
+            self.first -= 1;
+        }
+        let index = (number - self.first) as usize;
+        if index >= self.blocks.len() {
+            self.blocks.resize_with(index + 1, Block::default);
+        }
+        let Block { bytes, entries } = &mut self.blocks[index];
+        let start = bytes.len();
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(payload);
+        entries.push(Entry {
+            arrival_ms,
+            side,
+            kind,
+            key: start,
+            payload: start + key.len(),
+            end: bytes.len(),
+        });
+    }
+
+    /// When the first block ends that holds a record, epoch ms; `None` where there is none.
+    pub fn first_end_ms(&mut self) -> Option<i64> {
+        while self.blocks.front()?.entries.is_empty() {
+            self.blocks.pop_front();
+            self.first += 1;
+        }
+        Some((self.first + 1) * SPAN_MS)
+    }
+
+    /// Takes the first block: no record may be put into it any more.
+    pub fn take_first(&mut self) -> Arriving {
+        self.first += 1;
+        Arriving::new(self.blocks.pop_front().unwrap_or_default())
+    }
+}
+
+/// A block that is read in the order of arrival, ties in the order of their making.
+#[derive(Debug, Default)]
+pub struct Arriving {
+    block: Block,
+    /// Arrival within the span (ms) in the high half, number of the entry in the low one: what is left, the last first.
+    order: Vec<u64>,
+}
+
+impl Arriving {
+    fn new(block: Block) -> Arriving {
+        let key = |(number, entry): (usize, &Entry)| {
+            let within_span = entry.arrival_ms.rem_euclid(SPAN_MS) as u64;
+            within_span << 32 | number as u64
+        };
+        let mut order: Vec<u64> = block.entries.iter().enumerate().map(key).collect();
+        order.sort_unstable_by_key(|key| Reverse(*key));
+        Arriving { block, order }
+    }
+
+    fn next_entry(&self) -> Option<&Entry> {
+        let key = self.order.last()?;
+        Some(&self.block.entries[(key & LOW_HALF) as usize])
+    }
+
+    pub fn next_arrival_ms(&self) -> Option<i64> {
+        Some(self.next_entry()?.arrival_ms)
+    }
+
+    pub fn take(&mut self) -> Option<RecordRef<'_>> {
+        let entry = *self.next_entry()?;
+        self.order.pop();
+        Some(RecordRef {
+            arrival_ms: entry.arrival_ms,
+            side: entry.side,
+            kind: entry.kind,
+            key: &self.block.bytes[entry.key..entry.payload],
+            payload: &self.block.bytes[entry.payload..entry.end],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Puts records of these arrivals, numbered in that order, and reads them all.
+    #[track_caller]
+    fn check(arrivals: &[i64], expected: &[(i64, &str)]) {
+        let mut pending = Pending::default();
+        for (number, arrival_ms) in arrivals.iter().enumerate() {
+            let number = number.to_string();
+            pending.put(
+                *arrival_ms,
+                Side::Clicks,
+                RecordKind::Click,
+                b"key",
+                number.as_bytes(),
+            );
+        }
+        let mut read = Vec::new();
+        while let Some(end_ms) = pending.first_end_ms() {
+            let mut arriving = pending.take_first();
+            while let Some(arrival_ms) = arriving.next_arrival_ms() {
+                let record = arriving.take().unwrap();
+                assert!(record.arrival_ms == arrival_ms && (end_ms - SPAN_MS..end_ms).contains(&arrival_ms));
+                assert_eq!(record.key, b"key");
+                read.push((arrival_ms, String::from_utf8(record.payload.to_vec()).unwrap()));
+            }
+        }
+        let read: Vec<_> = read.iter().map(|(ms, number)| (*ms, number.as_str())).collect();
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn records_are_read_by_arrival_and_ties_in_the_order_of_their_making() {
+        check(&[], &[]);
+        check(
+            &[700, 3, 255, 3, 256, 2],
+            &[(2, "5"), (3, "1"), (3, "3"), (255, "2"), (256, "4"), (700, "0")],
+        );
+    }
+
+    #[test]
+    fn one_may_arrive_long_before_all_others_and_before_the_epoch() {
+        check(
+            &[1_000_000, -1, -257],
+            &[(-257, "2"), (-1, "1"), (1_000_000, "0")],
+        );
+    }
+}
