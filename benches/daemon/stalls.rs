@@ -71,6 +71,11 @@ fn figures(mut rounds: Vec<Round>, wall: Duration, n_sent: u64, n_read: u64) -> 
     let longest_wall_ms = rounds.iter().map(|round| round.wall_ms).fold(0.0, f64::max);
     rounds.sort_unstable_by(|one, other| one.cpu_ms.total_cmp(&other.cpu_ms));
     let longest = rounds[rounds.len() - 1];
+    let n_longer = rounds.iter().filter(|round| round.cpu_ms > GOAL_MS).count();
+    let next = rounds.iter().rev().skip(1).take(9);
+    let next: Vec<String> = next
+        .map(|round| format!("{:.1} at {:.0}", round.cpu_ms, round.at.as_secs_f64()))
+        .collect();
     let cpu: Vec<f64> = rounds.iter().map(|round| round.cpu_ms).collect();
     let seconds = wall.as_secs_f64();
     let name = format!(
@@ -83,6 +88,8 @@ fn figures(mut rounds: Vec<Round>, wall: Duration, n_sent: u64, n_read: u64) -> 
             "that batch: second of its end, wall ms",
             format!("{:.1}, {:.2}", longest.at.as_secs_f64(), longest.wall_ms),
         ),
+        Figure::beside("batches above the goal", n_longer.to_string()),
+        Figure::beside("the next nine, ms at second", next.join(", ")),
         Figure::beside("longest batch by wall, ms", format!("{longest_wall_ms:.2}")),
         Figure::beside(
             "batches: p50, p99, p99.9 of thread CPU ms",
