@@ -6,6 +6,7 @@ mod common;
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
+use std::ops::AddAssign;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -72,6 +73,44 @@ fn main() {
     empty_week(&config(&USUAL), n_arms);
     println!("\n| coverage of 10,000 items | arms | merge ms | snapshot ms |\n|---|---|---|---|");
     coverage(config(&["coverage"]), n_arms.min(1000), n_rounds);
+    println!(
+        "\n| half a million lists of one hour | rows | ns per record: join | hand over |\n|---|---|---|---|"
+    );
+    for n_arms in [1, 100, n_arms] {
+        catch_up(n_arms);
+    }
+}
+
+/// An hour of event time as it is caught up with: what is read between two hand-overs covers many slots.
+fn catch_up(n_arms: usize) {
+    const N_HAND_OVERS: usize = 20;
+    const N_BATCHES: usize = 72;
+    const N_LISTS: usize = 500_000;
+    let mut config = config(&USUAL);
+    config.measures.ks = [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect();
+    config.join.attribution_ms = 1_800_000;
+    config.join.lateness_ms = 60_000;
+    let mut world = World::empty(&config, n_arms, 1);
+    let n_batch = N_LISTS * CLICK_EVERY / (CLICK_EVERY - 1) / N_HAND_OVERS / N_BATCHES;
+    let (mut joined_ns, mut merged) = (0, Merged::default());
+    for _ in 0..N_HAND_OVERS {
+        for _ in 0..N_BATCHES {
+            world.ts_ms += 3_600_000 / (N_HAND_OVERS * N_BATCHES) as i64;
+            let batch = world.read(0, n_batch);
+            let start = thread_cpu_ns();
+            world.pairs[0].0.apply(&batch, u64::MAX);
+            joined_ns += thread_cpu_ns() - start;
+        }
+        world.board.set_live_end(world.ts_ms);
+        merged += world.merge(0);
+    }
+    let per_record = |ns: u64| ns as f64 / (n_batch * N_BATCHES * N_HAND_OVERS) as f64;
+    println!(
+        "| {n_arms} arms | {} | {:.0} | {:.0} |",
+        merged.n_live + merged.n_settled,
+        per_record(joined_ns),
+        per_record(merged.ns),
+    );
 }
 
 fn config(metrics: &[&'static str]) -> Config {
@@ -117,24 +156,36 @@ struct Merged {
     n_settled: usize,
 }
 
+impl AddAssign for Merged {
+    fn add_assign(&mut self, other: Merged) {
+        self.ns += other.ns;
+        self.n_live += other.n_live;
+        self.n_settled += other.n_settled;
+    }
+}
+
 impl World {
     fn new(config: &Config, n_arms: usize) -> World {
-        let ranking = Ranking::new(&config.measures);
-        let board = Arc::new(Board::new(config, &ranking));
-        let engine = || Engine::new(worker::rules(config), ranking.clone(), None);
-        (0..N_PAIRS).for_each(|pair| board.show(pair));
-        let mut world = World {
-            board,
-            pairs: (0..N_PAIRS).map(|_| (engine(), Vec::new())).collect(),
-            n_arms,
-            n_read: 0,
-            ts_ms: T0,
-        };
+        let mut world = World::empty(config, n_arms, N_PAIRS);
         // Every arm has lists in several slots, some of them settled.
         for _ in 0..8 {
             world.hand_over(2 * n_arms.max(5000), 5000);
         }
         world
+    }
+
+    fn empty(config: &Config, n_arms: usize, n_pairs: i32) -> World {
+        let ranking = Ranking::new(&config.measures);
+        let board = Arc::new(Board::new(config, &ranking));
+        let engine = || Engine::new(worker::rules(config), ranking.clone(), None);
+        (0..n_pairs).for_each(|pair| board.show(pair));
+        World {
+            board,
+            pairs: (0..n_pairs).map(|_| (engine(), Vec::new())).collect(),
+            n_arms,
+            n_read: 0,
+            ts_ms: T0,
+        }
     }
 
     /// Lets every pair read its share of `n_records`, which end `step_ms` later, and hands the changes over.
@@ -144,21 +195,30 @@ impl World {
         let mut merged = Merged::default();
         for pair in 0..self.pairs.len() {
             let batch = self.read(pair, n_records / N_PAIRS as usize);
-            let engine = &mut self.pairs[pair].0;
-            engine.apply(&batch, u64::MAX);
-            engine.gather_changes();
-            let changes = engine.changes();
-            merged.n_live += changes.live.iter().count();
-            merged.n_settled += changes
+            self.pairs[pair].0.apply(&batch, u64::MAX);
+            merged += self.merge(pair);
+        }
+        merged
+    }
+
+    /// Hands the changes of a pair over.
+    fn merge(&mut self, pair: usize) -> Merged {
+        let engine = &mut self.pairs[pair].0;
+        let start = thread_cpu_ns();
+        engine.gather_changes();
+        self.board.merge(pair as i32, engine);
+        let ns = thread_cpu_ns() - start;
+        let changes = engine.changes();
+        let merged = Merged {
+            ns,
+            n_live: changes.live.iter().count(),
+            n_settled: changes
                 .settled
                 .iter()
-                .map(|slot| slot.tallies.len())
-                .sum::<usize>();
-            let start = thread_cpu_ns();
-            self.board.merge(pair as i32, engine);
-            merged.ns += thread_cpu_ns() - start;
-            engine.clear_changes();
-        }
+                .map(|slot| slot.tallies.iter().count())
+                .sum(),
+        };
+        engine.clear_changes();
         merged
     }
 

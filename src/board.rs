@@ -6,8 +6,10 @@
 //! arm keeps what each pair has shown of the catalogue, within a bound on memory, and their union is counted at a
 //! scrape.
 
+mod by_arm;
 mod covered;
 mod part;
+mod runs;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use dashmap::DashMap;
 
 use covered::{Covered, Covering, Instant};
-use part::Part;
+use part::{Part, Row};
 
 use crate::config::{self, Config};
 use crate::engine::catalogue::Catalogue;
@@ -121,19 +123,19 @@ impl Board {
         } else {
             Ok(())
         };
-        let live = || {
-            let rows = changes.live.iter();
-            rows.map(|((arm, start_ms), sums)| (arm, start_ms, sums))
-        };
-        exact = exact.and(part.add_all(View::Live, live));
-        for slot in &changes.settled {
-            let rows = || {
-                slot.tallies
-                    .iter()
-                    .map(|(arm, sums)| (*arm, slot.start_ms, &**sums))
-            };
-            exact = exact.and(part.add_all(View::Settled, rows));
-        }
+        let live = changes.live.iter();
+        let live: Vec<Row> = live
+            .map(|((arm, start_ms), sums)| Row { arm, start_ms, sums })
+            .collect();
+        let settled = changes.settled.iter().flat_map(|slot| {
+            let start_ms = slot.start_ms;
+            slot.tallies
+                .iter()
+                .map(move |(arm, sums)| Row { arm, start_ms, sums })
+        });
+        let settled: Vec<Row> = settled.collect();
+        exact = exact.and(part.add_all(View::Live, &live));
+        exact = exact.and(part.add_all(View::Settled, &settled));
         for (arm, last_ms) in &changes.last_lists {
             part.had_list(*arm, *last_ms);
         }
@@ -175,8 +177,8 @@ impl Board {
     fn admit(&self, pair: Pair, part: &mut Part, engine: &Engine) {
         let changes = engine.changes();
         let live = changes.live.iter().map(|((arm, _), _)| arm);
-        let settled = changes.settled.iter().flat_map(|slot| &slot.tallies);
-        let Some(last) = live.chain(settled.map(|(arm, _)| *arm)).max() else {
+        let settled = changes.settled.iter().flat_map(|slot| slot.tallies.iter());
+        let Some(last) = live.chain(settled.map(|(arm, _)| arm)).max() else {
             return;
         };
         for id in part.n_arms()..=last as usize {

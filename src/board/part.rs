@@ -10,13 +10,16 @@
 use std::sync::Arc;
 
 use super::Entry;
+use super::by_arm::ByArm;
+use super::runs::{ALL_TIME, Runs};
 use crate::config;
 use crate::engine::ArmId;
+use crate::engine::prefetch::prefetch;
 use crate::engine::window::{Cells, Overflow, Room, WideSums, Window};
 use crate::snapshot::View;
 
-/// Rows that are looked at together before they are added.
-const GROUP: usize = 16;
+/// So many arms ahead of its turn an arm is asked for: where there are many, hardly any is in the cache.
+const AHEAD: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Part {
@@ -25,6 +28,17 @@ pub(super) struct Part {
     width: usize,
     arms: Vec<ArmPart>,
     cells: Cells,
+    by_arm: ByArm,
+    runs: Runs,
+}
+
+/// The tally of an arm in a slot, on its way to the windows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub arm: ArmId,
+    /// Begin of the slot, epoch ms.
+    pub start_ms: i64,
+    pub sums: &'a [i64],
 }
 
 /// What one pair adds to one arm.
@@ -47,6 +61,8 @@ impl Part {
             width,
             arms: Vec::new(),
             cells: Cells::new(width),
+            by_arm: ByArm::default(),
+            runs: Runs::new(width),
         }
     }
 
@@ -79,53 +95,28 @@ impl Part {
         arm.last_list_ms = arm.last_list_ms.max(last_ms);
     }
 
-    /// Adds tallies of arms in slots: these rows, which can be walked through twice.
+    /// Adds tallies of arms in slots, ascending by slot where that can be had.
     ///
-    /// Where there are many arms, hardly any of what a row touches is in the cache. So a few rows are looked at before
-    /// they are added: the misses of a group then overlap.
-    pub fn add_all<'a, Rows: Iterator<Item = (ArmId, i64, &'a [i64])>>(
-        &mut self,
-        view: View,
-        rows: impl Fn() -> Rows,
-    ) -> Result<(), Overflow> {
-        let (mut rows, mut ahead, mut further) = (rows(), rows(), rows());
+    /// # Errors
+    /// [`Overflow`] where a cell's sum left 64 bits.
+    pub fn add_all(&mut self, view: View, rows: &[Row]) -> Result<(), Overflow> {
+        let mut by_arm = std::mem::take(&mut self.by_arm);
+        by_arm.set(rows, self.arms.len());
         let mut exact = Ok(());
-        loop {
-            let mut seen = 0;
-            for (arm, start_ms, _) in ahead.by_ref().take(GROUP) {
-                seen ^= self.look_at_windows(arm, view, start_ms);
+        for (at, arm) in by_arm.arms().iter().enumerate() {
+            if let Some(later) = by_arm.arms().get(at + AHEAD) {
+                prefetch(&self.arms[*later as usize]);
             }
-            for (arm, start_ms, _) in further.by_ref().take(GROUP) {
-                seen ^= self.look_at_sums(arm, view, start_ms);
+            if let Some(next) = by_arm.arms().get(at + AHEAD / 2) {
+                self.arms[*next as usize].prefetch(view, self.cells_ms.len());
             }
-            std::hint::black_box(seen);
-            let mut any = false;
-            for (arm, start_ms, tally) in rows.by_ref().take(GROUP) {
-                any = true;
-                exact = exact.and(self.add(arm, view, start_ms, tally));
-            }
-            if !any {
-                return exact;
-            }
+            let of_arm = by_arm
+                .newest_first(*arm)
+                .map(|row| (rows[row].start_ms, rows[row].sums));
+            exact = exact.and(self.add(*arm, view, of_arm));
         }
-    }
-
-    /// Reads what tells where a row's cells are.
-    fn look_at_windows(&self, arm: ArmId, view: View, start_ms: i64) -> i64 {
-        let of_view = self.windows_of(arm, view).iter().zip(&self.cells_ms);
-        let rows = of_view.map(|(window, cell_ms)| window.row_of(start_ms.div_euclid(*cell_ms)));
-        rows.fold(0, |all, row| all ^ i64::from(row.unwrap_or(0)))
-    }
-
-    /// Reads the first columns of cells and sums that a row adds to.
-    fn look_at_sums(&self, arm: ArmId, view: View, start_ms: i64) -> i64 {
-        let n_windows = self.cells_ms.len();
-        let sums = &self.arms[arm as usize].sums;
-        let first = view as usize * (n_windows + 1);
-        let sums = (first..=first + n_windows).fold(0, |all, row| all ^ sums.look_at(row));
-        let of_view = self.windows_of(arm, view).iter().zip(&self.cells_ms);
-        let rows = of_view.filter_map(|(window, cell_ms)| window.row_of(start_ms.div_euclid(*cell_ms)));
-        rows.fold(sums, |all, row| all ^ self.cells.look_at(row))
+        self.by_arm = by_arm;
+        exact
     }
 
     fn windows_of(&self, arm: ArmId, view: View) -> &[Window] {
@@ -133,8 +124,13 @@ impl Part {
         &self.arms[arm as usize].windows[view as usize * n_windows..][..n_windows]
     }
 
-    /// Adds the tally of an arm in a slot.
-    fn add(&mut self, arm: ArmId, view: View, start_ms: i64, tally: &[i64]) -> Result<(), Overflow> {
+    /// Adds tallies of an arm, by begin of their slots.
+    fn add<'a>(
+        &mut self,
+        arm: ArmId,
+        view: View,
+        tallies: impl Iterator<Item = (i64, &'a [i64])> + Clone,
+    ) -> Result<(), Overflow> {
         let n_windows = self.cells_ms.len();
         let arm = &mut self.arms[arm as usize];
         let windows = &mut arm.windows[view as usize * n_windows..][..n_windows];
@@ -146,11 +142,14 @@ impl Part {
                 sums: &mut arm.sums,
                 row: first + index,
             };
-            exact = exact.and(window.add(start_ms.div_euclid(*cell_ms), tally, &mut room));
+            self.runs.each(tallies.clone(), *cell_ms, |number, tally| {
+                exact = exact.and(window.add(number, tally, &mut room));
+            });
         }
-        if start_ms >= arm.total_from_ms {
+        let counted = tallies.filter(|(start_ms, _)| *start_ms >= arm.total_from_ms);
+        self.runs.each(counted, ALL_TIME, |_, tally| {
             arm.sums.add(first + n_windows, tally);
-        }
+        });
         exact
     }
 
@@ -181,5 +180,15 @@ impl Part {
     /// The touched cells of a window of an arm, by number.
     pub fn cells(&self, arm: ArmId, view: View, window: usize) -> impl Iterator<Item = (i64, &[i64])> {
         self.windows_of(arm, view)[window].cells(&self.cells)
+    }
+}
+
+impl ArmPart {
+    /// Lets what a row of this view touches be fetched, as far as one can tell.
+    fn prefetch(&self, view: View, n_windows: usize) {
+        let windows = &self.windows[view as usize * n_windows..][..n_windows];
+        windows.iter().for_each(prefetch);
+        let first = view as usize * (n_windows + 1);
+        (first..=first + n_windows).for_each(|row| self.sums.prefetch(row));
     }
 }

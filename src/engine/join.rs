@@ -45,7 +45,7 @@ pub struct SettledSlot {
     /// Begin of the slot, epoch ms.
     pub start_ms: i64,
     /// Sums by arm, as wide as the ranking.
-    pub tallies: Vec<(ArmId, Box<[i64]>)>,
+    pub tallies: Rows<ArmId>,
     /// What its lists have shown, where coverage is measured.
     pub shown: ShownLists,
 }
@@ -495,7 +495,8 @@ impl Engine {
                 self.changes.take_over(start_ms, arm, last_ms, sums);
             });
             let start_ms = slot.start_ms;
-            let tallies = slot.tally.rows().map(|(arm, sums)| (arm, sums.into())).collect();
+            let mut tallies = Rows::new(self.ranking.width());
+            slot.tally.rows().for_each(|(arm, sums)| tallies.push(arm, sums));
             self.changes.overflowed |= slot.tally.overflowed();
             let shown = self.lists.bury(&mut self.store, slot);
             self.changes.settled.push(SettledSlot {

@@ -13,7 +13,7 @@ mod join;
 mod lists;
 mod open_list;
 pub mod outcome;
-mod prefetch;
+pub mod prefetch;
 pub mod ranking;
 mod shown;
 mod store;

@@ -200,7 +200,7 @@ impl RowsByArm {
 }
 
 /// Rows of `width` integers, each with its key: in one arena, which is filled anew again and again.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows<K> {
     keys: Vec<K>,
     width: usize,

@@ -9,6 +9,8 @@
 //! Most tallies are zero in most columns: these are skipped eight at a time, and memory that is not touched is what
 //! makes an addition cheap.
 
+use super::prefetch::prefetch;
+
 /// Cells of a window.
 pub const N_CELLS: i64 = 60;
 /// Columns that are skipped together where they are all zero: a cache line.
@@ -58,11 +60,6 @@ impl Cells {
     fn row(&self, row: u32) -> &[i64] {
         let start = row as usize % CHUNK * self.width;
         &self.chunks[row as usize / CHUNK][start..start + self.width]
-    }
-
-    /// Reads a bit of a row, so that it is in the cache.
-    pub fn look_at(&self, row: u32) -> i64 {
-        look_at(self.row(row))
     }
 
     fn row_mut(&mut self, row: u32) -> &mut [i64] {
@@ -140,9 +137,9 @@ impl WideSums {
         }
     }
 
-    /// Reads a bit of a row, so that it is in the cache.
-    pub fn look_at(&self, row: usize) -> i64 {
-        look_at(&self.low[row * self.width..(row + 1) * self.width])
+    /// Lets the first columns of a row be fetched: what lists without a click add to.
+    pub fn prefetch(&self, row: usize) {
+        prefetch(&self.low[row * self.width]);
     }
 
     /// Adds all rows to 64-bit sums, unless one would run over: what is in `sums` is then of no use.
@@ -171,11 +168,6 @@ impl WideSums {
     }
 }
 
-/// Reads the first two cache lines: what lists without a click add to.
-fn look_at(row: &[i64]) -> i64 {
-    row.first().unwrap_or(&0) ^ row.get(SKIPPED).unwrap_or(&0)
-}
-
 /// The parts of a tally that are not all zero, with their places.
 fn chunks(terms: &[i64]) -> impl Iterator<Item = (usize, &[i64])> {
     let chunks = terms.chunks(SKIPPED).enumerate();
@@ -187,13 +179,11 @@ fn chunks(terms: &[i64]) -> impl Iterator<Item = (usize, &[i64])> {
 pub struct Window {
     /// Number of the cell that holds the window's end: epoch ms ÷ cell length.
     newest: i64,
-    n_touched: u32,
-    /// By number mod 60: rows of the store.
+    /// Cells with a row, a bit each by number mod 60.
+    touched: u64,
+    /// By number mod 60: rows of the store, where the cell was touched.
     rows: [u32; N_CELLS as usize],
 }
-
-/// No row: the cell was not touched.
-const UNTOUCHED: u32 = u32::MAX;
 
 /// Where a window keeps its numbers: cells among those of other windows, and a row of sums.
 pub struct Room<'a> {
@@ -206,8 +196,8 @@ impl Window {
     pub fn new() -> Window {
         Window {
             newest: i64::MIN,
-            n_touched: 0,
-            rows: [UNTOUCHED; N_CELLS as usize],
+            touched: 0,
+            rows: [0; N_CELLS as usize],
         }
     }
 
@@ -217,13 +207,14 @@ impl Window {
     /// [`Overflow`] where a sum of the cell left 64 bits; that sum stays at the border.
     pub fn add(&mut self, number: i64, tally: &[i64], room: &mut Room) -> Result<(), Overflow> {
         self.advance(number, room);
-        if number <= self.newest - N_CELLS {
+        if self.is_past(number) {
             return Ok(());
         }
-        let row = &mut self.rows[place(number)];
-        if *row == UNTOUCHED {
+        let place = place(number);
+        let row = &mut self.rows[place];
+        if self.touched & 1 << place == 0 {
             *row = room.cells.take();
-            self.n_touched += 1;
+            self.touched |= 1 << place;
         }
         let start = room.row * room.sums.width;
         let cell = room.cells.row_mut(*row);
@@ -252,35 +243,26 @@ impl Window {
         if number <= self.newest {
             return;
         }
-        let oldest = self.newest.saturating_sub(N_CELLS - 1);
-        let leaving = oldest..=self.newest.min(number.saturating_sub(N_CELLS));
+        let leaving = self.touched & places_from(self.newest.wrapping_add(1), number.abs_diff(self.newest));
         self.newest = number;
-        for number in leaving {
-            if self.n_touched == 0 {
-                break;
-            }
-            let row = std::mem::replace(&mut self.rows[place(number)], UNTOUCHED);
-            if row != UNTOUCHED {
-                self.n_touched -= 1;
-                room.sums.subtract(room.row, room.cells.row(row));
-                room.cells.free.push(row);
-            }
+        self.touched &= !leaving;
+        for place in bits(leaving) {
+            let row = self.rows[place];
+            room.sums.subtract(room.row, room.cells.row(row));
+            room.cells.free.push(row);
         }
     }
 
-    /// The store's row of the cell of this number, if it was touched and may still be inside.
-    pub fn row_of(&self, number: i64) -> Option<u32> {
-        let row = self.rows[place(number)];
-        (number <= self.newest && row != UNTOUCHED).then_some(row)
+    /// Whether the cell of this number has left.
+    pub fn is_past(&self, number: i64) -> bool {
+        number <= self.newest.saturating_sub(N_CELLS)
     }
 
     /// Touched cells inside, by number, ascending.
     pub fn cells<'a>(&self, cells: &'a Cells) -> impl Iterator<Item = (i64, &'a [i64])> {
         let numbers = self.newest.saturating_sub(N_CELLS - 1)..=self.newest;
-        let touched = numbers.map(|number| (number, self.rows[place(number)]));
-        touched
-            .filter(|(_, row)| *row != UNTOUCHED)
-            .map(|(number, row)| (number, cells.row(row)))
+        let touched = numbers.filter(|number| self.touched & 1 << place(*number) != 0);
+        touched.map(|number| (number, cells.row(self.rows[place(number)])))
     }
 }
 
@@ -295,8 +277,24 @@ fn place(number: i64) -> usize {
     number.rem_euclid(N_CELLS) as usize
 }
 
-/// Adds term by term, or nothing at all where a sum would leave 64 bits.
-fn add_all(sums: &mut [i64], terms: &[i64]) -> bool {
+/// The places of so many cells, from the one of this number on.
+fn places_from(number: i64, n: u64) -> u64 {
+    let all = (1 << N_CELLS) - 1;
+    let first = ((1_u128 << n.min(N_CELLS as u64)) - 1) << place(number);
+    (first as u64 | (first >> N_CELLS) as u64) & all
+}
+
+/// The bits that are set, lowest first.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (bit < u64::BITS as usize).then_some(bit)
+    })
+}
+
+/// Adds term by term, or nothing at all where a sum would leave 64 bits; says which.
+pub fn add_all(sums: &mut [i64], terms: &[i64]) -> bool {
     let pairs = || sums.iter().zip(terms);
     let over = pairs().fold(0, |over, (sum, term)| {
         let after = sum.wrapping_add(*term);

@@ -123,9 +123,9 @@ impl<'a> Adder<'a> {
 
 impl Span {
     fn add(&mut self, slot: &SettledSlot, ranking: &Ranking, catalogue: Option<&Catalogue>) {
-        for (arm, sums) in &slot.tallies {
+        for (arm, sums) in slot.tallies.iter() {
             let zeros = || vec![0; ranking.width()].into_boxed_slice();
-            let total = self.sums.entry(*arm).or_insert_with(zeros).iter_mut();
+            let total = self.sums.entry(arm).or_insert_with(zeros).iter_mut();
             total
                 .zip(sums)
                 .for_each(|(total, term)| *total += i128::from(*term));

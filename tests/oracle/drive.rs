@@ -152,6 +152,7 @@ impl<'a> Driver<'a> {
         self.engine.gather_changes();
         let changes = self.engine.changes();
         let taken = &mut self.taken;
+        let width = self.ranking.width();
         taken.counts.add(&changes.counts);
         for ((arm, slot_ms), tally) in changes.live.iter() {
             assert!(
@@ -164,7 +165,7 @@ impl<'a> Driver<'a> {
                 .or_default()
                 .entry(name(&self.engine, arm))
                 .or_default();
-            add(live, tally);
+            add(live, tally, width);
         }
         let named = |arm| name(&self.engine, arm);
         show(&mut taken.shown, &changes.shown, &self.places, named);
@@ -178,10 +179,12 @@ impl<'a> Driver<'a> {
                 self.settled_all || Some(start_ms) < frontier_ms,
                 "slot {start_ms} is settled, but not before F = {frontier_ms:?}"
             );
-            for (arm, tally) in &slot.tallies {
+            for (arm, tally) in slot.tallies.iter() {
                 let arms = taken.settled.entry(start_ms).or_default();
+                let mut sums = Vec::new();
+                add(&mut sums, tally, width);
                 assert!(
-                    arms.insert(named(*arm), tally.to_vec()).is_none(),
+                    arms.insert(named(arm), sums).is_none(),
                     "an arm stands twice in a slot"
                 );
             }
@@ -244,8 +247,9 @@ fn show(shown: &mut Shown, lists: &ShownLists, names: &HashMap<u32, String>, arm
     }
 }
 
-fn add(sums: &mut Vec<i64>, terms: &[i64]) {
-    sums.resize(terms.len(), 0);
+/// Adds a row, whose last columns may be left out, to a whole tally.
+fn add(sums: &mut Vec<i64>, terms: &[i64], width: usize) {
+    sums.resize(width, 0);
     for (sum, term) in sums.iter_mut().zip(terms) {
         *sum += term;
     }

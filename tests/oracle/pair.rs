@@ -117,7 +117,7 @@ impl Pair {
             .iter()
             .flat_map(|slot| slot.tallies.iter().map(move |row| (slot.start_ms - T0, row)));
         rows.map(|(start, (arm, sums))| {
-            let arm = self.engine.arm(*arm);
+            let arm = self.engine.arm(arm);
             let name = format!("{}/{}", arm.experiment, arm.arm);
             ((start, name), [sums[LISTS], sums[ITEMS_SHOWN], sums[CLICKS]])
         })
@@ -129,7 +129,7 @@ impl Pair {
         self.engine.settle_all();
         let mut total = vec![0_i128; self.ranking.width()];
         let slots = self.engine.changes().settled.iter();
-        for (_, sums) in slots.flat_map(|slot| &slot.tallies) {
+        for (_, sums) in slots.flat_map(|slot| slot.tallies.iter()) {
             total
                 .iter_mut()
                 .zip(sums)
