@@ -560,7 +560,7 @@ mod tests {
     use crate::engine::Rules;
     use crate::engine::catalogue::NewItem;
     use crate::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
-    use crate::engine::ranking::Measures;
+    use crate::engine::ranking::{LINE, Measures};
     use crate::engine::window::WideSums;
 
     const T0: i64 = 1_763_596_800_000;
@@ -819,8 +819,8 @@ mod tests {
     #[test]
     fn sums_beyond_64_bits_add_up_over_pairs() {
         let low = |terms: &[i64]| {
-            let mut sums = WideSums::new(1, 1);
-            terms.iter().for_each(|term| sums.add(0, &[*term]));
+            let mut sums = WideSums::new(1, LINE);
+            terms.iter().for_each(|term| sums.add(0, &[*term; LINE]));
             sums
         };
         let parts = [low(&[i64::MAX, i64::MAX]), low(&[5])];

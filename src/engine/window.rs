@@ -6,15 +6,17 @@
 //!        └ number mod 60 ─▶ row of the store, only where the cell was touched
 //! ```
 //! Cells of many windows live in one [`Cells`], whose rows are used again; so nothing is allocated once windows slide.
-//! Most tallies are zero in most columns: these are skipped eight at a time, and memory that is not touched is what
+//! Most tallies are zero in most columns: these are skipped a line at a time, and memory that is not touched is what
 //! makes an addition cheap.
 
 use super::prefetch::prefetch;
+use super::ranking::LINE;
 
 /// Cells of a window.
 pub const N_CELLS: i64 = 60;
-/// Columns that are skipped together where they are all zero: a cache line.
-const SKIPPED: usize = 8;
+
+/// Columns that are added together, and skipped where they are all zero.
+type Line = [i64; LINE];
 
 /// A cell's 64-bit sum has run over: the numbers are no longer exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +25,9 @@ pub struct Overflow;
 /// Rows for the cells of many windows, in chunks that never move.
 #[derive(Debug)]
 pub struct Cells {
+    /// In lines.
     width: usize,
-    chunks: Vec<Box<[i64]>>,
+    chunks: Vec<Box<[Line]>>,
     n_rows: u32,
     /// Rows given back; they hold what they held.
     free: Vec<u32>,
@@ -34,9 +37,10 @@ pub struct Cells {
 const CHUNK: usize = 256;
 
 impl Cells {
+    /// Rows of `width` columns, which are whole lines.
     pub fn new(width: usize) -> Cells {
         Cells {
-            width,
+            width: n_lines(width),
             chunks: Vec::new(),
             n_rows: 0,
             free: Vec::new(),
@@ -46,23 +50,23 @@ impl Cells {
     /// A row of zeros.
     fn take(&mut self) -> u32 {
         if let Some(row) = self.free.pop() {
-            self.row_mut(row).fill(0);
+            self.row_mut(row).fill([0; LINE]);
             return row;
         }
         let row = self.n_rows;
         if row as usize == self.chunks.len() * CHUNK {
-            self.chunks.push(vec![0; CHUNK * self.width].into());
+            self.chunks.push(vec![[0; LINE]; CHUNK * self.width].into());
         }
         self.n_rows += 1;
         row
     }
 
-    fn row(&self, row: u32) -> &[i64] {
+    fn row(&self, row: u32) -> &[Line] {
         let start = row as usize % CHUNK * self.width;
         &self.chunks[row as usize / CHUNK][start..start + self.width]
     }
 
-    fn row_mut(&mut self, row: u32) -> &mut [i64] {
+    fn row_mut(&mut self, row: u32) -> &mut [Line] {
         let start = row as usize % CHUNK * self.width;
         &mut self.chunks[row as usize / CHUNK][start..start + self.width]
     }
@@ -71,31 +75,32 @@ impl Cells {
 /// Rows of sums that cannot run over: 64 bits each, and what was carried out of them, which is rare.
 #[derive(Debug, Clone)]
 pub struct WideSums {
+    /// In lines.
     width: usize,
-    low: Box<[i64]>,
+    low: Box<[Line]>,
     /// Multiples of 2^64; absent as long as they are all 0.
-    carried: Option<Box<[i64]>>,
+    carried: Option<Box<[Line]>>,
 }
 
 impl WideSums {
+    /// Rows of `width` columns, which are whole lines.
     pub fn new(n_rows: usize, width: usize) -> WideSums {
         WideSums {
-            width,
-            low: vec![0; n_rows * width].into(),
+            width: n_lines(width),
+            low: vec![[0; LINE]; n_rows * n_lines(width)].into(),
             carried: None,
         }
     }
 
     /// Adds to the columns of a row.
-    pub fn add(&mut self, row: usize, terms: &[i64]) {
-        let start = row * self.width;
-        for (place, terms) in chunks(terms) {
-            self.add_chunk(start + place, terms);
+    pub fn add(&mut self, row: usize, tally: &[i64]) {
+        for (at, terms) in filled(lines(tally)) {
+            self.add_line(row * self.width + at, terms);
         }
     }
 
-    fn add_chunk(&mut self, place: usize, terms: &[i64]) {
-        let sums = &mut self.low[place..place + terms.len()];
+    fn add_line(&mut self, at: usize, terms: &Line) {
+        let sums = &mut self.low[at];
         let mut over = 0;
         for (sum, term) in sums.iter_mut().zip(terms) {
             let before = *sum;
@@ -103,33 +108,31 @@ impl WideSums {
             over |= (before ^ *sum) & (*term ^ *sum);
         }
         if over < 0 {
-            self.carry(place, terms, 1);
+            self.carry(at, terms, 1);
         }
     }
 
-    fn subtract(&mut self, row: usize, terms: &[i64]) {
-        let start = row * self.width;
-        for (place, terms) in chunks(terms) {
-            let place = start + place;
-            let sums = &mut self.low[place..place + terms.len()];
+    fn subtract(&mut self, row: usize, tally: &[Line]) {
+        for (at, terms) in filled(tally) {
+            let at = row * self.width + at;
             let mut over = 0;
-            for (sum, term) in sums.iter_mut().zip(terms) {
+            for (sum, term) in self.low[at].iter_mut().zip(terms) {
                 let before = *sum;
                 *sum = before.wrapping_sub(*term);
                 over |= (before ^ *term) & (before ^ *sum);
             }
             if over < 0 {
-                self.carry(place, terms, -1);
+                self.carry(at, terms, -1);
             }
         }
     }
 
     /// Notes what left the 64 bits when `sign` times these terms were added.
     #[cold]
-    fn carry(&mut self, place: usize, terms: &[i64], sign: i64) {
-        let carried = self.carried.get_or_insert_with(|| vec![0; self.low.len()].into());
-        let columns = self.low[place..].iter().zip(&mut carried[place..]);
-        for ((sum, carried), term) in columns.zip(terms) {
+    fn carry(&mut self, at: usize, terms: &Line, sign: i64) {
+        let none = || vec![[0; LINE]; self.low.len()].into();
+        let carried = &mut self.carried.get_or_insert_with(none)[at];
+        for ((sum, carried), term) in self.low[at].iter().zip(carried).zip(terms) {
             let added = i128::from(*term) * i128::from(sign);
             // What is left of the exact sum, which the low bits are of.
             let before = (i128::from(*sum) - added) as i64;
@@ -146,7 +149,7 @@ impl WideSums {
     #[must_use]
     pub fn add_to_low(&self, sums: &mut [i64]) -> bool {
         let mut over = 0;
-        for (sum, term) in sums.iter_mut().zip(&self.low) {
+        for (sum, term) in sums.iter_mut().zip(self.low.as_flattened()) {
             let before = *sum;
             *sum = before.wrapping_add(*term);
             over |= (before ^ *sum) & (*term ^ *sum);
@@ -157,22 +160,30 @@ impl WideSums {
     /// Adds a row to `sums`, which are as wide.
     pub fn add_to(&self, row: usize, sums: &mut [i128]) {
         let range = row * self.width..(row + 1) * self.width;
-        for (sum, low) in sums.iter_mut().zip(&self.low[range.clone()]) {
+        for (sum, low) in sums.iter_mut().zip(self.low[range.clone()].as_flattened()) {
             *sum += i128::from(*low);
         }
         if let Some(carried) = &self.carried {
-            for (sum, carried) in sums.iter_mut().zip(&carried[range]) {
+            for (sum, carried) in sums.iter_mut().zip(carried[range].as_flattened()) {
                 *sum += i128::from(*carried) << 64;
             }
         }
     }
 }
 
-/// The parts of a tally that are not all zero, with their places.
-fn chunks(terms: &[i64]) -> impl Iterator<Item = (usize, &[i64])> {
-    let chunks = terms.chunks(SKIPPED).enumerate();
-    let filled = chunks.filter(|(_, terms)| terms.iter().fold(0, |any, term| any | term) != 0);
-    filled.map(|(index, terms)| (index * SKIPPED, terms))
+fn n_lines(width: usize) -> usize {
+    debug_assert!(width.is_multiple_of(LINE), "{width} columns");
+    width / LINE
+}
+
+fn lines(tally: &[i64]) -> &[Line] {
+    tally.as_chunks().0
+}
+
+/// The lines of a tally that are not all zero, with their places.
+fn filled(tally: &[Line]) -> impl Iterator<Item = (usize, &Line)> {
+    let is_filled = |line: &Line| line.iter().fold(0, |any, term| any | term) != 0;
+    tally.iter().enumerate().filter(move |(_, line)| is_filled(line))
 }
 
 #[derive(Debug, Clone)]
@@ -216,23 +227,20 @@ impl Window {
             *row = room.cells.take();
             self.touched |= 1 << place;
         }
-        let start = room.row * room.sums.width;
         let cell = room.cells.row_mut(*row);
+        let sums = room.row * room.sums.width;
         let mut exact = Ok(());
-        for (at, terms) in chunks(tally) {
-            let cell = &mut cell[at..at + terms.len()];
-            if add_all(cell, terms) {
-                room.sums.add_chunk(start + at, terms);
+        for (at, terms) in filled(lines(tally)) {
+            if add_line(&mut cell[at], terms) {
+                room.sums.add_line(sums + at, terms);
             } else {
                 exact = Err(Overflow);
                 // What is in the cell is in the sum, so that it can be taken away again.
-                let mut added = [0; SKIPPED];
-                for ((cell, term), added) in cell.iter_mut().zip(terms).zip(&mut added) {
-                    let before = *cell;
-                    *cell = before.saturating_add(*term);
-                    *added = *cell - before;
-                }
-                room.sums.add_chunk(start + at, &added[..terms.len()]);
+                let before = cell[at];
+                let columns = cell[at].iter_mut().zip(terms);
+                columns.for_each(|(cell, term)| *cell = cell.saturating_add(*term));
+                let added = std::array::from_fn(|column| cell[at][column] - before[column]);
+                room.sums.add_line(sums + at, &added);
             }
         }
         exact
@@ -262,7 +270,7 @@ impl Window {
     pub fn cells<'a>(&self, cells: &'a Cells) -> impl Iterator<Item = (i64, &'a [i64])> {
         let numbers = self.newest.saturating_sub(N_CELLS - 1)..=self.newest;
         let touched = numbers.filter(|number| self.touched & 1 << place(*number) != 0);
-        touched.map(|number| (number, cells.row(self.rows[place(number)])))
+        touched.map(|number| (number, cells.row(self.rows[place(number)]).as_flattened()))
     }
 }
 
@@ -300,11 +308,24 @@ pub fn add_all(sums: &mut [i64], terms: &[i64]) -> bool {
         let after = sum.wrapping_add(*term);
         over | (sum ^ after) & (term ^ after)
     });
-    if over < 0 {
-        return false;
+    if over >= 0 {
+        sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
     }
-    sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
-    true
+    over >= 0
+}
+
+/// The same for a line.
+fn add_line(sums: &mut Line, terms: &Line) -> bool {
+    let mut after = *sums;
+    let mut over = 0;
+    for ((after, sum), term) in after.iter_mut().zip(&*sums).zip(terms) {
+        *after = sum.wrapping_add(*term);
+        over |= (sum ^ *after) & (term ^ *after);
+    }
+    if over >= 0 {
+        *sums = after;
+    }
+    over >= 0
 }
 
 #[cfg(test)]
@@ -316,6 +337,7 @@ mod tests {
 
     /// A window with a store and sums of its own.
     struct Alone {
+        width: usize,
         window: Window,
         cells: Cells,
         sums: WideSums,
@@ -324,29 +346,41 @@ mod tests {
     impl Alone {
         fn new(width: usize) -> Alone {
             Alone {
+                width,
                 window: Window::new(),
-                cells: Cells::new(width),
-                sums: WideSums::new(2, width),
+                cells: Cells::new(width.next_multiple_of(LINE)),
+                sums: WideSums::new(2, width.next_multiple_of(LINE)),
             }
         }
 
         fn add(&mut self, ts_ms: i64, tally: &[i64]) -> Result<(), Overflow> {
-            let Alone { window, cells, sums } = self;
+            let Alone {
+                window, cells, sums, ..
+            } = self;
             let mut room = Room { cells, sums, row: 1 };
-            window.add(ts_ms.div_euclid(CELL_MS), tally, &mut room)
+            window.add(ts_ms.div_euclid(CELL_MS), &padded(tally), &mut room)
         }
 
         fn advance(&mut self, end_ms: i64) {
-            let Alone { window, cells, sums } = self;
+            let Alone {
+                window, cells, sums, ..
+            } = self;
             let mut room = Room { cells, sums, row: 1 };
             window.advance(end_ms.div_euclid(CELL_MS), &mut room);
         }
 
         fn sums(&self) -> Vec<i128> {
-            let mut sums = vec![0; self.sums.width];
+            let mut sums = vec![0; self.width];
             self.sums.add_to(1, &mut sums);
             sums
         }
+    }
+
+    /// In whole lines.
+    fn padded(tally: &[i64]) -> Vec<i64> {
+        let mut tally = tally.to_vec();
+        tally.resize(tally.len().next_multiple_of(LINE), 0);
+        tally
     }
 
     proptest! {
@@ -382,22 +416,25 @@ mod tests {
         /// Sums of any terms, beyond 64 bits too, forth and back.
         #[test]
         fn wide_sums_never_run_over(terms in prop::collection::vec((any::<i64>(), any::<bool>()), 1..50)) {
-            let mut sums = WideSums::new(3, 2);
+            let mut sums = WideSums::new(3, LINE);
             let mut expected = 0;
             for (term, add) in terms {
                 if add {
-                    sums.add(1, &[0, term]);
+                    sums.add(1, &padded(&[0, term]));
                     expected += i128::from(term);
                 } else {
-                    sums.subtract(1, &[0, term]);
+                    sums.subtract(1, lines(&padded(&[0, term])));
                     expected -= i128::from(term);
                 }
                 let mut row = [1, 1];
                 sums.add_to(1, &mut row);
                 prop_assert_eq!(row, [1, 1 + expected]);
-                let mut low = [0, 0, 0, 1, 0, 0];
+                let mut low = [0; 3 * LINE];
+                low[LINE + 1] = 1;
                 if sums.add_to_low(&mut low) {
-                    prop_assert_eq!(low.map(i128::from), [0, 0, 0, 1 + expected, 0, 0]);
+                    let mut all = [0; 3 * LINE];
+                    all[LINE + 1] = 1 + expected;
+                    prop_assert_eq!(low.map(i128::from), all);
                 } else {
                     prop_assert!(i64::try_from(expected + 1).is_err() || sums.carried.is_some());
                 }

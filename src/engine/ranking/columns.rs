@@ -100,6 +100,9 @@ impl Column {
     }
 }
 
+/// Sums are kept in lines of so many: a cache line, which the processor adds at once.
+pub const LINE: usize = 8;
+
 /// Served lists.
 pub const LISTS: usize = 0;
 /// Positions shown, copies included: CTR's denominator over the whole list.
@@ -232,9 +235,9 @@ impl Ranking {
         &self.profiles
     }
 
-    /// How many integers a tally has.
+    /// How many integers a tally has: a sum each, and zeros up to a whole [line](LINE).
     pub fn width(&self) -> usize {
-        self.sums.len()
+        self.sums.len().next_multiple_of(LINE)
     }
 
     /// How many of them a list adds to before its first click: the first ones.
