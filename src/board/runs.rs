@@ -64,7 +64,9 @@ impl Runs {
 
     fn join(&mut self, run: &mut Run, tally: &[i64]) -> bool {
         if let Some(only) = run.only {
-            self.sums.copy_from_slice(only);
+            let (first, rest) = self.sums.split_at_mut(only.len());
+            first.copy_from_slice(only);
+            rest.fill(0);
         }
         let fits = add_all(&mut self.sums, tally);
         if fits {

@@ -44,7 +44,7 @@ pub struct Rules {
 pub struct SettledSlot {
     /// Begin of the slot, epoch ms.
     pub start_ms: i64,
-    /// Sums by arm, as wide as the ranking.
+    /// Sums by arm, up to the last column that is needed.
     pub tallies: Rows<ArmId>,
     /// What its lists have shown, where coverage is measured.
     pub shown: ShownLists,
@@ -65,10 +65,10 @@ pub struct Changes {
 }
 
 impl Changes {
-    fn new(width: usize) -> Changes {
+    fn new() -> Changes {
         Changes {
             counts: Counts::default(),
-            live: Rows::new(width),
+            live: Rows::new(),
             last_lists: HashMap::default(),
             settled: Vec::new(),
             shown: ShownLists::default(),
@@ -126,6 +126,8 @@ pub struct Engine {
 #[derive(Debug)]
 struct Scratch {
     contributions: Contributions,
+    /// For sums that nobody keeps.
+    room: Vec<i64>,
     /// What the catalogue adds to some columns.
     of_catalogue: Vec<i64>,
     ranking: ranking::Scratch,
@@ -152,9 +154,10 @@ impl Engine {
             first_accepted_ms: None,
             last_accepted_ms: None,
             room_bytes: 0,
-            changes: Changes::new(ranking.width()),
+            changes: Changes::new(),
             scratch: Scratch {
                 contributions: Contributions::new(&ranking),
+                room: Vec::new(),
                 of_catalogue: vec![0; ranking.width()],
                 ranking: ranking.scratch(),
                 relevant: Relevant::default(),
@@ -490,13 +493,16 @@ impl Engine {
             .frontier
             .and_then(|frontier| self.lists.take_before(frontier))
         {
-            let contributions = &self.scratch.contributions;
-            slot.hand_over(contributions, |start_ms, arm, last_ms, sums| {
+            let Scratch {
+                contributions, room, ..
+            } = &mut self.scratch;
+            slot.hand_over(contributions, room, |start_ms, arm, last_ms, sums| {
                 self.changes.take_over(start_ms, arm, last_ms, sums);
             });
             let start_ms = slot.start_ms;
-            let mut tallies = Rows::new(self.ranking.width());
-            slot.tally.rows().for_each(|(arm, sums)| tallies.push(arm, sums));
+            let mut tallies = Rows::new();
+            slot.tally
+                .each_row(contributions, room, |arm, sums| tallies.push(arm, sums));
             self.changes.overflowed |= slot.tally.overflowed();
             let shown = self.lists.bury(&mut self.store, slot);
             self.changes.settled.push(SettledSlot {
@@ -579,7 +585,10 @@ impl Engine {
             scratch,
             ..
         } = self;
-        let overflowed = lists.hand_over(&scratch.contributions, |start_ms, arm, last_ms, sums| {
+        let Scratch {
+            contributions, room, ..
+        } = scratch;
+        let overflowed = lists.hand_over(contributions, room, |start_ms, arm, last_ms, sums| {
             changes.take_over(start_ms, arm, last_ms, sums);
         });
         changes.overflowed |= overflowed;

@@ -374,12 +374,13 @@ impl OpenLists {
     pub fn hand_over(
         &mut self,
         contributions: &Contributions,
+        room: &mut Vec<i64>,
         mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64]),
     ) -> bool {
         let mut overflowed = false;
         for place in self.fresh.drain(..) {
             if let Some(slot) = &mut self.places[place as usize] {
-                slot.hand_over(contributions, &mut to);
+                slot.hand_over(contributions, room, &mut to);
                 overflowed |= slot.tally.overflowed();
             }
         }
@@ -446,10 +447,11 @@ impl OpenSlot {
     pub fn hand_over(
         &mut self,
         contributions: &Contributions,
+        room: &mut Vec<i64>,
         mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64]),
     ) {
         let start_ms = self.start_ms;
-        self.tally.hand_over(contributions, |arm, last_ms, sums| {
+        self.tally.hand_over(contributions, room, |arm, last_ms, sums| {
             to(start_ms, arm, last_ms.map(|ms| start_ms + i64::from(ms)), sums);
         });
     }

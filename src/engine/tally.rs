@@ -10,14 +10,16 @@ const NO_ROW: u32 = u32::MAX;
 /// The sums of one slot.
 ///
 /// ```text
-/// row of an arm ──▶ │ fresh: since the last hand-over │ handed over before │
+/// head of an arm │ lists of one length: fresh, handed over │ sums ─▶ │ fresh │ handed over │
 /// ```
-/// New lists of one length all add the same: they are only counted, and added at the next hand-over.
+/// New lists of one length all add the same: they are only counted. An arm has sums once it has more than that, a click
+/// or another length; where arms are many, most have a list or two in a slot.
 #[derive(Debug)]
 pub struct SlotTally {
     width: usize,
     rows: RowsByArm,
     heads: Vec<Head>,
+    /// Each a width of what is fresh, and one of what was handed over.
     sums: Vec<i64>,
     /// Rows with anything fresh.
     fresh: Vec<u32>,
@@ -30,8 +32,11 @@ struct Head {
     is_fresh: bool,
     /// The largest time of a fresh list in the slot.
     last_list_ms: Option<u32>,
-    /// Fresh lists of `n_items` that were only counted.
-    n_counted: u32,
+    /// Where its sums begin, if it has any.
+    sums: Option<usize>,
+    /// Lists of `n_items` that were only counted: fresh ones, and those handed over.
+    n_fresh: i64,
+    n_before: i64,
     n_items: u32,
 }
 
@@ -69,10 +74,11 @@ impl SlotTally {
             arm,
             is_fresh: false,
             last_list_ms: None,
-            n_counted: 0,
+            sums: None,
+            n_fresh: 0,
+            n_before: 0,
             n_items: 0,
         });
-        self.sums.resize(self.sums.len() + 2 * self.width, 0);
         row
     }
 
@@ -85,38 +91,49 @@ impl SlotTally {
         head
     }
 
+    /// Where the sums of a row begin, which it has from now on.
+    fn sums_of(&mut self, row: usize) -> usize {
+        let (sums, width) = (&mut self.sums, self.width);
+        *self.heads[row].sums.get_or_insert_with(|| {
+            let start = sums.len();
+            sums.resize(start + 2 * width, 0);
+            start
+        })
+    }
+
     /// Counts a new list, of a length whose contribution is remembered, at a time in the slot.
     pub fn count(&mut self, row: usize, n_items: u32, list_ms: u32, contributions: &Contributions) {
         let head = self.fresh_head(row);
         head.last_list_ms = head.last_list_ms.max(Some(list_ms));
-        if head.n_items == n_items && head.n_counted != u32::MAX {
-            head.n_counted += 1;
-            return;
+        if head.n_items != n_items {
+            self.add_counted(row, contributions);
         }
-        self.add_counted(row, contributions);
         let head = &mut self.heads[row];
-        (head.n_items, head.n_counted) = (n_items, 1);
+        head.n_items = n_items;
+        head.n_fresh += 1;
     }
 
+    /// Adds what is counted of a row to its sums.
     fn add_counted(&mut self, row: usize, contributions: &Contributions) {
         let head = &mut self.heads[row];
-        let n = i64::from(std::mem::take(&mut head.n_counted));
-        if n != 0 {
-            let terms = contributions.remembered(head.n_items as usize);
-            let start = 2 * row * self.width;
-            for (sum, term) in self.sums[start..].iter_mut().zip(terms) {
-                let more = term.checked_mul(n).and_then(|more| sum.checked_add(more));
-                self.overflowed |= more.is_none();
-                *sum = more.unwrap_or(*sum);
-            }
+        let (n_fresh, n_before) = (
+            std::mem::take(&mut head.n_fresh),
+            std::mem::take(&mut head.n_before),
+        );
+        if (n_fresh, n_before) == (0, 0) {
+            return;
         }
+        let terms = contributions.remembered(head.n_items as usize);
+        let start = self.sums_of(row);
+        let (fresh, before) = self.sums[start..start + 2 * self.width].split_at_mut(self.width);
+        self.overflowed |= add_times(fresh, n_fresh, terms) | add_times(before, n_before, terms);
     }
 
     /// Adds to the columns of a row from `first` on; notes the time in the slot of a new list.
     pub fn add(&mut self, row: usize, first: usize, terms: &[i64], list_ms: Option<u32>) {
         let head = self.fresh_head(row);
         head.last_list_ms = head.last_list_ms.max(list_ms);
-        let start = 2 * row * self.width;
+        let start = self.sums_of(row);
         self.overflowed |= add(&mut self.sums[start..start + self.width][first..], terms);
     }
 
@@ -124,42 +141,89 @@ impl SlotTally {
         !self.fresh.is_empty()
     }
 
-    /// Hands each fresh row over: arm, largest time of a fresh list, sums.
+    /// Hands each fresh row over: arm, largest time of a fresh list, sums up to the last column that is needed. `room`
+    /// is for sums that nobody keeps.
     pub fn hand_over(
         &mut self,
         contributions: &Contributions,
+        room: &mut Vec<i64>,
         mut to: impl FnMut(ArmId, Option<u32>, &[i64]),
     ) {
         let fresh = std::mem::take(&mut self.fresh);
         for row in fresh.iter().map(|row| *row as usize) {
-            self.add_counted(row, contributions);
             let head = &mut self.heads[row];
-            let start = 2 * row * self.width;
+            head.is_fresh = false;
+            let (arm, last_list_ms) = (head.arm, head.last_list_ms.take());
+            if head.sums.is_none() {
+                let n_fresh = std::mem::take(&mut head.n_fresh);
+                head.n_before += n_fresh;
+                let terms = contributions.remembered(head.n_items as usize);
+                self.overflowed |= multiply(room, n_fresh, terms);
+                to(arm, last_list_ms, room);
+                continue;
+            }
+            self.add_counted(row, contributions);
+            let start = self.sums_of(row);
             let (fresh, before) = self.sums[start..start + 2 * self.width].split_at_mut(self.width);
-            to(head.arm, head.last_list_ms, fresh);
+            to(arm, last_list_ms, fresh);
             self.overflowed |= add(before, fresh);
             fresh.fill(0);
-            head.is_fresh = false;
-            head.last_list_ms = None;
         }
         self.fresh = fresh;
         self.fresh.clear();
     }
 
-    /// The sums of each arm, once all is handed over.
-    pub fn rows(&self) -> impl Iterator<Item = (ArmId, &[i64])> {
+    /// Tells the sums of each arm, up to the last column that is needed, once all is handed over.
+    pub fn each_row(
+        &mut self,
+        contributions: &Contributions,
+        room: &mut Vec<i64>,
+        mut to: impl FnMut(ArmId, &[i64]),
+    ) {
         debug_assert!(!self.has_fresh());
-        let sums = self.sums.chunks_exact(2 * self.width);
-        self.heads
-            .iter()
-            .map(|head| head.arm)
-            .zip(sums.map(|row| &row[self.width..]))
+        for row in 0..self.heads.len() {
+            let Head {
+                arm,
+                n_before,
+                n_items,
+                ..
+            } = self.heads[row];
+            match self.heads[row].sums {
+                Some(start) => {
+                    self.add_counted(row, contributions);
+                    to(arm, &self.sums[start + self.width..start + 2 * self.width]);
+                }
+                None => {
+                    let terms = contributions.remembered(n_items as usize);
+                    self.overflowed |= multiply(room, n_before, terms);
+                    to(arm, room);
+                }
+            }
+        }
     }
 
     /// Whether a sum has left 64 bits: the numbers are no longer exact.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
+}
+
+/// Sets `sums` to `n` times the terms; says whether one has run over.
+fn multiply(sums: &mut Vec<i64>, n: i64, terms: &[i64]) -> bool {
+    sums.clear();
+    sums.resize(terms.len(), 0);
+    add_times(sums, n, terms)
+}
+
+/// Adds `n` times the terms; says whether a sum has run over, which then stays.
+fn add_times(sums: &mut [i64], n: i64, terms: &[i64]) -> bool {
+    let mut overflowed = false;
+    for (sum, term) in sums.iter_mut().zip(terms) {
+        let more = term.checked_mul(n).and_then(|more| sum.checked_add(more));
+        overflowed |= more.is_none();
+        *sum = more.unwrap_or(*sum);
+    }
+    overflowed
 }
 
 /// Rows by arm. Arms are dense from 0, but a slot may have few of them: pages of 16, the first one of which is empty.
@@ -199,31 +263,34 @@ impl RowsByArm {
     }
 }
 
-/// Rows of `width` integers, each with its key: in one arena, which is filled anew again and again.
+/// Rows of integers, each with its key: in one arena, which is filled anew again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows<K> {
-    keys: Vec<K>,
-    width: usize,
+    /// With the end of each row.
+    keys: Vec<(K, usize)>,
     sums: Vec<i64>,
 }
 
 impl<K: Copy> Rows<K> {
-    pub fn new(width: usize) -> Rows<K> {
+    pub fn new() -> Rows<K> {
         Rows {
             keys: Vec::new(),
-            width,
             sums: Vec::new(),
         }
     }
 
     pub fn push(&mut self, key: K, sums: &[i64]) {
-        debug_assert_eq!(sums.len(), self.width);
-        self.keys.push(key);
         self.sums.extend_from_slice(sums);
+        self.keys.push((key, self.sums.len()));
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (K, &[i64])> {
-        self.keys.iter().copied().zip(self.sums.chunks_exact(self.width))
+        let mut start = 0;
+        self.keys.iter().map(move |(key, end)| {
+            let row = &self.sums[start..*end];
+            start = *end;
+            (*key, row)
+        })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -233,6 +300,12 @@ impl<K: Copy> Rows<K> {
     pub fn clear(&mut self) {
         self.keys.clear();
         self.sums.clear();
+    }
+}
+
+impl<K: Copy> Default for Rows<K> {
+    fn default() -> Rows<K> {
+        Rows::new()
     }
 }
 
@@ -269,10 +342,26 @@ mod tests {
         contributions
     }
 
+    /// With the columns that are left out.
+    fn whole(sums: &[i64], width: usize) -> Vec<i64> {
+        let rest = std::iter::repeat_n(&0, width - sums.len());
+        sums.iter().chain(rest).copied().collect()
+    }
+
     fn handed_over(tally: &mut SlotTally) -> Vec<Handed> {
         let mut rows = Vec::new();
-        tally.hand_over(&contributions(), |arm, last, sums| {
-            rows.push((arm, last, sums.to_vec()))
+        let width = tally.width;
+        tally.hand_over(&contributions(), &mut Vec::new(), |arm, last, sums| {
+            rows.push((arm, last, whole(sums, width)))
+        });
+        rows
+    }
+
+    fn settled(tally: &mut SlotTally) -> Vec<(ArmId, Vec<i64>)> {
+        let mut rows = Vec::new();
+        let width = tally.width;
+        tally.each_row(&contributions(), &mut Vec::new(), |arm, sums| {
+            rows.push((arm, whole(sums, width)))
         });
         rows
     }
@@ -296,8 +385,7 @@ mod tests {
         assert!(!tally.has_fresh() && handed_over(&mut tally).is_empty());
         add_to(&mut tally, 4, &[1, 1, -1]);
         assert_eq!(handed_over(&mut tally), [(4, None, vec![1, 1, -1])]);
-        let rows: Vec<_> = tally.rows().collect();
-        assert_eq!(rows, [(7, &[11, 22, 30][..]), (4, &[6, 1, -1])]);
+        assert_eq!(settled(&mut tally), [(7, vec![11, 22, 30]), (4, vec![6, 1, -1])]);
         assert!(!tally.overflowed());
     }
 
@@ -317,7 +405,7 @@ mod tests {
             }
         }
         assert_eq!(handed_over(&mut counted), handed_over(&mut added));
-        assert!(counted.rows().eq(added.rows()));
+        assert_eq!(settled(&mut counted), settled(&mut added));
     }
 
     #[test]

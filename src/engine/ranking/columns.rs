@@ -240,9 +240,9 @@ impl Ranking {
         self.sums.len().next_multiple_of(LINE)
     }
 
-    /// How many of them a list adds to before its first click: the first ones.
+    /// How many of them a list adds to before its first click: the first ones, in whole lines.
     pub fn n_of_new_list(&self) -> usize {
-        self.n_of_new_list
+        self.n_of_new_list.next_multiple_of(LINE)
     }
 
     /// The columns that a count of distinct items fills, where coverage is measured.
