@@ -11,15 +11,24 @@ use crate::throughput::SPAN_MS;
 /// How much dearer than the cheapest the dearest may be.
 const GOAL: f64 = 1.1;
 
-/// Lists of 1, 100 and 10,000 arms.
-pub fn arms(kafka: &Kafka, n_lists: u64, n_rounds: usize) -> Vec<Figure> {
+/// Event time that goes by while some two million lists are read: a daemon that keeps up at full load.
+pub const AT_FULL_LOAD_MS: i64 = 2_000;
+/// The span of all lists is so many mean times from a list to its click.
+const DELAYS: i64 = 60;
+
+/// Lists of 1, 100 and 10,000 arms, spread over so much event time; the more of it, the fewer lists has an arm in a slot.
+pub fn arms(kafka: &Kafka, n_lists: u64, span_ms: i64, n_rounds: usize) -> Vec<Figure> {
     let topics = [1, 100, 10_000].map(|n_arms| {
-        let shape = Shape::with_arms(n_arms);
-        let topics = Topics::holding_of(kafka, &load::stream(n_lists, SPAN_MS), &shape);
+        let shape = Shape {
+            mean_delay_ms: (span_ms / DELAYS) as f64,
+            ..Shape::with_arms(n_arms)
+        };
+        let topics = Topics::holding_of(kafka, &load::stream(n_lists, span_ms), &shape);
         (format!("{n_arms} arms"), topics)
     });
     let daemons = topics.iter().map(|(name, topics)| daemon(name, topics, ""));
-    let figures = compare(kafka, n_rounds, "arms", daemons.collect());
+    let of = format!("arms, lists of {} s", span_ms / 1000);
+    let figures = compare(kafka, n_rounds, &of, daemons.collect());
     topics.into_iter().for_each(|(_, topics)| topics.delete(kafka));
     figures
 }
@@ -114,7 +123,7 @@ pub fn figures(of: &str, names: Vec<String>, costs: &[Summary], again: Summary) 
         .map(|(name, cost)| {
             let ratio = ratio(cost);
             let mut figure = Figure::at_most(
-                format!("CPU per record at {name} ÷ the cheapest"),
+                format!("{of}: CPU per record at {name} ÷ the cheapest"),
                 ratio.median,
                 GOAL.max(spread),
                 ratio,

@@ -50,8 +50,11 @@ enum Benchmark {
     },
     /// CPU time per record at 1, 100 and 10,000 arms
     Arms {
-        #[arg(long, default_value_t = 1_000_000)]
+        #[arg(long, default_value_t = 2_000_000)]
         lists: u64,
+        /// Event time of the lists; an hour is caught up with in a second or two
+        #[arg(long, default_value_t = 3600)]
+        span_seconds: u32,
         #[arg(long, default_value_t = 7)]
         rounds: usize,
     },
@@ -151,7 +154,11 @@ fn main() {
             let kafka = kafka();
             throughput::run(&kafka, &throughput::topics(&kafka, lists), &task)
         }
-        Benchmark::Arms { lists, rounds } => flatness::arms(&kafka(), lists, rounds),
+        Benchmark::Arms {
+            lists,
+            span_seconds,
+            rounds,
+        } => flatness::arms(&kafka(), lists, i64::from(span_seconds) * 1000, rounds),
         Benchmark::Windows { lists, rounds } => {
             let kafka = kafka();
             flatness::windows(&kafka, &throughput::topics(&kafka, lists), rounds)

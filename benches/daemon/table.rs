@@ -34,7 +34,13 @@ pub fn run(sizes: &Sizes) -> Vec<Figure> {
     let kafka = load::broker();
     figures.extend(on_common_topics(&kafka, sizes));
     let n_rounds = sizes.throughput.rounds;
-    figures.extend(flatness::arms(&kafka, sizes.lists / 2, n_rounds));
+    figures.extend(flatness::arms(
+        &kafka,
+        sizes.lists,
+        flatness::AT_FULL_LOAD_MS,
+        n_rounds,
+    ));
+    figures.extend(flatness::arms(&kafka, sizes.lists, throughput::SPAN_MS, n_rounds));
     figures.extend(flatness::open_lists(&kafka, n_rounds));
     let n_open = if sizes.ten_million { 10_000_000 } else { 1_000_000 };
     figures.extend(memory::run(&kafka, n_open, 0.2));
