@@ -42,33 +42,54 @@ pub fn windows(kafka: &Kafka, topics: &Topics, n_rounds: usize) -> Vec<Figure> {
     compare(kafka, n_rounds, "windows", daemons.into())
 }
 
-/// Some 10 thousand and a million open lists: the same rate of lists in event time, open for 18 s and for 30 min, with
-/// clicks that come in proportion.
-pub fn open_lists(kafka: &Kafka, n_rounds: usize) -> Vec<Figure> {
-    let stream = load::stream(2_000_000, SPAN_MS);
-    let sizes = [
-        (
-            "10 thousand open lists",
-            500.0,
-            "attribution = \"16s\"\nlateness = \"2s\"\nmax_future = \"1s\"\n",
-        ),
-        (
-            "a million open lists",
-            52_500.0,
-            "attribution = \"28m\"\nlateness = \"2m\"\n",
-        ),
-    ];
-    let topics = sizes.map(|(_, mean_delay_ms, _)| {
-        let shape = Shape {
-            mean_delay_ms,
-            ..Shape::default()
-        };
-        Topics::holding_of(kafka, &stream, &shape)
-    });
+/// How many lists stay open: lists in all, mean time from one to its click, and the settings that keep them open.
+struct Open {
+    name: &'static str,
+    n_lists: u64,
+    mean_delay_ms: f64,
+    join: &'static str,
+}
+
+/// 10 thousand and a million are of the same rate of lists in event time, open for 18 s and for 30 min; ten million of a
+/// higher one, open for 50 min. Clicks come in proportion.
+const OPEN: [Open; 3] = [
+    Open {
+        name: "10 thousand open lists",
+        n_lists: 2_000_000,
+        mean_delay_ms: 500.0,
+        join: "attribution = \"16s\"\nlateness = \"2s\"\nmax_future = \"1s\"\n",
+    },
+    Open {
+        name: "a million open lists",
+        n_lists: 2_000_000,
+        mean_delay_ms: 52_500.0,
+        join: "attribution = \"28m\"\nlateness = \"2m\"\n",
+    },
+    Open {
+        name: "10 million open lists",
+        n_lists: 12_000_000,
+        mean_delay_ms: 90_000.0,
+        join: "attribution = \"48m\"\nlateness = \"2m\"\n",
+    },
+];
+
+/// Few and many open lists; ten million only where that is asked for.
+pub fn open_lists(kafka: &Kafka, n_rounds: usize, ten_million: bool) -> Vec<Figure> {
+    let sizes = &OPEN[..if ten_million { 3 } else { 2 }];
+    let topics: Vec<Topics> = sizes
+        .iter()
+        .map(|open| {
+            let shape = Shape {
+                mean_delay_ms: open.mean_delay_ms,
+                ..Shape::default()
+            };
+            Topics::holding_of(kafka, &load::stream(open.n_lists, SPAN_MS), &shape)
+        })
+        .collect();
     let daemons = sizes
         .iter()
         .zip(&topics)
-        .map(|((name, _, join), topics)| daemon(name, topics, &format!("[join]\n{join}")));
+        .map(|(open, topics)| daemon(open.name, topics, &format!("[join]\n{}", open.join)));
     let figures = compare(kafka, n_rounds, "open lists", daemons.collect());
     topics.into_iter().for_each(|topics| topics.delete(kafka));
     figures

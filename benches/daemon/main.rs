@@ -67,6 +67,9 @@ enum Benchmark {
     },
     /// CPU time per record at 10 thousand and a million open lists
     OpenLists {
+        /// And at ten million, which take 1.3 GB of memory and 2 GB of disk
+        #[arg(long)]
+        ten_million: bool,
         #[arg(long, default_value_t = 7)]
         rounds: usize,
     },
@@ -163,7 +166,7 @@ fn main() {
             let kafka = kafka();
             flatness::windows(&kafka, &throughput::topics(&kafka, lists), rounds)
         }
-        Benchmark::OpenLists { rounds } => flatness::open_lists(&kafka(), rounds),
+        Benchmark::OpenLists { ten_million, rounds } => flatness::open_lists(&kafka(), rounds, ten_million),
         Benchmark::OpenListsInMemory { sizes, rounds } => open_lists::run(&sizes, rounds),
         Benchmark::Memory { lists, click_share } => memory::run(&kafka(), lists, click_share),
         Benchmark::Stalls { rate, seconds } => stalls::run(&kafka(), rate, seconds),

@@ -41,7 +41,7 @@ pub fn run(sizes: &Sizes) -> Vec<Figure> {
         n_rounds,
     ));
     figures.extend(flatness::arms(&kafka, sizes.lists, throughput::SPAN_MS, n_rounds));
-    figures.extend(flatness::open_lists(&kafka, n_rounds));
+    figures.extend(flatness::open_lists(&kafka, n_rounds, sizes.ten_million));
     let n_open = if sizes.ten_million { 10_000_000 } else { 1_000_000 };
     figures.extend(memory::run(&kafka, n_open, 0.2));
     figures.extend(scrape::run(&kafka, n_rounds));
