@@ -5,6 +5,7 @@
 
 pub mod block;
 pub mod driver;
+pub mod lanes;
 pub mod model;
 pub mod output;
 pub mod pending;
