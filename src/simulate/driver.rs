@@ -1,10 +1,12 @@
 //! Carries traffic to Kafka at its pace, and moves the demo's clock only as far as the brokers have it.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
 
+use super::lanes::Lanes;
 use super::traffic::Traffic;
 use super::{Summary, event_ms};
 use crate::clock::{Clock, Hand};
@@ -69,10 +71,11 @@ impl Driver {
         let end_ms = self.end_ms.unwrap_or(i64::MAX);
         let longest_step_ms = event_ms(LONGEST_STEP, self.speed).max(1);
         let mut now_ms = self.start_ms;
+        let mut lanes = self.lanes()?;
         while !cancel.load(Ordering::Relaxed) {
             let due_ms = self.due_ms(wall.uptime()).min(end_ms);
             now_ms = due_ms.min(now_ms + longest_step_ms);
-            self.produce_until(now_ms, cancel)?;
+            self.produce_until(now_ms, &mut lanes, cancel)?;
             watch(now_ms - self.start_ms, &self.summary);
             let out_of_time = self.due_ms(wall.uptime().saturating_sub(GRACE)) >= end_ms;
             if now_ms >= end_ms || out_of_time {
@@ -86,15 +89,39 @@ impl Driver {
         Ok(self.summary)
     }
 
+    /// One a topic where the topics do not exist, which sending to them will tell.
+    fn lanes(&self) -> Result<Lanes> {
+        let Topics { served, clicks } = &self.topics;
+        let n_partitions = self.producer.n_partitions(served)?.unwrap_or(1);
+        let n_partitions = NonZeroU32::new(n_partitions as u32).unwrap_or(NonZeroU32::MIN);
+        Ok(Lanes::new(n_partitions, served == clicks))
+    }
+
     fn due_ms(&self, wall: Duration) -> i64 {
         self.start_ms + event_ms(wall, self.speed)
     }
 
-    fn produce_until(&mut self, now_ms: i64, cancel: &AtomicBool) -> Result<()> {
+    fn produce_until(&mut self, now_ms: i64, lanes: &mut Lanes, cancel: &AtomicBool) -> Result<()> {
         while let Some(record) = self.traffic.next_until(now_ms) {
             if cancel.load(Ordering::Relaxed) {
                 return Ok(());
             }
+            lanes.put(record);
+            if lanes.are_full() {
+                self.send(lanes, cancel)?;
+            }
+        }
+        self.send(lanes, cancel)?;
+        if let Some(hand) = &self.hand {
+            self.producer.flush(FLUSH_WITHIN)?;
+            hand.advance_to(now_ms);
+        }
+        Ok(())
+    }
+
+    /// Empties the lanes.
+    fn send(&mut self, lanes: &mut Lanes, cancel: &AtomicBool) -> Result<()> {
+        for record in lanes.records() {
             let topic = match record.side {
                 Side::Served => &self.topics.served,
                 Side::Clicks => &self.topics.clicks,
@@ -110,10 +137,7 @@ impl Driver {
                 self.summary.count(record.kind);
             }
         }
-        if let Some(hand) = &self.hand {
-            self.producer.flush(FLUSH_WITHIN)?;
-            hand.advance_to(now_ms);
-        }
+        lanes.clear();
         Ok(())
     }
 }

@@ -3,7 +3,9 @@
 //! [`model`] says who clicks how often, [`truth`] what follows from it, [`traffic`] draws from it, [`driver`] and
 //! [`output`] carry it to Kafka or to a file. The same seed and settings give the same bytes on every machine.
 
+pub mod block;
 pub mod driver;
+pub mod lanes;
 pub mod model;
 pub mod output;
 pub mod pending;

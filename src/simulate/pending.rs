@@ -1,4 +1,4 @@
-//! Records that were made and have not arrived yet, in blocks by the time of their arrival: one costs no allocation.
+//! Records that were made and have not arrived yet, in blocks by the time of their arrival.
 //!
 //! ```text
 //!   arrival ──▶
@@ -10,6 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
+use super::block::Block;
 use super::record::{RecordKind, RecordRef};
 use crate::engine::event::Side;
 
@@ -17,25 +18,6 @@ use crate::engine::event::Side;
 const SPAN_MS: i64 = 256;
 
 const LOW_HALF: u64 = u32::MAX as u64;
-
-/// Records that arrive within one span.
-#[derive(Debug, Default)]
-struct Block {
-    /// Each record's key and payload, one after the other.
-    bytes: Vec<u8>,
-    entries: Vec<Entry>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    arrival_ms: i64,
-    side: Side,
-    kind: RecordKind,
-    /// Where in the block's bytes the key begins; the payload follows it.
-    key: usize,
-    payload: usize,
-    end: usize,
-}
 
 /// The blocks that records are put into.
 #[derive(Debug, Default)]
@@ -59,23 +41,18 @@ impl Pending {
         if index >= self.blocks.len() {
             self.blocks.resize_with(index + 1, Block::default);
         }
-        let Block { bytes, entries } = &mut self.blocks[index];
-        let start = bytes.len();
-        bytes.extend_from_slice(key);
-        bytes.extend_from_slice(payload);
-        entries.push(Entry {
+        self.blocks[index].put(RecordRef {
             arrival_ms,
             side,
             kind,
-            key: start,
-            payload: start + key.len(),
-            end: bytes.len(),
+            key,
+            payload,
         });
     }
 
     /// When the first block ends that holds a record, epoch ms; `None` where there is none.
     pub fn first_end_ms(&mut self) -> Option<i64> {
-        while self.blocks.front()?.entries.is_empty() {
+        while self.blocks.front()?.is_empty() {
             self.blocks.pop_front();
             self.first += 1;
         }
@@ -99,34 +76,21 @@ pub struct Arriving {
 
 impl Arriving {
     fn new(block: Block) -> Arriving {
-        let key = |(number, entry): (usize, &Entry)| {
-            let within_span = entry.arrival_ms.rem_euclid(SPAN_MS) as u64;
+        let key = |(number, arrival_ms): (usize, i64)| {
+            let within_span = arrival_ms.rem_euclid(SPAN_MS) as u64;
             within_span << 32 | number as u64
         };
-        let mut order: Vec<u64> = block.entries.iter().enumerate().map(key).collect();
+        let mut order: Vec<u64> = block.arrivals_ms().enumerate().map(key).collect();
         order.sort_unstable_by_key(|key| Reverse(*key));
         Arriving { block, order }
     }
 
-    fn next_entry(&self) -> Option<&Entry> {
-        let key = self.order.last()?;
-        Some(&self.block.entries[(key & LOW_HALF) as usize])
-    }
-
     pub fn next_arrival_ms(&self) -> Option<i64> {
-        Some(self.next_entry()?.arrival_ms)
+        Some(self.block.arrival_ms((self.order.last()? & LOW_HALF) as usize))
     }
 
     pub fn take(&mut self) -> Option<RecordRef<'_>> {
-        let entry = *self.next_entry()?;
-        self.order.pop();
-        Some(RecordRef {
-            arrival_ms: entry.arrival_ms,
-            side: entry.side,
-            kind: entry.kind,
-            key: &self.block.bytes[entry.key..entry.payload],
-            payload: &self.block.bytes[entry.payload..entry.end],
-        })
+        Some(self.block.record((self.order.pop()? & LOW_HALF) as usize))
     }
 }
 
