@@ -101,12 +101,14 @@ impl<'a> Spelling<'a> {
     #[inline(always)]
     pub fn known(self, batch: &Batch) -> Option<Range<u32>> {
         let text = batch.text.as_bytes();
-        let mut tried = tried(&batch.spelt, self.hash)?.iter();
-        let known = tried.find(|spelt| {
-            spelt.hash == self.hash
+        for spelt in tried(&batch.spelt, self.hash)? {
+            if spelt.hash == self.hash
                 && text.get(spelt.text.start as usize..spelt.text.end as usize) == Some(self.text)
-        })?;
-        Some(known.arms.clone())
+            {
+                return Some(spelt.arms.clone());
+            }
+        }
+        None
     }
 
     /// Remembers an object that is spelt so and means these arms. Its list must have entered the batch: what is cut off

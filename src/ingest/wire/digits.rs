@@ -1,9 +1,9 @@
 //! Digits and other bytes, eight at a time where there are so many.
 
-/// Where the integer ends that begins at `start`, as JSON has it.
+/// Where the integer ends that the text begins with, as JSON has it.
 #[inline(never)]
-pub(super) fn integer_end(json: &[u8], start: usize) -> Option<usize> {
-    let digits = start + usize::from(json.get(start) == Some(&b'-'));
+pub(super) fn integer_end(json: &[u8]) -> Option<usize> {
+    let digits = usize::from(json.first() == Some(&b'-'));
     let end = digits_end(json, digits)?;
     (end == digits + 1 || json.get(digits) != Some(&b'0')).then_some(end)
 }
@@ -23,9 +23,9 @@ fn digits_end(json: &[u8], start: usize) -> Option<usize> {
     (end > start).then_some(end)
 }
 
-/// Where the number ends that begins at `start`, as JSON has it.
-pub(super) fn number_end(json: &[u8], start: usize) -> Option<usize> {
-    let mut end = integer_end(json, start)?;
+/// Where the number ends that the text begins with, as JSON has it.
+pub(super) fn number_end(json: &[u8]) -> Option<usize> {
+    let mut end = integer_end(json)?;
     if json.get(end) == Some(&b'.') {
         end = digits_end(json, end + 1)?;
     }
@@ -50,8 +50,10 @@ pub(super) fn thirteen_digits(text: &[u8; 13]) -> Option<u64> {
     let high = u64::from_le_bytes(*text.first_chunk()?);
     let low = u64::from_le_bytes(*text.last_chunk()?);
     // The first three digits of `low` are in `high` too.
-    let number = || eight_digits(high) * 100_000 + eight_digits(low & !0xff_ffff);
-    ((non_digits(high) | non_digits(low)) == 0).then(number)
+    if (non_digits(high) | non_digits(low)) != 0 {
+        return None;
+    }
+    Some(eight_digits(high) * 100_000 + eight_digits(low & !0xff_ffff))
 }
 
 /// The number that eight digits are, the first in the lowest byte; a byte 0 counts as one.

@@ -2,9 +2,9 @@
 
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
-use super::MAX_LABEL_BYTES;
 use super::short_hash::ShortHash;
 use super::user_key::UserKey;
+use super::{MAX_ID_BYTES, MAX_LABEL_BYTES};
 
 /// XXH3 with one seed: 128 bits where a collision would join strangers (requests, arms), 64 bits for items. Users have
 /// a key instead, which copies share.
@@ -37,6 +37,20 @@ impl Hashes {
     #[inline(always)]
     pub fn item(&self, id: &[u8]) -> u64 {
         self.short.of(id).unwrap_or_else(|| self.long(id))
+    }
+
+    /// None where the text is too short or too long for one.
+    #[inline(always)]
+    pub(super) fn checked_item(&self, text: &[u8]) -> Option<u64> {
+        match self.short.of(text) {
+            None => self.checked_long(text),
+            short => short,
+        }
+    }
+
+    #[inline(never)]
+    fn checked_long(&self, text: &[u8]) -> Option<u64> {
+        (1..=MAX_ID_BYTES).contains(&text.len()).then(|| self.long(text))
     }
 
     #[inline(never)]

@@ -16,6 +16,7 @@ mod short_hash;
 mod tests;
 mod time;
 mod user_key;
+mod usual;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub use self::mapped::{Explained, Place};
 use self::mapped::{Mapped, Sink};
 use self::shape::Shape;
 use self::user_key::UserKey;
+use self::usual::{Compact, Spaced};
 use crate::engine::OTHER;
 use crate::engine::event::{Batch, Body, Click, Event, Kind, Position, Reason, Served};
 
@@ -82,6 +84,24 @@ impl Decoder {
     pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
         if let Some(mapped) = &self.mapped {
             return self.decode_mapped(mapped, payload, topic_says, at, batch);
+        }
+        match payload.and_then(|payload| self.usual::<Compact>(payload, topic_says, batch)) {
+            Some(body) => batch.events.push(Event { at, body }),
+            None => self.decode_plain(payload, topic_says, at, batch),
+        }
+    }
+
+    #[inline(never)]
+    fn decode_plain(
+        &self,
+        payload: Option<&[u8]>,
+        topic_says: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) {
+        if let Some(body) = payload.and_then(|payload| self.usual::<Spaced>(payload, topic_says, batch)) {
+            batch.events.push(Event { at, body });
+            return;
         }
         let before = Ends::of(batch);
         match payload.and_then(|payload| self.plain(payload, topic_says, batch)) {

@@ -1,4 +1,4 @@
-//! The short way to an event, in one pass: most records are plain, and for those it gives what the parser gives.
+//! A short way to an event, in one pass: most records are plain, and for those it gives what the parser gives.
 //!
 //! A record is plain if nothing is wrong with it and no string in it has an escape.
 
@@ -51,7 +51,7 @@ impl Decoder {
     #[inline(always)]
     pub(super) fn plain(&self, payload: &[u8], topic_says: Option<Kind>, batch: &mut Batch) -> Option<Body> {
         let items_start = batch.items.len();
-        let fields = self.plain_fields(Scanner::new(payload), batch)?;
+        let fields = self.plain_fields(payload, batch)?;
         let kind = match fields.has(&[Key::Type]) {
             true => fields.kind,
             false => Some(topic_says?),
@@ -89,7 +89,8 @@ impl Decoder {
     ///
     /// Looks for each key once a round, in the order of most events: these take one round and no detours.
     #[inline(always)]
-    fn plain_fields<'a>(&self, mut json: Scanner<'a>, batch: &mut Batch) -> Option<Fields<'a>> {
+    fn plain_fields<'a>(&self, payload: &'a [u8], batch: &mut Batch) -> Option<Fields<'a>> {
+        let mut json = Scanner::new(payload);
         let mut fields = Fields::default();
         let mut more = json.enter(b'{', b'}')?;
         while more {
@@ -117,8 +118,8 @@ impl Decoder {
                 more = json.more(b'}')?;
             }
             if more && fields.come(Key::Items, &mut json)? {
-                let end = self.plain_items(json, &mut batch.items)?;
-                json.pass_to(end);
+                let behind = self.plain_items(payload, json.n_passed(), &mut batch.items)?;
+                json.pass_to(behind);
                 more = json.more(b'}')?;
             }
             if more && fields.come(Key::Type, &mut json)? {
@@ -133,20 +134,21 @@ impl Decoder {
         json.is_at_end().then_some(fields)
     }
 
-    /// Where the array of items ends that is the scanner's next value.
+    /// Hashes the array of items that begins there, and gives what is behind it.
     ///
-    /// Not inlined, and the scanner comes by value: so the loop has all registers for itself.
+    /// Not inlined: so the loop has all registers for itself.
     #[inline(never)]
-    fn plain_items(&self, mut json: Scanner, items: &mut Vec<u64>) -> Option<usize> {
+    fn plain_items<'a>(&self, payload: &'a [u8], start: usize, items: &mut Vec<u64>) -> Option<&'a [u8]> {
         let end = items.len() + self.max_items;
+        let mut json = Scanner::behind(payload, start);
         json.ids(|id| {
             if items.len() == end {
                 return None;
             }
-            items.push(self.hash.item(id));
+            items.push(self.hash.checked_item(id)?);
             Some(())
         })?;
-        Some(json.n_passed())
+        Some(json.rest())
     }
 
     /// The place of the arms, and how they are spelt if that is to be remembered.
@@ -163,7 +165,7 @@ impl Decoder {
         if let Some(spelling) = spelling
             && let Some(known) = spelling.known(batch)
         {
-            json.pass_to(json.n_passed() + spelling.text.len());
+            json.pass(spelling.text.len());
             return Some((known, None));
         }
         let (arms, behind) = self.new_arms(*json, batch)?;

@@ -5,29 +5,43 @@
 
 use std::ops::Range;
 
+use super::block::BLOCK;
 use super::digits::{integer_end, number_end, thirteen_digits};
 use super::keys::Key;
-use super::marks::{Marks, marks_of_block};
+use super::marks::{first_mark, marks_of_block};
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
 
 /// Levels of unknown values that are passed over.
 const MAX_LEVELS: u32 = 8;
 
+/// ```text
+/// {"request_id":"r-1","user_id":"u-7","ts":17…
+/// └─ passed ─┘└─ rest
+///              1   1 1 1       1 1   1 1  1      marks: shifted as the rest is, so that the lowest one is the next
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scanner<'a> {
     json: &'a [u8],
-    /// The next byte to read.
-    at: usize,
-    marks: Marks,
+    /// What has not been passed.
+    rest: &'a [u8],
+    /// The marks of the rest as far as they are known: those before the last of them are.
+    marks: u64,
 }
 
 impl<'a> Scanner<'a> {
     pub fn new(json: &'a [u8]) -> Self {
         Scanner {
             json,
-            at: 0,
-            marks: Marks::default(),
+            rest: json,
+            marks: 0,
         }
+    }
+
+    /// A scanner that has passed so many bytes.
+    #[inline(always)]
+    pub fn behind(json: &'a [u8], n_passed: usize) -> Self {
+        let rest = json.get(n_passed..).unwrap_or_default();
+        Scanner { json, rest, marks: 0 }
     }
 
     /// Hands on the keys of an object, which is all of the text, and the places of their values.
@@ -39,9 +53,9 @@ impl<'a> Scanner<'a> {
             let key = json.string()?;
             json.expect(b':')?;
             json.peek()?;
-            let start = json.at;
+            let start = json.n_passed();
             json = json.behind_value(MAX_LEVELS)?;
-            each(key, start..json.at)?;
+            each(key, start..json.n_passed())?;
             more = json.more(b'}')?;
         }
         json.is_at_end().then_some(())
@@ -50,11 +64,11 @@ impl<'a> Scanner<'a> {
     /// The next byte, which is no white space: that is passed. It stays the next.
     #[inline(always)]
     pub fn peek(&mut self) -> Option<u8> {
-        match self.json.get(self.at) {
-            Some(&byte) if byte > b' ' => Some(byte),
+        match self.rest {
+            [byte, ..] if *byte > b' ' => Some(*byte),
             _ => {
-                self.at = space_end(self.json, self.at);
-                self.json.get(self.at).copied()
+                self.pass(space_len(self.rest));
+                self.rest.first().copied()
             }
         }
     }
@@ -62,13 +76,12 @@ impl<'a> Scanner<'a> {
     /// Passes this punctuation, which must come next.
     #[inline(always)]
     pub fn expect(&mut self, punctuation: u8) -> Option<()> {
-        if self.json.get(self.at) != Some(&punctuation) {
-            self.at = space_end(self.json, self.at);
-            if self.json.get(self.at) != Some(&punctuation) {
+        if !self.comes(&[punctuation]) {
+            self.pass(space_len(self.rest));
+            if !self.comes(&[punctuation]) {
                 return None;
             }
         }
-        self.at += 1;
         Some(())
     }
 
@@ -77,50 +90,85 @@ impl<'a> Scanner<'a> {
     pub fn enter(&mut self, open: u8, close: u8) -> Option<bool> {
         self.expect(open)?;
         let has_any = self.peek()? != close;
-        self.at += usize::from(!has_any);
+        if !has_any {
+            self.pass(1);
+        }
         Some(has_any)
     }
 
     /// Passes a comma, behind which there is more, and white space, or the end of an array or object.
     #[inline(always)]
     pub fn more(&mut self, close: u8) -> Option<bool> {
-        if self.json.get(self.at) != Some(&b',') && self.peek()? != b',' {
-            self.expect(close)?;
+        if let [b',', b'"', ..] = self.rest {
+            self.pass(1);
+            return Some(true);
+        }
+        if self.peek()? == close {
+            self.pass(1);
             return Some(false);
         }
-        self.at += 1;
-        self.peek()?;
-        Some(true)
+        self.expect(b',')?;
+        self.peek().map(|_| true)
     }
 
     /// How many bytes have been passed.
     #[inline(always)]
     pub fn n_passed(&self) -> usize {
-        self.at
+        self.json.len() - self.rest.len()
     }
 
     /// What has not been passed.
     #[inline(always)]
     pub fn rest(&self) -> &'a [u8] {
-        self.json.get(self.at..).unwrap_or_default()
+        self.rest
     }
 
-    /// Passes what is before this place.
+    /// Passes all but this, which is an end of the rest.
     #[inline(always)]
-    pub fn pass_to(&mut self, end: usize) {
-        self.at = end;
+    pub fn pass_to(&mut self, rest: &'a [u8]) {
+        self.rest = rest;
+        self.marks = 0;
+    }
+
+    /// Passes so many bytes.
+    #[inline(always)]
+    pub fn pass(&mut self, n: usize) {
+        self.rest = &self.rest[n..];
+        self.marks = if n < BLOCK { self.marks >> n } else { 0 };
+    }
+
+    /// Passes these bytes, if they come next.
+    #[inline(always)]
+    pub fn comes(&mut self, bytes: &[u8]) -> bool {
+        let comes = self.rest.starts_with(bytes);
+        if comes {
+            self.pass(bytes.len());
+        }
+        comes
+    }
+
+    /// Passes these bytes, which must come next.
+    #[inline(always)]
+    pub fn expect_all(&mut self, bytes: &[u8]) -> Option<()> {
+        self.comes(bytes).then_some(())
+    }
+
+    /// These bytes must be all that is left.
+    #[inline(always)]
+    pub fn is_last(&self, bytes: &[u8]) -> Option<()> {
+        (self.rest == bytes).then_some(())
     }
 
     /// Whether nothing but white space is left.
     #[inline(always)]
     pub fn is_at_end(&mut self) -> bool {
-        self.at == self.json.len() || self.peek().is_none()
+        self.rest.is_empty() || self.peek().is_none()
     }
 
     /// Passes this key and its colon, if that is what comes next, written as usual.
     #[inline(always)]
     pub fn key(&mut self, key: Key) -> bool {
-        self.word(key.spelling()).is_some()
+        self.comes(key.spelling())
     }
 
     /// The inside of a string: valid UTF-8.
@@ -132,41 +180,55 @@ impl<'a> Scanner<'a> {
 
     /// The rest of a string whose first quote has been passed.
     #[inline(always)]
-    fn string_inside(&mut self) -> Option<&'a [u8]> {
-        let rest = self.json.get(self.at..)?;
-        let mut n = self.marks.next(self.json, self.at)? - self.at;
-        match rest.get(n)? {
-            b'"' => {}
-            0x80.. => n = text_len(rest)?,
-            _ => return None,
+    pub fn string_inside(&mut self) -> Option<&'a [u8]> {
+        if self.marks == 0 {
+            self.marks = marks_of_block(self.json, self.n_passed());
+            if self.marks == 0 {
+                return self.long_or_foreign();
+            }
         }
-        self.at += n + 1;
-        rest.get(..n)
+        let n = self.marks.trailing_zeros() as usize;
+        let Some((inside, [b'"', rest @ ..])) = self.rest.split_at_checked(n) else {
+            return self.long_or_foreign();
+        };
+        self.rest = rest;
+        self.marks = self.marks >> n >> 1;
+        Some(inside)
+    }
+
+    /// The same where more than a block is left of it, or where it is not ASCII.
+    #[inline(always)]
+    fn long_or_foreign(&mut self) -> Option<&'a [u8]> {
+        let (inside, rest) = self.rest.split_at_checked(text_len(self.rest)?)?;
+        self.pass_to(rest.get(1..)?);
+        Some(inside)
     }
 
     /// The text of an id or item: a string, or an integer.
     #[inline(always)]
     pub fn id(&mut self) -> Option<&'a [u8]> {
-        if self.peek()? != b'"' {
-            return self.integer();
+        match self.peek()? {
+            b'"' => self.pass(1),
+            _ => return self.integer(),
         }
-        self.at += 1;
         self.id_inside()
     }
 
     /// The rest of an id that is a string whose first quote has been passed.
     #[inline(always)]
-    fn id_inside(&mut self) -> Option<&'a [u8]> {
-        self.string_inside().filter(|id| is_id(id))
+    pub fn id_inside(&mut self) -> Option<&'a [u8]> {
+        self.string_inside()
+            .filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()))
     }
 
-    /// Hands on the ids of an array, each as it is found, and passes the array.
+    /// Hands on the elements of an array, which are integers or strings of any length, each as it is found, and passes
+    /// the array.
     #[inline(always)]
     pub fn ids(&mut self, mut each: impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
         let mut more = self.enter(b'[', b']')?;
         while more {
             if self.peek()? == b'"' {
-                self.at += 1;
+                self.pass(1);
                 self.ids_in_quotes(&mut each)?;
             } else {
                 each(self.integer()?)?;
@@ -176,49 +238,48 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// Hands on ids that are strings, one or more with `","` or `", "` between them. The first quote has been passed, and in the
-    /// end the last one.
-    ///
-    /// The marks of what is left stay in a register: a shift takes the place of a subtraction, a shift and a comparison.
+    /// Hands on strings, one or more with `","` or `", "` between them. The first quote has been passed, and in the end
+    /// the last one.
     #[inline(always)]
-    fn ids_in_quotes(&mut self, each: &mut impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
-        let mut rest = self.rest();
-        let mut marks = 0;
+    pub fn ids_in_quotes(&mut self, each: &mut impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
         loop {
-            if marks == 0 {
-                marks = marks_of_block(self.json, self.json.len() - rest.len());
-                if marks == 0 {
-                    break;
+            if let Some((id, [b'"', behind @ ..])) = self.short_string() {
+                each(id)?;
+                // Mostly another one follows, whose first quote is passed at once.
+                if behind == b",\"" {
+                    self.rest = &self.rest[id.len() + 3..];
+                    self.marks = self.marks >> id.len() >> 3;
+                    continue;
                 }
-            }
-            let n = marks.trailing_zeros() as usize;
-            let text = rest.get(..n + 3);
-            let Some((id, [b'"', behind @ ..])) = text.and_then(|text| text.split_last_chunk::<3>()) else {
-                break;
-            };
-            if id.is_empty() {
-                return None;
-            }
-            each(id)?;
-            if behind == b",\"" {
-                (marks, rest) = (marks >> n >> 3, &rest[n + 3..]);
-            } else if behind == b", " && rest.get(n + 3) == Some(&b'"') {
-                (marks, rest) = (marks >> n >> 4, &rest[n + 4..]);
+                self.rest = &self.rest[id.len() + 1..];
+                self.marks = self.marks >> id.len() >> 1;
             } else {
-                self.at = self.json.len() - rest.len() + n + 1;
+                each(self.string_inside()?)?;
+            }
+            if !self.comes(b",\"") && !self.comes(b", \"") {
                 return Some(());
             }
         }
-        self.at = self.json.len() - rest.len();
-        each(self.id_inside()?)
+    }
+
+    /// The rest of a string and three bytes from its quote on, if it ends in this block.
+    #[inline(always)]
+    fn short_string(&mut self) -> Option<(&'a [u8], &'a [u8; 3])> {
+        if self.marks == 0 {
+            self.marks = marks_of_block(self.json, self.n_passed());
+            if self.marks == 0 {
+                return None;
+            }
+        }
+        let n = self.marks.trailing_zeros() as usize;
+        self.rest.get(..n + 3)?.split_last_chunk()
     }
 
     /// The decimal text of an integer, `0` for `-0`.
     #[inline(always)]
     fn integer(&mut self) -> Option<&'a [u8]> {
-        let start = self.at;
-        self.at = integer_end(self.json, start)?;
-        let text = self.json.get(start..self.at)?;
+        let (text, rest) = self.rest.split_at_checked(integer_end(self.rest)?)?;
+        self.pass_to(rest);
         let digits = text.strip_prefix(b"-").unwrap_or(text);
         match digits {
             b"0" => Some(digits),
@@ -229,25 +290,16 @@ impl<'a> Scanner<'a> {
     /// The number that thirteen digits are, as epoch milliseconds have them.
     #[inline(always)]
     pub fn epoch_ms(&mut self) -> Option<i64> {
-        let digits: &[u8; 13] = self.json.get(self.at..)?.first_chunk()?;
-        self.at += digits.len();
+        let digits: &[u8; 13] = self.rest.first_chunk()?;
         let number = thirteen_digits(digits)? as i64;
+        self.pass(digits.len());
         (digits[0] != b'0').then_some(number)
     }
 
     /// Passes `null`, if it comes next.
     #[inline(always)]
     pub fn null(&mut self) -> bool {
-        self.peek() == Some(b'n') && self.word(b"null").is_some()
-    }
-
-    #[inline(always)]
-    fn word(&mut self, word: &[u8]) -> Option<()> {
-        if !self.json.get(self.at..)?.starts_with(word) {
-            return None;
-        }
-        self.at += word.len();
-        Some(())
+        self.peek() == Some(b'n') && self.comes(b"null")
     }
 
     /// Passes a key that is not known, and its value.
@@ -270,9 +322,9 @@ impl<'a> Scanner<'a> {
     fn behind_value(mut self, levels: u32) -> Option<Self> {
         match self.peek()? {
             b'"' => self.string().map(drop)?,
-            b't' => self.word(b"true")?,
-            b'f' => self.word(b"false")?,
-            b'n' => self.word(b"null")?,
+            b't' => self.comes(b"true").then_some(())?,
+            b'f' => self.comes(b"false").then_some(())?,
+            b'n' => self.comes(b"null").then_some(())?,
             open @ (b'[' | b'{') => {
                 // In ASCII two behind.
                 let close = open + 2;
@@ -287,29 +339,26 @@ impl<'a> Scanner<'a> {
                     more = self.more(close)?;
                 }
             }
-            _ => self.at = number_end(self.json, self.at)?,
+            _ => self.pass(number_end(self.rest)?),
         }
         Some(self)
     }
 }
 
-#[inline(always)]
-fn is_id(text: &[u8]) -> bool {
-    (1..=MAX_ID_BYTES).contains(&text.len())
-}
-
 #[cold]
 #[inline(never)]
-fn space_end(json: &[u8], start: usize) -> usize {
-    let rest = json.get(start..).unwrap_or_default();
+fn space_len(text: &[u8]) -> usize {
     let is_space = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-    start + rest.iter().take_while(is_space).count()
+    text.iter().take_while(is_space).count()
 }
 
 /// The length of a string without escapes, whatever letters are in it.
-#[cold]
 #[inline(never)]
 fn text_len(text: &[u8]) -> Option<usize> {
+    let n = first_mark(text)?;
+    if text[n] == b'"' {
+        return Some(n);
+    }
     let is_end = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
     let n = text.iter().position(is_end)?;
     (text[n] == b'"' && std::str::from_utf8(&text[..n]).is_ok()).then_some(n)

@@ -289,7 +289,7 @@ impl Sink<'_> {
         let (hash, items) = (self.hash, &mut self.batch.items);
         let most = items.len() + self.max_items;
         Scanner::new(array.as_bytes()).ids(|id| {
-            items.push(hash.item(id));
+            items.push(hash.checked_item(id)?);
             (items.len() <= most).then_some(())
         })
     }

@@ -150,7 +150,8 @@ fn tokens() -> impl Strategy<Value = Tokens> {
                 .flatten()
                 .collect::<Vec<_>>()
         })
-        .prop_shuffle()
+        // In the usual order or in any.
+        .prop_flat_map(|fields| prop_oneof![Just(fields.clone()), Just(fields).prop_shuffle()])
         .prop_map(|fields| joined(fields, "{", "}"))
 }
 
@@ -219,6 +220,13 @@ fn damaged(mut bytes: Vec<u8>, damages: &[(prop::sample::Index, Damage)]) -> Vec
     bytes
 }
 
+/// With a space behind each comma and colon.
+fn as_python_writes(tokens: &[String]) -> String {
+    let space = |token: &str| if matches!(token, "," | ":") { " " } else { "" };
+    let parts = tokens.iter().flat_map(|token| [token, space(token)]);
+    parts.collect()
+}
+
 fn record() -> impl Strategy<Value = Vec<u8>> {
     let space = prop_oneof![
         12 => Just(""),
@@ -227,18 +235,19 @@ fn record() -> impl Strategy<Value = Vec<u8>> {
     ];
     let n_damages = prop_oneof![3 => Just(0..1), 1 => Just(1..4_usize)];
     let damages = n_damages.prop_flat_map(damages);
-    let spaced =
-        (tokens(), prop::collection::vec(space, 12), any::<bool>()).prop_map(|(tokens, spaces, has_any)| {
-            let spaces = spaces
-                .iter()
-                .cycle()
-                .map(|space| if has_any { *space } else { "" });
-            let parts = tokens
-                .iter()
-                .zip(spaces)
-                .flat_map(|(token, space)| [space, token]);
-            parts.collect::<String>().into_bytes()
-        });
+    let spaces = prop_oneof![
+        2 => Just(vec![""]),
+        2 => prop::collection::vec(space, 12),
+        1 => Just(vec![]),
+    ];
+    let spaced = (tokens(), spaces).prop_map(|(tokens, spaces)| {
+        if spaces.is_empty() {
+            return as_python_writes(&tokens).into_bytes();
+        }
+        let parts = tokens.iter().zip(spaces.iter().cycle());
+        let parts = parts.flat_map(|(token, space)| [*space, token]);
+        parts.collect::<String>().into_bytes()
+    });
     (spaced, damages).prop_map(|(bytes, damages)| damaged(bytes, &damages))
 }
 

@@ -6,6 +6,7 @@ mod plain;
 mod random;
 mod shapes;
 mod spellings;
+mod usual;
 
 use super::*;
 use crate::engine::event::{ArmName, Side};

@@ -1,0 +1,133 @@
+//! The shortest way to an event: for records that are written as the documentation writes them, without white space or
+//! with a space behind each comma and colon.
+//!
+//! ```text
+//! {"request_id":"…" ─┬───────────────┬─ ,"ts":1763596800123 ─┬─ ,"item":"…" ───────────────────────────┬─ }
+//!                    └ ,"user_id":"…"┘                       ├─────────────────────┬─ ,"items":["…",…] ┘
+//!                                                            └ ,"experiments":{…} ─┘
+//! ```
+//!
+//! What stands between two values is one comparison of a word or two. In any order of keys that takes a comparison for
+//! the comma, one for the key, one for the quote, and one for each key that might have come instead.
+
+use std::ops::Range;
+
+use super::arms::Spelling;
+use super::scan::Scanner;
+use super::{Decoder, range};
+use crate::engine::event::{Batch, Body, Click, Kind, Served};
+
+/// What stands before the values.
+pub(super) trait Layout {
+    const REQUEST_ID: &'static [u8];
+    const USER_ID: &'static [u8];
+    const TS: &'static [u8];
+    const EXPERIMENTS: &'static [u8];
+    const ITEMS: &'static [u8];
+    const ITEM: &'static [u8];
+}
+
+/// As JavaScript writes it, and most else.
+pub(super) struct Compact;
+
+impl Layout for Compact {
+    const REQUEST_ID: &'static [u8] = br#"{"request_id":""#;
+    const USER_ID: &'static [u8] = br#","user_id":""#;
+    const TS: &'static [u8] = br#","ts":"#;
+    const EXPERIMENTS: &'static [u8] = br#","experiments":"#;
+    const ITEMS: &'static [u8] = br#","items":[""#;
+    const ITEM: &'static [u8] = br#","item":""#;
+}
+
+/// As Python writes it.
+pub(super) struct Spaced;
+
+impl Layout for Spaced {
+    const REQUEST_ID: &'static [u8] = br#"{"request_id": ""#;
+    const USER_ID: &'static [u8] = br#", "user_id": ""#;
+    const TS: &'static [u8] = br#", "ts": "#;
+    const EXPERIMENTS: &'static [u8] = br#", "experiments": "#;
+    const ITEMS: &'static [u8] = br#", "items": [""#;
+    const ITEM: &'static [u8] = br#", "item": ""#;
+}
+
+impl Decoder {
+    /// `None`: the record is written in another way, and has left nothing in the batch.
+    #[inline(always)]
+    pub(super) fn usual<L: Layout>(
+        &self,
+        payload: &[u8],
+        topic_says: Option<Kind>,
+        batch: &mut Batch,
+    ) -> Option<Body> {
+        let kind = topic_says?;
+        let mut json = Scanner::new(payload);
+        json.expect_all(L::REQUEST_ID)?;
+        let id = json.id_inside()?;
+        let user = match json.comes(L::USER_ID) {
+            true => Some(json.id_inside()?),
+            false => None,
+        };
+        json.expect_all(L::TS)?;
+        let ts_ms = json.epoch_ms()?;
+        match kind {
+            Kind::Served => {
+                let arms = match json.comes(L::EXPERIMENTS) {
+                    true => known_arms(&mut json, batch)?,
+                    false => 0..0,
+                };
+                json.expect_all(L::ITEMS)?;
+                let items = self.usual_items(payload, json.n_passed(), &mut batch.items)?;
+                Some(Body::Served(Served {
+                    id: self.hash.request(id),
+                    ts_ms,
+                    items,
+                    arms,
+                    user: user.map(|id| self.hash.user(id)),
+                }))
+            }
+            Kind::Click => {
+                json.expect_all(L::ITEM)?;
+                let item = self.hash.checked_item(json.string_inside()?)?;
+                json.is_last(b"}")?;
+                Some(Body::Click(Click {
+                    id: self.hash.request(id),
+                    ts_ms,
+                    item,
+                }))
+            }
+        }
+    }
+
+    /// Hashes the items of a list whose other fields have been read, and the first quote. Appends nothing where it finds
+    /// something else.
+    ///
+    /// Not inlined: so the loop has all registers for itself.
+    #[inline(never)]
+    fn usual_items(&self, payload: &[u8], start: usize, items: &mut Vec<u64>) -> Option<Range<u32>> {
+        let before = items.len();
+        let end = before + self.max_items;
+        let mut json = Scanner::behind(payload, start);
+        let passed = json.ids_in_quotes(&mut |id| {
+            if items.len() == end {
+                return None;
+            }
+            items.push(self.hash.checked_item(id)?);
+            Some(())
+        });
+        if passed.and_then(|()| json.is_last(b"]}")).is_none() {
+            items.truncate(before);
+            return None;
+        }
+        Some(range(before, items.len()))
+    }
+}
+
+/// What lists that spelt their experiments alike have in the batch.
+#[inline(always)]
+fn known_arms(json: &mut Scanner, batch: &Batch) -> Option<Range<u32>> {
+    let spelling = Spelling::at_start_of(json.rest())?;
+    let known = spelling.known(batch)?;
+    json.pass(spelling.text.len());
+    Some(known)
+}
