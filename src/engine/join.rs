@@ -12,7 +12,7 @@ use super::clicks::KeptClicks;
 use super::contributions::Contributions;
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::hashed::Hashed;
-use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OpenLists, Standing};
+use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
 use super::shown::ShownLists;
@@ -391,12 +391,12 @@ impl Engine {
                 .scratch
                 .contributions
                 .difference(before, &after, &self.ranking);
-            self.lists.add(&self.store, handle, 0, difference, false);
+            self.lists.add(&self.store, handle, 0, difference);
             if with_aspects {
                 self.add_aspects(handle, 1);
                 let columns = self.ranking.columns_of_aspects();
                 let terms = &self.scratch.of_catalogue[..columns.len()];
-                self.lists.add(&self.store, handle, columns.start, terms, false);
+                self.lists.add(&self.store, handle, columns.start, terms);
             }
         }
         match hit {
@@ -448,26 +448,40 @@ impl Engine {
             ..
         } = self;
         let n_items = list.items.len();
-        let contributions = &mut scratch.contributions;
-        let is_remembered = contributions.remember_new_list(n_items, ranking);
-        let counted = is_remembered.then_some(&*contributions);
-        let handle = lists.insert(store, key, found, list, counted);
-        if !is_remembered {
-            let row = contributions.of_new_list(n_items, ranking);
-            lists.add(store, handle, 0, row, true);
-        }
+        let Scratch {
+            contributions,
+            of_catalogue,
+            ..
+        } = scratch;
+        let columns = ranking.columns_of_catalogue();
+        let of_catalogue = &mut of_catalogue[..columns.len()];
+        let of_length = if contributions.remember_new_list(n_items, ranking) {
+            OfLength::Remembered(contributions)
+        } else {
+            OfLength::Terms(contributions.of_new_list(n_items, ranking))
+        };
+        let mut worth = Worth {
+            of_length,
+            places: &[],
+            of_catalogue: &[],
+            first: columns.start,
+        };
         if !ranking.needs_places() {
-            return handle;
+            return lists.insert(store, key, found, list, &worth);
         }
-        if let Some((catalogue, places)) = lists.places(store, handle) {
-            let columns = ranking.columns_of_places();
-            let terms = &mut scratch.of_catalogue[..columns.len()];
-            ranking.contribute_places(places, catalogue, terms);
-            if ranking.coverage().is_some() {
-                let start_ms = lists.start_ms(store, handle);
-                changes.shown.push(list.arms, start_ms, places);
-            }
-            lists.add(store, handle, columns.start, terms, true);
+        let (start_ms, catalogue) = lists.slot_at(list.ts_ms);
+        let Some(catalogue) = catalogue else {
+            return lists.insert(store, key, found, list, &worth);
+        };
+        let places = changes.shown.places_mut();
+        let start = places.len();
+        ranking.contribute_items(list.items, catalogue, places, of_catalogue);
+        worth.places = &places[start..];
+        worth.of_catalogue = of_catalogue;
+        let handle = lists.insert(store, key, found, list, &worth);
+        match ranking.coverage() {
+            Some(_) => changes.shown.add_from(start, list.arms, start_ms),
+            None => places.truncate(start),
         }
         handle
     }

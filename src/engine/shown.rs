@@ -35,8 +35,19 @@ struct ShownList {
 impl ShownLists {
     /// Adds a list in its arms.
     pub(super) fn push(&mut self, arms: &[ArmId], start_ms: i64, places: &[u32]) {
-        let start = self.places.len() as u32;
+        let start = self.places.len();
         self.places.extend_from_slice(places);
+        self.add_from(start, arms, start_ms);
+    }
+
+    /// The places of all lists. What is appended to them is a list once it is [added](Self::add_from).
+    pub(super) fn places_mut(&mut self) -> &mut Vec<u32> {
+        &mut self.places
+    }
+
+    /// Adds a list in its arms, whose places are all those from `start` on.
+    pub(super) fn add_from(&mut self, start: usize, arms: &[ArmId], start_ms: i64) {
+        let places = start as u32..self.places.len() as u32;
         for arm in arms {
             let list = self.lists.len() as u32;
             let before = std::mem::replace(self.newest_of(*arm), list);
@@ -45,7 +56,7 @@ impl ShownLists {
             }
             self.lists.push(ShownList {
                 start_ms,
-                places: start..start + places.len() as u32,
+                places: places.clone(),
                 before,
             });
         }

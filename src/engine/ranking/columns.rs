@@ -17,7 +17,7 @@ use super::{
     FIXED_ONE, ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL,
     Unit, fixed, profile,
 };
-use crate::engine::catalogue::Catalogue;
+use crate::engine::catalogue::{Catalogue, UNKNOWN};
 
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,7 +128,8 @@ pub struct Ranking {
     /// How many sums a new list adds to.
     n_of_new_list: usize,
     /// What the catalogue decides when a list is served.
-    of_catalogue: Block,
+    of_catalogue: Range<usize>,
+    shares: SharesColumns,
     /// What the catalogue decides at each click.
     of_aspects: Block,
     coverage: Option<CoverageColumns>,
@@ -151,6 +152,23 @@ struct TermColumns {
     first: usize,
     /// Ascending.
     ks: Vec<u32>,
+}
+
+/// What is measured by shares of users. The columns of the catalogue are: lists, then for each cut-off the means that are
+/// measured, popularity first.
+#[derive(Debug, Clone)]
+struct SharesColumns {
+    /// Cut-offs ascending, the whole list last.
+    ks: Vec<u32>,
+    of: Shares,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Shares {
+    None,
+    Popularity,
+    Surprisal,
+    Both,
 }
 
 /// Ranks whose discount is kept at most: 16 bytes each.
@@ -178,10 +196,15 @@ impl Ranking {
                 sums.push(sum);
             }
         }
-        // The k's of one term stay together, ascending.
+        // The k's of one term stay together, ascending; those of shares stand side by side at each k.
         let gathered = sums.clone();
         let first_of = |sum: &Sum| gathered.iter().position(|other| other.term == sum.term);
-        sums[N_BASES..].sort_by_key(|sum| (sum.term.source(), first_of(sum), sum.k));
+        sums[N_BASES..].sort_by_key(|sum| match sum.term {
+            Term::WithShares => (sum.term.source(), None, 0),
+            Term::Popularity => (sum.term.source(), Some(sum.k as usize), 0),
+            Term::Surprisal => (sum.term.source(), Some(sum.k as usize), 1),
+            _ => (sum.term.source(), first_of(sum), sum.k),
+        });
         Ranking::of_sums(measures, &ratios, sums)
     }
 
@@ -208,7 +231,8 @@ impl Ranking {
         Ranking {
             profiles: measures.profiles.clone(),
             n_of_new_list: of_catalogue.columns.end,
-            of_catalogue,
+            shares: SharesColumns::of(&sums[of_catalogue.columns.clone()]),
+            of_catalogue: of_catalogue.columns,
             of_aspects: Block::of(Source::ClicksAndCatalogue, &sums),
             coverage: of_term(Term::Seen)
                 .zip(of_term(Term::CatalogueSize))
@@ -256,7 +280,7 @@ impl Ranking {
 
     /// Whether a list must remember where its items stand in the catalogue.
     pub fn needs_places(&self) -> bool {
-        !self.of_catalogue.terms.is_empty() || self.needs_aspects() || self.coverage.is_some()
+        !self.of_catalogue.is_empty() || self.needs_aspects() || self.coverage.is_some()
     }
 
     /// Whether α-NDCG is measured.
@@ -264,9 +288,9 @@ impl Ranking {
         !self.of_aspects.terms.is_empty()
     }
 
-    /// The columns that [`Self::contribute_places`] fills.
-    pub fn columns_of_places(&self) -> Range<usize> {
-        self.of_catalogue.columns.clone()
+    /// The columns that [`Self::contribute_items`] fills.
+    pub fn columns_of_catalogue(&self) -> Range<usize> {
+        self.of_catalogue.clone()
     }
 
     /// The columns that [`Self::contribute_aspects`] fills.
@@ -287,24 +311,53 @@ impl Ranking {
         }
     }
 
-    /// Sets what a list contributes by its items alone, by their places in rank order, to the
-    /// [columns of places](Self::columns_of_places).
-    pub fn contribute_places(&self, places: &[u32], catalogue: &Catalogue, sums: &mut [i64]) {
-        for columns in &self.of_catalogue.terms {
-            let values = &mut sums[columns.first..];
-            match columns.term {
-                Term::WithShares => {
-                    values[0] = i64::from(!places.is_empty() && catalogue.n_users() > 0);
-                }
-                Term::Popularity => {
-                    let set = |index: usize, mean: f64| values[index] = fixed(mean);
-                    means_of_top(places, &columns.ks, |place| catalogue.popularity(place), set);
-                }
-                _ => {
-                    let set = |index: usize, mean: f64| values[index] = fixed(mean);
-                    means_of_top(places, &columns.ks, |place| catalogue.surprisal(place), set);
-                }
-            }
+    /// Sets what a list contributes by its items alone, by their hashes in rank order, to the
+    /// [columns of the catalogue](Self::columns_of_catalogue), and appends their places.
+    pub fn contribute_items(
+        &self,
+        items: &[u64],
+        catalogue: &Catalogue,
+        places: &mut Vec<u32>,
+        sums: &mut [i64],
+    ) {
+        let shares = &self.shares;
+        if let [lists, ..] = sums {
+            *lists = i64::from(!items.is_empty() && catalogue.n_users() > 0);
+        }
+        let means = sums.get_mut(1..).unwrap_or_default();
+        let start = places.len();
+        places.resize(start + items.len(), UNKNOWN);
+        let look_up = |(item, place): (&u64, &mut u32)| {
+            let (at, shares) = catalogue.look_up(*item);
+            *place = at;
+            shares
+        };
+        let items = items.iter().zip(&mut places[start..]);
+        match shares.of {
+            Shares::None => items.for_each(|item| {
+                look_up(item);
+            }),
+            Shares::Popularity => means_of_top(
+                items,
+                &shares.ks,
+                |item| [look_up(item).popularity],
+                means.as_chunks_mut().0,
+            ),
+            Shares::Surprisal => means_of_top(
+                items,
+                &shares.ks,
+                |item| [look_up(item).surprisal],
+                means.as_chunks_mut().0,
+            ),
+            Shares::Both => means_of_top(
+                items,
+                &shares.ks,
+                |item| {
+                    let shares = look_up(item);
+                    [shares.popularity, shares.surprisal]
+                },
+                means.as_chunks_mut().0,
+            ),
         }
     }
 
@@ -358,6 +411,29 @@ impl Block {
             terms: terms.collect(),
             columns: N_BASES + start..N_BASES + end,
         }
+    }
+}
+
+impl SharesColumns {
+    fn of(sums: &[Sum]) -> SharesColumns {
+        let ks = |term: Term| -> Vec<u32> {
+            let of_term = sums.iter().filter(|sum| sum.term == term);
+            of_term.map(|sum| sum.k).collect()
+        };
+        let [popularity, surprisal] = [Term::Popularity, Term::Surprisal].map(ks);
+        let of = match (popularity.is_empty(), surprisal.is_empty()) {
+            (true, true) => Shares::None,
+            (false, true) => Shares::Popularity,
+            (true, false) => Shares::Surprisal,
+            (false, false) => Shares::Both,
+        };
+        debug_assert!(!matches!(of, Shares::Both) || popularity == surprisal);
+        let ks = if popularity.is_empty() {
+            surprisal
+        } else {
+            popularity
+        };
+        SharesColumns { ks, of }
     }
 }
 
