@@ -1,9 +1,9 @@
 //! Distinct catalogue items that one arm has shown, in one view: exact counts over any span of time up to now.
 //!
 //! ```text
-//! part of a pair   class of k = 1     last slot of place 0, 1, 2, …    rank 1
-//!                  class of k = 3     last slot of place 0, 1, 2, …    ranks 2 and 3
-//!                    …
+//! part of a pair   │ class of k = 1               │ class of k = 3               │ …
+//!                  │ last slot of place 0, 1, 2 … │ last slot of place 0, 1, 2 … │
+//!                    shown at rank 1                at ranks 2 and 3
 //! ```
 //! An item is inside a window exactly if the last slot in which it was shown is. It stands within a cut-off at the ranks
 //! of that cut-off's class and of those before. So to show it is to write one number: O(1), whatever the windows and
@@ -46,9 +46,16 @@ struct Known {
 struct Part {
     id: PartId,
     /// By class, which is the first cut-off that a rank is within, then by place: the number of the last slot in which
-    /// the item stood there. As far as anything was shown.
-    last: Vec<Vec<i32>>,
+    /// the item stood there.
+    last: Vec<i32>,
+    /// How many places a class has.
+    n_places: usize,
+    /// Of the first ranks: where their class begins.
+    class_at: Vec<usize>,
 }
+
+/// Ranks whose class is kept.
+const N_RANKS: u32 = 64;
 
 impl Coverage {
     /// Nothing yet, of lists in slots of `slot_ms`.
@@ -79,8 +86,7 @@ impl Coverage {
 
     /// Gives a pair a part.
     pub fn add_part(&mut self, id: PartId) {
-        let last = vec![Vec::new(); self.ks.len()];
-        self.parts.push(Part { id, last });
+        self.parts.push(Part::new(id));
         self.forget_counts();
     }
 
@@ -107,6 +113,9 @@ impl Coverage {
             return;
         };
         self.known.counts.clear();
+        if part.n_places < catalogue.n_places() {
+            part.make_room(catalogue.n_places(), &self.ks);
+        }
         let mut slot = None;
         for (start_ms, places) in lists {
             let number = match slot {
@@ -119,7 +128,7 @@ impl Coverage {
             };
             slot = Some((start_ms, number));
             self.newest = self.newest.max(number);
-            part.see(&self.ks, number, places, catalogue);
+            part.see(&self.ks, number, places);
         }
     }
 
@@ -170,7 +179,7 @@ impl Coverage {
         let mut within = vec![NEVER; catalogue.n_places()];
         for class in 0..self.ks.len() {
             for part in &shown {
-                for (within, last) in within.iter_mut().zip(&part.last[class]) {
+                for (within, last) in within.iter_mut().zip(part.of_class(class)) {
                     *within = (*within).max(*last);
                 }
             }
@@ -189,25 +198,57 @@ impl Coverage {
 }
 
 impl Part {
-    fn see(&mut self, ks: &[u32], number: i32, places: &[u32], catalogue: &Catalogue) {
-        let mut above = 0;
-        for (k, last) in ks.iter().zip(&mut self.last) {
-            let within = places.len().min(*k as usize);
-            if within == above {
-                continue;
-            }
-            if last.len() < catalogue.n_places() {
-                last.resize(catalogue.n_places(), NEVER);
-            }
-            for place in &places[above..within] {
-                // Unknown items have no place.
-                if let Some(last) = last.get_mut(*place as usize) {
-                    *last = number.max(*last);
-                }
-            }
-            above = within;
+    fn new(id: PartId) -> Part {
+        Part {
+            id,
+            last: Vec::new(),
+            n_places: 0,
+            class_at: Vec::new(),
         }
     }
+
+    /// The last slot of each place at the ranks of a class, as far as there is room for any.
+    fn of_class(&self, class: usize) -> &[i32] {
+        &self.last[class * self.n_places..][..self.n_places]
+    }
+
+    /// Lays the classes out anew, for more places.
+    #[cold]
+    fn make_room(&mut self, n_places: usize, ks: &[u32]) {
+        let mut last = vec![NEVER; ks.len() * n_places];
+        if self.n_places > 0 {
+            let wider = last.chunks_exact_mut(n_places);
+            for (wider, before) in wider.zip(self.last.chunks_exact(self.n_places)) {
+                wider[..before.len()].copy_from_slice(before);
+            }
+        }
+        self.last = last;
+        self.n_places = n_places;
+        self.class_at = (1..=N_RANKS).map(|rank| class(ks, rank) * n_places).collect();
+    }
+
+    fn see(&mut self, ks: &[u32], number: i32, places: &[u32]) {
+        let (first, further) = places.split_at(places.len().min(self.class_at.len()));
+        for (place, class_at) in first.iter().zip(&self.class_at) {
+            note(&mut self.last, class_at + *place as usize, number);
+        }
+        for (place, rank) in further.iter().zip(N_RANKS + 1..) {
+            let class_at = class(ks, rank) * self.n_places;
+            note(&mut self.last, class_at + *place as usize, number);
+        }
+    }
+}
+
+/// Unknown items have places that lie beyond the end.
+fn note(last: &mut [i32], at: usize, number: i32) {
+    if let Some(last) = last.get_mut(at) {
+        *last = number.max(*last);
+    }
+}
+
+/// Index of the first cut-off that a rank is within; the last one is the whole list.
+fn class(ks: &[u32], rank: u32) -> usize {
+    ks.partition_point(|k| *k < rank)
 }
 
 /// The number of a slot, with earlier ones below 0; never [`NEVER`].
