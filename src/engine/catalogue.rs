@@ -45,7 +45,7 @@ pub struct Catalogue {
 }
 
 /// What the users of an item say of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shares {
     /// Share of users who touched the item, 0 of an unknown one.
     pub popularity: f64,

@@ -14,7 +14,7 @@ use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::hashed::Hashed;
 use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
 use super::outcome::{ClickResult, Counts, Outcome};
-use super::ranking::{self, Ranking, Relevant};
+use super::ranking::{self, CLICKS, Ranking, Relevant};
 use super::shown::ShownLists;
 use super::store::{Found, Key, Store, Tag};
 use super::tally::Rows;
@@ -375,10 +375,9 @@ impl Engine {
         let list = self.lists.outcome(&self.store, handle);
         let n_off_list = list.n_off_list;
         let before = contributions.before(&list, &self.ranking);
-        if with_aspects {
-            self.scratch.of_catalogue.fill(0);
-            self.add_aspects(handle, -1);
-        }
+        let aspects = self.ranking.columns_of_aspects();
+        self.scratch.of_catalogue[..aspects.len()].fill(0);
+        self.add_aspects(handle, -1);
         let hit = self.lists.click(&mut self.store, handle, item);
         let after = self.lists.outcome(&self.store, handle);
         let changed = match hit {
@@ -387,17 +386,21 @@ impl Engine {
             Hit::Repeat => false,
         };
         if changed {
-            let difference = self
-                .scratch
-                .contributions
-                .difference(before, &after, &self.ranking);
-            self.lists.add(&self.store, handle, 0, difference);
-            if with_aspects {
-                self.add_aspects(handle, 1);
-                let columns = self.ranking.columns_of_aspects();
-                let terms = &self.scratch.of_catalogue[..columns.len()];
-                self.lists.add(&self.store, handle, columns.start, terms);
-            }
+            self.add_aspects(handle, 1);
+            let after = self.lists.outcome(&self.store, handle);
+            let Scratch {
+                contributions,
+                of_catalogue,
+                ..
+            } = &mut self.scratch;
+            let difference = contributions.difference(before, &after, &self.ranking);
+            let clicks = self.ranking.columns_of_clicks();
+            let rows = [
+                (CLICKS, &difference[CLICKS..=CLICKS]),
+                (clicks.start, &difference[clicks]),
+                (aspects.start, &of_catalogue[..aspects.len()]),
+            ];
+            self.lists.add(&self.store, handle, &rows);
         }
         match hit {
             Hit::First => ClickResult::Matched,
@@ -451,6 +454,7 @@ impl Engine {
         let Scratch {
             contributions,
             of_catalogue,
+            ranking: scratch,
             ..
         } = scratch;
         let columns = ranking.columns_of_catalogue();
@@ -475,7 +479,7 @@ impl Engine {
         };
         let places = changes.shown.places_mut();
         let start = places.len();
-        ranking.contribute_items(list.items, catalogue, places, of_catalogue);
+        ranking.contribute_items(list.items, catalogue, scratch, places, of_catalogue);
         worth.places = &places[start..];
         worth.of_catalogue = of_catalogue;
         let handle = lists.insert(store, key, found, list, &worth);

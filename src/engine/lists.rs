@@ -392,13 +392,14 @@ impl OpenLists {
         Some((catalogue, self.list(store, handle).places()))
     }
 
-    /// Adds to the columns from `first` on of a list's arms in its slot.
-    pub fn add(&mut self, store: &Store, handle: Handle, first: usize, terms: &[i64]) {
+    /// Adds each of these rows of terms to the columns from its first one on, of a list's arms in its slot.
+    pub fn add(&mut self, store: &Store, handle: Handle, rows: &[(usize, &[i64])]) {
         let (place, words) = store.chunks.owned(handle);
         // Its places do not matter here.
         let list = OpenList::at(words, false);
         self.add_to_rows(place, list.arms(), |tally, row| {
-            tally.add(row, first, terms, None)
+            rows.iter()
+                .for_each(|(first, terms)| tally.add(row, *first, terms, None));
         });
     }
 

@@ -17,7 +17,7 @@ use super::{
     FIXED_ONE, ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL,
     Unit, fixed, profile,
 };
-use crate::engine::catalogue::{Catalogue, UNKNOWN};
+use crate::engine::catalogue::{Catalogue, Shares, UNKNOWN};
 
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,6 +130,8 @@ pub struct Ranking {
     /// What the catalogue decides when a list is served.
     of_catalogue: Range<usize>,
     shares: SharesColumns,
+    /// What a click changes of a list's outcome, beside [`CLICKS`].
+    of_clicks: Range<usize>,
     /// What the catalogue decides at each click.
     of_aspects: Block,
     coverage: Option<CoverageColumns>,
@@ -154,18 +156,17 @@ struct TermColumns {
     ks: Vec<u32>,
 }
 
-/// What is measured by shares of users. The columns of the catalogue are: lists, then for each cut-off the means that are
-/// measured, popularity first.
+/// What is measured by shares of users, if anything is. The columns of the catalogue are: lists, then for each cut-off the
+/// means that are measured, popularity first.
 #[derive(Debug, Clone)]
 struct SharesColumns {
     /// Cut-offs ascending, the whole list last.
     ks: Vec<u32>,
-    of: Shares,
+    of: Measured,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Shares {
-    None,
+enum Measured {
     Popularity,
     Surprisal,
     Both,
@@ -178,6 +179,8 @@ const MAX_KEPT_RANKS: u32 = 100_000;
 #[derive(Debug)]
 pub struct Scratch {
     alpha_ndcg: AlphaNdcg,
+    /// Of the items of a list.
+    shares: Vec<Shares>,
 }
 
 impl Ranking {
@@ -233,6 +236,7 @@ impl Ranking {
             n_of_new_list: of_catalogue.columns.end,
             shares: SharesColumns::of(&sums[of_catalogue.columns.clone()]),
             of_catalogue: of_catalogue.columns,
+            of_clicks: Block::of(Source::Clicks, &sums).columns,
             of_aspects: Block::of(Source::ClicksAndCatalogue, &sums),
             coverage: of_term(Term::Seen)
                 .zip(of_term(Term::CatalogueSize))
@@ -293,6 +297,11 @@ impl Ranking {
         self.of_catalogue.clone()
     }
 
+    /// The columns that a click changes by the outcome of its list alone, beside [`CLICKS`].
+    pub fn columns_of_clicks(&self) -> Range<usize> {
+        self.of_clicks.clone()
+    }
+
     /// The columns that [`Self::contribute_aspects`] fills.
     pub fn columns_of_aspects(&self) -> Range<usize> {
         self.of_aspects.columns.clone()
@@ -301,6 +310,7 @@ impl Ranking {
     pub fn scratch(&self) -> Scratch {
         Scratch {
             alpha_ndcg: AlphaNdcg::new(self.alpha),
+            shares: Vec::new(),
         }
     }
 
@@ -317,47 +327,34 @@ impl Ranking {
         &self,
         items: &[u64],
         catalogue: &Catalogue,
+        scratch: &mut Scratch,
         places: &mut Vec<u32>,
         sums: &mut [i64],
     ) {
-        let shares = &self.shares;
-        if let [lists, ..] = sums {
-            *lists = i64::from(!items.is_empty() && catalogue.n_users() > 0);
-        }
-        let means = sums.get_mut(1..).unwrap_or_default();
         let start = places.len();
         places.resize(start + items.len(), UNKNOWN);
-        let look_up = |(item, place): (&u64, &mut u32)| {
-            let (at, shares) = catalogue.look_up(*item);
-            *place = at;
-            shares
+        let shares = &mut scratch.shares;
+        shares.resize(items.len(), Shares::default());
+        let places = places[start..].iter_mut();
+        for ((item, place), shares) in items.iter().zip(places).zip(&mut *shares) {
+            (*place, *shares) = catalogue.look_up(*item);
+        }
+        let Some((lists, means)) = sums.split_first_mut() else {
+            return;
         };
-        let items = items.iter().zip(&mut places[start..]);
-        match shares.of {
-            Shares::None => items.for_each(|item| {
-                look_up(item);
-            }),
-            Shares::Popularity => means_of_top(
-                items,
-                &shares.ks,
-                |item| [look_up(item).popularity],
-                means.as_chunks_mut().0,
-            ),
-            Shares::Surprisal => means_of_top(
-                items,
-                &shares.ks,
-                |item| [look_up(item).surprisal],
-                means.as_chunks_mut().0,
-            ),
-            Shares::Both => means_of_top(
-                items,
-                &shares.ks,
-                |item| {
-                    let shares = look_up(item);
-                    [shares.popularity, shares.surprisal]
-                },
-                means.as_chunks_mut().0,
-            ),
+        *lists = i64::from(!items.is_empty() && catalogue.n_users() > 0);
+        let ks = &self.shares.ks;
+        match self.shares.of {
+            Measured::Popularity => {
+                means_of_top(shares, ks, |item| [item.popularity], means.as_chunks_mut().0);
+            }
+            Measured::Surprisal => {
+                means_of_top(shares, ks, |item| [item.surprisal], means.as_chunks_mut().0);
+            }
+            Measured::Both => {
+                let both = |item: &Shares| [item.popularity, item.surprisal];
+                means_of_top(shares, ks, both, means.as_chunks_mut().0);
+            }
         }
     }
 
@@ -421,19 +418,16 @@ impl SharesColumns {
             of_term.map(|sum| sum.k).collect()
         };
         let [popularity, surprisal] = [Term::Popularity, Term::Surprisal].map(ks);
-        let of = match (popularity.is_empty(), surprisal.is_empty()) {
-            (true, true) => Shares::None,
-            (false, true) => Shares::Popularity,
-            (true, false) => Shares::Surprisal,
-            (false, false) => Shares::Both,
+        if popularity.is_empty() {
+            let of = Measured::Surprisal;
+            return SharesColumns { ks: surprisal, of };
+        }
+        let of = match surprisal.is_empty() {
+            true => Measured::Popularity,
+            false => Measured::Both,
         };
-        debug_assert!(!matches!(of, Shares::Both) || popularity == surprisal);
-        let ks = if popularity.is_empty() {
-            surprisal
-        } else {
-            popularity
-        };
-        SharesColumns { ks, of }
+        debug_assert!(surprisal.is_empty() || popularity == surprisal);
+        SharesColumns { ks: popularity, of }
     }
 }
 

@@ -24,28 +24,28 @@ pub(super) fn over_shown_lists(term: Term, k: super::Cut) -> Ratio {
 }
 
 /// Sets the means of what `of` gives of each item over the top k, at each of `ks`, ascending, the whole list last; 0 of an
-/// empty list, which no mean counts. Each item is asked for once, in rank order.
+/// empty list, which no mean counts.
 pub(super) fn means_of_top<T, const N: usize>(
-    items: impl ExactSizeIterator<Item = T>,
+    items: &[T],
     ks: &[u32],
-    mut of: impl FnMut(T) -> [f64; N],
+    of: impl Fn(&T) -> [f64; N],
     means: &mut [[i64; N]],
 ) {
-    let n_items = items.len();
-    let mut items = items;
     let mut sums = [0.0; N];
     let mut of_top = [0; N];
     let mut n = 0;
     for (means, k) in means.iter_mut().zip(ks) {
-        let top = n_items.min(*k as usize);
+        let top = items.len().min(*k as usize);
         // Beyond its end a list is what it was.
         if top > n {
-            for item in items.by_ref().take(top - n) {
-                let values = of(item);
-                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+            for item in &items[n..top] {
+                sums.iter_mut()
+                    .zip(of(item))
+                    .for_each(|(sum, value)| *sum += value);
             }
             n = top;
-            of_top = sums.map(|sum| fixed(sum / n as f64));
+            let n_shown = f64::from(top as u32);
+            of_top = sums.map(|sum| fixed(sum / n_shown));
         }
         *means = of_top;
     }
@@ -55,7 +55,7 @@ pub(super) fn means_of_top<T, const N: usize>(
 #[cfg(test)]
 pub(super) fn means<T>(items: &[T], ks: &[u32], of: impl Fn(&T) -> f64) -> Vec<i64> {
     let mut means = vec![[-1]; ks.len()];
-    means_of_top(items.iter(), ks, |item| [of(item)], &mut means);
+    means_of_top(items, ks, |item| [of(item)], &mut means);
     means.concat()
 }
 
