@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::prefetch::prefetch;
+
 /// The place of an item that the catalogue does not know.
 pub const UNKNOWN: u32 = u32::MAX;
 /// Slots of the index for each item at least: so few items are displaced that a look-up is a guess that holds.
@@ -185,6 +187,19 @@ impl Catalogue {
     /// What the shares of users are of; 0 where the catalogue tells none.
     pub fn n_users(&self) -> u64 {
         self.n_users
+    }
+
+    /// Has where the index tells of an item fetched.
+    pub fn prefetch(&self, hash: u64) {
+        prefetch(&self.index[self.slot_of(hash)]);
+    }
+
+    /// Has an item fetched, once its place in the index is at hand; one that is displaced is not.
+    pub fn prefetch_item(&self, hash: u64) {
+        let place = self.index[self.slot_of(hash)];
+        if let Some(item) = self.items.get(place as usize) {
+            prefetch(item);
+        }
     }
 
     /// The place of a listed item, or [`UNKNOWN`].

@@ -183,17 +183,17 @@ impl Engine {
         let events = &batch.events;
         let [mut first, mut second] = [events.iter(), events.iter()];
         for event in first.by_ref().take(AHEAD) {
-            tags.push(self.foresee(event));
+            tags.push(self.foresee(event, batch));
         }
         for (event, tag) in second.by_ref().take(AHEAD / 2).zip(&tags) {
-            self.foresee_records(event, *tag);
+            self.foresee_records(event, *tag, batch);
         }
         for (at, event) in events.iter().enumerate() {
             if let Some(event) = first.next() {
-                tags.push(self.foresee(event));
+                tags.push(self.foresee(event, batch));
             }
             if let Some(event) = second.next() {
-                self.foresee_records(event, tags[at + AHEAD / 2]);
+                self.foresee_records(event, tags[at + AHEAD / 2], batch);
             }
             self.event(event, tags[at], batch);
         }
@@ -201,22 +201,36 @@ impl Engine {
         self.advance();
     }
 
-    /// What an event is looked up by, if it is; has that place of the index fetched.
-    fn foresee(&self, event: &Event) -> Tag {
+    /// What an event is looked up by, if it is; has that place of the index fetched, and those of its items in the
+    /// catalogue's.
+    fn foresee(&self, event: &Event, batch: &Batch) -> Tag {
         match &event.body {
             Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => {
                 let tag = self.store.tag(*id);
                 self.store.prefetch(tag);
+                self.for_each_item(event, batch, Catalogue::prefetch);
                 tag
             }
             Body::Invalid(_) | Body::Ignored => Tag::default(),
         }
     }
 
-    /// Has the list of a click fetched, or the clicks that came before their list, once their place in the index is at hand.
-    fn foresee_records(&self, event: &Event, tag: Tag) {
+    /// Has the list of a click fetched, or the clicks that came before their list, and the items of a list, once their
+    /// places in the index are at hand.
+    fn foresee_records(&self, event: &Event, tag: Tag, batch: &Batch) {
         if let Body::Served(_) | Body::Click(_) = &event.body {
             self.store.prefetch_records(tag);
+            self.for_each_item(event, batch, Catalogue::prefetch_item);
+        }
+    }
+
+    /// Shows the items of a list to the catalogue that it will most likely count by.
+    fn for_each_item(&self, event: &Event, batch: &Batch, show: impl Fn(&Catalogue, u64)) {
+        if let (Body::Served(list), Some(catalogue)) = (&event.body, self.lists.catalogue()) {
+            batch
+                .items_of(list)
+                .iter()
+                .for_each(|item| show(catalogue, *item));
         }
     }
 

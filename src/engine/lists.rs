@@ -149,6 +149,11 @@ impl OpenLists {
         self.catalogue = Some(catalogue);
     }
 
+    /// What slots that open from now on count by.
+    pub fn catalogue(&self) -> Option<&Catalogue> {
+        self.catalogue.as_deref()
+    }
+
     /// What a list adds to [`Self::bytes`] at most: itself, and a row of sums for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
         let n_words = open_list::n_words(n_items, n_arms, self.catalogue.is_some());

@@ -44,7 +44,7 @@ pub(super) fn means_of_top<T, const N: usize>(
                     .for_each(|(sum, value)| *sum += value);
             }
             n = top;
-            let n_shown = f64::from(top as u32);
+            let n_shown = f64::from(top as i32);
             of_top = sums.map(|sum| fixed(sum / n_shown));
         }
         *means = of_top;
