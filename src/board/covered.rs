@@ -107,25 +107,25 @@ impl Covering {
 
     /// Notes what a pair's lists have shown, or leaves that for later where a scrape counts.
     pub fn note(&self, pair: Pair, part: &Part, changes: &Changes) {
-        let live = changes.shown.iter().map(|list| (View::Live, list));
-        let settled = changes.settled.iter().flat_map(|slot| slot.shown.iter());
-        let lists = live.chain(settled.map(|list| (View::Settled, list)));
-        let lists = lists.map(|(view, (arm, start_ms, places))| (part.entry(arm), view, start_ms, places));
+        let settled = changes.settled.iter().map(|slot| (View::Settled, &slot.shown));
+        let lists = std::iter::once((View::Live, &changes.shown)).chain(settled);
+        let by_arm = lists.flat_map(|(view, shown)| shown.by_arm().map(move |of_arm| (view, of_arm)));
+        let by_arm = by_arm.map(|(view, (arm, lists))| (part.entry(arm), view, lists));
         let _turn = match self.turn.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 let mut queue = lock(&self.queue);
-                return lists.for_each(|(entry, view, start_ms, places)| {
-                    queue.push(pair, entry, view, start_ms, places);
+                return by_arm.for_each(|(entry, view, lists)| {
+                    for (start_ms, places) in lists {
+                        queue.push(pair, entry, view, start_ms, places);
+                    }
                 });
             }
         };
         self.note_queued();
         let catalogue = self.catalogue();
-        lists.for_each(|(entry, view, start_ms, places)| {
-            see(entry, pair, view, start_ms, places, &catalogue);
-        });
+        by_arm.for_each(|(entry, view, lists)| see(entry, pair, view, lists, &catalogue));
     }
 
     /// Notes what was left for later; to be called by who has the turn.
@@ -137,15 +137,8 @@ impl Covering {
         let Queue { lists, places } = std::mem::take(&mut *queue);
         let catalogue = self.catalogue();
         for list in lists {
-            let places = &places[list.places];
-            see(
-                &list.entry,
-                list.pair,
-                list.view,
-                list.start_ms,
-                places,
-                &catalogue,
-            );
+            let shown = [(list.start_ms, &places[list.places])];
+            see(&list.entry, list.pair, list.view, shown, &catalogue);
         }
     }
 
@@ -276,8 +269,15 @@ impl Queue {
     }
 }
 
-fn see(entry: &Entry, pair: Pair, view: View, start_ms: i64, places: &[u32], catalogue: &Catalogue) {
+/// Notes lists of one arm: the begin of the slot of each, and the places of its items.
+fn see<'a>(
+    entry: &Entry,
+    pair: Pair,
+    view: View,
+    lists: impl IntoIterator<Item = (i64, &'a [u32])>,
+    catalogue: &Catalogue,
+) {
     if let Covered::Counted(views) = &mut *lock(&entry.covered) {
-        views[view as usize].see(pair, start_ms, places, catalogue);
+        views[view as usize].see(pair, lists, catalogue);
     }
 }

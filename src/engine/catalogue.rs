@@ -4,11 +4,14 @@
 //! gives known items their places again, and new ones the next. So state that speaks of places outlives a reload.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use hashbrown::HashTable;
+use super::prefetch::prefetch;
 
 /// The place of an item that the catalogue does not know.
 pub const UNKNOWN: u32 = u32::MAX;
+/// Slots of the index for each item at least: so few items are displaced that a look-up is a guess that holds.
+const SLOTS_PER_ITEM: usize = 4;
 
 /// One line of a catalogue.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,66 +25,77 @@ pub struct NewItem {
     pub users: u64,
 }
 
+/// What lists are counted by.
+///
+/// ```text
+/// hash ──▶ index │ place │ … ──▶ items │ hash, shares │ … ──▶ aspects
+/// ```
+/// Ten items a list are looked up, so what each needs then stands in half a cache line, where its hash is compared too.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    /// Of listed items.
-    places: HashTable<(u64, u32)>,
-    /// Of items that were listed before.
-    retired: HashTable<(u64, u32)>,
+    /// Places of listed items from where their hash points to on, else [`UNKNOWN`]; as long as a power of two.
+    index: Vec<u32>,
     items: Vec<Item>,
+    /// By place: into `aspects`.
+    aspects_of: Vec<Range<u32>>,
     aspects: Vec<u32>,
     n_aspects: usize,
     n_items: usize,
     n_users: u64,
-    /// What an item has that the catalogue does not know.
-    unseen_surprisal: f64,
+    /// What the catalogue takes an item for that it does not know.
+    unknown: Shares,
+}
+
+/// What the users of an item say of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Shares {
+    /// Share of users who touched the item, 0 of an unknown one.
+    pub popularity: f64,
+    /// −log2 of the share of users who touched the item; of one that none touched, log2 of the number of users.
+    pub surprisal: f64,
 }
 
 #[derive(Debug, Clone)]
 struct Item {
-    /// Whether it is in this catalogue, or was only in one before.
-    listed: bool,
+    hash: u64,
+    shares: Shares,
     /// Its rank by the bytes of its id.
     order: u32,
-    popularity: f64,
-    surprisal: f64,
-    /// Into the catalogue's aspects.
-    aspects: std::ops::Range<u32>,
+    /// Whether it is in this catalogue, or was only in one before.
+    listed: bool,
 }
 
 impl Catalogue {
     /// The catalogue of these items, whose ids differ; `n_users` is what shares are of. Items of `previous` keep
     /// their places.
     pub fn new(items: Vec<NewItem>, n_users: u64, previous: Option<&Catalogue>) -> Catalogue {
-        let unseen_surprisal = libm::log2(n_users.max(1) as f64);
+        let unknown = Shares {
+            popularity: 0.0,
+            surprisal: libm::log2(n_users.max(1) as f64),
+        };
+        let before = previous.map_or(&[][..], |previous| &previous.items);
+        let unlisted = |hash: u64| Item {
+            hash,
+            shares: unknown,
+            order: 0,
+            listed: false,
+        };
+        let n_slots = (SLOTS_PER_ITEM * items.len()).next_power_of_two();
         let mut catalogue = Catalogue {
-            places: HashTable::with_capacity(items.len()),
-            retired: HashTable::new(),
-            items: Vec::new(),
+            index: vec![UNKNOWN; n_slots],
+            items: before.iter().map(|item| unlisted(item.hash)).collect(),
+            aspects_of: vec![0..0; before.len()],
             aspects: Vec::new(),
             n_aspects: 0,
             n_items: items.len(),
             n_users,
-            unseen_surprisal,
+            unknown,
         };
-        let unlisted = Item {
-            listed: false,
-            order: 0,
-            popularity: 0.0,
-            surprisal: unseen_surprisal,
-            aspects: 0..0,
-        };
-        catalogue.items.resize(
-            previous.map_or(0, |previous| previous.items.len()),
-            unlisted.clone(),
-        );
+        let places_before: HashMap<u64, u32> = before.iter().map(|item| item.hash).zip(0..).collect();
         let mut by_bytes: Vec<&str> = items.iter().map(|item| item.id.as_str()).collect();
         by_bytes.sort_unstable();
         let mut aspects: HashMap<&str, u32> = HashMap::new();
         for item in &items {
-            let known = previous.and_then(|previous| previous.place_ever(item.hash));
-            let place = catalogue.admit(item.hash, known, &unlisted);
-            let share = item.users as f64 / n_users.max(1) as f64;
             let start = catalogue.aspects.len() as u32;
             for aspect in &item.aspects {
                 let next = aspects.len() as u32;
@@ -91,50 +105,65 @@ impl Catalogue {
                     catalogue.aspects.push(aspect);
                 }
             }
-            catalogue.items[place as usize] = Item {
+            let aspects = start..catalogue.aspects.len() as u32;
+            let share = item.users as f64 / n_users.max(1) as f64;
+            let listed = Item {
                 listed: true,
                 order: by_bytes.partition_point(|id| *id < item.id.as_str()) as u32,
-                popularity: share,
-                surprisal: if item.users == 0 {
-                    unseen_surprisal
-                } else {
-                    -libm::log2(share)
+                shares: match item.users {
+                    0 => Shares {
+                        popularity: share,
+                        ..unknown
+                    },
+                    _ => Shares {
+                        popularity: share,
+                        surprisal: -libm::log2(share),
+                    },
                 },
-                aspects: start..catalogue.aspects.len() as u32,
+                ..unlisted(item.hash)
             };
+            catalogue.list(listed, aspects, places_before.get(&item.hash));
         }
         catalogue.n_aspects = aspects.len();
-        for (hash, place) in previous
-            .iter()
-            .flat_map(|previous| previous.places.iter().chain(&previous.retired))
-        {
-            if !catalogue.lists(*place) {
-                catalogue
-                    .retired
-                    .insert_unique(*hash, (*hash, *place), |(hash, _)| *hash);
-            }
-        }
         catalogue
     }
 
     /// Lists an item at the place that it had before, else at the next one.
-    fn admit(&mut self, hash: u64, known: Option<u32>, unlisted: &Item) -> u32 {
-        let place = known.unwrap_or(self.items.len() as u32);
-        if known.is_none() {
-            self.items.push(unlisted.clone());
+    fn list(&mut self, item: Item, aspects: Range<u32>, before: Option<&u32>) {
+        let place = before.map_or(self.items.len(), |place| *place as usize);
+        let mut at = self.slot_of(item.hash);
+        while self.index[at] != UNKNOWN {
+            at = self.next_slot(at);
         }
-        self.places.insert_unique(hash, (hash, place), |(hash, _)| *hash);
-        place
+        self.index[at] = place as u32;
+        if place == self.items.len() {
+            self.items.push(item);
+            self.aspects_of.push(aspects);
+        } else {
+            self.items[place] = item;
+            self.aspects_of[place] = aspects;
+        }
     }
 
-    /// The place of an item that is listed or was.
-    fn place_ever(&self, hash: u64) -> Option<u32> {
-        let same = |(known, _): &(u64, u32)| *known == hash;
-        let found = self
-            .places
-            .find(hash, same)
-            .or_else(|| self.retired.find(hash, same));
-        found.map(|(_, place)| *place)
+    fn slot_of(&self, hash: u64) -> usize {
+        hash as usize & (self.index.len() - 1)
+    }
+
+    fn next_slot(&self, at: usize) -> usize {
+        (at + 1) & (self.index.len() - 1)
+    }
+
+    /// The place of a listed item, or [`UNKNOWN`], and what its users say of it.
+    pub fn look_up(&self, hash: u64) -> (u32, Shares) {
+        let mut at = self.slot_of(hash);
+        loop {
+            let place = self.index[at];
+            match self.items.get(place as usize) {
+                Some(item) if item.hash == hash => return (place, item.shares),
+                Some(_) => at = self.next_slot(at),
+                None => return (UNKNOWN, self.unknown),
+            }
+        }
     }
 
     /// Items listed.
@@ -160,10 +189,22 @@ impl Catalogue {
         self.n_users
     }
 
+    /// Has where the index tells of an item fetched.
+    pub fn prefetch(&self, hash: u64) {
+        prefetch(&self.index[self.slot_of(hash)]);
+    }
+
+    /// Has an item fetched, once its place in the index is at hand; one that is displaced is not.
+    pub fn prefetch_item(&self, hash: u64) {
+        let place = self.index[self.slot_of(hash)];
+        if let Some(item) = self.items.get(place as usize) {
+            prefetch(item);
+        }
+    }
+
     /// The place of a listed item, or [`UNKNOWN`].
     pub fn place(&self, hash: u64) -> u32 {
-        let found = self.places.find(hash, |(known, _)| *known == hash);
-        found.map_or(UNKNOWN, |(_, place)| *place)
+        self.look_up(hash).0
     }
 
     /// Whether the item of this place is listed.
@@ -171,21 +212,11 @@ impl Catalogue {
         self.items.get(place as usize).is_some_and(|item| item.listed)
     }
 
-    /// Share of users who touched the item, 0 of an unknown one.
-    pub fn popularity(&self, place: u32) -> f64 {
-        self.items.get(place as usize).map_or(0.0, |item| item.popularity)
-    }
-
-    /// −log2 of the share of users who touched the item; of one that none touched, log2 of the number of users.
-    pub fn surprisal(&self, place: u32) -> f64 {
-        let item = self.items.get(place as usize);
-        item.map_or(self.unseen_surprisal, |item| item.surprisal)
-    }
-
     /// Aspects of an item, numbered from 0 to [`Self::n_aspects`].
     pub fn aspects(&self, place: u32) -> &[u32] {
-        self.items.get(place as usize).map_or(&[], |item| {
-            &self.aspects[item.aspects.start as usize..item.aspects.end as usize]
+        let aspects = self.aspects_of.get(place as usize);
+        aspects.map_or(&[], |range| {
+            &self.aspects[range.start as usize..range.end as usize]
         })
     }
 
@@ -222,10 +253,16 @@ mod tests {
         let catalogue = Catalogue::new(items, 200, None);
         let [b, a] = ["b", "a"].map(|id| catalogue.place(hash(id)));
         assert_eq!([b, a], [0, 1]);
-        assert_eq!(catalogue.popularity(b), 0.25);
-        assert_eq!(catalogue.surprisal(b), 2.0);
-        assert_eq!(catalogue.surprisal(a), libm::log2(200.0), "nobody touched it");
-        assert_eq!(catalogue.surprisal(UNKNOWN), libm::log2(200.0));
+        let shares = |id: &str| {
+            let Shares {
+                popularity,
+                surprisal,
+            } = catalogue.look_up(hash(id)).1;
+            [popularity, surprisal]
+        };
+        assert_eq!(shares("b"), [0.25, 2.0]);
+        assert_eq!(shares("a"), [0.0, libm::log2(200.0)], "nobody touched it");
+        assert_eq!(shares("c"), [0.0, libm::log2(200.0)]);
         assert_eq!(
             (catalogue.aspects(b), catalogue.aspects(a)),
             (&[0, 1][..], &[1][..])
@@ -252,5 +289,23 @@ mod tests {
             0,
             "an item that comes back has its old place"
         );
+    }
+
+    /// Hashes whose low bits are alike are displaced in the index, beyond its end too.
+    #[test]
+    fn finds_each_item_however_many_share_a_slot_of_the_index() {
+        for n_items in [0_u64, 1, 2, 5, 64, 100] {
+            let hash_of = |n: u64| n << 40 | 0xff_ffff;
+            let items = (0..n_items).map(|n| NewItem {
+                hash: hash_of(n),
+                ..item(&n.to_string(), &[], n)
+            });
+            let catalogue = Catalogue::new(items.collect(), 1000, None);
+            for n in 0..n_items {
+                let (place, shares) = catalogue.look_up(hash_of(n));
+                assert_eq!((u64::from(place), shares.popularity), (n, n as f64 / 1000.0));
+            }
+            assert_eq!(catalogue.place(hash_of(n_items)), UNKNOWN);
+        }
     }
 }

@@ -1,25 +1,24 @@
 //! Distinct catalogue items that one arm has shown, in one view: exact counts over any span of time up to now.
 //!
 //! ```text
-//! part of a pair   last slot of (place, cut-off) ──┐ the larger
-//! part of a pair   last slot of (place, cut-off) ──┴─▶ items whose last slot is inside, for each window
+//! part of a pair   │ class of k = 1               │ class of k = 3               │ …
+//!                  │ last slot of place 0, 1, 2 … │ last slot of place 0, 1, 2 … │
+//!                    shown at rank 1                at ranks 2 and 3
 //! ```
-//! An item is inside a window exactly if the last slot in which it was shown is; so to show it is to write one number:
-//! O(1), whatever the windows. They are counted when they are asked for, in one walk over the catalogue. Each pair of
-//! partitions has a part of its own, so that a pair that is taken away takes away what it alone has shown; and a reload
-//! of the catalogue is a matter of which places are counted: items that it no longer lists are not, new ones count from
-//! their first list on.
+//! An item is inside a window exactly if the last slot in which it was shown is. It stands within a cut-off at the ranks
+//! of that cut-off's class and of those before. So to show it is to write one number: O(1), whatever the windows and
+//! however many cut-offs. They are counted when they are asked for, in one walk over the catalogue, class by class, which
+//! keeps the latest slot so far. Each pair of partitions has a part of its own, so that a pair that is taken away takes
+//! away what it alone has shown; and a reload of the catalogue is a matter of which places are counted: items that it no
+//! longer lists are not, new ones count from their first list on.
 
-use super::catalogue::{Catalogue, UNKNOWN};
+use super::catalogue::Catalogue;
 
 /// What a pair of partitions is called.
 pub type PartId = i32;
 
 /// Never shown. Slots are told by their distance from the first one, so that four bytes hold them.
-const NEVER: u32 = 0;
-
-/// Ranks whose cut-off is kept.
-const N_RANKS: u32 = 64;
+const NEVER: i32 = i32::MIN;
 
 /// What an arm has shown of the catalogue.
 #[derive(Debug)]
@@ -27,12 +26,10 @@ pub struct Coverage {
     /// Cut-offs ascending, the whole list last; an item at rank r counts at every k ≥ r.
     ks: Vec<u32>,
     slot_ms: i64,
-    /// Of the first ranks: index of the first cut-off that each is within.
-    class_of_rank: Vec<usize>,
-    /// The slot that number 2^31 stands for.
+    /// The slot that number 0 stands for.
     base: Option<i64>,
     /// Number of the newest slot that anything was shown in.
-    newest: u32,
+    newest: i32,
     parts: Vec<Part>,
     known: Known,
 }
@@ -42,21 +39,28 @@ pub struct Coverage {
 struct Known {
     shown: Vec<PartId>,
     /// Number of the first slot inside, and the count of each cut-off.
-    counts: Vec<(u32, Vec<u64>)>,
+    counts: Vec<(i32, Vec<u64>)>,
 }
 
 #[derive(Debug)]
 struct Part {
     id: PartId,
-    /// By place × cut-offs + class: the number of the last slot in which the item stood within the cut-off.
-    last: Vec<u32>,
+    /// By class, which is the first cut-off that a rank is within, then by place: the number of the last slot in which
+    /// the item stood there.
+    last: Vec<i32>,
+    /// How many places a class has.
+    n_places: usize,
+    /// Of the first ranks: where their class begins.
+    class_at: Vec<usize>,
 }
+
+/// Ranks whose class is kept.
+const N_RANKS: u32 = 64;
 
 impl Coverage {
     /// Nothing yet, of lists in slots of `slot_ms`.
     pub fn new(ks: Vec<u32>, slot_ms: i64) -> Coverage {
         Coverage {
-            class_of_rank: (1..=N_RANKS).map(|rank| class(&ks, rank)).collect(),
             ks,
             slot_ms,
             base: None,
@@ -66,9 +70,9 @@ impl Coverage {
         }
     }
 
-    /// Bytes that a part takes.
+    /// Bytes that a part takes, at the most.
     pub fn part_bytes(catalogue: &Catalogue, n_cut_offs: usize) -> u64 {
-        (catalogue.n_places() * n_cut_offs * size_of::<u32>()) as u64
+        (catalogue.n_places() * n_cut_offs * size_of::<i32>()) as u64
     }
 
     /// Whether this pair has a part already.
@@ -82,8 +86,7 @@ impl Coverage {
 
     /// Gives a pair a part.
     pub fn add_part(&mut self, id: PartId) {
-        let last = Vec::new();
-        self.parts.push(Part { id, last });
+        self.parts.push(Part::new(id));
         self.forget_counts();
     }
 
@@ -98,36 +101,34 @@ impl Coverage {
         self.known.counts.clear();
     }
 
-    /// Notes a list of a pair that has a part: the places of its items in rank order, in the slot that begins at
-    /// `start_ms`.
-    pub fn see(&mut self, id: PartId, start_ms: i64, places: &[u32], catalogue: &Catalogue) {
-        let slot = start_ms.div_euclid(self.slot_ms);
-        let number = number(slot, *self.base.get_or_insert(slot));
-        let n = self.ks.len();
+    /// Notes lists of a pair that has a part: the begin of the slot of each, epoch ms, and the places of its items in
+    /// rank order.
+    pub fn see<'a>(
+        &mut self,
+        id: PartId,
+        lists: impl IntoIterator<Item = (i64, &'a [u32])>,
+        catalogue: &Catalogue,
+    ) {
         let Some(part) = self.parts.iter_mut().find(|part| part.id == id) else {
             return;
         };
         self.known.counts.clear();
-        self.newest = self.newest.max(number);
-        let room = catalogue.n_places() * n;
-        if part.last.len() < room {
-            part.last.resize(room, NEVER);
+        if part.n_places < catalogue.n_places() {
+            part.make_room(catalogue.n_places(), &self.ks);
         }
-        for (rank, place) in places.iter().enumerate() {
-            if *place == UNKNOWN {
-                continue;
-            }
-            let class = match self.class_of_rank.get(rank) {
-                Some(class) => *class,
-                None => class(&self.ks, rank as u32 + 1),
-            };
-            for last in &mut part.last[*place as usize * n..][class..n] {
-                // Within a longer cut-off it was shown no earlier.
-                if *last >= number {
-                    break;
+        let mut slot = None;
+        for (start_ms, places) in lists {
+            let number = match slot {
+                // Nearly always: to divide would cost as much as some items.
+                Some((same_ms, number)) if same_ms == start_ms => number,
+                _ => {
+                    let slot = start_ms.div_euclid(self.slot_ms);
+                    number(slot, *self.base.get_or_insert(slot))
                 }
-                *last = number;
-            }
+            };
+            slot = Some((start_ms, number));
+            self.newest = self.newest.max(number);
+            part.see(&self.ks, number, places);
         }
     }
 
@@ -143,14 +144,14 @@ impl Coverage {
             self.forget_counts();
         }
         let first_slot = |from_ms: i64| from_ms.saturating_add(self.slot_ms - 1).div_euclid(self.slot_ms);
-        let numbers: Vec<u32> = from_ms
+        let numbers: Vec<i32> = from_ms
             .iter()
             .map(|from_ms| number(first_slot(*from_ms), base))
             .collect();
         let mut known = std::mem::take(&mut self.known.counts);
         known.retain(|(number, _)| numbers.contains(number));
-        let is_new = |number: &u32| known.iter().all(|(other, _)| other != number);
-        let mut new: Vec<u32> = numbers
+        let is_new = |number: &i32| known.iter().all(|(other, _)| other != number);
+        let mut new: Vec<i32> = numbers
             .iter()
             .copied()
             .filter(|number| *number <= self.newest)
@@ -158,10 +159,9 @@ impl Coverage {
             .collect();
         new.dedup();
         if !new.is_empty() {
-            let counts = self.count(&new, catalogue);
-            known.extend(new.into_iter().zip(counts));
+            known.extend(self.count(&new, catalogue));
         }
-        let of = |number: &u32| {
+        let of = |number: &i32| {
             let count = known.iter().find(|(other, _)| other == number);
             count.map_or(nothing.clone(), |(_, counts)| counts.clone())
         };
@@ -170,70 +170,80 @@ impl Coverage {
         counts
     }
 
-    /// Walks over the catalogue: for each of `numbers` and each cut-off, items whose last slot is that or a later one.
-    fn count(&self, numbers: &[u32], catalogue: &Catalogue) -> Vec<Vec<u64>> {
+    /// Walks over the catalogue: for each of `numbers`, by cut-off, items whose last slot is that or a later one.
+    fn count(&self, numbers: &[i32], catalogue: &Catalogue) -> Vec<(i32, Vec<u64>)> {
         let parts = self.parts.iter();
-        let mut shown = parts.filter(|part| self.known.shown.contains(&part.id));
-        let first: &[u32] = shown.next().map_or(&[], |part| &part.last);
-        let mut union = Vec::new();
-        for part in shown {
-            if union.is_empty() {
-                union = first.to_vec();
+        let shown: Vec<&Part> = parts.filter(|part| self.known.shown.contains(&part.id)).collect();
+        let mut counts: Vec<(i32, Vec<u64>)> = numbers.iter().map(|number| (*number, Vec::new())).collect();
+        // The last slot of each place within the cut-off that is counted.
+        let mut within = vec![NEVER; catalogue.n_places()];
+        for class in 0..self.ks.len() {
+            for part in &shown {
+                for (within, last) in within.iter_mut().zip(part.of_class(class)) {
+                    *within = (*within).max(*last);
+                }
             }
-            union.resize(union.len().max(part.last.len()), NEVER);
-            let both = union.iter_mut().zip(&part.last);
-            both.for_each(|(union, last)| *union = (*union).max(*last));
+            if catalogue.len() < catalogue.n_places() {
+                let places = (0..).zip(&mut within);
+                let unlisted = places.filter(|(place, _)| !catalogue.lists(*place));
+                unlisted.for_each(|(_, within)| *within = NEVER);
+            }
+            for (number, counts) in &mut counts {
+                let inside: u32 = within.iter().map(|last| u32::from(*last >= *number)).sum();
+                counts.push(u64::from(inside));
+            }
         }
-        let last = if union.is_empty() { first } else { &union };
-        let n = self.ks.len();
-        // The usual numbers of cut-offs are known to the compiler, which then counts several at a time.
-        let walk = match n {
-            1 => walk::<1>,
-            2 => walk::<2>,
-            3 => walk::<3>,
-            4 => walk::<4>,
-            5 => walk::<5>,
-            6 => walk::<6>,
-            _ => walk_any,
-        };
-        numbers
-            .iter()
-            .map(|number| walk(last, n, *number, catalogue))
-            .collect()
+        counts
     }
 }
 
-/// Listed items whose last slot has this number or a later one, by cut-off.
-fn walk<const N: usize>(last: &[u32], _n: usize, number: u32, catalogue: &Catalogue) -> Vec<u64> {
-    let mut counts = [0_u32; N];
-    let (rows, _) = last.as_chunks::<N>();
-    if catalogue.len() == catalogue.n_places() {
-        for row in rows {
-            for (count, last) in counts.iter_mut().zip(row) {
-                *count += u32::from(*last >= number);
-            }
-        }
-    } else {
-        for (place, row) in rows.iter().enumerate() {
-            let listed = u32::from(catalogue.lists(place as u32));
-            for (count, last) in counts.iter_mut().zip(row) {
-                *count += u32::from(*last >= number) & listed;
-            }
+impl Part {
+    fn new(id: PartId) -> Part {
+        Part {
+            id,
+            last: Vec::new(),
+            n_places: 0,
+            class_at: Vec::new(),
         }
     }
-    counts.map(u64::from).into()
+
+    /// The last slot of each place at the ranks of a class, as far as there is room for any.
+    fn of_class(&self, class: usize) -> &[i32] {
+        &self.last[class * self.n_places..][..self.n_places]
+    }
+
+    /// Lays the classes out anew, for more places.
+    #[cold]
+    fn make_room(&mut self, n_places: usize, ks: &[u32]) {
+        let mut last = vec![NEVER; ks.len() * n_places];
+        if self.n_places > 0 {
+            let wider = last.chunks_exact_mut(n_places);
+            for (wider, before) in wider.zip(self.last.chunks_exact(self.n_places)) {
+                wider[..before.len()].copy_from_slice(before);
+            }
+        }
+        self.last = last;
+        self.n_places = n_places;
+        self.class_at = (1..=N_RANKS).map(|rank| class(ks, rank) * n_places).collect();
+    }
+
+    fn see(&mut self, ks: &[u32], number: i32, places: &[u32]) {
+        let (first, further) = places.split_at(places.len().min(self.class_at.len()));
+        for (place, class_at) in first.iter().zip(&self.class_at) {
+            note(&mut self.last, class_at + *place as usize, number);
+        }
+        for (place, rank) in further.iter().zip(N_RANKS + 1..) {
+            let class_at = class(ks, rank) * self.n_places;
+            note(&mut self.last, class_at + *place as usize, number);
+        }
+    }
 }
 
-/// The same for any number of cut-offs.
-fn walk_any(last: &[u32], n: usize, number: u32, catalogue: &Catalogue) -> Vec<u64> {
-    let mut counts = vec![0; n];
-    for (place, row) in last.chunks_exact(n).enumerate() {
-        let listed = u64::from(catalogue.lists(place as u32));
-        for (count, last) in counts.iter_mut().zip(row) {
-            *count += u64::from(*last >= number) & listed;
-        }
+/// Unknown items have places that lie beyond the end.
+fn note(last: &mut [i32], at: usize, number: i32) {
+    if let Some(last) = last.get_mut(at) {
+        *last = number.max(*last);
     }
-    counts
 }
 
 /// Index of the first cut-off that a rank is within; the last one is the whole list.
@@ -241,18 +251,17 @@ fn class(ks: &[u32], rank: u32) -> usize {
     ks.partition_point(|k| *k < rank)
 }
 
-/// The number of a slot: 2^31 for `base`, so that earlier ones have numbers too; never [`NEVER`].
-fn number(slot: i64, base: i64) -> u32 {
+/// The number of a slot, with earlier ones below 0; never [`NEVER`].
+fn number(slot: i64, base: i64) -> i32 {
     slot.saturating_sub(base)
-        .saturating_add(1 << 31)
-        .clamp(1, i64::from(u32::MAX)) as u32
+        .clamp(i64::from(NEVER) + 1, i64::from(i32::MAX)) as i32
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use super::super::catalogue::{NewItem, item};
+    use super::super::catalogue::{NewItem, UNKNOWN, item};
     use super::*;
     use proptest::prelude::*;
 
@@ -313,7 +322,7 @@ mod tests {
                         if parts.insert(part, *parts.get(&part).unwrap_or(&true)).is_none() {
                             coverage.add_part(part);
                         }
-                        coverage.see(part, slot * SLOT_MS, &places, &items);
+                        coverage.see(part, [(slot * SLOT_MS, &places[..])], &items);
                         end_ms = end_ms.max(slot * SLOT_MS);
                         lists.push((part, slot * SLOT_MS, places));
                     }

@@ -12,9 +12,9 @@ use super::clicks::KeptClicks;
 use super::contributions::Contributions;
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::hashed::Hashed;
-use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OpenLists, Standing};
+use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
 use super::outcome::{ClickResult, Counts, Outcome};
-use super::ranking::{self, Ranking, Relevant};
+use super::ranking::{self, CLICKS, Ranking, Relevant};
 use super::shown::ShownLists;
 use super::store::{Found, Key, Store, Tag};
 use super::tally::Rows;
@@ -186,17 +186,17 @@ impl Engine {
         let events = &batch.events;
         let [mut first, mut second] = [events.iter(), events.iter()];
         for event in first.by_ref().take(AHEAD) {
-            tags.push(self.foresee(event));
+            tags.push(self.foresee(event, batch));
         }
         for (event, tag) in second.by_ref().take(AHEAD / 2).zip(&tags) {
-            self.foresee_records(event, *tag);
+            self.foresee_records(event, *tag, batch);
         }
         for (at, event) in events.iter().enumerate() {
             if let Some(event) = first.next() {
-                tags.push(self.foresee(event));
+                tags.push(self.foresee(event, batch));
             }
             if let Some(event) = second.next() {
-                self.foresee_records(event, tags[at + AHEAD / 2]);
+                self.foresee_records(event, tags[at + AHEAD / 2], batch);
             }
             self.event(event, tags[at], batch);
         }
@@ -204,22 +204,36 @@ impl Engine {
         self.advance();
     }
 
-    /// What an event is looked up by, if it is; has that place of the index fetched.
-    fn foresee(&self, event: &Event) -> Tag {
+    /// What an event is looked up by, if it is; has that place of the index fetched, and those of its items in the
+    /// catalogue's.
+    fn foresee(&self, event: &Event, batch: &Batch) -> Tag {
         match &event.body {
             Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => {
                 let tag = self.store.tag(*id);
                 self.store.prefetch(tag);
+                self.for_each_item(event, batch, Catalogue::prefetch);
                 tag
             }
             Body::Invalid(_) | Body::Ignored => Tag::default(),
         }
     }
 
-    /// Has the list of a click fetched, or the clicks that came before their list, once their place in the index is at hand.
-    fn foresee_records(&self, event: &Event, tag: Tag) {
+    /// Has the list of a click fetched, or the clicks that came before their list, and the items of a list, once their
+    /// places in the index are at hand.
+    fn foresee_records(&self, event: &Event, tag: Tag, batch: &Batch) {
         if let Body::Served(_) | Body::Click(_) = &event.body {
             self.store.prefetch_records(tag);
+            self.for_each_item(event, batch, Catalogue::prefetch_item);
+        }
+    }
+
+    /// Shows the items of a list to the catalogue that it will most likely count by.
+    fn for_each_item(&self, event: &Event, batch: &Batch, show: impl Fn(&Catalogue, u64)) {
+        if let (Body::Served(list), Some(catalogue)) = (&event.body, self.lists.catalogue()) {
+            batch
+                .items_of(list)
+                .iter()
+                .for_each(|item| show(catalogue, *item));
         }
     }
 
@@ -378,10 +392,9 @@ impl Engine {
         let list = self.lists.outcome(&self.store, handle);
         let n_off_list = list.n_off_list;
         let before = contributions.before(&list, &self.ranking);
-        if with_aspects {
-            self.scratch.of_catalogue.fill(0);
-            self.add_aspects(handle, -1);
-        }
+        let aspects = self.ranking.columns_of_aspects();
+        self.scratch.of_catalogue[..aspects.len()].fill(0);
+        self.add_aspects(handle, -1);
         let hit = self.lists.click(&mut self.store, handle, item);
         let after = self.lists.outcome(&self.store, handle);
         let changed = match hit {
@@ -390,17 +403,21 @@ impl Engine {
             Hit::Repeat => false,
         };
         if changed {
-            let difference = self
-                .scratch
-                .contributions
-                .difference(before, &after, &self.ranking);
-            self.lists.add(&self.store, handle, 0, difference, false);
-            if with_aspects {
-                self.add_aspects(handle, 1);
-                let columns = self.ranking.columns_of_aspects();
-                let terms = &self.scratch.of_catalogue[..columns.len()];
-                self.lists.add(&self.store, handle, columns.start, terms, false);
-            }
+            self.add_aspects(handle, 1);
+            let after = self.lists.outcome(&self.store, handle);
+            let Scratch {
+                contributions,
+                of_catalogue,
+                ..
+            } = &mut self.scratch;
+            let difference = contributions.difference(before, &after, &self.ranking);
+            let clicks = self.ranking.columns_of_clicks();
+            let rows = [
+                (CLICKS, &difference[CLICKS..=CLICKS]),
+                (clicks.start, &difference[clicks]),
+                (aspects.start, &of_catalogue[..aspects.len()]),
+            ];
+            self.lists.add(&self.store, handle, &rows);
         }
         match hit {
             Hit::First => ClickResult::Matched,
@@ -451,26 +468,41 @@ impl Engine {
             ..
         } = self;
         let n_items = list.items.len();
-        let contributions = &mut scratch.contributions;
-        let is_remembered = contributions.remember_new_list(n_items, ranking);
-        let counted = is_remembered.then_some(&*contributions);
-        let handle = lists.insert(store, key, found, list, counted);
-        if !is_remembered {
-            let row = contributions.of_new_list(n_items, ranking);
-            lists.add(store, handle, 0, row, true);
-        }
+        let Scratch {
+            contributions,
+            of_catalogue,
+            ranking: scratch,
+            ..
+        } = scratch;
+        let columns = ranking.columns_of_catalogue();
+        let of_catalogue = &mut of_catalogue[..columns.len()];
+        let of_length = if contributions.remember_new_list(n_items, ranking) {
+            OfLength::Remembered(contributions)
+        } else {
+            OfLength::Terms(contributions.of_new_list(n_items, ranking))
+        };
+        let mut worth = Worth {
+            of_length,
+            places: &[],
+            of_catalogue: &[],
+            first: columns.start,
+        };
         if !ranking.needs_places() {
-            return handle;
+            return lists.insert(store, key, found, list, &worth);
         }
-        if let Some((catalogue, places)) = lists.places(store, handle) {
-            let columns = ranking.columns_of_places();
-            let terms = &mut scratch.of_catalogue[..columns.len()];
-            ranking.contribute_places(places, catalogue, terms);
-            if ranking.coverage().is_some() {
-                let start_ms = lists.start_ms(store, handle);
-                changes.shown.push(list.arms, start_ms, places);
-            }
-            lists.add(store, handle, columns.start, terms, true);
+        let (start_ms, catalogue) = lists.slot_at(list.ts_ms);
+        let Some(catalogue) = catalogue else {
+            return lists.insert(store, key, found, list, &worth);
+        };
+        let places = changes.shown.places_mut();
+        let start = places.len();
+        ranking.contribute_items(list.items, catalogue, scratch, places, of_catalogue);
+        worth.places = &places[start..];
+        worth.of_catalogue = of_catalogue;
+        let handle = lists.insert(store, key, found, list, &worth);
+        match ranking.coverage() {
+            Some(_) => changes.shown.add_from(start, list.arms, start_ms),
+            None => places.truncate(start),
         }
         handle
     }

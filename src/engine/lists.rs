@@ -46,6 +46,26 @@ pub struct OpenSlot {
     bytes: u64,
 }
 
+/// What a list adds to the sums of its arms before its first click.
+#[derive(Debug, Clone, Copy)]
+pub struct Worth<'a> {
+    pub of_length: OfLength<'a>,
+    /// In rank order, where its slot counts by a catalogue.
+    pub places: &'a [u32],
+    /// What the catalogue adds to the columns from `first` on.
+    pub of_catalogue: &'a [i64],
+    pub first: usize,
+}
+
+/// What a list adds by its length alone.
+#[derive(Debug, Clone, Copy)]
+pub enum OfLength<'a> {
+    /// It is only counted: what it adds is remembered.
+    Remembered(&'a Contributions),
+    /// To the first columns.
+    Terms(&'a [i64]),
+}
+
 /// What a click did to a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hit {
@@ -129,6 +149,11 @@ impl OpenLists {
         self.catalogue = Some(catalogue);
     }
 
+    /// What slots that open from now on count by.
+    pub fn catalogue(&self) -> Option<&Catalogue> {
+        self.catalogue.as_deref()
+    }
+
     /// What a list adds to [`Self::bytes`] at most: itself, and a row of sums for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
         let n_words = open_list::n_words(n_items, n_arms, self.catalogue.is_some());
@@ -178,19 +203,30 @@ impl OpenLists {
         standing
     }
 
-    /// Opens a list that [`Self::look_up`] did not find in its slot, and counts it in the rows of its arms where
-    /// `contributions` remember its length.
+    /// The begin of the slot of a time, epoch ms, which is opened if need be, and the catalogue that its lists count by.
+    pub fn slot_at(&mut self, ts_ms: i64) -> (i64, Option<&Catalogue>) {
+        let (start_ms, place) = self.slot_of(ts_ms);
+        let slot = self.places[place as usize].as_ref();
+        let slot = slot.expect("a numbered slot has its place");
+        (start_ms, slot.catalogue.as_deref())
+    }
+
+    /// Opens a list that [`Self::look_up`] did not find in its slot, and adds what it is worth to the rows of its arms.
     pub fn insert(
         &mut self,
         store: &mut Store,
         key: &Key,
         found: Found,
         list: &NewList,
-        contributions: Option<&Contributions>,
+        worth: &Worth,
     ) -> Handle {
         let (start_ms, place) = self.slot_of(list.ts_ms);
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
+        debug_assert_eq!(
+            worth.places.len(),
+            slot.catalogue.as_ref().map_or(0, |_| list.items.len())
+        );
         let n_words = list.n_words(slot.catalogue.is_some());
         let mut cost = list_bytes(n_words);
         let chunk = match slot.chunks.last() {
@@ -209,10 +245,9 @@ impl OpenLists {
             ts_in_slot_ms: (list.ts_ms - start_ms) as u32,
             arrival: self.n_arrived,
         };
-        let catalogue = slot.catalogue.as_deref();
         let handle = store
             .chunks
-            .append(chunk, n_words, |words| list.write(stamp, catalogue, words));
+            .append(chunk, n_words, |words| list.write(stamp, worth.places, words));
         if is_only {
             store.index(key, handle);
         } else {
@@ -225,12 +260,17 @@ impl OpenLists {
         self.bytes += cost;
         self.n_lists += 1;
         self.n_arrived = self.n_arrived.wrapping_add(1);
-        if let Some(contributions) = contributions {
-            let n_items = list.items.len() as u32;
-            self.add_to_rows(place, list.arms, |tally, row| {
-                tally.count(row, n_items, stamp.ts_in_slot_ms, contributions);
-            });
-        }
+        let list_ms = stamp.ts_in_slot_ms;
+        self.add_to_rows(place, list.arms, |tally, row| match worth.of_length {
+            OfLength::Remembered(contributions) => {
+                tally.count(row, list.items.len() as u32, list_ms, contributions);
+                tally.add(row, worth.first, worth.of_catalogue, None);
+            }
+            OfLength::Terms(terms) => {
+                tally.add(row, 0, terms, Some(list_ms));
+                tally.add(row, worth.first, worth.of_catalogue, None);
+            }
+        });
         handle
     }
 
@@ -357,15 +397,14 @@ impl OpenLists {
         Some((catalogue, self.list(store, handle).places()))
     }
 
-    /// Adds to the columns from `first` on of a list's arms in its slot; notes the time of the list, where it is a new
-    /// one.
-    pub fn add(&mut self, store: &Store, handle: Handle, first: usize, terms: &[i64], is_new_list: bool) {
+    /// Adds each of these rows of terms to the columns from its first one on, of a list's arms in its slot.
+    pub fn add(&mut self, store: &Store, handle: Handle, rows: &[(usize, &[i64])]) {
         let (place, words) = store.chunks.owned(handle);
         // Its places do not matter here.
         let list = OpenList::at(words, false);
-        let list_ms = is_new_list.then(|| list.ts_in_slot_ms());
         self.add_to_rows(place, list.arms(), |tally, row| {
-            tally.add(row, first, terms, list_ms)
+            rows.iter()
+                .for_each(|(first, terms)| tally.add(row, *first, terms, None));
         });
     }
 

@@ -9,7 +9,6 @@
 use std::ops::Range;
 
 use super::arms::ArmId;
-use super::catalogue::Catalogue;
 use super::chunks::UNIT;
 use super::store::{ID, KIND, Kind};
 
@@ -58,9 +57,9 @@ impl NewList<'_> {
         n_words(self.items.len(), self.arms.len(), has_places)
     }
 
-    /// Appends it, with the places of its items in a catalogue, but for its mask: the words that remain of
+    /// Appends it, with the places of its items where these are kept, but for its mask: the words that remain of
     /// [`Self::n_words`] are to be 0.
-    pub fn write(&self, stamp: Stamp, catalogue: Option<&Catalogue>, words: &mut Vec<u32>) {
+    pub fn write(&self, stamp: Stamp, places: &[u32], words: &mut Vec<u32>) {
         let (n_items, n_arms) = (self.items.len(), self.arms.len());
         debug_assert!(n_items < 1 << ITEMS_BITS, "the configuration bounds lists");
         debug_assert!(stamp.ts_in_slot_ms <= TIME_MASK, "the configuration bounds slots");
@@ -80,9 +79,7 @@ impl NewList<'_> {
             arms => words.extend_from_slice(arms),
         }
         words.extend(self.items.iter().map(|item| tag(*item)));
-        if let Some(catalogue) = catalogue {
-            words.extend(self.items.iter().map(|item| catalogue.place(*item)));
-        }
+        words.extend_from_slice(places);
     }
 }
 
@@ -213,7 +210,7 @@ mod tests {
             arrival: n_items as u32,
         };
         let start = words.len();
-        new.write(stamp, None, words);
+        new.write(stamp, &[], words);
         words.resize(start + new.n_words(false), 0);
         let list = OpenList::at(&words[start..], false);
         assert!(list.is_same(&new));

@@ -133,14 +133,14 @@ impl Span {
         let Some((catalogue, columns)) = catalogue.zip(ranking.coverage()) else {
             return;
         };
-        for (arm, start_ms, places) in slot.shown.iter() {
+        for (arm, lists) in slot.shown.by_arm() {
             let coverage = self.coverage.entry(arm).or_insert_with(|| {
                 // All of it is counted, so the length of slots does not matter.
                 let mut coverage = Coverage::new(columns.ks.clone(), 1000);
                 coverage.add_part(FILE);
                 coverage
             });
-            coverage.see(FILE, start_ms, places, catalogue);
+            coverage.see(FILE, lists, catalogue);
         }
     }
 

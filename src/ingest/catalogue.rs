@@ -157,13 +157,14 @@ mod tests {
         let text = "\u{feff}{\"item\":\"a\",\"aspects\":[\"x\"],\"users\":1,\"of_users\":4}\r\n\n{\"item\":5,\"price\":{},\"aspects\":null,\"users\":null,\"of_users\":null}\n{\"item\":\"b\",\"aspects\":[7]}";
         let catalogue = read(text).expect("it can be read");
         let decoder = Decoder::new(0, 10);
-        let place = |json: &str| {
+        let look_up = |json: &str| {
             let raw: &RawValue = serde_json::from_str(json).expect("JSON");
-            catalogue.place(decoder.item(raw).expect("an id").1)
+            let (place, shares) = catalogue.look_up(decoder.item(raw).expect("an id").1);
+            (place, shares.popularity, shares.surprisal)
         };
-        assert_eq!((place("\"a\""), place("5"), place("\"5\"")), (0, 1, 1));
-        assert_eq!((catalogue.popularity(0), catalogue.popularity(1)), (0.25, 0.0));
-        assert_eq!((catalogue.surprisal(0), catalogue.surprisal(1)), (2.0, 2.0));
+        assert_eq!(look_up("\"a\""), (0, 0.25, 2.0));
+        assert_eq!(look_up("5"), (1, 0.0, 2.0));
+        assert_eq!(look_up("\"5\""), (1, 0.0, 2.0));
     }
 
     #[test]

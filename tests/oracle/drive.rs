@@ -239,11 +239,13 @@ fn name(engine: &Engine, id: ArmId) -> ArmName {
 
 /// Adds lists by the names of their items.
 fn show(shown: &mut Shown, lists: &ShownLists, names: &HashMap<u32, String>, arm: impl Fn(ArmId) -> ArmName) {
-    for (id, start_ms, places) in lists.iter() {
-        let items = places.iter().map(|place| names.get(place).cloned());
-        let of_arm = shown.entry((start_ms, arm(id))).or_default();
-        of_arm.push(items.collect());
-        of_arm.sort();
+    for (id, lists) in lists.by_arm() {
+        for (start_ms, places) in lists {
+            let items = places.iter().map(|place| names.get(place).cloned());
+            let of_arm = shown.entry((start_ms, arm(id))).or_default();
+            of_arm.push(items.collect());
+            of_arm.sort();
+        }
     }
 }
 

@@ -36,6 +36,26 @@ pub struct Relevant {
     pub off_list: Vec<u32>,
 }
 
+impl Relevant {
+    /// Whether relevant items are missing from the list.
+    fn has_off_list(&self, off_list: OffList) -> bool {
+        off_list == OffList::Relevant && !self.off_list.is_empty()
+    }
+}
+
+/// α-NDCG of one relevant item at its rank, of a list and a place: that of most lists that were clicked. Worked out as that
+/// of many is, so that it has the same bits.
+fn alone((rank, place): (u32, u32), catalogue: &Catalogue, discounts: &Discounts) -> f64 {
+    // Each aspect gains 1 for the first time.
+    let gain = catalogue.aspects(place).len() as f64;
+    let ideal = gain * discounts.of(1);
+    if ideal > 0.0 {
+        gain * discounts.of(rank) / ideal
+    } else {
+        0.0
+    }
+}
+
 /// Works α-NDCG out; keeps its buffers.
 #[derive(Debug, Clone)]
 pub struct AlphaNdcg {
@@ -75,6 +95,13 @@ impl AlphaNdcg {
         discounts: &Discounts,
         mut value: impl FnMut(usize, f64),
     ) {
+        if let ([shown], true) = (&relevant.shown[..], !relevant.has_off_list(off_list)) {
+            let alone = alone(*shown, catalogue, discounts);
+            for (index, k) in ks.iter().enumerate() {
+                value(index, if *k < shown.0 { 0.0 } else { alone });
+            }
+            return;
+        }
         let cut = |k: u32| if k == WHOLE { relevant.n_items } else { k } as usize;
         let longest = ks.iter().map(|k| cut(*k)).max().unwrap_or(0);
         self.work_out_gains(ks, relevant, catalogue, discounts);
@@ -118,7 +145,7 @@ impl AlphaNdcg {
         let mut left = std::mem::take(&mut self.left);
         left.clear();
         left.extend(relevant.shown.iter().map(|(_, place)| *place));
-        if off_list == OffList::Relevant {
+        if relevant.has_off_list(off_list) {
             left.extend_from_slice(&relevant.off_list);
         }
         left.retain(|place| *place != UNKNOWN);
@@ -227,6 +254,19 @@ mod tests {
             at(&[1, 2], &[(1, "x1"), (2, "both")], &[]),
             [1.0 / 2.0, swapped / ideal]
         );
+    }
+
+    /// A second relevant item without an aspect changes nothing but the way that it is worked out.
+    #[test]
+    fn one_relevant_item_has_the_bits_that_it_has_beside_others() {
+        for rank in 1..=20 {
+            for item in ["both", "x1", "none", "stranger"] {
+                let ks = [1, 3, 5, 10, 20, WHOLE];
+                let alone = at(&ks, &[(rank, item)], &[]);
+                let beside = at(&ks, &[(rank, item), (rank + 1, "none")], &[]);
+                assert_eq!(alone, beside, "{item} at {rank}");
+            }
+        }
     }
 
     #[test]

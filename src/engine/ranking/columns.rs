@@ -17,7 +17,7 @@ use super::{
     FIXED_ONE, ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL,
     Unit, fixed, profile,
 };
-use crate::engine::catalogue::Catalogue;
+use crate::engine::catalogue::{Catalogue, Shares, UNKNOWN};
 
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,7 +131,10 @@ pub struct Ranking {
     /// How many sums a new list adds to.
     n_of_new_list: usize,
     /// What the catalogue decides when a list is served.
-    of_catalogue: Block,
+    of_catalogue: Range<usize>,
+    shares: SharesColumns,
+    /// What a click changes of a list's outcome, beside [`CLICKS`].
+    of_clicks: Range<usize>,
     /// What the catalogue decides at each click.
     of_aspects: Block,
     coverage: Option<CoverageColumns>,
@@ -156,6 +159,22 @@ struct TermColumns {
     ks: Vec<u32>,
 }
 
+/// What is measured by shares of users, if anything is. The columns of the catalogue are: lists, then for each cut-off the
+/// means that are measured, popularity first.
+#[derive(Debug, Clone)]
+struct SharesColumns {
+    /// Cut-offs ascending, the whole list last.
+    ks: Vec<u32>,
+    of: Measured,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Measured {
+    Popularity,
+    Surprisal,
+    Both,
+}
+
 /// Ranks whose discount is kept at most: 16 bytes each.
 const MAX_KEPT_RANKS: u32 = 100_000;
 
@@ -163,6 +182,8 @@ const MAX_KEPT_RANKS: u32 = 100_000;
 #[derive(Debug)]
 pub struct Scratch {
     alpha_ndcg: AlphaNdcg,
+    /// Of the items of a list.
+    shares: Vec<Shares>,
 }
 
 impl Ranking {
@@ -181,10 +202,15 @@ impl Ranking {
                 sums.push(sum);
             }
         }
-        // The k's of one term stay together, ascending.
+        // The k's of one term stay together, ascending; those of shares stand side by side at each k.
         let gathered = sums.clone();
         let first_of = |sum: &Sum| gathered.iter().position(|other| other.term == sum.term);
-        sums[N_BASES..].sort_by_key(|sum| (sum.term.source(), first_of(sum), sum.k));
+        sums[N_BASES..].sort_by_key(|sum| match sum.term {
+            Term::WithShares => (sum.term.source(), None, 0),
+            Term::Popularity => (sum.term.source(), Some(sum.k as usize), 0),
+            Term::Surprisal => (sum.term.source(), Some(sum.k as usize), 1),
+            _ => (sum.term.source(), first_of(sum), sum.k),
+        });
         Ranking::of_sums(measures, &ratios, sums)
     }
 
@@ -211,7 +237,9 @@ impl Ranking {
         Ranking {
             profiles: measures.profiles.clone(),
             n_of_new_list: of_catalogue.columns.end,
-            of_catalogue,
+            shares: SharesColumns::of(&sums[of_catalogue.columns.clone()]),
+            of_catalogue: of_catalogue.columns,
+            of_clicks: Block::of(Source::Clicks, &sums).columns,
             of_aspects: Block::of(Source::ClicksAndCatalogue, &sums),
             coverage: of_term(Term::Seen)
                 .zip(of_term(Term::CatalogueSize))
@@ -259,7 +287,7 @@ impl Ranking {
 
     /// Whether a list must remember where its items stand in the catalogue.
     pub fn needs_places(&self) -> bool {
-        !self.of_catalogue.terms.is_empty() || self.needs_aspects() || self.coverage.is_some()
+        !self.of_catalogue.is_empty() || self.needs_aspects() || self.coverage.is_some()
     }
 
     /// Whether α-NDCG is measured.
@@ -267,9 +295,14 @@ impl Ranking {
         !self.of_aspects.terms.is_empty()
     }
 
-    /// The columns that [`Self::contribute_places`] fills.
-    pub fn columns_of_places(&self) -> Range<usize> {
-        self.of_catalogue.columns.clone()
+    /// The columns that [`Self::contribute_items`] fills.
+    pub fn columns_of_catalogue(&self) -> Range<usize> {
+        self.of_catalogue.clone()
+    }
+
+    /// The columns that a click changes by the outcome of its list alone, beside [`CLICKS`].
+    pub fn columns_of_clicks(&self) -> Range<usize> {
+        self.of_clicks.clone()
     }
 
     /// The columns that [`Self::contribute_aspects`] fills.
@@ -280,6 +313,7 @@ impl Ranking {
     pub fn scratch(&self) -> Scratch {
         Scratch {
             alpha_ndcg: AlphaNdcg::new(self.alpha),
+            shares: Vec::new(),
         }
     }
 
@@ -290,23 +324,39 @@ impl Ranking {
         }
     }
 
-    /// Sets what a list contributes by its items alone, by their places in rank order, to the
-    /// [columns of places](Self::columns_of_places).
-    pub fn contribute_places(&self, places: &[u32], catalogue: &Catalogue, sums: &mut [i64]) {
-        for columns in &self.of_catalogue.terms {
-            let values = &mut sums[columns.first..];
-            match columns.term {
-                Term::WithShares => {
-                    values[0] = i64::from(!places.is_empty() && catalogue.n_users() > 0);
-                }
-                Term::Popularity => {
-                    let set = |index: usize, mean: f64| values[index] = fixed(mean);
-                    means_of_top(places, &columns.ks, |place| catalogue.popularity(place), set);
-                }
-                _ => {
-                    let set = |index: usize, mean: f64| values[index] = fixed(mean);
-                    means_of_top(places, &columns.ks, |place| catalogue.surprisal(place), set);
-                }
+    /// Sets what a list contributes by its items alone, by their hashes in rank order, to the
+    /// [columns of the catalogue](Self::columns_of_catalogue), and appends their places.
+    pub fn contribute_items(
+        &self,
+        items: &[u64],
+        catalogue: &Catalogue,
+        scratch: &mut Scratch,
+        places: &mut Vec<u32>,
+        sums: &mut [i64],
+    ) {
+        let start = places.len();
+        places.resize(start + items.len(), UNKNOWN);
+        let shares = &mut scratch.shares;
+        shares.resize(items.len(), Shares::default());
+        let places = places[start..].iter_mut();
+        for ((item, place), shares) in items.iter().zip(places).zip(&mut *shares) {
+            (*place, *shares) = catalogue.look_up(*item);
+        }
+        let Some((lists, means)) = sums.split_first_mut() else {
+            return;
+        };
+        *lists = i64::from(!items.is_empty() && catalogue.n_users() > 0);
+        let ks = &self.shares.ks;
+        match self.shares.of {
+            Measured::Popularity => {
+                means_of_top(shares, ks, |item| [item.popularity], means.as_chunks_mut().0);
+            }
+            Measured::Surprisal => {
+                means_of_top(shares, ks, |item| [item.surprisal], means.as_chunks_mut().0);
+            }
+            Measured::Both => {
+                let both = |item: &Shares| [item.popularity, item.surprisal];
+                means_of_top(shares, ks, both, means.as_chunks_mut().0);
             }
         }
     }
@@ -361,6 +411,26 @@ impl Block {
             terms: terms.collect(),
             columns: N_BASES + start..N_BASES + end,
         }
+    }
+}
+
+impl SharesColumns {
+    fn of(sums: &[Sum]) -> SharesColumns {
+        let ks = |term: Term| -> Vec<u32> {
+            let of_term = sums.iter().filter(|sum| sum.term == term);
+            of_term.map(|sum| sum.k).collect()
+        };
+        let [popularity, surprisal] = [Term::Popularity, Term::Surprisal].map(ks);
+        if popularity.is_empty() {
+            let of = Measured::Surprisal;
+            return SharesColumns { ks: surprisal, of };
+        }
+        let of = match surprisal.is_empty() {
+            true => Measured::Popularity,
+            false => Measured::Both,
+        };
+        debug_assert!(surprisal.is_empty() || popularity == surprisal);
+        SharesColumns { ks: popularity, of }
     }
 }
 

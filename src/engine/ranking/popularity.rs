@@ -4,7 +4,7 @@
 //! k; an item that the catalogue does not know has share 0. Undefined where the catalogue tells no users. Source: rs_metrics, `popularity`; Abdollahpouri et al.,
 //! The unfairness of popularity bias in recommendation, 2019 (average recommendation popularity).
 
-use super::{Metric, Ratio, Sum, Term};
+use super::{Metric, Ratio, Sum, Term, fixed};
 
 pub const POPULARITY: Metric = Metric {
     id: "popularity",
@@ -23,44 +23,55 @@ pub(super) fn over_shown_lists(term: Term, k: super::Cut) -> Ratio {
     }
 }
 
-/// The mean of `of` over the top k at each of `ks`, ascending; 0 of an empty list, which no mean counts.
-pub(super) fn means_of_top(
-    places: &[u32],
+/// Sets the means of what `of` gives of each item over the top k, at each of `ks`, ascending, the whole list last; 0 of an
+/// empty list, which no mean counts.
+pub(super) fn means_of_top<T, const N: usize>(
+    items: &[T],
     ks: &[u32],
-    of: impl Fn(u32) -> f64,
-    mut mean: impl FnMut(usize, f64),
+    of: impl Fn(&T) -> [f64; N],
+    means: &mut [[i64; N]],
 ) {
-    let mut sum = 0.0;
+    let mut sums = [0.0; N];
+    let mut of_top = [0; N];
     let mut n = 0;
-    for (index, k) in ks.iter().enumerate() {
-        let top = places.len().min(*k as usize);
-        for place in &places[n..top] {
-            sum += of(*place);
+    for (means, k) in means.iter_mut().zip(ks) {
+        let top = items.len().min(*k as usize);
+        // Beyond its end a list is what it was.
+        if top > n {
+            for item in &items[n..top] {
+                sums.iter_mut()
+                    .zip(of(item))
+                    .for_each(|(sum, value)| *sum += value);
+            }
+            n = top;
+            let n_shown = f64::from(top as i32);
+            of_top = sums.map(|sum| fixed(sum / n_shown));
         }
-        n = top;
-        mean(index, if n == 0 { 0.0 } else { sum / n as f64 });
+        *means = of_top;
     }
 }
 
 /// The means at each of `ks`, for the metrics' cases.
 #[cfg(test)]
-pub(super) fn means(places: &[u32], ks: &[u32], of: impl Fn(u32) -> f64) -> Vec<f64> {
-    let mut means = Vec::new();
-    means_of_top(places, ks, of, |_, mean| means.push(mean));
-    means
+pub(super) fn means<T>(items: &[T], ks: &[u32], of: impl Fn(&T) -> f64) -> Vec<i64> {
+    let mut means = vec![[-1]; ks.len()];
+    means_of_top(items, ks, |item| [of(item)], &mut means);
+    means.concat()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::catalogue::{Catalogue, UNKNOWN, item};
+    use super::super::super::catalogue::{Catalogue, hash, item};
     use super::*;
 
     #[test]
     fn averages_shares_over_what_the_top_k_shows() {
         let catalogue = Catalogue::new(vec![item("a", &[], 50), item("b", &[], 100)], 200, None);
-        let places = [1, UNKNOWN, 0];
-        let at = means(&places, &[1, 2, 3, 10], |place| catalogue.popularity(place));
-        assert_eq!(at, [0.5, 0.25, 0.25, 0.25]);
-        assert_eq!(means(&[], &[5], |_| 1.0), [0.0]);
+        let shown = ["b", "unknown", "a"].map(hash);
+        let at = means(&shown, &[1, 2, 3, 10], |item| {
+            catalogue.look_up(*item).1.popularity
+        });
+        assert_eq!(at, [0.5, 0.25, 0.25, 0.25].map(fixed));
+        assert_eq!(means(&[0; 0], &[5], |_| 1.0), [0]);
     }
 }

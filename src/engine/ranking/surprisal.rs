@@ -17,14 +17,15 @@ pub const SURPRISAL: Metric = Metric {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::catalogue::{Catalogue, UNKNOWN, item};
+    use super::super::super::catalogue::{Catalogue, hash, item};
+    use super::super::fixed;
     use super::super::popularity::means;
 
     #[test]
     fn rare_items_surprise_by_their_bits() {
         let catalogue = Catalogue::new(vec![item("a", &[], 16), item("b", &[], 128)], 256, None);
-        let places = [0, 1, UNKNOWN];
-        let at = means(&places, &[1, 2, 3], |place| catalogue.surprisal(place));
-        assert_eq!(at, [4.0, 2.5, 13.0 / 3.0]);
+        let shown = ["a", "b", "unknown"].map(hash);
+        let at = means(&shown, &[1, 2, 3], |item| catalogue.look_up(*item).1.surprisal);
+        assert_eq!(at, [4.0, 2.5, 13.0 / 3.0].map(fixed));
     }
 }

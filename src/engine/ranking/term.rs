@@ -143,9 +143,8 @@ impl Population {
 /// processors that need not have an instruction for it.
 pub fn fixed(value: f64) -> i64 {
     let scaled = value * FIXED_ONE as f64;
-    let whole = scaled as i64;
-    let rest = scaled - whole as f64;
-    whole.saturating_add(i64::from(rest >= 0.5) - i64::from(rest <= -0.5))
+    // The largest number below a half: a half itself would lift the one before it, too.
+    (scaled + 0.5_f64.next_down().copysign(scaled)) as i64
 }
 
 /// numerator ÷ denominator, 0 where both are: a list that shows nothing has no hit.
