@@ -183,20 +183,25 @@ impl Engine {
         self.room_bytes = room_bytes;
         let mut tags = std::mem::take(&mut self.scratch.tags);
         tags.clear();
+        let catalogue = self.lists.catalogue().cloned();
+        let ahead = Ahead {
+            batch,
+            catalogue: catalogue.as_deref(),
+        };
         let events = &batch.events;
         let [mut first, mut second] = [events.iter(), events.iter()];
         for event in first.by_ref().take(AHEAD) {
-            tags.push(self.foresee(event, batch));
+            tags.push(self.foresee(event, &ahead));
         }
         for (event, tag) in second.by_ref().take(AHEAD / 2).zip(&tags) {
-            self.foresee_records(event, *tag, batch);
+            self.foresee_records(event, *tag, &ahead);
         }
         for (at, event) in events.iter().enumerate() {
             if let Some(event) = first.next() {
-                tags.push(self.foresee(event, batch));
+                tags.push(self.foresee(event, &ahead));
             }
             if let Some(event) = second.next() {
-                self.foresee_records(event, tags[at + AHEAD / 2], batch);
+                self.foresee_records(event, tags[at + AHEAD / 2], &ahead);
             }
             self.event(event, tags[at], batch);
         }
@@ -206,12 +211,12 @@ impl Engine {
 
     /// What an event is looked up by, if it is; has that place of the index fetched, and those of its items in the
     /// catalogue's.
-    fn foresee(&self, event: &Event, batch: &Batch) -> Tag {
+    fn foresee(&self, event: &Event, ahead: &Ahead) -> Tag {
         match &event.body {
             Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => {
                 let tag = self.store.tag(*id);
                 self.store.prefetch(tag);
-                self.for_each_item(event, batch, Catalogue::prefetch);
+                ahead.show_items(event, Catalogue::prefetch);
                 tag
             }
             Body::Invalid(_) | Body::Ignored => Tag::default(),
@@ -220,20 +225,10 @@ impl Engine {
 
     /// Has the list of a click fetched, or the clicks that came before their list, and the items of a list, once their
     /// places in the index are at hand.
-    fn foresee_records(&self, event: &Event, tag: Tag, batch: &Batch) {
+    fn foresee_records(&self, event: &Event, tag: Tag, ahead: &Ahead) {
         if let Body::Served(_) | Body::Click(_) = &event.body {
             self.store.prefetch_records(tag);
-            self.for_each_item(event, batch, Catalogue::prefetch_item);
-        }
-    }
-
-    /// Shows the items of a list to the catalogue that it will most likely count by.
-    fn for_each_item(&self, event: &Event, batch: &Batch, show: impl Fn(&Catalogue, u64)) {
-        if let (Body::Served(list), Some(catalogue)) = (&event.body, self.lists.catalogue()) {
-            batch
-                .items_of(list)
-                .iter()
-                .for_each(|item| show(catalogue, *item));
+            ahead.show_items(event, Catalogue::prefetch_item);
         }
     }
 
@@ -393,17 +388,21 @@ impl Engine {
         let n_off_list = list.n_off_list;
         let before = contributions.before(&list, &self.ranking);
         let aspects = self.ranking.columns_of_aspects();
-        self.scratch.of_catalogue[..aspects.len()].fill(0);
-        self.add_aspects(handle, -1);
+        if with_aspects {
+            self.scratch.of_catalogue[..aspects.len()].fill(0);
+            self.add_aspects(handle, -1);
+        }
         let hit = self.lists.click(&mut self.store, handle, item);
-        let after = self.lists.outcome(&self.store, handle);
+        let n_off_list_now = || self.lists.outcome(&self.store, handle).n_off_list;
         let changed = match hit {
             Hit::First => true,
-            Hit::OffList => self.ranking.counts_off_list() && after.n_off_list != n_off_list,
+            Hit::OffList => self.ranking.counts_off_list() && n_off_list_now() != n_off_list,
             Hit::Repeat => false,
         };
         if changed {
-            self.add_aspects(handle, 1);
+            if with_aspects {
+                self.add_aspects(handle, 1);
+            }
             let after = self.lists.outcome(&self.store, handle);
             let Scratch {
                 contributions,
@@ -411,13 +410,17 @@ impl Engine {
                 ..
             } = &mut self.scratch;
             let difference = contributions.difference(before, &after, &self.ranking);
-            let clicks = self.ranking.columns_of_clicks();
-            let rows = [
-                (CLICKS, &difference[CLICKS..=CLICKS]),
-                (clicks.start, &difference[clicks]),
-                (aspects.start, &of_catalogue[..aspects.len()]),
-            ];
-            self.lists.add(&self.store, handle, &rows);
+            if with_aspects {
+                let clicks = self.ranking.columns_of_clicks();
+                let rows = [
+                    (CLICKS, &difference[CLICKS..=CLICKS]),
+                    (clicks.start, &difference[clicks]),
+                    (aspects.start, &of_catalogue[..aspects.len()]),
+                ];
+                self.lists.add(&self.store, handle, &rows);
+            } else {
+                self.lists.add(&self.store, handle, &[(0, difference)]);
+            }
         }
         match hit {
             Hit::First => ClickResult::Matched,
@@ -428,9 +431,6 @@ impl Engine {
 
     /// Adds `sign` times what a list's relevant items contribute by their aspects to the scratch.
     fn add_aspects(&mut self, handle: Handle, sign: i64) {
-        if !self.ranking.needs_aspects() {
-            return;
-        }
         let Some((catalogue, places)) = self.lists.places(&self.store, handle) else {
             return;
         };
@@ -681,6 +681,27 @@ impl Engine {
     /// Bytes of open lists and kept clicks: what `max_state` bounds.
     pub fn state_bytes(&self) -> u64 {
         self.lists.bytes() + self.clicks.bytes()
+    }
+}
+
+/// What is looked up of events before their turn.
+struct Ahead<'a> {
+    batch: &'a Batch,
+    /// That lists will most likely count by.
+    catalogue: Option<&'a Catalogue>,
+}
+
+impl Ahead<'_> {
+    /// Shows the items of a list to the catalogue, if there is one.
+    #[inline(always)]
+    fn show_items(&self, event: &Event, show: impl Fn(&Catalogue, u64)) {
+        let Some(catalogue) = self.catalogue else {
+            return;
+        };
+        if let Body::Served(list) = &event.body {
+            let items = self.batch.items_of(list);
+            items.iter().for_each(|item| show(catalogue, *item));
+        }
     }
 }
 

@@ -150,8 +150,8 @@ impl OpenLists {
     }
 
     /// What slots that open from now on count by.
-    pub fn catalogue(&self) -> Option<&Catalogue> {
-        self.catalogue.as_deref()
+    pub fn catalogue(&self) -> Option<&Arc<Catalogue>> {
+        self.catalogue.as_ref()
     }
 
     /// What a list adds to [`Self::bytes`] at most: itself, and a row of sums for each of its arms.
@@ -261,13 +261,15 @@ impl OpenLists {
         self.n_lists += 1;
         self.n_arrived = self.n_arrived.wrapping_add(1);
         let list_ms = stamp.ts_in_slot_ms;
-        self.add_to_rows(place, list.arms, |tally, row| match worth.of_length {
-            OfLength::Remembered(contributions) => {
-                tally.count(row, list.items.len() as u32, list_ms, contributions);
-                tally.add(row, worth.first, worth.of_catalogue, None);
+        self.add_to_rows(place, list.arms, |tally, row| {
+            match worth.of_length {
+                OfLength::Remembered(contributions) => {
+                    tally.count(row, list.items.len() as u32, list_ms, contributions);
+                }
+                OfLength::Terms(terms) => tally.add(row, 0, terms, Some(list_ms)),
             }
-            OfLength::Terms(terms) => {
-                tally.add(row, 0, terms, Some(list_ms));
+            // A row that is only counted has no sums.
+            if !worth.of_catalogue.is_empty() {
                 tally.add(row, worth.first, worth.of_catalogue, None);
             }
         });
