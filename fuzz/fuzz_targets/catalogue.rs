@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use abgauge::engine::catalogue::Catalogue;
+use abgauge::engine::catalogue::{Catalogue, Shares};
 use abgauge::ingest::catalogue;
 use abgauge::ingest::wire::Decoder;
 
@@ -26,7 +26,10 @@ fn check(catalogue: &Catalogue) {
     let listed = (0..n_places).filter(|place| catalogue.lists(*place));
     assert_eq!(listed.count(), catalogue.len());
     for place in 0..n_places {
-        let (popularity, surprisal) = (catalogue.popularity(place), catalogue.surprisal(place));
+        let Shares {
+            popularity,
+            surprisal,
+        } = catalogue.shares(place);
         assert!((0.0..=1.0).contains(&popularity), "{popularity}");
         assert!(surprisal.is_finite() && surprisal >= 0.0, "{surprisal}");
         let n_aspects = catalogue.n_aspects();

@@ -212,6 +212,12 @@ impl Catalogue {
         self.items.get(place as usize).is_some_and(|item| item.listed)
     }
 
+    /// What the users of the item of this place say of it.
+    pub fn shares(&self, place: u32) -> Shares {
+        let item = self.items.get(place as usize);
+        item.map_or(self.unknown, |item| item.shares)
+    }
+
     /// Aspects of an item, numbered from 0 to [`Self::n_aspects`].
     pub fn aspects(&self, place: u32) -> &[u32] {
         let aspects = self.aspects_of.get(place as usize);
@@ -258,6 +264,7 @@ mod tests {
                 popularity,
                 surprisal,
             } = catalogue.look_up(hash(id)).1;
+            assert_eq!(catalogue.shares(catalogue.place(hash(id))).popularity, popularity);
             [popularity, surprisal]
         };
         assert_eq!(shares("b"), [0.25, 2.0]);
