@@ -47,6 +47,8 @@ use crate::telemetry::Telemetry;
 /// How often the brokers are asked where the logs end.
 const ASK: Duration = Duration::from_millis(500);
 const COMMIT: Duration = Duration::from_secs(5);
+/// Part of the state's bound that may be filled by topics that are read far ahead of their twins.
+const AHEAD_PART: u64 = 4;
 
 /// How far a start has come.
 #[derive(Debug, PartialEq)]
@@ -64,6 +66,8 @@ pub struct Worker {
     ranking: Ranking,
     start: StartRule,
     idle_after_ms: i64,
+    /// What topics may fill of all states by being read far ahead of their twins.
+    max_ahead_bytes: u64,
     topics: [String; 2],
     one_topic: bool,
     board: Arc<Board>,
@@ -128,6 +132,7 @@ impl Worker {
             ranking,
             start: StartRule::new(config),
             idle_after_ms: config.join.idle_after_ms,
+            max_ahead_bytes: config.limits.max_state_bytes / AHEAD_PART,
             one_topic,
             shards: Shards::new(sources, &decoder, config.limits.max_state_bytes),
             board,
@@ -276,10 +281,12 @@ impl Worker {
         }
     }
 
-    /// Keeps the topics of each pair abreast.
+    /// Keeps the topics of each pair abreast, as far as memory asks for it.
     fn balance(&mut self) {
+        let n_pairs = self.shards.pairs().count().max(1) as u64;
+        let room_bytes = self.max_ahead_bytes / n_pairs;
         for (partition, pair) in self.shards.pairs_mut() {
-            if let Some(flow) = pair.balance() {
+            if let Some(flow) = pair.balance(room_bytes) {
                 self.orders.push(match flow {
                     Flow::Pause(side) => Order::Pause((side, partition)),
                     Flow::Resume(side) => Order::Resume((side, partition)),

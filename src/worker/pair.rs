@@ -4,8 +4,8 @@ use crate::engine::Engine;
 use crate::engine::event::Side;
 use crate::ingest::LogEnd;
 
-/// Event time that one topic of a pair may be read ahead of the other before it is paused.
-const MAX_AHEAD_MS: i64 = 5 * 60 * 1000;
+/// Event time by which a topic is far ahead of its twin: it is paused then, where memory asks for it.
+const FAR_MS: i64 = 5 * 60 * 1000;
 
 #[derive(Debug)]
 pub struct Pair {
@@ -16,6 +16,8 @@ pub struct Pair {
     pub caught_up: bool,
     /// Its engine holds changes that the board has not seen.
     pub changed: bool,
+    /// Bytes of its state when neither topic was far ahead of the other.
+    abreast_bytes: u64,
 }
 
 /// How far one topic partition has been read.
@@ -86,6 +88,7 @@ impl Pair {
             logs,
             caught_up: false,
             changed: true,
+            abreast_bytes: 0,
         }
     }
 
@@ -97,9 +100,19 @@ impl Pair {
         self.logs.iter().all(|log| log.position >= log.noted_end)
     }
 
-    /// Pauses the topic whose events are far ahead of its twin's, and resumes it once the twin has followed.
-    pub fn balance(&mut self) -> Option<Flow> {
-        let Pair { engine, logs, .. } = self;
+    /// Pauses the topic whose events are far ahead of its twin's once the state has grown by `room_bytes` meanwhile, and
+    /// resumes it when the twin has followed.
+    ///
+    /// Not at once, since a pause is dear: the client throws away what it has fetched of a partition that is paused, and
+    /// fetches it again. With lists and clicks of an hour it read 1.4 times as many records as there were, and the daemon
+    /// took a tenth more CPU time.
+    pub fn balance(&mut self, room_bytes: u64) -> Option<Flow> {
+        let Pair {
+            engine,
+            logs,
+            abreast_bytes,
+            ..
+        } = self;
         let [one, two] = logs.as_mut_slice() else {
             return None;
         };
@@ -114,13 +127,18 @@ impl Pair {
             }
         };
         let ahead = [ahead(one, two), ahead(two, one)];
+        let state_bytes = engine.state_bytes();
+        if ahead.into_iter().all(|ahead_ms| ahead_ms < FAR_MS / 2) {
+            *abreast_bytes = state_bytes;
+        }
+        let has_room = state_bytes.saturating_sub(*abreast_bytes) < room_bytes;
         for (log, ahead_ms) in [one, two].into_iter().zip(ahead) {
-            if !log.paused && ahead_ms > MAX_AHEAD_MS {
+            if !log.paused && ahead_ms > FAR_MS && !has_room {
                 log.paused = true;
                 log.idle_since_ms = None;
                 return Some(Flow::Pause(log.side));
             }
-            if log.paused && ahead_ms < MAX_AHEAD_MS / 2 {
+            if log.paused && ahead_ms < FAR_MS / 2 {
                 log.paused = false;
                 return Some(Flow::Resume(log.side));
             }

@@ -463,18 +463,37 @@ fn the_live_window_empties_while_nothing_comes() {
 }
 
 #[test]
-fn the_topic_that_runs_ahead_is_paused_until_the_other_has_followed() {
-    let mut stage = Stage::owning([100, 100]);
+fn the_topic_that_runs_ahead_is_paused_once_it_takes_much_memory_until_the_other_has_followed() {
+    const N: i64 = 8_000;
+    let mut stage = Stage::with(&[("LIMITS__MAX_STATE", "1MiB")]);
+    stage.own(&[0], [N, N]);
     stage.orders.clear();
     stage.click(0, 0, "r-1", T0 + 600_000);
     stage.round();
-    assert_eq!(stage.orders, [Order::Pause(CLICKED)], "no list was read yet");
+    assert_eq!(stage.orders, [], "no list was read yet, but a click takes little");
+    let n_read = (1..N).find(|n| {
+        stage.click(0, *n, &format!("r-{n}"), T0 + 600_000);
+        stage.round();
+        !stage.orders.is_empty()
+    });
+    assert_eq!(stage.orders, [Order::Pause(CLICKED)]);
+    let state_bytes = stage.worker.shards.pairs().map(|(_, pair)| pair.engine.state_bytes());
+    let state_bytes: u64 = state_bytes.sum();
+    let quarter = (1 << 20) / 4;
+    assert!(
+        (quarter..quarter + 200).contains(&state_bytes),
+        "{state_bytes} bytes of {n_read:?} clicks"
+    );
     stage.list(0, 0, "r-1", T0);
     stage.round();
     assert_eq!(stage.orders.len(), 1, "ten minutes ahead");
     stage.list(0, 1, "r-2", T0 + 500_000);
     stage.round();
     assert_eq!(stage.orders[1..], [Order::Resume(CLICKED)]);
+    // Ahead again, but what it filled before does not count against it.
+    stage.click(0, N / 2, "r-9", T0 + 1_200_000);
+    stage.round();
+    assert_eq!(stage.orders.len(), 2);
 }
 
 #[test]
