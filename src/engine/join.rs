@@ -22,6 +22,8 @@ use super::watermark::Watermarks;
 
 /// How many events ahead the index is fetched, and at half of it the records: cache misses overlap with work.
 const AHEAD: usize = 32;
+/// Of so many open lists for each click that waits, few lists that come have one.
+const FEW_WAITING: u64 = 16;
 /// Kept clicks leave together, a part of a slot at a time.
 const CLICK_BUCKETS: i64 = 256;
 
@@ -187,6 +189,7 @@ impl Engine {
         let ahead = Ahead {
             batch,
             catalogue: catalogue.as_deref(),
+            lists_have_clicks: self.clicks.n_waiting() * FEW_WAITING > self.lists.len(),
         };
         let events = &batch.events;
         let [mut first, mut second] = [events.iter(), events.iter()];
@@ -226,10 +229,15 @@ impl Engine {
     /// Has the list of a click fetched, or the clicks that came before their list, and the items of a list, once their
     /// places in the index are at hand.
     fn foresee_records(&self, event: &Event, tag: Tag, ahead: &Ahead) {
-        if let Body::Served(_) | Body::Click(_) = &event.body {
+        let finds_any = match &event.body {
+            Body::Served(_) => ahead.lists_have_clicks,
+            Body::Click(_) => true,
+            Body::Invalid(_) | Body::Ignored => false,
+        };
+        if finds_any {
             self.store.prefetch_records(tag);
-            ahead.show_items(event, Catalogue::prefetch_item);
         }
+        ahead.show_items(event, Catalogue::prefetch_item);
     }
 
     fn event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
@@ -689,6 +697,8 @@ struct Ahead<'a> {
     batch: &'a Batch,
     /// That lists will most likely count by.
     catalogue: Option<&'a Catalogue>,
+    /// Whether it is worth looking for clicks that came before their list.
+    lists_have_clicks: bool,
 }
 
 impl Ahead<'_> {
