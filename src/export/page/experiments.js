@@ -287,11 +287,15 @@ function basesCell(view, experiment, arm) {
 
 /** Why an arm has no numbers in a view: its lists are still open to clicks, or there are none. */
 function whyAbsent(view, { live, last_list_ms: last, context }) {
-  const { live_end_ms: end, settled_end_ms: settled, settle_after_ms: after } = context.stream;
+  const { live_end_ms: end, settled_end_ms: settled, since_ms: since, settle_after_ms: after } = context.stream;
   const isOpen = settled == null || last > settled;
   if (view === "live" || !isOpen) return "no list in this window";
-  const first = live?.line?.lists.findIndex((n) => n > 0) ?? -1;
-  const firstMs = first >= 0 ? live.line.start_ms + first * live.line.cell_ms : last;
+  const line = live?.line;
+  const first = line?.lists.findIndex((n) => n > 0) ?? -1;
+  // It may have lists from before the window.
+  if (first === 0 && line.start_ms > (since ?? end)) return "not settled yet";
+  // A cell may begin before all events.
+  const firstMs = first >= 0 ? Math.max(line.start_ms + first * line.cell_ms, since ?? 0) : last;
   return `settles from ${near(Math.max(firstMs, settled ?? firstMs) + after, end)}`;
 }
 
