@@ -187,6 +187,7 @@ impl Engine {
         let ahead = Ahead {
             batch,
             catalogue: catalogue.as_deref(),
+            many_arms: self.arms.are_many(),
         };
         let events = &batch.events;
         let [mut first, mut second] = [events.iter(), events.iter()];
@@ -217,6 +218,9 @@ impl Engine {
                 let tag = self.store.tag(*id);
                 self.store.prefetch(tag);
                 ahead.show_items(event, Catalogue::prefetch);
+                if let Some(place) = ahead.place_of_arm(event) {
+                    self.arms.prefetch(place, ahead.batch);
+                }
                 tag
             }
             Body::Invalid(_) | Body::Ignored => Tag::default(),
@@ -229,6 +233,11 @@ impl Engine {
         if let Body::Served(_) | Body::Click(_) = &event.body {
             self.store.prefetch_records(tag);
             ahead.show_items(event, Catalogue::prefetch_item);
+        }
+        if let (Some(place), Body::Served(list)) = (ahead.place_of_arm(event), &event.body)
+            && let Some(arm) = self.arms.likely(place)
+        {
+            self.lists.prefetch_row(list.ts_ms, arm);
         }
     }
 
@@ -279,7 +288,8 @@ impl Engine {
         if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
         }
-        arm_ids.extend(names.iter().map(|name| self.arms.admit(name, batch)));
+        let places = list.arms.start as usize..list.arms.end as usize;
+        arm_ids.extend(places.map(|place| self.arms.admit_at(place, batch)));
         self.accepted(list.ts_ms);
         self.changes.counts.repeated_items += n_repeated(items, &mut self.scratch.repeats);
         let handle = self.add_new_list(key, found, &new_list(list, arm_ids, items));
@@ -689,9 +699,20 @@ struct Ahead<'a> {
     batch: &'a Batch,
     /// That lists will most likely count by.
     catalogue: Option<&'a Catalogue>,
+    /// There are so many that hardly any is in the cache.
+    many_arms: bool,
 }
 
 impl Ahead<'_> {
+    /// Where in the batch the first arm of a list stands, where arms are to be fetched.
+    #[inline(always)]
+    fn place_of_arm(&self, event: &Event) -> Option<usize> {
+        match &event.body {
+            Body::Served(list) if self.many_arms && !list.arms.is_empty() => Some(list.arms.start as usize),
+            _ => None,
+        }
+    }
+
     /// Shows the items of a list to the catalogue, if there is one.
     #[inline(always)]
     fn show_items(&self, event: &Event, show: impl Fn(&Catalogue, u64)) {
