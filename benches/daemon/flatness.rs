@@ -16,21 +16,38 @@ pub const AT_FULL_LOAD_MS: i64 = 2_000;
 /// The span of all lists is so many mean times from a list to its click.
 const DELAYS: i64 = 60;
 
-/// Lists of 1, 100 and 10,000 arms, spread over so much event time; the more of it, the fewer lists has an arm in a slot.
+/// Few and many of them.
+const ARMS: [usize; 3] = [1, 100, 10_000];
+
+/// Catching up with lists of 1, 100 and 10,000 arms, spread over so much event time; the more of it, the fewer lists has
+/// an arm in a slot.
 pub fn arms(kafka: &Kafka, n_lists: u64, span_ms: i64, n_rounds: usize) -> Vec<Figure> {
-    let topics = [1, 100, 10_000].map(|n_arms| {
-        let shape = Shape {
-            mean_delay_ms: (span_ms / DELAYS) as f64,
-            ..Shape::with_arms(n_arms)
-        };
-        let topics = Topics::holding_of(kafka, &load::stream(n_lists, span_ms), &shape);
+    let topics = ARMS.map(|n_arms| {
+        let topics = Topics::holding_of(kafka, &load::stream(n_lists, span_ms), &shape(n_arms, span_ms));
         (format!("{n_arms} arms"), topics)
     });
     let daemons = topics.iter().map(|(name, topics)| daemon(name, topics, ""));
-    let of = format!("arms, lists of {} s", span_ms / 1000);
+    let of = format!("arms, lists of {} s caught up with", span_ms / 1000);
     let figures = compare(kafka, n_rounds, &of, daemons.collect());
     topics.into_iter().for_each(|(_, topics)| topics.delete(kafka));
     figures
+}
+
+/// The same of daemons that show what they read.
+pub fn shown_arms(kafka: &Kafka, n_lists: u64, span_ms: i64, n_rounds: usize) -> Vec<Figure> {
+    let daemons = ARMS.map(|n_arms| Reader {
+        name: format!("{n_arms} arms"),
+        by: By::ReadyDaemon(load::stream(n_lists, span_ms), shape(n_arms, span_ms)),
+    });
+    let of = format!("arms, lists of {} s shown as they are read", span_ms / 1000);
+    compare(kafka, n_rounds, &of, daemons.into())
+}
+
+fn shape(n_arms: usize, span_ms: i64) -> Shape {
+    Shape {
+        mean_delay_ms: (span_ms / DELAYS) as f64,
+        ..Shape::with_arms(n_arms)
+    }
 }
 
 /// One window of 5 minutes, an hour, a day or a week over the same topics.
@@ -98,8 +115,7 @@ pub fn open_lists(kafka: &Kafka, n_rounds: usize, ten_million: bool) -> Vec<Figu
 fn daemon<'a>(name: &str, topics: &'a Topics, config: &str) -> Reader<'a> {
     Reader {
         name: name.to_owned(),
-        topics,
-        by: By::Daemon(config.to_owned()),
+        by: By::Daemon(topics, config.to_owned()),
     }
 }
 

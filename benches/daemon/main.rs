@@ -55,6 +55,9 @@ enum Benchmark {
         /// Event time of the lists; an hour is caught up with in a second or two
         #[arg(long, default_value_t = 3600)]
         span_seconds: u32,
+        /// By daemons that are ready before the records come, and so show them as they read
+        #[arg(long)]
+        shown: bool,
         #[arg(long, default_value_t = 7)]
         rounds: usize,
     },
@@ -160,8 +163,16 @@ fn main() {
         Benchmark::Arms {
             lists,
             span_seconds,
+            shown,
             rounds,
-        } => flatness::arms(&kafka(), lists, i64::from(span_seconds) * 1000, rounds),
+        } => {
+            let arms = if shown {
+                flatness::shown_arms
+            } else {
+                flatness::arms
+            };
+            arms(&kafka(), lists, i64::from(span_seconds) * 1000, rounds)
+        }
         Benchmark::Windows { lists, rounds } => {
             let kafka = kafka();
             flatness::windows(&kafka, &throughput::topics(&kafka, lists), rounds)

@@ -1,12 +1,14 @@
 //! One reading of whole topics, by a daemon or by the bare consumer, and what it cost per record.
 //!
-//! Both are measured between a tenth and nine tenths of the records, so that start and end do not count.
+//! The bare consumer is measured between a tenth and nine tenths of the records, so that start and end do not count; a
+//! daemon that catches up from a tenth of them until it is ready, for only then has it brought all that it read into view.
 
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::bare::Mark;
+use crate::common::stream::{Shape, Stream};
 use crate::common::summary::Summary;
 use crate::load::{N_PARTITIONS, Topics};
 use crate::process::cpu_ns;
@@ -15,8 +17,10 @@ use crate::support::kafka::Kafka;
 use crate::support::process::Process;
 use crate::support::{tools, wait};
 
-/// How often the daemon's counters are scraped for a mark.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often a daemon is asked how far it is: `/readyz` costs it next to nothing, unlike `/metrics` where arms are many.
+const LOOK: Duration = Duration::from_millis(50);
+/// A daemon that took less than a fiftieth of such a time has nothing left to do.
+const REST: Duration = Duration::from_millis(300);
 
 /// What one reader of the topics cost in one round.
 #[derive(Debug, Clone, Copy)]
@@ -29,23 +33,25 @@ pub struct Cost {
 #[derive(Clone)]
 pub struct Reader<'a> {
     pub name: String,
-    pub topics: &'a Topics,
-    pub by: By,
+    pub by: By<'a>,
 }
 
 #[derive(Clone)]
-pub enum By {
+pub enum By<'a> {
     /// With these properties of librdkafka, `NAME=VALUE`.
-    Bare(Vec<String>),
-    /// With these sections of a configuration beside `[kafka]`.
-    Daemon(String),
+    Bare(&'a Topics, Vec<String>),
+    /// Catching up, with these sections of a configuration beside `[kafka]`.
+    Daemon(&'a Topics, String),
+    /// Ready before anything comes, and so showing what it reads; stopped until all of this waits.
+    ReadyDaemon(Stream, Shape),
 }
 
 impl Reader<'_> {
     pub fn read(&self, kafka: &Kafka) -> Cost {
         match &self.by {
-            By::Bare(properties) => run_bare(kafka, self.topics, properties),
-            By::Daemon(config) => run_daemon(kafka, self.topics, config),
+            By::Bare(topics, properties) => run_bare(kafka, topics, properties),
+            By::Daemon(topics, config) => run_daemon(kafka, topics, config),
+            By::ReadyDaemon(stream, shape) => run_ready_daemon(kafka, stream, shape),
         }
     }
 }
@@ -118,29 +124,79 @@ fn run_bare(kafka: &Kafka, topics: &Topics, properties: &[String]) -> Cost {
 fn run_daemon(kafka: &Kafka, topics: &Topics, config: &str) -> Cost {
     let start = Instant::now();
     let mut daemon = Daemon::run(&(topics.config(kafka) + config));
+    let n_records = topics.n_records();
     let mut marks = Vec::new();
-    daemon.wait_until("the daemon to listen", |daemon| daemon.try_get("/healthz").ok());
-    while marks
-        .last()
-        .is_none_or(|mark: &Mark| mark.n_records < topics.n_records())
-    {
-        sleep(LOOK);
-        marks.push(Mark {
-            n_records: counted(&daemon, "abgauge_records_total", ""),
-            cpu_ns: cpu_ns(daemon.pid()),
-            wall_ns: start.elapsed().as_nanos() as u64,
-        });
-        assert!(
-            start.elapsed() < wait::LONG,
-            "the daemon reads {marks:?}\n{}",
-            daemon.log()
-        );
-    }
-    daemon.wait_until_ready();
-    let accepted = counted(&daemon, "abgauge_records_total", "outcome=\"accepted\"");
-    assert_eq!(accepted, topics.n_records(), "every record counts");
+    daemon.wait_until("the daemon to be ready", |daemon| {
+        let answer = daemon.try_get("/readyz").ok()?;
+        if let Some(n_left) = n_left(&answer.body) {
+            marks.push(mark(daemon, start, n_records.saturating_sub(n_left)));
+        }
+        let is_ready = answer.status == 200;
+        if is_ready {
+            marks.push(mark(daemon, start, n_records));
+        } else {
+            sleep(LOOK);
+        }
+        is_ready.then_some(())
+    });
+    all_accepted(&daemon, n_records);
     stop(daemon);
-    cost(&marks, topics.n_records())
+    let first = marks.iter().find(|mark| mark.n_records >= n_records / 10);
+    between(first, marks.last())
+}
+
+/// Its CPU from the moment when it may go on until it rests.
+fn run_ready_daemon(kafka: &Kafka, stream: &Stream, shape: &Shape) -> Cost {
+    let mut topics = Topics::empty(kafka);
+    let mut daemon = Daemon::run(&topics.config(kafka));
+    daemon.wait_until_ready();
+    daemon.signal(libc::SIGSTOP);
+    topics.append(kafka, stream, shape);
+    let start = Instant::now();
+    let before = mark(&daemon, start, 0);
+    daemon.signal(libc::SIGCONT);
+    let mut after = before;
+    // A busy machine may hold it up for a while.
+    let mut n_rests = 0;
+    while n_rests < 4 {
+        sleep(REST);
+        let now = mark(&daemon, start, topics.n_records());
+        let took = Duration::from_nanos(now.cpu_ns - after.cpu_ns);
+        let has_begun = after.cpu_ns - before.cpu_ns > topics.n_records() * 100;
+        n_rests = if has_begun && took < REST / 50 {
+            n_rests + 1
+        } else {
+            0
+        };
+        after = now;
+        assert!(start.elapsed() < wait::LONG, "{}", daemon.log());
+    }
+    all_accepted(&daemon, topics.n_records());
+    stop(daemon);
+    topics.delete(kafka);
+    between(Some(&before), Some(&after))
+}
+
+fn mark(daemon: &Daemon, start: Instant, n_records: u64) -> Mark {
+    Mark {
+        n_records,
+        cpu_ns: cpu_ns(daemon.pid()),
+        wall_ns: start.elapsed().as_nanos() as u64,
+    }
+}
+
+/// Records that are left to read, where `/readyz` says for which partitions there are some.
+fn n_left(waiting_for: &str) -> Option<u64> {
+    let left = |line: &str| {
+        let (_, n) = line.split_once(" to catch up: ")?;
+        n.split(' ').next()?.parse::<u64>().ok()
+    };
+    waiting_for.lines().filter_map(left).reduce(|sum, n| sum + n)
+}
+
+fn all_accepted(daemon: &Daemon, n_records: u64) {
+    let accepted = counted(daemon, "abgauge_records_total", "outcome=\"accepted\"");
+    assert_eq!(accepted, n_records, "every record counts");
 }
 
 /// Ends a daemon as an operator does.
@@ -170,14 +226,14 @@ pub fn sum(body: &str, name: &str, label: &str) -> u64 {
 /// Between the first mark in the second tenth and the last one before the last.
 fn cost(marks: &[Mark], n_records: u64) -> Cost {
     let inside = |mark: &&Mark| n_records / 10 <= mark.n_records && mark.n_records <= n_records * 9 / 10;
-    let first = marks.iter().find(inside);
-    let last = marks.iter().rfind(inside);
-    let (Some(first), Some(last)) = (first, last) else {
-        panic!("too few records for a steady state: {marks:?}");
-    };
+    between(marks.iter().find(inside), marks.iter().rfind(inside))
+}
+
+fn between(first: Option<&Mark>, last: Option<&Mark>) -> Cost {
+    let (first, last) = first.zip(last).expect("marks, of enough records");
     assert!(
         first.n_records < last.n_records,
-        "too few records for a steady state: {marks:?}"
+        "too few records for a steady state: {first:?} to {last:?}"
     );
     let n = (last.n_records - first.n_records) as f64;
     Cost {

@@ -34,7 +34,7 @@ pub fn run(sizes: &Sizes) -> Vec<Figure> {
     let kafka = load::broker();
     figures.extend(on_common_topics(&kafka, sizes));
     let n_rounds = sizes.throughput.rounds;
-    figures.extend(flatness::arms(
+    figures.extend(flatness::shown_arms(
         &kafka,
         sizes.lists,
         flatness::AT_FULL_LOAD_MS,

@@ -84,13 +84,11 @@ pub fn run(kafka: &Kafka, topics: &Topics, task: &Task) -> Vec<Figure> {
     let dir = tools::temporary_dir("catalog");
     let daemon = |metrics: &Metrics, name: String| Reader {
         name,
-        topics,
-        by: By::Daemon(metrics.toml(dir.path()) + &toml(&task.properties)),
+        by: By::Daemon(topics, metrics.toml(dir.path()) + &toml(&task.properties)),
     };
     let bare = |name: &str| Reader {
         name: name.to_owned(),
-        topics,
-        by: By::Bare(task.properties.clone()),
+        by: By::Bare(topics, task.properties.clone()),
     };
     let first = &task.metrics[0];
     let mut readers = vec![

@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 
 use super::event::{ArmName, Batch};
 use super::hashed::Hashed;
+use super::prefetch::prefetch;
 
 /// Stands for everything beyond the bound on arms. No event may carry it.
 pub const OTHER: &str = "__other__";
@@ -14,6 +15,9 @@ pub const OTHER: &str = "__other__";
 pub type ArmId = u32;
 
 const RECENT: usize = 64;
+/// Places of a batch whose arms are remembered.
+const MAX_PLACES: usize = 16_384;
+const NO_ARM: ArmId = ArmId::MAX;
 
 /// Names of an admitted arm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,9 +37,26 @@ pub struct Arms {
     by_hash: HashMap<u128, ArmId, Hashed>,
     /// What was found last, by the last bits of its hash: most lists are in one of few arms.
     recent: [Option<(u128, ArmId)>; RECENT],
+    /// Where arms are many: what was found last for the name at a place of a batch. Lists that spell their arms alike
+    /// share it, and it is known ahead.
+    by_place: Vec<Placed>,
     n_folded: u64,
     /// The `__other__` arm of an experiment, once it has one.
     other_of: std::collections::HashMap<Arc<str>, Option<ArmId>>,
+}
+
+/// A name's hash in halves, so that it takes no more room than it needs.
+#[derive(Debug, Clone, Copy)]
+struct Placed {
+    hash: [u64; 2],
+    id: ArmId,
+}
+
+impl Placed {
+    const NONE: Placed = Placed {
+        hash: [0; 2],
+        id: NO_ARM,
+    };
 }
 
 impl Arms {
@@ -46,19 +67,70 @@ impl Arms {
             arms: Vec::new(),
             by_hash: HashMap::default(),
             recent: [None; RECENT],
+            by_place: Vec::new(),
             n_folded: 0,
             other_of: std::collections::HashMap::new(),
         }
     }
 
+    /// Whether hardly any is in the cache when its turn comes.
+    pub fn are_many(&self) -> bool {
+        self.arms.len() > RECENT
+    }
+
+    /// The arm that lists of the name at this place of the batch count in.
+    #[inline(always)]
+    pub fn admit_at(&mut self, place: usize, batch: &Batch) -> ArmId {
+        let name = &batch.arms[place];
+        let recent = self.recent[name.hash as usize % RECENT];
+        match recent.filter(|(hash, _)| *hash == name.hash) {
+            Some((_, id)) => id,
+            None => self.admit_placed(place, batch),
+        }
+    }
+
+    #[inline(never)]
+    fn admit_placed(&mut self, place: usize, batch: &Batch) -> ArmId {
+        let name = &batch.arms[place];
+        let place = place % MAX_PLACES;
+        let placed = self.by_place.get(place).unwrap_or(&Placed::NONE);
+        if placed.hash == halves(name.hash) && placed.id != NO_ARM {
+            return placed.id;
+        }
+        let id = self.admit(name, batch);
+        if self.are_many() {
+            self.remember(place, name.hash, id);
+        }
+        id
+    }
+
+    fn remember(&mut self, place: usize, hash: u128, id: ArmId) {
+        if place >= self.by_place.len() {
+            self.by_place.resize(place + 1, Placed::NONE);
+        }
+        self.by_place[place] = Placed {
+            hash: halves(hash),
+            id,
+        };
+    }
+
+    /// Lets what is remembered for this place of the batch be fetched.
+    pub fn prefetch(&self, place: usize, batch: &Batch) {
+        batch.arms.get(place).iter().for_each(|name| prefetch(*name));
+        let placed = self.by_place.get(place % MAX_PLACES);
+        placed.iter().for_each(|placed| prefetch(*placed));
+    }
+
+    /// The arm that was found last for this place of a batch; for the next name there it may be another one.
+    pub fn likely(&self, place: usize) -> Option<ArmId> {
+        let placed = self.by_place.get(place % MAX_PLACES)?;
+        (placed.id != NO_ARM).then_some(placed.id)
+    }
+
     /// The arm that lists of this name count in.
     pub fn admit(&mut self, name: &ArmName, batch: &Batch) -> ArmId {
-        let recent = &mut self.recent[name.hash as usize % RECENT];
-        if let Some((_, id)) = recent.filter(|(hash, _)| *hash == name.hash) {
-            return id;
-        }
         if let Some(id) = self.by_hash.get(&name.hash) {
-            *recent = Some((name.hash, *id));
+            self.recent[name.hash as usize % RECENT] = Some((name.hash, *id));
             return *id;
         }
         let experiment = batch.text_of(&name.experiment);
@@ -119,6 +191,10 @@ impl Arms {
     }
 }
 
+fn halves(hash: u128) -> [u64; 2] {
+    [hash as u64, (hash >> 64) as u64]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +247,30 @@ mod tests {
             2,
             "a/y and c/z are remembered, a/q is beyond the bound"
         );
+    }
+
+    #[test]
+    fn a_name_finds_its_arm_whatever_stood_at_its_place_of_the_batch_before() {
+        let mut arms = Arms::new(100_000);
+        let mut batch = Batch::default();
+        let mut number: usize = 1;
+        for _ in 0..200 {
+            batch.arms.clear();
+            batch.arms.resize_with(3 * MAX_PLACES + 7, || {
+                number = number * 40_503 % 65_537;
+                let hash = (number % 500) as u128;
+                ArmName {
+                    hash: hash << 60,
+                    experiment: 0..0,
+                    arm: 0..0,
+                }
+            });
+            for place in [0, 1, MAX_PLACES - 1, MAX_PLACES, 2 * MAX_PLACES + 1, 77, 0] {
+                let id = arms.admit_at(place, &batch);
+                assert_eq!(id, arms.admit(&batch.arms[place], &batch));
+            }
+        }
+        assert!(arms.are_many() && arms.likely(77).is_some());
     }
 
     #[test]

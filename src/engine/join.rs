@@ -190,6 +190,7 @@ impl Engine {
             batch,
             catalogue: catalogue.as_deref(),
             lists_have_clicks: self.clicks.n_waiting() * FEW_WAITING > self.lists.len(),
+            many_arms: self.arms.are_many(),
         };
         let events = &batch.events;
         let [mut first, mut second] = [events.iter(), events.iter()];
@@ -220,24 +221,32 @@ impl Engine {
                 let tag = self.store.tag(*id);
                 self.store.prefetch(tag);
                 ahead.show_items(event, Catalogue::prefetch);
+                if let Some(place) = ahead.place_of_arm(event) {
+                    self.arms.prefetch(place, ahead.batch);
+                }
                 tag
             }
             Body::Invalid(_) | Body::Ignored => Tag::default(),
         }
     }
 
-    /// Has the list of a click fetched, or the clicks that came before their list, and the items of a list, once their
-    /// places in the index are at hand.
+    /// Has the list of a click fetched, or the clicks that came before their list, the row of its arm and its items, once
+    /// their places in the index are at hand.
     fn foresee_records(&self, event: &Event, tag: Tag, ahead: &Ahead) {
-        let finds_any = match &event.body {
-            Body::Served(_) => ahead.lists_have_clicks,
-            Body::Click(_) => true,
-            Body::Invalid(_) | Body::Ignored => false,
-        };
-        if finds_any {
-            self.store.prefetch_records(tag);
+        match &event.body {
+            Body::Served(list) => {
+                if ahead.lists_have_clicks {
+                    self.store.prefetch_records(tag);
+                }
+                let place = ahead.place_of_arm(event);
+                if let Some(arm) = place.and_then(|place| self.arms.likely(place)) {
+                    self.lists.prefetch_row(list.ts_ms, arm);
+                }
+                ahead.show_items(event, Catalogue::prefetch_item);
+            }
+            Body::Click(_) => self.store.prefetch_records(tag),
+            Body::Invalid(_) | Body::Ignored => {}
         }
-        ahead.show_items(event, Catalogue::prefetch_item);
     }
 
     fn event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
@@ -287,7 +296,8 @@ impl Engine {
         if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
         }
-        arm_ids.extend(names.iter().map(|name| self.arms.admit(name, batch)));
+        let places = list.arms.start as usize..list.arms.end as usize;
+        arm_ids.extend(places.map(|place| self.arms.admit_at(place, batch)));
         self.accepted(list.ts_ms);
         self.changes.counts.repeated_items += n_repeated(items, &mut self.scratch.repeats);
         let handle = self.add_new_list(key, found, &new_list(list, arm_ids, items));
@@ -699,9 +709,20 @@ struct Ahead<'a> {
     catalogue: Option<&'a Catalogue>,
     /// Whether it is worth looking for clicks that came before their list.
     lists_have_clicks: bool,
+    /// There are so many that hardly any is in the cache.
+    many_arms: bool,
 }
 
 impl Ahead<'_> {
+    /// Where in the batch the first arm of a list stands, where arms are to be fetched.
+    #[inline(always)]
+    fn place_of_arm(&self, event: &Event) -> Option<usize> {
+        match &event.body {
+            Body::Served(list) if self.many_arms && !list.arms.is_empty() => Some(list.arms.start as usize),
+            _ => None,
+        }
+    }
+
     /// Shows the items of a list to the catalogue, if there is one.
     #[inline(always)]
     fn show_items(&self, event: &Event, show: impl Fn(&Catalogue, u64)) {

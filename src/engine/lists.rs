@@ -294,6 +294,16 @@ impl OpenLists {
         }
     }
 
+    /// Lets the row of an arm be fetched, if this time is in the slot that a list joined last.
+    pub fn prefetch_row(&self, ts_ms: i64, arm: ArmId) {
+        let (start_ms, place) = self.last;
+        if (ts_ms.wrapping_sub(start_ms) as u64) < self.slot_ms as u64
+            && let Some(Some(slot)) = self.places.get(place as usize)
+        {
+            slot.tally.prefetch(arm);
+        }
+    }
+
     /// Begin and place of the slot of a time, which is opened if need be.
     fn slot_of(&mut self, ts_ms: i64) -> (i64, u32) {
         // As one comparison of what does not lie before it: to divide would cost more than all the rest.

@@ -2,6 +2,7 @@
 
 use super::arms::ArmId;
 use super::contributions::Contributions;
+use super::prefetch::prefetch;
 
 /// Arms in a page of [`RowsByArm`].
 const PAGE: usize = 16;
@@ -64,6 +65,15 @@ impl SlotTally {
             return (self.new_row(arm), true);
         }
         (row as usize, false)
+    }
+
+    /// Lets the row of an arm be fetched, if it has one.
+    pub fn prefetch(&self, arm: ArmId) {
+        let row = self.rows.get(arm);
+        self.heads
+            .get(row as usize)
+            .iter()
+            .for_each(|head| prefetch(*head));
     }
 
     #[cold]
