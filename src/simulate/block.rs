@@ -73,6 +73,14 @@ impl Block {
         self.entries.is_empty()
     }
 
+    /// Makes room for as many bytes and records as another block holds, where it has not got it.
+    pub fn grow_like(&mut self, other: &Block) {
+        self.bytes
+            .reserve(other.bytes.len().saturating_sub(self.bytes.len()));
+        self.entries
+            .reserve(other.entries.len().saturating_sub(self.entries.len()));
+    }
+
     /// Forgets all records; their room serves the next.
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -12,6 +12,7 @@ pub mod pending;
 pub mod progress;
 pub mod random;
 pub mod record;
+pub mod text;
 pub mod traffic;
 pub mod truth;
 

@@ -16,6 +16,9 @@ use crate::engine::event::Side;
 
 /// Arrival time of one block.
 const SPAN_MS: i64 = 256;
+/// So many blocks ahead of the first no list arrives yet, and few clicks (3 s, see `network_ms`): time to give a block the
+/// room that another took. One that grows by and by is copied as often as it doubles.
+const SPANS_AHEAD: usize = 13;
 
 const LOW_HALF: u64 = u32::MAX as u64;
 
@@ -62,7 +65,11 @@ impl Pending {
     /// Takes the first block: no record may be put into it any more.
     pub fn take_first(&mut self) -> Arriving {
         self.first += 1;
-        Arriving::new(self.blocks.pop_front().unwrap_or_default())
+        let block = self.blocks.pop_front().unwrap_or_default();
+        if let Some(ahead) = self.blocks.get_mut(SPANS_AHEAD) {
+            ahead.grow_like(&block);
+        }
+        Arriving::new(block)
     }
 }
 

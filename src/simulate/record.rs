@@ -2,6 +2,7 @@
 
 use super::model::{EXPERIMENTS, N_EXPERIMENTS, N_ITEMS, Visitor};
 use super::random::Random;
+use super::text::{Short, Text};
 use crate::config::Key;
 use crate::engine::event::Side;
 
@@ -83,8 +84,8 @@ impl RecordKind {
 /// One request, as its payloads name it.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    pub id: String,
-    pub user: String,
+    pub id: Short<32>,
+    pub user: Short<24>,
     pub visitor: Visitor,
     /// When it was served, by a true clock (epoch ms).
     pub ts_ms: i64,
@@ -111,10 +112,11 @@ const CLICK: &str = r#""type":"click","#;
 pub struct Json {
     with_type: bool,
     /// By the index of each experiment's arm, as a list names them.
-    experiments: Vec<Vec<String>>,
-    items: Vec<ItemText>,
+    experiments: Vec<Vec<Short<64>>>,
+    /// Each as a list names it, after a comma: `,"i2999"` has eight bytes, and no item more.
+    items: Vec<Short<8>>,
     /// The payload that was written last.
-    text: Vec<u8>,
+    text: Text,
 }
 
 impl Json {
@@ -124,8 +126,10 @@ impl Json {
         Json {
             with_type,
             experiments: (0..rankers).map(|ranker| row(ranker).collect()).collect(),
-            items: (0..N_ITEMS).map(ItemText::new).collect(),
-            text: Vec::with_capacity(512),
+            items: (0..N_ITEMS)
+                .map(|item| Short::new(&format!(r#","i{item}""#)))
+                .collect(),
+            text: Text::new(),
         }
     }
 
@@ -135,39 +139,38 @@ impl Json {
 
     fn list_with_ts(&mut self, request: &Request, ts_ms: i64) -> &[u8] {
         let [ranker, layout] = request.visitor.arms;
-        self.begin(SERVED, &request.id);
-        put(&mut self.text, r#"","user_id":""#);
-        put(&mut self.text, &request.user);
-        put(&mut self.text, r#"","ts":"#);
-        put_number(&mut self.text, ts_ms);
-        put(&mut self.text, &self.experiments[ranker][layout]);
-        put(&mut self.text, r#","items":"#);
+        self.begin(SERVED, request);
+        self.text.put(br#"","user_id":""#);
+        self.text.put_short(&request.user);
+        self.text.put(br#"","ts":"#);
+        self.text.put_number(ts_ms);
+        self.text.put_short(&self.experiments[ranker][layout]);
+        self.text.put(br#","items":"#);
         let bracket = self.text.len();
         for item in &request.items {
-            self.items[*item as usize].put(&mut self.text);
+            self.text.put_short(&self.items[*item as usize]);
         }
-        match self.text.get_mut(bracket) {
-            Some(first_comma) => *first_comma = b'[',
-            None => self.text.push(b'['),
-        }
-        put(&mut self.text, "]}");
-        &self.text
+        // In place of the first comma.
+        self.text.put_at(bracket, b'[');
+        self.text.put(b"]}");
+        self.text.as_bytes()
     }
 
-    pub fn click(&mut self, request_id: &str, ts_ms: i64, item: u64) -> &[u8] {
-        self.begin(CLICK, request_id);
-        put(&mut self.text, r#"","ts":"#);
-        put_number(&mut self.text, ts_ms);
-        put(&mut self.text, r#","item":"i"#);
-        put_number(&mut self.text, item);
-        put(&mut self.text, r#""}"#);
-        &self.text
+    /// A click on an item of a request.
+    pub fn click(&mut self, request: &Request, ts_ms: i64, item: u64) -> &[u8] {
+        self.begin(CLICK, request);
+        self.text.put(br#"","ts":"#);
+        self.text.put_number(ts_ms);
+        self.text.put(br#","item":"i"#);
+        self.text.put_number(item as i64);
+        self.text.put(br#""}"#);
+        self.text.as_bytes()
     }
 
     /// A record of a type that abgauge ignores.
     pub fn other_type(&mut self, request: &Request) -> &[u8] {
         let Request { id, ts_ms, .. } = request;
-        self.replace(format!(
+        self.replace(&format!(
             r#"{{"type":"heartbeat","request_id":"{id}","ts":{ts_ms}}}"#
         ))
     }
@@ -184,33 +187,35 @@ impl Json {
             }
             1 => b"GET /recommendations HTTP/1.1",
             2 => {
-                self.list(request);
-                self.text.insert(self.text.len() / 2, 0xff);
-                &self.text
+                let mut text = self.list(request).to_vec();
+                text.insert(text.len() / 2, 0xff);
+                self.replace(&text)
             }
-            3 => self.replace(format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#)),
-            4 => self.replace(format!(
+            3 => self.replace(&format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#)),
+            4 => self.replace(&format!(
                 r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#
             )),
             5 => self.list_with_ts(request, ts_ms / 1000),
-            _ => self.replace(format!(
+            _ => self.replace(&format!(
                 r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#
             )),
         }
     }
 
-    fn begin(&mut self, kind: &'static str, request_id: &str) {
-        let kind = self.kind(kind);
+    fn begin(&mut self, kind: &'static str, request: &Request) {
         self.text.clear();
-        put(&mut self.text, "{");
-        put(&mut self.text, kind);
-        put(&mut self.text, r#""request_id":""#);
-        put(&mut self.text, request_id);
+        self.text.put(b"{");
+        if self.with_type {
+            self.text.put(kind.as_bytes());
+        }
+        self.text.put(br#""request_id":""#);
+        self.text.put_short(&request.id);
     }
 
-    fn replace(&mut self, text: String) -> &[u8] {
-        self.text = text.into_bytes();
-        &self.text
+    fn replace(&mut self, text: impl AsRef<[u8]>) -> &[u8] {
+        self.text.clear();
+        self.text.put(text.as_ref());
+        self.text.as_bytes()
     }
 
     /// The field that says what a record is, or nothing.
@@ -223,46 +228,12 @@ impl Json {
 }
 
 /// The field that names the arms, from its comma on.
-fn experiments(arms: [usize; N_EXPERIMENTS]) -> String {
+fn experiments(arms: [usize; N_EXPERIMENTS]) -> Short<64> {
     let named = EXPERIMENTS.iter().zip(arms);
     let fields =
         named.map(|(experiment, arm)| format!(r#""{}":"{}""#, experiment.name, experiment.arms[arm]));
-    format!(r#","experiments":{{{}}}"#, fields.collect::<Vec<_>>().join(","))
-}
-
-/// Text by parts: `format!` takes three times as long.
-fn put(text: &mut Vec<u8>, part: &str) {
-    text.extend_from_slice(part.as_bytes());
-}
-
-fn put_number(text: &mut Vec<u8>, number: impl itoa::Integer) {
-    put(text, itoa::Buffer::new().format(number));
-}
-
-/// An item as a list names it, after a comma: `,"i2999"` has eight bytes, and no item more. A list has a dozen, and eight
-/// bytes are copied faster than as many as it takes.
-#[derive(Debug, Clone, Copy)]
-struct ItemText {
-    bytes: [u8; 8],
-    len: usize,
-}
-
-impl ItemText {
-    fn new(item: u64) -> ItemText {
-        let text = format!(r#","i{item}""#);
-        let mut bytes = [b' '; 8];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        ItemText {
-            bytes,
-            len: text.len(),
-        }
-    }
-
-    fn put(&self, text: &mut Vec<u8>) {
-        let len = text.len() + self.len;
-        text.extend_from_slice(&self.bytes);
-        text.truncate(len);
-    }
+    let fields = fields.collect::<Vec<_>>().join(",");
+    Short::new(&format!(r#","experiments":{{{fields}}}"#))
 }
 
 #[cfg(test)]
@@ -274,8 +245,8 @@ mod tests {
         let mut visitor = Model::new(1).visitor(7);
         visitor.arms = [1, 0];
         Request {
-            id: "r-1".to_owned(),
-            user: "u-7".to_owned(),
+            id: Short::new("r-1"),
+            user: Short::new("u-7"),
             visitor,
             ts_ms: 1_763_596_800_123,
             clock_ahead_ms: 0,
@@ -304,7 +275,7 @@ mod tests {
             r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural","layout":"grid"},"items":[]}"#,
         );
         check(
-            json.click("r-1", 1_763_596_805_123, 9),
+            json.click(&request(), 1_763_596_805_123, 9),
             r#"{"request_id":"r-1","ts":1763596805123,"item":"i9"}"#,
         );
     }
@@ -317,7 +288,7 @@ mod tests {
                 .starts_with(br#"{"type":"served","request_id""#)
         );
         assert!(
-            json.click("r-1", 1, 9)
+            json.click(&request(), 1, 9)
                 .starts_with(br#"{"type":"click","request_id""#)
         );
     }

@@ -11,6 +11,7 @@ use super::model::Model;
 use super::pending::{Arriving, Pending};
 use super::random::Random;
 use super::record::{Json, Record, RecordKind, RecordRef, Request};
+use super::text::Short;
 use super::truth::{self, Truth};
 use crate::config::Key;
 use crate::engine::event::Side;
@@ -110,7 +111,8 @@ pub struct Traffic {
     random: Random,
     json: Json,
     /// Begin of every request id: two runs never share one, unless they are the same run.
-    id_prefix: String,
+    id_prefix: Short<32>,
+    user_prefix: Short<24>,
     n_requests: u64,
     /// Since the begin.
     next_request_ns: u64,
@@ -128,10 +130,11 @@ impl Traffic {
             model: Model::new(settings.seed),
             random: Random::new(settings.seed),
             json: Json::new(settings.with_type),
-            id_prefix: format!(
+            id_prefix: Short::new(&format!(
                 "r-{:08x}-",
                 xxh3_64_with_seed(&settings.start_ms.to_le_bytes(), settings.seed) as u32
-            ),
+            )),
+            user_prefix: Short::new("u-"),
             n_requests: 0,
             next_request_ns: 0,
             mean_gap_ns: (1e9 / settings.lists_per_second).max(1.0) as u64,
@@ -196,8 +199,8 @@ impl Traffic {
         self.n_requests += 1;
         let user = self.model.user(&mut self.random);
         let n_items = self.model.n_items(&mut self.random);
-        number(&mut request.id, &self.id_prefix, self.n_requests);
-        number(&mut request.user, "u-", user);
+        request.id = self.id_prefix.with_number(self.n_requests);
+        request.user = self.user_prefix.with_number(user);
         request.visitor = self.model.visitor(user);
         request.ts_ms = ts_ms;
         request.clock_ahead_ms = 0;
@@ -294,7 +297,7 @@ impl Traffic {
         let arrival_ms = ts_ms + network_ms(&mut self.random);
         let key = request.key(self.settings.key);
         let stamp_ms = ts_ms + request.clock_ahead_ms;
-        let payload = self.json.click(&request.id, stamp_ms, item);
+        let payload = self.json.click(request, stamp_ms, item);
         self.pending.put(arrival_ms, Side::Clicks, kind, key, payload);
     }
 
@@ -313,13 +316,6 @@ impl Traffic {
 /// From an event to its record's arrival: long enough for a click to overtake its list.
 fn network_ms(random: &mut Random) -> i64 {
     random.between(20, 3_000)
-}
-
-/// Makes an id; `format!` takes far longer, and every request has two.
-fn number(id: &mut String, prefix: &str, number: u64) {
-    id.clear();
-    id.push_str(prefix);
-    id.push_str(itoa::Buffer::new().format(number));
 }
 
 impl Iterator for Traffic {
