@@ -4,6 +4,7 @@
 //! [`output`] carry it to Kafka or to a file. The same seed and settings give the same bytes on every machine.
 
 pub mod block;
+pub mod draft;
 pub mod driver;
 pub mod lanes;
 pub mod model;
