@@ -137,7 +137,7 @@ impl Json {
                 .map(|item| Short::new(&format!(r#","i{item}""#)))
                 .collect(),
             key: Short::default(),
-            text: Text::new(),
+            text: Text::default(),
         }
     }
 
@@ -188,7 +188,7 @@ impl Json {
         self.text
             .put_short(&self.experiments[usize::from(ranker)][usize::from(layout)]);
         self.text.put(br#","items":"#);
-        let bracket = self.text.len();
+        let bracket = self.text.end();
         for item in items {
             self.text.put_short(&self.items[usize::from(*item)]);
         }
@@ -211,7 +211,7 @@ impl Json {
     /// A record of a type that abgauge ignores.
     pub fn other_type(&mut self, request: &Request) -> &[u8] {
         let (id, ts_ms) = (self.id(&request.origin), request.ts_ms);
-        self.replace(&format!(
+        self.replace(format!(
             r#"{{"type":"heartbeat","request_id":"{id}","ts":{ts_ms}}}"#
         ))
     }
@@ -235,12 +235,12 @@ impl Json {
                 text.insert(text.len() / 2, 0xff);
                 self.replace(&text)
             }
-            3 => self.replace(&format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#)),
-            4 => self.replace(&format!(
+            3 => self.replace(format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#)),
+            4 => self.replace(format!(
                 r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#
             )),
             5 => self.write_list(&id, origin, ts_ms / 1000, items),
-            _ => self.replace(&format!(
+            _ => self.replace(format!(
                 r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#
             )),
         }

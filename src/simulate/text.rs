@@ -64,19 +64,22 @@ pub struct Text {
     len: usize,
 }
 
-impl Text {
-    pub fn new() -> Text {
+impl Default for Text {
+    fn default() -> Text {
         Text {
             bytes: Box::new([b' '; ROOM]),
             len: 0,
         }
     }
+}
 
+impl Text {
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    pub fn len(&self) -> usize {
+    /// Where the next part begins.
+    pub fn end(&self) -> usize {
         self.len
     }
 
@@ -114,17 +117,17 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_what_lies_behind_the_end_of_a_part() {
-        let mut text = Text::new();
+        let mut text = Text::default();
         text.put_short(&Short::<8>::new("ab"));
         text.put(b"c");
         text.put_short(&Short::<32>::new("r-").with_number(u64::MAX));
         text.put_number(-5);
         text.put_at(0, b'A');
         assert_eq!(text.as_bytes(), b"Abcr-18446744073709551615-5");
-        text.put_at(text.len(), b'!');
+        text.put_at(text.end(), b'!');
         assert_eq!(text.as_bytes().last(), Some(&b'!'));
         text.clear();
-        assert_eq!((text.len(), text.as_bytes()), (0, b"".as_slice()));
+        assert_eq!((text.end(), text.as_bytes()), (0, b"".as_slice()));
     }
 
     #[test]
