@@ -1,6 +1,7 @@
 //! Sends records to Kafka: bounded, with murmur2 partitions, and with errors that say what to do.
 
 mod outbox;
+pub(super) mod polled;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,11 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use rdkafka::client::{Client, ClientContext};
-use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
+use rdkafka::producer::{DeliveryResult, Producer as _, ProducerContext};
 
 use self::outbox::Outbox;
+use self::polled::Polled;
 use super::client;
 use crate::clock::Clock;
 use crate::config::Properties;
@@ -62,8 +64,7 @@ impl Producer {
         {
             config.set("compression.codec", "lz4");
         }
-        let context = Deliveries::default();
-        let client = ThreadedProducer::from_config_and_context(&config, context).map_err(explain_refusal)?;
+        let client = Polled::start(&config, Deliveries::default()).map_err(explain_refusal)?;
         let producer = Producer {
             outbox: Outbox::new(client),
         };
@@ -122,8 +123,8 @@ impl Producer {
     pub fn flush(&self, within: Duration) -> Result<()> {
         let clock = Clock::system();
         loop {
-            // In small steps: rdkafka's own flush sleeps for 100 ms at a time.
-            match self.outbox.client().flush(Duration::from_millis(2)) {
+            // In small steps, so that a failure is told at once.
+            match self.outbox.flush(Duration::from_millis(20)) {
                 Ok(()) => return self.deliveries().check(),
                 Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => self.deliveries().check()?,
                 Err(error) => return Err(error).context("flush the producer"),
@@ -177,7 +178,7 @@ pub(super) fn explain_refusal(error: KafkaError) -> anyhow::Error {
     }
 }
 
-/// What became of the records, as librdkafka reports it on its own thread.
+/// What became of the records, as librdkafka reports it.
 #[derive(Default)]
 pub(super) struct Deliveries {
     failed: AtomicU64,

@@ -1,14 +1,19 @@
-//! Records that lie in a row: one costs no allocation.
+//! Drafts that lie in a row: one costs no allocation.
 
-use super::record::{RecordKind, RecordRef};
+use std::ops::Range;
+
+use super::draft::{Content, Draft, Origin};
+use super::record::RecordKind;
 use crate::engine::event::Side;
 
-/// Records in the order in which they were put in.
+/// Drafts in the order in which they were put in.
 #[derive(Debug, Default)]
 pub struct Block {
-    /// Each record's key and payload, one after the other.
-    bytes: Vec<u8>,
     entries: Vec<Entry>,
+    /// Of all lists, one after the other.
+    items: Vec<u16>,
+    /// Of all that is text, one after the other.
+    text: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -16,37 +21,58 @@ struct Entry {
     arrival_ms: i64,
     side: Side,
     kind: RecordKind,
-    /// Where in the block's bytes the key begins; the payload follows it.
-    key: usize,
-    payload: usize,
-    end: usize,
+    origin: Origin,
+    content: Stored,
+}
+
+/// A [`Content`]; what it holds of the block's items or text begins at `start`.
+#[derive(Debug, Clone, Copy)]
+enum Stored {
+    List { stamp_ms: i64, start: usize, len: u16 },
+    Click { stamp_ms: i64, item: u16 },
+    Text { start: usize, len: usize },
 }
 
 impl Block {
-    pub fn put(&mut self, record: RecordRef) {
-        let key = self.bytes.len();
-        self.bytes.extend_from_slice(record.key);
-        let payload = self.bytes.len();
-        self.bytes.extend_from_slice(record.payload);
+    pub fn put(&mut self, draft: Draft) {
+        let content = match draft.content {
+            Content::List { stamp_ms, items } => {
+                let start = self.items.len();
+                self.items.extend_from_slice(items);
+                Stored::List {
+                    stamp_ms,
+                    start,
+                    len: items.len() as u16,
+                }
+            }
+            Content::Click { stamp_ms, item } => Stored::Click { stamp_ms, item },
+            Content::Text(text) => {
+                let start = self.text.len();
+                self.text.extend_from_slice(text);
+                Stored::Text {
+                    start,
+                    len: text.len(),
+                }
+            }
+        };
         self.entries.push(Entry {
-            arrival_ms: record.arrival_ms,
-            side: record.side,
-            kind: record.kind,
-            key,
-            payload,
-            end: self.bytes.len(),
+            arrival_ms: draft.arrival_ms,
+            side: draft.side,
+            kind: draft.kind,
+            origin: draft.origin,
+            content,
         });
     }
 
-    /// The record that was put in as this one, from 0.
+    /// The draft that was put in as this one, from 0.
     ///
     /// # Panics
     /// There are not as many.
-    pub fn record(&self, number: usize) -> RecordRef<'_> {
+    pub fn draft(&self, number: usize) -> Draft<'_> {
         self.read(&self.entries[number])
     }
 
-    /// Like [`record`](Block::record), its time alone.
+    /// Like [`draft`](Block::draft), its time alone.
     pub fn arrival_ms(&self, number: usize) -> i64 {
         self.entries[number].arrival_ms
     }
@@ -55,17 +81,26 @@ impl Block {
         self.entries.iter().map(|entry| entry.arrival_ms)
     }
 
-    pub fn records(&self) -> impl Iterator<Item = RecordRef<'_>> {
+    pub fn drafts(&self) -> impl Iterator<Item = Draft<'_>> {
         self.entries.iter().map(|entry| self.read(entry))
     }
 
-    fn read(&self, entry: &Entry) -> RecordRef<'_> {
-        RecordRef {
+    fn read(&self, entry: &Entry) -> Draft<'_> {
+        let part = |start: usize, len: usize| -> Range<usize> { start..start + len };
+        let content = match entry.content {
+            Stored::List { stamp_ms, start, len } => Content::List {
+                stamp_ms,
+                items: &self.items[part(start, len.into())],
+            },
+            Stored::Click { stamp_ms, item } => Content::Click { stamp_ms, item },
+            Stored::Text { start, len } => Content::Text(&self.text[part(start, len)]),
+        };
+        Draft {
             arrival_ms: entry.arrival_ms,
             side: entry.side,
             kind: entry.kind,
-            key: &self.bytes[entry.key..entry.payload],
-            payload: &self.bytes[entry.payload..entry.end],
+            origin: entry.origin,
+            content,
         }
     }
 
@@ -73,9 +108,20 @@ impl Block {
         self.entries.is_empty()
     }
 
-    /// Forgets all records; their room serves the next.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.entries.clear();
+    /// Makes room for as much as another block holds, where it has not got it.
+    pub fn grow_like(&mut self, other: &Block) {
+        grow(&mut self.entries, other.entries.len());
+        grow(&mut self.items, other.items.len());
     }
+
+    /// Forgets all drafts; their room serves the next.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.items.clear();
+        self.text.clear();
+    }
+}
+
+fn grow<T>(list: &mut Vec<T>, len: usize) {
+    list.reserve(len.saturating_sub(list.len()));
 }

@@ -102,11 +102,11 @@ impl Driver {
     }
 
     fn produce_until(&mut self, now_ms: i64, lanes: &mut Lanes, cancel: &AtomicBool) -> Result<()> {
-        while let Some(record) = self.traffic.next_until(now_ms) {
+        while let Some(draft) = self.traffic.next_draft_until(now_ms) {
             if cancel.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            lanes.put(record);
+            lanes.put(draft);
             if lanes.are_full() {
                 self.send(lanes, cancel)?;
             }
@@ -121,7 +121,8 @@ impl Driver {
 
     /// Empties the lanes.
     fn send(&mut self, lanes: &mut Lanes, cancel: &AtomicBool) -> Result<()> {
-        for record in lanes.records() {
+        for draft in lanes.drafts() {
+            let record = self.traffic.write(&draft);
             let topic = match record.side {
                 Side::Served => &self.topics.served,
                 Side::Clicks => &self.topics.clicks,

@@ -13,12 +13,12 @@
 use std::num::NonZeroU32;
 
 use super::block::Block;
-use super::record::RecordRef;
+use super::draft::Draft;
 use crate::engine::event::Side;
-use crate::ingest::keys::murmur2_partition;
+use crate::ingest::keys::partition_of_murmur2;
 
-/// More, and the lanes would leave the cache before they are read.
-const FULL_BYTES: usize = 512 << 10;
+/// Drafts of as many; more, and the lanes would leave the cache before they are read.
+const FULL: usize = 4096;
 
 /// Records by topic and partition; in each lane in the order of their arrival.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Lanes {
     shared: bool,
     /// Those of the lists first.
     lanes: Vec<Block>,
-    n_bytes: usize,
+    n_drafts: usize,
 }
 
 impl Lanes {
@@ -41,46 +41,51 @@ impl Lanes {
             n_partitions,
             shared,
             lanes: std::iter::repeat_with(Block::default).take(n_lanes).collect(),
-            n_bytes: 0,
+            n_drafts: 0,
         }
     }
 
-    pub fn put(&mut self, record: RecordRef) {
-        let topic = if self.shared { 0 } else { record.side as usize };
-        let partition = murmur2_partition(record.key, self.n_partitions);
+    pub fn put(&mut self, draft: Draft) {
+        let topic = if self.shared { 0 } else { draft.side as usize };
+        let partition = partition_of_murmur2(draft.origin.key_hash, self.n_partitions);
         let lane = topic * self.n_partitions.get() as usize + partition as usize;
-        self.n_bytes += record.key.len() + record.payload.len();
-        self.lanes[lane].put(record);
+        self.n_drafts += 1;
+        self.lanes[lane].put(draft);
     }
 
     /// Time to read and [`clear`](Lanes::clear) them.
     pub fn are_full(&self) -> bool {
-        self.n_bytes >= FULL_BYTES
+        self.n_drafts >= FULL
     }
 
     /// One lane after the other.
-    pub fn records(&self) -> impl Iterator<Item = RecordRef<'_>> {
-        self.lanes.iter().flat_map(Block::records)
+    pub fn drafts(&self) -> impl Iterator<Item = Draft<'_>> {
+        self.lanes.iter().flat_map(Block::drafts)
     }
 
     pub fn clear(&mut self) {
         self.lanes.iter_mut().for_each(Block::clear);
-        self.n_bytes = 0;
+        self.n_drafts = 0;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ingest::keys::{murmur2, murmur2_partition};
     use crate::simulate::RecordKind;
+    use crate::simulate::draft::{Content, Origin};
 
-    fn record<'a>(side: Side, key: &'a str, payload: &'a [u8]) -> RecordRef<'a> {
-        RecordRef {
+    fn draft<'a>(side: Side, key: &str, payload: &'a [u8]) -> Draft<'a> {
+        Draft {
             arrival_ms: 0,
             side,
             kind: RecordKind::List,
-            key: key.as_bytes(),
-            payload,
+            origin: Origin {
+                key_hash: murmur2(key.as_bytes()),
+                ..Origin::default()
+            },
+            content: Content::Text(payload),
         }
     }
 
@@ -90,28 +95,24 @@ mod tests {
         let n_partitions = NonZeroU32::new(3).unwrap();
         let mut lanes = Lanes::new(n_partitions, shared);
         let keys: Vec<String> = (0..60).map(|number| format!("r-{}", number % 20)).collect();
-        let put = |number: usize| (Side::BOTH[number % 2], keys[number].as_str(), number as u8);
-        for number in 0..keys.len() {
-            let (side, key, payload) = put(number);
-            lanes.put(record(side, key, &[payload]));
+        let payloads: Vec<_> = (0..keys.len() as u8).map(|number| [number]).collect();
+        let side = |number: usize| Side::BOTH[number % 2];
+        for (number, payload) in payloads.iter().enumerate() {
+            lanes.put(draft(side(number), &keys[number], payload));
         }
-        let mut expected: Vec<_> = (0..keys.len()).map(put).collect();
+        let mut expected: Vec<_> = (0..keys.len()).collect();
         // Stable: within a partition the order remains.
-        expected
-            .sort_by_key(|(side, key, _)| (topic(*side), murmur2_partition(key.as_bytes(), n_partitions)));
-        let read: Vec<_> = lanes
-            .records()
-            .map(|record| {
-                (
-                    record.side,
-                    str::from_utf8(record.key).unwrap(),
-                    record.payload[0],
-                )
-            })
-            .collect();
-        assert_eq!(read, expected);
+        expected.sort_by_key(|number| {
+            let partition = murmur2_partition(keys[*number].as_bytes(), n_partitions);
+            (topic(side(*number)), partition)
+        });
+        let expected = expected
+            .iter()
+            .map(|number| (side(*number), Content::Text(&payloads[*number])));
+        let read = lanes.drafts().map(|draft| (draft.side, draft.content));
+        assert_eq!(read.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
         lanes.clear();
-        assert_eq!(lanes.records().count(), 0);
+        assert_eq!(lanes.drafts().count(), 0);
     }
 
     #[test]
@@ -125,12 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn they_are_full_at_a_number_of_bytes_until_they_are_cleared() {
+    fn they_are_full_at_a_number_of_drafts_until_they_are_cleared() {
         let mut lanes = Lanes::new(NonZeroU32::MIN, false);
-        let payload = vec![b' '; FULL_BYTES - 3];
-        lanes.put(record(Side::Served, "r", &payload));
-        assert!(!lanes.are_full());
-        lanes.put(record(Side::Clicks, "r", b"{"));
+        for number in 0..FULL {
+            assert!(!lanes.are_full());
+            lanes.put(draft(Side::BOTH[number % 2], "r", b"{"));
+        }
         assert!(lanes.are_full());
         lanes.clear();
         assert!(!lanes.are_full());

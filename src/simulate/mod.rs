@@ -4,6 +4,7 @@
 //! [`output`] carry it to Kafka or to a file. The same seed and settings give the same bytes on every machine.
 
 pub mod block;
+pub mod draft;
 pub mod driver;
 pub mod lanes;
 pub mod model;
@@ -12,6 +13,7 @@ pub mod pending;
 pub mod progress;
 pub mod random;
 pub mod record;
+pub mod text;
 pub mod traffic;
 pub mod truth;
 

@@ -35,8 +35,9 @@ const ATTRACTIVENESS: [[f64; 2]; 3] = [[0.060, 0.054], [0.081, 0.069], [0.068, 0
 /// Some click half as much as others: what makes the lists of one user alike.
 const EAGERNESS: [f64; 3] = [0.5, 1.0, 1.5];
 
+/// Fewer than 2¹⁶, like the items.
 const N_USERS: u64 = 20_000;
-/// Those that lists hold.
+/// Those that lists hold; half of all.
 pub const N_ITEMS: u64 = 3_000;
 /// Probability of a list without items.
 const EMPTY_LISTS: f64 = 0.02;
@@ -132,14 +133,14 @@ impl Model {
     }
 
     /// Draws `n` distinct items, popular ones more often; they replace those in `items`.
-    pub fn draw_items(&self, n: usize, random: &mut Random, items: &mut Vec<u64>) {
+    pub fn draw_items(&self, n: usize, random: &mut Random, items: &mut Vec<u16>) {
         items.clear();
         // A copy can stay in registers.
         let mut source = random.clone();
         // A bit for each 64th item: most of the time it says that an item is new.
         let mut seen = 0_u64;
         while items.len() < n {
-            let item = source.skewed(N_ITEMS);
+            let item = source.skewed(N_ITEMS) as u16;
             let bit = 1 << (item % 64);
             if seen & bit == 0 || !items.contains(&item) {
                 items.push(item);
@@ -150,8 +151,8 @@ impl Model {
     }
 
     /// Draws an item that no list holds.
-    pub fn foreign_item(&self, random: &mut Random) -> u64 {
-        N_ITEMS + random.below(N_ITEMS)
+    pub fn foreign_item(&self, random: &mut Random) -> u16 {
+        (N_ITEMS + random.below(N_ITEMS)) as u16
     }
 }
 

@@ -11,11 +11,13 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use super::block::Block;
-use super::record::{RecordKind, RecordRef};
-use crate::engine::event::Side;
+use super::draft::Draft;
 
 /// Arrival time of one block.
 const SPAN_MS: i64 = 256;
+/// So many blocks ahead of the first no list arrives yet, and few clicks (3 s, see `network_ms`): time to give a block the
+/// room that another took. One that grows by and by is copied as often as it doubles.
+const SPANS_AHEAD: usize = 13;
 
 const LOW_HALF: u64 = u32::MAX as u64;
 
@@ -28,8 +30,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    pub fn put(&mut self, arrival_ms: i64, side: Side, kind: RecordKind, key: &[u8], payload: &[u8]) {
-        let number = arrival_ms.div_euclid(SPAN_MS);
+    pub fn put(&mut self, draft: Draft) {
+        let number = draft.arrival_ms.div_euclid(SPAN_MS);
         if self.blocks.is_empty() {
             self.first = number;
         }
@@ -41,13 +43,7 @@ impl Pending {
         if index >= self.blocks.len() {
             self.blocks.resize_with(index + 1, Block::default);
         }
-        self.blocks[index].put(RecordRef {
-            arrival_ms,
-            side,
-            kind,
-            key,
-            payload,
-        });
+        self.blocks[index].put(draft);
     }
 
     /// When the first block ends that holds a record, epoch ms; `None` where there is none.
@@ -62,7 +58,11 @@ impl Pending {
     /// Takes the first block: no record may be put into it any more.
     pub fn take_first(&mut self) -> Arriving {
         self.first += 1;
-        Arriving::new(self.blocks.pop_front().unwrap_or_default())
+        let block = self.blocks.pop_front().unwrap_or_default();
+        if let Some(ahead) = self.blocks.get_mut(SPANS_AHEAD) {
+            ahead.grow_like(&block);
+        }
+        Arriving::new(block)
     }
 }
 
@@ -89,14 +89,17 @@ impl Arriving {
         Some(self.block.arrival_ms((self.order.last()? & LOW_HALF) as usize))
     }
 
-    pub fn take(&mut self) -> Option<RecordRef<'_>> {
-        Some(self.block.record((self.order.pop()? & LOW_HALF) as usize))
+    pub fn take(&mut self) -> Option<Draft<'_>> {
+        Some(self.block.draft((self.order.pop()? & LOW_HALF) as usize))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::event::Side;
+    use crate::simulate::RecordKind;
+    use crate::simulate::draft::{Content, Origin};
 
     /// Puts records of these arrivals, numbered in that order, and reads them all.
     #[track_caller]
@@ -104,13 +107,13 @@ mod tests {
         let mut pending = Pending::default();
         for (number, arrival_ms) in arrivals.iter().enumerate() {
             let number = number.to_string();
-            pending.put(
-                *arrival_ms,
-                Side::Clicks,
-                RecordKind::Click,
-                b"key",
-                number.as_bytes(),
-            );
+            pending.put(Draft {
+                arrival_ms: *arrival_ms,
+                side: Side::Clicks,
+                kind: RecordKind::Click,
+                origin: Origin::default(),
+                content: Content::Text(number.as_bytes()),
+            });
         }
         let mut read = Vec::new();
         while let Some(end_ms) = pending.first_end_ms() {
@@ -118,8 +121,10 @@ mod tests {
             while let Some(arrival_ms) = arriving.next_arrival_ms() {
                 let record = arriving.take().unwrap();
                 assert!(record.arrival_ms == arrival_ms && (end_ms - SPAN_MS..end_ms).contains(&arrival_ms));
-                assert_eq!(record.key, b"key");
-                read.push((arrival_ms, String::from_utf8(record.payload.to_vec()).unwrap()));
+                let Content::Text(number) = record.content else {
+                    panic!("{record:?}");
+                };
+                read.push((arrival_ms, String::from_utf8(number.to_vec()).unwrap()));
             }
         }
         let read: Vec<_> = read.iter().map(|(ms, number)| (*ms, number.as_str())).collect();

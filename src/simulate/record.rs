@@ -1,7 +1,9 @@
 //! What the simulation emits: records, and the JSON of their payloads.
 
+use super::draft::{Content, Draft, Origin};
 use super::model::{EXPERIMENTS, N_EXPERIMENTS, N_ITEMS, Visitor};
 use super::random::Random;
+use super::text::{Short, Text};
 use crate::config::Key;
 use crate::engine::event::Side;
 
@@ -40,7 +42,7 @@ impl RecordRef<'_> {
 
 /// Why the simulation emits a record. All but the first two are noise, which leaves the true values as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(usize)]
+#[repr(u8)]
 pub enum RecordKind {
     List,
     Click,
@@ -80,93 +82,135 @@ impl RecordKind {
     ];
 }
 
-/// One request, as its payloads name it.
+/// One request.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    pub id: String,
-    pub user: String,
+    pub origin: Origin,
     pub visitor: Visitor,
     /// When it was served, by a true clock (epoch ms).
     pub ts_ms: i64,
     /// By how much the clock is ahead that stamps its list and its clicks: one clock stamps both, so that either all
     /// of a request is refused, or nothing.
     pub clock_ahead_ms: i64,
-    pub items: Vec<u64>,
+    pub items: Vec<u16>,
 }
 
 impl Request {
-    pub fn key(&self, by: Key) -> &[u8] {
-        match by {
-            Key::Request => self.id.as_bytes(),
-            Key::User => self.user.as_bytes(),
-        }
+    pub fn stamp_ms(&self) -> i64 {
+        self.ts_ms + self.clock_ahead_ms
     }
 }
 
 const SERVED: &str = r#""type":"served","#;
 const CLICK: &str = r#""type":"click","#;
 
-/// Writes payloads, one at a time. With a type they say what they are, as a file or a shared topic needs it.
+/// Writes records, one at a time. With a type they say what they are, as a file or a shared topic needs it.
 #[derive(Debug)]
 pub struct Json {
     with_type: bool,
+    keyed_by: Key,
+    /// Begin of every request id.
+    id_prefix: Short<32>,
+    user_prefix: Short<32>,
     /// By the index of each experiment's arm, as a list names them.
-    experiments: Vec<Vec<String>>,
-    items: Vec<ItemText>,
-    /// The payload that was written last.
-    text: Vec<u8>,
+    experiments: Vec<Vec<Short<64>>>,
+    /// Each as a list names it, after a comma: `,"i2999"` has eight bytes, and no item more.
+    items: Vec<Short<8>>,
+    /// Of the record that was written last.
+    key: Short<32>,
+    text: Text,
 }
 
 impl Json {
-    pub fn new(with_type: bool) -> Json {
+    /// # Panics
+    /// The prefix has more than 12 bytes.
+    pub fn new(with_type: bool, keyed_by: Key, id_prefix: &str) -> Json {
         let [rankers, layouts] = EXPERIMENTS.each_ref().map(|experiment| experiment.arms.len());
         let row = |ranker| (0..layouts).map(move |layout| experiments([ranker, layout]));
         Json {
             with_type,
+            keyed_by,
+            id_prefix: Short::new(id_prefix),
+            user_prefix: Short::new("u-"),
             experiments: (0..rankers).map(|ranker| row(ranker).collect()).collect(),
-            items: (0..N_ITEMS).map(ItemText::new).collect(),
-            text: Vec::with_capacity(512),
+            items: (0..N_ITEMS)
+                .map(|item| Short::new(&format!(r#","i{item}""#)))
+                .collect(),
+            key: Short::default(),
+            text: Text::default(),
         }
     }
 
-    pub fn list(&mut self, request: &Request) -> &[u8] {
-        self.list_with_ts(request, request.ts_ms + request.clock_ahead_ms)
+    /// The record lies here until the next one is written.
+    pub fn record(&mut self, draft: &Draft) -> RecordRef<'_> {
+        let Draft { origin, .. } = draft;
+        let id = self.id(origin);
+        match draft.content {
+            Content::List { stamp_ms, items } => self.write_list(&id, origin, stamp_ms, items),
+            Content::Click { stamp_ms, item } => self.write_click(&id, stamp_ms, item),
+            Content::Text(text) => self.replace(text),
+        };
+        self.key = match self.keyed_by {
+            Key::Request => id,
+            Key::User => self.user(origin),
+        };
+        RecordRef {
+            arrival_ms: draft.arrival_ms,
+            side: draft.side,
+            kind: draft.kind,
+            key: self.key.as_bytes(),
+            payload: self.text.as_bytes(),
+        }
     }
 
-    fn list_with_ts(&mut self, request: &Request, ts_ms: i64) -> &[u8] {
-        let [ranker, layout] = request.visitor.arms;
-        self.begin(SERVED, &request.id);
-        put(&mut self.text, r#"","user_id":""#);
-        put(&mut self.text, &request.user);
-        put(&mut self.text, r#"","ts":"#);
-        put_number(&mut self.text, ts_ms);
-        put(&mut self.text, &self.experiments[ranker][layout]);
-        put(&mut self.text, r#","items":"#);
-        let bracket = self.text.len();
-        for item in &request.items {
-            self.items[*item as usize].put(&mut self.text);
+    pub fn key(&self, origin: &Origin) -> Short<32> {
+        match self.keyed_by {
+            Key::Request => self.id(origin),
+            Key::User => self.user(origin),
         }
-        match self.text.get_mut(bracket) {
-            Some(first_comma) => *first_comma = b'[',
-            None => self.text.push(b'['),
-        }
-        put(&mut self.text, "]}");
-        &self.text
     }
 
-    pub fn click(&mut self, request_id: &str, ts_ms: i64, item: u64) -> &[u8] {
-        self.begin(CLICK, request_id);
-        put(&mut self.text, r#"","ts":"#);
-        put_number(&mut self.text, ts_ms);
-        put(&mut self.text, r#","item":"i"#);
-        put_number(&mut self.text, item);
-        put(&mut self.text, r#""}"#);
-        &self.text
+    fn id(&self, origin: &Origin) -> Short<32> {
+        self.id_prefix.with_number(origin.request)
+    }
+
+    fn user(&self, origin: &Origin) -> Short<32> {
+        self.user_prefix.with_number(origin.user.into())
+    }
+
+    fn write_list(&mut self, id: &Short<32>, origin: &Origin, stamp_ms: i64, items: &[u16]) -> &[u8] {
+        let [ranker, layout] = origin.arms;
+        self.begin(SERVED, id);
+        self.text.put(br#"","user_id":""#);
+        self.text.put_short(&self.user(origin));
+        self.text.put(br#"","ts":"#);
+        self.text.put_number(stamp_ms);
+        self.text
+            .put_short(&self.experiments[usize::from(ranker)][usize::from(layout)]);
+        self.text.put(br#","items":"#);
+        let bracket = self.text.end();
+        for item in items {
+            self.text.put_short(&self.items[usize::from(*item)]);
+        }
+        // In place of the first comma.
+        self.text.put_at(bracket, b'[');
+        self.text.put(b"]}");
+        self.text.as_bytes()
+    }
+
+    fn write_click(&mut self, id: &Short<32>, stamp_ms: i64, item: u16) -> &[u8] {
+        self.begin(CLICK, id);
+        self.text.put(br#"","ts":"#);
+        self.text.put_number(stamp_ms);
+        self.text.put(br#","item":"i"#);
+        self.text.put_number(item.into());
+        self.text.put(br#""}"#);
+        self.text.as_bytes()
     }
 
     /// A record of a type that abgauge ignores.
     pub fn other_type(&mut self, request: &Request) -> &[u8] {
-        let Request { id, ts_ms, .. } = request;
+        let (id, ts_ms) = (self.id(&request.origin), request.ts_ms);
         self.replace(format!(
             r#"{{"type":"heartbeat","request_id":"{id}","ts":{ts_ms}}}"#
         ))
@@ -174,43 +218,48 @@ impl Json {
 
     /// Something that cannot be read, of one of several kinds; without a line break, so that it fits into a file.
     pub fn broken(&mut self, request: &Request, random: &mut Random) -> &[u8] {
-        let Request { id, ts_ms, .. } = request;
-        let kind = self.kind(SERVED);
+        let Request {
+            origin, items, ts_ms, ..
+        } = request;
+        let (id, kind) = (self.id(origin), self.kind(SERVED));
         match random.below(7) {
             0 => {
-                let whole = self.list(request);
+                let whole = self.write_list(&id, origin, request.stamp_ms(), items);
                 let cut = 1 + random.below(whole.len() as u64 - 1);
                 &whole[..cut as usize]
             }
             1 => b"GET /recommendations HTTP/1.1",
             2 => {
-                self.list(request);
-                self.text.insert(self.text.len() / 2, 0xff);
-                &self.text
+                let whole = self.write_list(&id, origin, request.stamp_ms(), items);
+                let mut text = whole.to_vec();
+                text.insert(text.len() / 2, 0xff);
+                self.replace(&text)
             }
             3 => self.replace(format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#)),
             4 => self.replace(format!(
                 r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#
             )),
-            5 => self.list_with_ts(request, ts_ms / 1000),
+            5 => self.write_list(&id, origin, ts_ms / 1000, items),
             _ => self.replace(format!(
                 r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#
             )),
         }
     }
 
-    fn begin(&mut self, kind: &'static str, request_id: &str) {
-        let kind = self.kind(kind);
+    fn begin(&mut self, kind: &'static str, id: &Short<32>) {
         self.text.clear();
-        put(&mut self.text, "{");
-        put(&mut self.text, kind);
-        put(&mut self.text, r#""request_id":""#);
-        put(&mut self.text, request_id);
+        self.text.put(b"{");
+        if self.with_type {
+            self.text.put(kind.as_bytes());
+        }
+        self.text.put(br#""request_id":""#);
+        self.text.put_short(id);
     }
 
-    fn replace(&mut self, text: String) -> &[u8] {
-        self.text = text.into_bytes();
-        &self.text
+    fn replace(&mut self, text: impl AsRef<[u8]>) -> &[u8] {
+        self.text.clear();
+        self.text.put(text.as_ref());
+        self.text.as_bytes()
     }
 
     /// The field that says what a record is, or nothing.
@@ -223,46 +272,12 @@ impl Json {
 }
 
 /// The field that names the arms, from its comma on.
-fn experiments(arms: [usize; N_EXPERIMENTS]) -> String {
+fn experiments(arms: [usize; N_EXPERIMENTS]) -> Short<64> {
     let named = EXPERIMENTS.iter().zip(arms);
     let fields =
         named.map(|(experiment, arm)| format!(r#""{}":"{}""#, experiment.name, experiment.arms[arm]));
-    format!(r#","experiments":{{{}}}"#, fields.collect::<Vec<_>>().join(","))
-}
-
-/// Text by parts: `format!` takes three times as long.
-fn put(text: &mut Vec<u8>, part: &str) {
-    text.extend_from_slice(part.as_bytes());
-}
-
-fn put_number(text: &mut Vec<u8>, number: impl itoa::Integer) {
-    put(text, itoa::Buffer::new().format(number));
-}
-
-/// An item as a list names it, after a comma: `,"i2999"` has eight bytes, and no item more. A list has a dozen, and eight
-/// bytes are copied faster than as many as it takes.
-#[derive(Debug, Clone, Copy)]
-struct ItemText {
-    bytes: [u8; 8],
-    len: usize,
-}
-
-impl ItemText {
-    fn new(item: u64) -> ItemText {
-        let text = format!(r#","i{item}""#);
-        let mut bytes = [b' '; 8];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        ItemText {
-            bytes,
-            len: text.len(),
-        }
-    }
-
-    fn put(&self, text: &mut Vec<u8>) {
-        let len = text.len() + self.len;
-        text.extend_from_slice(&self.bytes);
-        text.truncate(len);
-    }
+    let fields = fields.collect::<Vec<_>>().join(",");
+    Short::new(&format!(r#","experiments":{{{fields}}}"#))
 }
 
 #[cfg(test)]
@@ -271,11 +286,14 @@ mod tests {
     use crate::simulate::model::Model;
 
     fn request() -> Request {
-        let mut visitor = Model::new(1).visitor(7);
-        visitor.arms = [1, 0];
+        let visitor = Model::new(1).visitor(7);
         Request {
-            id: "r-1".to_owned(),
-            user: "u-7".to_owned(),
+            origin: Origin {
+                request: 1,
+                user: 7,
+                arms: [1, 0],
+                key_hash: 0,
+            },
             visitor,
             ts_ms: 1_763_596_800_123,
             clock_ahead_ms: 0,
@@ -283,49 +301,67 @@ mod tests {
         }
     }
 
-    #[track_caller]
-    fn check(payload: &[u8], expected: &str) {
-        assert_eq!(std::str::from_utf8(payload).unwrap(), expected);
+    fn json(with_type: bool) -> Json {
+        Json::new(with_type, Key::Request, "r-")
+    }
+
+    fn list(json: &mut Json, request: &Request) -> String {
+        let list = json.write_list(&Short::new("r-1"), &request.origin, request.ts_ms, &request.items);
+        String::from_utf8(list.to_vec()).unwrap()
+    }
+
+    fn click(json: &mut Json, stamp_ms: i64, item: u16) -> String {
+        let click = json.write_click(&Short::new("r-1"), stamp_ms, item);
+        String::from_utf8(click.to_vec()).unwrap()
     }
 
     #[test]
     fn payloads_have_the_documented_shape() {
-        let mut json = Json::new(false);
-        check(
-            json.list(&request()),
+        let mut json = json(false);
+        assert_eq!(
+            list(&mut json, &request()),
             r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural","layout":"grid"},"items":["i5","i9"]}"#,
         );
         let empty = Request {
             items: Vec::new(),
             ..request()
         };
-        check(
-            json.list(&empty),
+        assert_eq!(
+            list(&mut json, &empty),
             r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural","layout":"grid"},"items":[]}"#,
         );
-        check(
-            json.click("r-1", 1_763_596_805_123, 9),
+        assert_eq!(
+            click(&mut json, 1_763_596_805_123, 9),
             r#"{"request_id":"r-1","ts":1763596805123,"item":"i9"}"#,
         );
     }
 
     #[test]
+    fn a_record_has_the_key_that_it_was_asked_for() {
+        for (keyed_by, key) in [(Key::Request, b"r-1"), (Key::User, b"u-7")] {
+            let mut json = Json::new(false, keyed_by, "r-");
+            let record = json.record(&Draft {
+                arrival_ms: 5,
+                side: Side::Clicks,
+                kind: RecordKind::Broken,
+                origin: request().origin,
+                content: Content::Text(b"{"),
+            });
+            assert_eq!((record.key, record.payload), (key.as_slice(), b"{".as_slice()));
+        }
+    }
+
+    #[test]
     fn lines_of_a_file_say_what_they_are() {
-        let mut json = Json::new(true);
-        assert!(
-            json.list(&request())
-                .starts_with(br#"{"type":"served","request_id""#)
-        );
-        assert!(
-            json.click("r-1", 1, 9)
-                .starts_with(br#"{"type":"click","request_id""#)
-        );
+        let mut json = json(true);
+        assert!(list(&mut json, &request()).starts_with(r#"{"type":"served","request_id""#));
+        assert!(click(&mut json, 1, 9).starts_with(r#"{"type":"click","request_id""#));
     }
 
     #[test]
     fn broken_payloads_are_of_many_kinds_and_fit_on_a_line() {
         let mut random = Random::new(1);
-        let mut json = Json::new(true);
+        let mut json = json(true);
         let mut kinds = std::collections::BTreeSet::new();
         for _ in 0..200 {
             let payload = json.broken(&request(), &mut random);

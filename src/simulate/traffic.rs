@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::draft::{Content, Draft, Origin};
 use super::model::Model;
 use super::pending::{Arriving, Pending};
 use super::random::Random;
@@ -14,6 +15,7 @@ use super::record::{Json, Record, RecordKind, RecordRef, Request};
 use super::truth::{self, Truth};
 use crate::config::Key;
 use crate::engine::event::Side;
+use crate::ingest::keys::murmur2;
 
 /// What decides every byte of the traffic.
 #[derive(Debug, Clone)]
@@ -109,8 +111,6 @@ pub struct Traffic {
     model: Model,
     random: Random,
     json: Json,
-    /// Begin of every request id: two runs never share one, unless they are the same run.
-    id_prefix: String,
     n_requests: u64,
     /// Since the begin.
     next_request_ns: u64,
@@ -124,14 +124,15 @@ pub struct Traffic {
 
 impl Traffic {
     pub fn new(settings: Settings) -> Traffic {
+        // Two runs never share an id, unless they are the same run.
+        let id_prefix = format!(
+            "r-{:08x}-",
+            xxh3_64_with_seed(&settings.start_ms.to_le_bytes(), settings.seed) as u32
+        );
         Traffic {
             model: Model::new(settings.seed),
             random: Random::new(settings.seed),
-            json: Json::new(settings.with_type),
-            id_prefix: format!(
-                "r-{:08x}-",
-                xxh3_64_with_seed(&settings.start_ms.to_le_bytes(), settings.seed) as u32
-            ),
+            json: Json::new(settings.with_type, settings.key, &id_prefix),
             n_requests: 0,
             next_request_ns: 0,
             mean_gap_ns: (1e9 / settings.lists_per_second).max(1.0) as u64,
@@ -164,6 +165,23 @@ impl Traffic {
 
     /// The next record that arrives up to `until_ms`. Like [`Iterator::next`], without a copy.
     pub fn next_until(&mut self, until_ms: i64) -> Option<RecordRef<'_>> {
+        self.serve_until(until_ms)?;
+        Some(self.json.record(&self.arriving.take()?))
+    }
+
+    /// Like [`next_until`](Traffic::next_until); [`write`](Traffic::write) makes its text.
+    pub fn next_draft_until(&mut self, until_ms: i64) -> Option<Draft<'_>> {
+        self.serve_until(until_ms)?;
+        self.arriving.take()
+    }
+
+    /// The record that a draft of this traffic becomes.
+    pub fn write(&mut self, draft: &Draft) -> RecordRef<'_> {
+        self.json.record(draft)
+    }
+
+    /// Serves lists until it is known which record arrives next; `None` where that is after `until_ms`, or never.
+    fn serve_until(&mut self, until_ms: i64) -> Option<()> {
         while self.arriving.next_arrival_ms().is_none() {
             let end_ms = self.pending.first_end_ms();
             match self.next_request_ms() {
@@ -175,7 +193,7 @@ impl Traffic {
             }
         }
         let is_due = self.arriving.next_arrival_ms()? <= until_ms;
-        is_due.then(|| self.arriving.take())?
+        is_due.then_some(())
     }
 
     /// Serves one list at `ts_ms` and makes all records that follow from it.
@@ -196,9 +214,14 @@ impl Traffic {
         self.n_requests += 1;
         let user = self.model.user(&mut self.random);
         let n_items = self.model.n_items(&mut self.random);
-        number(&mut request.id, &self.id_prefix, self.n_requests);
-        number(&mut request.user, "u-", user);
         request.visitor = self.model.visitor(user);
+        request.origin = Origin {
+            request: self.n_requests,
+            user: user as u16,
+            arms: request.visitor.arms.map(|arm| arm as u8),
+            key_hash: 0,
+        };
+        request.origin.key_hash = murmur2(self.json.key(&request.origin).as_bytes());
         request.ts_ms = ts_ms;
         request.clock_ahead_ms = 0;
         self.model
@@ -224,12 +247,21 @@ impl Traffic {
         }
         let again = kind == RecordKind::List && self.random.chance(noise.duplicate_list);
         let again_ms = again.then(|| arrival_ms + self.random.between(100, 10_000));
-        let key = request.key(self.settings.key);
-        let payload = self.json.list(request);
-        self.pending.put(arrival_ms, Side::Served, kind, key, payload);
+        let mut draft = Draft {
+            arrival_ms,
+            side: Side::Served,
+            kind,
+            origin: request.origin,
+            content: Content::List {
+                stamp_ms: request.stamp_ms(),
+                items: &request.items,
+            },
+        };
+        self.pending.put(draft);
         if let Some(again_ms) = again_ms {
-            let kind = RecordKind::DuplicateList;
-            self.pending.put(again_ms, Side::Served, kind, key, payload);
+            draft.arrival_ms = again_ms;
+            draft.kind = RecordKind::DuplicateList;
+            self.pending.put(draft);
         }
     }
 
@@ -272,30 +304,43 @@ impl Traffic {
             let payload = self.json.broken(&unserved, &mut self.random);
             let side = Side::BOTH[self.random.below(2) as usize];
             let arrival_ms = request.ts_ms + network_ms(&mut self.random);
-            let key = unserved.key(self.settings.key);
-            self.pending
-                .put(arrival_ms, side, RecordKind::Broken, key, payload);
+            self.pending.put(Draft {
+                arrival_ms,
+                side,
+                kind: RecordKind::Broken,
+                origin: unserved.origin,
+                content: Content::Text(payload),
+            });
         }
         if self.random.chance(noise.other_type) {
             let arrival_ms = request.ts_ms + network_ms(&mut self.random);
-            let kind = RecordKind::OtherType;
-            let key = request.key(self.settings.key);
-            let payload = self.json.other_type(request);
-            self.pending.put(arrival_ms, Side::Served, kind, key, payload);
+            self.pending.put(Draft {
+                arrival_ms,
+                side: Side::Served,
+                kind: RecordKind::OtherType,
+                origin: request.origin,
+                content: Content::Text(self.json.other_type(request)),
+            });
         }
     }
 
     /// A click at `ts_ms` by a true clock; its stamp is by the clock that stamped its list.
-    fn emit_click(&mut self, kind: RecordKind, request: &Request, ts_ms: i64, item: u64) {
+    fn emit_click(&mut self, kind: RecordKind, request: &Request, ts_ms: i64, item: u16) {
         let kind = match request.clock_ahead_ms {
             0 => kind,
             _ => RecordKind::Future,
         };
         let arrival_ms = ts_ms + network_ms(&mut self.random);
-        let key = request.key(self.settings.key);
-        let stamp_ms = ts_ms + request.clock_ahead_ms;
-        let payload = self.json.click(&request.id, stamp_ms, item);
-        self.pending.put(arrival_ms, Side::Clicks, kind, key, payload);
+        self.pending.put(Draft {
+            arrival_ms,
+            side: Side::Clicks,
+            kind,
+            origin: request.origin,
+            content: Content::Click {
+                stamp_ms: ts_ms + request.clock_ahead_ms,
+                item,
+            },
+        });
     }
 
     fn click_delay_ms(&mut self) -> i64 {
@@ -313,13 +358,6 @@ impl Traffic {
 /// From an event to its record's arrival: long enough for a click to overtake its list.
 fn network_ms(random: &mut Random) -> i64 {
     random.between(20, 3_000)
-}
-
-/// Makes an id; `format!` takes far longer, and every request has two.
-fn number(id: &mut String, prefix: &str, number: u64) {
-    id.clear();
-    id.push_str(prefix);
-    id.push_str(itoa::Buffer::new().format(number));
 }
 
 impl Iterator for Traffic {

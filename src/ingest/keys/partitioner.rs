@@ -23,7 +23,12 @@ pub fn murmur2(key: &[u8]) -> i32 {
 
 /// The partition that Java's client, or `partitioner=murmur2_random`, gives a key.
 pub fn murmur2_partition(key: &[u8], n_partitions: NonZeroU32) -> u32 {
-    (murmur2(key) as u32 & 0x7fff_ffff) % n_partitions
+    partition_of_murmur2(murmur2(key), n_partitions)
+}
+
+/// The same of a key with this hash.
+pub fn partition_of_murmur2(hash: i32, n_partitions: NonZeroU32) -> u32 {
+    (hash as u32 & 0x7fff_ffff) % n_partitions
 }
 
 /// The partition that librdkafka's default, `partitioner=consistent_random`, gives a key.

@@ -3,16 +3,18 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_void};
 use std::ptr::{self, NonNull};
+use std::time::Duration;
 
 use rdkafka::bindings::{
-    RD_KAFKA_MSG_F_COPY, rd_kafka_error_code, rd_kafka_error_destroy, rd_kafka_last_error,
-    rd_kafka_produceva, rd_kafka_topic_destroy, rd_kafka_topic_new, rd_kafka_topic_s,
+    RD_KAFKA_MSG_F_COPY, rd_kafka_error_code, rd_kafka_error_destroy, rd_kafka_flush, rd_kafka_last_error,
+    rd_kafka_produceva, rd_kafka_resp_err_t, rd_kafka_topic_destroy, rd_kafka_topic_new, rd_kafka_topic_s,
     rd_kafka_vtype_t as Kind, rd_kafka_vu_s, rd_kafka_vu_s__bindgen_ty_1 as Value,
     rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 as Memory,
 };
 use rdkafka::error::{KafkaError, KafkaResult};
-use rdkafka::producer::{Producer as _, ThreadedProducer};
+use rdkafka::producer::Producer as _;
 
+use super::polled::Polled;
 use super::{Deliveries, Outgoing};
 
 /// `RD_KAFKA_PARTITION_UA`: the partitioner chooses.
@@ -22,7 +24,7 @@ const BY_KEY: i32 = -1;
 pub(super) struct Outbox {
     // Dropped first: a handle belongs to the client.
     topics: RefCell<Vec<Topic>>,
-    client: ThreadedProducer<Deliveries>,
+    client: Polled<Deliveries>,
 }
 
 struct Topic {
@@ -34,14 +36,14 @@ struct Topic {
 unsafe impl Send for Topic {}
 
 impl Outbox {
-    pub fn new(client: ThreadedProducer<Deliveries>) -> Outbox {
+    pub fn new(client: Polled<Deliveries>) -> Outbox {
         Outbox {
             topics: RefCell::default(),
             client,
         }
     }
 
-    pub fn client(&self) -> &ThreadedProducer<Deliveries> {
+    pub fn client(&self) -> &Polled<Deliveries> {
         &self.client
     }
 
@@ -106,6 +108,19 @@ impl Outbox {
             code
         };
         Err(KafkaError::MessageProduction(code.into()))
+    }
+
+    /// Waits until nothing is queued or on its way; does not let records linger meanwhile. That of rdkafka wakes the
+    /// client's threads again and again, and spins between.
+    ///
+    /// # Errors
+    /// [`OperationTimedOut`](rdkafka::error::RDKafkaErrorCode::OperationTimedOut): it takes longer than `within`.
+    pub fn flush(&self, within: Duration) -> KafkaResult<()> {
+        // SAFETY: the client lives.
+        match unsafe { rd_kafka_flush(self.client.client().native_ptr(), within.as_millis() as i32) } {
+            rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
+            code => Err(KafkaError::Flush(code.into())),
+        }
     }
 
     fn open(&self, name: &str) -> KafkaResult<Topic> {

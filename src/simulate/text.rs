@@ -1,0 +1,139 @@
+//! Text from short parts. Each part is copied with all the room that it has, which takes a few moves and no call, and
+//! what lies behind its end is written over by the next.
+
+use std::fmt;
+
+/// At most `N` bytes of text, of plain ASCII.
+#[derive(Debug, Clone, Copy)]
+pub struct Short<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Short<N> {
+    /// # Panics
+    /// The text does not fit.
+    pub fn new(text: &str) -> Short<N> {
+        let mut short = Short::default();
+        short.push(text);
+        short
+    }
+
+    fn push(&mut self, text: &str) {
+        let end = self.len + text.len();
+        self.bytes[self.len..end].copy_from_slice(text.as_bytes());
+        self.len = end;
+    }
+
+    /// This text, and behind it a number.
+    ///
+    /// # Panics
+    /// Both do not fit.
+    pub fn with_number(mut self, number: u64) -> Short<N> {
+        self.push(itoa::Buffer::new().format(number));
+        self
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl<const N: usize> fmt::Display for Short<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().escape_ascii().fmt(f)
+    }
+}
+
+impl<const N: usize> Default for Short<N> {
+    fn default() -> Short<N> {
+        Short {
+            bytes: [b' '; N],
+            len: 0,
+        }
+    }
+}
+
+/// Longer than any text that is put together here, by the room of its last part.
+const ROOM: usize = 1024;
+
+/// Text in the making.
+#[derive(Debug)]
+pub struct Text {
+    bytes: Box<[u8; ROOM]>,
+    len: usize,
+}
+
+impl Default for Text {
+    fn default() -> Text {
+        Text {
+            bytes: Box::new([b' '; ROOM]),
+            len: 0,
+        }
+    }
+}
+
+impl Text {
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Where the next part begins.
+    pub fn end(&self) -> usize {
+        self.len
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    #[inline]
+    pub fn put(&mut self, part: &[u8]) {
+        let end = self.len + part.len();
+        self.bytes[self.len..end].copy_from_slice(part);
+        self.len = end;
+    }
+
+    #[inline]
+    pub fn put_short<const N: usize>(&mut self, part: &Short<N>) {
+        self.bytes[self.len..self.len + N].copy_from_slice(&part.bytes);
+        self.len += part.len;
+    }
+
+    pub fn put_number(&mut self, number: i64) {
+        self.put(itoa::Buffer::new().format(number).as_bytes());
+    }
+
+    /// Puts `byte` in place of the one at `index`, or at the end where the text ends there.
+    pub fn put_at(&mut self, index: usize, byte: u8) {
+        self.bytes[index] = byte;
+        self.len = self.len.max(index + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_what_lies_behind_the_end_of_a_part() {
+        let mut text = Text::default();
+        text.put_short(&Short::<8>::new("ab"));
+        text.put(b"c");
+        text.put_short(&Short::<32>::new("r-").with_number(u64::MAX));
+        text.put_number(-5);
+        text.put_at(0, b'A');
+        assert_eq!(text.as_bytes(), b"Abcr-18446744073709551615-5");
+        text.put_at(text.end(), b'!');
+        assert_eq!(text.as_bytes().last(), Some(&b'!'));
+        text.clear();
+        assert_eq!((text.end(), text.as_bytes()), (0, b"".as_slice()));
+    }
+
+    #[test]
+    fn a_short_text_is_as_long_as_its_parts() {
+        assert_eq!(Short::<4>::default().as_bytes(), b"");
+        assert_eq!(Short::<4>::new("u-").with_number(17).as_bytes(), b"u-17");
+        assert_eq!(Short::<8>::new("u-17").to_string(), "u-17");
+    }
+}
