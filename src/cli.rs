@@ -51,8 +51,9 @@ pub enum Command {
     Simulate(SimulateArgs),
     /// Compute the metrics of events in files
     ///
-    /// The daemon's engine over files, one window over everything: the same numbers, to the last bit. The order of
-    /// lines does not matter: clicks may come before their lists.
+    /// The daemon's engine over files, one window over everything: of the records that a daemon accepts the same
+    /// numbers, to the last bit. In a file nothing is late or from the future. The order of lines does not matter: clicks
+    /// may come before their lists.
     #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
     /// Print the metric conventions of other libraries, and what their choices mean
