@@ -701,6 +701,14 @@ impl Engine {
     pub fn state_bytes(&self) -> u64 {
         self.lists.bytes() + self.clicks.bytes()
     }
+
+    /// Those of open lists, or of kept clicks.
+    pub fn bytes_of(&self, side: Side) -> u64 {
+        match side {
+            Side::Served => self.lists.bytes(),
+            Side::Clicks => self.clicks.bytes(),
+        }
+    }
 }
 
 /// What is looked up of events before their turn.

@@ -16,8 +16,8 @@ pub struct Pair {
     pub caught_up: bool,
     /// Its engine holds changes that the board has not seen.
     pub changed: bool,
-    /// Bytes of its state when neither topic was far ahead of the other.
-    abreast_bytes: u64,
+    /// What its engine kept of each of two logs when neither was far ahead of the other.
+    abreast_bytes: [u64; 2],
 }
 
 /// How far one topic partition has been read.
@@ -88,7 +88,7 @@ impl Pair {
             logs,
             caught_up: false,
             changed: true,
-            abreast_bytes: 0,
+            abreast_bytes: [0; 2],
         }
     }
 
@@ -100,8 +100,8 @@ impl Pair {
         self.logs.iter().all(|log| log.position >= log.noted_end)
     }
 
-    /// Pauses the topic whose events are far ahead of its twin's once the state has grown by `room_bytes` meanwhile, and
-    /// resumes it when the twin has followed.
+    /// Pauses the topic whose events are far ahead of its twin's once what is kept of it has grown by `room_bytes`
+    /// meanwhile, and resumes it when the twin has followed.
     ///
     /// Not at once, since a pause is dear: the client throws away what it has fetched of a partition that is paused, and
     /// fetches it again. With lists and clicks of an hour it read 1.4 times as many records as there were, and the daemon
@@ -127,18 +127,18 @@ impl Pair {
             }
         };
         let ahead = [ahead(one, two), ahead(two, one)];
-        let state_bytes = engine.state_bytes();
+        let kept_bytes = [&*one, &*two].map(|log| engine.bytes_of(log.side));
         if ahead.into_iter().all(|ahead_ms| ahead_ms < FAR_MS / 2) {
-            *abreast_bytes = state_bytes;
+            *abreast_bytes = kept_bytes;
         }
-        let has_room = state_bytes.saturating_sub(*abreast_bytes) < room_bytes;
-        for (log, ahead_ms) in [one, two].into_iter().zip(ahead) {
-            if !log.paused && ahead_ms > FAR_MS && !has_room {
+        for (n, log) in [one, two].into_iter().enumerate() {
+            let has_room = kept_bytes[n].saturating_sub(abreast_bytes[n]) < room_bytes;
+            if !log.paused && ahead[n] > FAR_MS && !has_room {
                 log.paused = true;
                 log.idle_since_ms = None;
                 return Some(Flow::Pause(log.side));
             }
-            if log.paused && ahead_ms < FAR_MS / 2 {
+            if log.paused && ahead[n] < FAR_MS / 2 {
                 log.paused = false;
                 return Some(Flow::Resume(log.side));
             }
