@@ -47,8 +47,8 @@ use crate::telemetry::Telemetry;
 /// How often the brokers are asked where the logs end.
 const ASK: Duration = Duration::from_millis(500);
 const COMMIT: Duration = Duration::from_secs(5);
-/// Part of the state's bound that topics may fill by being read far ahead of their twins, one over this: 32 MiB of 4 GiB.
-const AHEAD_PART: u64 = 128;
+/// Part of the state's bound that topics may fill by being read far ahead of their twins, one over this: 16 MiB of 4 GiB.
+const AHEAD_PART: u64 = 256;
 
 /// How far a start has come.
 #[derive(Debug, PartialEq)]
