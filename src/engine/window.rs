@@ -93,12 +93,14 @@ impl WideSums {
     }
 
     /// Adds to the columns of a row.
+    #[inline]
     pub fn add(&mut self, row: usize, tally: &[i64]) {
         for (at, terms) in filled(lines(tally)) {
             self.add_line(row * self.width + at, terms);
         }
     }
 
+    #[inline(always)]
     fn add_line(&mut self, at: usize, terms: &Line) {
         let sums = &mut self.low[at];
         let mut over = 0;
