@@ -36,6 +36,7 @@ pub type Pair = i32;
 pub struct Board {
     windows: Vec<config::Window>,
     width: usize,
+    n_of_new_list: usize,
     /// By experiment: slots that begin before this (epoch ms) do not count in its `total`.
     experiment_starts: BTreeMap<String, i64>,
     covering: Option<Covering>,
@@ -99,6 +100,7 @@ impl Board {
         Board {
             windows: config.windows.clone(),
             width: ranking.width(),
+            n_of_new_list: ranking.n_of_new_list(),
             experiment_starts: config.experiment_starts.clone(),
             covering: columns.map(|columns| Covering::new(columns, config.join.slot_ms, cells_ms, max_bytes)),
             parts: RwLock::default(),
@@ -159,7 +161,7 @@ impl Board {
             return parts;
         }
         drop(parts);
-        let new = || Mutex::new(Part::new(&self.windows, self.width));
+        let new = || Mutex::new(Part::new(&self.windows, self.width, self.n_of_new_list));
         self.alone().entry(pair).or_insert_with(new);
         shared()
     }
@@ -514,7 +516,7 @@ impl Board {
         let mut timelines = ends.map(|end_ms| self.timeline(window, end_ms.unwrap_or(0)));
         for (part, id) in parts_of(entry, parts) {
             for (view, timeline) in View::BOTH.into_iter().zip(&mut timelines) {
-                timeline.add(parts[part].1.cells(id, view, window));
+                timeline.add(self.width, parts[part].1.cells(id, view, window));
             }
         }
         timelines
@@ -532,15 +534,15 @@ impl Board {
 }
 
 impl Timeline {
-    /// Adds cells by their number: epoch ms ÷ cell length.
-    fn add<'a>(&mut self, cells: impl Iterator<Item = (i64, &'a [i64])>) {
+    /// Adds cells by their number: epoch ms ÷ cell length. Of `width` columns each has the first ones, the others are zero.
+    fn add<'a>(&mut self, width: usize, cells: impl Iterator<Item = (i64, &'a [i64])>) {
         let first = self.start_ms / self.cell_ms;
         for (number, cell) in cells {
             let place = usize::try_from(number - first).ok();
             let Some(sums) = place.and_then(|place| self.cells.get_mut(place)) else {
                 continue;
             };
-            let sums = sums.get_or_insert_with(|| vec![0; cell.len()].into());
+            let sums = sums.get_or_insert_with(|| vec![0; width].into());
             let columns = sums.iter_mut().zip(cell);
             columns.for_each(|(sum, term)| *sum += i128::from(*term));
         }

@@ -14,11 +14,13 @@ use super::by_arm::ByArm;
 use super::runs::{ALL_TIME, Runs};
 use crate::config;
 use crate::engine::ArmId;
+use crate::engine::cells::Cells;
 use crate::engine::prefetch::prefetch;
-use crate::engine::window::{Cells, Overflow, Room, WideSums, Window};
+use crate::engine::window::{Overflow, Room, WideSums, Window};
 use crate::snapshot::View;
 
-/// So many arms ahead of its turn an arm is asked for: where there are many, hardly any is in the cache.
+/// So many arms ahead of its turn an arm is asked for, at half of it what it points to, and its cells at a quarter: where
+/// there are many, hardly any is in the cache.
 const AHEAD: usize = 8;
 
 #[derive(Debug)]
@@ -55,12 +57,13 @@ struct ArmPart {
 }
 
 impl Part {
-    pub fn new(windows: &[config::Window], width: usize) -> Part {
+    /// For tallies of `width` sums, the first ones of which a new list adds to.
+    pub fn new(windows: &[config::Window], width: usize, n_of_new_list: usize) -> Part {
         Part {
             cells_ms: windows.iter().map(config::Window::cell_ms).collect(),
             width,
             arms: Vec::new(),
-            cells: Cells::new(width),
+            cells: Cells::new(width, n_of_new_list),
             by_arm: ByArm::default(),
             runs: Runs::new(width),
         }
@@ -110,6 +113,12 @@ impl Part {
             if let Some(next) = by_arm.arms().get(at + AHEAD / 2) {
                 self.arms[*next as usize].prefetch(view, self.cells_ms.len());
             }
+            if let Some(next) = by_arm.arms().get(at + AHEAD / 4) {
+                let newest = by_arm.newest_first(*next).next();
+                newest
+                    .iter()
+                    .for_each(|row| self.prefetch_cells(view, &rows[*row]));
+            }
             let of_arm = by_arm
                 .newest_first(*arm)
                 .map(|row| (rows[row].start_ms, rows[row].sums));
@@ -117,6 +126,12 @@ impl Part {
         }
         self.by_arm = by_arm;
         exact
+    }
+
+    /// Lets the cells be fetched that a row touches.
+    fn prefetch_cells(&self, view: View, row: &Row) {
+        let windows = self.windows_of(row.arm, view).iter().zip(&self.cells_ms);
+        windows.for_each(|(window, cell_ms)| window.prefetch(row.start_ms.div_euclid(*cell_ms), &self.cells));
     }
 
     fn windows_of(&self, arm: ArmId, view: View) -> &[Window] {
@@ -177,7 +192,7 @@ impl Part {
         (&arm.sums, arm.last_list_ms)
     }
 
-    /// The touched cells of a window of an arm, by number.
+    /// The touched cells of a window of an arm, by number: their first columns, the others are zero.
     pub fn cells(&self, arm: ArmId, view: View, window: usize) -> impl Iterator<Item = (i64, &[i64])> {
         self.windows_of(arm, view)[window].cells(&self.cells)
     }

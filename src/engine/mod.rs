@@ -2,6 +2,7 @@
 
 mod arms;
 pub mod catalogue;
+pub mod cells;
 mod chunks;
 mod clicks;
 mod contributions;

@@ -3,74 +3,22 @@
 //! ```text
 //!        ┌ oldest cell inside                        ┌ cell of the window's end, as far as filled
 //!  … │ n−59 │ n−58 │              …              │  n  │
-//!        └ number mod 60 ─▶ row of the store, only where the cell was touched
+//!        └ number mod 60 ─▶ cell of the store, only where it was touched
 //! ```
-//! Cells of many windows live in one [`Cells`], whose rows are used again; so nothing is allocated once windows slide.
+//! Cells of many windows live in one [`Cells`], which are used again; so nothing is allocated once windows slide.
 //! Most tallies are zero in most columns: these are skipped a line at a time, and memory that is not touched is what
 //! makes an addition cheap.
 
+use super::cells::{Cell, Cells, Line, n_lines};
 use super::prefetch::prefetch;
 use super::ranking::LINE;
 
 /// Cells of a window.
 pub const N_CELLS: i64 = 60;
 
-/// Columns that are added together, and skipped where they are all zero.
-type Line = [i64; LINE];
-
 /// A cell's 64-bit sum has run over: the numbers are no longer exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow;
-
-/// Rows for the cells of many windows, in chunks that never move.
-#[derive(Debug)]
-pub struct Cells {
-    /// In lines.
-    width: usize,
-    chunks: Vec<Box<[Line]>>,
-    n_rows: u32,
-    /// Rows given back; they hold what they held.
-    free: Vec<u32>,
-}
-
-/// Rows of a chunk.
-const CHUNK: usize = 256;
-
-impl Cells {
-    /// Rows of `width` columns, which are whole lines.
-    pub fn new(width: usize) -> Cells {
-        Cells {
-            width: n_lines(width),
-            chunks: Vec::new(),
-            n_rows: 0,
-            free: Vec::new(),
-        }
-    }
-
-    /// A row of zeros.
-    fn take(&mut self) -> u32 {
-        if let Some(row) = self.free.pop() {
-            self.row_mut(row).fill([0; LINE]);
-            return row;
-        }
-        let row = self.n_rows;
-        if row as usize == self.chunks.len() * CHUNK {
-            self.chunks.push(vec![[0; LINE]; CHUNK * self.width].into());
-        }
-        self.n_rows += 1;
-        row
-    }
-
-    fn row(&self, row: u32) -> &[Line] {
-        let start = row as usize % CHUNK * self.width;
-        &self.chunks[row as usize / CHUNK][start..start + self.width]
-    }
-
-    fn row_mut(&mut self, row: u32) -> &mut [Line] {
-        let start = row as usize % CHUNK * self.width;
-        &mut self.chunks[row as usize / CHUNK][start..start + self.width]
-    }
-}
 
 /// Rows of sums that cannot run over: 64 bits each, and what was carried out of them, which is rare.
 #[derive(Debug, Clone)]
@@ -173,11 +121,6 @@ impl WideSums {
     }
 }
 
-fn n_lines(width: usize) -> usize {
-    debug_assert!(width.is_multiple_of(LINE), "{width} columns");
-    width / LINE
-}
-
 fn lines(tally: &[i64]) -> &[Line] {
     tally.as_chunks().0
 }
@@ -192,10 +135,10 @@ fn filled(tally: &[Line]) -> impl Iterator<Item = (usize, &Line)> {
 pub struct Window {
     /// Number of the cell that holds the window's end: epoch ms ÷ cell length.
     newest: i64,
-    /// Cells with a row, a bit each by number mod 60.
+    /// Those that have a cell of the store, a bit each by number mod 60.
     touched: u64,
-    /// By number mod 60: rows of the store, where the cell was touched.
-    rows: [u32; N_CELLS as usize],
+    /// By number mod 60: that cell.
+    cells: [Cell; N_CELLS as usize],
 }
 
 /// Where a window keeps its numbers: cells among those of other windows, and a row of sums.
@@ -210,7 +153,7 @@ impl Window {
         Window {
             newest: i64::MIN,
             touched: 0,
-            rows: [0; N_CELLS as usize],
+            cells: [Cell::default(); N_CELLS as usize],
         }
     }
 
@@ -224,24 +167,27 @@ impl Window {
             return Ok(());
         }
         let place = place(number);
-        let row = &mut self.rows[place];
-        if self.touched & 1 << place == 0 {
-            *row = room.cells.take();
-            self.touched |= 1 << place;
-        }
-        let cell = room.cells.row_mut(*row);
+        let tally = lines(tally);
+        self.cells[place] = if self.touched & 1 << place == 0 {
+            room.cells.take(tally)
+        } else {
+            room.cells.with_room(self.cells[place], tally)
+        };
+        self.touched |= 1 << place;
+        let cell = room.cells.lines_mut(self.cells[place]);
         let sums = room.row * room.sums.width;
         let mut exact = Ok(());
-        for (at, terms) in filled(lines(tally)) {
-            if add_line(&mut cell[at], terms) {
+        for (at, terms) in filled(tally) {
+            let line = &mut cell[at];
+            if add_line(line, terms) {
                 room.sums.add_line(sums + at, terms);
             } else {
                 exact = Err(Overflow);
                 // What is in the cell is in the sum, so that it can be taken away again.
-                let before = cell[at];
-                let columns = cell[at].iter_mut().zip(terms);
+                let before = *line;
+                let columns = line.iter_mut().zip(terms);
                 columns.for_each(|(cell, term)| *cell = cell.saturating_add(*term));
-                let added = std::array::from_fn(|column| cell[at][column] - before[column]);
+                let added = std::array::from_fn(|column| line[column] - before[column]);
                 room.sums.add_line(sums + at, &added);
             }
         }
@@ -253,14 +199,30 @@ impl Window {
         if number <= self.newest {
             return;
         }
-        let leaving = self.touched & places_from(self.newest.wrapping_add(1), number.abs_diff(self.newest));
+        let leaving = self.leaving(number);
         self.newest = number;
         self.touched &= !leaving;
         for place in bits(leaving) {
-            let row = self.rows[place];
-            room.sums.subtract(room.row, room.cells.row(row));
-            room.cells.free.push(row);
+            let cell = self.cells[place];
+            room.sums.subtract(room.row, room.cells.lines(cell));
+            room.cells.give_back(cell);
         }
+    }
+
+    /// Touched cells that leave when the window's end moves on to the cell of this number.
+    fn leaving(&self, number: i64) -> u64 {
+        self.touched & places_from(self.newest.wrapping_add(1), number.abs_diff(self.newest))
+    }
+
+    /// Lets the cells be fetched that an addition to the cell of this number touches.
+    pub fn prefetch(&self, number: i64, cells: &Cells) {
+        let leaving = if number > self.newest {
+            self.leaving(number)
+        } else {
+            0
+        };
+        let adding = self.touched & 1 << place(number);
+        bits(leaving | adding).for_each(|place| cells.prefetch(self.cells[place]));
     }
 
     /// Whether the cell of this number has left.
@@ -268,11 +230,11 @@ impl Window {
         number <= self.newest.saturating_sub(N_CELLS)
     }
 
-    /// Touched cells inside, by number, ascending.
+    /// Touched cells inside, by number, ascending: their first columns, the others are zero.
     pub fn cells<'a>(&self, cells: &'a Cells) -> impl Iterator<Item = (i64, &'a [i64])> {
         let numbers = self.newest.saturating_sub(N_CELLS - 1)..=self.newest;
         let touched = numbers.filter(|number| self.touched & 1 << place(*number) != 0);
-        touched.map(|number| (number, cells.row(self.rows[place(number)]).as_flattened()))
+        touched.map(|number| (number, cells.lines(self.cells[place(number)]).as_flattened()))
     }
 }
 
@@ -350,7 +312,7 @@ mod tests {
             Alone {
                 width,
                 window: Window::new(),
-                cells: Cells::new(width.next_multiple_of(LINE)),
+                cells: Cells::new(width.next_multiple_of(LINE), LINE),
                 sums: WideSums::new(2, width.next_multiple_of(LINE)),
             }
         }
@@ -459,7 +421,8 @@ mod tests {
         for second in 0..1000 {
             assert_eq!(alone.add(second * 1000, &[1]), Ok(()));
         }
-        assert!(alone.cells.n_rows <= N_CELLS as u32, "{}", alone.cells.n_rows);
+        let [n_rows, _] = alone.cells.n_rows();
+        assert!(n_rows <= N_CELLS as u32, "{n_rows}");
         assert_eq!(alone.sums(), [3], "three seconds are sixty cells of 50 ms");
     }
 
