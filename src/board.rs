@@ -6,7 +6,6 @@
 //! arm keeps what each pair has shown of the catalogue, within a bound on memory, and their union is counted at a
 //! scrape.
 
-mod by_arm;
 mod covered;
 mod part;
 mod runs;
@@ -125,22 +124,25 @@ impl Board {
         } else {
             Ok(())
         };
-        let live = changes.live.iter();
-        let live: Vec<Row> = live
-            .map(|((arm, start_ms), sums)| Row { arm, start_ms, sums })
-            .collect();
+        let live = changes.live.iter().map(|(fresh, sums)| Row {
+            arm: fresh.arm,
+            start_ms: fresh.start_ms,
+            last_list_ms: fresh.last_list_ms,
+            sums,
+        });
+        let mut live: Vec<Row> = live.collect();
         let settled = changes.settled.iter().flat_map(|slot| {
             let start_ms = slot.start_ms;
-            slot.tallies
-                .iter()
-                .map(move |(arm, sums)| Row { arm, start_ms, sums })
+            slot.tallies.iter().map(move |(arm, sums)| Row {
+                arm,
+                start_ms,
+                last_list_ms: None,
+                sums,
+            })
         });
-        let settled: Vec<Row> = settled.collect();
-        exact = exact.and(part.add_all(View::Live, &live));
-        exact = exact.and(part.add_all(View::Settled, &settled));
-        for (arm, last_ms) in &changes.last_lists {
-            part.had_list(*arm, *last_ms);
-        }
+        let mut settled: Vec<Row> = settled.collect();
+        exact = exact.and(part.add_all(View::Live, &mut live));
+        exact = exact.and(part.add_all(View::Settled, &mut settled));
         if let Some(covering) = &self.covering {
             covering.note(pair, &part, changes);
         }
@@ -178,7 +180,7 @@ impl Board {
     /// Gives a part the arms that its engine has admitted since.
     fn admit(&self, pair: Pair, part: &mut Part, engine: &Engine) {
         let changes = engine.changes();
-        let live = changes.live.iter().map(|((arm, _), _)| arm);
+        let live = changes.live.iter().map(|(fresh, _)| fresh.arm);
         let settled = changes.settled.iter().flat_map(|slot| slot.tallies.iter());
         let Some(last) = live.chain(settled.map(|(arm, _)| arm)).max() else {
             return;

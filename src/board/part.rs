@@ -7,10 +7,10 @@
 //! store ─▶ │ cell │ cell │ …                         of all arms of the pair
 //! ```
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::Entry;
-use super::by_arm::ByArm;
 use super::runs::{ALL_TIME, Runs};
 use crate::config;
 use crate::engine::ArmId;
@@ -19,9 +19,9 @@ use crate::engine::prefetch::prefetch;
 use crate::engine::window::{Overflow, Room, WideSums, Window};
 use crate::snapshot::View;
 
-/// So many arms ahead of its turn an arm is asked for, at half of it what it points to, and its cells at a quarter: where
-/// there are many, hardly any is in the cache.
-const AHEAD: usize = 8;
+/// So many rows ahead of its turn the arm of a row is asked for, at half of it what the arm points to, and at a quarter the
+/// cells that the row touches: where arms are many, hardly any is in the cache.
+const AHEAD: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Part {
@@ -30,7 +30,6 @@ pub(super) struct Part {
     width: usize,
     arms: Vec<ArmPart>,
     cells: Cells,
-    by_arm: ByArm,
     runs: Runs,
 }
 
@@ -40,6 +39,8 @@ pub(super) struct Row<'a> {
     pub arm: ArmId,
     /// Begin of the slot, epoch ms.
     pub start_ms: i64,
+    /// The largest time of a new list in it, epoch ms.
+    pub last_list_ms: Option<i64>,
     pub sums: &'a [i64],
 }
 
@@ -64,7 +65,6 @@ impl Part {
             width,
             arms: Vec::new(),
             cells: Cells::new(width, n_of_new_list),
-            by_arm: ByArm::default(),
             runs: Runs::new(width),
         }
     }
@@ -93,45 +93,46 @@ impl Part {
         &self.arms[arm as usize].entry
     }
 
-    pub fn had_list(&mut self, arm: ArmId, last_ms: i64) {
-        let arm = &mut self.arms[arm as usize];
-        arm.last_list_ms = arm.last_list_ms.max(last_ms);
-    }
-
-    /// Adds tallies of arms in slots, ascending by slot where that can be had.
+    /// Adds tallies of arms in slots; `rows` are put in order.
     ///
     /// # Errors
     /// [`Overflow`] where a cell's sum left 64 bits.
-    pub fn add_all(&mut self, view: View, rows: &[Row]) -> Result<(), Overflow> {
-        let mut by_arm = std::mem::take(&mut self.by_arm);
-        by_arm.set(rows, self.arms.len());
+    pub fn add_all(&mut self, view: View, rows: &mut [Row]) -> Result<(), Overflow> {
+        // All that goes to one arm goes there at once, and of that all that goes to one cell.
+        rows.sort_unstable_by_key(|row| (row.arm, Reverse(row.start_ms)));
         let mut exact = Ok(());
-        for (at, arm) in by_arm.arms().iter().enumerate() {
-            if let Some(later) = by_arm.arms().get(at + AHEAD) {
-                prefetch(&self.arms[*later as usize]);
-            }
-            if let Some(next) = by_arm.arms().get(at + AHEAD / 2) {
-                self.arms[*next as usize].prefetch(view, self.cells_ms.len());
-            }
-            if let Some(next) = by_arm.arms().get(at + AHEAD / 4) {
-                let newest = by_arm.newest_first(*next).next();
-                newest
-                    .iter()
-                    .for_each(|row| self.prefetch_cells(view, &rows[*row]));
-            }
-            let of_arm = by_arm
-                .newest_first(*arm)
-                .map(|row| (rows[row].start_ms, rows[row].sums));
-            exact = exact.and(self.add(*arm, view, of_arm));
+        let mut first = 0;
+        for of_arm in rows.chunk_by(|one, next| one.arm == next.arm) {
+            (0..of_arm.len()).for_each(|row| self.foresee(view, &rows[first + row..]));
+            first += of_arm.len();
+            exact = exact.and(self.add(view, of_arm));
         }
-        self.by_arm = by_arm;
         exact
     }
 
-    /// Lets the cells be fetched that a row touches.
-    fn prefetch_cells(&self, view: View, row: &Row) {
+    /// Lets what later rows touch be fetched, as far as one can tell.
+    fn foresee(&self, view: View, rows: &[Row]) {
+        if let Some(row) = rows.get(AHEAD) {
+            prefetch(&self.arms[row.arm as usize]);
+        }
+        if let Some(row) = rows.get(AHEAD / 2) {
+            prefetch(row.sums);
+            self.each_cell(view, row, |window, number| window.prefetch(number));
+            let sums = &self.arms[row.arm as usize].sums;
+            let first = view as usize * (self.cells_ms.len() + 1);
+            (first..=first + self.cells_ms.len()).for_each(|row| sums.prefetch(row));
+        }
+        if let Some(row) = rows.get(AHEAD / 4) {
+            self.each_cell(view, row, |window, number| {
+                window.prefetch_cells(number, &self.cells)
+            });
+        }
+    }
+
+    /// Calls `go` with each window of a row's arm, and with the number of the cell there that the row goes to.
+    fn each_cell(&self, view: View, row: &Row, go: impl Fn(&Window, i64)) {
         let windows = self.windows_of(row.arm, view).iter().zip(&self.cells_ms);
-        windows.for_each(|(window, cell_ms)| window.prefetch(row.start_ms.div_euclid(*cell_ms), &self.cells));
+        windows.for_each(|(window, cell_ms)| go(window, row.start_ms.div_euclid(*cell_ms)));
     }
 
     fn windows_of(&self, arm: ArmId, view: View) -> &[Window] {
@@ -139,15 +140,13 @@ impl Part {
         &self.arms[arm as usize].windows[view as usize * n_windows..][..n_windows]
     }
 
-    /// Adds tallies of an arm, by begin of their slots.
-    fn add<'a>(
-        &mut self,
-        arm: ArmId,
-        view: View,
-        tallies: impl Iterator<Item = (i64, &'a [i64])> + Clone,
-    ) -> Result<(), Overflow> {
+    /// Adds tallies of one arm, the newest first.
+    fn add(&mut self, view: View, rows: &[Row]) -> Result<(), Overflow> {
         let n_windows = self.cells_ms.len();
-        let arm = &mut self.arms[arm as usize];
+        let arm = &mut self.arms[rows[0].arm as usize];
+        let last_list_ms = rows.iter().filter_map(|row| row.last_list_ms).max();
+        arm.last_list_ms = last_list_ms.map_or(arm.last_list_ms, |ms| ms.max(arm.last_list_ms));
+        let tallies = rows.iter().map(|row| (row.start_ms, row.sums));
         let windows = &mut arm.windows[view as usize * n_windows..][..n_windows];
         let first = view as usize * (n_windows + 1);
         let mut exact = Ok(());
@@ -195,15 +194,5 @@ impl Part {
     /// The touched cells of a window of an arm, by number: their first columns, the others are zero.
     pub fn cells(&self, arm: ArmId, view: View, window: usize) -> impl Iterator<Item = (i64, &[i64])> {
         self.windows_of(arm, view)[window].cells(&self.cells)
-    }
-}
-
-impl ArmPart {
-    /// Lets what a row of this view touches be fetched, as far as one can tell.
-    fn prefetch(&self, view: View, n_windows: usize) {
-        let windows = &self.windows[view as usize * n_windows..][..n_windows];
-        windows.iter().for_each(prefetch);
-        let first = view as usize * (n_windows + 1);
-        (first..=first + n_windows).for_each(|row| self.sums.prefetch(row));
     }
 }

@@ -12,7 +12,7 @@ use super::ranking::LINE;
 pub type Line = [i64; LINE];
 
 /// Rows of a chunk.
-const CHUNK: usize = 256;
+const CHUNK: usize = 64;
 
 /// Rows of sums, given out and taken back; nothing is allocated for those that are used again.
 #[derive(Debug)]

@@ -4,15 +4,12 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-
 use super::arms::{Arm, ArmId, Arms};
 use super::catalogue::Catalogue;
 use super::clicks::KeptClicks;
 use super::contributions::Contributions;
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
-use super::hashed::Hashed;
-use super::lists::{Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
+use super::lists::{Fresh, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, CLICKS, Ranking, Relevant};
 use super::shown::ShownLists;
@@ -57,10 +54,8 @@ pub struct SettledSlot {
 #[derive(Debug)]
 pub struct Changes {
     pub counts: Counts,
-    /// What lists and clicks added, by arm and begin of the list's slot (epoch ms).
-    pub live: Rows<(ArmId, i64)>,
-    /// The largest time of a list, for each arm that had one.
-    pub last_lists: HashMap<ArmId, i64, Hashed>,
+    /// What lists and clicks added, by arm and the list's slot.
+    pub live: Rows<Fresh>,
     pub settled: Vec<SettledSlot>,
     /// What new lists have shown, where coverage is measured.
     pub shown: ShownLists,
@@ -72,7 +67,6 @@ impl Changes {
         Changes {
             counts: Counts::default(),
             live: Rows::new(),
-            last_lists: HashMap::default(),
             settled: Vec::new(),
             shown: ShownLists::default(),
             overflowed: false,
@@ -84,19 +78,9 @@ impl Changes {
         self.overflowed
     }
 
-    /// Takes over what is fresh in a row of an open slot.
-    fn take_over(&mut self, start_ms: i64, arm: ArmId, last_ms: Option<i64>, sums: &[i64]) {
-        self.live.push((arm, start_ms), sums);
-        if let Some(last_ms) = last_ms {
-            let last = self.last_lists.entry(arm).or_insert(last_ms);
-            *last = last_ms.max(*last);
-        }
-    }
-
     fn clear(&mut self) {
         self.counts = Counts::default();
         self.live.clear();
-        self.last_lists.clear();
         self.settled.clear();
         self.shown.clear();
     }
@@ -547,8 +531,8 @@ impl Engine {
             let Scratch {
                 contributions, room, ..
             } = &mut self.scratch;
-            slot.hand_over(contributions, room, |start_ms, arm, last_ms, sums| {
-                self.changes.take_over(start_ms, arm, last_ms, sums);
+            slot.hand_over(contributions, room, |fresh, sums| {
+                self.changes.live.push(fresh, sums)
             });
             let start_ms = slot.start_ms;
             let mut tallies = Rows::new();
@@ -639,9 +623,7 @@ impl Engine {
         let Scratch {
             contributions, room, ..
         } = scratch;
-        let overflowed = lists.hand_over(contributions, room, |start_ms, arm, last_ms, sums| {
-            changes.take_over(start_ms, arm, last_ms, sums);
-        });
+        let overflowed = lists.hand_over(contributions, room, |fresh, sums| changes.live.push(fresh, sums));
         changes.overflowed |= overflowed;
     }
 
@@ -658,7 +640,6 @@ impl Engine {
     pub fn forget_live_changes(&mut self) {
         self.changes.live.clear();
         self.changes.shown.clear();
-        self.changes.last_lists.clear();
     }
 
     /// start(F): nothing before it changes any more. None before the pair had a record.

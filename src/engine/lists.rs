@@ -46,6 +46,16 @@ pub struct OpenSlot {
     bytes: u64,
 }
 
+/// An arm in an open slot, whose sums have changed since they were last handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fresh {
+    pub arm: ArmId,
+    /// Begin of the slot, epoch ms.
+    pub start_ms: i64,
+    /// The largest time of a list that came since, epoch ms.
+    pub last_list_ms: Option<i64>,
+}
+
 /// What a list adds to the sums of its arms before its first click.
 #[derive(Debug, Clone, Copy)]
 pub struct Worth<'a> {
@@ -426,7 +436,7 @@ impl OpenLists {
         &mut self,
         contributions: &Contributions,
         room: &mut Vec<i64>,
-        mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64]),
+        mut to: impl FnMut(Fresh, &[i64]),
     ) -> bool {
         let mut overflowed = false;
         for place in self.fresh.drain(..) {
@@ -499,11 +509,17 @@ impl OpenSlot {
         &mut self,
         contributions: &Contributions,
         room: &mut Vec<i64>,
-        mut to: impl FnMut(i64, ArmId, Option<i64>, &[i64]),
+        mut to: impl FnMut(Fresh, &[i64]),
     ) {
         let start_ms = self.start_ms;
         self.tally.hand_over(contributions, room, |arm, last_ms, sums| {
-            to(start_ms, arm, last_ms.map(|ms| start_ms + i64::from(ms)), sums);
+            let last_list_ms = last_ms.map(|ms| start_ms + i64::from(ms));
+            let fresh = Fresh {
+                arm,
+                start_ms,
+                last_list_ms,
+            };
+            to(fresh, sums);
         });
     }
 

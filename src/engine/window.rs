@@ -214,8 +214,14 @@ impl Window {
         self.touched & places_from(self.newest.wrapping_add(1), number.abs_diff(self.newest))
     }
 
-    /// Lets the cells be fetched that an addition to the cell of this number touches.
-    pub fn prefetch(&self, number: i64, cells: &Cells) {
+    /// Lets be fetched what an addition to the cell of this number reads of the window itself.
+    pub fn prefetch(&self, number: i64) {
+        prefetch(&self.newest);
+        prefetch(&self.cells[place(number)]);
+    }
+
+    /// Lets the cells be fetched that it touches.
+    pub fn prefetch_cells(&self, number: i64, cells: &Cells) {
         let leaving = if number > self.newest {
             self.leaving(number)
         } else {

@@ -154,7 +154,8 @@ impl<'a> Driver<'a> {
         let taken = &mut self.taken;
         let width = self.ranking.width();
         taken.counts.add(&changes.counts);
-        for ((arm, slot_ms), tally) in changes.live.iter() {
+        for (fresh, tally) in changes.live.iter() {
+            let slot_ms = fresh.start_ms;
             assert!(
                 Some(slot_ms) >= self.frontier_ms,
                 "live sums of slot {slot_ms}, which was settled before"
@@ -163,9 +164,14 @@ impl<'a> Driver<'a> {
                 .live
                 .entry(slot_ms)
                 .or_default()
-                .entry(name(&self.engine, arm))
+                .entry(name(&self.engine, fresh.arm))
                 .or_default();
             add(live, tally, width);
+            if let Some(ts_ms) = fresh.last_list_ms {
+                let arm = name(&self.engine, fresh.arm);
+                let last = taken.last_lists.entry(arm).or_insert(ts_ms);
+                *last = (*last).max(ts_ms);
+            }
         }
         let named = |arm| name(&self.engine, arm);
         show(&mut taken.shown, &changes.shown, &self.places, named);
@@ -189,10 +195,6 @@ impl<'a> Driver<'a> {
                 );
             }
             show(&mut taken.settled_shown, &slot.shown, &self.places, named);
-        }
-        for (arm, ts_ms) in &changes.last_lists {
-            let last = taken.last_lists.entry(name(&self.engine, *arm)).or_insert(*ts_ms);
-            *last = (*last).max(*ts_ms);
         }
         self.engine.clear_changes();
         self.frontier_ms = frontier_ms;
