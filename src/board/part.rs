@@ -22,6 +22,8 @@ use crate::snapshot::View;
 /// So many rows ahead of its turn the arm of a row is asked for, at half of it what the arm points to, and at a quarter the
 /// cells that the row touches: where arms are many, hardly any is in the cache.
 const AHEAD: usize = 16;
+/// Of so few all stays there.
+const FEW_ARMS: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Part {
@@ -103,8 +105,10 @@ impl Part {
         let mut exact = Ok(());
         let mut first = 0;
         for of_arm in rows.chunk_by(|one, next| one.arm == next.arm) {
-            (0..of_arm.len()).for_each(|row| self.foresee(view, &rows[first + row..]));
-            first += of_arm.len();
+            if self.arms.len() > FEW_ARMS {
+                (0..of_arm.len()).for_each(|row| self.foresee(view, &rows[first + row..]));
+                first += of_arm.len();
+            }
             exact = exact.and(self.add(view, of_arm));
         }
         exact
