@@ -44,6 +44,18 @@ const MANY: usize = 1000;
 /// How long the consumer may take to leave its group.
 const LEAVE: Duration = Duration::from_secs(7);
 
+/// Whether this process takes huge pages. The allocator asks for them; but of those that it has given back in parts the kernel
+/// makes whole ones again, so that the memory of a daemon that runs for long grows while it uses no more; and to clear one
+/// takes milliseconds, in which no record is counted.
+pub fn take_huge_pages(yes: bool) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(!yes) {
+        tracing::debug!(%error, "transparent huge pages stay as they are");
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = yes;
+}
+
 /// A daemon at work: a consumer on its own thread, and a web server on the runtime.
 pub struct Daemon {
     /// Where it listens.

@@ -60,7 +60,7 @@ fn run(path: Option<PathBuf>) -> anyhow::Result<ExitCode> {
         Err(errors) => return Ok(commands::refuse(&errors)),
     };
     let log = logging::start(&loaded.config.log.filter, loaded.config.log.format)?;
-    keep_pages_small();
+    app::take_huge_pages(false);
     let warnings = loaded.config.warnings();
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let runtime = runtime()?;
@@ -110,15 +110,6 @@ fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(commands::BAD_CONFIGURATION))
 }
 
-/// Takes no huge pages. The allocator asks for them; but of those that it has given back in parts the kernel makes whole ones
-/// again, so that the memory of a daemon that runs for long grows while it uses no more.
-fn keep_pages_small() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
-        tracing::debug!(%error, "transparent huge pages stay on");
-    }
-}
-
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(2).thread_name("web").enable_all();
@@ -128,7 +119,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     // What the daemon logs would tear the table apart; what matters comes as an error.
     logging::start("error", LogFormat::Auto)?;
-    keep_pages_small();
+    app::take_huge_pages(false);
     let options = demo::Options {
         duration: args.duration,
         rate: args.rate,

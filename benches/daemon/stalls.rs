@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use abgauge::app;
 use abgauge::board::Board;
 use abgauge::clock::Clock;
 use abgauge::config::{self, Config};
@@ -46,6 +47,8 @@ pub fn run(kafka: &Kafka, rate: u64, seconds: u64) -> Vec<Figure> {
     let file = dir.path().join("abgauge.toml");
     std::fs::write(&file, topics.config(kafka) + QUICK_JOIN).expect("write the configuration");
     let config = config::load(Some(&file), std::iter::empty()).expect("the configuration is valid");
+    // As the daemon has it.
+    app::take_huge_pages(false);
     let mut ingest = Loop::new(&config);
     let (rounds, wall, n_sent) = thread::scope(|scope| {
         let source = scope.spawn(|| {
@@ -63,6 +66,7 @@ pub fn run(kafka: &Kafka, rate: u64, seconds: u64) -> Vec<Figure> {
         "retention took unread records"
     );
     topics.delete(kafka);
+    app::take_huge_pages(true);
     figures(rounds, wall, n_sent, n_read)
 }
 
