@@ -5,7 +5,7 @@ mod offline;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{self, Key, parse_span_ms};
 use crate::engine::event::Kind;
@@ -145,7 +145,7 @@ pub struct HealthArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// How long it may take to answer
-    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = parse_duration)]
+    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = parse_duration, allow_hyphen_values = true)]
     pub timeout: Duration,
 }
 
@@ -203,7 +203,7 @@ impl From<KindArg> for Kind {
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// How long to run
-    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = parse_duration, env = "ABGAUGE_DEMO_DURATION", hide_env_values = true)]
+    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = parse_duration, allow_hyphen_values = true, env = "ABGAUGE_DEMO_DURATION", hide_env_values = true)]
     pub duration: Duration,
     /// Lists served per second
     ///
@@ -236,6 +236,7 @@ pub struct DemoArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("destination").args(["brokers", "output"]).required(true))]
 pub struct SimulateArgs {
     /// Kafka to write to
     #[arg(
@@ -243,7 +244,6 @@ pub struct SimulateArgs {
         value_name = "HOST:PORT,…",
         env = "ABGAUGE_SIMULATE_BROKERS",
         hide_env_values = true,
-        conflicts_with = "output",
         value_parser = config::parse_brokers
     )]
     pub brokers: Option<String>,
@@ -290,7 +290,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_any_speed, allow_negative_numbers = true)]
     pub speed: f64,
     /// How long to run; without it, until it is stopped
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_duration, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
     /// Seed of the traffic
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed, allow_negative_numbers = true)]

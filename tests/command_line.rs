@@ -133,7 +133,12 @@ fn wrong_usage_is_told_on_standard_error() {
             &["simulate", "--brokers", "b:1", "--output", "-"],
             "cannot be used with",
         ),
+        (&["simulate"], "<--brokers <HOST:PORT,…>|--output <FILE>>"),
         (&["simulate", "--create-topics"], "--brokers"),
+        (
+            &["evaluate", "x.jsonl", "--attribution", "-5m"],
+            "write a whole number and a unit, such as 30s, 5m, 1h or 7d",
+        ),
         (&["simulate", "--brokers", ""], "write HOST:PORT"),
         (
             &["simulate", "--brokers", "kafka:99999"],
@@ -355,8 +360,7 @@ fn simulated_traffic_is_the_same_for_the_same_seed_and_can_be_evaluated() {
 #[test]
 fn simulate_says_what_it_lacks() {
     for (arguments, told) in [
-        (&["simulate"][..], "give --brokers HOST:PORT, or --output FILE"),
-        (&["simulate", "--output", "endless"], "give --duration"),
+        (&["simulate", "--output", "endless"][..], "give --duration"),
         (
             &["simulate", "--output", "no/such/dir/x", "--duration", "1s"],
             "write no/such/dir/x",

@@ -70,10 +70,10 @@ pub struct EvaluateArgs {
     #[arg(long, value_name = "NUMBER", value_parser = parse_alpha, env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
     pub alpha: Option<f64>,
     /// How long after its list a click counts [default: 30m]
-    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, env = "ABGAUGE_EVALUATE_ATTRIBUTION", hide_env_values = true)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_ATTRIBUTION", hide_env_values = true)]
     pub attribution: Option<i64>,
     /// From how long before its list a click counts [default: 0s]
-    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, env = "ABGAUGE_EVALUATE_CLICK_SKEW", hide_env_values = true)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_CLICK_SKEW", hide_env_values = true)]
     pub click_skew: Option<i64>,
     /// Also print the numbers of each day (UTC)
     #[arg(long, conflicts_with = "window")]
@@ -81,7 +81,7 @@ pub struct EvaluateArgs {
     /// Also print the numbers of each span of this length, such as 1h
     ///
     /// Spans are counted from 1970-01-01T00:00:00Z; a list is in that of its own time, and its clicks with it.
-    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true)]
     pub window: Option<i64>,
     /// Also print the difference of each arm to this one, absolute (Δ) and relative (Δ %)
     #[arg(long, value_name = "CONTROL")]

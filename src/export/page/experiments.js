@@ -7,7 +7,7 @@ import { controlOf } from "./download.js";
 import { WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
-const VIEW_NOTES = { live: "every list as soon as it is read", settled: "final values: compare arms on this" };
+const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists whose clicks can no longer come: compare arms on this" };
 /** Of a page with one experiment. */
 const ARMS_ON_A_PAGE = 50;
 const EXPERIMENTS_ON_A_PAGE = 10;
