@@ -24,7 +24,7 @@ use crate::ingest::{Source, queue_of};
 /// Records for which a thread is woken.
 const WORTH_A_THREAD: usize = 500;
 /// Batches that each thread counts before all wait for the slowest one: some 8 ms.
-const BATCHES: usize = 8;
+const BATCHES: usize = 16;
 /// State that one batch of records cannot reach: where less is free for each shard, they are read one after the other,
 /// so that the bound is one for all.
 const AMPLE_BYTES: u64 = 64 << 20;

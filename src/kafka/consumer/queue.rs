@@ -28,7 +28,7 @@ use crate::ingest::{Input, Record, Source, queue_of};
 use crate::kafka::client;
 
 /// Records taken at a time: few enough that no round of the loop is long, and more than a busy loop waits for.
-const BATCH: usize = 2048;
+const BATCH: usize = 1024;
 /// Records handed on at a time: what is known of these fits into the first cache.
 const SLICE: usize = 256;
 
