@@ -23,7 +23,7 @@ use crate::config::{self, Config};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::window::{N_CELLS, Overflow};
-use crate::engine::{Arm, ArmId, Engine};
+use crate::engine::{Arm, ArmId, ArmInSlot, Engine};
 use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline, View};
 
 /// Arms whose cells a snapshot holds at most.
@@ -116,33 +116,29 @@ impl Board {
     /// keeps its engine until it is [removed](Self::remove).
     pub fn merge(&self, pair: Pair, engine: &Engine) {
         let changes = engine.changes();
+        let live = changes.live.iter().map(|(of, sums)| Row { of, sums });
+        let settled = changes.settled.iter().flat_map(|slot| {
+            let of = |arm| ArmInSlot {
+                arm,
+                start_ms: slot.start_ms,
+                last_list_ms: None,
+            };
+            let rows = slot.tallies.iter();
+            rows.map(move |(arm, sums)| Row { of: of(arm), sums })
+        });
+        let (live, settled) = (part::in_order(live), part::in_order(settled));
         let parts = self.shared_with(pair);
         let mut part = lock(&parts[&pair]);
-        self.admit(pair, &mut part, engine);
+        for rows in [&live, &settled] {
+            self.admit(pair, &mut part, engine, rows.last().map(|row| row.of.arm));
+        }
         let mut exact = if changes.overflowed() {
             Err(Overflow)
         } else {
             Ok(())
         };
-        let live = changes.live.iter().map(|(fresh, sums)| Row {
-            arm: fresh.arm,
-            start_ms: fresh.start_ms,
-            last_list_ms: fresh.last_list_ms,
-            sums,
-        });
-        let mut live: Vec<Row> = live.collect();
-        let settled = changes.settled.iter().flat_map(|slot| {
-            let start_ms = slot.start_ms;
-            slot.tallies.iter().map(move |(arm, sums)| Row {
-                arm,
-                start_ms,
-                last_list_ms: None,
-                sums,
-            })
-        });
-        let mut settled: Vec<Row> = settled.collect();
-        exact = exact.and(part.add_all(View::Live, &mut live));
-        exact = exact.and(part.add_all(View::Settled, &mut settled));
+        exact = exact.and(part.add_all(View::Live, &live));
+        exact = exact.and(part.add_all(View::Settled, &settled));
         if let Some(covering) = &self.covering {
             covering.note(pair, &part, changes);
         }
@@ -177,14 +173,9 @@ impl Board {
         self.parts.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a part the arms that its engine has admitted since.
-    fn admit(&self, pair: Pair, part: &mut Part, engine: &Engine) {
-        let changes = engine.changes();
-        let live = changes.live.iter().map(|(fresh, _)| fresh.arm);
-        let settled = changes.settled.iter().flat_map(|slot| slot.tallies.iter());
-        let Some(last) = live.chain(settled.map(|(arm, _)| arm)).max() else {
-            return;
-        };
+    /// Gives a part the arms that its engine has admitted since, up to the last one.
+    fn admit(&self, pair: Pair, part: &mut Part, engine: &Engine, last: Option<ArmId>) {
+        let Some(last) = last else { return };
         for id in part.n_arms()..=last as usize {
             let entry = self.entry(engine.arm(id as ArmId));
             lock(&entry.parts).push((pair, id as ArmId));
@@ -746,6 +737,18 @@ mod tests {
             named(&[("a", 3)]),
             "windows slide over it"
         );
+    }
+
+    #[test]
+    fn a_time_line_adds_cells_of_any_width() {
+        let (narrow, wide) = ([1; LINE], [2; 2 * LINE]);
+        for cells in [[&narrow[..], &wide[..]], [&wide[..], &narrow[..]]] {
+            let mut timeline = board(&[]).timeline(0, T0);
+            let number = T0 / timeline.cell_ms;
+            timeline.add(2 * LINE, cells.map(|cell| (number, cell)).into_iter());
+            let last = timeline.cells.last().and_then(Option::as_deref);
+            assert_eq!(last, Some(&[[3; LINE], [2; LINE]].concat()[..]));
+        }
     }
 
     #[test]

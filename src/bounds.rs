@@ -31,6 +31,8 @@ impl Bounds {
         let has_coverage = ranking.coverage().is_some();
         let n_cells = config.windows.len() as u64 * N_CELLS.unsigned_abs();
         let columns = ranking.width() as u64;
+        // A cell may have been narrow before it was wide.
+        let of_cell = columns + ranking.n_of_new_list() as u64;
         let sums = (config.windows.len() as u64 + 1) * columns * size_of::<i128>() as u64;
         Bounds {
             state: config.limits.max_state_bytes,
@@ -40,7 +42,7 @@ impl Bounds {
                 0
             },
             fetched: queued_bytes(&config.kafka, config.ingest.n_workers()),
-            arm: View::BOTH.len() as u64 * (n_cells * columns * size_of::<i64>() as u64 + sums),
+            arm: View::BOTH.len() as u64 * (n_cells * of_cell * size_of::<i64>() as u64 + sums),
             followed_arm: View::BOTH.len() as u64 * sums,
             max_arms: config.limits.max_arms,
         }
@@ -152,21 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_has_two_views_of_sixty_cells_and_two_sums_for_each_column() {
-        let settings = [("METRICS__WINDOWS", "5m")];
-        let config_width = |bounds: Bounds| bounds.arm / (2 * (60 * 8 + 2 * 16));
+    fn an_arm_has_two_views_of_sixty_cells_narrow_and_wide_and_two_sums_for_each_column() {
+        let windows = ("METRICS__WINDOWS", "5m");
         let few = bounds(
-            &[settings[0], ("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")],
+            &[windows, ("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")],
             1,
         );
-        let many = bounds(&settings, 1);
-        assert_eq!(few.arm % (2 * (60 * 8 + 2 * 16)), 0);
-        assert!(config_width(few) < config_width(many));
-        let columns = config_width(few);
-        assert_eq!(
-            few.followed_arm,
-            2 * 2 * columns * 16,
-            "the sums without the cells"
-        );
+        let many = bounds(&[windows], 1);
+        let [n_few, n_many] = [&few, &many].map(|bounds| bounds.followed_arm / (2 * 2 * 16));
+        assert_eq!([n_few, n_many], [8, 32], "columns: the sums without the cells");
+        // Eight of them are what a list adds to before its first click.
+        let arm = |n_columns| 2 * (60 * 8 * (8 + n_columns) + 2 * 16 * n_columns);
+        assert_eq!([few.arm, many.arm], [n_few, n_many].map(arm));
     }
 }

@@ -13,17 +13,16 @@ use std::sync::Arc;
 use super::Entry;
 use super::runs::{ALL_TIME, Runs};
 use crate::config;
-use crate::engine::ArmId;
 use crate::engine::cells::Cells;
 use crate::engine::prefetch::prefetch;
 use crate::engine::window::{Overflow, Room, WideSums, Window};
+use crate::engine::{ArmId, ArmInSlot};
 use crate::snapshot::View;
 
-/// So many rows ahead of its turn the arm of a row is asked for, at half of it what the arm points to, and at a quarter the
-/// cells that the row touches: where arms are many, hardly any is in the cache.
-const AHEAD: usize = 16;
-/// Of so few all stays there.
-const FEW_ARMS: usize = 16;
+/// So many arms ahead of its turn an arm is asked for, at half of it what it points to, and at a quarter the cells that its
+/// newest rows touch: where arms are many, hardly any is in the cache.
+const AHEAD: usize = 8;
+const NEWEST: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Part {
@@ -38,12 +37,15 @@ pub(super) struct Part {
 /// The tally of an arm in a slot, on its way to the windows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'a> {
-    pub arm: ArmId,
-    /// Begin of the slot, epoch ms.
-    pub start_ms: i64,
-    /// The largest time of a new list in it, epoch ms.
-    pub last_list_ms: Option<i64>,
+    pub of: ArmInSlot,
     pub sums: &'a [i64],
+}
+
+/// All that goes to one arm side by side, the newest first: so that all that goes to one cell is, too.
+pub(super) fn in_order<'a>(rows: impl Iterator<Item = Row<'a>>) -> Vec<Row<'a>> {
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_unstable_by_key(|row| (row.of.arm, Reverse(row.of.start_ms)));
+    rows
 }
 
 /// What one pair adds to one arm.
@@ -95,48 +97,50 @@ impl Part {
         &self.arms[arm as usize].entry
     }
 
-    /// Adds tallies of arms in slots; `rows` are put in order.
+    /// Adds tallies of arms in slots, which are [in order](in_order).
     ///
     /// # Errors
     /// [`Overflow`] where a cell's sum left 64 bits.
-    pub fn add_all(&mut self, view: View, rows: &mut [Row]) -> Result<(), Overflow> {
-        // All that goes to one arm goes there at once, and of that all that goes to one cell.
-        rows.sort_unstable_by_key(|row| (row.arm, Reverse(row.start_ms)));
+    pub fn add_all(&mut self, view: View, rows: &[Row]) -> Result<(), Overflow> {
+        let of_arms: Vec<&[Row]> = rows.chunk_by(|one, next| one.of.arm == next.of.arm).collect();
         let mut exact = Ok(());
-        let mut first = 0;
-        for of_arm in rows.chunk_by(|one, next| one.arm == next.arm) {
-            if self.arms.len() > FEW_ARMS {
-                (0..of_arm.len()).for_each(|row| self.foresee(view, &rows[first + row..]));
-                first += of_arm.len();
-            }
+        for (at, of_arm) in of_arms.iter().enumerate() {
+            self.foresee(view, &of_arms[at..]);
             exact = exact.and(self.add(view, of_arm));
         }
         exact
     }
 
-    /// Lets what later rows touch be fetched, as far as one can tell.
-    fn foresee(&self, view: View, rows: &[Row]) {
-        if let Some(row) = rows.get(AHEAD) {
-            prefetch(&self.arms[row.arm as usize]);
+    /// Lets what later arms touch be fetched, as far as one can tell.
+    fn foresee(&self, view: View, of_arms: &[&[Row]]) {
+        if let Some(rows) = of_arms.get(AHEAD) {
+            prefetch(&self.arms[rows[0].of.arm as usize]);
         }
-        if let Some(row) = rows.get(AHEAD / 2) {
-            prefetch(row.sums);
-            self.each_cell(view, row, |window, number| window.prefetch(number));
-            let sums = &self.arms[row.arm as usize].sums;
+        if let Some(rows) = of_arms.get(AHEAD / 2) {
+            let sums = &self.arms[rows[0].of.arm as usize].sums;
             let first = view as usize * (self.cells_ms.len() + 1);
             (first..=first + self.cells_ms.len()).for_each(|row| sums.prefetch(row));
+            for row in rows.iter().take(NEWEST) {
+                prefetch(row.sums);
+                self.each_cell(view, row, |window, number| window.prefetch(number));
+            }
         }
-        if let Some(row) = rows.get(AHEAD / 4) {
-            self.each_cell(view, row, |window, number| {
-                window.prefetch_cells(number, &self.cells)
+        if let Some(rows) = of_arms.get(AHEAD / 4) {
+            self.each_cell(view, &rows[0], |window, number| {
+                window.prefetch_leaving(number, &self.cells)
             });
+            for row in rows.iter().take(NEWEST) {
+                self.each_cell(view, row, |window, number| {
+                    window.prefetch_cell(number, &self.cells)
+                });
+            }
         }
     }
 
     /// Calls `go` with each window of a row's arm, and with the number of the cell there that the row goes to.
     fn each_cell(&self, view: View, row: &Row, go: impl Fn(&Window, i64)) {
-        let windows = self.windows_of(row.arm, view).iter().zip(&self.cells_ms);
-        windows.for_each(|(window, cell_ms)| go(window, row.start_ms.div_euclid(*cell_ms)));
+        let windows = self.windows_of(row.of.arm, view).iter().zip(&self.cells_ms);
+        windows.for_each(|(window, cell_ms)| go(window, row.of.start_ms.div_euclid(*cell_ms)));
     }
 
     fn windows_of(&self, arm: ArmId, view: View) -> &[Window] {
@@ -144,13 +148,13 @@ impl Part {
         &self.arms[arm as usize].windows[view as usize * n_windows..][..n_windows]
     }
 
-    /// Adds tallies of one arm, the newest first.
+    /// Adds tallies of one arm, at least one, the newest first.
     fn add(&mut self, view: View, rows: &[Row]) -> Result<(), Overflow> {
         let n_windows = self.cells_ms.len();
-        let arm = &mut self.arms[rows[0].arm as usize];
-        let last_list_ms = rows.iter().filter_map(|row| row.last_list_ms).max();
-        arm.last_list_ms = last_list_ms.map_or(arm.last_list_ms, |ms| ms.max(arm.last_list_ms));
-        let tallies = rows.iter().map(|row| (row.start_ms, row.sums));
+        let arm = &mut self.arms[rows[0].of.arm as usize];
+        let last_lists_ms = rows.iter().filter_map(|row| row.of.last_list_ms);
+        arm.last_list_ms = last_lists_ms.fold(arm.last_list_ms, i64::max);
+        let tallies = rows.iter().map(|row| (row.of.start_ms, row.sums));
         let windows = &mut arm.windows[view as usize * n_windows..][..n_windows];
         let first = view as usize * (n_windows + 1);
         let mut exact = Ok(());
@@ -198,5 +202,91 @@ impl Part {
     /// The touched cells of a window of an arm, by number: their first columns, the others are zero.
     pub fn cells(&self, arm: ArmId, view: View, window: usize) -> impl Iterator<Item = (i64, &[i64])> {
         self.windows_of(arm, view)[window].cells(&self.cells)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::Arm;
+    use crate::engine::ranking::LINE;
+
+    const N_ARMS: ArmId = 40;
+    const WIDTH: usize = 2 * LINE;
+
+    fn part() -> Part {
+        let window = |name: &str, span_ms| config::Window {
+            name: name.into(),
+            span_ms,
+        };
+        let mut part = Part::new(&[window("1m", 60_000), window("1h", 3_600_000)], WIDTH, LINE);
+        for arm in 0..N_ARMS {
+            let arm = Arm {
+                experiment: "e".into(),
+                arm: arm.to_string().into(),
+            };
+            part.push(Arc::new(Entry {
+                arm,
+                total_from_ms: i64::MIN,
+                parts: Mutex::default(),
+                covered: Mutex::default(),
+            }));
+        }
+        part
+    }
+
+    /// Of each arm the sums by view and window, the touched cells, and when it had its newest list.
+    fn told(part: &Part) -> Vec<(Vec<i128>, Vec<(i64, Vec<i64>)>, i64)> {
+        let of_arm = |arm| {
+            let (sums, last_list_ms) = part.sums(arm);
+            let mut rows = vec![0; 6 * WIDTH];
+            let each = rows.chunks_mut(WIDTH).enumerate();
+            each.for_each(|(row, columns)| sums.add_to(row, columns));
+            let windows = View::BOTH.into_iter().flat_map(|view| [(view, 0), (view, 1)]);
+            let cells = windows.flat_map(|(view, window)| part.cells(arm, view, window));
+            let whole = |cell: &[i64]| [cell, &[0; WIDTH][cell.len()..]].concat();
+            (
+                rows,
+                cells.map(|(number, cell)| (number, whole(cell))).collect(),
+                last_list_ms,
+            )
+        };
+        (0..N_ARMS).map(of_arm).collect()
+    }
+
+    proptest! {
+        /// Many arms, slots in any order, some with clicks, and windows that slide on from one hand-over to the next.
+        #[test]
+        fn a_hand_over_adds_what_its_rows_add_one_by_one(
+            hand_overs in vec(vec((0..N_ARMS, 0_i64..90, any::<bool>(), prop::option::of(0_i64..1000)), 1..200), 1..4),
+        ) {
+            let [mut at_once, mut one_by_one] = [part(), part()];
+            let mut column = [[0; WIDTH]; 2];
+            column[0][0] = 3;
+            column[1][0] = 1;
+            column[1][LINE + 1] = 2;
+            for (n, rows) in hand_overs.iter().enumerate() {
+                let rows: Vec<Row> = rows
+                    .iter()
+                    .map(|(arm, second, is_clicked, list_ms)| {
+                        let start_ms = 1000 * (100 * n as i64 + second);
+                        let last_list_ms = list_ms.map(|list_ms| start_ms + list_ms);
+                        let sums = &column[usize::from(*is_clicked)][..];
+                        let of = ArmInSlot { arm: *arm, start_ms, last_list_ms };
+                        Row { of, sums }
+                    })
+                    .collect();
+                for view in View::BOTH {
+                    prop_assert_eq!(at_once.add_all(view, &in_order(rows.iter().copied())), Ok(()));
+                    rows.iter().try_for_each(|row| one_by_one.add_all(view, &[*row])).expect("small sums");
+                }
+                prop_assert_eq!(told(&at_once), told(&one_by_one));
+            }
+        }
     }
 }

@@ -17,8 +17,8 @@ const CHUNK: usize = 64;
 /// Rows of sums, given out and taken back; nothing is allocated for those that are used again.
 #[derive(Debug)]
 pub struct Cells {
-    narrow: Rows,
-    wide: Rows,
+    /// By whether they are wide.
+    rows: [Rows; 2],
 }
 
 /// One of [`Cells`]: its row twice, and one more if it is wide.
@@ -43,61 +43,44 @@ impl Cells {
     /// Wide cells have `width` columns, and narrow ones as many as a new list adds to, both in whole lines.
     pub fn new(width: usize, n_of_new_list: usize) -> Cells {
         Cells {
-            narrow: Rows::new(n_lines(n_of_new_list)),
-            wide: Rows::new(n_lines(width)),
+            rows: [n_of_new_list, width].map(|width| Rows::new(n_lines(width))),
         }
     }
 
     /// A cell of zeros with room for these lines, of which the last ones may be zero.
     pub fn take(&mut self, lines: &[Line]) -> Cell {
-        let is_wide = self.need_width(lines);
-        let row = if is_wide {
-            self.wide.take()
-        } else {
-            self.narrow.take()
-        };
-        Cell::of(row, is_wide)
+        let is_wide = self.needs_width(lines);
+        Cell::of(self.rows[usize::from(is_wide)].take(), is_wide)
     }
 
     /// The same cell with room for these lines.
     pub fn with_room(&mut self, cell: Cell, lines: &[Line]) -> Cell {
-        if cell.is_wide() || !self.need_width(lines) {
+        if cell.is_wide() || !self.needs_width(lines) {
             return cell;
         }
-        let row = self.wide.take();
-        let narrow = self.narrow.row(cell.row());
-        self.wide.row_mut(row)[..narrow.len()].copy_from_slice(narrow);
+        let [narrow, wide] = &mut self.rows;
+        let (from, to) = (narrow.row(cell.row()), wide.take());
+        wide.row_mut(to)[..from.len()].copy_from_slice(from);
         self.give_back(cell);
-        Cell::of(row, true)
+        Cell::of(to, true)
     }
 
-    fn need_width(&self, lines: &[Line]) -> bool {
-        let more = lines.get(self.narrow.width..);
-        more.is_some_and(|more| more.as_flattened().iter().fold(0, |any, term| any | term) != 0)
+    fn needs_width(&self, lines: &[Line]) -> bool {
+        let more = lines.get(self.rows[0].width..).unwrap_or_default();
+        more.iter().any(is_filled)
     }
 
     pub fn give_back(&mut self, cell: Cell) {
-        let rows = if cell.is_wide() {
-            &mut self.wide
-        } else {
-            &mut self.narrow
-        };
-        rows.free.push(cell.row());
+        self.rows[usize::from(cell.is_wide())].free.push(cell.row());
     }
 
     /// As many as it has room for; the others are zero.
     pub fn lines(&self, cell: Cell) -> &[Line] {
-        let rows = if cell.is_wide() { &self.wide } else { &self.narrow };
-        rows.row(cell.row())
+        self.rows[usize::from(cell.is_wide())].row(cell.row())
     }
 
     pub fn lines_mut(&mut self, cell: Cell) -> &mut [Line] {
-        let rows = if cell.is_wide() {
-            &mut self.wide
-        } else {
-            &mut self.narrow
-        };
-        rows.row_mut(cell.row())
+        self.rows[usize::from(cell.is_wide())].row_mut(cell.row())
     }
 
     /// Lets the first line of a cell be fetched.
@@ -108,7 +91,7 @@ impl Cells {
     /// How many narrow and wide cells there have been at a time.
     #[cfg(test)]
     pub fn n_rows(&self) -> [u32; 2] {
-        [self.narrow.n_rows, self.wide.n_rows]
+        [0, 1].map(|is_wide| self.rows[is_wide].n_rows)
     }
 }
 
@@ -158,6 +141,11 @@ impl Rows {
     }
 }
 
+/// Whether a line is not all zero.
+pub fn is_filled(line: &Line) -> bool {
+    line.iter().fold(0, |any, term| any | term) != 0
+}
+
 /// How many lines so many columns are.
 pub fn n_lines(width: usize) -> usize {
     debug_assert!(width.is_multiple_of(LINE), "{width} columns");
@@ -185,7 +173,8 @@ mod tests {
         let cell = cells.with_room(cell, &lines(&[1, 0, 2]));
         assert_eq!(cells.lines(cell), lines(&[7, 0, 0]));
         assert_eq!(cells.with_room(cell, &lines(&[1])), cell, "it stays wide");
-        assert_eq!(cells.n_rows(), [1, 1]);
+        cells.take(&lines(&[1]));
+        assert_eq!(cells.n_rows(), [1, 1], "its narrow row is used again");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::catalogue::Catalogue;
 use super::clicks::KeptClicks;
 use super::contributions::Contributions;
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
-use super::lists::{Fresh, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
+use super::lists::{ArmInSlot, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, CLICKS, Ranking, Relevant};
 use super::shown::ShownLists;
@@ -54,8 +54,8 @@ pub struct SettledSlot {
 #[derive(Debug)]
 pub struct Changes {
     pub counts: Counts,
-    /// What lists and clicks added, by arm and the list's slot.
-    pub live: Rows<Fresh>,
+    /// What lists and clicks added to their arms in open slots.
+    pub live: Rows<ArmInSlot>,
     pub settled: Vec<SettledSlot>,
     /// What new lists have shown, where coverage is measured.
     pub shown: ShownLists,
@@ -623,7 +623,7 @@ impl Engine {
         let Scratch {
             contributions, room, ..
         } = scratch;
-        let overflowed = lists.hand_over(contributions, room, |fresh, sums| changes.live.push(fresh, sums));
+        let overflowed = lists.hand_over(contributions, room, |of, sums| changes.live.push(of, sums));
         changes.overflowed |= overflowed;
     }
 

@@ -46,13 +46,13 @@ pub struct OpenSlot {
     bytes: u64,
 }
 
-/// An arm in an open slot, whose sums have changed since they were last handed over.
+/// Whose sums a row holds that is handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fresh {
+pub struct ArmInSlot {
     pub arm: ArmId,
     /// Begin of the slot, epoch ms.
     pub start_ms: i64,
-    /// The largest time of a list that came since, epoch ms.
+    /// The largest time of a list that came since the last hand-over, epoch ms.
     pub last_list_ms: Option<i64>,
 }
 
@@ -430,13 +430,12 @@ impl OpenLists {
         });
     }
 
-    /// Hands over what is fresh in every slot: begin of the slot, arm, largest time of a fresh list, sums. Says whether
-    /// a sum has run over.
+    /// Hands over each row that is fresh in any slot; says whether a sum has run over.
     pub fn hand_over(
         &mut self,
         contributions: &Contributions,
         room: &mut Vec<i64>,
-        mut to: impl FnMut(Fresh, &[i64]),
+        mut to: impl FnMut(ArmInSlot, &[i64]),
     ) -> bool {
         let mut overflowed = false;
         for place in self.fresh.drain(..) {
@@ -504,22 +503,22 @@ impl OpenLists {
 }
 
 impl OpenSlot {
-    /// Hands over what is fresh: begin of the slot, arm, largest time of a fresh list, sums.
+    /// Hands over each row that is fresh.
     pub fn hand_over(
         &mut self,
         contributions: &Contributions,
         room: &mut Vec<i64>,
-        mut to: impl FnMut(Fresh, &[i64]),
+        mut to: impl FnMut(ArmInSlot, &[i64]),
     ) {
         let start_ms = self.start_ms;
         self.tally.hand_over(contributions, room, |arm, last_ms, sums| {
             let last_list_ms = last_ms.map(|ms| start_ms + i64::from(ms));
-            let fresh = Fresh {
+            let of = ArmInSlot {
                 arm,
                 start_ms,
                 last_list_ms,
             };
-            to(fresh, sums);
+            to(of, sums);
         });
     }
 

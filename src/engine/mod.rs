@@ -24,5 +24,5 @@ pub mod window;
 
 pub use arms::{Arm, ArmId, OTHER};
 pub use join::{Changes, Engine, Rules, SettledSlot};
-pub use lists::Fresh;
+pub use lists::ArmInSlot;
 pub use shown::ShownLists;

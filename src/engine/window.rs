@@ -5,11 +5,11 @@
 //!  … │ n−59 │ n−58 │              …              │  n  │
 //!        └ number mod 60 ─▶ cell of the store, only where it was touched
 //! ```
-//! Cells of many windows live in one [`Cells`], which are used again; so nothing is allocated once windows slide.
+//! Cells of many windows live in one [`Cells`], which are used again; so hardly anything is allocated once windows slide.
 //! Most tallies are zero in most columns: these are skipped a line at a time, and memory that is not touched is what
 //! makes an addition cheap.
 
-use super::cells::{Cell, Cells, Line, n_lines};
+use super::cells::{Cell, Cells, Line, is_filled, n_lines};
 use super::prefetch::prefetch;
 use super::ranking::LINE;
 
@@ -127,8 +127,7 @@ fn lines(tally: &[i64]) -> &[Line] {
 
 /// The lines of a tally that are not all zero, with their places.
 fn filled(tally: &[Line]) -> impl Iterator<Item = (usize, &Line)> {
-    let is_filled = |line: &Line| line.iter().fold(0, |any, term| any | term) != 0;
-    tally.iter().enumerate().filter(move |(_, line)| is_filled(line))
+    tally.iter().enumerate().filter(|(_, line)| is_filled(line))
 }
 
 #[derive(Debug, Clone)]
@@ -220,15 +219,19 @@ impl Window {
         prefetch(&self.cells[place(number)]);
     }
 
-    /// Lets the cells be fetched that it touches.
-    pub fn prefetch_cells(&self, number: i64, cells: &Cells) {
-        let leaving = if number > self.newest {
-            self.leaving(number)
-        } else {
-            0
-        };
-        let adding = self.touched & 1 << place(number);
-        bits(leaving | adding).for_each(|place| cells.prefetch(self.cells[place]));
+    /// Lets the cell of this number be fetched, if it was touched.
+    pub fn prefetch_cell(&self, number: i64, cells: &Cells) {
+        let place = place(number);
+        if self.touched & 1 << place != 0 {
+            cells.prefetch(self.cells[place]);
+        }
+    }
+
+    /// Lets the cells be fetched that leave when the window's end moves on to the cell of this number.
+    pub fn prefetch_leaving(&self, number: i64, cells: &Cells) {
+        if number > self.newest {
+            bits(self.leaving(number)).for_each(|place| cells.prefetch(self.cells[place]));
+        }
     }
 
     /// Whether the cell of this number has left.
@@ -422,14 +425,35 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_cells_are_used_again() {
-        let mut alone = Alone::new(1);
+    fn cells_are_used_again_narrow_widened_and_wide_ones() {
+        let mut alone = Alone::new(9);
+        let [narrow, wide] = [[1, 0], [1, 1]].map(|[first, last]| [first, 0, 0, 0, 0, 0, 0, 0, last]);
         for second in 0..1000 {
-            assert_eq!(alone.add(second * 1000, &[1]), Ok(()));
+            for tally in [&[narrow][..], &[narrow, wide], &[wide]][second as usize % 3] {
+                assert_eq!(alone.add(second * 1000, tally), Ok(()));
+            }
         }
-        let [n_rows, _] = alone.cells.n_rows();
-        assert!(n_rows <= N_CELLS as u32, "{n_rows}");
-        assert_eq!(alone.sums(), [3], "three seconds are sixty cells of 50 ms");
+        let n_rows = alone.cells.n_rows();
+        assert!(
+            n_rows.iter().all(|n_rows| *n_rows <= 4),
+            "{n_rows:?}: three seconds are inside"
+        );
+        assert_eq!(
+            alone.sums(),
+            [4, 0, 0, 0, 0, 0, 0, 0, 2],
+            "three seconds are sixty cells of 50 ms"
+        );
+    }
+
+    #[test]
+    fn a_narrow_cell_that_runs_over_when_it_is_widened_says_so() {
+        let mut alone = Alone::new(9);
+        let tally = |first, last| [first, 0, 0, 0, 0, 0, 0, 0, last];
+        assert_eq!(alone.add(0, &tally(i64::MAX, 0)), Ok(()));
+        assert_eq!(alone.add(0, &tally(1, 5)), Err(Overflow));
+        assert_eq!(alone.sums(), tally(i64::MAX, 5).map(i128::from));
+        alone.advance(61_000);
+        assert_eq!(alone.sums(), [0; 9], "and is still taken away exactly");
     }
 
     #[test]

@@ -154,8 +154,8 @@ impl<'a> Driver<'a> {
         let taken = &mut self.taken;
         let width = self.ranking.width();
         taken.counts.add(&changes.counts);
-        for (fresh, tally) in changes.live.iter() {
-            let slot_ms = fresh.start_ms;
+        for (of, tally) in changes.live.iter() {
+            let slot_ms = of.start_ms;
             assert!(
                 Some(slot_ms) >= self.frontier_ms,
                 "live sums of slot {slot_ms}, which was settled before"
@@ -164,11 +164,11 @@ impl<'a> Driver<'a> {
                 .live
                 .entry(slot_ms)
                 .or_default()
-                .entry(name(&self.engine, fresh.arm))
+                .entry(name(&self.engine, of.arm))
                 .or_default();
             add(live, tally, width);
-            if let Some(ts_ms) = fresh.last_list_ms {
-                let arm = name(&self.engine, fresh.arm);
+            if let Some(ts_ms) = of.last_list_ms {
+                let arm = name(&self.engine, of.arm);
                 let last = taken.last_lists.entry(arm).or_insert(ts_ms);
                 *last = (*last).max(ts_ms);
             }
