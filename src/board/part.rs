@@ -240,8 +240,10 @@ mod tests {
         part
     }
 
-    /// Of each arm the sums by view and window, the touched cells, and when it had its newest list.
-    fn told(part: &Part) -> Vec<(Vec<i128>, Vec<(i64, Vec<i64>)>, i64)> {
+    /// Sums by view and window, the touched cells, and when the newest list was.
+    type Told = (Vec<i128>, Vec<(i64, Vec<i64>)>, i64);
+
+    fn told(part: &Part) -> Vec<Told> {
         let of_arm = |arm| {
             let (sums, last_list_ms) = part.sums(arm);
             let mut rows = vec![0; 6 * WIDTH];
