@@ -61,7 +61,8 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   // An experiment that begins later appears by itself, beside the other. Without a control it says so.
   console.log("another experiment");
   await pollUntil(() => all("experiment", "data-experiment"), (names) => names.join() === "first,second");
-  assert.ok(await locate("experiment", { experiment: "second" }).locator("[data-testid=uncontrolled]").isVisible());
+  // With its second arm, which may come later.
+  await locate("experiment", { experiment: "second" }).locator("[data-testid=uncontrolled]").waitFor(PATIENCE);
   assert.ok((await number(locate("value", { experiment: "first", arm: "v 2", view: "live" }).first())) > 0);
 
   // Nothing comes any more: the live end moves on, and the newest list grows old.
