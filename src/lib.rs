@@ -19,7 +19,7 @@
 //!   (served p, clicks p). Time is an argument. All sums are integers, so no result depends on the order of arrival.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, is dull. Its pairs live in
 //!   shards, which threads read side by side where much waits; between two readings all is one thread's.
-//! - `board` is the only shared mutable state: what every pair adds to every arm. A batch is merged with one lock an arm;
+//! - `board` is the only shared mutable state: what every pair adds to every arm. A batch is merged under the lock of its pair;
 //!   a scrape sees whole batches only.
 //! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says of itself.
 //! - [`evaluate`] feeds files to the same engine, as `commands` tell it to; `demo` runs all of it on `simulate`d traffic,
