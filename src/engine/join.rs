@@ -17,8 +17,9 @@ use super::store::{Found, Key, Store, Tag};
 use super::tally::Rows;
 use super::watermark::Watermarks;
 
-/// How many events ahead the index is fetched, and at half of it the records: cache misses overlap with work.
-const AHEAD: usize = 32;
+/// Events whose places are fetched together, two groups ahead, and one ahead what these lead to: cache misses overlap with
+/// work, and with each other.
+const GROUP: usize = 16;
 /// Of so many open lists for each click that waits, few lists that come have one.
 const FEW_WAITING: u64 = 16;
 /// Kept clicks leave together, so small a part of a slot at a time that no batch takes long. With 256 parts each had a
@@ -178,59 +179,65 @@ impl Engine {
             many_arms: self.arms.are_many(),
         };
         let events = &batch.events;
-        let [mut first, mut second] = [events.iter(), events.iter()];
-        for event in first.by_ref().take(AHEAD) {
-            tags.push(self.foresee(event, &ahead));
-        }
-        for (event, tag) in second.by_ref().take(AHEAD / 2).zip(&tags) {
-            self.foresee_records(event, *tag, &ahead);
-        }
-        for (at, event) in events.iter().enumerate() {
-            if let Some(event) = first.next() {
-                tags.push(self.foresee(event, &ahead));
+        tags.extend(events.iter().map(|event| self.tag_of(event)));
+        let groups = || events.chunks(GROUP).zip(tags.chunks(GROUP));
+        let (mut index_of, mut records_of) = (groups(), groups());
+        (0..2).for_each(|_| self.foresee(index_of.next(), &ahead));
+        self.foresee_records(records_of.next(), &ahead);
+        for (events, tags) in groups() {
+            self.foresee(index_of.next(), &ahead);
+            self.foresee_records(records_of.next(), &ahead);
+            for (event, tag) in events.iter().zip(tags) {
+                self.event(event, *tag, batch);
             }
-            if let Some(event) = second.next() {
-                self.foresee_records(event, tags[at + AHEAD / 2], &ahead);
-            }
-            self.event(event, tags[at], batch);
         }
         self.scratch.tags = tags;
         self.advance();
     }
 
-    /// What an event is looked up by, if it is; has that place of the index fetched, and those of its items in the
-    /// catalogue's.
-    fn foresee(&self, event: &Event, ahead: &Ahead) -> Tag {
+    /// What an event is looked up by, if it is.
+    fn tag_of(&self, event: &Event) -> Tag {
         match &event.body {
-            Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => {
-                let tag = self.store.tag(*id);
-                self.store.prefetch(tag);
-                ahead.show_items(event, Catalogue::prefetch);
-                if let Some(place) = ahead.place_of_arm(event) {
-                    self.arms.prefetch(place, ahead.batch);
-                }
-                tag
-            }
+            Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => self.store.tag(*id),
             Body::Invalid(_) | Body::Ignored => Tag::default(),
         }
     }
 
-    /// Has the list of a click fetched, or the clicks that came before their list, the row of its arm and its items, once
-    /// their places in the index are at hand.
-    fn foresee_records(&self, event: &Event, tag: Tag, ahead: &Ahead) {
-        match &event.body {
-            Body::Served(list) => {
-                if ahead.lists_have_clicks {
-                    self.store.prefetch_records(tag);
-                }
-                let place = ahead.place_of_arm(event);
-                if let Some(arm) = place.and_then(|place| self.arms.likely(place)) {
+    /// Has the places fetched that a group is looked up in: in the index, the catalogue and the arms.
+    fn foresee(&self, group: Option<Group>, ahead: &Ahead) {
+        let Some((events, tags)) = group else { return };
+        tags.iter().for_each(|tag| self.store.prefetch(*tag));
+        if let Some(catalogue) = ahead.catalogue {
+            ahead.items_of(events).for_each(|item| catalogue.prefetch(item));
+        }
+        if ahead.many_arms {
+            let places = events.iter().filter_map(place_of_arm);
+            places.for_each(|place| self.arms.prefetch(place, ahead.batch));
+        }
+    }
+
+    /// Has fetched what these places lead to: the lists of clicks, or the clicks that came before their lists, the rows of
+    /// arms, and items.
+    fn foresee_records(&self, group: Option<Group>, ahead: &Ahead) {
+        let Some((events, tags)) = group else { return };
+        for (event, tag) in events.iter().zip(tags) {
+            if ahead.lists_have_clicks || matches!(event.body, Body::Click(_)) {
+                self.store.prefetch_records(*tag);
+            }
+        }
+        if let Some(catalogue) = ahead.catalogue {
+            ahead
+                .items_of(events)
+                .for_each(|item| catalogue.prefetch_item(item));
+        }
+        if ahead.many_arms {
+            for event in events {
+                if let Body::Served(list) = &event.body
+                    && let Some(arm) = place_of_arm(event).and_then(|place| self.arms.likely(place))
+                {
                     self.lists.prefetch_row(list.ts_ms, arm);
                 }
-                ahead.show_items(event, Catalogue::prefetch_item);
             }
-            Body::Click(_) => self.store.prefetch_records(tag),
-            Body::Invalid(_) | Body::Ignored => {}
         }
     }
 
@@ -692,6 +699,9 @@ impl Engine {
     }
 }
 
+/// Events in a row, and what each is looked up by.
+type Group<'a> = (&'a [Event], &'a [Tag]);
+
 /// What is looked up of events before their turn.
 struct Ahead<'a> {
     batch: &'a Batch,
@@ -704,25 +714,21 @@ struct Ahead<'a> {
 }
 
 impl Ahead<'_> {
-    /// Where in the batch the first arm of a list stands, where arms are to be fetched.
-    #[inline(always)]
-    fn place_of_arm(&self, event: &Event) -> Option<usize> {
-        match &event.body {
-            Body::Served(list) if self.many_arms && !list.arms.is_empty() => Some(list.arms.start as usize),
-            _ => None,
-        }
+    /// The items of the lists of a group.
+    fn items_of(&self, events: &[Event]) -> impl Iterator<Item = u64> {
+        let items = events.iter().map(|event| match &event.body {
+            Body::Served(list) => self.batch.items_of(list),
+            _ => &[],
+        });
+        items.flatten().copied()
     }
+}
 
-    /// Shows the items of a list to the catalogue, if there is one.
-    #[inline(always)]
-    fn show_items(&self, event: &Event, show: impl Fn(&Catalogue, u64)) {
-        let Some(catalogue) = self.catalogue else {
-            return;
-        };
-        if let Body::Served(list) = &event.body {
-            let items = self.batch.items_of(list);
-            items.iter().for_each(|item| show(catalogue, *item));
-        }
+/// Where in its batch the first arm of a list stands.
+fn place_of_arm(event: &Event) -> Option<usize> {
+    match &event.body {
+        Body::Served(list) if !list.arms.is_empty() => Some(list.arms.start as usize),
+        _ => None,
     }
 }
 
