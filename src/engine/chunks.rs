@@ -174,16 +174,16 @@ impl Chunks {
         chunk.words.capacity() - chunk.words.len()
     }
 
-    /// Appends the record that `write` pushes to a chunk that has room, filled up with 0 to `n_words`, whole units.
-    pub fn append(&mut self, number: u32, n_words: usize, write: impl FnOnce(&mut Vec<u32>)) -> Handle {
+    /// Appends the record that `write` puts into `n_words` words, whole units, all of them 0, to a chunk that has room.
+    pub fn append(&mut self, number: u32, n_words: usize, write: impl FnOnce(&mut [u32])) -> Handle {
         let words = &mut self.chunks[number as usize].words;
         let start = words.len();
         debug_assert!(
             start + n_words <= words.capacity(),
             "the caller has looked for room"
         );
-        write(words);
         words.resize(start + n_words, 0);
+        write(&mut words[start..]);
         Handle::new(number, start)
     }
 
@@ -273,7 +273,7 @@ mod tests {
 
     fn append(chunks: &mut Chunks, number: u32, words: &[u32]) -> Handle {
         let n_words = words.len().next_multiple_of(UNIT);
-        chunks.append(number, n_words, |into| into.extend_from_slice(words))
+        chunks.append(number, n_words, |into| into[..words.len()].copy_from_slice(words))
     }
 
     #[test]

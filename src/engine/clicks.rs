@@ -119,7 +119,7 @@ impl KeptClicks {
         words[NEXT] = Handle::NONE.to_word();
         let kept = store
             .chunks
-            .append(chunk, N_WORDS, |to| to.extend_from_slice(&words));
+            .append(chunk, N_WORDS, |to| to.copy_from_slice(&words));
         if first.is_none() {
             set_link(store, kept, BACK, kept);
             store.index(key, kept);

@@ -360,7 +360,7 @@ mod tests {
 
         fn add(&mut self, id: u32) {
             let number = *self.open.last().expect("a chunk is open");
-            let handle = self.chunks.append(number, UNIT, |words| words.extend([id; UNIT]));
+            let handle = self.chunks.append(number, UNIT, |words| words.fill(id));
             let tag = self.index.tag(u128::from(id));
             self.index
                 .insert(tag, handle, &|other| self.chunks.may_live(other));

@@ -57,29 +57,36 @@ impl NewList<'_> {
         n_words(self.items.len(), self.arms.len(), has_places)
     }
 
-    /// Appends it, with the places of its items where these are kept, but for its mask: the words that remain of
-    /// [`Self::n_words`] are to be 0.
-    pub fn write(&self, stamp: Stamp, places: &[u32], words: &mut Vec<u32>) {
+    /// Writes it into the first of these words, all 0 and [`Self::n_words`] of them, with the places of its items where these
+    /// are kept.
+    pub fn write(&self, stamp: Stamp, places: &[u32], words: &mut [u32]) {
         let (n_items, n_arms) = (self.items.len(), self.arms.len());
         debug_assert!(n_items < 1 << ITEMS_BITS, "the configuration bounds lists");
         debug_assert!(stamp.ts_in_slot_ms <= TIME_MASK, "the configuration bounds slots");
-        let mut head = [0; HEAD];
+        let (head, mut rest) = words.split_at_mut(HEAD);
         head[..ID].copy_from_slice(&stamp.id);
         head[KIND] = stamp.kind.to_bits() | stamp.ts_in_slot_ms;
         head[USER] = user_check(self.user);
         head[ARRIVAL] = stamp.arrival;
         head[SIZES] = (n_arms.min(MANY_ARMS) << ITEMS_BITS | n_items) as u32;
-        words.extend_from_slice(&head);
         if n_arms >= MANY_ARMS {
-            words.push(n_arms as u32);
+            rest[0] = n_arms as u32;
+            rest = &mut rest[1..];
         }
+        let (arms, rest) = rest.split_at_mut(n_arms);
         match self.arms {
             // Mostly one, which is not worth a call.
-            [arm] => words.push(*arm),
-            arms => words.extend_from_slice(arms),
+            [arm] => arms[0] = *arm,
+            all => arms.copy_from_slice(all),
         }
-        words.extend(self.items.iter().map(|item| tag(*item)));
-        words.extend_from_slice(places);
+        let (tags, rest) = rest.split_at_mut(n_items);
+        let items = self.items.iter();
+        tags.iter_mut()
+            .zip(items)
+            .for_each(|(word, item)| *word = tag(*item));
+        if !places.is_empty() {
+            rest[..places.len()].copy_from_slice(places);
+        }
     }
 }
 
@@ -210,8 +217,8 @@ mod tests {
             arrival: n_items as u32,
         };
         let start = words.len();
-        new.write(stamp, &[], words);
         words.resize(start + new.n_words(false), 0);
+        new.write(stamp, &[], &mut words[start..]);
         let list = OpenList::at(&words[start..], false);
         assert!(list.is_same(&new));
         assert!(!list.is_same(&NewList { user: None, ..new }));
