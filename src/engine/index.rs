@@ -1,8 +1,7 @@
 //! Finds a record by its request id: a hash table of cache lines that forgets nothing and stalls nowhere.
 //!
 //! ```text
-//! tag of an id (32 bits)   31 ─────────── │ 8 ──────── 0
-//!                          directory      │ line of the segment
+//! tag of an id (32 bits) ──▶ first bits: place in the directory;  all of them, mixed: line of the segment
 //!
 //! directory ──▶ segment: 511 lines ──▶ line, 64 bytes: [ 7 tags │ displaced ][ 7 handles │ turn ]
 //!                                                                   │
@@ -159,20 +158,37 @@ impl Index {
         }
     }
 
+    /// Drops the dead of a segment, and parts it in two where many live. What lives stays in its line, and what stood further
+    /// on goes home where there is room.
     #[cold]
     fn make_room(&mut self, place: usize, is_living: &impl Fn(Handle) -> bool) {
-        let lines = self.segments[place].lines.as_mut_slice();
-        let n_entries = entries(lines).count();
-        let mut living = Vec::with_capacity(n_entries);
-        living.extend(entries(lines).filter(|(_, handle)| is_living(*handle)));
-        lines.fill(EMPTY);
-        if living.len() > MAX_LIVING || living.len() == n_entries {
+        let handles = self.segments[place].lines.iter().flat_map(|line| line.handles);
+        let (n_entries, n_living) = handles.fold((0, 0), |(n_entries, n_living), handle| {
+            let is_there = !handle.is_none();
+            (
+                n_entries + usize::from(is_there),
+                n_living + usize::from(is_there && is_living(handle)),
+            )
+        });
+        if n_living > MAX_LIVING || n_living == n_entries {
             self.split(place);
         }
-        self.refill(living, is_living);
+        let mut displaced = Vec::new();
+        for at in 0..N_LINES {
+            let line = std::mem::replace(&mut self.segments[place].lines[at], EMPTY);
+            for (tag, handle) in line.oldest_first().filter(|(_, handle)| is_living(*handle)) {
+                if home(tag) == at {
+                    let place = self.place(tag);
+                    self.segments[place].lines[at].push(tag, handle);
+                } else {
+                    displaced.push((tag, handle));
+                }
+            }
+        }
+        self.refill(displaced, is_living);
     }
 
-    /// Puts living entries back, into segments that were emptied for them.
+    /// Puts living entries back.
     fn refill(&mut self, living: Vec<(Tag, Handle)>, is_living: &impl Fn(Handle) -> bool) {
         for (tag, handle) in living {
             let place = self.place(tag);
@@ -182,7 +198,7 @@ impl Index {
         }
     }
 
-    /// Parts a segment, which is empty, in two.
+    /// Parts a segment in two; its entries are still to be parted.
     fn split(&mut self, place: usize) {
         let depth = self.segments[place].depth;
         if depth == self.depth {
@@ -299,6 +315,29 @@ impl Line {
         Some(turn)
     }
 
+    /// Adds an entry where one is known to be free.
+    fn push(&mut self, tag: Tag, handle: Handle) {
+        let entry = self.turn as usize;
+        self.tags[entry] = tag.0;
+        self.handles[entry] = handle;
+        self.take(entry);
+    }
+
+    /// Its entries.
+    fn oldest_first(&self) -> impl Iterator<Item = (Tag, Handle)> {
+        let entry = |n| {
+            let entry = self.turn as usize + n;
+            if entry < N_ENTRIES {
+                entry
+            } else {
+                entry - N_ENTRIES
+            }
+        };
+        let entries = (0..N_ENTRIES).map(entry);
+        let entries = entries.map(|entry| (Tag(self.tags[entry]), self.handles[entry]));
+        entries.filter(|(_, handle)| !handle.is_none())
+    }
+
     fn take(&mut self, entry: usize) {
         self.turn = if entry + 1 == N_ENTRIES {
             0
@@ -315,8 +354,10 @@ impl Line {
     }
 }
 
+/// By other bits than the directory: the product's high ones, which depend on all low ones of the tag.
 fn home(tag: Tag) -> usize {
-    tag.0 as usize % N_LINES
+    let mixed = tag.0.wrapping_mul(GOLDEN as u32);
+    (u64::from(mixed) * N_LINES as u64 >> 32) as usize
 }
 
 /// One entry that stands so many lines further on, fewer than [`MAX_LINES`]; of a line there are [`N_ENTRIES`] at the most.
@@ -325,11 +366,7 @@ fn one_displaced(n_passed: usize) -> u32 {
 }
 
 fn entries(lines: &[Line]) -> impl Iterator<Item = (Tag, Handle)> {
-    let of = |line: &Line| {
-        let line = *line;
-        (0..N_ENTRIES).map(move |entry| (Tag(line.tags[entry]), line.handles[entry]))
-    };
-    lines.iter().flat_map(of).filter(|(_, handle)| !handle.is_none())
+    lines.iter().flat_map(Line::oldest_first)
 }
 
 #[cfg(test)]
