@@ -174,8 +174,9 @@ impl Chunks {
         chunk.words.capacity() - chunk.words.len()
     }
 
-    /// Appends the record that `write` puts into `n_words` words, whole units, all of them 0, to a chunk that has room.
-    pub fn append(&mut self, number: u32, n_words: usize, write: impl FnOnce(&mut [u32])) -> Handle {
+    /// Appends a record of `n_words`, whole units, to a chunk that has room: all of them are 0, and the caller's to write.
+    #[inline(always)]
+    pub fn append(&mut self, number: u32, n_words: usize) -> (Handle, &mut [u32]) {
         let words = &mut self.chunks[number as usize].words;
         let start = words.len();
         debug_assert!(
@@ -183,8 +184,7 @@ impl Chunks {
             "the caller has looked for room"
         );
         words.resize(start + n_words, 0);
-        write(&mut words[start..]);
-        Handle::new(number, start)
+        (Handle::new(number, start), &mut words[start..])
     }
 
     /// The words from a handle on, which may be an old one: whatever stands there now.
@@ -273,7 +273,9 @@ mod tests {
 
     fn append(chunks: &mut Chunks, number: u32, words: &[u32]) -> Handle {
         let n_words = words.len().next_multiple_of(UNIT);
-        chunks.append(number, n_words, |into| into[..words.len()].copy_from_slice(words))
+        let (handle, into) = chunks.append(number, n_words);
+        into[..words.len()].copy_from_slice(words);
+        handle
     }
 
     #[test]

@@ -117,9 +117,8 @@ impl KeptClicks {
         set(&mut words, TIME, click.ts_ms as u64);
         set(&mut words, ITEM, click.item);
         words[NEXT] = Handle::NONE.to_word();
-        let kept = store
-            .chunks
-            .append(chunk, N_WORDS, |to| to.copy_from_slice(&words));
+        let (kept, to) = store.chunks.append(chunk, N_WORDS);
+        to.copy_from_slice(&words);
         if first.is_none() {
             set_link(store, kept, BACK, kept);
             store.index(key, kept);

@@ -357,7 +357,7 @@ impl Line {
 /// By other bits than the directory: the product's high ones, which depend on all low ones of the tag.
 fn home(tag: Tag) -> usize {
     let mixed = tag.0.wrapping_mul(GOLDEN as u32);
-    (u64::from(mixed) * N_LINES as u64 >> 32) as usize
+    ((u64::from(mixed) * N_LINES as u64) >> 32) as usize
 }
 
 /// One entry that stands so many lines further on, fewer than [`MAX_LINES`]; of a line there are [`N_ENTRIES`] at the most.
@@ -397,7 +397,8 @@ mod tests {
 
         fn add(&mut self, id: u32) {
             let number = *self.open.last().expect("a chunk is open");
-            let handle = self.chunks.append(number, UNIT, |words| words.fill(id));
+            let (handle, words) = self.chunks.append(number, UNIT);
+            words.fill(id);
             let tag = self.index.tag(u128::from(id));
             self.index
                 .insert(tag, handle, &|other| self.chunks.may_live(other));
@@ -490,7 +491,7 @@ mod tests {
             let mut world = World::new();
             let number = world.chunks.open(0, &[], UNIT, 1 << 16);
             for n in 0..16_000_u128 {
-                let handle = world.chunks.append(number, UNIT, |_| {});
+                let (handle, _) = world.chunks.append(number, UNIT);
                 let tag = world.index.tag(n << shift);
                 world.index.insert(tag, handle, &|_| true);
             }

@@ -260,16 +260,13 @@ impl Engine {
         if let Some(refused) = self.refused_by_frontier(list.ts_ms) {
             return refused;
         }
-        let mut arm_ids = std::mem::take(&mut self.scratch.arms);
-        let key = self.store.key(list.id, tag);
-        let outcome = self.open(list, &key, batch, &mut arm_ids);
-        self.scratch.arms = arm_ids;
-        outcome
+        self.open(list, &self.store.key(list.id, tag), batch)
     }
 
-    fn open(&mut self, list: &Served, key: &Key, batch: &Batch, arm_ids: &mut Vec<ArmId>) -> Outcome {
+    fn open(&mut self, list: &Served, key: &Key, batch: &Batch) -> Outcome {
         let items = batch.items_of(list);
         let names = batch.arms_of(list);
+        let arm_ids = &mut self.scratch.arms;
         arm_ids.clear();
         let found = self.store.find(key);
         let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
@@ -289,10 +286,13 @@ impl Engine {
             return Outcome::Shed;
         }
         let places = list.arms.start as usize..list.arms.end as usize;
-        arm_ids.extend(places.map(|place| self.arms.admit_at(place, batch)));
+        let arms = &mut self.arms;
+        self.scratch
+            .arms
+            .extend(places.map(|place| arms.admit_at(place, batch)));
         self.accepted(list.ts_ms);
         self.changes.counts.repeated_items += n_repeated(items, &mut self.scratch.repeats);
-        let handle = self.add_new_list(key, found, &new_list(list, arm_ids, items));
+        let handle = self.add_new_list(key, found, list, items);
         self.take_kept_clicks(handle, list, found);
         Outcome::Accepted
     }
@@ -468,7 +468,7 @@ impl Engine {
     }
 
     /// Opens a list and adds what it contributes before its first click.
-    fn add_new_list(&mut self, key: &Key, found: Found, list: &NewList) -> Handle {
+    fn add_new_list(&mut self, key: &Key, found: Found, list: &Served, items: &[u64]) -> Handle {
         let Engine {
             store,
             lists,
@@ -477,15 +477,15 @@ impl Engine {
             changes,
             ..
         } = self;
-        let n_items = list.items.len();
         let Scratch {
+            arms,
             contributions,
             of_catalogue,
             ranking: scratch,
             ..
         } = scratch;
-        let columns = ranking.columns_of_catalogue();
-        let of_catalogue = &mut of_catalogue[..columns.len()];
+        let list = &new_list(list, arms, items);
+        let n_items = items.len();
         let of_length = if contributions.remember_new_list(n_items, ranking) {
             OfLength::Remembered(contributions)
         } else {
@@ -495,24 +495,29 @@ impl Engine {
             of_length,
             places: &[],
             of_catalogue: &[],
-            first: columns.start,
+            first: 0,
         };
-        if !ranking.needs_places() {
-            return lists.insert(store, key, found, list, &worth);
+        // Where the places of this list begin among those that were shown.
+        let mut shown = None;
+        if ranking.needs_places()
+            && let (start_ms, Some(catalogue)) = lists.slot_at(list.ts_ms)
+        {
+            let places = changes.shown.places_mut();
+            let start = places.len();
+            let columns = ranking.columns_of_catalogue();
+            let of_catalogue = &mut of_catalogue[..columns.len()];
+            ranking.contribute_items(list.items, catalogue, scratch, places, of_catalogue);
+            worth.places = &places[start..];
+            worth.of_catalogue = of_catalogue;
+            worth.first = columns.start;
+            shown = Some((start, start_ms));
         }
-        let (start_ms, catalogue) = lists.slot_at(list.ts_ms);
-        let Some(catalogue) = catalogue else {
-            return lists.insert(store, key, found, list, &worth);
-        };
-        let places = changes.shown.places_mut();
-        let start = places.len();
-        ranking.contribute_items(list.items, catalogue, scratch, places, of_catalogue);
-        worth.places = &places[start..];
-        worth.of_catalogue = of_catalogue;
         let handle = lists.insert(store, key, found, list, &worth);
-        match ranking.coverage() {
-            Some(_) => changes.shown.add_from(start, list.arms, start_ms),
-            None => places.truncate(start),
+        if let Some((start, start_ms)) = shown {
+            match ranking.coverage() {
+                Some(_) => changes.shown.add_from(start, list.arms, start_ms),
+                None => changes.shown.places_mut().truncate(start),
+            }
         }
         handle
     }

@@ -222,6 +222,8 @@ impl OpenLists {
     }
 
     /// Opens a list that [`Self::look_up`] did not find in its slot, and adds what it is worth to the rows of its arms.
+    // Inlined into its one caller: so what a list is told by stays in registers.
+    #[inline(always)]
     pub fn insert(
         &mut self,
         store: &mut Store,
@@ -255,9 +257,8 @@ impl OpenLists {
             ts_in_slot_ms: (list.ts_ms - start_ms) as u32,
             arrival: self.n_arrived,
         };
-        let handle = store
-            .chunks
-            .append(chunk, n_words, |words| list.write(stamp, worth.places, words));
+        let (handle, words) = store.chunks.append(chunk, n_words);
+        list.write(stamp, worth.places, words);
         if is_only {
             store.index(key, handle);
         } else {
@@ -287,6 +288,7 @@ impl OpenLists {
     }
 
     /// Hands the row of each of these arms in the slot at `place` to `add`.
+    #[inline(always)]
     fn add_to_rows(&mut self, place: u32, arms: &[ArmId], mut add: impl FnMut(&mut SlotTally, usize)) {
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
@@ -315,17 +317,23 @@ impl OpenLists {
     }
 
     /// Begin and place of the slot of a time, which is opened if need be.
+    #[inline(always)]
     fn slot_of(&mut self, ts_ms: i64) -> (i64, u32) {
         // As one comparison of what does not lie before it: to divide would cost more than all the rest.
         if ts_ms.wrapping_sub(self.last.0) as u64 >= self.slot_ms as u64 {
-            let number = ts_ms.div_euclid(self.slot_ms);
-            let place = match self.by_number.get(&number) {
-                Some(place) => *place,
-                None => self.open(number),
-            };
-            self.last = (number * self.slot_ms, place);
+            self.turn_to_slot_of(ts_ms);
         }
         self.last
+    }
+
+    #[inline(never)]
+    fn turn_to_slot_of(&mut self, ts_ms: i64) {
+        let number = ts_ms.div_euclid(self.slot_ms);
+        let place = match self.by_number.get(&number) {
+            Some(place) => *place,
+            None => self.open(number),
+        };
+        self.last = (number * self.slot_ms, place);
     }
 
     fn open(&mut self, number: i64) -> u32 {

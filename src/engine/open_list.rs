@@ -59,6 +59,7 @@ impl NewList<'_> {
 
     /// Writes it into the first of these words, all 0 and [`Self::n_words`] of them, with the places of its items where these
     /// are kept.
+    #[inline(always)]
     pub fn write(&self, stamp: Stamp, places: &[u32], words: &mut [u32]) {
         let (n_items, n_arms) = (self.items.len(), self.arms.len());
         debug_assert!(n_items < 1 << ITEMS_BITS, "the configuration bounds lists");
