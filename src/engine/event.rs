@@ -1,5 +1,6 @@
 //! What the engine is fed: batches of decoded records of one pair of partitions, in offset order.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Range;
 
 /// What a record says it is.
@@ -144,13 +145,18 @@ pub struct ArmName {
     pub arm: Range<u32>,
 }
 
-/// How a list of a batch spelt its experiments, as text in [`Batch::text`], and what that means, in [`Batch::arms`].
+/// How a list of a batch spelt its experiments, and what that means, in [`Batch::arms`].
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct SpeltArms {
-    pub text: Range<u32>,
+    /// Of the text; 0 where the place is free.
+    pub hash: [u64; 2],
     pub arms: Range<u32>,
-    /// Of the text.
-    pub hash: u64,
+}
+
+impl SpeltArms {
+    pub fn is_free(&self) -> bool {
+        self.hash == [0; 2]
+    }
 }
 
 /// The most arms, and bytes of their names and spellings, that a batch keeps when it is cleared.
@@ -159,7 +165,7 @@ const MAX_KEPT_BYTES: usize = 4 << 20;
 
 /// Records of one pair of partitions, each topic's in offset order. Cleared and refilled, so that its arenas are
 /// allocated once.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 pub struct Batch {
     pub events: Vec<Event>,
     /// Seeded hashes of items.
@@ -171,6 +177,23 @@ pub struct Batch {
     pub spelt: Vec<SpeltArms>,
     /// How many it has put there.
     pub n_spelt: usize,
+    /// Random, odd: what spellings are hashed with.
+    pub spelling_factors: [u64; 2],
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        let random = RandomState::new();
+        Batch {
+            events: Vec::new(),
+            items: Vec::new(),
+            arms: Vec::new(),
+            text: String::new(),
+            spelt: Vec::new(),
+            n_spelt: 0,
+            spelling_factors: [0_u8, 1].map(|n| random.hash_one(n) | 1),
+        }
+    }
 }
 
 impl Batch {

@@ -8,7 +8,7 @@ mod clicks;
 mod contributions;
 pub mod coverage;
 pub mod event;
-mod hashed;
+pub mod hashed;
 mod index;
 mod join;
 mod lists;

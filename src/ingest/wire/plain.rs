@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::arms::{self, Spelling};
+use super::arms::{self, Search, Spelling};
 use super::keys::Key;
 use super::scan::Scanner;
 use super::{Decoder, check_label, range, time};
@@ -23,7 +23,7 @@ struct Fields<'a> {
     ts_ms: i64,
     arms: Range<u32>,
     /// How the arms are spelt, if that is new.
-    spelling: Option<Spelling<'a>>,
+    spelling: Option<Spelling>,
     item: u64,
 }
 
@@ -153,25 +153,21 @@ impl Decoder {
 
     /// The place of the arms, and how they are spelt if that is to be remembered.
     #[inline(always)]
-    fn plain_arms<'a>(
-        &self,
-        json: &mut Scanner<'a>,
-        batch: &mut Batch,
-    ) -> Option<(Range<u32>, Option<Spelling<'a>>)> {
+    fn plain_arms(&self, json: &mut Scanner, batch: &mut Batch) -> Option<(Range<u32>, Option<Spelling>)> {
         if json.null() {
             return Some((0..0, None));
         }
-        let spelling = Spelling::at_start_of(json.rest());
+        let spelling = Spelling::at_start_of(json.rest(), batch);
         if let Some(spelling) = spelling
-            && let Some(known) = spelling.known(batch)
+            && let Some(known) = spelling.search(&batch.spelt).and_then(Search::known)
         {
-            json.pass(spelling.text.len());
+            json.pass(spelling.n_bytes);
             return Some((known, None));
         }
         let (arms, behind) = self.new_arms(*json, batch)?;
         let n_bytes = behind.n_passed() - json.n_passed();
         *json = behind;
-        Some((arms, spelling.filter(|spelling| spelling.text.len() == n_bytes)))
+        Some((arms, spelling.filter(|spelling| spelling.n_bytes == n_bytes)))
     }
 
     /// The scanner goes in and out by value, so that its place in the text stays in registers where it comes from.

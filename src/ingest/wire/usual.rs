@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use super::arms::Spelling;
+use super::arms::{Search, Spelling};
 use super::scan::Scanner;
 use super::{Decoder, range};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
@@ -72,12 +72,21 @@ impl Decoder {
         let ts_ms = json.epoch_ms()?;
         match kind {
             Kind::Served => {
-                let arms = match json.comes(L::EXPERIMENTS) {
-                    true => known_arms(&mut json, batch)?,
-                    false => 0..0,
+                let known_arms = match json.comes(L::EXPERIMENTS) {
+                    true => {
+                        let spelling = Spelling::at_start_of(json.rest(), batch)?;
+                        json.pass(spelling.n_bytes);
+                        Some(spelling.search(&batch.spelt)?)
+                    }
+                    false => None,
                 };
                 json.expect_all(L::ITEMS)?;
                 let items = self.usual_items(payload, json.n_passed(), &mut batch.items)?;
+                // Asked for last: where arms are many, what is known of them came meanwhile.
+                let Some(arms) = known_arms.map_or(Some(0..0), Search::known) else {
+                    batch.items.truncate(items.start as usize);
+                    return None;
+                };
                 Some(Body::Served(Served {
                     id: self.hash.request(id),
                     ts_ms,
@@ -121,13 +130,4 @@ impl Decoder {
         }
         Some(range(before, items.len()))
     }
-}
-
-/// What lists that spelt their experiments alike have in the batch.
-#[inline(always)]
-fn known_arms(json: &mut Scanner, batch: &Batch) -> Option<Range<u32>> {
-    let spelling = Spelling::at_start_of(json.rest())?;
-    let known = spelling.known(batch)?;
-    json.pass(spelling.text.len());
-    Some(known)
 }
