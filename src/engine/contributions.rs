@@ -10,6 +10,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// Longest list whose outcome is remembered: its mask is a number.
 const MAX_ITEMS: u32 = 64;
 
+/// Longest list whose first click is noted by its position alone.
+const MAX_NOTED: usize = 32;
+
 /// An outcome of a list as a key: length, mask, clicks off the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Short {
@@ -32,6 +35,8 @@ pub struct Contributions {
     n_of_new_list: usize,
     /// What a list without a click adds, by its length.
     of_new_list: Vec<Option<Box<[i64]>>>,
+    /// What the first click on a list of one length adds, by length and position.
+    of_first_click: Vec<Option<Box<[i64]>>>,
     /// Rows of the differences that clicks make.
     differences: HashMap<(Short, Short), u32, Hashed>,
     values: Vec<i64>,
@@ -47,6 +52,7 @@ impl Contributions {
             width: ranking.width(),
             n_of_new_list: ranking.n_of_new_list(),
             of_new_list: Vec::new(),
+            of_first_click: Vec::new(),
             differences: HashMap::default(),
             values: Vec::new(),
             other: vec![0; ranking.width()],
@@ -93,6 +99,41 @@ impl Contributions {
         &self.other[..self.n_of_new_list]
     }
 
+    /// Remembers what the first click on a list of this length adds, where it is on one of its items.
+    pub fn remember_first_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) {
+        let place = place_of_first_click(n_items, position);
+        if self.of_first_click.get(place).is_none_or(Option::is_none) {
+            self.remember_click(n_items, position, ranking);
+        }
+    }
+
+    #[cold]
+    fn remember_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) {
+        let place = place_of_first_click(n_items, position);
+        let n_rows = self.of_first_click.len().max(place + 1);
+        self.of_first_click.resize(n_rows, None);
+        let without = Short {
+            n_items: n_items as u32,
+            n_off_list: 0,
+            mask: 0,
+        };
+        let with = Short {
+            mask: 1 << position,
+            ..without
+        };
+        without.contribute(ranking, &mut self.other);
+        with.contribute(ranking, &mut self.scratch);
+        subtract(&self.scratch, &mut self.other);
+        self.of_first_click[place] = Some(self.other.as_slice().into());
+    }
+
+    /// What the first click on a list of this length adds, as wide as the ranking, which was remembered.
+    pub fn of_first_click(&self, n_items: usize, position: usize) -> &[i64] {
+        let place = place_of_first_click(n_items, position);
+        let row = self.of_first_click.get(place).and_then(Option::as_deref);
+        row.expect("it was remembered before it was noted")
+    }
+
     /// To be called before a click, for [`Self::difference`] after it.
     pub fn before(&mut self, list: &ListOutcome, ranking: &Ranking) -> Before {
         match short(list) {
@@ -134,6 +175,23 @@ impl Contributions {
         self.values.extend_from_slice(&self.other);
         row
     }
+}
+
+impl Before {
+    /// The length of a list that had no click yet, where its first one can be noted by its position.
+    pub fn without_click(&self) -> Option<usize> {
+        match self {
+            Before::Short(short) if short.mask == 0 && short.n_off_list == 0 => {
+                Some(short.n_items as usize).filter(|n_items| *n_items <= MAX_NOTED)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Where the row of a position of a list stands, of which there are no more than [`MAX_NOTED`].
+fn place_of_first_click(n_items: usize, position: usize) -> usize {
+    n_items * MAX_NOTED + position
 }
 
 impl Short {
@@ -214,6 +272,41 @@ mod tests {
                 "{before:?} {after:?}"
             );
             assert!(contributions.values.len() * size_of::<i64>() <= MAX_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_first_click_that_is_noted_adds_the_difference_that_it_makes() {
+        let ranking = ranking();
+        let mut contributions = Contributions::new(&ranking);
+        for n_items in [32_u32, 10, 1, 31] {
+            for position in (0..n_items as usize).rev() {
+                let list = |clicked| ListOutcome {
+                    n_items,
+                    clicked,
+                    n_off_list: 0,
+                };
+                let before = contributions.before(&list(&[0]), &ranking);
+                assert_eq!(before.without_click(), Some(n_items as usize));
+                let mask = [1 << position];
+                let difference = contributions.difference(before, &list(&mask), &ranking).to_vec();
+                contributions.remember_first_click(n_items as usize, position, &ranking);
+                assert_eq!(
+                    contributions.of_first_click(n_items as usize, position),
+                    difference
+                );
+            }
+        }
+        for (n_items, clicked, n_off_list) in
+            [(10, [1, 0], 0), (10, [0, 0], 1), (33, [0, 0], 0), (70, [0, 0], 0)]
+        {
+            let list = ListOutcome {
+                n_items,
+                clicked: &clicked[..n_items.div_ceil(32).min(2) as usize],
+                n_off_list,
+            };
+            let before = contributions.before(&list, &ranking);
+            assert_eq!(before.without_click(), None, "{n_items} {clicked:?} {n_off_list}");
         }
     }
 

@@ -403,9 +403,17 @@ impl Engine {
             self.add_aspects(handle, -1);
         }
         let hit = self.lists.click(&mut self.store, handle, item);
+        // Mostly: the first click of its list, told by its position.
+        if let (Hit::First(position), Some(n_items), false) = (hit, before.without_click(), with_aspects) {
+            let contributions = &mut self.scratch.contributions;
+            contributions.remember_first_click(n_items, position, &self.ranking);
+            self.lists
+                .count_click(&self.store, handle, n_items, position, contributions);
+            return ClickResult::Matched;
+        }
         let n_off_list_now = || self.lists.outcome(&self.store, handle).n_off_list;
         let changed = match hit {
-            Hit::First => true,
+            Hit::First(_) => true,
             Hit::OffList => self.ranking.counts_off_list() && n_off_list_now() != n_off_list,
             Hit::Repeat => false,
         };
@@ -433,7 +441,7 @@ impl Engine {
             }
         }
         match hit {
-            Hit::First => ClickResult::Matched,
+            Hit::First(_) => ClickResult::Matched,
             Hit::OffList => ClickResult::OffList,
             Hit::Repeat => ClickResult::Repeat,
         }

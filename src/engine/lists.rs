@@ -79,8 +79,8 @@ pub enum OfLength<'a> {
 /// What a click did to a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hit {
-    /// The first click on this item of the list: its bit is set now.
-    First,
+    /// The first click on this item of the list, which stands at this position: its bit is set now.
+    First(usize),
     Repeat,
     OffList,
 }
@@ -375,7 +375,7 @@ impl OpenLists {
             return Hit::Repeat;
         }
         *word |= bit;
-        Hit::First
+        Hit::First(position)
     }
 
     /// Whether a click on this item would be a repeat.
@@ -435,6 +435,23 @@ impl OpenLists {
         self.add_to_rows(place, list.arms(), |tally, row| {
             rows.iter()
                 .for_each(|(first, terms)| tally.add(row, *first, terms, None));
+        });
+    }
+
+    /// Counts the first click on a list of this length, in the rows of its arms.
+    pub fn count_click(
+        &mut self,
+        store: &Store,
+        handle: Handle,
+        n_items: usize,
+        position: usize,
+        contributions: &Contributions,
+    ) {
+        let (place, words) = store.chunks.owned(handle);
+        // Its places do not matter here.
+        let list = OpenList::at(words, false);
+        self.add_to_rows(place, list.arms(), |tally, row| {
+            tally.count_click(row, n_items, position, contributions);
         });
     }
 

@@ -11,10 +11,10 @@ const NO_ROW: u32 = u32::MAX;
 /// The sums of one slot.
 ///
 /// ```text
-/// head of an arm │ lists of one length: fresh, handed over │ sums ─▶ │ fresh │ handed over │
+/// head of an arm │ lists of one length: fresh, handed over │ a click │ sums ─▶ │ fresh │ handed over │
 /// ```
-/// New lists of one length all add the same: they are only counted. An arm has sums once it has more than that, a click
-/// or another length; where arms are many, most have a list or two in a slot.
+/// New lists of one length all add the same: they are only counted, and the first click on one of them is noted. An arm has
+/// sums once it has more than that, another click or length; where arms are many, most have a list or two in a slot.
 #[derive(Debug)]
 pub struct SlotTally {
     width: usize,
@@ -39,6 +39,14 @@ struct Head {
     n_fresh: i64,
     n_before: i64,
     n_items: u32,
+    /// The first click on one of the lists of `n_items`, which is not in the sums.
+    click: Option<NotedClick>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct NotedClick {
+    position: u8,
+    is_fresh: bool,
 }
 
 impl SlotTally {
@@ -88,6 +96,7 @@ impl SlotTally {
             n_fresh: 0,
             n_before: 0,
             n_items: 0,
+            click: None,
         });
         row
     }
@@ -123,20 +132,43 @@ impl SlotTally {
         head.n_fresh += 1;
     }
 
-    /// Adds what is counted of a row to its sums.
-    fn add_counted(&mut self, row: usize, contributions: &Contributions) {
-        let head = &mut self.heads[row];
-        let (n_fresh, n_before) = (
-            std::mem::take(&mut head.n_fresh),
-            std::mem::take(&mut head.n_before),
-        );
-        if (n_fresh, n_before) == (0, 0) {
+    /// Counts a click, the first one of a list of this length, whose contribution is remembered.
+    pub fn count_click(
+        &mut self,
+        row: usize,
+        n_items: usize,
+        position: usize,
+        contributions: &Contributions,
+    ) {
+        let head = self.fresh_head(row);
+        if head.sums.is_none() && head.click.is_none() && head.n_items as usize == n_items {
+            head.click = Some(NotedClick {
+                position: position as u8,
+                is_fresh: true,
+            });
             return;
         }
-        let terms = contributions.remembered(head.n_items as usize);
+        self.add(row, 0, contributions.of_first_click(n_items, position), None);
+    }
+
+    /// Adds what is counted and noted of a row to its sums.
+    fn add_counted(&mut self, row: usize, contributions: &Contributions) {
+        let head = &mut self.heads[row];
+        let n_fresh = std::mem::take(&mut head.n_fresh);
+        let n_before = std::mem::take(&mut head.n_before);
+        let click = head.click.take();
+        let n_items = head.n_items as usize;
+        if (n_fresh, n_before) == (0, 0) && click.is_none() {
+            return;
+        }
         let start = self.sums_of(row);
         let (fresh, before) = self.sums[start..start + 2 * self.width].split_at_mut(self.width);
+        let terms = contributions.remembered(n_items);
         self.overflowed |= add_times(fresh, n_fresh, terms) | add_times(before, n_before, terms);
+        if let Some(NotedClick { position, is_fresh }) = click {
+            let terms = contributions.of_first_click(n_items, position.into());
+            self.overflowed |= add(if is_fresh { fresh } else { before }, terms);
+        }
     }
 
     /// Adds to the columns of a row from `first` on; notes the time in the slot of a new list.
@@ -167,8 +199,11 @@ impl SlotTally {
             if head.sums.is_none() {
                 let n_fresh = std::mem::take(&mut head.n_fresh);
                 head.n_before += n_fresh;
-                let terms = contributions.remembered(head.n_items as usize);
-                self.overflowed |= multiply(room, n_fresh, terms);
+                let fresh_click = head.click.filter(|click| click.is_fresh);
+                if let Some(click) = &mut head.click {
+                    click.is_fresh = false;
+                }
+                self.overflowed |= set_counted(room, n_fresh, head.n_items, fresh_click, contributions);
                 to(arm, last_list_ms, room);
                 continue;
             }
@@ -196,6 +231,7 @@ impl SlotTally {
                 arm,
                 n_before,
                 n_items,
+                click,
                 ..
             } = self.heads[row];
             match self.heads[row].sums {
@@ -204,8 +240,7 @@ impl SlotTally {
                     to(arm, &self.sums[start + self.width..start + 2 * self.width]);
                 }
                 None => {
-                    let terms = contributions.remembered(n_items as usize);
-                    self.overflowed |= multiply(room, n_before, terms);
+                    self.overflowed |= set_counted(room, n_before, n_items, click, contributions);
                     to(arm, room);
                 }
             }
@@ -218,11 +253,24 @@ impl SlotTally {
     }
 }
 
-/// Sets `sums` to `n` times the terms; says whether one has run over.
-fn multiply(sums: &mut Vec<i64>, n: i64, terms: &[i64]) -> bool {
+/// Sets `sums` to what `n` lists of a length add, and a click on one of them; says whether one has run over.
+fn set_counted(
+    sums: &mut Vec<i64>,
+    n: i64,
+    n_items: u32,
+    click: Option<NotedClick>,
+    contributions: &Contributions,
+) -> bool {
+    let terms = contributions.remembered(n_items as usize);
     sums.clear();
     sums.resize(terms.len(), 0);
-    add_times(sums, n, terms)
+    let overflowed = add_times(sums, n, terms);
+    let Some(click) = click else {
+        return overflowed;
+    };
+    let terms = contributions.of_first_click(n_items as usize, click.position.into());
+    sums.resize(terms.len(), 0);
+    overflowed | add(sums, terms)
 }
 
 /// Adds `n` times the terms; says whether a sum has run over, which then stays.
@@ -335,19 +383,22 @@ fn add(row: &mut [i64], terms: &[i64]) -> bool {
 mod tests {
     use std::num::NonZeroU32;
 
+    use proptest::prelude::*;
+
     use super::super::ranking::{Measures, Ranking};
     use super::*;
 
     /// Arm, largest time, sums.
     type Handed = (ArmId, Option<u32>, Vec<i64>);
 
-    /// Of lists without a click: 1 in the first column, and nothing else that matters here.
+    /// Of lists without a click and with their first one: 1 in the first column, and nothing else that matters here.
     fn contributions() -> Contributions {
         let ks = [NonZeroU32::MIN];
         let ranking = Ranking::new(&Measures::usual(&ks));
         let mut contributions = Contributions::new(&ranking);
         for n_items in [0, 10, 20] {
             assert!(contributions.remember_new_list(n_items, &ranking));
+            (0..n_items).for_each(|position| contributions.remember_first_click(n_items, position, &ranking));
         }
         contributions
     }
@@ -399,23 +450,67 @@ mod tests {
         assert!(!tally.overflowed());
     }
 
-    #[test]
-    fn lists_that_are_counted_add_what_they_would_one_by_one() {
-        let contributions = contributions();
-        let n_columns = contributions.remembered(10).len();
-        let [mut counted, mut added] = [0, 1].map(|_| SlotTally::new(n_columns + 1));
-        for n in 0..500_u32 {
-            let (arm, n_items) = (n * n % 37, [10, 10, 20, 0][n as usize % 4]);
-            let row = counted.row(arm).0;
-            counted.count(row, n_items, n, &contributions);
-            let row = added.row(arm).0;
-            added.add(row, 0, contributions.remembered(n_items as usize), Some(n));
-            if n % 90 == 0 {
-                assert_eq!(handed_over(&mut counted), handed_over(&mut added));
+    /// What happens to a tally: a list of an arm with so many items, a click on such a list of ten, a hand-over.
+    #[derive(Debug, Clone)]
+    enum Step {
+        List(ArmId, u32),
+        Click(ArmId, usize),
+        HandOver,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let n_items = prop_oneof![3 => Just(10), 1 => Just(20), 1 => Just(0)];
+        prop_oneof![
+            20 => (0..12_u32, n_items).prop_map(|(arm, n_items)| Step::List(arm, n_items)),
+            10 => (0..12_u32, 0..10_usize).prop_map(|(arm, position)| Step::Click(arm, position)),
+            1 => Just(Step::HandOver),
+        ]
+    }
+
+    proptest! {
+        /// Two tallies of the same lists and clicks: one counts what can be counted, the other adds all.
+        #[test]
+        fn what_is_counted_adds_what_it_would_one_by_one(steps in prop::collection::vec(step(), 0..300)) {
+            let contributions = contributions();
+            let [mut counted, mut added] =
+                [0, 1].map(|_| SlotTally::new(contributions.of_first_click(10, 0).len()));
+            for (n, step) in (0..).zip(steps) {
+                match step {
+                    Step::List(arm, n_items) => {
+                        let row = counted.row(arm).0;
+                        counted.count(row, n_items, n, &contributions);
+                        let row = added.row(arm).0;
+                        added.add(row, 0, contributions.remembered(n_items as usize), Some(n));
+                    }
+                    Step::Click(arm, position) => {
+                        let row = counted.row(arm).0;
+                        counted.count_click(row, 10, position, &contributions);
+                        let row = added.row(arm).0;
+                        added.add(row, 0, contributions.of_first_click(10, position), None);
+                    }
+                    Step::HandOver => {
+                        prop_assert_eq!(handed_over(&mut counted), handed_over(&mut added));
+                    }
+                }
             }
+            prop_assert_eq!(handed_over(&mut counted), handed_over(&mut added));
+            prop_assert_eq!(settled(&mut counted), settled(&mut added));
         }
-        assert_eq!(handed_over(&mut counted), handed_over(&mut added));
-        assert_eq!(settled(&mut counted), settled(&mut added));
+    }
+
+    #[test]
+    fn an_arm_with_one_click_in_a_slot_has_no_sums() {
+        let contributions = contributions();
+        let mut tally = SlotTally::new(contributions.of_first_click(10, 0).len());
+        let row = tally.row(3).0;
+        tally.count(row, 10, 5, &contributions);
+        handed_over(&mut tally);
+        tally.count_click(row, 10, 4, &contributions);
+        let expected = contributions.of_first_click(10, 4).to_vec();
+        assert_eq!(handed_over(&mut tally), [(3, None, expected)]);
+        assert!(tally.sums.is_empty() && !tally.has_fresh());
+        tally.count_click(row, 10, 4, &contributions);
+        assert!(!tally.sums.is_empty(), "a second one has to be added");
     }
 
     #[test]
