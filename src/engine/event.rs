@@ -1,7 +1,8 @@
 //! What the engine is fed: batches of decoded records of one pair of partitions, in offset order.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Range;
+
+use super::hashed::random_factors;
 
 /// What a record says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -183,7 +184,6 @@ pub struct Batch {
 
 impl Default for Batch {
     fn default() -> Batch {
-        let random = RandomState::new();
         Batch {
             events: Vec::new(),
             items: Vec::new(),
@@ -191,7 +191,7 @@ impl Default for Batch {
             text: String::new(),
             spelt: Vec::new(),
             n_spelt: 0,
-            spelling_factors: [0_u8, 1].map(|n| random.hash_one(n) | 1),
+            spelling_factors: random_factors(),
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct Hashed {
 impl Default for Hashed {
     fn default() -> Hashed {
         Hashed {
-            factor: RandomState::new().hash_one(0) | 1,
+            factor: random_factors()[0],
         }
     }
 }
@@ -65,6 +65,12 @@ impl Hasher for Folded {
     fn finish(&self) -> u64 {
         folded(self.state, GOLDEN)
     }
+}
+
+/// Two odd numbers that nobody can guess.
+pub fn random_factors() -> [u64; 2] {
+    let random = RandomState::new();
+    [0_u8, 1].map(|n| random.hash_one(n) | 1)
 }
 
 /// Both halves of a product of 128 bits, one over the other.

@@ -16,11 +16,10 @@
 //! nobody can aim at a line: products of 128 bits, folded as wyhash does, and multiplied once more. A product alone spreads
 //! some sequences badly, in one process of some dozens.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Range;
 
 use super::chunks::Handle;
-use super::hashed::{GOLDEN, folded};
+use super::hashed::{GOLDEN, folded, random_factors};
 use super::prefetch::prefetch;
 
 /// Lines of a segment: with its alignment it fills a block of 32 KiB. The allocator took 43 KB for 512 of them.
@@ -79,9 +78,8 @@ pub struct Index {
 
 impl Index {
     pub fn new() -> Index {
-        let random = RandomState::new();
         Index {
-            factors: [0_u8, 1].map(|n| random.hash_one(n) | 1),
+            factors: random_factors(),
             depth: 0,
             directory: vec![0],
             segments: vec![Segment::new(0)],
@@ -323,7 +321,7 @@ impl Line {
         self.take(entry);
     }
 
-    /// Its entries.
+    /// Its entries, mostly in the order in which they came.
     fn oldest_first(&self) -> impl Iterator<Item = (Tag, Handle)> {
         let entry = |n| {
             let entry = self.turn as usize + n;

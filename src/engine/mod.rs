@@ -8,7 +8,7 @@ mod clicks;
 mod contributions;
 pub mod coverage;
 pub mod event;
-pub mod hashed;
+pub(crate) mod hashed;
 mod index;
 mod join;
 mod lists;
