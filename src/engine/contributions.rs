@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use super::hashed::Hashed;
 use super::ranking::{ListOutcome, Ranking};
 
-/// Bytes of rows that are remembered.
+/// Bytes of rows that are remembered: of first clicks, and of all others.
 const MAX_BYTES: usize = 1 << 20;
 /// Longest list whose outcome is remembered: its mask is a number.
 const MAX_ITEMS: u32 = 64;
@@ -99,17 +99,21 @@ impl Contributions {
         &self.other[..self.n_of_new_list]
     }
 
-    /// Remembers what the first click on a list of this length adds, where it is on one of its items.
-    pub fn remember_first_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) {
+    /// Remembers what the first click on a list of this length adds, where it is on one of its items; says whether there is
+    /// room for it.
+    pub fn remember_first_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) -> bool {
         let place = place_of_first_click(n_items, position);
-        if self.of_first_click.get(place).is_none_or(Option::is_none) {
-            self.remember_click(n_items, position, ranking);
-        }
+        let is_known = matches!(self.of_first_click.get(place), Some(Some(_)));
+        is_known || self.remember_click(n_items, position, ranking)
     }
 
     #[cold]
-    fn remember_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) {
+    fn remember_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) -> bool {
         let place = place_of_first_click(n_items, position);
+        // Where rows are wide, the longest lists are left out.
+        if (place + 1) * self.width * size_of::<i64>() > MAX_BYTES {
+            return false;
+        }
         let n_rows = self.of_first_click.len().max(place + 1);
         self.of_first_click.resize(n_rows, None);
         let without = Short {
@@ -121,10 +125,9 @@ impl Contributions {
             mask: 1 << position,
             ..without
         };
-        without.contribute(ranking, &mut self.other);
-        with.contribute(ranking, &mut self.scratch);
-        subtract(&self.scratch, &mut self.other);
+        self.work_out(without, with, ranking);
         self.of_first_click[place] = Some(self.other.as_slice().into());
+        true
     }
 
     /// What the first click on a list of this length adds, as wide as the ranking, which was remembered.
@@ -168,12 +171,16 @@ impl Contributions {
         }
         let row = self.differences.len();
         self.differences.insert(key, row as u32);
-        let (before, after) = key;
+        self.work_out(key.0, key.1, ranking);
+        self.values.extend_from_slice(&self.other);
+        row
+    }
+
+    /// Sets the other row to what lies between two outcomes.
+    fn work_out(&mut self, before: Short, after: Short, ranking: &Ranking) {
         before.contribute(ranking, &mut self.other);
         after.contribute(ranking, &mut self.scratch);
         subtract(&self.scratch, &mut self.other);
-        self.values.extend_from_slice(&self.other);
-        row
     }
 }
 
@@ -290,7 +297,7 @@ mod tests {
                 assert_eq!(before.without_click(), Some(n_items as usize));
                 let mask = [1 << position];
                 let difference = contributions.difference(before, &list(&mask), &ranking).to_vec();
-                contributions.remember_first_click(n_items as usize, position, &ranking);
+                assert!(contributions.remember_first_click(n_items as usize, position, &ranking));
                 assert_eq!(
                     contributions.of_first_click(n_items as usize, position),
                     difference

@@ -404,9 +404,10 @@ impl Engine {
         }
         let hit = self.lists.click(&mut self.store, handle, item);
         // Mostly: the first click of its list, told by its position.
-        if let (Hit::First(position), Some(n_items), false) = (hit, before.without_click(), with_aspects) {
-            let contributions = &mut self.scratch.contributions;
-            contributions.remember_first_click(n_items, position, &self.ranking);
+        let contributions = &mut self.scratch.contributions;
+        if let (Hit::First(position), Some(n_items), false) = (hit, before.without_click(), with_aspects)
+            && contributions.remember_first_click(n_items, position, &self.ranking)
+        {
             self.lists
                 .count_click(&self.store, handle, n_items, position, contributions);
             return ClickResult::Matched;

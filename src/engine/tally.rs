@@ -398,7 +398,10 @@ mod tests {
         let mut contributions = Contributions::new(&ranking);
         for n_items in [0, 10, 20] {
             assert!(contributions.remember_new_list(n_items, &ranking));
-            (0..n_items).for_each(|position| contributions.remember_first_click(n_items, position, &ranking));
+            let mut positions = 0..n_items;
+            assert!(
+                positions.all(|position| contributions.remember_first_click(n_items, position, &ranking))
+            );
         }
         contributions
     }
