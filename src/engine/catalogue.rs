@@ -10,8 +10,8 @@ use super::prefetch::prefetch;
 
 /// The place of an item that the catalogue does not know.
 pub const UNKNOWN: u32 = u32::MAX;
-/// Slots of the index for each item at least: so few items are displaced that a look-up is a guess that holds.
-const SLOTS_PER_ITEM: usize = 4;
+/// Entries of the table for each item at least: so few are displaced that a look-up is a guess that holds.
+const ENTRIES_PER_ITEM: usize = 2;
 
 /// One line of a catalogue.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,22 +28,41 @@ pub struct NewItem {
 /// What lists are counted by.
 ///
 /// ```text
-/// hash ──▶ index │ place │ … ──▶ items │ hash, shares │ … ──▶ aspects
+/// hash ──▶ table │ hash, shares, place │ … ──▶ by place: aspects, order
 /// ```
-/// Ten items a list are looked up, so what each needs then stands in half a cache line, where its hash is compared too.
+/// Ten items a list are looked up, so all that each needs then stands in half a cache line of the table.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    /// Places of listed items from where their hash points to on, else [`UNKNOWN`]; as long as a power of two.
-    index: Vec<u32>,
+    /// Listed items from where their hash points to on, and [nothing](Entry::place) between them; as long as a power of two.
+    table: Vec<Entry>,
     items: Vec<Item>,
-    /// By place: into `aspects`.
-    aspects_of: Vec<Range<u32>>,
     aspects: Vec<u32>,
     n_aspects: usize,
     n_items: usize,
     n_users: u64,
-    /// What the catalogue takes an item for that it does not know.
-    unknown: Shares,
+}
+
+/// A place in the table.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
+struct Entry {
+    hash: u64,
+    /// Of nothing what the catalogue takes an item for that it does not know.
+    shares: Shares,
+    /// [`UNKNOWN`] of nothing.
+    place: u32,
+}
+
+/// What is known of an item by its place.
+#[derive(Debug, Clone)]
+struct Item {
+    hash: u64,
+    /// Its rank by the bytes of its id.
+    order: u32,
+    /// Whether it is in this catalogue, or was only in one before.
+    listed: bool,
+    /// Where its aspects stand among all.
+    aspects: Range<u32>,
 }
 
 /// What the users of an item say of it.
@@ -53,16 +72,6 @@ pub struct Shares {
     pub popularity: f64,
     /// −log2 of the share of users who touched the item; of one that none touched, log2 of the number of users.
     pub surprisal: f64,
-}
-
-#[derive(Debug, Clone)]
-struct Item {
-    hash: u64,
-    shares: Shares,
-    /// Its rank by the bytes of its id.
-    order: u32,
-    /// Whether it is in this catalogue, or was only in one before.
-    listed: bool,
 }
 
 impl Catalogue {
@@ -76,20 +85,23 @@ impl Catalogue {
         let before = previous.map_or(&[][..], |previous| &previous.items);
         let unlisted = |hash: u64| Item {
             hash,
-            shares: unknown,
             order: 0,
             listed: false,
+            aspects: 0..0,
         };
-        let n_slots = (SLOTS_PER_ITEM * items.len()).next_power_of_two();
+        let nothing = Entry {
+            hash: 0,
+            shares: unknown,
+            place: UNKNOWN,
+        };
+        let n_entries = (ENTRIES_PER_ITEM * items.len()).next_power_of_two();
         let mut catalogue = Catalogue {
-            index: vec![UNKNOWN; n_slots],
+            table: vec![nothing; n_entries],
             items: before.iter().map(|item| unlisted(item.hash)).collect(),
-            aspects_of: vec![0..0; before.len()],
             aspects: Vec::new(),
             n_aspects: 0,
             n_items: items.len(),
             n_users,
-            unknown,
         };
         let places_before: HashMap<u64, u32> = before.iter().map(|item| item.hash).zip(0..).collect();
         let mut by_bytes: Vec<&str> = items.iter().map(|item| item.id.as_str()).collect();
@@ -105,64 +117,67 @@ impl Catalogue {
                     catalogue.aspects.push(aspect);
                 }
             }
-            let aspects = start..catalogue.aspects.len() as u32;
             let share = item.users as f64 / n_users.max(1) as f64;
-            let listed = Item {
-                listed: true,
-                order: by_bytes.partition_point(|id| *id < item.id.as_str()) as u32,
-                shares: match item.users {
-                    0 => Shares {
-                        popularity: share,
-                        ..unknown
-                    },
-                    _ => Shares {
-                        popularity: share,
-                        surprisal: -libm::log2(share),
-                    },
+            let shares = Shares {
+                popularity: share,
+                surprisal: match item.users {
+                    0 => unknown.surprisal,
+                    _ => -libm::log2(share),
                 },
-                ..unlisted(item.hash)
             };
-            catalogue.list(listed, aspects, places_before.get(&item.hash));
+            let listed = Item {
+                hash: item.hash,
+                order: by_bytes.partition_point(|id| *id < item.id.as_str()) as u32,
+                listed: true,
+                aspects: start..catalogue.aspects.len() as u32,
+            };
+            catalogue.list(listed, shares, places_before.get(&item.hash));
         }
         catalogue.n_aspects = aspects.len();
         catalogue
     }
 
     /// Lists an item at the place that it had before, else at the next one.
-    fn list(&mut self, item: Item, aspects: Range<u32>, before: Option<&u32>) {
+    fn list(&mut self, item: Item, shares: Shares, before: Option<&u32>) {
         let place = before.map_or(self.items.len(), |place| *place as usize);
-        let mut at = self.slot_of(item.hash);
-        while self.index[at] != UNKNOWN {
-            at = self.next_slot(at);
+        let hash = item.hash;
+        match self.items.get_mut(place) {
+            Some(before) => *before = item,
+            None => self.items.push(item),
         }
-        self.index[at] = place as u32;
-        if place == self.items.len() {
-            self.items.push(item);
-            self.aspects_of.push(aspects);
-        } else {
-            self.items[place] = item;
-            self.aspects_of[place] = aspects;
+        let mut at = self.home(hash);
+        while self.table[at].place != UNKNOWN {
+            at = self.next(at);
         }
+        self.table[at] = Entry {
+            hash,
+            shares,
+            place: place as u32,
+        };
     }
 
-    fn slot_of(&self, hash: u64) -> usize {
-        hash as usize & (self.index.len() - 1)
+    fn home(&self, hash: u64) -> usize {
+        hash as usize & (self.table.len() - 1)
     }
 
-    fn next_slot(&self, at: usize) -> usize {
-        (at + 1) & (self.index.len() - 1)
+    fn next(&self, at: usize) -> usize {
+        (at + 1) & (self.table.len() - 1)
+    }
+
+    /// Has what the table tells of an item fetched.
+    pub fn prefetch(&self, hash: u64) {
+        prefetch(&self.table[self.home(hash)]);
     }
 
     /// The place of a listed item, or [`UNKNOWN`], and what its users say of it.
     pub fn look_up(&self, hash: u64) -> (u32, Shares) {
-        let mut at = self.slot_of(hash);
+        let mut at = self.home(hash);
         loop {
-            let place = self.index[at];
-            match self.items.get(place as usize) {
-                Some(item) if item.hash == hash => return (place, item.shares),
-                Some(_) => at = self.next_slot(at),
-                None => return (UNKNOWN, self.unknown),
+            let entry = &self.table[at];
+            if entry.hash == hash || entry.place == UNKNOWN {
+                return (entry.place, entry.shares);
             }
+            at = self.next(at);
         }
     }
 
@@ -189,19 +204,6 @@ impl Catalogue {
         self.n_users
     }
 
-    /// Has where the index tells of an item fetched.
-    pub fn prefetch(&self, hash: u64) {
-        prefetch(&self.index[self.slot_of(hash)]);
-    }
-
-    /// Has an item fetched, once its place in the index is at hand; one that is displaced is not.
-    pub fn prefetch_item(&self, hash: u64) {
-        let place = self.index[self.slot_of(hash)];
-        if let Some(item) = self.items.get(place as usize) {
-            prefetch(item);
-        }
-    }
-
     /// The place of a listed item, or [`UNKNOWN`].
     pub fn place(&self, hash: u64) -> u32 {
         self.look_up(hash).0
@@ -212,17 +214,17 @@ impl Catalogue {
         self.items.get(place as usize).is_some_and(|item| item.listed)
     }
 
-    /// What the users of the item of this place say of it.
-    pub fn shares(&self, place: u32) -> Shares {
-        let item = self.items.get(place as usize);
-        item.map_or(self.unknown, |item| item.shares)
+    /// What the users of the item of this place say of it, if it is listed.
+    pub fn shares(&self, place: u32) -> Option<Shares> {
+        let item = self.items.get(place as usize).filter(|item| item.listed)?;
+        Some(self.look_up(item.hash).1)
     }
 
     /// Aspects of an item, numbered from 0 to [`Self::n_aspects`].
     pub fn aspects(&self, place: u32) -> &[u32] {
-        let aspects = self.aspects_of.get(place as usize);
-        aspects.map_or(&[], |range| {
-            &self.aspects[range.start as usize..range.end as usize]
+        let item = self.items.get(place as usize);
+        item.map_or(&[], |item| {
+            &self.aspects[item.aspects.start as usize..item.aspects.end as usize]
         })
     }
 
@@ -260,12 +262,10 @@ mod tests {
         let [b, a] = ["b", "a"].map(|id| catalogue.place(hash(id)));
         assert_eq!([b, a], [0, 1]);
         let shares = |id: &str| {
-            let Shares {
-                popularity,
-                surprisal,
-            } = catalogue.look_up(hash(id)).1;
-            assert_eq!(catalogue.shares(catalogue.place(hash(id))).popularity, popularity);
-            [popularity, surprisal]
+            let (place, shares) = catalogue.look_up(hash(id));
+            let of_place = catalogue.shares(place);
+            assert_eq!(of_place, (place != UNKNOWN).then_some(shares));
+            [shares.popularity, shares.surprisal]
         };
         assert_eq!(shares("b"), [0.25, 2.0]);
         assert_eq!(shares("a"), [0.0, libm::log2(200.0)], "nobody touched it");
@@ -298,9 +298,9 @@ mod tests {
         );
     }
 
-    /// Hashes whose low bits are alike are displaced in the index, beyond its end too.
+    /// Hashes whose low bits are alike are displaced in the table, beyond its end too.
     #[test]
-    fn finds_each_item_however_many_share_a_slot_of_the_index() {
+    fn finds_each_item_however_many_share_a_place_in_the_table() {
         for n_items in [0_u64, 1, 2, 5, 64, 100] {
             let hash_of = |n: u64| n << 40 | 0xff_ffff;
             let items = (0..n_items).map(|n| NewItem {

@@ -203,21 +203,18 @@ impl Engine {
         }
     }
 
-    /// Has the places fetched that a group is looked up in: in the index, the catalogue and the arms.
+    /// Has the places fetched that a group is looked up in: in the index and the arms.
     fn foresee(&self, group: Option<Group>, ahead: &Ahead) {
         let Some((events, tags)) = group else { return };
         tags.iter().for_each(|tag| self.store.prefetch(*tag));
-        if let Some(catalogue) = ahead.catalogue {
-            ahead.items_of(events).for_each(|item| catalogue.prefetch(item));
-        }
         if ahead.many_arms {
             let places = events.iter().filter_map(place_of_arm);
             places.for_each(|place| self.arms.prefetch(place, ahead.batch));
         }
     }
 
-    /// Has fetched what these places lead to: the lists of clicks, or the clicks that came before their lists, the rows of
-    /// arms, and items.
+    /// Has fetched what these places lead to: the lists of clicks, or the clicks that came before their lists, and the rows
+    /// of arms; and items in the catalogue.
     fn foresee_records(&self, group: Option<Group>, ahead: &Ahead) {
         let Some((events, tags)) = group else { return };
         for (event, tag) in events.iter().zip(tags) {
@@ -226,9 +223,7 @@ impl Engine {
             }
         }
         if let Some(catalogue) = ahead.catalogue {
-            ahead
-                .items_of(events)
-                .for_each(|item| catalogue.prefetch_item(item));
+            ahead.items_of(events).for_each(|item| catalogue.prefetch(item));
         }
         if ahead.many_arms {
             for event in events {
