@@ -10,8 +10,8 @@ const MAX_BYTES: usize = 1 << 20;
 /// Longest list whose outcome is remembered: its mask is a number.
 const MAX_ITEMS: u32 = 64;
 
-/// Longest list whose first click is noted by its position alone.
-const MAX_NOTED: usize = 32;
+/// Longest list whose first click is counted by its position alone.
+pub const MAX_POSITIONS: usize = 32;
 
 /// An outcome of a list as a key: length, mask, clicks off the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -134,7 +134,7 @@ impl Contributions {
     pub fn of_first_click(&self, n_items: usize, position: usize) -> &[i64] {
         let place = place_of_first_click(n_items, position);
         let row = self.of_first_click.get(place).and_then(Option::as_deref);
-        row.expect("it was remembered before it was noted")
+        row.expect("it was remembered before it was counted")
     }
 
     /// To be called before a click, for [`Self::difference`] after it.
@@ -185,20 +185,20 @@ impl Contributions {
 }
 
 impl Before {
-    /// The length of a list that had no click yet, where its first one can be noted by its position.
+    /// The length of a list that had no click yet, where its first one can be counted by its position.
     pub fn without_click(&self) -> Option<usize> {
         match self {
             Before::Short(short) if short.mask == 0 && short.n_off_list == 0 => {
-                Some(short.n_items as usize).filter(|n_items| *n_items <= MAX_NOTED)
+                Some(short.n_items as usize).filter(|n_items| *n_items <= MAX_POSITIONS)
             }
             _ => None,
         }
     }
 }
 
-/// Where the row of a position of a list stands, of which there are no more than [`MAX_NOTED`].
+/// Where the row of a position of a list stands, of which there are no more than [`MAX_POSITIONS`].
 fn place_of_first_click(n_items: usize, position: usize) -> usize {
-    n_items * MAX_NOTED + position
+    n_items * MAX_POSITIONS + position
 }
 
 impl Short {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_click_that_is_noted_adds_the_difference_that_it_makes() {
+    fn a_first_click_that_is_counted_adds_the_difference_that_it_makes() {
         let ranking = ranking();
         let mut contributions = Contributions::new(&ranking);
         for n_items in [32_u32, 10, 1, 31] {

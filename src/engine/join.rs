@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::arms::{Arm, ArmId, Arms};
 use super::catalogue::Catalogue;
 use super::clicks::KeptClicks;
-use super::contributions::Contributions;
+use super::contributions::{Before, Contributions};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::lists::{ArmInSlot, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
 use super::outcome::{ClickResult, Counts, Outcome};
-use super::ranking::{self, CLICKS, Ranking, Relevant};
+use super::ranking::{self, Ranking, Relevant};
 use super::shown::ShownLists;
 use super::store::{Found, Key, Store, Tag};
 use super::tally::Rows;
@@ -388,58 +388,49 @@ impl Engine {
         if with_aspects && self.lists.has_click(&self.store, handle, item) {
             return ClickResult::Repeat;
         }
-        let contributions = &mut self.scratch.contributions;
         let list = self.lists.outcome(&self.store, handle);
         let n_off_list = list.n_off_list;
-        let before = contributions.before(&list, &self.ranking);
+        let before = self.scratch.contributions.before(&list, &self.ranking);
         let aspects = self.ranking.columns_of_aspects();
         if with_aspects {
             self.scratch.of_catalogue[..aspects.len()].fill(0);
             self.add_aspects(handle, -1);
         }
         let hit = self.lists.click(&mut self.store, handle, item);
-        // Mostly: the first click of its list, told by its position.
+        let n_off_list_now = || self.lists.outcome(&self.store, handle).n_off_list;
+        let (result, changed) = match hit {
+            Hit::First(_) => (ClickResult::Matched, true),
+            Hit::OffList => {
+                let counts = self.ranking.counts_off_list();
+                (ClickResult::OffList, counts && n_off_list_now() != n_off_list)
+            }
+            Hit::Repeat => (ClickResult::Repeat, false),
+        };
+        if changed {
+            self.add_change(handle, hit, before);
+            if with_aspects {
+                self.add_aspects(handle, 1);
+                let terms = &self.scratch.of_catalogue[..aspects.len()];
+                self.lists.add(&self.store, handle, aspects.start, terms);
+            }
+        }
+        result
+    }
+
+    /// Adds what a click has changed of a list's outcome.
+    #[inline(always)]
+    fn add_change(&mut self, handle: Handle, hit: Hit, before: Before) {
         let contributions = &mut self.scratch.contributions;
-        if let (Hit::First(position), Some(n_items), false) = (hit, before.without_click(), with_aspects)
+        // Mostly: the first click of its list, told by its position.
+        if let (Hit::First(position), Some(n_items)) = (hit, before.without_click())
             && contributions.remember_first_click(n_items, position, &self.ranking)
         {
             self.lists
                 .count_click(&self.store, handle, n_items, position, contributions);
-            return ClickResult::Matched;
-        }
-        let n_off_list_now = || self.lists.outcome(&self.store, handle).n_off_list;
-        let changed = match hit {
-            Hit::First(_) => true,
-            Hit::OffList => self.ranking.counts_off_list() && n_off_list_now() != n_off_list,
-            Hit::Repeat => false,
-        };
-        if changed {
-            if with_aspects {
-                self.add_aspects(handle, 1);
-            }
+        } else {
             let after = self.lists.outcome(&self.store, handle);
-            let Scratch {
-                contributions,
-                of_catalogue,
-                ..
-            } = &mut self.scratch;
             let difference = contributions.difference(before, &after, &self.ranking);
-            if with_aspects {
-                let clicks = self.ranking.columns_of_clicks();
-                let rows = [
-                    (CLICKS, &difference[CLICKS..=CLICKS]),
-                    (clicks.start, &difference[clicks]),
-                    (aspects.start, &of_catalogue[..aspects.len()]),
-                ];
-                self.lists.add(&self.store, handle, &rows);
-            } else {
-                self.lists.add(&self.store, handle, &[(0, difference)]);
-            }
-        }
-        match hit {
-            Hit::First(_) => ClickResult::Matched,
-            Hit::OffList => ClickResult::OffList,
-            Hit::Repeat => ClickResult::Repeat,
+            self.lists.add(&self.store, handle, 0, difference);
         }
     }
 

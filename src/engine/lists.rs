@@ -427,14 +427,13 @@ impl OpenLists {
         Some((catalogue, self.list(store, handle).places()))
     }
 
-    /// Adds each of these rows of terms to the columns from its first one on, of a list's arms in its slot.
-    pub fn add(&mut self, store: &Store, handle: Handle, rows: &[(usize, &[i64])]) {
+    /// Adds these terms to the columns from `first` on, of a list's arms in its slot.
+    pub fn add(&mut self, store: &Store, handle: Handle, first: usize, terms: &[i64]) {
         let (place, words) = store.chunks.owned(handle);
         // Its places do not matter here.
         let list = OpenList::at(words, false);
         self.add_to_rows(place, list.arms(), |tally, row| {
-            rows.iter()
-                .for_each(|(first, terms)| tally.add(row, *first, terms, None));
+            tally.add(row, first, terms, None)
         });
     }
 

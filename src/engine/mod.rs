@@ -8,6 +8,7 @@ mod clicks;
 mod contributions;
 pub mod coverage;
 pub mod event;
+mod first_clicks;
 pub(crate) mod hashed;
 mod index;
 mod join;

@@ -1,7 +1,8 @@
 //! Sums by arm: those of one slot, with what is new in them since the last hand-over, and rows on their way to the board.
 
 use super::arms::ArmId;
-use super::contributions::Contributions;
+use super::contributions::{Contributions, MAX_POSITIONS};
+use super::first_clicks::{self, FirstClicks};
 use super::prefetch::prefetch;
 
 /// Arms in a page of [`RowsByArm`].
@@ -11,10 +12,10 @@ const NO_ROW: u32 = u32::MAX;
 /// The sums of one slot.
 ///
 /// ```text
-/// head of an arm │ lists of one length: fresh, handed over │ a click │ sums ─▶ │ fresh │ handed over │
+/// head of an arm │ lists of one length: fresh, handed over │ first clicks ─▶ │ sums ─▶ │ fresh │ handed over │
 /// ```
-/// New lists of one length all add the same: they are only counted, and the first click on one of them is noted. An arm has
-/// sums once it has more than that, another click or length; where arms are many, most have a list or two in a slot.
+/// New lists of one length all add the same: they are only counted, and so are their first clicks, by position. An arm has
+/// sums once it has more than that, a list's second click or another length.
 #[derive(Debug)]
 pub struct SlotTally {
     width: usize,
@@ -22,6 +23,7 @@ pub struct SlotTally {
     heads: Vec<Head>,
     /// Each a width of what is fresh, and one of what was handed over.
     sums: Vec<i64>,
+    first_clicks: FirstClicks,
     /// Rows with anything fresh.
     fresh: Vec<u32>,
     overflowed: bool,
@@ -39,14 +41,8 @@ struct Head {
     n_fresh: i64,
     n_before: i64,
     n_items: u32,
-    /// The first click on one of the lists of `n_items`, which is not in the sums.
-    click: Option<NotedClick>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct NotedClick {
-    position: u8,
-    is_fresh: bool,
+    /// First clicks on lists of `n_items` that are not in the sums, if there has been any.
+    first_clicks: Option<first_clicks::Place>,
 }
 
 impl SlotTally {
@@ -56,6 +52,7 @@ impl SlotTally {
             rows: RowsByArm::new(),
             heads: Vec::new(),
             sums: Vec::new(),
+            first_clicks: FirstClicks::default(),
             fresh: Vec::new(),
             overflowed: false,
         }
@@ -63,7 +60,9 @@ impl SlotTally {
 
     /// What an arm's row costs in bytes, at the most.
     pub fn row_bytes(width: usize) -> u64 {
-        (2 * width * size_of::<i64>() + size_of::<Head>() + (PAGE + 2) * size_of::<u32>()) as u64
+        let sums = 2 * width * size_of::<i64>();
+        let head = size_of::<Head>() + (PAGE + 2) * size_of::<u32>();
+        (sums + head + FirstClicks::bytes(MAX_POSITIONS)) as u64
     }
 
     /// The row of an arm, and whether it is a new one.
@@ -96,7 +95,7 @@ impl SlotTally {
             n_fresh: 0,
             n_before: 0,
             n_items: 0,
-            click: None,
+            first_clicks: None,
         });
         row
     }
@@ -140,35 +139,35 @@ impl SlotTally {
         position: usize,
         contributions: &Contributions,
     ) {
-        let head = self.fresh_head(row);
-        if head.sums.is_none() && head.click.is_none() && head.n_items as usize == n_items {
-            head.click = Some(NotedClick {
-                position: position as u8,
-                is_fresh: true,
-            });
+        self.fresh_head(row);
+        let head = &mut self.heads[row];
+        let place = &mut head.first_clicks;
+        if head.n_items as usize == n_items && self.first_clicks.count(place, n_items, position) {
             return;
         }
         self.add(row, 0, contributions.of_first_click(n_items, position), None);
     }
 
-    /// Adds what is counted and noted of a row to its sums.
+    /// Adds what is counted of a row to its sums.
     fn add_counted(&mut self, row: usize, contributions: &Contributions) {
         let head = &mut self.heads[row];
         let n_fresh = std::mem::take(&mut head.n_fresh);
         let n_before = std::mem::take(&mut head.n_before);
-        let click = head.click.take();
-        let n_items = head.n_items as usize;
-        if (n_fresh, n_before) == (0, 0) && click.is_none() {
+        let (n_items, clicks) = (head.n_items as usize, head.first_clicks);
+        if (n_fresh, n_before) == (0, 0) && clicks.is_none() {
             return;
         }
         let start = self.sums_of(row);
         let (fresh, before) = self.sums[start..start + 2 * self.width].split_at_mut(self.width);
-        let terms = contributions.remembered(n_items);
-        self.overflowed |= add_times(fresh, n_fresh, terms) | add_times(before, n_before, terms);
-        if let Some(NotedClick { position, is_fresh }) = click {
-            let terms = contributions.of_first_click(n_items, position.into());
-            self.overflowed |= add(if is_fresh { fresh } else { before }, terms);
+        let first_clicks = &mut self.first_clicks;
+        for (sums, n, clicks) in [
+            (fresh, n_fresh, first_clicks.fresh(clicks)),
+            (before, n_before, first_clicks.before(clicks)),
+        ] {
+            self.overflowed |= add_times(sums, n, contributions.remembered(n_items));
+            self.overflowed |= add_first_clicks(sums, n_items, clicks, contributions);
         }
+        first_clicks.clear(clicks);
     }
 
     /// Adds to the columns of a row from `first` on; notes the time in the slot of a new list.
@@ -195,17 +194,15 @@ impl SlotTally {
         for row in fresh.iter().map(|row| *row as usize) {
             let head = &mut self.heads[row];
             head.is_fresh = false;
-            let (arm, last_list_ms) = (head.arm, head.last_list_ms.take());
+            let (arm, last_list_ms, clicks) = (head.arm, head.last_list_ms.take(), head.first_clicks);
             if head.sums.is_none() {
-                let n_fresh = std::mem::take(&mut head.n_fresh);
-                head.n_before += n_fresh;
-                let fresh_click = head.click.filter(|click| click.is_fresh);
-                if let Some(click) = &mut head.click {
-                    click.is_fresh = false;
+                let fresh_clicks = self.first_clicks.fresh(clicks);
+                self.overflowed |= set_counted(room, head.n_fresh, head.n_items, fresh_clicks, contributions);
+                if self.first_clicks.hand_over(clicks) {
+                    head.n_before += std::mem::take(&mut head.n_fresh);
+                    to(arm, last_list_ms, room);
+                    continue;
                 }
-                self.overflowed |= set_counted(room, n_fresh, head.n_items, fresh_click, contributions);
-                to(arm, last_list_ms, room);
-                continue;
             }
             self.add_counted(row, contributions);
             let start = self.sums_of(row);
@@ -231,7 +228,7 @@ impl SlotTally {
                 arm,
                 n_before,
                 n_items,
-                click,
+                first_clicks,
                 ..
             } = self.heads[row];
             match self.heads[row].sums {
@@ -240,7 +237,8 @@ impl SlotTally {
                     to(arm, &self.sums[start + self.width..start + 2 * self.width]);
                 }
                 None => {
-                    self.overflowed |= set_counted(room, n_before, n_items, click, contributions);
+                    let clicks = self.first_clicks.before(first_clicks);
+                    self.overflowed |= set_counted(room, n_before, n_items, clicks, contributions);
                     to(arm, room);
                 }
             }
@@ -253,28 +251,42 @@ impl SlotTally {
     }
 }
 
-/// Sets `sums` to what `n` lists of a length add, and a click on one of them; says whether one has run over.
+/// Sets `sums` to what `n` lists of a length add, and the first clicks on them; says whether one has run over.
 fn set_counted(
     sums: &mut Vec<i64>,
     n: i64,
     n_items: u32,
-    click: Option<NotedClick>,
+    clicks: &[u16],
     contributions: &Contributions,
 ) -> bool {
-    let terms = contributions.remembered(n_items as usize);
+    let n_items = n_items as usize;
+    let terms = contributions.remembered(n_items);
     sums.clear();
     sums.resize(terms.len(), 0);
     let overflowed = add_times(sums, n, terms);
-    let Some(click) = click else {
-        return overflowed;
-    };
-    let terms = contributions.of_first_click(n_items as usize, click.position.into());
-    sums.resize(terms.len(), 0);
-    overflowed | add(sums, terms)
+    if let Some(position) = clicks.iter().position(|n| *n > 0) {
+        sums.resize(contributions.of_first_click(n_items, position).len(), 0);
+    }
+    overflowed | add_first_clicks(sums, n_items, clicks, contributions)
+}
+
+/// Adds what first clicks on lists of this length add, by position; says whether a sum has run over.
+fn add_first_clicks(sums: &mut [i64], n_items: usize, clicks: &[u16], contributions: &Contributions) -> bool {
+    let mut overflowed = false;
+    for (position, n) in clicks.iter().enumerate().filter(|(_, n)| **n > 0) {
+        let terms = contributions.of_first_click(n_items, position);
+        overflowed |= add_times(sums, (*n).into(), terms);
+    }
+    overflowed
 }
 
 /// Adds `n` times the terms; says whether a sum has run over, which then stays.
 fn add_times(sums: &mut [i64], n: i64, terms: &[i64]) -> bool {
+    match n {
+        0 => return false,
+        1 => return add(sums, terms),
+        _ => {}
+    }
     let mut overflowed = false;
     for (sum, term) in sums.iter_mut().zip(terms) {
         let more = term.checked_mul(n).and_then(|more| sum.checked_add(more));
@@ -502,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_with_one_click_in_a_slot_has_no_sums() {
+    fn first_clicks_are_counted_until_a_count_is_full() {
         let contributions = contributions();
         let mut tally = SlotTally::new(contributions.of_first_click(10, 0).len());
         let row = tally.row(3).0;
@@ -510,10 +522,23 @@ mod tests {
         handed_over(&mut tally);
         tally.count_click(row, 10, 4, &contributions);
         let expected = contributions.of_first_click(10, 4).to_vec();
-        assert_eq!(handed_over(&mut tally), [(3, None, expected)]);
+        assert_eq!(handed_over(&mut tally), [(3, None, expected.clone())]);
         assert!(tally.sums.is_empty() && !tally.has_fresh());
-        tally.count_click(row, 10, 4, &contributions);
-        assert!(!tally.sums.is_empty(), "a second one has to be added");
+        for n in [i64::from(u16::MAX), i64::from(u16::MAX) + 2] {
+            (0..n).for_each(|_| tally.count_click(row, 10, 4, &contributions));
+            let times = expected.iter().map(|term| term * n).collect();
+            assert_eq!(handed_over(&mut tally), [(3, None, times)]);
+        }
+        assert!(
+            !tally.sums.is_empty(),
+            "what is too much for a count has to be added"
+        );
+        let n = 2 * i64::from(u16::MAX) + 3;
+        let lists = contributions.remembered(10);
+        let clicks = expected.iter().map(|term| term * n);
+        let whole = clicks.zip(lists.iter().chain(std::iter::repeat(&0)));
+        let whole = whole.map(|(clicks, list)| clicks + list).collect();
+        assert_eq!(settled(&mut tally), [(3, whole)]);
     }
 
     #[test]

@@ -133,8 +133,6 @@ pub struct Ranking {
     /// What the catalogue decides when a list is served.
     of_catalogue: Range<usize>,
     shares: SharesColumns,
-    /// What a click changes of a list's outcome, beside [`CLICKS`].
-    of_clicks: Range<usize>,
     /// What the catalogue decides at each click.
     of_aspects: Block,
     coverage: Option<CoverageColumns>,
@@ -239,7 +237,6 @@ impl Ranking {
             n_of_new_list: of_catalogue.columns.end,
             shares: SharesColumns::of(&sums[of_catalogue.columns.clone()]),
             of_catalogue: of_catalogue.columns,
-            of_clicks: Block::of(Source::Clicks, &sums).columns,
             of_aspects: Block::of(Source::ClicksAndCatalogue, &sums),
             coverage: of_term(Term::Seen)
                 .zip(of_term(Term::CatalogueSize))
@@ -298,11 +295,6 @@ impl Ranking {
     /// The columns that [`Self::contribute_items`] fills.
     pub fn columns_of_catalogue(&self) -> Range<usize> {
         self.of_catalogue.clone()
-    }
-
-    /// The columns that a click changes by the outcome of its list alone, beside [`CLICKS`].
-    pub fn columns_of_clicks(&self) -> Range<usize> {
-        self.of_clicks.clone()
     }
 
     /// The columns that [`Self::contribute_aspects`] fills.
