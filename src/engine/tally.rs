@@ -8,14 +8,15 @@ use super::prefetch::prefetch;
 /// Arms in a page of [`RowsByArm`].
 const PAGE: usize = 16;
 const NO_ROW: u32 = u32::MAX;
+const NO_LENGTH: u32 = u32::MAX;
 
 /// The sums of one slot.
 ///
 /// ```text
 /// head of an arm │ lists of one length: fresh, handed over │ first clicks ─▶ │ sums ─▶ │ fresh │ handed over │
 /// ```
-/// New lists of one length all add the same: they are only counted, and so are their first clicks, by position. An arm has
-/// sums once it has more than that, a list's second click or another length.
+/// New lists of one length all add the same: those of the length that an arm's first one has are only counted, and so are
+/// their first clicks, by position. An arm has sums once it has more than that, a list's second click or another length.
 #[derive(Debug)]
 pub struct SlotTally {
     width: usize,
@@ -37,11 +38,12 @@ struct Head {
     last_list_ms: Option<u32>,
     /// Where its sums begin, if it has any.
     sums: Option<usize>,
-    /// Lists of `n_items` that were only counted: fresh ones, and those handed over.
+    /// The length of lists that are only counted; [`NO_LENGTH`] before there is one.
+    n_items: u32,
+    /// How many of them are not in the sums: fresh ones, and those handed over.
     n_fresh: i64,
     n_before: i64,
-    n_items: u32,
-    /// First clicks on lists of `n_items` that are not in the sums, if there has been any.
+    /// First clicks on them that are not in the sums, if there has been any.
     first_clicks: Option<first_clicks::Place>,
 }
 
@@ -92,9 +94,9 @@ impl SlotTally {
             is_fresh: false,
             last_list_ms: None,
             sums: None,
+            n_items: NO_LENGTH,
             n_fresh: 0,
             n_before: 0,
-            n_items: 0,
             first_clicks: None,
         });
         row
@@ -122,13 +124,15 @@ impl SlotTally {
     /// Counts a new list, of a length whose contribution is remembered, at a time in the slot.
     pub fn count(&mut self, row: usize, n_items: u32, list_ms: u32, contributions: &Contributions) {
         let head = self.fresh_head(row);
-        head.last_list_ms = head.last_list_ms.max(Some(list_ms));
-        if head.n_items != n_items {
-            self.add_counted(row, contributions);
+        if head.n_items == NO_LENGTH {
+            head.n_items = n_items;
         }
-        let head = &mut self.heads[row];
-        head.n_items = n_items;
-        head.n_fresh += 1;
+        if head.n_items == n_items {
+            head.last_list_ms = head.last_list_ms.max(Some(list_ms));
+            head.n_fresh += 1;
+        } else {
+            self.add(row, 0, contributions.remembered(n_items as usize), Some(list_ms));
+        }
     }
 
     /// Counts a click, the first one of a list of this length, whose contribution is remembered.
