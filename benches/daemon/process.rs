@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::mem::MaybeUninit;
 
 use crate::common::clock;
 
@@ -36,4 +37,23 @@ fn status_bytes(pid: u32, name: &str) -> u64 {
     kib.and_then(|kib| kib.trim().parse::<u64>().ok())
         .expect("a process has its memory in kB")
         * 1024
+}
+
+/// What the system has noted of this thread (`libc::RUSAGE_THREAD`) or of all processes that were waited for
+/// (`libc::RUSAGE_CHILDREN`).
+pub fn usage(of: libc::c_int) -> libc::rusage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the system fills a variable of ours, which is valid as zeros too.
+    unsafe {
+        assert_eq!(libc::getrusage(of, usage.as_mut_ptr()), 0);
+        usage.assume_init()
+    }
+}
+
+/// Ticks of 10 ms, over all processors, in which the host of this virtual machine ran something else. 0 where nobody tells.
+pub fn stolen_ticks() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    // cpu user nice system idle iowait irq softirq steal …
+    let steal = stat.split_whitespace().nth(8);
+    steal.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }

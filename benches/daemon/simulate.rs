@@ -1,9 +1,8 @@
 //! How many records a second of a core `abgauge simulate` makes and hands to the broker.
 
-use std::mem::MaybeUninit;
-
 use crate::common::summary::Summary;
 use crate::figure::Figure;
+use crate::process;
 use crate::program;
 use crate::support::kafka::Kafka;
 
@@ -56,12 +55,7 @@ fn records_per_cpu_second(arguments: &[&str]) -> f64 {
 
 /// User and system time of all processes that were waited for.
 fn children_cpu_seconds() -> f64 {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the system fills a variable of ours, which is valid as zeros too.
-    let usage = unsafe {
-        assert_eq!(libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()), 0);
-        usage.assume_init()
-    };
+    let usage = process::usage(libc::RUSAGE_CHILDREN);
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
