@@ -1,0 +1,331 @@
+//! What the board shows of engines that have read a few lists.
+
+use std::num::NonZeroU32;
+
+use super::*;
+use crate::engine::Rules;
+use crate::engine::catalogue::NewItem;
+use crate::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
+use crate::engine::ranking::{LINE, Measures};
+use crate::engine::window::WideSums;
+
+const T0: i64 = 1_763_596_800_000;
+
+fn board(starts: &[(&str, i64)]) -> Board {
+    let window = |name: &str, span_ms| config::Window {
+        name: name.into(),
+        span_ms,
+    };
+    let starts = starts.iter().map(|(name, ms)| (name.to_string(), *ms)).collect();
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+    let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    config.windows = vec![window("1m", 60_000), window("1h", 3_600_000)];
+    config.experiment_starts = starts;
+    Board::new(&config, &ranking())
+}
+
+fn ranking() -> Ranking {
+    Ranking::new(&Measures::usual(&[NonZeroU32::MIN]))
+}
+
+/// An engine that has read lists of `(arm, time after T0)`, in the experiment `e`.
+fn engine(lists: &[(&str, i64)]) -> Engine {
+    engine_of(ranking(), lists, &[], None)
+}
+
+/// The same where each list has these items.
+fn engine_of(
+    ranking: Ranking,
+    lists: &[(&str, i64)],
+    items: &[u64],
+    catalogue: Option<Arc<Catalogue>>,
+) -> Engine {
+    let rules = Rules {
+        attribution_ms: 10_000,
+        click_skew_ms: 0,
+        lateness_ms: 0,
+        max_future_ms: 0,
+        slot_ms: 1000,
+        max_off_list: 0,
+        max_arms: 10,
+        one_topic: true,
+    };
+    let mut engine = Engine::new(rules, ranking, None);
+    if let Some(catalogue) = catalogue {
+        engine.set_catalogue(catalogue);
+    }
+    let mut batch = Batch::default();
+    batch.items.extend(items);
+    for (n, (arm, after_ms)) in lists.iter().enumerate() {
+        let start = batch.text.len() as u32;
+        batch.text.push_str(&format!("e{arm}"));
+        let hash = arm
+            .bytes()
+            .fold(1, |hash: u128, byte| hash * 257 + u128::from(byte));
+        let end = batch.text.len() as u32;
+        batch.arms.push(ArmName {
+            hash,
+            experiment: start..start + 1,
+            arm: start + 1..end,
+        });
+        let n = n as u32;
+        let list = Served {
+            id: u128::from(n),
+            user: None,
+            ts_ms: T0 + after_ms,
+            items: 0..items.len() as u32,
+            arms: n..n + 1,
+        };
+        let at = Position {
+            side: Side::Served,
+            offset: i64::from(n),
+            record_ts_ms: i64::MAX,
+        };
+        batch.events.push(Event {
+            at,
+            body: Body::Served(list),
+        });
+    }
+    engine.apply(&batch, u64::MAX);
+    engine.gather_changes();
+    engine
+}
+
+/// Lists by arm in one view and window.
+fn lists(board: &Board, view: View, window: usize) -> Vec<(String, i128)> {
+    let arms = board.snapshot(None).arms;
+    arms.iter()
+        .map(|arm| (arm.arm.to_string(), arm.sums(view, window)[LISTS]))
+        .collect()
+}
+
+fn named(expected: &[(&str, i128)]) -> Vec<(String, i128)> {
+    expected.iter().map(|(arm, n)| (arm.to_string(), *n)).collect()
+}
+
+#[test]
+fn adds_up_what_the_shown_pairs_have() {
+    let board = board(&[]);
+    board.merge(0, &engine(&[("a", 0), ("a", 100), ("b", 200)]));
+    board.merge(1, &engine(&[("b", 0)]));
+    board.set_live_end(T0 + 200);
+    assert_eq!(lists(&board, View::Live, 2), []);
+    board.show(0);
+    assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2), ("b", 1)]));
+    board.show(1);
+    assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2), ("b", 2)]));
+    board.hide(0);
+    assert_eq!(lists(&board, View::Live, 2), named(&[("b", 1)]));
+    board.remove(1);
+    board.show(0);
+    assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2), ("b", 1)]));
+}
+
+#[test]
+fn a_settled_window_ends_with_the_furthest_pair_and_holds_what_the_others_have_inside() {
+    let board = board(&[]);
+    board.merge(0, &engine(&[("a", 0), ("a", 20_000)]));
+    board.merge(1, &engine(&[("a", 0), ("a", 100_000)]));
+    board.set_live_end(T0 + 100_000);
+    board.show(0);
+    board.show(1);
+    let snapshot = board.snapshot(None);
+    assert_eq!(snapshot.settled_end_ms, Some(T0 + 89_999));
+    let arm = &snapshot.arms[0];
+    assert_eq!(
+        arm.sums(View::Settled, 0)[LISTS],
+        0,
+        "both settled lists are more than a minute back"
+    );
+    assert_eq!(arm.sums(View::Settled, 1)[LISTS], 2);
+    assert_eq!(arm.sums(View::Live, 0)[LISTS], 1, "the list at 100 s");
+}
+
+#[test]
+fn a_settled_window_does_not_slide_back_when_the_furthest_pair_is_taken_away() {
+    let board = board(&[]);
+    board.merge(0, &engine(&[("a", 0), ("a", 20_000)]));
+    board.merge(1, &engine(&[("a", 0), ("a", 100_000)]));
+    board.show(0);
+    board.show(1);
+    let before = board.snapshot(None);
+    board.hide(1);
+    let after = board.snapshot(None);
+    assert_eq!(after.settled_end_ms, before.settled_end_ms);
+    assert_eq!(
+        after.arms[0].sums(View::Settled, 0)[LISTS],
+        0,
+        "its cells left with the window"
+    );
+    assert_eq!(after.arms[0].sums(View::Settled, 1)[LISTS], 1);
+}
+
+/// Coverage slid with the pair's settled slots at once, the sums only if a scrape came between.
+#[test]
+fn a_settled_window_ends_alike_whether_a_scrape_came_before_its_furthest_pair_left_or_not() {
+    for leave in [Board::hide, Board::remove] {
+        let board = board(&[]);
+        board.merge(0, &engine(&[("a", 0), ("a", 20_000)]));
+        board.merge(1, &engine(&[("a", 0), ("a", 100_000)]));
+        board.show(0);
+        board.show(1);
+        leave(&board, 1);
+        let snapshot = board.snapshot(None);
+        assert_eq!(snapshot.settled_end_ms, Some(T0 + 89_999));
+        assert_eq!(snapshot.arms[0].sums(View::Settled, 0)[LISTS], 0);
+    }
+}
+
+#[test]
+fn a_total_begins_where_the_experiment_was_begun_afresh() {
+    let board = board(&[("e", T0 + 5000)]);
+    board.merge(0, &engine(&[("a", 0), ("a", 5000), ("a", 6000)]));
+    board.set_live_end(T0 + 6000);
+    board.show(0);
+    assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2)]));
+    assert_eq!(
+        lists(&board, View::Live, 1),
+        named(&[("a", 3)]),
+        "windows slide over it"
+    );
+}
+
+#[test]
+fn a_time_line_adds_cells_of_any_width() {
+    let (narrow, wide) = ([1; LINE], [2; 2 * LINE]);
+    for cells in [[&narrow[..], &wide[..]], [&wide[..], &narrow[..]]] {
+        let mut timeline = board(&[]).timeline(0, T0);
+        let number = T0 / timeline.cell_ms;
+        timeline.add(2 * LINE, cells.map(|cell| (number, cell)).into_iter());
+        let last = timeline.cells.last().and_then(Option::as_deref);
+        assert_eq!(last, Some(&[[3; LINE], [2; LINE]].concat()[..]));
+    }
+}
+
+#[test]
+fn time_lines_of_a_few_arms_are_those_of_a_snapshot_without_it() {
+    let board = board(&[]);
+    board.merge(0, &engine(&[("a", 0), ("b", 20_000), ("b", 100_000)]));
+    board.merge(1, &engine(&[("b", 3000), ("c", 4000)]));
+    board.set_live_end(T0 + 100_000);
+    board.show(0);
+    let told = board.snapshot(None);
+    let [a, b] = [0, 1].map(|place| told.arms[place].clone());
+    let of_hidden = ArmSnapshot {
+        arm: "c".into(),
+        ..a.clone()
+    };
+    let unknown = ArmSnapshot {
+        arm: "d".into(),
+        ..a.clone()
+    };
+    let found = board.timelines(1, &[&b, &of_hidden, &unknown, &a]);
+    assert!(found[1].is_none() && found[2].is_none());
+    let cells = |lines: &Option<[Timeline; 2]>| {
+        let lines = lines.as_ref().expect("it is shown");
+        lines.each_ref().map(|line| (line.start_ms, line.cells.clone()))
+    };
+    let all = board.snapshot(Some(1));
+    assert_eq!(cells(&found[3]), cells(&all.arms[0].timelines));
+    assert_eq!(cells(&found[0]), cells(&all.arms[1].timelines));
+    assert_ne!(cells(&found[0]), cells(&found[3]));
+}
+
+#[test]
+fn a_time_line_has_the_cells_of_its_window() {
+    let board = board(&[]);
+    board.merge(0, &engine(&[("a", 0), ("a", 500), ("a", 3000)]));
+    board.set_live_end(T0 + 3000);
+    board.show(0);
+    let snapshot = board.snapshot(Some(0));
+    let [live, _] = snapshot.arms[0].timelines.as_ref().expect("it was asked for");
+    assert_eq!(
+        (live.start_ms, live.cell_ms, live.cells.len()),
+        (T0 - 56_000, 1000, 60)
+    );
+    let cells = live
+        .cells
+        .iter()
+        .map(|cell| cell.as_ref().map_or(0, |sums| sums[LISTS]));
+    assert_eq!(cells.skip(56).collect::<Vec<_>>(), [2, 0, 0, 1]);
+}
+
+#[test]
+fn a_snapshot_over_an_earlier_one_is_as_a_new_one() {
+    let board = board(&[]);
+    let mut snapshot = Snapshot::default();
+    let mut look = || {
+        board.snapshot_into(Some(0), &mut snapshot);
+        assert_eq!(format!("{snapshot:?}"), format!("{:?}", board.snapshot(Some(0))));
+        snapshot.arms.len()
+    };
+    board.show(0);
+    board.show(1);
+    board.set_live_end(T0 + 500);
+    assert_eq!(look(), 0);
+    board.merge(0, &engine(&[("b", 0), ("d", 100)]));
+    assert_eq!(look(), 2);
+    board.merge(1, &engine(&[("c", 0), ("a", 100), ("d", 200)]));
+    assert_eq!(look(), 4, "arms have come in between");
+    board.hide(0);
+    assert_eq!(look(), 3);
+    board.remove(1);
+    board.show(0);
+    assert_eq!(look(), 2);
+}
+
+#[test]
+fn sums_beyond_64_bits_add_up_over_pairs() {
+    let low = |terms: &[i64]| {
+        let mut sums = WideSums::new(1, LINE);
+        terms.iter().for_each(|term| sums.add(0, &[*term; LINE]));
+        sums
+    };
+    let parts = [low(&[i64::MAX, i64::MAX]), low(&[5])];
+    let mut sums = [0];
+    parts.iter().for_each(|part| part.add_to(0, &mut sums));
+    assert_eq!(sums, [2 * i128::from(i64::MAX) + 5]);
+    assert!(!parts[0].add_to_low(&mut [0]), "64 bits do not hold it");
+    assert!(!parts[1].add_to_low(&mut [i64::MAX]));
+    assert!(parts[1].add_to_low(&mut [0]));
+}
+
+/// What a list of items 1 and 2 shows, handed over by `hand_over`, of a catalogue of three.
+fn shown_items(hand_over: impl FnOnce(&Board, &Engine)) -> Vec<i128> {
+    let measures = Measures {
+        metrics: vec!["coverage"],
+        catalogue: true,
+        ..Measures::usual(&[NonZeroU32::MIN])
+    };
+    let ranking = Ranking::new(&measures);
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+    let config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    let item = |hash: u64| NewItem {
+        id: hash.to_string(),
+        hash,
+        aspects: Vec::new(),
+        users: 0,
+    };
+    let catalogue = Arc::new(Catalogue::new([1, 2, 3].map(item).into(), 1, None));
+    let board = Board::new(&config, &ranking);
+    board.set_catalogue(Arc::clone(&catalogue));
+    let mut engine = engine_of(ranking.clone(), &[("a", 0)], &[1, 2], Some(catalogue));
+    engine.gather_changes();
+    board.show(0);
+    hand_over(&board, &engine);
+    let columns = ranking.coverage().expect("it is measured");
+    let snapshot = board.snapshot(None);
+    snapshot.arms[0].sums(View::Live, 0)[columns.seen.clone()].to_vec()
+}
+
+#[test]
+fn what_is_handed_over_while_a_scrape_counts_is_counted_by_the_next() {
+    let at_once = shown_items(|board, engine| board.merge(0, engine));
+    assert_eq!(at_once, [1, 2]);
+    let queued = shown_items(|board, engine| {
+        let turn = board.turn_to_count();
+        board.merge(0, engine);
+        drop(turn);
+    });
+    assert_eq!(queued, at_once);
+}
