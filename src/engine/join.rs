@@ -12,6 +12,7 @@ use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::lists::{ArmInSlot, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
+use super::repeats::Repeats;
 use super::shown::ShownLists;
 use super::store::{Found, Key, Store, Tag};
 use super::tally::Rows;
@@ -286,7 +287,7 @@ impl Engine {
             .arms
             .extend(places.map(|place| arms.admit_at(place, batch)));
         self.accepted(list.ts_ms);
-        self.changes.counts.repeated_items += n_repeated(items, &mut self.scratch.repeats);
+        self.changes.counts.repeated_items += self.scratch.repeats.count(items);
         let handle = self.add_new_list(key, found, list, items);
         self.take_kept_clicks(handle, list, found);
         Outcome::Accepted
@@ -739,67 +740,5 @@ fn new_list<'a>(list: &Served, arms: &'a [ArmId], items: &'a [u64]) -> NewList<'
         ts_ms: list.ts_ms,
         arms,
         items,
-    }
-}
-
-/// How many positions hold an item that stands at a higher rank already.
-fn n_repeated(items: &[u64], scratch: &mut Repeats) -> u64 {
-    if items.len() <= MAX_FILTERED && !scratch.may_repeat(items) {
-        return 0;
-    }
-    scratch.sorted.clear();
-    scratch.sorted.extend_from_slice(items);
-    scratch.sorted.sort_unstable();
-    scratch
-        .sorted
-        .windows(2)
-        .filter(|pair| pair[0] == pair[1])
-        .count() as u64
-}
-
-/// Longest list that is filtered: of longer ones most would share a mark.
-const MAX_FILTERED: usize = 32;
-
-/// Room to find repeated items in.
-#[derive(Debug)]
-struct Repeats {
-    /// Number of the list that left a mark last, as far as it fits.
-    marks: [u16; 1024],
-    n_lists: u16,
-    sorted: Vec<u64>,
-}
-
-impl Repeats {
-    fn new() -> Repeats {
-        Repeats {
-            marks: [0; 1024],
-            n_lists: 0,
-            sorted: Vec::new(),
-        }
-    }
-
-    /// False only where all items differ: none finds a mark of its own list.
-    fn may_repeat(&mut self, items: &[u64]) -> bool {
-        self.n_lists = self.n_lists.wrapping_add(1);
-        let mut repeats = false;
-        for item in items {
-            let mark = &mut self.marks[*item as usize % 1024];
-            repeats |= *mark == self.n_lists;
-            *mark = self.n_lists;
-        }
-        repeats
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_count_alike_in_short_and_long_lists() {
-        for n_items in [0_u64, 3, 5, 32, 33, 100] {
-            let items: Vec<u64> = (0..n_items).map(|rank| rank % 5).collect();
-            assert_eq!(n_repeated(&items, &mut Repeats::new()), n_items.saturating_sub(5));
-        }
     }
 }

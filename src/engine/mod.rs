@@ -17,6 +17,7 @@ mod open_list;
 pub mod outcome;
 pub mod prefetch;
 pub mod ranking;
+mod repeats;
 mod shown;
 mod store;
 mod tally;
