@@ -177,7 +177,7 @@ impl Loop {
         let mut rounds = Vec::new();
         let mut start = None;
         loop {
-            let (n_faults, n_stolen) = (n_faults(), process::stolen_ticks());
+            let (n_stolen, n_faults) = (process::stolen_ticks(), n_faults());
             let (begin, cpu_ns) = (Instant::now(), thread_cpu_ns());
             let n_records = self.round();
             let cpu_ms = (thread_cpu_ns() - cpu_ns) as f64 / 1e6;
@@ -189,7 +189,7 @@ impl Loop {
                     cpu_ms,
                     wall_ms,
                     n_faults: self::n_faults() - n_faults,
-                    n_stolen: process::stolen_ticks() - n_stolen,
+                    n_stolen: process::stolen_ticks().saturating_sub(n_stolen),
                 });
             } else if is_over() {
                 let start = start.expect("records came");
