@@ -99,8 +99,7 @@ impl Contributions {
         &self.other[..self.n_of_new_list]
     }
 
-    /// Remembers what the first click on a list of this length adds, where it is on one of its items; says whether there is
-    /// room for it.
+    /// Remembers what the first click on a list of this length adds, by its position; says whether there is room for it.
     pub fn remember_first_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) -> bool {
         let place = place_of_first_click(n_items, position);
         let is_known = matches!(self.of_first_click.get(place), Some(Some(_)));
@@ -315,6 +314,24 @@ mod tests {
             let before = contributions.before(&list, &ranking);
             assert_eq!(before.without_click(), None, "{n_items} {clicked:?} {n_off_list}");
         }
+    }
+
+    #[test]
+    fn rows_of_first_clicks_stay_within_their_bound() {
+        let ks: Vec<NonZeroU32> = (1..=30).filter_map(NonZeroU32::new).collect();
+        let ranking = Ranking::new(&Measures::usual(&ks));
+        let mut contributions = Contributions::new(&ranking);
+        let mut is_remembered =
+            |n_items: usize, position| contributions.remember_first_click(n_items, position, &ranking);
+        assert!(is_remembered(1, 0) && !is_remembered(32, 31));
+        for n_items in 1..=32 {
+            for position in 0..n_items {
+                is_remembered(n_items, position);
+            }
+        }
+        let rows = contributions.of_first_click.iter().flatten();
+        let bytes: usize = rows.map(|row| size_of_val(&row[..])).sum();
+        assert!((MAX_BYTES / 4..=MAX_BYTES).contains(&bytes), "{bytes}");
     }
 
     #[test]

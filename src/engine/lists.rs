@@ -70,7 +70,7 @@ pub struct Worth<'a> {
 /// What a list adds by its length alone.
 #[derive(Debug, Clone, Copy)]
 pub enum OfLength<'a> {
-    /// It is only counted: what it adds is remembered.
+    /// What it adds is remembered, and mostly it is only counted.
     Remembered(&'a Contributions),
     /// To the first columns.
     Terms(&'a [i64]),

@@ -16,7 +16,8 @@ const NO_LENGTH: u32 = u32::MAX;
 /// head of an arm │ lists of one length: fresh, handed over │ first clicks ─▶ │ sums ─▶ │ fresh │ handed over │
 /// ```
 /// New lists of one length all add the same: those of the length that an arm's first one has are only counted, and so are
-/// their first clicks, by position. An arm has sums once it has more than that, a list's second click or another length.
+/// their first clicks, by position. An arm has sums once anything else is added: a list of another length, what the catalogue
+/// says, a click that is not its list's first or on one of more than [`MAX_POSITIONS`] items.
 #[derive(Debug)]
 pub struct SlotTally {
     width: usize,
@@ -44,7 +45,7 @@ struct Head {
     n_fresh: i64,
     n_before: i64,
     /// First clicks on them that are not in the sums, if there has been any.
-    first_clicks: Option<first_clicks::Place>,
+    first_clicks: Option<first_clicks::Start>,
 }
 
 impl SlotTally {
@@ -145,11 +146,11 @@ impl SlotTally {
     ) {
         self.fresh_head(row);
         let head = &mut self.heads[row];
-        let place = &mut head.first_clicks;
-        if head.n_items as usize == n_items && self.first_clicks.count(place, n_items, position) {
-            return;
+        if head.n_items as usize == n_items {
+            self.first_clicks.count(&mut head.first_clicks, n_items, position);
+        } else {
+            self.add(row, 0, contributions.of_first_click(n_items, position), None);
         }
-        self.add(row, 0, contributions.of_first_click(n_items, position), None);
     }
 
     /// Adds what is counted of a row to its sums.
@@ -165,13 +166,13 @@ impl SlotTally {
         let (fresh, before) = self.sums[start..start + 2 * self.width].split_at_mut(self.width);
         let first_clicks = &mut self.first_clicks;
         for (sums, n, clicks) in [
-            (fresh, n_fresh, first_clicks.fresh(clicks)),
-            (before, n_before, first_clicks.before(clicks)),
+            (fresh, n_fresh, first_clicks.fresh(clicks, n_items)),
+            (before, n_before, first_clicks.before(clicks, n_items)),
         ] {
             self.overflowed |= add_times(sums, n, contributions.remembered(n_items));
             self.overflowed |= add_first_clicks(sums, n_items, clicks, contributions);
         }
-        first_clicks.clear(clicks);
+        first_clicks.clear(clicks, n_items);
     }
 
     /// Adds to the columns of a row from `first` on; notes the time in the slot of a new list.
@@ -198,15 +199,17 @@ impl SlotTally {
         for row in fresh.iter().map(|row| *row as usize) {
             let head = &mut self.heads[row];
             head.is_fresh = false;
-            let (arm, last_list_ms, clicks) = (head.arm, head.last_list_ms.take(), head.first_clicks);
+            let (arm, last_list_ms) = (head.arm, head.last_list_ms.take());
             if head.sums.is_none() {
-                let fresh_clicks = self.first_clicks.fresh(clicks);
-                self.overflowed |= set_counted(room, head.n_fresh, head.n_items, fresh_clicks, contributions);
-                if self.first_clicks.hand_over(clicks) {
-                    head.n_before += std::mem::take(&mut head.n_fresh);
-                    to(arm, last_list_ms, room);
-                    continue;
-                }
+                let (clicks, n_items) = (head.first_clicks, head.n_items as usize);
+                let n_fresh = std::mem::take(&mut head.n_fresh);
+                head.n_before += n_fresh;
+                let fresh_clicks = self.first_clicks.fresh(clicks, n_items);
+                self.overflowed |=
+                    set_counted(room, self.width, n_fresh, n_items, fresh_clicks, contributions);
+                self.first_clicks.hand_over(clicks, n_items);
+                to(arm, last_list_ms, room);
+                continue;
             }
             self.add_counted(row, contributions);
             let start = self.sums_of(row);
@@ -227,25 +230,16 @@ impl SlotTally {
         mut to: impl FnMut(ArmId, &[i64]),
     ) {
         debug_assert!(!self.has_fresh());
-        for row in 0..self.heads.len() {
-            let Head {
-                arm,
-                n_before,
-                n_items,
-                first_clicks,
-                ..
-            } = self.heads[row];
-            match self.heads[row].sums {
-                Some(start) => {
-                    self.add_counted(row, contributions);
-                    to(arm, &self.sums[start + self.width..start + 2 * self.width]);
-                }
-                None => {
-                    let clicks = self.first_clicks.before(first_clicks);
-                    self.overflowed |= set_counted(room, n_before, n_items, clicks, contributions);
-                    to(arm, room);
-                }
+        for head in &self.heads {
+            if let Some(start) = head.sums {
+                // All that is counted was added to them when it was handed over.
+                to(head.arm, &self.sums[start + self.width..start + 2 * self.width]);
+                continue;
             }
+            let n_items = head.n_items as usize;
+            let clicks = self.first_clicks.before(head.first_clicks, n_items);
+            self.overflowed |= set_counted(room, self.width, head.n_before, n_items, clicks, contributions);
+            to(head.arm, room);
         }
     }
 
@@ -255,27 +249,25 @@ impl SlotTally {
     }
 }
 
-/// Sets `sums` to what `n` lists of a length add, and the first clicks on them; says whether one has run over.
+/// Sets `sums` to what `n` lists of a length add, and the first clicks on them, up to the last column that is needed, of
+/// `width`; says whether one has run over.
 fn set_counted(
     sums: &mut Vec<i64>,
+    width: usize,
     n: i64,
-    n_items: u32,
-    clicks: &[u16],
+    n_items: usize,
+    clicks: &[u32],
     contributions: &Contributions,
 ) -> bool {
-    let n_items = n_items as usize;
     let terms = contributions.remembered(n_items);
+    let is_clicked = clicks.iter().any(|n| *n > 0);
     sums.clear();
-    sums.resize(terms.len(), 0);
-    let overflowed = add_times(sums, n, terms);
-    if let Some(position) = clicks.iter().position(|n| *n > 0) {
-        sums.resize(contributions.of_first_click(n_items, position).len(), 0);
-    }
-    overflowed | add_first_clicks(sums, n_items, clicks, contributions)
+    sums.resize(if is_clicked { width } else { terms.len() }, 0);
+    add_times(sums, n, terms) | add_first_clicks(sums, n_items, clicks, contributions)
 }
 
 /// Adds what first clicks on lists of this length add, by position; says whether a sum has run over.
-fn add_first_clicks(sums: &mut [i64], n_items: usize, clicks: &[u16], contributions: &Contributions) -> bool {
+fn add_first_clicks(sums: &mut [i64], n_items: usize, clicks: &[u32], contributions: &Contributions) -> bool {
     let mut overflowed = false;
     for (position, n) in clicks.iter().enumerate().filter(|(_, n)| **n > 0) {
         let terms = contributions.of_first_click(n_items, position);
@@ -284,7 +276,7 @@ fn add_first_clicks(sums: &mut [i64], n_items: usize, clicks: &[u16], contributi
     overflowed
 }
 
-/// Adds `n` times the terms; says whether a sum has run over, which then stays.
+/// Adds `n` times the terms; says whether a sum has run over.
 fn add_times(sums: &mut [i64], n: i64, terms: &[i64]) -> bool {
     match n {
         0 => return false,
@@ -407,7 +399,7 @@ mod tests {
     /// Arm, largest time, sums.
     type Handed = (ArmId, Option<u32>, Vec<i64>);
 
-    /// Of lists without a click and with their first one: 1 in the first column, and nothing else that matters here.
+    /// Of lists without a click and with their first one.
     fn contributions() -> Contributions {
         let ks = [NonZeroU32::MIN];
         let ranking = Ranking::new(&Measures::usual(&ks));
@@ -518,31 +510,28 @@ mod tests {
     }
 
     #[test]
-    fn first_clicks_are_counted_until_a_count_is_full() {
+    fn an_arm_whose_lists_are_of_one_length_and_clicked_once_has_no_sums() {
         let contributions = contributions();
         let mut tally = SlotTally::new(contributions.of_first_click(10, 0).len());
         let row = tally.row(3).0;
         tally.count(row, 10, 5, &contributions);
         handed_over(&mut tally);
-        tally.count_click(row, 10, 4, &contributions);
-        let expected = contributions.of_first_click(10, 4).to_vec();
-        assert_eq!(handed_over(&mut tally), [(3, None, expected.clone())]);
-        assert!(tally.sums.is_empty() && !tally.has_fresh());
-        for n in [i64::from(u16::MAX), i64::from(u16::MAX) + 2] {
+        let click = contributions.of_first_click(10, 4);
+        for n in [1, 1, 70_000] {
             (0..n).for_each(|_| tally.count_click(row, 10, 4, &contributions));
-            let times = expected.iter().map(|term| term * n).collect();
+            let times = click.iter().map(|term| term * n).collect();
             assert_eq!(handed_over(&mut tally), [(3, None, times)]);
         }
-        assert!(
-            !tally.sums.is_empty(),
-            "what is too much for a count has to be added"
-        );
-        let n = 2 * i64::from(u16::MAX) + 3;
-        let lists = contributions.remembered(10);
-        let clicks = expected.iter().map(|term| term * n);
-        let whole = clicks.zip(lists.iter().chain(std::iter::repeat(&0)));
-        let whole = whole.map(|(clicks, list)| clicks + list).collect();
-        assert_eq!(settled(&mut tally), [(3, whole)]);
+        assert!(tally.sums.is_empty() && !tally.has_fresh());
+        tally.count(row, 20, 6, &contributions);
+        assert!(!tally.sums.is_empty(), "a list of another length has to be added");
+    }
+
+    #[test]
+    fn a_row_costs_what_the_chapter_on_sizing_says() {
+        let sizing = include_str!("../../docs/sizing.md");
+        let more = SlotTally::row_bytes(32) - 16 * 32;
+        assert!(sizing.contains(&format!("(16*w* + {more})")), "{more}");
     }
 
     #[test]
