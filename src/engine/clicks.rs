@@ -111,14 +111,12 @@ impl KeptClicks {
         } else {
             Kind::FurtherClick
         };
-        let mut words = [0; N_WORDS];
+        let (kept, words) = store.chunks.append(chunk, N_WORDS);
         words[..ID].copy_from_slice(&key.id);
         words[KIND] = kind.to_bits();
-        set(&mut words, TIME, click.ts_ms as u64);
-        set(&mut words, ITEM, click.item);
+        set(words, TIME, click.ts_ms as u64);
+        set(words, ITEM, click.item);
         words[NEXT] = Handle::NONE.to_word();
-        let (kept, to) = store.chunks.append(chunk, N_WORDS);
-        to.copy_from_slice(&words);
         if first.is_none() {
             set_link(store, kept, BACK, kept);
             store.index(key, kept);

@@ -160,7 +160,7 @@ impl SpeltArms {
     }
 }
 
-/// The most arms, and bytes of their names and spellings, that a batch keeps when it is cleared.
+/// The most arms, and bytes of their names, that a batch keeps when it is cleared.
 const MAX_KEPT_ARMS: usize = 32_768;
 const MAX_KEPT_BYTES: usize = 4 << 20;
 

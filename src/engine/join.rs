@@ -409,8 +409,7 @@ impl Engine {
         };
         if changed {
             self.add_change(handle, hit, before);
-            if with_aspects {
-                self.add_aspects(handle, 1);
+            if with_aspects && self.add_aspects(handle, 1) {
                 let terms = &self.scratch.of_catalogue[..aspects.len()];
                 self.lists.add(&self.store, handle, aspects.start, terms);
             }
@@ -435,10 +434,10 @@ impl Engine {
         }
     }
 
-    /// Adds `sign` times what a list's relevant items contribute by their aspects to the scratch.
-    fn add_aspects(&mut self, handle: Handle, sign: i64) {
+    /// Adds `sign` times what a list's relevant items contribute by their aspects to the scratch, if there are any; says so.
+    fn add_aspects(&mut self, handle: Handle, sign: i64) -> bool {
         let Some((catalogue, places)) = self.lists.places(&self.store, handle) else {
-            return;
+            return false;
         };
         let Scratch {
             of_catalogue,
@@ -457,10 +456,12 @@ impl Engine {
         relevant
             .off_list
             .extend(off_list.map(|item| catalogue.place(*item)));
-        if !relevant.shown.is_empty() {
+        let has_any = !relevant.shown.is_empty();
+        if has_any {
             self.ranking
                 .contribute_aspects(relevant, catalogue, sign, scratch, of_catalogue);
         }
+        has_any
     }
 
     /// Opens a list and adds what it contributes before its first click.

@@ -7,9 +7,8 @@
 //! Both kinds share one index, so that a record that comes costs one look into memory that is not at hand. Of each id
 //! it holds one list and one click at the most; these lead to the others.
 
-use std::hash::{BuildHasher as _, RandomState};
-
 use super::chunks::{Chunks, Handle};
+use super::hashed::random_factors;
 use super::index::Index;
 
 pub use super::index::Tag;
@@ -66,8 +65,7 @@ pub struct Store {
 
 impl Store {
     pub fn new() -> Store {
-        let random = RandomState::new();
-        let [low, high] = [0_u8, 1].map(|n| u128::from(random.hash_one(n)));
+        let [low, high] = random_factors().map(u128::from);
         Store {
             secret: high << 64 | low,
             chunks: Chunks::new(),
