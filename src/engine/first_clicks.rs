@@ -20,8 +20,8 @@ pub struct Start(u32);
 
 impl FirstClicks {
     /// What the counts of an arm take in bytes.
-    pub const fn bytes(n_items: usize) -> usize {
-        2 * n_items * size_of::<u32>()
+    pub fn bytes(n_items: usize) -> u64 {
+        (2 * n_items * size_of::<u32>()) as u64
     }
 
     /// Counts a click at a position; an arm that has no counts yet has them from now on.
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(clicks.fresh(other, 10), [0, 0, 0, 0, 0, 0, 0, 0, 0, 3]);
         assert_eq!(clicks.before(other, 10), [0; 10]);
         assert_eq!(
-            clicks.counts.len() * size_of::<u32>(),
+            size_of_val(&clicks.counts[..]) as u64,
             FirstClicks::bytes(3) + FirstClicks::bytes(10)
         );
         clicks.hand_over(None, 3);

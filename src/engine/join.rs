@@ -340,7 +340,10 @@ impl Engine {
 
     /// Keeps a click, and counts it for the lists that it falls to.
     fn take(&mut self, click: &Click, key: &Key, found: Found, lists: &mut [Handle]) -> Outcome {
-        let cost = KeptClicks::COST + lists.len() as u64 * OFF_LIST_BYTES;
+        let costs = lists
+            .iter()
+            .map(|list| self.lists.cost_of_click(&self.store, *list));
+        let cost = KeptClicks::COST + costs.sum::<u64>();
         if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
         }

@@ -164,10 +164,20 @@ impl OpenLists {
         self.catalogue.as_ref()
     }
 
-    /// What a list adds to [`Self::bytes`] at most: itself, and a row of sums for each of its arms.
+    /// What a list adds to [`Self::bytes`] at most: itself, and a row for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
         let n_words = open_list::n_words(n_items, n_arms, self.catalogue.is_some());
-        list_bytes(n_words) + CROWDED_BYTES + n_arms as u64 * SlotTally::row_bytes(self.width)
+        list_bytes(n_words) + CROWDED_BYTES + self.cost_of_rows(n_arms)
+    }
+
+    /// What a click on a list adds to [`Self::bytes`] at most.
+    pub fn cost_of_click(&self, store: &Store, handle: Handle) -> u64 {
+        let list = OpenList::at(store.chunks.words(handle), false);
+        OFF_LIST_BYTES + self.cost_of_rows(list.arms().len())
+    }
+
+    fn cost_of_rows(&self, n_arms: usize) -> u64 {
+        n_arms as u64 * SlotTally::max_row_bytes(self.width)
     }
 
     fn slot(&self, store: &Store, handle: Handle) -> &OpenSlot {
@@ -295,15 +305,14 @@ impl OpenLists {
         if !slot.tally.has_fresh() && !arms.is_empty() {
             self.fresh.push(place);
         }
+        let before = slot.tally.bytes();
         for arm in arms {
-            let (row, is_new) = slot.tally.row(*arm);
+            let row = slot.tally.row(*arm);
             add(&mut slot.tally, row);
-            if is_new {
-                let bytes = SlotTally::row_bytes(self.width);
-                slot.bytes += bytes;
-                self.bytes += bytes;
-            }
         }
+        let more = slot.tally.bytes() - before;
+        slot.bytes += more;
+        self.bytes += more;
     }
 
     /// Lets the row of an arm be fetched, if this time is in the slot that a list joined last.

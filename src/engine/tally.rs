@@ -28,6 +28,7 @@ pub struct SlotTally {
     first_clicks: FirstClicks,
     /// Rows with anything fresh.
     fresh: Vec<u32>,
+    bytes: u64,
     overflowed: bool,
 }
 
@@ -57,24 +58,27 @@ impl SlotTally {
             sums: Vec::new(),
             first_clicks: FirstClicks::default(),
             fresh: Vec::new(),
+            bytes: 0,
             overflowed: false,
         }
     }
 
-    /// What an arm's row costs in bytes, at the most.
-    pub fn row_bytes(width: usize) -> u64 {
-        let sums = 2 * width * size_of::<i64>();
-        let head = size_of::<Head>() + (PAGE + 2) * size_of::<u32>();
-        (sums + head + FirstClicks::bytes(MAX_POSITIONS)) as u64
+    /// What an arm's row takes in bytes, at the most.
+    pub fn max_row_bytes(width: usize) -> u64 {
+        HEAD_BYTES + sums_bytes(width) + FirstClicks::bytes(MAX_POSITIONS)
     }
 
-    /// The row of an arm, and whether it is a new one.
-    pub fn row(&mut self, arm: ArmId) -> (usize, bool) {
-        let row = self.rows.get(arm);
-        if row == NO_ROW {
-            return (self.new_row(arm), true);
+    /// What all rows take, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The row of an arm.
+    pub fn row(&mut self, arm: ArmId) -> usize {
+        match self.rows.get(arm) {
+            NO_ROW => self.new_row(arm),
+            row => row as usize,
         }
-        (row as usize, false)
     }
 
     /// Lets the row of an arm be fetched, if it has one.
@@ -100,6 +104,7 @@ impl SlotTally {
             n_before: 0,
             first_clicks: None,
         });
+        self.bytes += HEAD_BYTES;
         row
     }
 
@@ -114,10 +119,11 @@ impl SlotTally {
 
     /// Where the sums of a row begin, which it has from now on.
     fn sums_of(&mut self, row: usize) -> usize {
-        let (sums, width) = (&mut self.sums, self.width);
+        let (sums, width, bytes) = (&mut self.sums, self.width, &mut self.bytes);
         *self.heads[row].sums.get_or_insert_with(|| {
             let start = sums.len();
             sums.resize(start + 2 * width, 0);
+            *bytes += sums_bytes(width);
             start
         })
     }
@@ -147,6 +153,9 @@ impl SlotTally {
         self.fresh_head(row);
         let head = &mut self.heads[row];
         if head.n_items as usize == n_items {
+            if head.first_clicks.is_none() {
+                self.bytes += FirstClicks::bytes(n_items);
+            }
             self.first_clicks.count(&mut head.first_clicks, n_items, position);
         } else {
             self.add(row, 0, contributions.of_first_click(n_items, position), None);
@@ -247,6 +256,14 @@ impl SlotTally {
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
+}
+
+/// A head, and what leads to it; at the most a page for each.
+const HEAD_BYTES: u64 = (size_of::<Head>() + (PAGE + 2) * size_of::<u32>()) as u64;
+
+/// The sums of a row, fresh ones and those that were handed over.
+fn sums_bytes(width: usize) -> u64 {
+    (2 * width * size_of::<i64>()) as u64
 }
 
 /// Sets `sums` to what `n` lists of a length add, and the first clicks on them, up to the last column that is needed, of
@@ -438,18 +455,17 @@ mod tests {
         rows
     }
 
-    fn add_to(tally: &mut SlotTally, arm: ArmId, contribution: &[i64]) -> bool {
-        let (row, is_new) = tally.row(arm);
+    fn add_to(tally: &mut SlotTally, arm: ArmId, contribution: &[i64]) {
+        let row = tally.row(arm);
         tally.add(row, 0, contribution, None);
-        is_new
     }
 
     #[test]
     fn hands_over_what_is_fresh_and_keeps_the_whole() {
         let mut tally = SlotTally::new(3);
-        assert!(add_to(&mut tally, 7, &[1, 2]));
-        assert!(!add_to(&mut tally, 7, &[10, 20, 30]));
-        assert!(add_to(&mut tally, 4, &[5]));
+        add_to(&mut tally, 7, &[1, 2]);
+        add_to(&mut tally, 7, &[10, 20, 30]);
+        add_to(&mut tally, 4, &[5]);
         tally.add(0, 0, &[], Some(40));
         tally.add(0, 0, &[], Some(30));
         let expected = [(7, Some(40), vec![11, 22, 30]), (4, None, vec![5, 0, 0])];
@@ -488,15 +504,15 @@ mod tests {
             for (n, step) in (0..).zip(steps) {
                 match step {
                     Step::List(arm, n_items) => {
-                        let row = counted.row(arm).0;
+                        let row = counted.row(arm);
                         counted.count(row, n_items, n, &contributions);
-                        let row = added.row(arm).0;
+                        let row = added.row(arm);
                         added.add(row, 0, contributions.remembered(n_items as usize), Some(n));
                     }
                     Step::Click(arm, position) => {
-                        let row = counted.row(arm).0;
+                        let row = counted.row(arm);
                         counted.count_click(row, 10, position, &contributions);
-                        let row = added.row(arm).0;
+                        let row = added.row(arm);
                         added.add(row, 0, contributions.of_first_click(10, position), None);
                     }
                     Step::HandOver => {
@@ -513,7 +529,7 @@ mod tests {
     fn an_arm_whose_lists_are_of_one_length_and_clicked_once_has_no_sums() {
         let contributions = contributions();
         let mut tally = SlotTally::new(contributions.of_first_click(10, 0).len());
-        let row = tally.row(3).0;
+        let row = tally.row(3);
         tally.count(row, 10, 5, &contributions);
         handed_over(&mut tally);
         let click = contributions.of_first_click(10, 4);
@@ -528,22 +544,37 @@ mod tests {
     }
 
     #[test]
-    fn a_row_costs_what_the_chapter_on_sizing_says() {
+    fn a_row_takes_what_the_chapter_on_sizing_says() {
         let sizing = include_str!("../../docs/sizing.md");
-        let more = SlotTally::row_bytes(32) - 16 * 32;
+        let more = SlotTally::max_row_bytes(32) - 16 * 32;
         assert!(sizing.contains(&format!("(16*w* + {more})")), "{more}");
+    }
+
+    #[test]
+    fn rows_take_more_as_more_is_kept_of_them_and_no_more_than_the_most() {
+        let contributions = contributions();
+        let width = contributions.of_first_click(10, 0).len();
+        let mut tally = SlotTally::new(width);
+        let row = tally.row(7);
+        let mut bytes = vec![tally.bytes()];
+        tally.count(row, 20, 5, &contributions);
+        for (n_items, position) in [(20, 3), (20, 3), (20, 9), (10, 2), (10, 2)] {
+            tally.count_click(row, n_items, position, &contributions);
+            bytes.push(tally.bytes());
+        }
+        handed_over(&mut tally);
+        bytes.push(tally.bytes());
+        let [head, clicks, all] = [136, 136 + 160, 136 + 160 + 16 * width as u64];
+        assert_eq!(bytes, [head, clicks, clicks, clicks, all, all, all]);
+        assert!(all <= SlotTally::max_row_bytes(width));
     }
 
     #[test]
     fn an_arm_has_its_row_however_far_apart_arms_are() {
         let mut tally = SlotTally::new(1);
         let arms = [70_000, 3, 15, 16, 0, 69_999];
-        let rows = arms.map(|arm| tally.row(arm));
-        assert_eq!(
-            rows.map(|(row, is_new)| (row, is_new)),
-            [0, 1, 2, 3, 4, 5].map(|row| (row, true))
-        );
-        assert_eq!(arms.map(|arm| tally.row(arm)), rows.map(|(row, _)| (row, false)));
+        assert_eq!(arms.map(|arm| tally.row(arm)), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(arms.map(|arm| tally.row(arm)), [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]
