@@ -8,7 +8,8 @@
 
 use std::ops::Range;
 
-/// The counts of the arms of one slot. None can run over: each click is of another list, and a slot has fewer than 2^32.
+/// The counts of the arms of one slot. None can run over: each click is of an arm of an open list, which takes a word, and
+/// no memory has 2^32 of these for one slot.
 #[derive(Debug, Default)]
 pub struct FirstClicks {
     counts: Vec<u32>,

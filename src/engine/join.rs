@@ -746,3 +746,6 @@ fn new_list<'a>(list: &Served, arms: &'a [ArmId], items: &'a [u64]) -> NewList<'
         items,
     }
 }
+
+#[cfg(test)]
+mod tests;
