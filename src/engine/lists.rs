@@ -164,7 +164,8 @@ impl OpenLists {
         self.catalogue.as_ref()
     }
 
-    /// What a list adds to [`Self::bytes`] at most: itself, as much that it finds no room in, and a row for each of its arms.
+    /// What a list adds to [`Self::bytes`] at most: itself, what it leaves unused of a chunk that it does not fit in, and a row
+    /// for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
         let n_words = open_list::n_words(n_items, n_arms, self.catalogue.is_some());
         list_bytes(n_words) + n_words as u64 * 4 + CROWDED_BYTES + self.cost_of_rows(n_arms)
