@@ -2,7 +2,7 @@
 //!
 //! Each pair of partitions has its own part, so that a pair that is taken away takes its numbers with it at once. A
 //! hand-over locks the part of its pair, once, and shares the gate with those of other pairs; a scrape has the gate
-//! alone for as long as it takes to copy the sums, so it sees whole batches only. Distinct counts do not add up: each
+//! alone for as long as it takes to copy the sums, so it sees whole batches only. Workers hand over when it has gone. Distinct counts do not add up: each
 //! arm keeps what each pair has shown of the catalogue, within a bound on memory, and their union is counted at a
 //! scrape.
 
@@ -12,7 +12,10 @@ mod runs;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 use dashmap::DashMap;
 
@@ -41,6 +44,8 @@ pub struct Board {
     covering: Option<Covering>,
     /// The gate: shared by hand-overs, each of which locks one part; a scrape has it alone.
     parts: RwLock<Parts>,
+    /// No sum has run over.
+    exact: AtomicBool,
     /// Every arm that a part has, by name.
     arms: DashMap<Arm, Arc<Entry>>,
     order: Mutex<Order>,
@@ -77,7 +82,6 @@ struct Progress {
     /// The furthest that a shown pair has ever settled: windows do not slide back when that pair is taken away.
     settled_end_ms: Option<i64>,
     pairs: HashMap<Pair, PairProgress>,
-    exact: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -105,10 +109,8 @@ impl Board {
             parts: RwLock::default(),
             arms: DashMap::new(),
             order: Mutex::default(),
-            progress: Mutex::new(Progress {
-                exact: true,
-                ..Progress::default()
-            }),
+            progress: Mutex::default(),
+            exact: AtomicBool::new(true),
         }
     }
 
@@ -142,8 +144,10 @@ impl Board {
         if let Some(covering) = &self.covering {
             covering.note(pair, &part, changes);
         }
+        if exact.is_err() {
+            self.exact.store(false, Ordering::Relaxed);
+        }
         let mut progress = self.progress();
-        progress.exact &= exact.is_ok();
         let of_pair = progress.pairs.entry(pair).or_default();
         of_pair.settled_end_ms = engine.frontier_ms().map(|frontier_ms| frontier_ms - 1);
         of_pair.begin_ms = engine.begin_ms();
@@ -279,9 +283,22 @@ impl Board {
         order.stale = true;
     }
 
-    /// Whether every sum is exact: none has run over.
+    /// Whether every sum is exact: none has run over. Never waits.
     pub fn is_exact(&self) -> bool {
-        self.progress().exact
+        self.exact.load(Ordering::Relaxed)
+    }
+
+    /// Whether a scrape has the gate, so that whoever hands over would wait for it.
+    pub fn is_being_copied(&self) -> bool {
+        matches!(self.parts.try_read(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Lets `go` happen while a scrape copies.
+    #[cfg(test)]
+    pub fn while_copied(&self, go: impl FnOnce()) {
+        let _parts = self.alone();
+        let _progress = self.progress();
+        go();
     }
 }
 

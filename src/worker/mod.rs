@@ -250,7 +250,8 @@ impl Worker {
             self.restart_clocks();
         }
         self.balance();
-        self.handed_over = self.pace.is_due(busy, uptime);
+        let copied = self.board.is_being_copied();
+        self.handed_over = self.pace.is_due(busy, copied, uptime);
         if self.handed_over {
             self.pace.begins(uptime);
             self.hand_over();

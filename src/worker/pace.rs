@@ -1,4 +1,5 @@
-//! When a worker hands its changes over: at once where it has time, else so seldom that it costs next to nothing.
+//! When a worker hands its changes over: at once where it has time, else so seldom that it costs next to nothing; and not
+//! while a scrape copies the board, for then it would wait.
 
 use std::time::Duration;
 
@@ -17,10 +18,15 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Whether it is time to hand over; `busy` says that records come.
-    pub fn is_due(&self, busy: bool, uptime: Duration) -> bool {
+    /// Whether it is time to hand over; `busy` says that records come, `copied` that a scrape copies the board, which a
+    /// hand-over would wait for.
+    pub fn is_due(&self, busy: bool, copied: bool, uptime: Duration) -> bool {
         let rest = (self.took * SHARE).min(LONGEST);
-        let wait = if busy { rest.max(USUAL) } else { rest };
+        let wait = match (copied, busy) {
+            (true, _) => LONGEST,
+            (false, true) => rest.max(USUAL),
+            (false, false) => rest,
+        };
         uptime.saturating_sub(self.last) >= wait
     }
 
@@ -46,10 +52,15 @@ mod tests {
         let mut pace = Pace::default();
         pace.begins(begin);
         pace.took(Duration::from_millis(took_ms));
-        for (busy, ms) in [(true, busy_ms), (false, quiet_ms)] {
-            let due = |after_ms| pace.is_due(busy, begin + Duration::from_millis(after_ms));
-            assert!(due(ms), "busy: {busy}");
-            assert!(ms == 0 || !due(ms - 1), "busy: {busy}");
+        for (busy, copied, ms) in [
+            (true, false, busy_ms),
+            (false, false, quiet_ms),
+            (true, true, 1000),
+            (false, true, 1000),
+        ] {
+            let due = |after_ms| pace.is_due(busy, copied, begin + Duration::from_millis(after_ms));
+            assert!(due(ms), "busy: {busy}, copied: {copied}");
+            assert!(ms == 0 || !due(ms - 1), "busy: {busy}, copied: {copied}");
         }
     }
 

@@ -5,6 +5,8 @@ mod invalid_share;
 mod shards;
 mod source;
 
+use std::sync::mpsc;
+
 use self::source::{Memory, Owned};
 use super::*;
 use crate::clock::Hand;
@@ -310,6 +312,31 @@ fn unequal_partition_counts_end_the_program_with_a_remedy() {
         "{fault:?}"
     );
     assert_eq!(stage.orders, [], "it does not subscribe");
+}
+
+#[test]
+fn a_round_does_not_wait_for_a_scrape_and_what_is_new_comes_behind_it() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    let board = Arc::clone(&stage.board);
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel();
+    let scrape = std::thread::spawn(move || {
+        board.while_copied(|| {
+            begun.send(()).expect("the test waits for it");
+            // Ends anyhow, so that a round that waits fails the test and does not hang it.
+            let _ = may_go_on.recv_timeout(Duration::from_secs(20));
+            drop(may_go_on);
+        });
+    });
+    has_begun.recv().expect("a scrape");
+    stage.round();
+    go_on.send(()).expect("the round was done before the scrape");
+    scrape.join().expect("no panic");
+    assert_eq!(stage.total(View::Live), (0, 0), "not handed over meanwhile");
+    stage.round();
+    stage.round();
+    assert_eq!(stage.total(View::Live), (1, 0));
 }
 
 #[test]
