@@ -15,8 +15,8 @@ pub const OTHER: &str = "__other__";
 pub type ArmId = u32;
 
 const RECENT: usize = 64;
-/// Places of a batch whose arms are remembered.
-const MAX_PLACES: usize = 16_384;
+/// Places of a batch whose arms are remembered: as many as it keeps from one batch to the next.
+const MAX_PLACES: usize = 32_768;
 const NO_ARM: ArmId = ArmId::MAX;
 
 /// Names of an admitted arm.
@@ -37,26 +37,13 @@ pub struct Arms {
     by_hash: HashMap<u128, ArmId, Hashed>,
     /// What was found last, by the last bits of its hash: most lists are in one of few arms.
     recent: [Option<(u128, ArmId)>; RECENT],
-    /// Where arms are many: what was found last for the name at a place of a batch. Lists that spell their arms alike
-    /// share it, and it is known ahead.
-    by_place: Vec<Placed>,
+    /// Those of the names at the places of a batch. Lists that spell their arms alike share one, and it is known ahead.
+    by_place: Vec<ArmId>,
+    /// Which names these are: [`Batch::spelling_factors`].
+    names: [u64; 2],
     n_folded: u64,
     /// The `__other__` arm of an experiment, once it has one.
     other_of: std::collections::HashMap<Arc<str>, Option<ArmId>>,
-}
-
-/// A name's hash in halves, so that it takes no more room than it needs.
-#[derive(Debug, Clone, Copy)]
-struct Placed {
-    hash: [u64; 2],
-    id: ArmId,
-}
-
-impl Placed {
-    const NONE: Placed = Placed {
-        hash: [0; 2],
-        id: NO_ARM,
-    };
 }
 
 impl Arms {
@@ -68,6 +55,7 @@ impl Arms {
             by_hash: HashMap::default(),
             recent: [None; RECENT],
             by_place: Vec::new(),
+            names: [0; 2],
             n_folded: 0,
             other_of: std::collections::HashMap::new(),
         }
@@ -78,59 +66,51 @@ impl Arms {
         self.arms.len() > RECENT
     }
 
-    /// The arm that lists of the name at this place of the batch count in.
-    #[inline(always)]
-    pub fn admit_at(&mut self, place: usize, batch: &Batch) -> ArmId {
-        let name = &batch.arms[place];
-        let recent = self.recent[name.hash as usize % RECENT];
-        match recent.filter(|(hash, _)| *hash == name.hash) {
-            Some((_, id)) => id,
-            None => self.admit_placed(place, batch),
+    /// Forgets the places of other names than this batch has; to be called before any of its places is asked for.
+    pub fn meet(&mut self, batch: &Batch) {
+        if self.names != batch.spelling_factors {
+            self.names = batch.spelling_factors;
+            self.by_place.clear();
         }
     }
 
+    /// The arm that lists of the name at this place of the batch count in.
+    #[inline(always)]
+    pub fn admit_at(&mut self, place: usize, batch: &Batch) -> ArmId {
+        self.at(place).unwrap_or_else(|| self.admit_new(place, batch))
+    }
+
+    /// The arm that was found for this place of the batch, if there was one.
+    #[inline(always)]
+    pub fn at(&self, place: usize) -> Option<ArmId> {
+        self.by_place.get(place).copied().filter(|id| *id != NO_ARM)
+    }
+
     #[inline(never)]
-    fn admit_placed(&mut self, place: usize, batch: &Batch) -> ArmId {
-        let name = &batch.arms[place];
-        let place = place % MAX_PLACES;
-        let placed = self.by_place.get(place).unwrap_or(&Placed::NONE);
-        if placed.hash == halves(name.hash) && placed.id != NO_ARM {
-            return placed.id;
-        }
-        let id = self.admit(name, batch);
-        if self.are_many() {
-            self.remember(place, name.hash, id);
+    fn admit_new(&mut self, place: usize, batch: &Batch) -> ArmId {
+        let id = self.admit(&batch.arms[place], batch);
+        if place < MAX_PLACES {
+            if place >= self.by_place.len() {
+                self.by_place.resize(place + 1, NO_ARM);
+            }
+            self.by_place[place] = id;
         }
         id
     }
 
-    fn remember(&mut self, place: usize, hash: u128, id: ArmId) {
-        if place >= self.by_place.len() {
-            self.by_place.resize(place + 1, Placed::NONE);
-        }
-        self.by_place[place] = Placed {
-            hash: halves(hash),
-            id,
-        };
-    }
-
     /// Lets what is remembered for this place of the batch be fetched.
-    pub fn prefetch(&self, place: usize, batch: &Batch) {
-        batch.arms.get(place).iter().for_each(|name| prefetch(*name));
-        let placed = self.by_place.get(place % MAX_PLACES);
-        placed.iter().for_each(|placed| prefetch(*placed));
-    }
-
-    /// The arm that was found last for this place of a batch; for the next name there it may be another one.
-    pub fn likely(&self, place: usize) -> Option<ArmId> {
-        let placed = self.by_place.get(place % MAX_PLACES)?;
-        (placed.id != NO_ARM).then_some(placed.id)
+    pub fn prefetch(&self, place: usize) {
+        self.by_place.get(place).iter().for_each(|id| prefetch(*id));
     }
 
     /// The arm that lists of this name count in.
     pub fn admit(&mut self, name: &ArmName, batch: &Batch) -> ArmId {
+        let recent = &mut self.recent[name.hash as usize % RECENT];
+        if let Some((_, id)) = recent.filter(|(hash, _)| *hash == name.hash) {
+            return id;
+        }
         if let Some(id) = self.by_hash.get(&name.hash) {
-            self.recent[name.hash as usize % RECENT] = Some((name.hash, *id));
+            *recent = Some((name.hash, *id));
             return *id;
         }
         let experiment = batch.text_of(&name.experiment);
@@ -191,10 +171,6 @@ impl Arms {
     }
 }
 
-fn halves(hash: u128) -> [u64; 2] {
-    [hash as u64, (hash >> 64) as u64]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,13 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn a_name_finds_its_arm_whatever_stood_at_its_place_of_the_batch_before() {
+    fn a_name_finds_its_arm_whatever_stood_at_its_place_before_the_batch_dropped_its_names() {
         let mut arms = Arms::new(100_000);
-        let mut batch = Batch::default();
+        let mut batches = [Batch::default(), Batch::default()];
         let mut number: usize = 1;
-        for _ in 0..200 {
-            batch.arms.clear();
-            batch.arms.resize_with(3 * MAX_PLACES + 7, || {
+        for turn in 0..200 {
+            let batch = &mut batches[usize::from(turn % 10 == 9)];
+            // Names of earlier batches stay until these have become too many.
+            batch.clear();
+            batch.arms.resize_with(batch.arms.len() + 7_000, || {
                 number = number * 40_503 % 65_537;
                 let hash = (number % 500) as u128;
                 ArmName {
@@ -265,12 +243,14 @@ mod tests {
                     arm: 0..0,
                 }
             });
-            for place in [0, 1, MAX_PLACES - 1, MAX_PLACES, 2 * MAX_PLACES + 1, 77, 0] {
-                let id = arms.admit_at(place, &batch);
-                assert_eq!(id, arms.admit(&batch.arms[place], &batch));
+            arms.meet(batch);
+            for place in [0, 1, 77, batch.arms.len() / 2, batch.arms.len() - 1, 77, 0] {
+                let id = arms.admit_at(place, batch);
+                assert_eq!(id, arms.admit(&batch.arms[place], batch));
             }
         }
-        assert!(arms.are_many() && arms.likely(77).is_some());
+        assert!(arms.are_many() && arms.at(77).is_some());
+        assert!(arms.by_place.len() <= MAX_PLACES);
     }
 
     #[test]

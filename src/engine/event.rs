@@ -178,7 +178,8 @@ pub struct Batch {
     pub spelt: Vec<SpeltArms>,
     /// How many it has put there.
     pub n_spelt: usize,
-    /// Random, odd: what spellings are hashed with.
+    /// Random, odd: what spellings are hashed with. Drawn anew when arms are dropped: as long as it stands, so does each
+    /// name in `arms` that an engine has read.
     pub spelling_factors: [u64; 2],
 }
 
@@ -206,6 +207,7 @@ impl Batch {
             self.text.clear();
             self.spelt.clear();
             self.n_spelt = 0;
+            self.spelling_factors = random_factors();
         }
     }
 

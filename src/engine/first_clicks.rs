@@ -6,6 +6,7 @@
 //! What such a click adds depends on its position alone, so that it is worked out once for many, when they are handed over;
 //! and 80 bytes hold what an arm needs for lists of 10 items, where sums of the usual metrics take 512.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 /// The counts of the arms of one slot. None can run over: each click is of an arm of an open list, which takes a word, and
@@ -15,9 +16,9 @@ pub struct FirstClicks {
     counts: Vec<u32>,
 }
 
-/// Where the counts of an arm begin. They are always of lists of one length, which is told with it.
+/// Where the counts of an arm begin, counted from 1. They are always of lists of one length, which is told with it.
 #[derive(Debug, Clone, Copy)]
-pub struct Start(u32);
+pub struct Start(NonZeroU32);
 
 impl FirstClicks {
     /// What the counts of an arm take in bytes.
@@ -33,9 +34,9 @@ impl FirstClicks {
 
     #[cold]
     fn make_room(&mut self, n_items: usize) -> Start {
-        let start = self.counts.len();
-        self.counts.resize(start + 2 * n_items, 0);
-        Start(start as u32)
+        let n = self.counts.len();
+        self.counts.resize(n + 2 * n_items, 0);
+        Start(NonZeroU32::MIN.saturating_add(n as u32))
     }
 
     /// Counts by position since the last hand-over.
@@ -72,7 +73,8 @@ impl Start {
     }
 
     fn fresh(self, n_items: usize) -> Range<usize> {
-        self.0 as usize..self.0 as usize + n_items
+        let start = self.0.get() as usize - 1;
+        start..start + n_items
     }
 
     fn before(self, n_items: usize) -> Range<usize> {

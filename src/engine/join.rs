@@ -170,6 +170,7 @@ impl Engine {
     /// Counts a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
+        self.arms.meet(batch);
         let mut tags = std::mem::take(&mut self.scratch.tags);
         tags.clear();
         let catalogue = self.lists.catalogue().cloned();
@@ -210,7 +211,7 @@ impl Engine {
         tags.iter().for_each(|tag| self.store.prefetch(*tag));
         if ahead.many_arms {
             let places = events.iter().filter_map(place_of_arm);
-            places.for_each(|place| self.arms.prefetch(place, ahead.batch));
+            places.for_each(|place| self.arms.prefetch(place));
         }
     }
 
@@ -229,7 +230,7 @@ impl Engine {
         if ahead.many_arms {
             for event in events {
                 if let Body::Served(list) = &event.body
-                    && let Some(arm) = place_of_arm(event).and_then(|place| self.arms.likely(place))
+                    && let Some(arm) = place_of_arm(event).and_then(|place| self.arms.at(place))
                 {
                     self.lists.prefetch_row(list.ts_ms, arm);
                 }

@@ -1,5 +1,7 @@
 //! Sums by arm: those of one slot, with what is new in them since the last hand-over, and rows on their way to the board.
 
+use std::num::NonZeroU32;
+
 use super::arms::ArmId;
 use super::contributions::{Contributions, MAX_POSITIONS};
 use super::first_clicks::{self, FirstClicks};
@@ -32,21 +34,35 @@ pub struct SlotTally {
     overflowed: bool,
 }
 
+/// Half a line of the cache, as nearly all that an arm takes in most slots. No number of lists runs over: each is open, and
+/// no chunks hold 2^32 of them.
 #[derive(Debug)]
+#[repr(align(32))]
 struct Head {
     arm: ArmId,
     is_fresh: bool,
-    /// The largest time of a fresh list in the slot.
-    last_list_ms: Option<u32>,
-    /// Where its sums begin, if it has any.
-    sums: Option<usize>,
+    /// One more than the largest time of a fresh list in the slot, or 0.
+    after_last_list_ms: u32,
+    /// Which of the sums are its own, if any.
+    sums: Option<NonZeroU32>,
     /// The length of lists that are only counted; [`NO_LENGTH`] before there is one.
     n_items: u32,
     /// How many of them are not in the sums: fresh ones, and those handed over.
-    n_fresh: i64,
-    n_before: i64,
+    n_fresh: u32,
+    n_before: u32,
     /// First clicks on them that are not in the sums, if there has been any.
     first_clicks: Option<first_clicks::Start>,
+}
+
+impl Head {
+    /// Notes the time of a list in the slot.
+    fn saw(&mut self, list_ms: u32) {
+        self.after_last_list_ms = self.after_last_list_ms.max(list_ms + 1);
+    }
+
+    fn take_last_list_ms(&mut self) -> Option<u32> {
+        std::mem::take(&mut self.after_last_list_ms).checked_sub(1)
+    }
 }
 
 impl SlotTally {
@@ -97,7 +113,7 @@ impl SlotTally {
         self.heads.push(Head {
             arm,
             is_fresh: false,
-            last_list_ms: None,
+            after_last_list_ms: 0,
             sums: None,
             n_items: NO_LENGTH,
             n_fresh: 0,
@@ -119,13 +135,18 @@ impl SlotTally {
 
     /// Where the sums of a row begin, which it has from now on.
     fn sums_of(&mut self, row: usize) -> usize {
-        let (sums, width, bytes) = (&mut self.sums, self.width, &mut self.bytes);
-        *self.heads[row].sums.get_or_insert_with(|| {
-            let start = sums.len();
-            sums.resize(start + 2 * width, 0);
-            *bytes += sums_bytes(width);
-            start
-        })
+        let (sums, n, bytes) = (&mut self.sums, 2 * self.width, &mut self.bytes);
+        let own = *self.heads[row].sums.get_or_insert_with(|| {
+            sums.resize(sums.len() + n, 0);
+            *bytes += sums_bytes(n / 2);
+            // Counted from 1.
+            NonZeroU32::new((sums.len() / n) as u32).expect("they have just grown")
+        });
+        self.start_of(own)
+    }
+
+    fn start_of(&self, own: NonZeroU32) -> usize {
+        (own.get() as usize - 1) * 2 * self.width
     }
 
     /// Counts a new list, of a length whose contribution is remembered, at a time in the slot.
@@ -135,7 +156,7 @@ impl SlotTally {
             head.n_items = n_items;
         }
         if head.n_items == n_items {
-            head.last_list_ms = head.last_list_ms.max(Some(list_ms));
+            head.saw(list_ms);
             head.n_fresh += 1;
         } else {
             self.add(row, 0, contributions.remembered(n_items as usize), Some(list_ms));
@@ -187,7 +208,7 @@ impl SlotTally {
     /// Adds to the columns of a row from `first` on; notes the time in the slot of a new list.
     pub fn add(&mut self, row: usize, first: usize, terms: &[i64], list_ms: Option<u32>) {
         let head = self.fresh_head(row);
-        head.last_list_ms = head.last_list_ms.max(list_ms);
+        list_ms.into_iter().for_each(|list_ms| head.saw(list_ms));
         let start = self.sums_of(row);
         self.overflowed |= add(&mut self.sums[start..start + self.width][first..], terms);
     }
@@ -208,7 +229,7 @@ impl SlotTally {
         for row in fresh.iter().map(|row| *row as usize) {
             let head = &mut self.heads[row];
             head.is_fresh = false;
-            let (arm, last_list_ms) = (head.arm, head.last_list_ms.take());
+            let (arm, last_list_ms) = (head.arm, head.take_last_list_ms());
             if head.sums.is_none() {
                 let (clicks, n_items) = (head.first_clicks, head.n_items as usize);
                 let n_fresh = std::mem::take(&mut head.n_fresh);
@@ -240,7 +261,8 @@ impl SlotTally {
     ) {
         debug_assert!(!self.has_fresh());
         for head in &self.heads {
-            if let Some(start) = head.sums {
+            if let Some(own) = head.sums {
+                let start = self.start_of(own);
                 // All that is counted was added to them when it was handed over.
                 to(head.arm, &self.sums[start + self.width..start + 2 * self.width]);
                 continue;
@@ -271,7 +293,7 @@ fn sums_bytes(width: usize) -> u64 {
 fn set_counted(
     sums: &mut Vec<i64>,
     width: usize,
-    n: i64,
+    n: u32,
     n_items: usize,
     clicks: &[u32],
     contributions: &Contributions,
@@ -288,13 +310,13 @@ fn add_first_clicks(sums: &mut [i64], n_items: usize, clicks: &[u32], contributi
     let mut overflowed = false;
     for (position, n) in clicks.iter().enumerate().filter(|(_, n)| **n > 0) {
         let terms = contributions.of_first_click(n_items, position);
-        overflowed |= add_times(sums, (*n).into(), terms);
+        overflowed |= add_times(sums, *n, terms);
     }
     overflowed
 }
 
 /// Adds `n` times the terms; says whether a sum has run over.
-fn add_times(sums: &mut [i64], n: i64, terms: &[i64]) -> bool {
+fn add_times(sums: &mut [i64], n: u32, terms: &[i64]) -> bool {
     match n {
         0 => return false,
         1 => return add(sums, terms),
@@ -302,7 +324,7 @@ fn add_times(sums: &mut [i64], n: i64, terms: &[i64]) -> bool {
     }
     let mut overflowed = false;
     for (sum, term) in sums.iter_mut().zip(terms) {
-        let more = term.checked_mul(n).and_then(|more| sum.checked_add(more));
+        let more = term.checked_mul(n.into()).and_then(|more| sum.checked_add(more));
         overflowed |= more.is_none();
         *sum = more.unwrap_or(*sum);
     }
@@ -406,8 +428,6 @@ fn add(row: &mut [i64], terms: &[i64]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU32;
-
     use proptest::prelude::*;
 
     use super::super::ranking::{Measures, Ranking};
@@ -564,7 +584,7 @@ mod tests {
         }
         handed_over(&mut tally);
         bytes.push(tally.bytes());
-        let [head, clicks, all] = [136, 136 + 160, 136 + 160 + 16 * width as u64];
+        let [head, clicks, all] = [104, 104 + 160, 104 + 160 + 16 * width as u64];
         assert_eq!(bytes, [head, clicks, clicks, clicks, all, all, all]);
         assert!(all <= SlotTally::max_row_bytes(width));
     }

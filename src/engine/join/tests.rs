@@ -74,7 +74,7 @@ fn a_list_of_an_arm_that_has_no_other_in_its_slot_takes_little_more_than_one_of_
     engine.apply(&batch((0..2000).map(list)), u64::MAX);
     let of_rows = engine.state_bytes() - 2000 * 103;
     // With what chunks had no room for.
-    assert!((2000 * 136..2000 * 140).contains(&of_rows), "{of_rows}");
+    assert!((2000 * 104..2000 * 108).contains(&of_rows), "{of_rows}");
     engine.settle_all();
     assert_eq!(engine.state_bytes(), 0);
 }
