@@ -75,8 +75,27 @@ impl Topics {
 
     /// Adds a stream to what they hold.
     pub fn append(&mut self, kafka: &Kafka, stream: &Stream, shape: &Shape) {
+        self.append_in_two(kafka, stream, shape, 0, |_| ());
+    }
+
+    /// Adds a stream to what they hold; lets `between` happen once they hold `n_first` records.
+    pub fn append_in_two(
+        &mut self,
+        kafka: &Kafka,
+        stream: &Stream,
+        shape: &Shape,
+        n_first: u64,
+        between: impl FnOnce(&Topics),
+    ) {
         let producer = producer(kafka);
+        let mut between = Some(between);
         stream.for_each_of(shape, |record| {
+            if self.n_records() >= n_first
+                && let Some(between) = between.take()
+            {
+                producer.flush();
+                between(self);
+            }
             let (topic, n) = match record.side {
                 Side::Served => (&self.served, &mut self.n_lists),
                 Side::Clicks => (&self.clicks, &mut self.n_clicks),
