@@ -15,8 +15,6 @@ pub const OTHER: &str = "__other__";
 pub type ArmId = u32;
 
 const RECENT: usize = 64;
-/// Places of a batch whose arms are remembered: as many as it keeps from one batch to the next.
-const MAX_PLACES: usize = 32_768;
 const NO_ARM: ArmId = ArmId::MAX;
 
 /// Names of an admitted arm.
@@ -37,7 +35,8 @@ pub struct Arms {
     by_hash: HashMap<u128, ArmId, Hashed>,
     /// What was found last, by the last bits of its hash: most lists are in one of few arms.
     recent: [Option<(u128, ArmId)>; RECENT],
-    /// Those of the names at the places of a batch. Lists that spell their arms alike share one, and it is known ahead.
+    /// Those of the names that a batch keeps, by their place. Lists that spell their arms alike share one, and it is known
+    /// ahead.
     by_place: Vec<ArmId>,
     /// Which names these are: [`Batch::spelling_factors`].
     names: [u64; 2],
@@ -89,10 +88,8 @@ impl Arms {
     #[inline(never)]
     fn admit_new(&mut self, place: usize, batch: &Batch) -> ArmId {
         let id = self.admit(&batch.arms[place], batch);
-        if place < MAX_PLACES {
-            if place >= self.by_place.len() {
-                self.by_place.resize(place + 1, NO_ARM);
-            }
+        if place < batch.n_kept_arms {
+            self.by_place.resize(batch.n_kept_arms, NO_ARM);
             self.by_place[place] = id;
         }
         id
@@ -244,13 +241,15 @@ mod tests {
                 }
             });
             arms.meet(batch);
-            for place in [0, 1, 77, batch.arms.len() / 2, batch.arms.len() - 1, 77, 0] {
+            let n = batch.arms.len();
+            for place in [0, 1, 77, batch.n_kept_arms, n / 2, n - 1, 77, 0] {
                 let id = arms.admit_at(place, batch);
                 assert_eq!(id, arms.admit(&batch.arms[place], batch));
             }
         }
         assert!(arms.are_many() && arms.at(77).is_some());
-        assert!(arms.by_place.len() <= MAX_PLACES);
+        let last = batches[0].arms.len() - 1;
+        assert_eq!(arms.at(last), None, "what no batch has kept is not remembered");
     }
 
     #[test]

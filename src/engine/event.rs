@@ -173,6 +173,8 @@ pub struct Batch {
     pub items: Vec<u64>,
     /// Lists may share a part of it, with lists of earlier batches too.
     pub arms: Vec<ArmName>,
+    /// Those of earlier batches: later lists may share them, while what lists spell in ways of their own stays theirs.
+    pub n_kept_arms: usize,
     pub text: String,
     /// The decoder's, which knows by it what it has read before.
     pub spelt: Vec<SpeltArms>,
@@ -189,6 +191,7 @@ impl Default for Batch {
             events: Vec::new(),
             items: Vec::new(),
             arms: Vec::new(),
+            n_kept_arms: 0,
             text: String::new(),
             spelt: Vec::new(),
             n_spelt: 0,
@@ -209,6 +212,7 @@ impl Batch {
             self.n_spelt = 0;
             self.spelling_factors = random_factors();
         }
+        self.n_kept_arms = self.arms.len();
     }
 
     pub fn is_empty(&self) -> bool {

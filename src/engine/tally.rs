@@ -34,8 +34,8 @@ pub struct SlotTally {
     overflowed: bool,
 }
 
-/// Half a line of the cache, as nearly all that an arm takes in most slots. No number of lists runs over: each is open, and
-/// no chunks hold 2^32 of them.
+/// Half a line of the cache. No number of lists runs over: each stands with the arm in an open list, and no chunks hold 2^32
+/// words.
 #[derive(Debug)]
 #[repr(align(32))]
 struct Head {

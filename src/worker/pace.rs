@@ -1,5 +1,5 @@
-//! When a worker hands its changes over: at once where it has time, else so seldom that it costs next to nothing; and not
-//! while a scrape copies the board, for then it would wait.
+//! When a worker hands its changes over: at once where it has time, else so seldom that it costs next to nothing; and for up
+//! to a second not while a scrape copies the board, for then it would wait.
 
 use std::time::Duration;
 

@@ -335,7 +335,6 @@ fn a_round_does_not_wait_for_a_scrape_and_what_is_new_comes_behind_it() {
     scrape.join().expect("no panic");
     assert_eq!(stage.total(View::Live), (0, 0), "not handed over meanwhile");
     stage.round();
-    stage.round();
     assert_eq!(stage.total(View::Live), (1, 0));
 }
 

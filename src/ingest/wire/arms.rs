@@ -110,7 +110,7 @@ impl Spelling {
     #[inline(always)]
     pub fn search(self, spelt: &[SpeltArms]) -> Option<Search<'_>> {
         let places: &[_; N_TRIED] = spelt.get(first_place(spelt.len(), self.hash)..)?.first_chunk()?;
-        // The line that it begins in and the next one: seldom is one further on looked at.
+        // The line that it begins in, and mostly the next one: seldom is one further on looked at.
         prefetch(&places[0]);
         prefetch(&places[2]);
         Some(Search {
