@@ -78,7 +78,7 @@ impl Topics {
         self.append_in_two(kafka, stream, shape, 0, |_| ());
     }
 
-    /// Adds a stream to what they hold; lets `between` happen once they hold `n_first` records.
+    /// Adds a stream to what they hold; lets `between` happen once they hold `n_first` lists.
     pub fn append_in_two(
         &mut self,
         kafka: &Kafka,
@@ -90,7 +90,7 @@ impl Topics {
         let producer = producer(kafka);
         let mut between = Some(between);
         stream.for_each_of(shape, |record| {
-            if self.n_records() >= n_first
+            if self.n_lists >= n_first
                 && let Some(between) = between.take()
             {
                 producer.flush();

@@ -22,9 +22,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A daemon that took less than a fiftieth of such a time has nothing left to do.
 const REST: Duration = Duration::from_millis(300);
 
-/// So long after it was read everything has been handed over.
-const HANDED_OVER: Duration = Duration::from_millis(1_200);
-
 /// What one reader of the topics cost in one round.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
@@ -45,8 +42,8 @@ pub enum By<'a> {
     Bare(&'a Topics, Vec<String>),
     /// Catching up, with these sections of a configuration beside `[kafka]`.
     Daemon(&'a Topics, String),
-    /// Ready before anything comes, and so showing what it reads; once it has read a tenth of this, so that it knows its
-    /// arms, stopped until the rest waits.
+    /// Ready before anything comes, and so showing what it reads; once it has read a tenth of this, and so knows the arms,
+    /// stopped until the rest waits.
     ReadyDaemon(Stream, Shape),
 }
 
@@ -160,7 +157,6 @@ fn run_ready_daemon(kafka: &Kafka, stream: &Stream, shape: &Shape) -> Cost {
         wait::until("the first tenth to be read", wait::LONG, || {
             (counted(&daemon, "abgauge_records_total", "outcome=\"accepted\"") == n_before).then_some(())
         });
-        sleep(HANDED_OVER);
         daemon.signal(libc::SIGSTOP);
     });
     let start = Instant::now();
