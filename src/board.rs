@@ -3,9 +3,8 @@
 //! Each pair of partitions has its own part, so that a pair that is taken away takes its numbers with it at once. A
 //! hand-over locks the part of its pair, once, and shares the gate with those of other pairs; a scrape has the gate
 //! alone for as long as it takes to copy the sums, so it sees whole batches only. A worker that meets one hands over
-//! later, within a second. Distinct counts do not add up: each
-//! arm keeps what each pair has shown of the catalogue, within a bound on memory, and their union is counted at a
-//! scrape.
+//! later, within a second. Distinct counts do not add up: each arm keeps what each pair has shown of the catalogue,
+//! within a bound on memory, and their union is counted at a scrape.
 
 mod covered;
 mod part;

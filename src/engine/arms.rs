@@ -38,8 +38,8 @@ pub struct Arms {
     /// Those of the names that a batch keeps, by their place. Lists that spell their arms alike share one, and it is known
     /// ahead.
     by_place: Vec<ArmId>,
-    /// Which names these are: [`Batch::spelling_factors`].
-    names: [u64; 2],
+    /// The [`Batch::spelling_factors`] of that batch, which say whether it still has these names.
+    spelling_factors: [u64; 2],
     n_folded: u64,
     /// The `__other__` arm of an experiment, once it has one.
     other_of: std::collections::HashMap<Arc<str>, Option<ArmId>>,
@@ -54,7 +54,7 @@ impl Arms {
             by_hash: HashMap::default(),
             recent: [None; RECENT],
             by_place: Vec::new(),
-            names: [0; 2],
+            spelling_factors: [0; 2],
             n_folded: 0,
             other_of: std::collections::HashMap::new(),
         }
@@ -66,9 +66,9 @@ impl Arms {
     }
 
     /// Forgets the places of other names than this batch has; to be called before any of its places is asked for.
-    pub fn meet(&mut self, batch: &Batch) {
-        if self.names != batch.spelling_factors {
-            self.names = batch.spelling_factors;
+    pub fn begin_batch(&mut self, batch: &Batch) {
+        if self.spelling_factors != batch.spelling_factors {
+            self.spelling_factors = batch.spelling_factors;
             self.by_place.clear();
         }
     }
@@ -240,7 +240,7 @@ mod tests {
                     arm: 0..0,
                 }
             });
-            arms.meet(batch);
+            arms.begin_batch(batch);
             let n = batch.arms.len();
             for place in [0, 1, 77, batch.n_kept_arms, n / 2, n - 1, 77, 0] {
                 let id = arms.admit_at(place, batch);

@@ -170,7 +170,7 @@ impl Engine {
     /// Counts a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
-        self.arms.meet(batch);
+        self.arms.begin_batch(batch);
         let mut tags = std::mem::take(&mut self.scratch.tags);
         tags.clear();
         let catalogue = self.lists.catalogue().cloned();
