@@ -94,7 +94,11 @@ fn round(config: &Config, log: &Log) -> [Stages; 2] {
     let ranking = Ranking::new(&config.measures);
     let board = Board::new(config, &ranking);
     let mut engine = Engine::new(worker::rules(config), ranking, None);
-    let decoder = Decoder::new(config.join.hash_seed, config.join.max_items);
+    let decoder = Decoder::new(
+        config.join.hash_seed,
+        config.join.max_items,
+        config.join.max_experiments,
+    );
     if config.measures.catalogue {
         let items = catalogue::read(catalog().as_bytes(), &decoder, None).expect("it is well formed");
         let items = Arc::new(items);

@@ -171,7 +171,12 @@ impl Pipeline {
         let shape = variant.shape.map(|shape| shape());
         board.show(0);
         Pipeline {
-            decoder: Decoder::new(config.join.hash_seed, config.join.max_items).reading(shape.as_ref()),
+            decoder: Decoder::new(
+                config.join.hash_seed,
+                config.join.max_items,
+                config.join.max_experiments,
+            )
+            .reading(shape.as_ref()),
             batch: Batch::default(),
             engine: Engine::new(worker::rules(&config), ranking, None),
             board,

@@ -20,17 +20,34 @@ pub fn align_numbers(table: &mut Table, n_names: usize) {
     }
 }
 
-/// A name out of events, fit for a terminal: what would steer it is written as an escape.
+/// A name out of events, fit for a terminal: what would steer it, or turn the direction of the text, is written as an escape.
 pub fn visible(name: &str) -> String {
     let mut visible = String::with_capacity(name.len());
     for char in name.chars() {
-        if char.is_control() {
+        if steers(char) {
             visible.extend(char.escape_default());
         } else {
             visible.push(char);
         }
     }
     visible
+}
+
+/// A name as a cell of a table that spreadsheets read: fit to be seen as it is, and no formula.
+pub fn cell(name: &str) -> String {
+    /// What begins a formula, also in the width of Chinese and Japanese characters.
+    const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    let visible = visible(name);
+    match visible.trim_start().starts_with(FORMULA) {
+        true => format!("'{visible}"),
+        false => visible,
+    }
+}
+
+/// Control characters, ends of lines, marks and overrides of the direction, and the byte order mark.
+fn steers(char: char) -> bool {
+    char.is_control()
+        || matches!(char, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -58,5 +75,32 @@ mod tests {
     #[test]
     fn a_name_cannot_steer_the_terminal() {
         assert_eq!(visible("a\x1b[2Jb\nc é 🙂"), "a\\u{1b}[2Jb\\nc é 🙂");
+        assert_eq!(
+            visible("a\u{202e}b\u{2066}c\u{2028}"),
+            "a\\u{202e}b\\u{2066}c\\u{2028}"
+        );
+        // Families of emoji and Persian words are joined and parted by these.
+        assert_eq!(
+            visible("👩\u{200d}🚀 می\u{200c}خواهم"),
+            "👩\u{200d}🚀 می\u{200c}خواهم"
+        );
+    }
+
+    #[test]
+    fn a_name_cannot_become_a_formula() {
+        for (name, cell) in [
+            ("=1+1", "'=1+1"),
+            ("+a", "'+a"),
+            ("-a", "'-a"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("＝1", "'＝1"),
+            (" =1", "' =1"),
+            ("\t=1", "\\t=1"),
+            ("\r\n", "\\r\\n"),
+            ("a=b", "a=b"),
+            ("'a", "'a"),
+        ] {
+            assert_eq!(super::cell(name), cell);
+        }
     }
 }

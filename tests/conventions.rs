@@ -24,7 +24,7 @@ fn vector(name: &str) -> String {
 
 fn evaluate(events: &str, catalog: Option<&str>, profile: &str, ks: &[u32]) -> Evaluation {
     let catalogue = catalog.map(|text| {
-        let decoder = Decoder::new(0, 1000);
+        let decoder = Decoder::new(0, 1000, 100);
         Arc::new(catalogue::read(text.as_bytes(), &decoder, None).expect("the catalogue can be read"))
     });
     let ks: Vec<NonZeroU32> = ks.iter().filter_map(|k| NonZeroU32::new(*k)).collect();

@@ -92,7 +92,11 @@ impl Line {
         let mut line = Line {
             engine: Engine::new(worker::rules(&config), ranking, None),
             board,
-            decoder: Decoder::new(config.join.hash_seed, config.join.max_items),
+            decoder: Decoder::new(
+                config.join.hash_seed,
+                config.join.max_items,
+                config.join.max_experiments,
+            ),
             batch: Batch::default(),
             n_open,
             n: 0,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::event::{ArmName, Batch};
-use super::hashed::Hashed;
+use super::hashed::{GOLDEN, Hashed, folded};
 use super::prefetch::prefetch;
 
 /// Stands for everything beyond the bound on arms. No event may carry it.
@@ -139,6 +139,35 @@ impl Arms {
                 .or_else(|| self.other_of.get(OTHER));
             other.copied().flatten().filter(|_| is_full)
         })
+    }
+
+    /// Keeps each of a list's arms once, where several of its names fold into one. Gives what tells the names that fold from
+    /// others, 0 where none does.
+    #[inline(always)]
+    pub fn count_once(&self, names: &[ArmName], arms: &mut Vec<ArmId>) -> u32 {
+        // Mostly none was ever folded.
+        match self.arms.len() == self.n_admitted {
+            true => 0,
+            false => self.fold_into_one(names, arms),
+        }
+    }
+
+    #[inline(never)]
+    fn fold_into_one(&self, names: &[ArmName], arms: &mut Vec<ArmId>) -> u32 {
+        let is_other = |arm: ArmId| &*self.get(arm).arm == OTHER;
+        let of_other = names.iter().zip(&*arms).filter(|(_, arm)| is_other(**arm));
+        let mixed = |hash, name: u128| folded(hash ^ name as u64, GOLDEN) ^ (name >> 64) as u64;
+        let hash = of_other.fold(None, |hash, (name, _)| {
+            Some(mixed(hash.unwrap_or(GOLDEN), name.hash))
+        });
+        // A list has one arm of an experiment: two can only meet in the experiment that stands for all others.
+        let of_all = self.other_of.get(OTHER).copied().flatten();
+        let mut n_of_all = 0;
+        arms.retain(|arm| {
+            n_of_all += u32::from(Some(*arm) == of_all);
+            Some(*arm) != of_all || n_of_all == 1
+        });
+        hash.map_or(0, |hash| hash as u32 | 1)
     }
 
     fn other(&mut self, experiment: &str) -> ArmId {

@@ -2,18 +2,24 @@
 //!
 //! ```text
 //! handle  31 ───────────── 14 │ 13 ─────────── 0
-//!         number of the chunk │ place in it ÷ 16 bytes
+//!         number of the page  │ place in it ÷ 16 bytes
 //!
-//! chunks  1 [ list │ list │ … ]   2 [ click │ click ┆ unused ]   3 dead   4 [ … ]
+//! pages   1 [ list │ list │ … ]     2 dead     3 [ list ┆ ][ click ┆ ][ list │ list ][ … ]
+//!           one chunk                            parts: small chunks of one size
 //! ```
-//! Numbers are given anew in turns, as late as can be: a handle that outlived its slot names a dead chunk, until its number
-//! comes round again. So whoever follows an old handle must check what stands there.
+//! A full chunk has a page of its own. Smaller ones share a page as its parts, so that however little a slot holds, memory is
+//! used up before the numbers are. Numbers are given anew in turns, as late as can be: a handle that outlived its slot names a
+//! dead chunk, until its number comes round again. So whoever follows an old handle must check what stands there.
 
 use super::prefetch::prefetch;
 
 /// Where a record stands. Valid until its chunk is closed; 0 is none.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(u32);
+
+/// A chunk, by the handle of its first words. Valid until it is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkId(u32);
 
 /// Words in a unit of places.
 pub const UNIT: usize = 4;
@@ -23,8 +29,10 @@ const CHUNK_WORDS: usize = (UNIT << PLACE_BITS) - LEFT_WORDS;
 /// Words by which chunks stay below a power of two. The allocator took 350 KB for each of 256 KiB, and takes 256 KiB for
 /// these.
 const LEFT_WORDS: usize = 16;
-const MAX_CHUNKS: usize = 1 << (32 - PLACE_BITS);
-/// Full chunks that may be kept for the next slots, beside a quarter of those in use: fresh memory costs a page fault.
+const MAX_PAGES: usize = 1 << (32 - PLACE_BITS);
+/// Places of the parts that a page may have, as powers of two: each kind of part four times as long as the one before.
+const PART_BITS: [u32; 5] = [4, 6, 8, 10, 12];
+/// Full chunks that may be kept for the next slots, beside a quarter of the pages in use: fresh memory costs a page fault.
 const SPARE: usize = 16;
 /// So many times what is in use may be opened until it shows which of the spare chunks are not needed.
 const TURNS: usize = 2;
@@ -38,8 +46,8 @@ const GIVE_BACK: usize = 32;
 impl Handle {
     pub const NONE: Handle = Handle(0);
 
-    fn new(number: u32, word: usize) -> Handle {
-        Handle(number << PLACE_BITS | (word / UNIT) as u32)
+    fn new(chunk: ChunkId, word: usize) -> Handle {
+        Handle(chunk.0 + (word / UNIT) as u32)
     }
 
     pub fn is_none(self) -> bool {
@@ -55,32 +63,92 @@ impl Handle {
         Handle(word)
     }
 
-    fn number(self) -> usize {
+    fn page(self) -> usize {
         (self.0 >> PLACE_BITS) as usize
     }
 
-    fn word(self) -> usize {
-        (self.0 & ((1 << PLACE_BITS) - 1)) as usize * UNIT
+    fn place(self) -> usize {
+        (self.0 & ((1 << PLACE_BITS) - 1)) as usize
     }
 }
 
-#[derive(Debug, Default)]
+impl ChunkId {
+    fn first(self) -> Handle {
+        Handle(self.0)
+    }
+}
+
+#[derive(Debug)]
 struct Chunk {
-    /// The used ones; the capacity is never exceeded.
+    /// The used ones; the capacity is never exceeded, and 0 once the chunk is closed.
     words: Vec<u32>,
     /// Whose chunk it is: a place of its owner's choice.
     owner: u32,
 }
 
 #[derive(Debug)]
-pub struct Chunks {
-    /// By number; dead ones are empty. Number 0 is never used.
+enum Page {
+    Dead,
+    Whole(Chunk),
+    Parts(Box<Parts>),
+}
+
+/// Small chunks of one size, opened one after the other.
+#[derive(Debug)]
+struct Parts {
+    /// Places of each, as a power of two.
+    bits: u32,
     chunks: Vec<Chunk>,
-    /// One bit a number: small enough for the innermost cache.
+    n_open: usize,
+}
+
+impl Parts {
+    fn is_full(&self) -> bool {
+        self.chunks.len() == 1 << (PLACE_BITS - self.bits)
+    }
+}
+
+impl Page {
+    /// The chunk at a place, and the word in it; none where there was never one.
+    #[inline(always)]
+    fn at(&self, place: usize) -> Option<(&Chunk, usize)> {
+        match self {
+            Page::Whole(chunk) => Some((chunk, place * UNIT)),
+            Page::Parts(parts) => {
+                let chunk = parts.chunks.get(place >> parts.bits)?;
+                Some((chunk, (place & ((1 << parts.bits) - 1)) * UNIT))
+            }
+            Page::Dead => None,
+        }
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, place: usize) -> Option<(&mut Chunk, usize)> {
+        match self {
+            Page::Whole(chunk) => Some((chunk, place * UNIT)),
+            Page::Parts(parts) => {
+                let bits = parts.bits;
+                let chunk = parts.chunks.get_mut(place >> bits)?;
+                Some((chunk, (place & ((1 << bits) - 1)) * UNIT))
+            }
+            Page::Dead => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Chunks {
+    /// By number. Number 0 is never used.
+    pages: Vec<Page>,
+    /// One bit a page: small enough for the innermost cache.
     alive: Vec<u64>,
+    /// One bit a page: it has parts.
+    parted: Vec<u64>,
     n_alive: usize,
     /// Where the search for a dead number goes on.
     cursor: usize,
+    /// Numbers of the pages whose parts are being opened, by kind of part; 0 for none.
+    filling: [u32; PART_BITS.len()],
     spare: Vec<Vec<u32>>,
     /// The fewest that were spare in this turn, and how many full chunks were opened in it.
     fewest_spare: usize,
@@ -92,10 +160,12 @@ pub struct Chunks {
 impl Chunks {
     pub fn new() -> Chunks {
         let mut chunks = Chunks {
-            chunks: Vec::new(),
+            pages: Vec::new(),
             alive: Vec::new(),
+            parted: Vec::new(),
             n_alive: 0,
             cursor: 1,
+            filling: [0; PART_BITS.len()],
             spare: Vec::new(),
             fewest_spare: 0,
             n_opened: 0,
@@ -105,55 +175,98 @@ impl Chunks {
         chunks
     }
 
-    /// Whether no further chunk can be numbered.
+    /// Whether no further page can be numbered: with full chunks that is 64 GiB.
     pub fn is_full(&self) -> bool {
-        self.n_alive + 1 == MAX_CHUNKS
+        self.n_alive + 1 == MAX_PAGES
     }
 
     /// Twice as many numbers.
     fn grow(&mut self) {
-        let n = (self.chunks.len() * 2).max(64);
-        self.chunks.resize_with(n, Chunk::default);
+        let n = (self.pages.len() * 2).max(64);
+        self.pages.resize_with(n, || Page::Dead);
         self.alive.resize(n / 64, 0);
-    }
-
-    fn is_alive(&self, number: usize) -> bool {
-        self.alive[number / 64] >> (number % 64) & 1 != 0
+        self.parted.resize(n / 64, 0);
     }
 
     /// Whether the chunk of a handle is in use, though its number may have come round.
     pub fn may_live(&self, handle: Handle) -> bool {
-        self.is_alive(handle.number())
+        let page = handle.page();
+        if !has(&self.alive, page) {
+            return false;
+        }
+        let is_open = |(chunk, _): (&Chunk, usize)| chunk.words.capacity() > 0;
+        !has(&self.parted, page) || self.pages[page].at(handle.place()).is_some_and(is_open)
     }
 
-    /// Opens the next chunk of an owner who has these, for at least `n_words`, and tells its number. The first has
-    /// `first_words` at least, and each next one several times those of the last, until they are full ones: a quiet slot
-    /// stays small, and nothing is copied when it grows.
+    /// Opens the next chunk of an owner who has these, for at least `n_words`. The first has `first_words` at least, and each
+    /// next one several times those of the last, until they are full ones: a quiet slot stays small, and nothing is copied
+    /// when it grows.
     ///
     /// # Panics
     /// Where [`Self::is_full`].
-    pub fn open(&mut self, owner: u32, those: &[u32], n_words: usize, first_words: usize) -> u32 {
-        if 2 * self.n_alive >= self.chunks.len() && self.chunks.len() < MAX_CHUNKS {
-            self.grow();
-        }
-        let n = self.chunks.len();
-        let in_turn = (self.cursor..n).chain(1..self.cursor);
-        let dead = in_turn.into_iter().find(|number| !self.is_alive(*number));
-        let number = dead.expect("there are fewer chunks than numbers");
-        self.cursor = if number + 1 == n { 1 } else { number + 1 };
-        self.alive[number / 64] |= 1 << (number % 64);
-        self.n_alive += 1;
-        let last = those
-            .last()
-            .map(|last| self.chunks[*last as usize].words.capacity());
+    pub fn open(&mut self, owner: u32, those: &[ChunkId], n_words: usize, first_words: usize) -> ChunkId {
+        let last = those.last().map(|last| self.chunk(*last).words.capacity());
         let grown = |last| GROWTH * (last + LEFT_WORDS) - LEFT_WORDS;
         let n_wanted = last.map_or(first_words, grown).min(CHUNK_WORDS);
-        let words = match n_wanted.max(n_words) {
-            CHUNK_WORDS => self.take_spare(),
-            n_words => Vec::with_capacity(n_words),
+        let n_words = n_wanted.max(n_words);
+        match PART_BITS.iter().position(|bits| n_words <= UNIT << bits) {
+            Some(kind) => {
+                let words = Vec::with_capacity(n_words);
+                self.open_part(kind, Chunk { words, owner })
+            }
+            None => {
+                let words = match n_words {
+                    CHUNK_WORDS => self.take_spare(),
+                    n_words => Vec::with_capacity(n_words),
+                };
+                let page = self.take_page(Page::Whole(Chunk { words, owner }));
+                ChunkId(page << PLACE_BITS)
+            }
+        }
+    }
+
+    fn open_part(&mut self, kind: usize, chunk: Chunk) -> ChunkId {
+        let bits = PART_BITS[kind];
+        // Its number may have come round.
+        let has_room =
+            |page: &Page| matches!(page, Page::Parts(parts) if parts.bits == bits && !parts.is_full());
+        if !has_room(&self.pages[self.filling[kind] as usize]) {
+            let chunks = Vec::new();
+            let n_open = 0;
+            let parts = Parts { bits, chunks, n_open };
+            self.filling[kind] = self.take_page(Page::Parts(Box::new(parts)));
+        }
+        let page = self.filling[kind];
+        let Page::Parts(parts) = &mut self.pages[page as usize] else {
+            unreachable!("a page that is filled has parts")
         };
-        self.chunks[number] = Chunk { words, owner };
+        let place = (parts.chunks.len() as u32) << bits;
+        parts.chunks.push(chunk);
+        parts.n_open += 1;
+        ChunkId(page << PLACE_BITS | place)
+    }
+
+    /// The number that this page has from now on.
+    fn take_page(&mut self, page: Page) -> u32 {
+        if 2 * self.n_alive >= self.pages.len() && self.pages.len() < MAX_PAGES {
+            self.grow();
+        }
+        let n = self.pages.len();
+        let in_turn = (self.cursor..n).chain(1..self.cursor);
+        let dead = in_turn.into_iter().find(|number| !has(&self.alive, *number));
+        let number = dead.expect("there are fewer pages than numbers");
+        self.cursor = if number + 1 == n { 1 } else { number + 1 };
+        self.n_alive += 1;
+        set(&mut self.alive, number, true);
+        set(&mut self.parted, number, matches!(page, Page::Parts(_)));
+        self.pages[number] = page;
         number as u32
+    }
+
+    fn drop_page(&mut self, number: usize) -> Page {
+        set(&mut self.alive, number, false);
+        self.n_alive -= 1;
+        std::mem::replace(&mut self.pages[number], Page::Dead)
     }
 
     fn take_spare(&mut self) -> Vec<u32> {
@@ -163,41 +276,61 @@ impl Chunks {
         words.unwrap_or_else(|| Vec::with_capacity(CHUNK_WORDS))
     }
 
+    /// A chunk that is open, and the word in it that a valid handle names.
+    #[inline(always)]
+    fn at(&self, handle: Handle) -> (&Chunk, usize) {
+        let found = self.pages[handle.page()].at(handle.place());
+        found.expect("its chunk is open")
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, handle: Handle) -> (&mut Chunk, usize) {
+        let found = self.pages[handle.page()].at_mut(handle.place());
+        found.expect("its chunk is open")
+    }
+
+    fn chunk(&self, id: ChunkId) -> &Chunk {
+        self.at(id.first()).0
+    }
+
     /// Whether a chunk takes `n_words` more.
-    pub fn has_room(&self, number: u32, n_words: usize) -> bool {
-        self.n_unused(number) >= n_words
+    pub fn has_room(&self, id: ChunkId, n_words: usize) -> bool {
+        self.n_unused(id) >= n_words
     }
 
     /// Words at the end of a chunk that nothing will stand in.
-    pub fn n_unused(&self, number: u32) -> usize {
-        let chunk = &self.chunks[number as usize];
-        chunk.words.capacity() - chunk.words.len()
+    pub fn n_unused(&self, id: ChunkId) -> usize {
+        let words = &self.chunk(id).words;
+        words.capacity() - words.len()
     }
 
     /// Appends a record of `n_words`, whole units, to a chunk that has room: all of them are 0, and the caller's to write.
     #[inline(always)]
-    pub fn append(&mut self, number: u32, n_words: usize) -> (Handle, &mut [u32]) {
-        let words = &mut self.chunks[number as usize].words;
+    pub fn append(&mut self, id: ChunkId, n_words: usize) -> (Handle, &mut [u32]) {
+        let words = &mut self.at_mut(id.first()).0.words;
         let start = words.len();
         debug_assert!(
             start + n_words <= words.capacity(),
             "the caller has looked for room"
         );
         words.resize(start + n_words, 0);
-        (Handle::new(number, start), &mut words[start..])
+        (Handle::new(id, start), &mut words[start..])
     }
 
     /// The words from a handle on, which may be an old one: whatever stands there now.
     pub fn get(&self, handle: Handle) -> Option<&[u32]> {
-        self.chunks[handle.number()].words.get(handle.word()..)
+        let (chunk, word) = self.pages[handle.page()].at(handle.place())?;
+        chunk.words.get(word..)
     }
 
     /// Has fetched what stands at a handle, which may be an old one.
     pub fn prefetch(&self, handle: Handle) {
-        let words = &self.chunks[handle.number()].words;
+        let Some((chunk, start)) = self.pages[handle.page()].at(handle.place()) else {
+            return;
+        };
         // A usual record lies in two cache lines.
         for ahead in [0, LINE_WORDS] {
-            if let Some(word) = words.get(handle.word() + ahead) {
+            if let Some(word) = chunk.words.get(start + ahead) {
                 prefetch(word);
             }
         }
@@ -205,38 +338,44 @@ impl Chunks {
 
     /// The words from a valid handle on, and whose they are.
     pub fn owned(&self, handle: Handle) -> (u32, &[u32]) {
-        let chunk = &self.chunks[handle.number()];
-        (chunk.owner, &chunk.words[handle.word()..])
+        let (chunk, word) = self.at(handle);
+        (chunk.owner, &chunk.words[word..])
     }
 
     /// The words from a valid handle on.
     pub fn words(&self, handle: Handle) -> &[u32] {
-        &self.chunks[handle.number()].words[handle.word()..]
+        self.owned(handle).1
     }
 
     pub fn words_mut(&mut self, handle: Handle) -> &mut [u32] {
-        &mut self.chunks[handle.number()].words[handle.word()..]
+        let (chunk, word) = self.at_mut(handle);
+        &mut chunk.words[word..]
     }
 
     /// All words of a chunk.
-    pub fn all(&self, number: u32) -> &[u32] {
-        &self.chunks[number as usize].words
+    pub fn all(&self, id: ChunkId) -> &[u32] {
+        &self.chunk(id).words
     }
 
     /// Handles of the records of a chunk that all have `n_words`.
-    pub fn handles(&self, number: u32, n_words: usize) -> impl Iterator<Item = Handle> + use<> {
-        let n_used = self.chunks[number as usize].words.len();
+    pub fn handles(&self, id: ChunkId, n_words: usize) -> impl Iterator<Item = Handle> + use<> {
+        let n_used = self.chunk(id).words.len();
         (0..n_used)
             .step_by(n_words)
-            .map(move |word| Handle::new(number, word))
+            .map(move |word| Handle::new(id, word))
     }
 
     /// Takes a chunk out of use.
-    pub fn close(&mut self, number: u32) {
-        let number = number as usize;
-        let mut words = std::mem::take(&mut self.chunks[number].words);
-        self.alive[number / 64] &= !(1 << (number % 64));
-        self.n_alive -= 1;
+    pub fn close(&mut self, id: ChunkId) {
+        let mut words = std::mem::take(&mut self.at_mut(id.first()).0.words);
+        let number = id.first().page();
+        if let Page::Parts(parts) = &mut self.pages[number] {
+            parts.n_open -= 1;
+            if parts.n_open > 0 {
+                return;
+            }
+        }
+        self.drop_page(number);
         if words.capacity() == CHUNK_WORDS {
             words.clear();
             self.spare.push(words);
@@ -244,8 +383,8 @@ impl Chunks {
     }
 
     /// Gives back the unused end of a chunk that nothing is appended to any more.
-    pub fn shrink(&mut self, number: u32) {
-        self.chunks[number as usize].words.shrink_to_fit();
+    pub fn shrink(&mut self, id: ChunkId) {
+        self.at_mut(id.first()).0.words.shrink_to_fit();
     }
 
     /// Gives some spare chunks back, where there are too many, or a whole turn has not needed them. To be called often: each
@@ -265,15 +404,29 @@ impl Chunks {
     }
 }
 
+fn has(bits: &[u64], number: usize) -> bool {
+    bits[number / 64] >> (number % 64) & 1 != 0
+}
+
+fn set(bits: &mut [u64], number: usize, value: bool) {
+    let bit = 1 << (number % 64);
+    match value {
+        true => bits[number / 64] |= bit,
+        false => bits[number / 64] &= !bit,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
 
+    use proptest::prelude::*;
+
     use super::*;
 
-    fn append(chunks: &mut Chunks, number: u32, words: &[u32]) -> Handle {
+    fn append(chunks: &mut Chunks, chunk: ChunkId, words: &[u32]) -> Handle {
         let n_words = words.len().next_multiple_of(UNIT);
-        let (handle, into) = chunks.append(number, n_words);
+        let (handle, into) = chunks.append(chunk, n_words);
         into[..words.len()].copy_from_slice(words);
         handle
     }
@@ -320,8 +473,12 @@ mod tests {
         let handles = [append(&mut chunks, old, &[1]), append(&mut chunks, old, &[2])];
         chunks.close(old);
         // Until its number comes round.
-        while chunks.open(0, &[], 4, CHUNK_WORDS) != old {
-            chunks.close(chunks.cursor as u32 - 1);
+        loop {
+            let chunk = chunks.open(0, &[], 4, CHUNK_WORDS);
+            if chunk == old {
+                break;
+            }
+            chunks.close(chunk);
         }
         append(&mut chunks, old, &[3]);
         assert_eq!(chunks.get(handles[0]), Some(&[3, 0, 0, 0][..]));
@@ -342,7 +499,7 @@ mod tests {
     #[test]
     fn more_chunks_than_numbers_make_more_numbers() {
         let mut chunks = Chunks::new();
-        let numbers: Vec<u32> = (0..200)
+        let numbers: Vec<ChunkId> = (0..200)
             .map(|owner| chunks.open(owner, &[], 4, CHUNK_WORDS))
             .collect();
         for (owner, number) in numbers.iter().enumerate() {
@@ -353,9 +510,72 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_used_up_before_the_numbers_are() {
+        let mut chunks = Chunks::new();
+        let n = MAX_PAGES + 100;
+        let small: Vec<ChunkId> = (0..n as u32)
+            .map(|owner| chunks.open(owner, &[], 4, UNIT))
+            .collect();
+        assert!(!chunks.is_full());
+        assert!(chunks.n_alive <= 1 + n / 1024, "{} pages", chunks.n_alive);
+        assert_eq!(chunks.chunk(small[n - 1]).owner, n as u32 - 1);
+    }
+
+    #[test]
+    fn a_part_dies_before_its_page() {
+        let mut chunks = Chunks::new();
+        let [one, two] = [1, 2].map(|owner| chunks.open(owner, &[], 4, 64));
+        let [of_one, of_two] = [one, two].map(|chunk| append(&mut chunks, chunk, &[7]));
+        assert_eq!(of_one.page(), of_two.page());
+        chunks.close(one);
+        assert!(!chunks.may_live(of_one) && chunks.may_live(of_two));
+        assert_eq!(chunks.get(of_one), Some(&[][..]));
+        chunks.close(two);
+        assert!(!chunks.may_live(of_two));
+        assert_eq!(chunks.get(of_two), None);
+        assert_eq!(chunks.n_alive, 0);
+    }
+
+    proptest! {
+        /// Chunks of all sizes come and go: a map of vectors says the same.
+        #[test]
+        fn chunks_hold_what_plain_vectors_hold(steps in prop::collection::vec((0_usize..40, 0_usize..400), 1..300)) {
+            let mut chunks = Chunks::new();
+            let mut twin: Vec<(ChunkId, Vec<(Handle, u32)>)> = Vec::new();
+            let mut closed: Vec<Handle> = Vec::new();
+            for (step, (at, size)) in steps.into_iter().enumerate() {
+                let n_words = UNIT * (1 + size * size / 9);
+                if let Some((chunk, held)) = twin.get_mut(at) {
+                    if chunks.has_room(*chunk, UNIT) {
+                        held.push((append(&mut chunks, *chunk, &[step as u32]), step as u32));
+                    }
+                    if size % 4 == 0 {
+                        let (chunk, held) = twin.swap_remove(at);
+                        chunks.close(chunk);
+                        closed = held.into_iter().map(|(handle, _)| handle).collect();
+                        prop_assert!(closed.iter().all(|handle| !chunks.may_live(*handle)));
+                    }
+                } else {
+                    let those: Vec<ChunkId> = twin.last().map(|(chunk, _)| *chunk).into_iter().collect();
+                    twin.push((chunks.open(at as u32, &those, n_words, UNIT), Vec::new()));
+                }
+                for (handle, word) in twin.iter().flat_map(|(_, held)| held) {
+                    prop_assert!(chunks.may_live(*handle));
+                    prop_assert_eq!(chunks.words(*handle)[0], *word);
+                }
+                // Whatever stands there now.
+                for handle in &closed {
+                    let _ = chunks.get(*handle);
+                    chunks.prefetch(*handle);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_a_spike_left_is_given_back_bit_by_bit() {
         let mut chunks = Chunks::new();
-        let numbers: Vec<u32> = (0..100).map(|_| chunks.open(0, &[], 4, CHUNK_WORDS)).collect();
+        let numbers: Vec<ChunkId> = (0..100).map(|_| chunks.open(0, &[], 4, CHUNK_WORDS)).collect();
         numbers.iter().for_each(|number| chunks.close(*number));
         assert_eq!(chunks.spare.len(), 100);
         (0..3).for_each(|_| chunks.tidy());
@@ -366,7 +586,7 @@ mod tests {
     fn what_many_turns_do_not_need_is_given_back() {
         let mut chunks = Chunks::new();
         let full = |chunks: &mut Chunks| chunks.open(0, &[], 4, CHUNK_WORDS);
-        let mut open: VecDeque<u32> = (0..40).map(|_| full(&mut chunks)).collect();
+        let mut open: VecDeque<ChunkId> = (0..40).map(|_| full(&mut chunks)).collect();
         open.drain(..20).for_each(|number| chunks.close(number));
         chunks.tidy();
         assert_eq!(chunks.spare.len(), 20, "a quarter of those in use, and some");

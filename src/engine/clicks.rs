@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::chunks::{Handle, UNIT};
+use super::chunks::{ChunkId, Handle, UNIT};
 use super::event::Click;
 use super::lists::INDEX_BYTES;
 use super::store::{Found, ID, KIND, Key, Kind, Store};
@@ -23,6 +23,11 @@ const BACK: usize = NEXT + 1;
 const N_WORDS: usize = (BACK + 1).next_multiple_of(UNIT);
 /// Says beside the kind that the result is known.
 const DECIDED: u32 = 1;
+/// Says that no list takes it any more: it has left the chain of its id.
+const LEFT: u32 = 1 << 1;
+/// How many lists have taken it stands from this bit on.
+const TAKEN_SHIFT: u32 = 2;
+const TAKEN: u32 = (1 << Kind::SHIFT) - (1 << TAKEN_SHIFT);
 /// Words of a bucket's first chunk at the start.
 const FIRST_WORDS: usize = 4 * N_WORDS;
 const NO_BUCKET: (i64, u32) = (i64::MIN, 0);
@@ -37,7 +42,7 @@ pub struct KeptClick {
 
 #[derive(Debug, Default)]
 struct Bucket {
-    chunks: Vec<u32>,
+    chunks: Vec<ChunkId>,
     bytes: u64,
 }
 
@@ -86,9 +91,16 @@ impl KeptClicks {
         self.n_waiting
     }
 
-    /// Keeps a click, undecided, where the store has `found` others of its id or none; those of one id stand in the order
+    /// Keeps a click that so many lists have taken, where the store has `found` others of its id or none; those of one id stand in the order
     /// in which they are kept.
-    pub fn keep(&mut self, store: &mut Store, key: &Key, found: Found, click: &Click) -> Handle {
+    pub fn keep(
+        &mut self,
+        store: &mut Store,
+        key: &Key,
+        found: Found,
+        click: &Click,
+        n_lists: u32,
+    ) -> Handle {
         let place = self.bucket_of(click.ts_ms);
         let bucket = &mut self.places[place];
         let mut cost = 4 * N_WORDS as u64 + INDEX_BYTES;
@@ -104,7 +116,7 @@ impl KeptClicks {
         bucket.bytes += cost;
         self.bytes += cost;
         self.n_kept += 1;
-        self.n_waiting += 1;
+        self.n_waiting += u64::from(n_lists == 0);
         let first = found.click;
         let kind = if first.is_none() {
             Kind::Click
@@ -113,7 +125,7 @@ impl KeptClicks {
         };
         let (kept, words) = store.chunks.append(chunk, N_WORDS);
         words[..ID].copy_from_slice(&key.id);
-        words[KIND] = kind.to_bits();
+        words[KIND] = kind.to_bits() | taken(n_lists);
         set(words, TIME, click.ts_ms as u64);
         set(words, ITEM, click.item);
         words[NEXT] = Handle::NONE.to_word();
@@ -151,11 +163,32 @@ impl KeptClicks {
         (read(words), Handle::of_word(words[NEXT]))
     }
 
-    /// Notes that a list has taken it; false where one had before.
-    pub fn decide(&mut self, store: &mut Store, click: Handle) -> bool {
-        let first = decide(store.chunks.words_mut(click));
-        self.n_waiting -= u64::from(first);
-        first
+    /// How many lists have taken it.
+    pub fn n_lists(&self, store: &Store, click: Handle) -> u32 {
+        (store.chunks.words(click)[KIND] & TAKEN) >> TAKEN_SHIFT
+    }
+
+    /// Notes that one more list takes it; says whether it is the first.
+    pub fn take(&mut self, store: &mut Store, click: Handle) -> bool {
+        let n_lists = self.n_lists(store, click);
+        let words = store.chunks.words_mut(click);
+        let is_first = words[KIND] & DECIDED == 0;
+        words[KIND] = words[KIND] & !TAKEN | taken(n_lists + 1);
+        self.n_waiting -= u64::from(is_first);
+        is_first
+    }
+
+    /// Takes a click that has had all its lists out of the chain of its id, so that no further list walks by it; the only one
+    /// of its id stays.
+    pub fn leave(&mut self, store: &mut Store, click: Handle) {
+        let words = store.chunks.words(click);
+        let is_first = words[KIND] >> Kind::SHIFT == Kind::Click as u32;
+        if is_first && Handle::of_word(words[NEXT]).is_none() {
+            return;
+        }
+        take_out(store, click);
+        let words = store.chunks.words_mut(click);
+        words[KIND] = Kind::FurtherClick.to_bits() | words[KIND] & (DECIDED | TAKEN) | LEFT;
     }
 
     /// Decides every click before `limit_ms`; hands those that no list took to `untaken`. What is decided leaves with its
@@ -197,13 +230,16 @@ impl KeptClicks {
 /// Takes a click out of the chain of its id.
 fn take_out(store: &mut Store, click: Handle) {
     let words = store.chunks.words(click);
+    if words[KIND] & LEFT != 0 {
+        return;
+    }
     let is_first = words[KIND] >> Kind::SHIFT == Kind::Click as u32;
     let [next, back] = [NEXT, BACK].map(|at| Handle::of_word(words[at]));
     match (is_first, next.is_none()) {
         (true, true) => {} // The only one: what the index holds of it dies with its chunk.
         (true, false) => {
             let words = store.chunks.words_mut(next);
-            words[KIND] = Kind::Click.to_bits() | words[KIND] & DECIDED;
+            words[KIND] = Kind::Click.to_bits() | words[KIND] & (DECIDED | TAKEN);
             set_link(store, next, BACK, back);
             store.replace(click, next);
         }
@@ -238,6 +274,11 @@ fn read(words: &[u32]) -> KeptClick {
         item: value(ITEM),
         ts_ms: value(TIME) as i64,
     }
+}
+
+/// That a click has been taken by so many lists.
+fn taken(n_lists: u32) -> u32 {
+    n_lists << TAKEN_SHIFT | if n_lists > 0 { DECIDED } else { 0 }
 }
 
 /// Notes that the result is known; false where it was.
@@ -276,7 +317,7 @@ mod tests {
                 ts_ms,
                 item: ts_ms as u64,
             };
-            self.clicks.keep(&mut self.store, &key, found, &click)
+            self.clicks.keep(&mut self.store, &key, found, &click, 0)
         }
 
         /// Times of an id's clicks, which are their items too.
@@ -310,10 +351,11 @@ mod tests {
         }
         let taken = world.keep(2, 4);
         assert!(
-            world.clicks.decide(&mut world.store, taken),
+            world.clicks.take(&mut world.store, taken),
             "the first list to take it"
         );
-        assert!(!world.clicks.decide(&mut world.store, taken));
+        assert!(!world.clicks.take(&mut world.store, taken));
+        assert_eq!(world.clicks.n_lists(&world.store, taken), 2);
         assert_eq!(world.times_of(1), [25, 3, 14, 40]);
         assert_eq!(world.expire(20), [3, 14], "a decided click leaves without a word");
         assert_eq!(world.times_of(1), [25, 40]);

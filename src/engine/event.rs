@@ -11,7 +11,8 @@ pub enum Kind {
     Click,
 }
 
-/// The topic of the pair that a record was read from. Where both kinds share one topic, all of it is `Served`.
+/// The topic of the pair that a record was read from. Where both kinds share one topic, all of it is `Served`, which then
+/// says nothing of what a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     Served,
@@ -29,8 +30,9 @@ impl Side {
     }
 }
 
-/// Why a record could not be read. The first that applies in this order of checks: the JSON itself, `type`,
-/// `request_id`, `ts`, `items` or `item`, `experiments`, `user_id`; so it does not depend on the order of keys.
+/// Why a record could not be read. The first that applies in this order of checks: the JSON itself, `type` and whether
+/// its topic agrees, `request_id`, `ts`, `items` or `item`, `experiments`, `user_id`; so it does not depend on the order of
+/// keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// Not one JSON value in UTF-8: syntax, nesting beyond 127 levels, a known key twice.
@@ -39,6 +41,8 @@ pub enum Reason {
     Tombstone,
     MissingField,
     WrongType,
+    /// It says that it is of the other kind than its topic.
+    WrongTopic,
     /// An id or time that is a number, but not an integer of at most 20 digits.
     Number,
     /// `ts` is of the size of epoch seconds.
@@ -54,14 +58,16 @@ pub enum Reason {
     /// An id or item is not of 1 to 512 bytes.
     IdLength,
     TooManyItems,
+    TooManyExperiments,
 }
 
 impl Reason {
-    pub const ALL: [Reason; 12] = [
+    pub const ALL: [Reason; 14] = [
         Reason::NotJson,
         Reason::Tombstone,
         Reason::MissingField,
         Reason::WrongType,
+        Reason::WrongTopic,
         Reason::Number,
         Reason::TsSeconds,
         Reason::TsMicros,
@@ -70,6 +76,7 @@ impl Reason {
         Reason::LabelReserved,
         Reason::IdLength,
         Reason::TooManyItems,
+        Reason::TooManyExperiments,
     ];
 
     /// The value of the label `reason`.
@@ -79,6 +86,7 @@ impl Reason {
             Reason::Tombstone => "tombstone",
             Reason::MissingField => "missing_field",
             Reason::WrongType => "wrong_type",
+            Reason::WrongTopic => "wrong_topic",
             Reason::Number => "number",
             Reason::TsSeconds => "ts_seconds",
             Reason::TsMicros => "ts_micros",
@@ -87,6 +95,7 @@ impl Reason {
             Reason::LabelReserved => "label_reserved",
             Reason::IdLength => "id_length",
             Reason::TooManyItems => "too_many_items",
+            Reason::TooManyExperiments => "too_many_experiments",
         }
     }
 }
@@ -114,6 +123,8 @@ pub enum Body {
     Invalid(Reason),
     /// A record of a type that is not ours.
     Ignored,
+    /// A record that the operator leaves out.
+    Skipped,
 }
 
 #[derive(Debug, Clone, PartialEq)]

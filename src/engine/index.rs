@@ -373,6 +373,7 @@ mod tests {
 
     use super::super::chunks::{Chunks, UNIT};
     use super::*;
+    use crate::engine::chunks::ChunkId;
 
     /// Entries in chunks, each of which holds its id, as lists do.
     struct World {
@@ -380,7 +381,7 @@ mod tests {
         index: Index,
         /// Living entries by id.
         twin: HashMap<u32, Handle>,
-        open: Vec<u32>,
+        open: Vec<ChunkId>,
     }
 
     impl World {

@@ -9,10 +9,13 @@ use super::catalogue::Catalogue;
 use super::clicks::KeptClicks;
 use super::contributions::{Before, Contributions};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
-use super::lists::{ArmInSlot, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth};
+use super::lists::{
+    ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth,
+};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
 use super::repeats::Repeats;
+use super::shared_id::SharedId;
 use super::shown::ShownLists;
 use super::store::{Found, Key, Store, Tag};
 use super::tally::Rows;
@@ -26,6 +29,8 @@ const FEW_WAITING: u64 = 16;
 /// Kept clicks leave together, so small a part of a slot at a time that no batch takes long. With 256 parts each had a
 /// click or two, and with its own chunk a click took twice as long to join.
 const CLICK_BUCKETS: i64 = 32;
+/// Clicks are kept for the lateness at least: where that is long, no more parts than these.
+const CLICK_BUCKETS_OF_LATENESS: i64 = 4096;
 
 /// What decides which click belongs to which list. Times in milliseconds of event time.
 #[derive(Debug, Clone)]
@@ -36,6 +41,8 @@ pub struct Rules {
     pub max_future_ms: i64,
     pub slot_ms: i64,
     pub max_off_list: u32,
+    /// Lists of its id that a click counts for, those of the lowest offsets; at least 1.
+    pub max_lists_per_click: u32,
     pub max_arms: u32,
     /// Both kinds come from one topic partition.
     pub one_topic: bool,
@@ -92,12 +99,15 @@ impl Changes {
 #[derive(Debug)]
 pub struct Engine {
     rules: Rules,
+    /// What settles at once: a slot, or several.
+    settle_ms: i64,
     ranking: Ranking,
     marks: Watermarks,
     store: Store,
     lists: OpenLists,
     clicks: KeptClicks,
     arms: Arms,
+    shared_id: SharedId,
     /// Where this process begins to count, epoch ms, at the border of a slot: what lies before is replayed.
     begin_ms: Option<i64>,
     /// F: the first slot that is not settled.
@@ -106,6 +116,8 @@ pub struct Engine {
     closed_before: Option<i64>,
     first_accepted_ms: Option<i64>,
     last_accepted_ms: Option<i64>,
+    /// The timestamp of the record that it was read from.
+    last_record_ms: i64,
     /// What the state may take, as of the last batch.
     room_bytes: u64,
     changes: Changes,
@@ -124,7 +136,7 @@ struct Scratch {
     tags: Vec<Tag>,
     arms: Vec<ArmId>,
     repeats: Repeats,
-    lists: Vec<Handle>,
+    lists: Vec<Crowded>,
 }
 
 impl Engine {
@@ -135,13 +147,15 @@ impl Engine {
             marks: Watermarks::new(rules.lateness_ms, rules.max_future_ms, rules.one_topic),
             store: Store::new(),
             lists: OpenLists::new(slot_ms, rules.max_off_list, ranking.width()),
-            clicks: KeptClicks::new((slot_ms / CLICK_BUCKETS).max(1)),
+            clicks: KeptClicks::new(click_bucket_ms(&rules)),
             arms: Arms::new(rules.max_arms),
+            shared_id: SharedId::default(),
             begin_ms,
             frontier: begin_ms.map(|begin| begin.div_euclid(slot_ms)),
             closed_before: None,
             first_accepted_ms: None,
             last_accepted_ms: None,
+            last_record_ms: i64::MAX,
             room_bytes: 0,
             changes: Changes::new(),
             scratch: Scratch {
@@ -155,8 +169,26 @@ impl Engine {
                 repeats: Repeats::new(),
                 lists: Vec::new(),
             },
+            settle_ms: rules.slot_ms,
             rules,
             ranking,
+        }
+    }
+
+    /// The same, which keeps, adds up and settles several slots as one, `settle_ms` long in all: a multiple of the slot. What
+    /// stands for a slot then, stands for all of them. Where a stream is sparse, a slot takes more than its lists.
+    pub fn settling_by(self, settle_ms: i64) -> Engine {
+        debug_assert_eq!(settle_ms % self.rules.slot_ms, 0);
+        let Rules {
+            slot_ms,
+            max_off_list,
+            ..
+        } = self.rules;
+        Engine {
+            settle_ms,
+            frontier: self.begin_ms.map(|begin| begin.div_euclid(settle_ms)),
+            lists: OpenLists::new(settle_ms, max_off_list, self.ranking.width()).telling_apart_by(slot_ms),
+            ..self
         }
     }
 
@@ -201,7 +233,7 @@ impl Engine {
     fn tag_of(&self, event: &Event) -> Tag {
         match &event.body {
             Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => self.store.tag(*id),
-            Body::Invalid(_) | Body::Ignored => Tag::default(),
+            Body::Invalid(_) | Body::Ignored | Body::Skipped => Tag::default(),
         }
     }
 
@@ -246,6 +278,7 @@ impl Engine {
             Body::Served(list) => self.served(at, list, tag, batch),
             Body::Click(click) => self.click(at, click, tag),
             Body::Ignored => Outcome::Ignored,
+            Body::Skipped => Outcome::Skipped,
         };
         self.changes.counts.count(at.side, outcome);
     }
@@ -257,27 +290,33 @@ impl Engine {
         if let Some(refused) = self.refused_by_frontier(list.ts_ms) {
             return refused;
         }
-        self.open(list, &self.store.key(list.id, tag), batch)
+        self.open(at, list, &self.store.key(list.id, tag), batch)
     }
 
-    fn open(&mut self, list: &Served, key: &Key, batch: &Batch) -> Outcome {
+    fn open(&mut self, at: Position, list: &Served, key: &Key, batch: &Batch) -> Outcome {
         let items = batch.items_of(list);
         let names = batch.arms_of(list);
         let arm_ids = &mut self.scratch.arms;
         arm_ids.clear();
         let found = self.store.find(key);
         let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
+        if standing != Standing::Nowhere && self.shared_id.saw(list.id) {
+            self.changes.counts.shared_id_lists += 1;
+        }
         if let Standing::InSlot(standing) = standing {
             // A list that does not count admits no arm either.
             arm_ids.extend(names.iter().map_while(|name| self.arms.find(name, batch)));
-            let again = new_list(list, arm_ids, items);
-            if arm_ids.len() != names.len() || !self.lists.same_content(&self.store, standing, &again) {
+            let are_known = arm_ids.len() == names.len();
+            let folded = self.arms.count_once(names, arm_ids);
+            let again = new_list(list, arm_ids, folded, items);
+            if !are_known || !self.lists.same_content(&self.store, standing, &again) {
                 self.changes.counts.conflicting_lists += 1;
             }
             return Outcome::Duplicate;
         }
-        // A click that was kept may turn out to be off the list.
-        let n_kept = self.kept_of(found).count() as u64;
+        // Clicks that were kept may turn out to be off the list, of which so many are remembered.
+        let max_off_list = self.rules.max_off_list as usize;
+        let n_kept = self.kept_of(found).take(max_off_list).count() as u64;
         let cost = self.lists.cost(items.len(), names.len()) + n_kept * OFF_LIST_BYTES;
         if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
@@ -287,9 +326,10 @@ impl Engine {
         self.scratch
             .arms
             .extend(places.map(|place| arms.admit_at(place, batch)));
-        self.accepted(list.ts_ms);
+        let folded = arms.count_once(names, &mut self.scratch.arms);
+        self.accepted(at, list.ts_ms);
         self.changes.counts.repeated_items += self.scratch.repeats.count(items);
-        let handle = self.add_new_list(key, found, list, items);
+        let handle = self.add_new_list(key, (found, standing), list, folded, items);
         self.take_kept_clicks(handle, list, found);
         Outcome::Accepted
     }
@@ -302,7 +342,7 @@ impl Engine {
         })
     }
 
-    /// A list takes the kept clicks of its id, in the order of their offsets.
+    /// A list takes the kept clicks of its id, in the order of their offsets. One that has had all its lists leaves.
     fn take_kept_clicks(&mut self, handle: Handle, list: &Served, found: Found) {
         let mut next = found.click;
         while !next.is_none() {
@@ -312,8 +352,18 @@ impl Engine {
             if !self.attributable(list.ts_ms, click.ts_ms) {
                 continue;
             }
+            let n_lists = self.clicks.n_lists(&self.store, place);
+            if n_lists >= self.rules.max_lists_per_click {
+                if n_lists == self.rules.max_lists_per_click {
+                    self.changes.counts.cut_clicks += 1;
+                    // One more than it counts for, so that it is counted once.
+                    self.clicks.take(&mut self.store, place);
+                }
+                self.clicks.leave(&mut self.store, place);
+                continue;
+            }
             let result = self.hit(handle, click.item);
-            if self.clicks.decide(&mut self.store, place) {
+            if self.clicks.take(&mut self.store, place) {
                 self.changes.counts.count_result(result);
             }
         }
@@ -330,37 +380,49 @@ impl Engine {
         let found = self.store.find(&key);
         let mut lists = std::mem::take(&mut self.scratch.lists);
         lists.clear();
-        lists.extend(self.lists.all(click.id, found).filter(|list| {
-            let list_ms = self.lists.ts_ms(&self.store, *list);
-            self.attributable(list_ms, click.ts_ms)
-        }));
-        let outcome = self.take(click, &key, found, &mut lists);
+        let Rules {
+            attribution_ms,
+            click_skew_ms,
+            ..
+        } = self.rules;
+        let times_ms = click.ts_ms - attribution_ms..=click.ts_ms + click_skew_ms;
+        self.lists
+            .add_of_times(&self.store, click.id, found, times_ms, &mut lists);
+        if lists.len() > 1 {
+            lists.sort_unstable_by_key(|other| other.arrival);
+        }
+        let outcome = self.take(at, click, &key, found, &lists);
         self.scratch.lists = lists;
         outcome
     }
 
-    /// Keeps a click, and counts it for the lists that it falls to.
-    fn take(&mut self, click: &Click, key: &Key, found: Found, lists: &mut [Handle]) -> Outcome {
+    /// Counts a click for the lists that it falls to, in the order of their offsets, and keeps it for others unless these are
+    /// too many already.
+    fn take(&mut self, at: Position, click: &Click, key: &Key, found: Found, lists: &[Crowded]) -> Outcome {
+        let max_lists = self.rules.max_lists_per_click as usize;
+        let is_cut = lists.len() > max_lists;
+        let lists = &lists[..lists.len().min(max_lists)];
         let costs = lists
             .iter()
-            .map(|list| self.lists.cost_of_click(&self.store, *list));
+            .map(|other| self.lists.cost_of_click(&self.store, other.list));
         let cost = KeptClicks::COST + costs.sum::<u64>();
         if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
         }
-        self.accepted(click.ts_ms);
-        let kept = self.clicks.keep(&mut self.store, key, found, click);
-        // It counts for each, and has the result of the one with the lowest offset.
-        if lists.len() > 1 {
-            lists.sort_unstable_by(|one, other| self.lists.order(&self.store, *one, *other));
+        self.accepted(at, click.ts_ms);
+        if is_cut {
+            self.changes.counts.cut_clicks += 1;
+        } else {
+            self.clicks
+                .keep(&mut self.store, key, found, click, lists.len() as u32);
         }
+        // It counts for each, and has the result of the one with the lowest offset.
         let mut result = None;
-        for list in lists {
+        for Crowded { list, .. } in lists {
             let hit = self.hit(*list, click.item);
             result.get_or_insert(hit);
         }
         if let Some(result) = result {
-            self.clicks.decide(&mut self.store, kept);
             self.changes.counts.count_result(result);
         }
         Outcome::Accepted
@@ -469,7 +531,14 @@ impl Engine {
     }
 
     /// Opens a list and adds what it contributes before its first click.
-    fn add_new_list(&mut self, key: &Key, found: Found, list: &Served, items: &[u64]) -> Handle {
+    fn add_new_list(
+        &mut self,
+        key: &Key,
+        (found, standing): (Found, Standing),
+        list: &Served,
+        folded: u32,
+        items: &[u64],
+    ) -> Handle {
         let Engine {
             store,
             lists,
@@ -485,7 +554,7 @@ impl Engine {
             ranking: scratch,
             ..
         } = scratch;
-        let list = &new_list(list, arms, items);
+        let list = &new_list(list, arms, folded, items);
         let n_items = items.len();
         let of_length = if contributions.remember_new_list(n_items, ranking) {
             OfLength::Remembered(contributions)
@@ -513,7 +582,7 @@ impl Engine {
             worth.first = columns.start;
             shown = Some((start, start_ms));
         }
-        let handle = lists.insert(store, key, found, list, &worth);
+        let handle = lists.insert(store, key, found, standing, list, &worth);
         if let Some((start, start_ms)) = shown {
             match ranking.coverage() {
                 Some(_) => changes.shown.add_from(start, list.arms, start_ms),
@@ -523,48 +592,53 @@ impl Engine {
         handle
     }
 
-    fn accepted(&mut self, ts_ms: i64) {
+    fn accepted(&mut self, at: Position, ts_ms: i64) {
         self.first_accepted_ms = Some(self.first_accepted_ms.map_or(ts_ms, |first| first.min(ts_ms)));
-        self.last_accepted_ms = self.last_accepted_ms.max(Some(ts_ms));
+        if self.last_accepted_ms < Some(ts_ms) {
+            self.last_accepted_ms = Some(ts_ms);
+            self.last_record_ms = at.record_ts_ms;
+        }
     }
 
-    /// Makes an idle move (rule D7): `side` has been at its end for long enough; `live_end_ms` where both have.
-    pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>) {
-        self.marks.idle(side, live_end_ms);
+    /// Makes an idle move (rule D7): `side` has been at its end for long enough; `live_end_ms` where both have. It does not go
+    /// beyond `until_ms`.
+    pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
+        self.marks.idle(side, live_end_ms, until_ms);
         self.advance();
     }
 
     /// Settles what the watermarks allow, and decides clicks that no list can come for.
     fn advance(&mut self) {
         self.move_frontier();
-        while let Some(mut slot) = self
-            .frontier
-            .and_then(|frontier| self.lists.take_before(frontier))
-        {
-            let Scratch {
-                contributions, room, ..
-            } = &mut self.scratch;
-            slot.hand_over(contributions, room, |fresh, sums| {
-                self.changes.live.push(fresh, sums)
-            });
-            let start_ms = slot.start_ms;
-            let mut tallies = Rows::new();
-            slot.tally
-                .each_row(contributions, room, |arm, sums| tallies.push(arm, sums));
-            self.changes.overflowed |= slot.tally.overflowed();
-            let shown = self.lists.bury(&mut self.store, slot);
-            self.changes.settled.push(SettledSlot {
-                start_ms,
-                tallies,
-                shown: self
-                    .ranking
-                    .coverage()
-                    .map_or_else(ShownLists::default, |_| shown),
-            });
+        while let Some(slot) = self.settle_next() {
+            self.changes.settled.push(slot);
         }
         self.close_slots();
         self.expire_clicks();
         self.store.tidy(self.lists.len() + self.clicks.len());
+    }
+
+    /// Settles the oldest slot before the frontier, if there is one. What it adds to the live view is among the changes.
+    fn settle_next(&mut self) -> Option<SettledSlot> {
+        let mut slot = self.lists.take_before(self.frontier?)?;
+        let Scratch {
+            contributions, room, ..
+        } = &mut self.scratch;
+        slot.hand_over(contributions, room, |fresh, sums| {
+            self.changes.live.push(fresh, sums)
+        });
+        let start_ms = slot.start_ms;
+        let mut tallies = Rows::new();
+        slot.tally
+            .each_row(contributions, room, |arm, sums| tallies.push(arm, sums));
+        self.changes.overflowed |= slot.tally.overflowed();
+        let shown = self.lists.bury(&mut self.store, slot);
+        let coverage = self.ranking.coverage();
+        Some(SettledSlot {
+            start_ms,
+            tallies,
+            shown: coverage.map_or_else(ShownLists::default, |_| shown),
+        })
     }
 
     /// Slot s settles when the served watermark ≥ end(s) + click_skew and the clicks watermark ≥ end(s) + A.
@@ -573,7 +647,7 @@ impl Engine {
         let clicks = self.marks.effective_ms(Side::Clicks);
         if let (Some(served), Some(clicks)) = (served, clicks) {
             let settled_ms = (served - self.rules.click_skew_ms).min(clicks - self.rules.attribution_ms);
-            self.frontier = self.frontier.max(Some(settled_ms.div_euclid(self.rules.slot_ms)));
+            self.frontier = self.frontier.max(Some(settled_ms.div_euclid(self.settle_ms)));
         }
     }
 
@@ -582,7 +656,7 @@ impl Engine {
         let Some(watermark_ms) = self.marks.watermark_ms(Side::Served) else {
             return;
         };
-        let open_from = watermark_ms.div_euclid(self.rules.slot_ms);
+        let open_from = watermark_ms.div_euclid(self.settle_ms);
         let closed_before = self.closed_before.replace(open_from).unwrap_or(open_from);
         // After a jump nothing more is gained by visiting slots that hold nothing.
         for number in closed_before.max(open_from - 1000)..open_from {
@@ -616,7 +690,17 @@ impl Engine {
 
     /// Settles every list that is open and decides every click, as at the end of a file.
     pub fn settle_all(&mut self) {
-        self.frontier = Some(i64::MAX / self.rules.slot_ms);
+        self.frontier = Some(i64::MAX / self.settle_ms);
+        self.advance();
+    }
+
+    /// The same, slot by slot, oldest first: of a long file no two copies are in memory. The live view hears nothing of it.
+    pub fn settle_each(&mut self, mut to: impl FnMut(SettledSlot)) {
+        self.frontier = Some(i64::MAX / self.settle_ms);
+        while let Some(slot) = self.settle_next() {
+            self.forget_live_changes();
+            to(slot);
+        }
         self.advance();
     }
 
@@ -658,12 +742,17 @@ impl Engine {
     /// start(F): nothing before it changes any more. None before the pair had a record.
     pub fn frontier_ms(&self) -> Option<i64> {
         self.frontier
-            .map(|frontier| frontier.saturating_mul(self.rules.slot_ms))
+            .map(|frontier| frontier.saturating_mul(self.settle_ms))
     }
 
     /// M of one topic partition.
     pub fn newest_ms(&self, side: Side) -> Option<i64> {
         self.marks.newest_ms(side)
+    }
+
+    /// The offset of the record that moved M last.
+    pub fn newest_offset(&self, side: Side) -> Option<i64> {
+        self.marks.newest_offset(side)
     }
 
     pub fn watermark_ms(&self, side: Side) -> Option<i64> {
@@ -677,6 +766,11 @@ impl Engine {
     /// The smallest and the largest accepted time.
     pub fn accepted_ms(&self) -> Option<(i64, i64)> {
         self.first_accepted_ms.zip(self.last_accepted_ms)
+    }
+
+    /// The largest accepted time, and the timestamp of the record that it was read from.
+    pub fn last_accepted(&self) -> Option<(i64, i64)> {
+        Some((self.last_accepted_ms?, self.last_record_ms))
     }
 
     pub fn arm(&self, id: ArmId) -> &Arm {
@@ -703,6 +797,11 @@ impl Engine {
             Side::Clicks => self.clicks.bytes(),
         }
     }
+}
+
+fn click_bucket_ms(rules: &Rules) -> i64 {
+    let of_slot = rules.slot_ms / CLICK_BUCKETS;
+    of_slot.max(rules.lateness_ms / CLICK_BUCKETS_OF_LATENESS).max(1)
 }
 
 /// Events in a row, and what each is looked up by.
@@ -738,12 +837,13 @@ fn place_of_arm(event: &Event) -> Option<usize> {
     }
 }
 
-fn new_list<'a>(list: &Served, arms: &'a [ArmId], items: &'a [u64]) -> NewList<'a> {
+fn new_list<'a>(list: &Served, arms: &'a [ArmId], folded: u32, items: &'a [u64]) -> NewList<'a> {
     NewList {
         id: list.id,
         user: list.user,
         ts_ms: list.ts_ms,
         arms,
+        folded,
         items,
     }
 }

@@ -8,14 +8,15 @@
 //! catalogue are kept. A slot leaves as a whole: its chunks die, and with them all handles into them. Nothing is copied or
 //! moved when there come to be more lists.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 
 use super::arms::ArmId;
 use super::catalogue::Catalogue;
+use super::chunks::ChunkId;
 use super::contributions::Contributions;
 use super::hashed::Hashed;
 use super::open_list::{self, OpenList, Stamp};
@@ -34,12 +35,12 @@ pub struct OpenSlot {
     pub start_ms: i64,
     /// The catalogue by which its lists count, whatever comes later: so that what they added can be taken away again.
     catalogue: Option<Arc<Catalogue>>,
-    /// Numbers of its chunks; lists are appended to the last one.
-    chunks: Vec<u32>,
+    /// Lists are appended to the last one.
+    chunks: Vec<ChunkId>,
     n_lists: u64,
     /// Distinct off-list items clicked, by list, in the order of offsets.
     off_list: HashMap<Handle, Vec<u64>, Hashed>,
-    /// Ids of lists that the index does not hold.
+    /// Ids of lists that stand among others of their id.
     crowded: Vec<u128>,
     /// What the slot's lists add up to so far, by arm.
     pub tally: SlotTally,
@@ -98,22 +99,41 @@ pub enum Standing {
 pub const INDEX_BYTES: u64 = 23;
 /// What remembering an off-list item costs at most: the item, and the place of its list in the map.
 pub const OFF_LIST_BYTES: u64 = 72;
-/// What a list costs that has the id of another open one.
-const CROWDED_BYTES: u64 = 64;
+/// What a list costs at most that stands among others of its id.
+const CROWDED_BYTES: u64 = 176;
 /// Words of a slot's first chunk at the start, so that a quiet slot stays small.
-const FIRST_WORDS: usize = 240;
+const FIRST_WORDS: usize = 48;
+/// What a slot takes beside its lists and rows: itself, its number, and what lists leave unused of its first chunk.
+const SLOT_BYTES: u64 = (size_of::<Option<OpenSlot>>() + size_of::<u32>() * FIRST_WORDS + 64) as u64;
 const NO_SLOT: (i64, u32) = (i64::MIN, 0);
+
+/// The lists of one id. No two have the same time: they would be the same.
+#[derive(Debug, Default)]
+struct Crowd {
+    by_time: BTreeMap<i64, Crowded>,
+    n_arrived: u32,
+}
+
+/// A list among others of its id.
+#[derive(Debug, Clone, Copy)]
+pub struct Crowded {
+    /// In the order of their offsets.
+    pub arrival: u32,
+    pub list: Handle,
+}
 
 #[derive(Debug)]
 pub struct OpenLists {
     slot_ms: i64,
+    /// Two lists of an id are the same if they are in the same part of a slot, which is this long.
+    same_ms: i64,
     max_off_list: usize,
     /// Columns of a slot's sums.
     width: usize,
     /// What slots that open from now on count by.
     catalogue: Option<Arc<Catalogue>>,
-    /// Further lists of an id, in other slots.
-    crowded: HashMap<u128, Vec<Handle>, Hashed>,
+    /// All lists of an id, where several were open at once.
+    crowded: HashMap<u128, Crowd, Hashed>,
     by_number: BTreeMap<i64, u32>,
     /// Begin and place of the slot that a list joined last: most lists join it too.
     last: (i64, u32),
@@ -122,7 +142,6 @@ pub struct OpenLists {
     /// Slots with sums that were not handed over.
     fresh: Vec<u32>,
     n_lists: u64,
-    n_arrived: u32,
     bytes: u64,
 }
 
@@ -130,6 +149,7 @@ impl OpenLists {
     pub fn new(slot_ms: i64, max_off_list: u32, width: usize) -> OpenLists {
         OpenLists {
             slot_ms,
+            same_ms: slot_ms,
             max_off_list: max_off_list as usize,
             width,
             catalogue: None,
@@ -140,9 +160,13 @@ impl OpenLists {
             free: Vec::new(),
             fresh: Vec::new(),
             n_lists: 0,
-            n_arrived: 0,
             bytes: 0,
         }
+    }
+
+    /// The same, for slots of which only parts of this length tell lists of one id apart.
+    pub fn telling_apart_by(self, same_ms: i64) -> OpenLists {
+        OpenLists { same_ms, ..self }
     }
 
     pub fn len(&self) -> u64 {
@@ -164,11 +188,11 @@ impl OpenLists {
         self.catalogue.as_ref()
     }
 
-    /// What a list adds to [`Self::bytes`] at most: itself, what it leaves unused of a chunk that it does not fit in, and a row
-    /// for each of its arms.
+    /// What a list adds to [`Self::bytes`] at most: itself, its slot, what it leaves unused of a chunk that it does not fit in,
+    /// its place among others of its id and that of the first of them, and a row for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
         let n_words = open_list::n_words(n_items, n_arms, self.catalogue.is_some());
-        list_bytes(n_words) + n_words as u64 * 4 + CROWDED_BYTES + self.cost_of_rows(n_arms)
+        list_bytes(n_words) + SLOT_BYTES + n_words as u64 * 4 + 2 * CROWDED_BYTES + self.cost_of_rows(n_arms)
     }
 
     /// What a click on a list adds to [`Self::bytes`] at most.
@@ -197,31 +221,47 @@ impl OpenLists {
         OpenList::at(words, slot.is_some_and(|slot| slot.catalogue.is_some()))
     }
 
-    /// Lists of this id, one for each slot that has one, where the store has `found` one of them.
-    pub fn all(&self, id: u128, found: Found) -> impl Iterator<Item = Handle> {
-        let crowded = match self.crowded.is_empty() {
-            true => &[],
-            false => self.crowded.get(&id).map_or(&[][..], Vec::as_slice),
-        };
-        let one = (!found.list.is_none()).then_some(found.list);
-        one.into_iter().chain(crowded.iter().copied())
+    /// Adds the lists of this id with such a time, where the store has `found` one of the id or none. There is at most one for
+    /// each part of a slot in which lists of one id are the same.
+    pub fn add_of_times(
+        &self,
+        store: &Store,
+        id: u128,
+        found: Found,
+        times_ms: RangeInclusive<i64>,
+        lists: &mut Vec<Crowded>,
+    ) {
+        if let Some(crowd) = self.crowd_of(id) {
+            lists.extend(crowd.by_time.range(times_ms).map(|(_, other)| *other));
+        } else if !found.list.is_none() && times_ms.contains(&self.ts_ms(store, found.list)) {
+            let (arrival, list) = (0, found.list);
+            lists.push(Crowded { arrival, list });
+        }
+    }
+
+    /// The lists of an id, where there are several.
+    fn crowd_of(&self, id: u128) -> Option<&Crowd> {
+        // Nearly always.
+        if self.crowded.is_empty() {
+            return None;
+        }
+        self.crowded.get(&id)
     }
 
     /// Whether a list of this id is open, in the slot of `ts_ms` or elsewhere.
     pub fn look_up(&self, store: &Store, id: u128, found: Found, ts_ms: i64) -> Standing {
+        let crowd = self.crowd_of(id);
         // Nearly always.
-        if found.list.is_none() && self.crowded.is_empty() {
+        if found.list.is_none() && crowd.is_none() {
             return Standing::Nowhere;
         }
-        let mut standing = Standing::Nowhere;
-        for list in self.all(id, found) {
-            let start_ms = self.slot(store, list).start_ms;
-            if (start_ms..start_ms + self.slot_ms).contains(&ts_ms) {
-                return Standing::InSlot(list);
-            }
-            standing = Standing::InOtherSlot;
-        }
-        standing
+        let start_ms = ts_ms.div_euclid(self.same_ms) * self.same_ms;
+        let part = start_ms..start_ms + self.same_ms;
+        let stands = match crowd {
+            Some(crowd) => crowd.by_time.range(part).next().map(|(_, other)| other.list),
+            None => Some(found.list).filter(|list| part.contains(&self.ts_ms(store, *list))),
+        };
+        stands.map_or(Standing::InOtherSlot, Standing::InSlot)
     }
 
     /// The begin of the slot of a time, epoch ms, which is opened if need be, and the catalogue that its lists count by.
@@ -232,7 +272,8 @@ impl OpenLists {
         (start_ms, slot.catalogue.as_deref())
     }
 
-    /// Opens a list that [`Self::look_up`] did not find in its slot, and adds what it is worth to the rows of its arms.
+    /// Opens a list that [`Self::look_up`] found to stand in another slot or nowhere, and adds what it is worth to the rows of
+    /// its arms.
     // Inlined into its one caller: so what a list is told by stays in registers.
     #[inline(always)]
     pub fn insert(
@@ -240,6 +281,7 @@ impl OpenLists {
         store: &mut Store,
         key: &Key,
         found: Found,
+        standing: Standing,
         list: &NewList,
         worth: &Worth,
     ) -> Handle {
@@ -266,22 +308,19 @@ impl OpenLists {
             id: key.id,
             kind: if is_only { Kind::List } else { Kind::FurtherList },
             ts_in_slot_ms: (list.ts_ms - start_ms) as u32,
-            arrival: self.n_arrived,
         };
         let (handle, words) = store.chunks.append(chunk, n_words);
         list.write(stamp, worth.places, words);
         if is_only {
             store.index(key, handle);
-        } else {
-            cost += CROWDED_BYTES;
-            slot.crowded.push(list.id);
-            self.crowded.entry(list.id).or_default().push(handle);
         }
         slot.bytes += cost;
         slot.n_lists += 1;
         self.bytes += cost;
         self.n_lists += 1;
-        self.n_arrived = self.n_arrived.wrapping_add(1);
+        if standing != Standing::Nowhere {
+            self.join_crowd(store, list.id, found, (list.ts_ms, handle));
+        }
         let list_ms = stamp.ts_in_slot_ms;
         self.add_to_rows(place, list.arms, |tally, row| {
             match worth.of_length {
@@ -296,6 +335,24 @@ impl OpenLists {
             }
         });
         handle
+    }
+
+    /// Puts a list with its time among the others of its id: those that are known as such, or else the one that was found.
+    #[cold]
+    #[inline(never)]
+    fn join_crowd(&mut self, store: &Store, id: u128, found: Found, list: (i64, Handle)) {
+        let is_new = self.crowd_of(id).is_none();
+        let first = is_new.then(|| (self.ts_ms(store, found.list), found.list));
+        for (ts_ms, list) in first.into_iter().chain([list]) {
+            let crowd = self.crowded.entry(id).or_default();
+            let arrival = crowd.n_arrived;
+            crowd.by_time.insert(ts_ms, Crowded { arrival, list });
+            crowd.n_arrived += 1;
+            let slot = self.slot_mut(store, list);
+            slot.crowded.push(id);
+            slot.bytes += CROWDED_BYTES;
+            self.bytes += CROWDED_BYTES;
+        }
     }
 
     /// Hands the row of each of these arms in the slot at `place` to `add`.
@@ -355,8 +412,9 @@ impl OpenLists {
             off_list: HashMap::default(),
             crowded: Vec::new(),
             tally: SlotTally::new(self.width),
-            bytes: 0,
+            bytes: SLOT_BYTES,
         };
+        self.bytes += SLOT_BYTES;
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             (self.places.len() - 1) as u32
@@ -400,13 +458,6 @@ impl OpenLists {
     pub fn ts_ms(&self, store: &Store, handle: Handle) -> i64 {
         let list = OpenList::at(store.chunks.words(handle), false);
         self.start_ms(store, handle) + i64::from(list.ts_in_slot_ms())
-    }
-
-    /// The order in which two open lists came, which is that of their offsets.
-    pub fn order(&self, store: &Store, one: Handle, other: Handle) -> Ordering {
-        let [one, other] = [one, other].map(|handle| self.list(store, handle).arrival());
-        // No two open lists are 2^31 arrivals apart.
-        one.wrapping_sub(other).cast_signed().cmp(&0)
     }
 
     /// Begin of a list's slot, epoch ms.
@@ -513,10 +564,14 @@ impl OpenLists {
                 .for_each(|list| shown.push(list.arms(), slot.start_ms, list.places()));
         }
         slot.chunks.iter().for_each(|chunk| store.chunks.close(*chunk));
+        let times_ms = slot.start_ms..slot.start_ms + self.slot_ms;
         for id in &slot.crowded {
-            if let Some(lists) = self.crowded.get_mut(id) {
-                lists.retain(|list| store.chunks.may_live(*list));
-                if lists.is_empty() {
+            if let Some(crowd) = self.crowded.get_mut(id) {
+                while let Some((ts_ms, _)) = crowd.by_time.range(times_ms.clone()).next() {
+                    let ts_ms = *ts_ms;
+                    crowd.by_time.remove(&ts_ms);
+                }
+                if crowd.by_time.is_empty() {
                     self.crowded.remove(id);
                 }
             }

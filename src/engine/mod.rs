@@ -18,6 +18,7 @@ pub mod outcome;
 pub mod prefetch;
 pub mod ranking;
 mod repeats;
+mod shared_id;
 mod shown;
 mod store;
 mod tally;

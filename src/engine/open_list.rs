@@ -1,7 +1,7 @@
 //! One open list as words of 32 bits.
 //!
 //! ```text
-//! [ id, 4 words │ kind, time │ user │ arrival │ sizes ][ (arms) │ arms │ tags │ (places) │ mask ┆ – ]
+//! [ id, 4 words │ kind, time │ check │ sizes ][ (arms) │ arms │ tags │ (places) │ mask ┆ – ]
 //! ```
 //! Places of items in a catalogue stand there only where the list's slot counts by one. The number of arms stands behind
 //! the sizes, where it is too large for these.
@@ -15,11 +15,11 @@ use super::store::{ID, KIND, Kind};
 const TIME: usize = KIND;
 /// Bits of the time in the slot.
 const TIME_MASK: u32 = (1 << Kind::SHIFT) - 1;
-const USER: usize = 5;
-const ARRIVAL: usize = 6;
-const SIZES: usize = 7;
+/// Tells lists apart that say the same but for their user, or for names that fold into one arm.
+const CHECK: usize = 5;
+const SIZES: usize = 6;
 /// Words before the arms.
-const HEAD: usize = 8;
+const HEAD: usize = 7;
 /// Bits of the sizes that say how many items there are; the rest says how many arms.
 const ITEMS_BITS: u32 = 17;
 /// Stands for a number of arms that needs a word of its own.
@@ -31,7 +31,10 @@ pub struct NewList<'a> {
     pub id: u128,
     pub user: Option<u64>,
     pub ts_ms: i64,
+    /// Each once.
     pub arms: &'a [ArmId],
+    /// Tells the names that fold into one arm from others.
+    pub folded: u32,
     pub items: &'a [u64],
 }
 
@@ -41,7 +44,6 @@ pub struct Stamp {
     pub id: [u32; ID],
     pub kind: Kind,
     pub ts_in_slot_ms: u32,
-    pub arrival: u32,
 }
 
 /// A list that stands somewhere. The words may go on behind it.
@@ -52,6 +54,10 @@ pub struct OpenList<'a> {
 }
 
 impl NewList<'_> {
+    fn check(&self) -> u32 {
+        user_check(self.user) ^ self.folded
+    }
+
     /// Words that the list will take, in whole units.
     pub fn n_words(&self, has_places: bool) -> usize {
         n_words(self.items.len(), self.arms.len(), has_places)
@@ -67,8 +73,7 @@ impl NewList<'_> {
         let (head, mut rest) = words.split_at_mut(HEAD);
         head[..ID].copy_from_slice(&stamp.id);
         head[KIND] = stamp.kind.to_bits() | stamp.ts_in_slot_ms;
-        head[USER] = user_check(self.user);
-        head[ARRIVAL] = stamp.arrival;
+        head[CHECK] = self.check();
         head[SIZES] = (n_arms.min(MANY_ARMS) << ITEMS_BITS | n_items) as u32;
         if n_arms >= MANY_ARMS {
             rest[0] = n_arms as u32;
@@ -121,11 +126,6 @@ impl<'a> OpenList<'a> {
         self.words[TIME] & TIME_MASK
     }
 
-    /// Lists are counted as they arrive, modulo 2^32.
-    pub fn arrival(self) -> u32 {
-        self.words[ARRIVAL]
-    }
-
     pub fn n_items(self) -> usize {
         self.words[SIZES] as usize & ((1 << ITEMS_BITS) - 1)
     }
@@ -171,7 +171,7 @@ impl<'a> OpenList<'a> {
     /// Whether it says the same as another one of its time.
     pub fn is_same(self, other: &NewList) -> bool {
         let tags = &self.words[self.tags_at()];
-        self.words[USER] == user_check(other.user)
+        self.words[CHECK] == other.check()
             && self.arms() == other.arms
             && tags.len() == other.items.len()
             && tags
@@ -209,13 +209,13 @@ mod tests {
             user: Some(0),
             ts_ms: 0,
             arms: &arms,
+            folded: 0,
             items: &items,
         };
         let stamp = Stamp {
             id: [1, 2, 3, 4],
             kind: Kind::FurtherList,
             ts_in_slot_ms: 5,
-            arrival: n_items as u32,
         };
         let start = words.len();
         words.resize(start + new.n_words(false), 0);
@@ -223,7 +223,8 @@ mod tests {
         let list = OpenList::at(&words[start..], false);
         assert!(list.is_same(&new));
         assert!(!list.is_same(&NewList { user: None, ..new }));
-        assert_eq!((list.ts_in_slot_ms(), list.arrival()), (5, n_items as u32));
+        assert!(!list.is_same(&NewList { folded: 5, ..new }));
+        assert_eq!(list.ts_in_slot_ms(), 5);
         assert_eq!(list.mask(), vec![0; n_items.div_ceil(32)]);
         for (position, item) in items.iter().enumerate().rev().take(3) {
             assert_eq!(list.position(*item), Some(position));

@@ -21,10 +21,12 @@ pub enum Outcome {
     Replayed,
     /// A memory bound was reached: numbers are no longer exact.
     Shed,
+    /// The operator leaves it out.
+    Skipped,
 }
 
 impl Outcome {
-    pub const ALL: [Outcome; 9] = [
+    pub const ALL: [Outcome; 10] = [
         Outcome::Accepted,
         Outcome::Duplicate,
         Outcome::Late,
@@ -34,6 +36,7 @@ impl Outcome {
         Outcome::Ignored,
         Outcome::Replayed,
         Outcome::Shed,
+        Outcome::Skipped,
     ];
 
     /// The value of the label `outcome`.
@@ -48,6 +51,7 @@ impl Outcome {
             Outcome::Ignored => "ignored",
             Outcome::Replayed => "replayed",
             Outcome::Shed => "shed",
+            Outcome::Skipped => "skipped",
         }
     }
 }
@@ -98,11 +102,19 @@ pub struct Counts {
     pub conflicting_lists: u64,
     /// Positions of accepted lists that hold an item which stands at a higher rank already.
     pub repeated_items: u64,
+    /// Lists with a request id that very many have.
+    pub shared_id_lists: u64,
+    /// Clicks that fall to more lists of their request id than they count for.
+    pub cut_clicks: u64,
 }
 
 impl Counts {
     pub fn count(&mut self, side: Side, outcome: Outcome) {
         self.outcomes[side as usize][outcome as usize] += 1;
+    }
+
+    pub fn count_many(&mut self, side: Side, outcome: Outcome, n: u64) {
+        self.outcomes[side as usize][outcome as usize] += n;
     }
 
     pub fn count_invalid(&mut self, side: Side, reason: Reason) {
@@ -149,5 +161,7 @@ impl Counts {
         }
         self.conflicting_lists += other.conflicting_lists;
         self.repeated_items += other.repeated_items;
+        self.shared_id_lists += other.shared_id_lists;
+        self.cut_clicks += other.cut_clicks;
     }
 }

@@ -1,7 +1,7 @@
 //! What is open in a pair of partitions, found by request id: lists and kept clicks.
 //!
 //! ```text
-//! index   ──▶ tag of the id ─▶ handle: chunk and place
+//! index   ──▶ tag of the id ─▶ handle: page and place
 //! chunks  ──▶ [ id, 4 words │ kind, … │ … ]
 //! ```
 //! Both kinds share one index, so that a record that comes costs one look into memory that is not at hand. Of each id

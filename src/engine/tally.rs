@@ -110,6 +110,10 @@ impl SlotTally {
     fn new_row(&mut self, arm: ArmId) -> usize {
         let row = self.heads.len();
         self.rows.set(arm, row as u32);
+        // A slot of a quiet stream has one arm.
+        if self.heads.is_empty() {
+            self.heads.reserve_exact(1);
+        }
         self.heads.push(Head {
             arm,
             is_fresh: false,

@@ -13,6 +13,8 @@ pub struct Watermarks {
     one_topic: bool,
     /// M, by side.
     newest_ms: [Option<i64>; 2],
+    /// The offset of the record that moved it last.
+    newest_offset: [i64; 2],
     /// What an idle move raised the watermark to, by side, until a record comes.
     idle_ms: [Option<i64>; 2],
 }
@@ -24,6 +26,7 @@ impl Watermarks {
             max_future_ms,
             one_topic,
             newest_ms: [None; 2],
+            newest_offset: [0; 2],
             idle_ms: [None; 2],
         }
     }
@@ -40,23 +43,27 @@ impl Watermarks {
         if ts_ms > at.record_ts_ms.saturating_add(self.max_future_ms) {
             return Err(Outcome::Future);
         }
-        let newest_ms = &mut self.newest_ms[if self.one_topic { 0 } else { at.side as usize }];
-        match newest_ms {
-            Some(newest) if ts_ms < *newest - self.lateness_ms => Err(Outcome::Late),
-            Some(newest) => {
-                *newest = ts_ms.max(*newest);
-                Ok(())
-            }
-            None => {
-                *newest_ms = Some(ts_ms);
-                Ok(())
+        let index = self.index(at.side);
+        match self.newest_ms[index] {
+            Some(newest) if ts_ms < newest - self.lateness_ms => return Err(Outcome::Late),
+            Some(newest) if ts_ms <= newest => {}
+            _ => {
+                self.newest_ms[index] = Some(ts_ms);
+                self.newest_offset[index] = at.offset;
             }
         }
+        Ok(())
     }
 
     /// M.
     pub fn newest_ms(&self, side: Side) -> Option<i64> {
         self.newest_ms[self.index(side)]
+    }
+
+    /// The offset of the record that moved M last.
+    pub fn newest_offset(&self, side: Side) -> Option<i64> {
+        let index = self.index(side);
+        self.newest_ms[index].map(|_| self.newest_offset[index])
     }
 
     /// M − lateness: no event before it is accepted.
@@ -75,14 +82,15 @@ impl Watermarks {
         self.idle_ms[index] = None;
     }
 
-    /// Makes an idle move (D7): `live_end_ms` only where both are idle.
-    pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>) {
+    /// Makes an idle move (D7): `live_end_ms` only where both are idle. No time after `until_ms` has passed.
+    pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
         let own = self.newest_ms(side);
         let twin = self.newest_ms(side.twin());
         let (Some(known), index) = (own.max(twin), self.index(side)) else {
             return; // A pair that never had a record has no frontier and takes no part.
         };
-        let raised = known.max(live_end_ms.unwrap_or(i64::MIN)) - self.lateness_ms;
+        let passed = known.max(live_end_ms.unwrap_or(i64::MIN)).min(until_ms);
+        let raised = passed - self.lateness_ms;
         self.idle_ms[index] = self.idle_ms[index].max(Some(raised));
     }
 }
@@ -131,14 +139,37 @@ mod tests {
     #[test]
     fn an_idle_side_takes_its_twins_time_and_both_take_the_live_end() {
         let mut marks = Watermarks::new(100, 30, false);
-        marks.idle(Side::Clicks, Some(9000));
+        marks.idle(Side::Clicks, Some(9000), i64::MAX);
         assert_eq!(marks.effective_ms(Side::Clicks), None, "never had a record");
         assert_eq!(marks.check(at(Side::Served, 1000), 1000), Ok(()));
-        marks.idle(Side::Clicks, None);
+        marks.idle(Side::Clicks, None, i64::MAX);
         assert_eq!(marks.effective_ms(Side::Clicks), Some(900));
-        marks.idle(Side::Clicks, Some(5000));
-        marks.idle(Side::Clicks, Some(4000));
+        marks.idle(Side::Clicks, Some(5000), i64::MAX);
+        marks.idle(Side::Clicks, Some(4000), i64::MAX);
         assert_eq!(marks.effective_ms(Side::Clicks), Some(4900), "it never falls");
         assert_eq!(marks.newest_ms(Side::Clicks), None, "M does not move");
+    }
+
+    #[test]
+    fn an_idle_side_does_not_follow_what_lies_ahead_of_the_clock() {
+        let mut marks = Watermarks::new(100, 30, false);
+        assert_eq!(marks.check(at(Side::Served, 9000), 9000), Ok(()));
+        marks.idle(Side::Clicks, Some(9000), 2000);
+        assert_eq!(marks.effective_ms(Side::Clicks), Some(1900));
+    }
+
+    #[test]
+    fn tells_which_record_moved_it_last() {
+        let mut marks = Watermarks::new(100, 30, false);
+        assert_eq!(marks.newest_offset(Side::Served), None);
+        for (offset, ts_ms) in [(5, 1000), (6, 1010), (7, 1010), (8, 950), (9, 500)] {
+            let at = Position {
+                offset,
+                ..at(Side::Served, 1000)
+            };
+            let _ = marks.check(at, ts_ms);
+        }
+        assert_eq!(marks.newest_offset(Side::Served), Some(6));
+        assert_eq!(marks.newest_offset(Side::Clicks), None);
     }
 }

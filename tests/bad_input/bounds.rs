@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::feed::{Feed, log, now_ms};
+use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
 use crate::support::kafka::Kafka;
 use crate::support::prometheus;
@@ -178,4 +179,78 @@ fn a_full_state_sheds_and_says_so() {
     let api: serde_json::Value = serde_json::from_str(&daemon.get("/api/v1/experiments").body).expect("JSON");
     assert_eq!(api["stream"]["exact"], false);
     assert!(api["stream"]["warnings"].to_string().contains("limits.max_state"));
+}
+
+/// What the page warns of, as one text.
+fn warnings(daemon: &Daemon) -> String {
+    let api: serde_json::Value = serde_json::from_str(&daemon.get("/api/v1/experiments").body).expect("JSON");
+    api["stream"]["warnings"].to_string()
+}
+
+/// One list used to take all places, and every list after it counted as `__other__`.
+#[test]
+fn a_list_of_ten_thousand_experiments_is_refused_and_takes_no_arm() {
+    let kafka = Kafka::shared();
+    let mut feed = Feed::new(&kafka, 1);
+    let ts_ms = now_ms();
+    let experiments = (0..10_000).map(|number| (format!("e-{number}"), json!("a")));
+    let experiments = serde_json::Value::Object(experiments.collect());
+    feed.list(
+        0,
+        &json!({"request_id": "vast", "ts": ts_ms, "experiments": experiments, "items": ["i"]}),
+    );
+    for number in 0..10 {
+        feed.list(
+            0,
+            &json!({
+                "request_id": format!("r-{number}"), "ts": ts_ms, "experiments": {"ranker": "good"}, "items": ["i"],
+            }),
+        );
+    }
+    feed.flush();
+    let mut daemon = feed.daemon(&kafka, "");
+    let scrape = feed.wait_until_read(&mut daemon);
+    let reason = [
+        ("topic", feed.served.as_str()),
+        ("reason", "too_many_experiments"),
+    ];
+    assert_eq!(scrape.value("abgauge_invalid_records_total", &reason), Some(1.0));
+    assert_eq!(lists_of(&scrape, "ranker", "good"), Some(10.0));
+    assert_eq!(scrape.value("abgauge_arms_folded", &[]), Some(0.0));
+    assert_eq!(warnings(&daemon), "[]");
+}
+
+#[test]
+fn arms_beyond_the_bound_are_a_warning_that_says_what_to_do() {
+    let kafka = Kafka::shared();
+    let mut feed = Feed::new(&kafka, 1);
+    for number in 0..10 {
+        feed.list(
+            0,
+            &json!({
+                "request_id": format!("r-{number}"), "ts": now_ms(), "experiments": {"ranker": format!("a-{number}")},
+                "items": ["i"],
+            }),
+        );
+    }
+    feed.flush();
+    let mut daemon = feed.daemon(&kafka, "limits.max_arms = 4");
+    let scrape = feed.wait_until_read(&mut daemon);
+    assert_eq!(
+        scrape.value("abgauge_arms_folded", &[]),
+        Some(4.0),
+        "as far as told apart"
+    );
+    let warning = daemon.wait_until("a warning", |daemon| {
+        let warnings = warnings(daemon);
+        warnings.contains("limits.max_arms").then_some(warnings)
+    });
+    for part in ["__other__", "4 arms or more", "AbgaugeArmsFolded", "\"warning\""] {
+        assert!(warning.contains(part), "{part} is not in {warning}");
+    }
+    let told = log(&daemon).into_iter().filter(|line| {
+        let message = line["message"].as_str();
+        message.is_some_and(|text| text.contains("limits.max_arms"))
+    });
+    assert_eq!(told.count(), 1, "{}", daemon.log());
 }

@@ -42,6 +42,15 @@ impl Feed {
         }
     }
 
+    /// One topic for both kinds.
+    pub fn in_one_topic(kafka: &Kafka, n_partitions: i32) -> Feed {
+        let feed = Feed::new(kafka, n_partitions);
+        Feed {
+            clicks: feed.served.clone(),
+            ..feed
+        }
+    }
+
     /// Sends a record and returns its offset.
     #[track_caller]
     pub fn send(&mut self, topic: &str, partition: i32, payload: Option<&[u8]>) -> i64 {

@@ -56,6 +56,11 @@ fn good_click(id: &str, ts_ms: i64) -> Value {
     json!({"request_id": id, "ts": ts_ms, "item": "i1"})
 }
 
+fn many_experiments(n: usize) -> Value {
+    let named = (0..n).map(|number| (format!("e-{number}"), json!("a")));
+    Value::Object(named.collect())
+}
+
 fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }
@@ -138,6 +143,10 @@ fn all_kinds() -> Vec<Bad> {
         list_with("experiments", json!({"x".repeat(10_000): SECRET}), "label_length"),
         list_with("experiments", json!({"ranker": ""}), "label_length"),
         list_with("experiments", json!({"ranker": "__other__"}), "label_reserved"),
+        list_with("experiments", many_experiments(101), "too_many_experiments"),
+        // The other kind than the topic's.
+        list_with("type", json!("click"), "wrong_topic"),
+        click_with("type", json!("served"), "wrong_topic"),
     ];
     for is_list in [true, false] {
         kinds.push(Bad {

@@ -3,7 +3,9 @@
 mod bounds;
 mod feed;
 mod kinds;
+mod shared_ids;
 mod spellings;
+mod topics;
 
 #[path = "../support/mod.rs"]
 mod support;

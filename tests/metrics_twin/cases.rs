@@ -55,7 +55,7 @@ fn click(request: &str, item: &str) -> String {
 }
 
 fn evaluate(lines: &[String], profile: &str, ks: &[u32], catalog: Option<&str>) -> Evaluation {
-    let read = |text: &str| catalogue::read(text.as_bytes(), &Decoder::new(0, 1000), None);
+    let read = |text: &str| catalogue::read(text.as_bytes(), &Decoder::new(0, 1000, 100), None);
     let ks: Vec<NonZeroU32> = ks.iter().filter_map(|k| NonZeroU32::new(*k)).collect();
     let options = Options {
         measures: Measures {

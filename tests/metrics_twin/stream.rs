@@ -128,7 +128,7 @@ pub struct Case {
 
 impl Case {
     pub fn evaluate(&self) -> Evaluation {
-        let decoder = Decoder::new(0, 1000);
+        let decoder = Decoder::new(0, 1000, 100);
         let catalogue = || catalogue::read(self.items.to_jsonl().as_bytes(), &decoder, None);
         let options = Options {
             measures: self.measures.clone(),

@@ -103,7 +103,7 @@ impl Subject {
         config.join.slot_ms = RULES.slot_ms;
         config.experiment_starts = BTreeMap::from([("page".to_owned(), T0 + PAGE_BEGINS_MS)]);
         let ranking = Ranking::new(measures);
-        let decoder = Decoder::new(0, 1000);
+        let decoder = Decoder::new(0, 1000, 100);
         let subject = Subject {
             board: Board::new(&config, &ranking),
             ranking,
@@ -161,6 +161,7 @@ fn rules() -> engine::Rules {
         max_future_ms: 0,
         slot_ms: RULES.slot_ms,
         max_off_list: 100,
+        max_lists_per_click: 32,
         max_arms: 100,
         one_topic: true,
     }

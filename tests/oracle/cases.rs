@@ -276,6 +276,8 @@ fn arms_beyond_the_bound_fold_into_the_experiment_that_they_know() {
     pair.list_of(&[(0, 0)], 1, 0, &[]);
     pair.list_of(&[(0, 1), (1, 0)], 2, 1, &[]);
     pair.list_of(&[(0, 0), (1, 0)], 3, 2, &[]);
+    // Both fold into one arm, which the list is in once.
+    pair.list_of(&[(1, 0), (2, 0)], 4, 3, &[]);
     assert_eq!(
         pair.engine.n_folded_arms(),
         1,
@@ -286,7 +288,63 @@ fn arms_beyond_the_bound_fold_into_the_experiment_that_they_know() {
     let lists = |name: &str| rows.get(&(0, name.to_owned())).map(|sums| sums[0]);
     assert_eq!(lists("experiment-0/arm-0"), Some(2));
     assert_eq!(lists("experiment-0/__other__"), Some(1));
-    assert_eq!(lists("__other__/__other__"), Some(2));
+    assert_eq!(lists("__other__/__other__"), Some(3));
+}
+
+#[test]
+fn a_list_that_comes_again_with_other_folded_arms_is_a_conflict() {
+    let mut pair = Pair::with(Rules { max_arms: 2, ..RULES }, None);
+    pair.list_of(&[(0, 0)], 1, 0, &[]);
+    // As yet there is a place for an arm.
+    assert_eq!(pair.list_of(&[(0, 1)], 1, 0, &[]), Duplicate);
+    pair.list_of(&[(0, 1)], 2, 0, &[]);
+    // Now it has one, and is another one still.
+    assert_eq!(pair.list_of(&[(0, 1)], 1, 0, &[]), Duplicate);
+    assert_eq!(pair.counts().conflicting_lists, 2);
+    assert_eq!(pair.list_of(&[(0, 0), (1, 3), (2, 4)], 3, 0, &[]), Accepted);
+    assert_eq!(pair.list_of(&[(0, 0), (1, 3), (2, 4)], 3, 0, &[]), Duplicate);
+    assert_eq!(pair.counts().conflicting_lists, 2, "the same");
+    for other in [
+        &[(0, 0), (1, 3), (2, 5)][..],
+        &[(0, 0), (1, 4), (2, 3)],
+        &[(0, 0), (1, 3)],
+        &[(0, 0)],
+        &[(0, 0), (1, 3), (2, 4), (3, 0)],
+    ] {
+        let before = pair.counts().conflicting_lists;
+        assert_eq!(pair.list_of(other, 3, 0, &[]), Duplicate);
+        assert_eq!(pair.counts().conflicting_lists, before + 1, "{other:?}");
+    }
+}
+
+#[test]
+fn a_click_counts_for_so_many_lists_of_its_id_and_for_those_of_the_lowest_offsets() {
+    let ended = |clicks_first: bool, n_lists: usize| {
+        let rules = Rules {
+            lateness_ms: 30,
+            ..RULES
+        };
+        let mut pair = Pair::with(rules, None);
+        if clicks_first {
+            pair.click(1, 30, 5);
+        }
+        // The one with the lowest offset is not the first in time.
+        for ts in [10, 1, 20, 30].into_iter().take(n_lists) {
+            assert_eq!(pair.list(1, ts, &[5]), Accepted);
+        }
+        if !clicks_first {
+            pair.click(1, 30, 5);
+        }
+        let (results, cut) = (pair.results(), pair.counts().cut_clicks);
+        assert_eq!(results, [1, 0, 0, 0, 0]);
+        let slots = pair.end().into_iter();
+        let clicked = slots.filter(|(_, [_, _, n_clicks])| *n_clicks > 0);
+        (cut, clicked.map(|(start, _)| start).collect::<Vec<_>>())
+    };
+    for clicks_first in [true, false] {
+        assert_eq!(ended(clicks_first, 3), (0, vec![0, 10, 20]));
+        assert_eq!(ended(clicks_first, 4), (1, vec![0, 10, 20]));
+    }
 }
 
 /// All metrics of ranx, for which a click beside its list is relevant; these aspects and shares of 10 users.

@@ -126,7 +126,7 @@ impl<'a> Driver<'a> {
 
     pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>) {
         let newest = Side::BOTH.map(|side| self.engine.newest_ms(side));
-        self.engine.idle(side, live_end_ms);
+        self.engine.idle(side, live_end_ms, i64::MAX);
         assert_eq!(
             newest,
             Side::BOTH.map(|side| self.engine.newest_ms(side)),

@@ -18,6 +18,7 @@ pub const RULES: Rules = Rules {
     max_future_ms: 3,
     slot_ms: 10,
     max_off_list: 2,
+    max_lists_per_click: 3,
     max_arms: 100,
     one_topic: false,
 };
@@ -89,7 +90,7 @@ impl Pair {
     }
 
     pub fn idle(&mut self, side: Side, live_end: Option<i64>) {
-        self.engine.idle(side, live_end.map(|end| T0 + end));
+        self.engine.idle(side, live_end.map(|end| T0 + end), i64::MAX);
     }
 
     pub fn counts(&mut self) -> Counts {

@@ -18,6 +18,7 @@ use crate::world::{Click, List, World};
 /// An accepted list with what was clicked on it.
 #[derive(Debug)]
 pub struct Judged {
+    /// Each once.
     pub arms: Vec<ArmName>,
     pub ts_ms: i64,
     pub outcome: Outcome,
@@ -49,7 +50,7 @@ impl<'a> Twin<'a> {
             frontier_ms: (read.frontier_ms > i64::MIN).then_some(read.frontier_ms),
             ..Account::default()
         };
-        let mut results = vec![None; read.clicks.len()];
+        let mut results: Vec<Vec<ClickResult>> = vec![Vec::new(); read.clicks.len()];
         let mut arms = Arms::default();
         let judged: Vec<Judged> = (read.lists.iter())
             .map(|list| self.judge(list, &read, history, &mut results, &mut arms))
@@ -69,13 +70,14 @@ impl<'a> Twin<'a> {
         (account, judged)
     }
 
-    /// Holds every click against a list; a click has the result of the first list that it falls to.
+    /// Holds every click against a list; a click has the result of the first list that it falls to, and counts for the first
+    /// few alone.
     fn judge(
         &self,
         list: &Accepted<List>,
         read: &Read,
         history: &[Step],
-        results: &mut [Option<ClickResult>],
+        results: &mut [Vec<ClickResult>],
         arms: &mut Arms,
     ) -> Judged {
         let rules = &self.world.rules;
@@ -83,18 +85,23 @@ impl<'a> Twin<'a> {
             items: list.event.items.iter().map(u16::to_string).collect(),
             ..Outcome::default()
         };
-        for (click, result) in read.clicks.iter().zip(results) {
+        for (click, results) in read.clicks.iter().zip(results) {
             let both_read = list.step.max(click.step);
             let open = self.world.slot_of(list.event.ts_ms) >= read.frontier_at_ms[both_read];
             if !open || !belongs(click.event, list.event, rules) {
                 continue;
             }
-            let on_this_list = hit(&mut outcome, click.event.item.to_string(), rules.max_off_list);
-            result.get_or_insert(on_this_list);
+            // One too many is noted too, and changes nothing.
+            let on_this_list = match results.len() < rules.max_lists_per_click as usize {
+                true => hit(&mut outcome, click.event.item.to_string(), rules.max_off_list),
+                false => results[0],
+            };
+            results.push(on_this_list);
         }
         let fold = |(experiment, arm): (&u8, &u8)| arms.fold(*experiment, *arm, rules.max_arms as usize);
+        let arms: BTreeSet<ArmName> = list.event.arms.iter().map(fold).collect();
         Judged {
-            arms: list.event.arms.iter().map(fold).collect(),
+            arms: arms.into_iter().collect(),
             ts_ms: list.event.ts_ms,
             outcome,
             catalogue: self.catalogue_of(list, read, history),
@@ -150,7 +157,7 @@ impl<'a> Twin<'a> {
         lists.sort();
     }
 
-    fn count_results(&self, read: &Read, results: Vec<Option<ClickResult>>, account: &mut Account<f64>) {
+    fn count_results(&self, read: &Read, results: Vec<Vec<ClickResult>>, account: &mut Account<f64>) {
         let rules = &self.world.rules;
         let served_mark = read.marks.newest_ms[0].map_or(i64::MIN, |newest| newest - rules.lateness_ms);
         let no_list_before = served_mark.max(read.frontier_ms);
@@ -158,7 +165,8 @@ impl<'a> Twin<'a> {
             let ts_ms = click.event.ts_ms;
             let begin_ms = self.world.begin_ms;
             let may_precede_begin = begin_ms.is_some_and(|begin| ts_ms <= begin + rules.attribution_ms);
-            match result {
+            account.counts.cut_clicks += u64::from(result.len() > rules.max_lists_per_click as usize);
+            match result.first().copied() {
                 Some(result) => account.counts.count_result(result),
                 None if no_list_before <= ts_ms + rules.click_skew_ms => account.n_waiting += 1,
                 None if may_precede_begin => account.counts.count_result(ClickResult::Undecided),

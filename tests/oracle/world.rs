@@ -219,18 +219,19 @@ pub fn world() -> impl Strategy<Value = World> {
     any_world().prop_map(|world| world.with_repetitions(|_, _| ()))
 }
 
-/// A world in which a list may come again with one thing changed. No arm is folded: the design leaves open whether a
-/// list that is refused admits its arms.
+/// A world in which a list may come again with one thing changed.
 pub fn conflicting_world() -> impl Strategy<Value = World> {
-    any_world().prop_map(|mut world| {
-        world.rules.max_arms = 100;
+    any_world().prop_map(|world| {
         let slot_ms = world.rules.slot_ms;
-        world.with_repetitions(|list, n| match n % 6 {
+        world.with_repetitions(|list, n| match n % 8 {
             0 => list.ts_ms = list.ts_ms.div_euclid(slot_ms) * slot_ms,
             1 => list.user = list.user.map(|user| user + 1),
             2 => list.user = list.user.xor(Some(0)),
             3 => list.items.reverse(),
             4 => _ = list.arms.pop_first(),
+            // Where both names fold into one arm, the list counts alike.
+            5 => list.arms.values_mut().for_each(|arm| *arm += 1),
+            6 => _ = list.arms.insert(7, 0),
             _ => {}
         })
     })
@@ -268,7 +269,9 @@ fn rules() -> impl Strategy<Value = Rules> {
     let attribution_ms = prop_oneof![0..9_i64, 9..40_i64];
     let spans = (attribution_ms, 0..4_i64, 0..9_i64, 0..5_i64, 1..8_i64);
     let max_arms = prop_oneof![2 => Just(100_u32), 1 => 0..5_u32];
-    (spans, 0..3_u32, max_arms, bool::weighted(0.3)).prop_map(|(spans, max_off_list, max_arms, one_topic)| {
+    let bounds = (0..3_u32, prop_oneof![1..4_u32, Just(100)], max_arms);
+    (spans, bounds, bool::weighted(0.3)).prop_map(|(spans, bounds, one_topic)| {
+        let (max_off_list, max_lists_per_click, max_arms) = bounds;
         let (attribution_ms, click_skew_ms, lateness_ms, max_future_ms, slot_ms) = spans;
         Rules {
             attribution_ms,
@@ -277,6 +280,7 @@ fn rules() -> impl Strategy<Value = Rules> {
             max_future_ms,
             slot_ms,
             max_off_list,
+            max_lists_per_click,
             max_arms,
             one_topic,
         }

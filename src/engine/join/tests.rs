@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU32;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::engine::event::ArmName;
 use crate::engine::ranking::Measures;
@@ -18,6 +20,7 @@ fn engine() -> Engine {
         max_future_ms: 0,
         slot_ms: 1000,
         max_off_list: 10,
+        max_lists_per_click: 32,
         max_arms: 10_000,
         one_topic: true,
     };
@@ -94,4 +97,188 @@ fn a_click_is_taken_where_there_is_room_for_all_that_it_may_bring() {
         assert_eq!(shed(&engine), n + 1);
         assert!((before + 1..=room_bytes).contains(&engine.state_bytes()));
     }
+}
+
+/// Lists with an id and an arm of few, each so long after the last one.
+fn sparse(n: u32, step_ms: i64) -> impl Iterator<Item = Body> {
+    (0..n).map(move |id| {
+        let Body::Served(list) = list(0) else {
+            unreachable!("it is one")
+        };
+        Body::Served(Served {
+            id: u128::from(id),
+            ts_ms: T0 + i64::from(id) * step_ms,
+            arms: 0..1,
+            ..list
+        })
+    })
+}
+
+/// Each slot has chunks of its own, of which there were once fewer than slots in a month.
+#[test]
+fn a_stream_of_a_month_with_a_list_in_each_slot_is_shed_by_memory_alone() {
+    let month_ms = 30 * 24 * 60 * 60 * 1000;
+    let rules = Rules {
+        attribution_ms: month_ms,
+        slot_ms: 5_000,
+        ..engine().rules
+    };
+    let n = 300_000;
+    let mut engine = Engine::new(rules, engine().ranking, None);
+    for first in (0..n).step_by(10_000) {
+        let lists = sparse(n, 8_640).skip(first as usize).take(10_000);
+        engine.apply(&batch(lists), u64::MAX);
+    }
+    // The last one comes on the thirtieth day; the first may still be clicked.
+    let first = Body::Click(Click {
+        id: 0,
+        ts_ms: T0 + month_ms,
+        item: 3,
+    });
+    engine.apply(&batch([first]), u64::MAX);
+    assert_eq!(engine.n_open_lists(), u64::from(n));
+    let changes = engine.changes();
+    assert_eq!(changes.counts.outcome(Side::Served, Outcome::Shed), 0);
+    assert_eq!(changes.counts.result(ClickResult::Matched), 1);
+    let per_list = engine.state_bytes() / u64::from(n);
+    assert!(
+        (500..1000).contains(&per_list),
+        "{per_list}: a slot has its price"
+    );
+    engine.settle_all();
+    assert_eq!(engine.state_bytes(), 0);
+    assert_eq!(engine.changes().settled.len(), n as usize);
+}
+
+#[test]
+fn slots_that_settle_as_one_take_little_more_than_their_lists() {
+    let n = 20_000;
+    let rules = Rules {
+        attribution_ms: 1_000_000_000,
+        ..engine().rules
+    };
+    let mut engine = Engine::new(rules, engine().ranking, None).settling_by(3_600_000);
+    engine.apply(&batch(sparse(n, 6_000)), u64::MAX);
+    let per_list = engine.state_bytes() / u64::from(n);
+    assert!((100..115).contains(&per_list), "{per_list}");
+}
+
+proptest! {
+    /// Duplicates, conflicts and sums are those of slots, however many settle as one.
+    #[test]
+    fn slots_that_settle_as_one_count_as_each_would(
+        events in prop::collection::vec((0_u32..6, 0_i64..9_000, 0_u64..12, any::<bool>()), 1..80),
+        n_slots in 1_i64..7,
+    ) {
+        let bodies = events.iter().map(|(id, ms, item, is_click)| match is_click {
+            true => Body::Click(Click { id: u128::from(*id), ts_ms: T0 + ms, item: *item }),
+            false => {
+                let Body::Served(list) = list(0) else { unreachable!("it is one") };
+                let items = 0..(*item as u32).min(N_ITEMS);
+                Body::Served(Served { id: u128::from(*id), ts_ms: T0 + ms, items, arms: 0..1, ..list })
+            }
+        });
+        let rules = Rules { lateness_ms: 1_000_000, ..engine().rules };
+        let totals = |mut engine: Engine| {
+            engine.apply(&batch(bodies.clone()), u64::MAX);
+            let mut total = vec![0; engine.ranking.width()];
+            engine.settle_each(|slot| {
+                for (_, sums) in slot.tallies.iter() {
+                    total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+                }
+            });
+            (engine.changes().counts.clone(), total)
+        };
+        let each = Engine::new(rules.clone(), engine().ranking, None);
+        let several = Engine::new(rules, engine().ranking, None).settling_by(n_slots * 1000);
+        prop_assert_eq!(totals(several), totals(each));
+    }
+}
+
+/// Each click of the id used to hit each of its lists, and each list walked by all of its clicks.
+#[test]
+fn an_id_that_all_lists_have_costs_each_click_a_bounded_number_of_lists() {
+    const N_SLOTS: i64 = 10;
+    const N_CLICKS: u64 = 200;
+    let max_lists = 3;
+    let with_id = |body, ts_ms| match body {
+        Body::Served(list) => Body::Served(Served { id: 7, ts_ms, ..list }),
+        Body::Click(click) => Body::Click(Click {
+            id: 7,
+            ts_ms,
+            ..click
+        }),
+        other => other,
+    };
+    let lists = || (0..N_SLOTS).map(|slot| with_id(list(slot as u32), T0 + slot * 1000));
+    let clicks = || (0..N_CLICKS).map(|item| with_id(click(0, 100 + item), T0 + N_SLOTS * 1000 - 1));
+    for lists_first in [true, false] {
+        let rules = Rules {
+            max_lists_per_click: max_lists,
+            max_off_list: 1000,
+            ..engine().rules
+        };
+        let mut engine = Engine::new(rules, engine().ranking, None);
+        // In any order, all of it is in time.
+        engine.marks = Watermarks::new(60_000, 60_000, true);
+        match lists_first {
+            true => engine.apply(&batch(lists().chain(clicks())), u64::MAX),
+            false => engine.apply(&batch(clicks().chain(lists())), u64::MAX),
+        }
+        let is_in_chain = |engine: &Engine| {
+            let found = engine.store.find(&engine.store.key(7, engine.store.tag(7)));
+            engine.kept_of(found).count()
+        };
+        // All are off the list, and each list that a click counts for remembers its item.
+        let handles: Vec<Handle> = {
+            let mut all = Vec::new();
+            let found = engine.store.find(&engine.store.key(7, engine.store.tag(7)));
+            let times_ms = i64::MIN..=i64::MAX;
+            engine
+                .lists
+                .add_of_times(&engine.store, 7, found, times_ms, &mut all);
+            all.iter().map(|other| other.list).collect()
+        };
+        let hits: Vec<usize> = handles
+            .iter()
+            .map(|list| engine.lists.off_list(&engine.store, *list).len())
+            .collect();
+        let n = N_CLICKS as usize;
+        assert_eq!(hits, [n, n, n, 0, 0, 0, 0, 0, 0, 0], "lists first: {lists_first}");
+        let counts = &engine.changes().counts;
+        assert_eq!(counts.cut_clicks, N_CLICKS);
+        assert_eq!(counts.result(ClickResult::OffList), N_CLICKS);
+        assert_eq!(engine.n_waiting(), 0);
+        assert!(is_in_chain(&engine) <= 1, "no list walks by clicks that are cut");
+        engine.settle_all();
+        assert_eq!((engine.state_bytes(), engine.clicks.len()), (0, 0));
+    }
+}
+
+/// The lists of an id stand in several slots, and each leaves with its own.
+#[test]
+fn lists_of_an_id_leave_with_their_slots() {
+    let mut engine = engine();
+    let at = |ts_ms| {
+        let Body::Served(list) = list(0) else {
+            unreachable!("it is a list")
+        };
+        Body::Served(Served { ts_ms, ..list })
+    };
+    let n_of_id = |engine: &Engine| {
+        let found = engine.store.find(&engine.store.key(0, engine.store.tag(0)));
+        let mut all = Vec::new();
+        engine
+            .lists
+            .add_of_times(&engine.store, 0, found, i64::MIN..=i64::MAX, &mut all);
+        all.len()
+    };
+    for slot in 0..40 {
+        engine.apply(&batch([at(T0 + 1000 * slot)]), u64::MAX);
+        // Ten slots and the one that has begun are open.
+        assert_eq!(n_of_id(&engine), (slot as usize + 1).min(11), "{slot}");
+        assert_eq!(engine.n_open_lists(), n_of_id(&engine) as u64);
+    }
+    engine.settle_all();
+    assert_eq!((n_of_id(&engine), engine.state_bytes()), (0, 0));
 }

@@ -1,0 +1,55 @@
+//! Whether many lists have one request id, as where a producer sends "undefined" for all of them.
+
+/// The id that most of those lists have lately that come while another list of their id is open.
+///
+/// A majority vote (Boyer and Moore, MJRTY, 1981), with so few votes that an id which has ceased is soon forgotten. Only lists
+/// that come again are asked, so most cost nothing.
+#[derive(Debug, Default)]
+pub struct SharedId {
+    id: u128,
+    votes: u32,
+}
+
+/// Up to here an id may be one that was sent again: retries go round many ids.
+const FEW: u32 = 32;
+const MAX: u32 = 256;
+
+impl SharedId {
+    /// Takes the id of a list that came while another one was open; says whether it is one that very many have.
+    pub fn saw(&mut self, id: u128) -> bool {
+        if self.votes == 0 {
+            self.id = id;
+        }
+        if self.id != id {
+            self.votes -= 1;
+            return false;
+        }
+        self.votes = (self.votes + 1).min(MAX);
+        self.votes > FEW
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ids: impl Iterator<Item = u128>) -> usize {
+        let mut shared = SharedId::default();
+        ids.filter(|id| shared.saw(*id)).count()
+    }
+
+    #[test]
+    fn retries_of_many_ids_are_none_however_often_each_is_sent() {
+        assert_eq!(check((0..10_000).map(|n| n / 3)), 0);
+        assert_eq!(check((0..10_000).map(|n| n % 7)), 0);
+    }
+
+    #[test]
+    fn one_id_among_others_is_told_while_it_lasts_and_the_next_one_soon_after() {
+        let mostly = |id| (0..3000_u128).map(move |n| if n % 4 == 0 { 1000 + n } else { id });
+        let n = check(mostly(7));
+        assert!((2100..=2250).contains(&n), "{n} of 2250");
+        let n = check(mostly(7).chain(mostly(8)));
+        assert!((3800..=4500).contains(&n), "{n} of 4500");
+    }
+}
