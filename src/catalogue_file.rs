@@ -1,13 +1,12 @@
 //! The file that `metrics.catalog` names: read at the start, by `abgauge check`, and again at SIGHUP.
 
-use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::config::Config;
+use crate::config::{Config, files};
 use crate::engine::catalogue::Catalogue;
 use crate::ingest::catalogue;
 use crate::ingest::wire::Decoder;
@@ -33,7 +32,11 @@ impl CatalogueFile {
     pub fn of(config: &Config) -> Option<CatalogueFile> {
         Some(CatalogueFile {
             path: config.catalog.clone()?,
-            decoder: Decoder::new(config.join.hash_seed, config.join.max_items),
+            decoder: Decoder::new(
+                config.join.hash_seed,
+                config.join.max_items,
+                config.join.max_experiments,
+            ),
         })
     }
 
@@ -52,7 +55,7 @@ impl CatalogueFile {
     /// It cannot be opened, or a line is faulty.
     pub fn read(&self, previous: Option<&Catalogue>) -> Result<Catalogue, Unusable> {
         let path = self.path.display();
-        let file = open(&self.path).map_err(|error| Unusable {
+        let file = files::open(&self.path).map_err(|error| Unusable {
             message: format!("cannot open the file {path}: {error}"),
             remedy: "name a file that exists and that abgauge's user may read, or leave metrics.catalog out"
                 .to_owned(),
@@ -64,13 +67,5 @@ impl CatalogueFile {
                 error.line
             ),
         })
-    }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
-    match file.metadata()?.is_dir() {
-        true => Err(io::ErrorKind::IsADirectory.into()),
-        false => Ok(file),
     }
 }

@@ -20,6 +20,7 @@ use console::{StyledObject, style};
 
 use crate::cli::Cli;
 use crate::config::{ConfigErrors, Counting};
+use crate::logging::say;
 
 /// `EX_CONFIG` of sysexits.h.
 pub const BAD_CONFIGURATION: u8 = 78;
@@ -60,14 +61,14 @@ fn note(text: &str) {
 
 /// One line on standard error. Its colour goes where nobody would see it.
 fn remark(kind: StyledObject<&str>, text: &str) {
-    anstream::eprintln!("{} {text}", kind.bold().for_stderr());
+    say(format_args!("{} {text}", kind.bold().for_stderr()));
 }
 
 /// All that is wrong with a configuration, on standard error.
 pub fn refuse(errors: &ConfigErrors) -> ExitCode {
     error(&errors.to_string());
     for told in errors.each() {
-        anstream::eprintln!("{:?}", miette::Report::new(told));
+        say(format_args!("{:?}", miette::Report::new(told)));
     }
     ExitCode::from(BAD_CONFIGURATION)
 }

@@ -51,6 +51,7 @@ use std::sync::Arc;
 
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
+use crate::engine::outcome::ClickResult;
 use crate::engine::ranking::{Measures, Ranking};
 use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
@@ -63,6 +64,9 @@ pub use report::Report;
 const BATCH: usize = 4096;
 /// Places of unreadable lines that are told for each reason.
 const MAX_PLACES: usize = 3;
+/// What is kept as one, as long as the series asks for nothing shorter: where lists are few, so short a time as a slot takes more
+/// memory than its lists.
+const SETTLE_MS: i64 = 60 * 60 * 1000;
 /// More than any time that an event may have: switches a bound off.
 const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 
@@ -81,9 +85,15 @@ pub struct Options {
     pub slot_ms: i64,
     /// A longer list is unreadable.
     pub max_items: u32,
+    /// A list in more experiments is unreadable.
+    pub max_experiments: u32,
+    /// Lists of its request id that a click counts for, those of the lowest offsets; at least 1.
+    pub max_lists_per_click: u32,
     /// Distinct off-list items remembered for each list.
     pub max_off_list: u32,
     pub hash_seed: u64,
+    /// Bytes of lists and clicks that are kept; beyond it records are shed.
+    pub max_state_bytes: u64,
     /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
     pub span_ms: Option<i64>,
 }
@@ -99,8 +109,11 @@ impl Default for Options {
             click_skew_ms: 0,
             slot_ms: 5_000,
             max_items: 1_000,
+            max_experiments: 100,
+            max_lists_per_click: 32,
             max_off_list: 1_000,
             hash_seed: 0,
+            max_state_bytes: u64::MAX,
             span_ms: None,
         }
     }
@@ -111,7 +124,7 @@ impl Default for Options {
 /// # Errors
 /// At the first line that cannot be read; it is named.
 pub fn read_catalogue(input: impl BufRead, options: &Options) -> Result<Catalogue, CatalogueError> {
-    let decoder = Decoder::new(options.hash_seed, options.max_items);
+    let decoder = Decoder::new(options.hash_seed, options.max_items, options.max_experiments);
     catalogue::read(input, &decoder, None)
 }
 
@@ -132,8 +145,11 @@ pub struct Evaluator {
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
     span_ms: Option<i64>,
+    max_state_bytes: u64,
     batch: Batch,
     n_lines: i64,
+    n_lists: u64,
+    n_lists_without_arm: u64,
     unreadable: BTreeMap<Reason, Unreadable>,
 }
 
@@ -145,6 +161,7 @@ impl Evaluator {
             lateness_ms: UNBOUNDED_MS,
             max_future_ms: UNBOUNDED_MS,
             slot_ms: options.slot_ms,
+            max_lists_per_click: options.max_lists_per_click,
             max_off_list: options.max_off_list,
             max_arms: u32::MAX,
             one_topic: true,
@@ -154,11 +171,11 @@ impl Evaluator {
             ..options.measures.clone()
         };
         let ranking = Ranking::new(&measures);
-        let mut engine = Engine::new(rules, ranking.clone(), None);
+        let mut engine = Engine::new(rules, ranking.clone(), None).settling_by(settle_ms(options));
         if let Some(catalogue) = &options.catalogue {
             engine.set_catalogue(Arc::clone(catalogue));
         }
-        let own_decoder = Decoder::new(options.hash_seed, options.max_items);
+        let own_decoder = Decoder::new(options.hash_seed, options.max_items, options.max_experiments);
         Evaluator {
             decoder: own_decoder.clone().reading(options.shape.as_ref()),
             own_decoder,
@@ -166,8 +183,11 @@ impl Evaluator {
             ranking,
             catalogue: options.catalogue.clone(),
             span_ms: options.span_ms,
+            max_state_bytes: options.max_state_bytes,
             batch: Batch::default(),
             n_lines: 0,
+            n_lists: 0,
+            n_lists_without_arm: 0,
             unreadable: BTreeMap::new(),
         }
     }
@@ -205,12 +225,19 @@ impl Evaluator {
         self.n_lines += 1;
         let decoder = if is_own { &self.own_decoder } else { &self.decoder };
         decoder.decode(Some(record), None, at, &mut self.batch);
-        if let Some(Body::Invalid(reason)) = self.batch.events.last().map(|event| &event.body) {
-            let unreadable = self.unreadable.entry(*reason).or_default();
-            unreadable.n += 1;
-            if unreadable.places.len() < MAX_PLACES {
-                unreadable.places.push(format!("{name}:{number}"));
+        match self.batch.events.last().map(|event| &event.body) {
+            Some(Body::Invalid(reason)) => {
+                let unreadable = self.unreadable.entry(*reason).or_default();
+                unreadable.n += 1;
+                if unreadable.places.len() < MAX_PLACES {
+                    unreadable.places.push(format!("{name}:{number}"));
+                }
             }
+            Some(Body::Served(list)) => {
+                self.n_lists += 1;
+                self.n_lists_without_arm += u64::from(list.arms.is_empty());
+            }
+            _ => {}
         }
         if self.batch.events.len() == BATCH {
             self.count();
@@ -218,28 +245,39 @@ impl Evaluator {
     }
 
     fn count(&mut self) {
-        self.engine.apply(&self.batch, u64::MAX);
+        self.engine.apply(&self.batch, self.max_state_bytes);
         self.engine.forget_live_changes();
         self.batch.clear();
     }
 
     /// Settles everything.
     pub fn finish(mut self) -> Evaluation {
-        self.engine.settle_all();
-        let changes = self.engine.changes();
         let mut sums = evaluation::Adder::new(&self.ranking, self.catalogue, self.span_ms);
-        for slot in &changes.settled {
-            sums.add(slot);
-        }
+        self.engine.settle_each(|slot| sums.add(&slot));
+        let changes = self.engine.changes();
+        let mut counts = changes.counts.clone();
+        counts.count_results(ClickResult::Undecided, self.engine.n_waiting());
         let (total, spans) = sums.finish(|arm| self.engine.arm(arm).clone());
         Evaluation {
             total,
             span_ms: self.span_ms,
             spans,
-            counts: changes.counts.clone(),
+            counts,
+            n_lists: self.n_lists,
+            n_lists_without_arm: self.n_lists_without_arm,
             exact: !changes.overflowed(),
             unreadable: self.unreadable,
             ranking: self.ranking,
         }
     }
+}
+
+/// Whole slots, and a whole part of a span.
+fn settle_ms(options: &Options) -> i64 {
+    let whole = options
+        .span_ms
+        .unwrap_or(SETTLE_MS / options.slot_ms * options.slot_ms);
+    let is_whole = |n: &i64| whole % (n * options.slot_ms) == 0;
+    let n_slots = (1..=SETTLE_MS / options.slot_ms).rev().find(is_whole);
+    n_slots.unwrap_or(1) * options.slot_ms
 }

@@ -108,7 +108,8 @@ fn a_directory_is_no_file() {
 fn a_line_without_end_is_one_unreadable_line() {
     let long = format!("{EVENTS}{{\"x\":\"{}\"}}\n", "x".repeat(70 << 20));
     let (result, notes) = evaluated("-", long.as_bytes());
-    assert_eq!(result, evaluated("-", EVENTS.as_bytes()).0);
+    let numbers = |result: &str| result.split(",\"records\":").next().map(str::to_owned);
+    assert_eq!(numbers(&result), numbers(&evaluated("-", EVENTS.as_bytes()).0));
     assert!(notes.contains("not_json: 1 (standard input:"), "{notes}");
 }
 
@@ -246,8 +247,9 @@ mod parquet {
         for seed in std::fs::read_dir(seeds).expect("the seeds can be listed") {
             let path = seed.expect("it can be read").path();
             let (result, notes) = evaluated(path.to_str().expect("UTF-8"), b"");
-            // That there is no catalogue, and nothing else.
-            assert_eq!(notes.lines().count(), 1, "{}: {notes}", path.display());
+            // That there is no catalogue, and that one list is of no experiment.
+            let told = notes.lines().filter(|line| !line.contains("name no experiment"));
+            assert_eq!(told.count(), 1, "{}: {notes}", path.display());
             let counts = r#"{"ranker":{"arms":{"neural":{"lists":1,"clicks":1,"#;
             assert!(result.contains(counts), "{}: {result}", path.display());
             n_tables += 1;

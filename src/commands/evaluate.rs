@@ -48,8 +48,9 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         plan.note.iter().for_each(|text| note(text));
         tell(&evaluation, args.compare.as_deref());
         show(&evaluation, args)?;
-        let is_bad = evaluation.n_unreadable() > 0 || evaluation.is_empty();
-        Ok(match args.strict && is_bad {
+        let is_bad = evaluation.is_empty() || !evaluation.losses().is_empty();
+        let is_strictly_bad = args.strict && evaluation.n_unreadable() > 0;
+        Ok(match is_bad || is_strictly_bad {
             true => ExitCode::from(BAD_DATA),
             false => ExitCode::SUCCESS,
         })
@@ -105,9 +106,7 @@ fn progress(total_bytes: Option<u64>) -> ProgressBar {
 fn tell(evaluation: &Evaluation, control: Option<&str>) {
     evaluation.warnings().iter().for_each(|text| warn(text));
     evaluation.notes().iter().for_each(|text| note(text));
-    if evaluation.is_empty() {
-        note("no served list of any arm was found");
-    }
+    evaluation.nothing().into_iter().for_each(error);
     let others = control.map_or(Vec::new(), |control| evaluation.experiments_without(control));
     if let (Some(control), false) = (control, others.is_empty()) {
         note(&format!(

@@ -14,7 +14,11 @@ use crate::ingest::wire::Decoder;
 /// Where the file cannot be read, or the findings cannot be written.
 pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
-        let decoder = Decoder::new(counting.join.hash_seed, counting.join.max_items);
+        let decoder = Decoder::new(
+            counting.join.hash_seed,
+            counting.join.max_items,
+            counting.join.max_experiments,
+        );
         let shape = counting
             .events
             .as_ref()

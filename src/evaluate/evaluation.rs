@@ -22,7 +22,12 @@ pub struct Evaluation {
     pub span_ms: Option<i64>,
     /// By begin of the span, epoch ms; those without a list are absent.
     pub spans: BTreeMap<i64, Totals>,
+    /// What became of each line.
     pub counts: Counts,
+    /// Served lists that could be read.
+    pub n_lists: u64,
+    /// Those of them that name no experiment, and so count in no arm.
+    pub n_lists_without_arm: u64,
     /// Whether no sum has run over.
     pub exact: bool,
     pub unreadable: BTreeMap<Reason, Unreadable>,

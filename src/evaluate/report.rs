@@ -1,12 +1,12 @@
 //! An evaluation as JSON, CSV and tables, and what a reader should know of what was left out.
 
+mod account;
 mod csv;
 mod grid;
 mod json;
 mod tables;
 
 use super::{Evaluation, Totals};
-use crate::engine::event::Side;
 use crate::engine::outcome::{ClickResult, Outcome};
 use crate::engine::ranking::Column;
 
@@ -59,18 +59,20 @@ impl Evaluation {
                 unreadable.n
             ));
         }
-        if !self.exact {
-            warnings.push("a sum has left 64 bits: the numbers are wrong".to_owned());
-        }
+        warnings.extend(self.losses());
         warnings
     }
 
     /// What else a reader should know, a line each.
     pub fn notes(&self) -> Vec<String> {
-        let outcome = |outcome| self.counts.outcome(Side::Served, outcome);
+        let outcome = |outcome| self.n_of(outcome);
         let result = |result| self.counts.result(result);
         let notes = [
             ("lines of another type, ignored", outcome(Outcome::Ignored)),
+            (
+                "lists that name no experiment, counted in no arm",
+                self.n_lists_without_arm,
+            ),
             ("lists that came again, counted once", outcome(Outcome::Duplicate)),
             (
                 "of them with other content, the first stands",

@@ -119,7 +119,10 @@ fn json_has_lists_clicks_and_the_metrics_that_are_defined() {
         r#"{"experiments":{"e":{"arms":{"#,
         r#""a":{"lists":2,"clicks":1,"metrics":{"mrr@1":0.0,"mrr":0.25,"recall@1":0.0,"recall":1.0}},"#,
         r#""b":{"lists":2,"clicks":1,"metrics":{"mrr@1":0.5,"mrr":0.5,"recall@1":1.0,"recall":1.0}}}},"#,
-        r#""f":{"arms":{"x":{"lists":1,"clicks":0,"metrics":{"mrr@1":0.0,"mrr":0.0}}}}}}"#,
+        r#""f":{"arms":{"x":{"lists":1,"clicks":0,"metrics":{"mrr@1":0.0,"mrr":0.0}}}}},"#,
+        r#""records":{"accepted":6,"after_settled":0,"duplicate":0,"future":0,"ignored":0,"invalid":0,"late":0,"read":6,"#,
+        r#""replayed":0,"shed":0,"skipped":0},"invalid_records":{},"lists_without_experiment":0,"#,
+        r#""click_results":{"matched":2,"off_list":0,"repeat":0,"undecided":0,"unmatched":0},"exact":true}"#,
         "\n"
     );
     assert_eq!(shown, expected);
@@ -154,11 +157,42 @@ default,"e,1","a ""b""",precision,,0.5,0.5,1
 "#
     );
     let header = shown.lines().next();
-    assert_eq!(
-        printed(&["--format", "csv"], "").lines().next(),
-        header,
-        "even of nothing"
-    );
+    let nothing = run_with_input(&["evaluate", "-", "--format", "csv"], "");
+    assert_eq!(nothing.stdout.lines().next(), header, "even of nothing");
+}
+
+/// Whoever can name an arm could have a spreadsheet run a formula. Numbers stay numbers.
+#[test]
+fn csv_has_no_name_that_a_spreadsheet_would_run_or_be_steered_by() {
+    let events = [
+        list(
+            "1",
+            MIDNIGHT_MS,
+            r#"{"=1+1":"@SUM(A1)","-e":"\u001b[2J","+e":"a\u202eb","e":"\t=1"}"#,
+        ),
+        list("2", MIDNIGHT_MS, r#"{"e":"control"}"#),
+        click("2", MIDNIGHT_MS, "i"),
+    ];
+    let arguments = [
+        "--metrics",
+        "mrr",
+        "--k",
+        "1",
+        "--format",
+        "csv",
+        "--compare",
+        "control",
+    ];
+    let shown = printed(&arguments, &events.join("\n"));
+    for row in [
+        "default,'=1+1,'@SUM(A1),lists,,1,,,,",
+        "default,'-e,\\u{1b}[2J,lists,,1,,,,",
+        "default,'+e,a\\u{202e}b,lists,,1,,,,",
+        "default,e,\\t=1,lists,,1,,,,",
+        "default,e,\\t=1,mrr,,0,0,1,-1,-100",
+    ] {
+        assert!(shown.lines().any(|line| line == row), "{row}: {shown}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod compare;
 mod conventions;
 mod formats;
+mod long;
 #[path = "../support/program.rs"]
 mod program;
 mod refusals;

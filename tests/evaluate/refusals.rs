@@ -1,6 +1,6 @@
 //! What it does with lines, files and flags that are wrong.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{file, run, run_with_input, temporary_dir};
 use crate::{MIDNIGHT_MS, click, list, two_arms};
@@ -114,15 +114,114 @@ fn a_file_that_is_absent_is_named_and_nothing_is_said_to_be_nothing() {
     for (format, shown) in [
         ("table", ""),
         ("markdown", ""),
-        ("json", "{\"experiments\":{}}\n"),
+        ("json", "{\"experiments\":{},\"records\":{"),
+        ("csv", "profile,experiment,arm,"),
     ] {
-        for (strict, code) in [(&[][..], 0), (&["--strict"], 65)] {
-            let arguments = [&["evaluate", "-", "--compare", "x", "--format", format], strict].concat();
-            let empty = run_with_input(&arguments, "");
-            assert_eq!((empty.code, &*empty.stdout), (Some(code), shown));
-            assert!(empty.stderr.contains("note: no served list"), "{}", empty.stderr);
-        }
+        let empty = run_with_input(&["evaluate", "-", "--compare", "x", "--format", format], "");
+        assert_eq!(empty.code, Some(65), "{format}");
+        assert!(empty.stdout.starts_with(shown), "{}", empty.stdout);
+        assert_eq!(empty.stdout.is_empty(), shown.is_empty(), "{}", empty.stdout);
+        assert!(
+            empty.stderr.contains("error: no event was found: "),
+            "{}",
+            empty.stderr
+        );
     }
+}
+
+/// A pipeline that reads the wrong file must not go on with a clean end.
+#[test]
+fn what_has_nothing_to_count_fails_and_says_what_was_expected() {
+    let nobody = list("r", MIDNIGHT_MS, "{}");
+    let clicked = click("r", MIDNIGHT_MS, "j");
+    for (lines, told) in [
+        (
+            "\n \n",
+            "no event was found: a line is expected to be a JSON object such as {\"type\":\"served\",",
+        ),
+        (
+            "item,rank\ni1,1\n",
+            "no line can be read as an event: `abgauge check --sample FILE` says of each",
+        ),
+        (
+            &*clicked,
+            "no served list was found: lines of \"type\":\"served\" are expected",
+        ),
+        (r#"{"type":"view"}"#, "no served list was found"),
+        (
+            &nobody,
+            "no served list names an experiment: \"experiments\":{\"NAME\":\"ARM\"} is expected",
+        ),
+    ] {
+        let ran = run_with_input(&["evaluate", "-"], lines);
+        assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{lines}");
+        assert!(
+            ran.stderr.contains(&format!("error: {told}")),
+            "{lines}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn every_line_has_its_place_in_the_account() {
+    let lines = [
+        list("1", MIDNIGHT_MS, r#"{"e":"a"}"#),
+        list("1", MIDNIGHT_MS, r#"{"e":"a"}"#),
+        list("2", MIDNIGHT_MS, "{}"),
+        click("1", MIDNIGHT_MS, "j"),
+        click("1", MIDNIGHT_MS, "j"),
+        click("1", MIDNIGHT_MS, "elsewhere"),
+        click("nobody", MIDNIGHT_MS, "j"),
+        "{".to_owned(),
+        r#"{"type":"view"}"#.to_owned(),
+    ];
+    for several in [&[][..], &["--convention", "ranx,default"]] {
+        let arguments = [&["evaluate", "-", "--format", "json"], several].concat();
+        let ran = run_with_input(&arguments, &lines.join("\n"));
+        assert_eq!(ran.code, Some(0));
+        let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        let records = json!({
+            "read": 9, "accepted": 6, "duplicate": 1, "ignored": 1, "invalid": 1,
+            "late": 0, "future": 0, "after_settled": 0, "replayed": 0, "shed": 0, "skipped": 0,
+        });
+        assert_eq!(json["records"], records);
+        assert_eq!(json["invalid_records"], json!({ "not_json": 1 }));
+        assert_eq!(json["lists_without_experiment"], 1);
+        let results = json!({ "matched": 1, "repeat": 1, "off_list": 1, "unmatched": 1, "undecided": 0 });
+        assert_eq!(json["click_results"], results);
+        assert_eq!(json["exact"], true);
+        let told = "note: lists that name no experiment, counted in no arm: 1";
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
+}
+
+/// What does not fit is told by its number, stands in the JSON, and fails the run, however many numbers there are.
+#[test]
+fn what_is_shed_is_told_counted_and_fails() {
+    let lines: Vec<String> = (0..2_000)
+        .map(|n| list(&n.to_string(), MIDNIGHT_MS, r#"{"e":"a"}"#))
+        .collect();
+    let events = lines.join("\n");
+    let arguments = ["evaluate", "-", "--metrics", "mrr", "--format", "json"];
+    let ran = run_with_input(&[&arguments[..], &["--max-state", "100kB"]].concat(), &events);
+    assert_eq!(ran.code, Some(65), "{}", ran.stderr);
+    let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let n = |outcome: &str| json["records"][outcome].as_u64().expect("a number");
+    assert_eq!(json["exact"], false);
+    assert_eq!(json["experiments"]["e"]["arms"]["a"]["lists"], n("accepted"));
+    assert!(n("accepted") > 0 && n("shed") > 0, "{}", ran.stdout);
+    assert_eq!(n("accepted") + n("shed"), 2_000);
+    let told = format!(
+        "warning: lines shed, as lists and clicks have reached --max-state: {}; the numbers are not exact\n",
+        n("shed")
+    );
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+    let roomy = run_with_input(&[&arguments[..], &["--max-state", "1GiB"]].concat(), &events);
+    assert_eq!((roomy.code, &*roomy.stderr), (Some(0), ""));
+    let none = run_with_input(&["evaluate", "-", "--max-state", "1B"], &events);
+    assert_eq!(none.code, Some(65));
+    assert!(none.stderr.contains("--max-state: 2000;"), "{}", none.stderr);
 }
 
 #[test]

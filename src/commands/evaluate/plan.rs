@@ -48,8 +48,11 @@ pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, Str
         click_skew_ms: args.click_skew.unwrap_or(join.click_skew_ms),
         slot_ms: join.slot_ms,
         max_items: join.max_items,
+        max_experiments: join.max_experiments,
+        max_lists_per_click: join.max_lists_per_click,
         max_off_list: join.max_off_list,
         hash_seed: join.hash_seed,
+        max_state_bytes: args.max_state.unwrap_or(u64::MAX),
         span_ms: span_ms(args, join.slot_ms)?,
     };
     Ok(Plan {

@@ -6,10 +6,12 @@ use csv::Writer;
 
 use super::{Difference, Experiment, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, LISTS};
+use crate::table::cell;
 
 impl<'a> Report<'a> {
     /// `profile,experiment,arm,metric,k,value,numerator,denominator`, a header above it. `k` is empty over the whole list;
-    /// undefined metrics have no row; `lists` and `clicks` have neither k nor parts.
+    /// undefined metrics have no row; `lists` and `clicks` have neither k nor parts. Names are [cells](cell) that no
+    /// spreadsheet takes for formulas.
     ///
     /// A series has `start` after `profile`, empty in the rows over everything, which come first. A comparison has
     /// `difference,difference_percent` at the end, empty for the control.
@@ -85,8 +87,9 @@ impl<'a> Report<'a> {
         let [profile, start, names @ ..] = names;
         let start = self.evaluation.span_ms.map(|_| start);
         let differences = self.control.map(|_| differences);
-        let fields = [profile].into_iter().chain(start).chain(names).chain(numbers);
-        out.write_record(fields.chain(differences.into_iter().flatten()))
+        let names = [profile].into_iter().chain(start).chain(names).map(cell);
+        let numbers = numbers.into_iter().chain(differences.into_iter().flatten());
+        out.write_record(names.chain(numbers.map(str::to_owned)))
     }
 }
 

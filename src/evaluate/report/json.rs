@@ -5,10 +5,20 @@ use std::io::Write;
 
 use serde::ser::{Serialize, Serializer};
 
+use super::account::Account;
 use super::{Difference, Experiment, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, LISTS};
 use crate::evaluate::Totals;
 use crate::metrics_map::{Key, MetricsMap, metrics_map};
+
+/// The numbers, and what became of the lines.
+#[derive(serde::Serialize)]
+struct Whole<T> {
+    #[serde(flatten)]
+    numbers: T,
+    #[serde(flatten)]
+    account: Account,
+}
 
 #[derive(serde::Serialize)]
 struct Profiles<'a> {
@@ -60,20 +70,28 @@ impl<'a> Report<'a> {
     /// a list left out. A comparison puts `"control":A` beside `arms`, and beside the `metrics` of each other arm
     /// `"differences":{"hit_rate@5":{"absolute":0.02,"percent":4.1},…}`.
     ///
+    /// Beside either stand `records` (lines by outcome), `invalid_records` (by reason), `lists_without_experiment`,
+    /// `click_results`, and whether all of it is `exact`.
+    ///
     /// # Errors
     /// Where it cannot be written.
     pub fn json(self, mut out: impl Write) -> anyhow::Result<()> {
         let documents = self.profiles().map(|(index, name)| (name, self.document(index)));
         let mut documents: BTreeMap<&str, Document> = documents.collect();
         match documents.pop_first() {
-            Some((_, only)) if documents.is_empty() => serde_json::to_writer(&mut out, &only)?,
+            Some((_, only)) if documents.is_empty() => self.write(&mut out, only)?,
             first => {
                 documents.extend(first);
-                serde_json::to_writer(&mut out, &Profiles { profiles: documents })?;
+                self.write(&mut out, Profiles { profiles: documents })?;
             }
         }
         writeln!(out)?;
         Ok(())
+    }
+
+    fn write(self, out: &mut impl Write, numbers: impl Serialize) -> serde_json::Result<()> {
+        let account = self.evaluation.account();
+        serde_json::to_writer(out, &Whole { numbers, account })
     }
 
     fn document(self, profile: usize) -> Document<'a> {

@@ -1,0 +1,94 @@
+//! What became of the lines that were read: of each of them, by its cause.
+
+use std::collections::BTreeMap;
+
+use crate::engine::event::Side;
+use crate::engine::outcome::{ClickResult, Outcome};
+use crate::evaluate::Evaluation;
+
+/// Every line read has one outcome, and every accepted click one result.
+#[derive(serde::Serialize)]
+pub(super) struct Account {
+    /// Lines by outcome, and all of them as `read`.
+    records: BTreeMap<&'static str, u64>,
+    /// Lines that could not be read, by reason.
+    invalid_records: BTreeMap<&'static str, u64>,
+    lists_without_experiment: u64,
+    click_results: BTreeMap<&'static str, u64>,
+    /// Whether everything that was to be counted is.
+    exact: bool,
+}
+
+impl Evaluation {
+    pub(super) fn account(&self) -> Account {
+        let outcomes = Outcome::ALL.map(|outcome| (outcome.name(), self.n_of(outcome)));
+        let reasons = self.unreadable.iter();
+        let results = ClickResult::ALL.map(|result| (result.name(), self.counts.result(result)));
+        Account {
+            records: outcomes.into_iter().chain([("read", self.n_read())]).collect(),
+            invalid_records: reasons.map(|(reason, lines)| (reason.name(), lines.n)).collect(),
+            lists_without_experiment: self.n_lists_without_arm,
+            click_results: results.into(),
+            exact: self.losses().is_empty(),
+        }
+    }
+
+    /// Lines that ended so.
+    pub(super) fn n_of(&self, outcome: Outcome) -> u64 {
+        Side::BOTH
+            .map(|side| self.counts.outcome(side, outcome))
+            .iter()
+            .sum()
+    }
+
+    /// Lines that are not blank.
+    fn n_read(&self) -> u64 {
+        Side::BOTH.map(|side| self.counts.records(side)).iter().sum()
+    }
+
+    /// What was to be counted and is not, by cause and number: the numbers are not exact. Nothing is late in a file, nor from
+    /// the future; that it would be is told nevertheless.
+    pub fn losses(&self) -> Vec<String> {
+        let shed = "lines shed, as lists and clicks have reached --max-state";
+        let causes = [
+            (shed, self.n_of(Outcome::Shed)),
+            ("lines refused as late", self.n_of(Outcome::Late)),
+            ("lines refused as of the future", self.n_of(Outcome::Future)),
+            ("lines refused as after_settled", self.n_of(Outcome::AfterSettled)),
+            ("lines refused as replayed", self.n_of(Outcome::Replayed)),
+            ("lines left out as skipped", self.n_of(Outcome::Skipped)),
+            (
+                "clicks left undecided",
+                self.counts.result(ClickResult::Undecided),
+            ),
+        ];
+        let causes = causes.into_iter().filter(|(_, n)| *n > 0);
+        let losses = causes.map(|(what, n)| format!("{what}: {n}; the numbers are not exact"));
+        let overflow = (!self.exact).then(|| "a sum has left 64 bits: the numbers are wrong".to_owned());
+        losses.chain(overflow).collect()
+    }
+
+    /// Why there is no number to show, and what was expected instead; none where there is one.
+    pub fn nothing(&self) -> Option<&'static str> {
+        if !self.is_empty() {
+            return None;
+        }
+        Some(match () {
+            () if self.n_read() == 0 => {
+                "no event was found: a line is expected to be a JSON object such as {\"type\":\"served\",\
+                 \"request_id\":\"r-1\",\"ts\":1763596800000,\"experiments\":{\"ranker\":\"neural\"},\"items\":[\"i1\",\"i2\"]}"
+            }
+            () if self.n_of(Outcome::Invalid) == self.n_read() => {
+                "no line can be read as an event: `abgauge check --sample FILE` says of each what is wrong with it"
+            }
+            () if self.n_lists == 0 => {
+                "no served list was found: lines of \"type\":\"served\" are expected, to which clicks belong"
+            }
+            () if self.n_lists == self.n_lists_without_arm => {
+                "no served list names an experiment: \"experiments\":{\"NAME\":\"ARM\"} is expected in each, or experiment_name \
+                 and arm_name under [events.served]"
+            }
+            () => "no served list was counted",
+        })
+    }
+}
