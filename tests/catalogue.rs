@@ -2,10 +2,8 @@
 
 mod support;
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use support::daemon::Daemon;
@@ -210,31 +208,4 @@ fn a_hangup_without_a_catalogue_ends_nothing() {
     assert_eq!(daemon.get("/healthz").status, 200);
     daemon.signal(libc::SIGTERM);
     assert_eq!(daemon.wait_exit(wait::PATIENCE), Some(0));
-}
-
-/// The catalogue is a pipe, so that the start lasts for as long as the test likes.
-#[test]
-fn signals_in_the_midst_of_a_start_are_heeded_after_it() {
-    let scene = Scene::new("");
-    fs::remove_file(&scene.catalogue).expect("remove it");
-    let made = Command::new("mkfifo").arg(&scene.catalogue).status();
-    assert!(made.expect("mkfifo starts").success());
-    let mut daemon = Daemon::run(&scene.config());
-    let mut pipe = daemon.wait_until("the pipe to be read", |_| open_to_write(&scene.catalogue));
-    daemon.signal(libc::SIGHUP);
-    daemon.signal(libc::SIGTERM);
-    pipe.write_all(ONE_ITEM.as_bytes()).expect("it is read");
-    drop(pipe);
-    assert_eq!(
-        daemon.wait_exit(wait::PATIENCE),
-        Some(0),
-        "neither ended it by itself"
-    );
-}
-
-/// Fails as long as nobody reads.
-fn open_to_write(pipe: &Path) -> Option<fs::File> {
-    let mut options = OpenOptions::new();
-    options.write(true).custom_flags(libc::O_NONBLOCK);
-    options.open(pipe).ok()
 }

@@ -9,7 +9,7 @@ use abgauge::ingest::catalogue;
 use abgauge::ingest::wire::Decoder;
 
 fn read(input: &[u8], previous: Option<&Catalogue>) -> Option<Catalogue> {
-    let decoder = Decoder::new(7, 20);
+    let decoder = Decoder::new(7, 20, 100);
     match catalogue::read(input, &decoder, previous) {
         Ok(read) => Some(read),
         Err(error) => {

@@ -88,7 +88,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     }
     let status = answer.strip_prefix(b"HTTP/1.").and_then(|rest| rest.get(2..5));
     let status = status.map(|status| String::from_utf8_lossy(status).into_owned());
-    let known = ["200", "400", "401", "404", "405", "414", "431", "503"];
+    let known = ["200", "400", "401", "404", "405", "414", "421", "431", "503"];
     assert!(
         status.as_deref().is_some_and(|status| known.contains(&status)),
         "{}",

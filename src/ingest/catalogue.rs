@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Catalogue, String> {
-        let decoder = Decoder::new(0, 10);
+        let decoder = Decoder::new(0, 10, 100);
         super::read(text.as_bytes(), &decoder, None).map_err(|error| error.to_string())
     }
 
@@ -156,7 +156,7 @@ mod tests {
     fn reads_items_with_and_without_aspects_and_shares() {
         let text = "\u{feff}{\"item\":\"a\",\"aspects\":[\"x\"],\"users\":1,\"of_users\":4}\r\n\n{\"item\":5,\"price\":{},\"aspects\":null,\"users\":null,\"of_users\":null}\n{\"item\":\"b\",\"aspects\":[7]}";
         let catalogue = read(text).expect("it can be read");
-        let decoder = Decoder::new(0, 10);
+        let decoder = Decoder::new(0, 10, 100);
         let look_up = |json: &str| {
             let raw: &RawValue = serde_json::from_str(json).expect("JSON");
             let (place, shares) = catalogue.look_up(decoder.item(raw).expect("an id").1);

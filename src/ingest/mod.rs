@@ -6,12 +6,17 @@ pub mod input;
 #[cfg(feature = "daemon")]
 pub mod keys;
 #[cfg(feature = "daemon")]
+pub mod skips;
+#[cfg(feature = "daemon")]
 pub mod source;
+#[cfg(feature = "daemon")]
+pub mod timestamps;
 pub mod wire;
 
 #[cfg(feature = "daemon")]
 pub use input::{
-    Answer, Fault, FaultKind, Input, LogEnd, LogStart, Order, Question, Record, TopicCounts, TopicPartition,
+    Answer, Batch, Damage, Fault, FaultKind, GroupState, Input, LogEnd, LogStart, Look, Order, Question,
+    Record, TopicCounts, TopicPartition,
 };
 #[cfg(feature = "daemon")]
 pub use source::{Source, queue_of};

@@ -6,6 +6,7 @@ use abgauge::ingest::wire::Decoder;
 use abgauge::ingest::wire::shape::Shape;
 
 const MAX_ITEMS: u32 = 20;
+const MAX_EXPERIMENTS: u32 = 3;
 /// Read first, so that there is something to leave as it is, and to be remembered wrongly.
 const USUAL: &str =
     r#"{"request_id":"r","user_id":"u","ts":1763596800123,"experiments":{"e":"a"},"items":["i","j"]}"#;
@@ -41,7 +42,7 @@ pub fn check(input: &[u8]) {
         .chain(lines)
         .chain([USUAL.as_bytes()])
         .collect();
-    let decoder = Decoder::new(7, MAX_ITEMS);
+    let decoder = Decoder::new(7, MAX_ITEMS, MAX_EXPERIMENTS);
     let mapped_decoder = decoder.clone().reading(Some(&Shape::default()));
     let [mut decoded, mut parsed, mut mapped] = [(); 3].map(|()| Batch::default());
     for topic_says in [Some(Kind::Served), Some(Kind::Click), None] {
@@ -93,5 +94,6 @@ pub fn read(batch: &Batch, n: usize) -> Read {
         },
         Body::Invalid(reason) => Read::Invalid(*reason),
         Body::Ignored => Read::Ignored,
+        Body::Skipped => unreachable!("no decoder skips a record"),
     }
 }

@@ -7,6 +7,7 @@ use abgauge::ingest::wire::{Decoder, Explained};
 
 const SEED: u64 = 7;
 const MAX_ITEMS: u32 = 20;
+const MAX_EXPERIMENTS: u32 = 3;
 
 /// Those of the presets, and one that goes every other way.
 fn shapes() -> Vec<Shape> {
@@ -43,7 +44,7 @@ fn shapes() -> Vec<Shape> {
 /// Where a record is explained as something else than it is read as, or leaves behind what is not its own.
 pub fn check(input: &[u8]) {
     for shape in shapes() {
-        let decoder = Decoder::new(SEED, MAX_ITEMS).reading(Some(&shape));
+        let decoder = Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS).reading(Some(&shape));
         let mut batch = Batch::default();
         for record in [input].into_iter().chain(input.split(|byte| *byte == b'\n')) {
             for topic_says in [Some(Kind::Served), Some(Kind::Click), None] {

@@ -66,7 +66,7 @@ pub fn additive(mut values: Values) -> Values {
 
 /// What the engine says of the file of events, under this catalogue (JSON lines).
 pub fn evaluated(catalog: &str) -> Values {
-    let catalogue = catalogue::read(catalog.as_bytes(), &Decoder::new(0, 1000), None);
+    let catalogue = catalogue::read(catalog.as_bytes(), &Decoder::new(0, 1000, 100), None);
     let ks: Vec<NonZeroU32> = KS.into_iter().filter_map(NonZeroU32::new).collect();
     let mut evaluator = Evaluator::new(&Options {
         measures: Measures {

@@ -64,6 +64,9 @@ catalog = {catalogue:?}
 k = {KS:?}
 [export]
 windows = [\"total\"]
+[limits]
+max_duplicate_share = 1.0
+max_unmatched_share = 1.0
 ",
             profiles = answers::profiles(),
             metrics = answers::metrics(),

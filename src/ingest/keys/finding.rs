@@ -1,17 +1,19 @@
 //! What the audits of both topics mean for the operator.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 use super::{KeyAudit, Verdict};
 
-/// What keeps clicks from their lists, with its remedy as text. It carries no figures, so that it is equal to itself
-/// as long as it lasts and need be logged once only.
+/// What keeps clicks from their lists, with its remedy as text. It carries no figures that change, so that it is equal to
+/// itself as long as it lasts and need be logged once only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// The producers of one topic hash with CRC32, those of the other with murmur2.
     Different {
         crc32_topic: String,
         murmur2_topic: String,
+        n_partitions: NonZeroU32,
     },
     /// Some producers of a topic hash with CRC32, others with murmur2.
     Mixed { topic: String },
@@ -27,10 +29,13 @@ impl fmt::Display for Finding {
             Finding::Different {
                 crc32_topic,
                 murmur2_topic,
+                n_partitions,
             } => write!(
                 f,
-                "topic `{crc32_topic}` is keyed with CRC32 (librdkafka's default), topic `{murmur2_topic}` with murmur2 \
-                 (Java's): set partitioner=murmur2_random in the producers of `{crc32_topic}`"
+                "about {n_missed} of {n_partitions} clicks find no list, since producers use different partitioners: topic \
+                 `{crc32_topic}` is keyed with CRC32 (librdkafka's default), topic `{murmur2_topic}` with murmur2 (Java's): \
+                 set partitioner=murmur2_random in the producers of `{crc32_topic}`",
+                n_missed = n_partitions.get() - 1,
             ),
             Finding::Mixed { topic } => write!(
                 f,
@@ -71,6 +76,7 @@ pub fn findings(audits: &[&KeyAudit]) -> Vec<Finding> {
         findings.push(Finding::Different {
             crc32_topic: crc32.topic.clone(),
             murmur2_topic: murmur2.topic.clone(),
+            n_partitions: crc32.n_partitions,
         });
     }
     findings
@@ -88,8 +94,9 @@ mod tests {
 
     #[test]
     fn the_librdkafka_side_is_told_to_change() {
-        let expected = "topic `clicks` is keyed with CRC32 (librdkafka's default), topic `served` with murmur2 \
-                        (Java's): set partitioner=murmur2_random in the producers of `clicks`";
+        let expected = "about 3 of 4 clicks find no list, since producers use different partitioners: topic `clicks` is \
+                        keyed with CRC32 (librdkafka's default), topic `served` with murmur2 (Java's): set \
+                        partitioner=murmur2_random in the producers of `clicks`";
         let served = audit_of("served", 4, murmur2_partition);
         let clicks = audit_of("clicks", 4, crc32_partition);
         assert_eq!(messages(&[&served, &clicks]), [expected]);

@@ -53,15 +53,18 @@ pub const MAX_LABEL_BYTES: usize = 128;
 pub struct Decoder {
     hash: Hashes,
     max_items: usize,
+    max_experiments: usize,
     /// `None`: records are of our own shape.
     mapped: Option<Arc<Mapped>>,
 }
 
 impl Decoder {
-    pub fn new(hash_seed: u64, max_items: u32) -> Self {
+    /// A list of more items or in more experiments is invalid.
+    pub fn new(hash_seed: u64, max_items: u32, max_experiments: u32) -> Self {
         Decoder {
             hash: Hashes::new(hash_seed, UserKey::random()),
             max_items: max_items as usize,
+            max_experiments: max_experiments as usize,
             mapped: None,
         }
     }
@@ -79,8 +82,9 @@ impl Decoder {
         self.hash
     }
 
-    /// Appends exactly one event. Without `topic_says` the record's `type` is required. An invalid or ignored record
-    /// leaves nothing in the arenas.
+    /// Appends exactly one event. `topic_says` what its topic holds, where that is one kind: a record that says it is the
+    /// other one is invalid. Without it the record's `type` is required, or what [`Shape::without_kind`] says. An invalid or
+    /// ignored record leaves nothing in the arenas.
     pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
         if let Some(mapped) = &self.mapped {
             return self.decode_mapped(mapped, payload, topic_says, at, batch);
@@ -144,6 +148,7 @@ impl Decoder {
         let mut sink = Sink {
             hash: self.hash,
             max_items: self.max_items,
+            max_experiments: self.max_experiments,
             batch,
             texts: None,
         };
@@ -175,6 +180,7 @@ impl Decoder {
                 _ => return Ok(Body::Ignored),
             },
         };
+        check_topic(kind, topic_says)?;
         match kind {
             Kind::Served => self.served(&record, batch),
             Kind::Click => self.click(&record),
@@ -253,6 +259,7 @@ impl Decoder {
         problem.map_or(Ok(range(start, batch.items.len())), Err)
     }
 
+    /// A list in too many experiments is just that, whatever their names are.
     fn arms(&self, experiments: Option<&RawValue>, batch: &mut Batch) -> Result<Range<u32>, Reason> {
         let start = batch.arms.len();
         let Some(object) = experiments.filter(|object| !is_null(object)) else {
@@ -260,6 +267,9 @@ impl Decoder {
         };
         let mut problem = None;
         for (experiment, arm) in json::entries(object.get())? {
+            if batch.arms.len() - start == self.max_experiments {
+                return Err(Reason::TooManyExperiments);
+            }
             // Faulty names enter too, so that an experiment that comes twice is found whatever its arms are.
             let mut name = |raw| {
                 let label = json::text(raw);
@@ -317,6 +327,14 @@ fn required(field: Option<&RawValue>) -> Result<&RawValue, Reason> {
 
 fn is_null(raw: &RawValue) -> bool {
     raw.get() == "null"
+}
+
+/// A record may not be of another kind than all of its topic.
+fn check_topic(kind: Kind, topic_says: Option<Kind>) -> Result<(), Reason> {
+    match topic_says {
+        Some(other) if other != kind => Err(Reason::WrongTopic),
+        _ => Ok(()),
+    }
 }
 
 fn check_label(label: &str) -> Result<(), Reason> {

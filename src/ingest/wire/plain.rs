@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::arms::{self, Search, Spelling};
 use super::keys::Key;
 use super::scan::Scanner;
-use super::{Decoder, check_label, range, time};
+use super::{Decoder, check_label, check_topic, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
 /// The known fields that have come. Items and arms are in the batch.
@@ -56,6 +56,9 @@ impl Decoder {
             true => fields.kind,
             false => Some(topic_says?),
         };
+        if let Some(kind) = kind {
+            check_topic(kind, topic_says).ok()?;
+        }
         match kind {
             Some(Kind::Served) => {
                 if !fields.has(&[Key::RequestId, Key::Ts, Key::Items]) {
@@ -176,6 +179,9 @@ impl Decoder {
         let start = batch.arms.len();
         let mut more = json.enter(b'{', b'}')?;
         while more {
+            if batch.arms.len() - start == self.max_experiments {
+                return None;
+            }
             let experiment = label(json.string()?)?;
             json.expect(b':')?;
             let arm = label(json.string()?)?;

@@ -19,6 +19,7 @@ impl Mapped {
         let start = sink.batch.arms.len();
         let mut arms = Arms {
             only: &self.shape.served.arms.only,
+            n: 0,
             sink,
             problem: None,
         };
@@ -51,7 +52,7 @@ impl Mapped {
                 }
                 Some(_) => word(raw),
             };
-            arms.push(json::text(experiment), arm);
+            arms.push(json::text(experiment), arm)?;
         }
         Ok(())
     }
@@ -62,9 +63,12 @@ impl Mapped {
             match element.starts_with('{') {
                 true => {
                     let [experiment, arm] = tree.find(element)?.map(|found| found.required());
-                    arms.push(experiment.and_then(word), arm.and_then(word));
+                    arms.push(experiment.and_then(word), arm.and_then(word))?;
                 }
-                false => note(&mut arms.problem, Reason::WrongType),
+                false => {
+                    arms.one_more()?;
+                    note(&mut arms.problem, Reason::WrongType);
+                }
             }
         }
         Ok(())
@@ -82,26 +86,35 @@ impl Mapped {
             (None, Some(name)) => Ok(Cow::Borrowed(name.as_str())),
             (None, None) => return Ok(()),
         };
-        arms.push(experiment, word(arm));
-        Ok(())
+        arms.push(experiment, word(arm))
     }
 }
 
 /// The arms of a list on their way into the batch.
 struct Arms<'s, 'b> {
     only: &'s [String],
+    /// Those of this list so far.
+    n: usize,
     sink: &'s mut Sink<'b>,
     problem: Option<Reason>,
 }
 
 impl Arms<'_, '_> {
     /// Faulty names enter too, so that an experiment that comes twice is found whatever its arms are.
-    fn push<'a>(&mut self, experiment: Result<Cow<'a, str>, Reason>, arm: Result<Cow<'a, str>, Reason>) {
+    ///
+    /// # Errors
+    /// One too many, whatever its names are.
+    fn push<'a>(
+        &mut self,
+        experiment: Result<Cow<'a, str>, Reason>,
+        arm: Result<Cow<'a, str>, Reason>,
+    ) -> Result<(), Reason> {
         let is_passed_over =
             |name: &Cow<str>| !self.only.is_empty() && !self.only.iter().any(|known| known == name);
         if experiment.as_ref().is_ok_and(is_passed_over) {
-            return;
+            return Ok(());
         }
+        self.one_more()?;
         let mut name = |label: Result<Cow<'a, str>, Reason>| -> Cow<'a, str> {
             let checked = label.as_deref().map_err(|reason| *reason).and_then(check_label);
             checked.unwrap_or_else(|reason| note(&mut self.problem, reason));
@@ -109,6 +122,17 @@ impl Arms<'_, '_> {
         };
         let (experiment, arm) = (name(experiment), name(arm));
         arms::push(&self.sink.hash, &experiment, &arm, self.sink.batch);
+        Ok(())
+    }
+
+    /// # Errors
+    /// Where these are too many.
+    fn one_more(&mut self) -> Result<(), Reason> {
+        self.n += 1;
+        if self.n > self.sink.max_experiments {
+            return Err(Reason::TooManyExperiments);
+        }
+        Ok(())
     }
 }
 

@@ -58,6 +58,7 @@ impl Decoder {
         let mut sink = Sink {
             hash: self.hash,
             max_items: self.max_items,
+            max_experiments: self.max_experiments,
             batch: &mut batch,
             texts: Some(&mut texts),
         };

@@ -15,7 +15,7 @@ use self::tree::{Found, Tree};
 use super::hash::Hashes;
 use super::scan::Scanner;
 use super::shape::{Path, Shape};
-use super::{json, note, range, time};
+use super::{check_topic, json, note, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Reason, Served};
 
 /// The fields of both kinds of records.
@@ -84,6 +84,7 @@ pub(super) enum Said<'a> {
 pub(super) struct Sink<'b> {
     pub hash: Hashes,
     pub max_items: usize,
+    pub max_experiments: usize,
     pub batch: &'b mut Batch,
     /// The items as they are written, where somebody wants to see them.
     pub texts: Option<&'b mut Vec<String>>,
@@ -146,10 +147,14 @@ impl Mapped {
         sink: &mut Sink,
     ) -> Result<Said<'a>, Problem> {
         let fields = self.fields(payload).map_err(Problem::of_record)?;
-        match self.kind(&fields, topic_says)? {
-            Some(Kind::Served) => self.served(&fields, sink),
-            Some(Kind::Click) => self.click(&fields),
-            None => Ok(Said::Ignored(Field::Kind)),
+        let kind = match self.kind(&fields, topic_says)? {
+            Ok(kind) => kind,
+            Err(other) => return Ok(Said::Ignored(other)),
+        };
+        check_topic(kind, topic_says).map_err(Problem::of(Field::Kind))?;
+        match kind {
+            Kind::Served => self.served(&fields, sink),
+            Kind::Click => self.click(&fields),
         }
     }
 
@@ -167,16 +172,33 @@ impl Mapped {
         self.record.find(object).map(Fields)
     }
 
-    fn kind(&self, fields: &Fields, topic_says: Option<Kind>) -> Result<Option<Kind>, Problem> {
+    /// What a record is, or the field whose value is none of ours.
+    fn kind(&self, fields: &Fields, topic_says: Option<Kind>) -> Result<Result<Kind, Field>, Problem> {
         let problem = Problem::of(Field::Kind);
-        let Some(raw) = fields.optional(Field::Kind).map_err(&problem)? else {
-            let kind = topic_says.or(self.shape.without_kind);
-            return kind.map(Some).ok_or(problem(Reason::MissingField));
+        let kind = match fields.optional(Field::Kind).map_err(&problem)? {
+            None => topic_says.or(self.shape.without_kind),
+            Some(raw) => {
+                let word = json::text(raw).map_err(&problem)?;
+                let is_among = |words: &[String]| words.iter().any(|known| *known == word);
+                match (
+                    is_among(&self.shape.served.kinds),
+                    is_among(&self.shape.click.kinds),
+                ) {
+                    (true, _) => Some(Kind::Served),
+                    (false, true) => Some(Kind::Click),
+                    (false, false) => return Ok(Err(Field::Kind)),
+                }
+            }
         };
-        let word = json::text(raw).map_err(&problem)?;
-        let is_among = |words: &[String]| words.iter().any(|known| *known == word);
-        let served = is_among(&self.shape.served.kinds).then_some(Kind::Served);
-        Ok(served.or(is_among(&self.shape.click.kinds).then_some(Kind::Click)))
+        let kind = kind.ok_or(problem(Reason::MissingField))?;
+        if kind == Kind::Click && self.shape.click.action.is_some() {
+            let action = fields.required(Field::Action).and_then(json::text);
+            let action = action.map_err(Problem::of(Field::Action))?;
+            if !self.shape.click.actions.iter().any(|known| *known == action) {
+                return Ok(Err(Field::Action));
+            }
+        }
+        Ok(Ok(kind))
     }
 
     fn served<'a>(&self, fields: &Fields<'a>, sink: &mut Sink) -> Result<Said<'a>, Problem> {
@@ -209,13 +231,6 @@ impl Mapped {
     }
 
     fn click<'a>(&self, fields: &Fields<'a>) -> Result<Said<'a>, Problem> {
-        if self.shape.click.action.is_some() {
-            let action = fields.required(Field::Action).and_then(json::text);
-            let action = action.map_err(Problem::of(Field::Action))?;
-            if !self.shape.click.actions.iter().any(|known| *known == action) {
-                return Ok(Said::Ignored(Field::Action));
-            }
-        }
         let id_in = |field| {
             fields
                 .required(field)

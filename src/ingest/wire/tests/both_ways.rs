@@ -265,7 +265,7 @@ proptest! {
             let copy = damaged(records[of.index(records.len())].0.clone(), &damages);
             records.push((copy, kind));
         }
-        let decoder = Decoder::new(SEED, MAX_ITEMS);
+        let decoder = Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS);
         let mapped_decoder = decoder.clone().reading(Some(&Shape::default()));
         let [mut decoded, mut parsed, mut mapped] = [(); 3].map(|()| Batch::default());
         for (offset, (record, topic_says)) in records.iter().enumerate() {

@@ -36,14 +36,51 @@ fn items_keep_their_order_and_copies() {
 }
 
 #[test]
-fn type_goes_before_topic() {
+fn a_type_says_what_a_record_is_and_may_not_contradict_its_topic() {
     let typed = |json: &str, kind: &str| format!(r#"{{"type":"{kind}",{}"#, &json[1..]);
-    assert_eq!(click(&typed(LIST, "served")), list(LIST));
-    assert_eq!(list(&typed(CLICK, "click")), click(CLICK));
+    assert_eq!(list(&typed(LIST, "served")), list(LIST));
+    assert_eq!(click(&typed(CLICK, "click")), click(CLICK));
+    let wrong_topic = Read::Invalid(Reason::WrongTopic);
+    assert_eq!(click(&typed(LIST, "served")), wrong_topic);
+    assert_eq!(list(&typed(CLICK, "click")), wrong_topic);
+    // It goes before all other fields, wherever it stands, and behind what is no JSON.
+    assert_eq!(list(r#"{"ts":-5,"items":{},"type":"click"}"#), wrong_topic);
+    assert_eq!(
+        list(r#"{"ts":-5,"ts":1,"type":"click"}"#),
+        Read::Invalid(Reason::NotJson)
+    );
+    assert_eq!(
+        decode_as(Some(typed(LIST, "served").as_bytes()), None),
+        list(LIST)
+    );
     assert_eq!(
         decode_as(Some(typed(CLICK, r"\u0063lick").as_bytes()), None),
         click(CLICK)
     );
+}
+
+#[test]
+fn a_list_is_in_no_more_experiments_than_allowed_whatever_these_are() {
+    let too_many = Read::Invalid(Reason::TooManyExperiments);
+    let Read::List { arms, .. } = list_with("experiments", Some(r#"{"a":"x","b":"x","c":"x","d":"x"}"#))
+    else {
+        panic!("four are allowed")
+    };
+    assert_eq!(arms.len(), 4);
+    for (json, expected) in [
+        (r#"{"a":"x","b":"x","c":"x","d":"x","e":"x"}"#, &too_many),
+        (r#"{"a":"x","b":"x","c":"x","d":"x","a":"y"}"#, &too_many),
+        (r#"{"a":1,"b":"","c":"__other__","d":{},"e":[]}"#, &too_many),
+        (
+            r#"{"a":"x","b":"x","c":"x","a":"x"}"#,
+            &Read::Invalid(Reason::NotJson),
+        ),
+    ] {
+        assert_eq!(list_with("experiments", Some(json)), *expected, "{json}");
+    }
+    // The fields before are checked first.
+    let both = r#"{"request_id":"","ts":1763596800123,"items":[],"experiments":{"a":"x","b":"x","c":"x","d":"x","e":"x"}}"#;
+    assert_eq!(list(both), Read::Invalid(Reason::IdLength));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::engine::event::{ArmName, Side};
 
 const SEED: u64 = 7;
 const MAX_ITEMS: u32 = 5;
+const MAX_EXPERIMENTS: u32 = 4;
 const LIST: &str = r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural"},"items":["i5","i9"]}"#;
 const CLICK: &str = r#"{"request_id":"r-1","ts":1763596805123,"item":"i9"}"#;
 
@@ -105,6 +106,7 @@ fn read(batch: &Batch, event: &Event) -> Read {
         },
         Body::Invalid(reason) => Read::Invalid(*reason),
         Body::Ignored => Read::Ignored,
+        Body::Skipped => unreachable!("no decoder skips a record"),
     }
 }
 
@@ -160,7 +162,7 @@ fn hash() -> Hashes {
 fn decoder() -> Decoder {
     Decoder {
         hash: hash(),
-        ..Decoder::new(SEED, MAX_ITEMS)
+        ..Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS)
     }
 }
 

@@ -29,7 +29,7 @@ fn usual_records_are_plain() {
         (CLICK.to_owned(), Some(Kind::Click)),
         (typed(LIST, "served"), None),
         (typed(CLICK, "click"), None),
-        (typed(CLICK, "click"), Some(Kind::Served)),
+        (typed(CLICK, "click"), Some(Kind::Click)),
         (typed(r#"{"sku":5}"#, "purchase"), None),
         (LIST.replace(':', ": ").replace(',', ", "), Some(Kind::Served)),
         (
@@ -77,7 +77,7 @@ fn all_sound_values_without_escapes_are_plain() {
         ("items", "[1,2,\"3\",4,5]"),
         ("experiments", "null"),
         ("experiments", "{ }"),
-        ("experiments", r#"{"b":"1","a":"2","é":"😀"}"#),
+        ("experiments", r#"{"b":"1","a":"2","é":"😀","c":"3"}"#),
         ("experiments", &format!(r#"{{"{label}":"{label}"}}"#)),
     ] {
         check_list(&with(name, json), true);

@@ -257,9 +257,14 @@ fn a_record_says_what_it_is_or_its_topic_does_or_the_shape() {
         Read::Invalid(reason) => reason.name(),
     };
     assert_eq!(kind(&shape, r#","meta":{"event":"view_list"}"#, None), "list");
+    assert_eq!(kind(&shape, r#","meta":{"event":"tap"}"#, None), "click");
     assert_eq!(
         kind(&shape, r#","meta":{"event":"tap"}"#, Some(Kind::Served)),
-        "click"
+        "wrong_topic"
+    );
+    assert_eq!(
+        kind(&shape, r#","meta":{"event":"view_list"}"#, Some(Kind::Click)),
+        "wrong_topic"
     );
     assert_eq!(
         kind(&shape, r#","meta":{"event":"served"}"#, Some(Kind::Served)),
@@ -342,7 +347,7 @@ fn fields_may_share_a_path_and_lie_within_each_other() {
 fn a_refusal_names_the_field_and_what_is_there() {
     let mut shape = Shape::default();
     shape.click.item = path("ctx.'the.item'");
-    let decoder = Decoder::new(SEED, MAX_ITEMS).reading(Some(&shape));
+    let decoder = Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS).reading(Some(&shape));
     let place = |json: &str| match decoder.explain(json.as_bytes(), Some(Kind::Click)) {
         Explained::Refused { reason, place } => (
             reason,

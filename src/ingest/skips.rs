@@ -1,0 +1,106 @@
+//! Records that the operator leaves out by their offsets: `ingest.skip_records`.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use super::TopicPartition;
+
+/// Offsets of one topic partition, ascending; no two ranges touch.
+pub type Offsets = Vec<RangeInclusive<i64>>;
+
+/// Offsets whose records are left out, by topic partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Skips(BTreeMap<TopicPartition, Offsets>);
+
+impl Skips {
+    /// Of ranges in any order, which may overlap.
+    pub fn new(ranges: impl IntoIterator<Item = (TopicPartition, RangeInclusive<i64>)>) -> Skips {
+        let mut skips: BTreeMap<TopicPartition, Offsets> = BTreeMap::new();
+        for (partition, range) in ranges {
+            skips.entry(partition).or_default().push(range);
+        }
+        for offsets in skips.values_mut() {
+            offsets.sort_by_key(|range| *range.start());
+            offsets.dedup_by(|next, last| {
+                let touches = *next.start() <= last.end().saturating_add(1);
+                if touches {
+                    *last = *last.start()..=*last.end().max(next.end());
+                }
+                touches
+            });
+        }
+        Skips(skips)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The offsets of one topic partition.
+    pub fn of(&self, partition: TopicPartition) -> &[RangeInclusive<i64>] {
+        self.0.get(&partition).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The range that holds an offset.
+pub fn range_at(offsets: &[RangeInclusive<i64>], offset: i64) -> Option<&RangeInclusive<i64>> {
+    let next = offsets.partition_point(|range| *range.end() < offset);
+    offsets.get(next).filter(|range| range.contains(&offset))
+}
+
+/// `1234` or `1234-1300`, as the setting has it: the first offset and the last.
+pub fn parse_offsets(text: &str) -> Option<RangeInclusive<i64>> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let offset = |text: &str| is_number(text).then(|| text.parse().ok()).flatten();
+    let (first, last) = match text.split_once('-') {
+        Some((first, last)) => (offset(first)?, offset(last)?),
+        None => (offset(text)?, offset(text)?),
+    };
+    (first <= last).then_some(first..=last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::event::Side;
+
+    #[test]
+    fn ranges_that_touch_become_one() {
+        let of = |ranges: &[RangeInclusive<i64>]| {
+            Skips::new(ranges.iter().map(|range| ((Side::Served, 0), range.clone())))
+        };
+        let skips = of(&[7..=9, 0..=2, 3..=3, 8..=20, 30..=30]);
+        let offsets = skips.of((Side::Served, 0));
+        assert_eq!(offsets, [0..=3, 7..=20, 30..=30]);
+        for (offset, is_inside) in [
+            (0, true),
+            (3, true),
+            (4, false),
+            (6, false),
+            (20, true),
+            (31, false),
+        ] {
+            assert_eq!(range_at(offsets, offset).is_some(), is_inside, "{offset}");
+        }
+        assert!(skips.of((Side::Clicks, 0)).is_empty());
+    }
+
+    #[test]
+    fn offsets_are_read_as_the_setting_has_them() {
+        assert_eq!(parse_offsets("1234"), Some(1234..=1234));
+        assert_eq!(parse_offsets("0-9223372036854775807"), Some(0..=i64::MAX));
+        for wrong in [
+            "",
+            "-1",
+            "5-",
+            "-",
+            "9-7",
+            "+5",
+            "1-2-3",
+            " 1",
+            "9223372036854775808",
+        ] {
+            assert_eq!(parse_offsets(wrong), None, "{wrong}");
+        }
+    }
+}
