@@ -69,15 +69,38 @@ impl Finding {
     }
 }
 
-/// What can be said without a cluster of a configuration that is valid.
-pub fn offline(config: &Config) -> Vec<Finding> {
-    let doubts = config
-        .warnings()
-        .into_iter()
-        .map(|doubt| Finding::new(Level::Warning, doubt, ""));
-    [Finding::ok("the configuration is valid"), bounds(config)]
-        .into_iter()
+/// All that can be said of a configuration that can be read, and whether a daemon can be started with it; with `connect` also
+/// what its cluster says.
+pub fn findings(config: &Config, connect: bool) -> Vec<Finding> {
+    let mut findings = offline(config);
+    if connect {
+        findings.extend(self::connect(config));
+    }
+    findings.insert(0, verdict(&findings));
+    findings
+}
+
+/// What is said first agrees with the exit code.
+fn verdict(findings: &[Finding]) -> Finding {
+    let is_fault = |finding: &&Finding| finding.level == Level::Error(Fault::Configuration);
+    match findings.iter().filter(is_fault).count() {
+        0 => Finding::ok("the configuration is valid"),
+        n => Finding::new(
+            Level::Note,
+            format!("the settings can be read, but a start cannot work; errors to be mended: {n}"),
+            "",
+        ),
+    }
+}
+
+/// What can be said without a cluster.
+fn offline(config: &Config) -> Vec<Finding> {
+    let told = |level| move |text| Finding::new(level, text, "");
+    let doubts = config.warnings().into_iter().map(told(Level::Warning));
+    let notes = config.notes().into_iter().map(told(Level::Note));
+    std::iter::once(bounds(config))
         .chain(doubts)
+        .chain(notes)
         .chain(kafka_properties(config))
         .chain(catalogue(config))
         .chain(http_files(config))

@@ -192,19 +192,9 @@ fn settings(config: &Config, name: &str, settings: &Settings) -> Vec<Finding> {
             "see that they last for retention.ms at your busiest hour",
         ));
     }
-    if let Some(kind) = settings
-        .timestamp_type
-        .as_ref()
-        .filter(|kind| *kind != "LogAppendTime")
-    {
-        findings.push(Finding::new(
-            Level::Note,
-            format!(
-                "topic `{name}` has the timestamps of its producers (message.timestamp.type={kind}): one whose clock \
-                 is ahead passes the guard join.max_future, and honest events are then late"
-            ),
-            "set message.timestamp.type=LogAppendTime on it, for a firm guard",
-        ));
+    let (brokers, max_future_ms) = (&config.kafka.brokers, config.join.max_future_ms);
+    if let Some(unguarded) = settings.timestamps.judge(name, brokers, max_future_ms) {
+        findings.push(Finding::new(Level::Warning, unguarded.text, unguarded.remedy));
     }
     findings
 }

@@ -255,6 +255,9 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
         Reason::WrongType => format!(
             "send text or an integer, or correct events.{setting}: a path leads through objects, and through arrays of one"
         ),
+        Reason::WrongTopic => "send it to the topic of its kind, or correct events.type; a sample of one topic for both is \
+                               read without --as"
+            .into(),
         Reason::Number => "send an integer of at most 20 digits, or text".into(),
         Reason::TsSeconds => "set events.ts_unit = \"s\", or send milliseconds".into(),
         Reason::TsMicros => "set events.ts_unit = \"us\" or \"ns\", or send milliseconds".into(),
@@ -265,5 +268,8 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
         Reason::LabelReserved => "give no experiment or arm the name __other__".into(),
         Reason::IdLength => "send ids and items of 1 to 512 bytes".into(),
         Reason::TooManyItems => "send shorter lists, or raise join.max_items".into(),
+        Reason::TooManyExperiments => "send the experiments that chose the list, or raise join.max_experiments; where they \
+                                       stand among other attributes, set events.served.only"
+            .into(),
     }
 }

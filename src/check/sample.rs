@@ -96,6 +96,10 @@ fn remedy(reason: Reason) -> &'static str {
         Reason::WrongType => {
             "wrong_type: ids and items are strings or integers, items is an array, experiments an object of strings"
         }
+        Reason::WrongTopic => {
+            "wrong_topic: send lists to kafka.served_topic and clicks to kafka.clicks_topic; where one topic carries both, \
+             give both settings its name"
+        }
         Reason::Number => {
             "number: a number that is an id or a time has no fraction, no exponent and at most 20 digits"
         }
@@ -106,5 +110,9 @@ fn remedy(reason: Reason) -> &'static str {
         Reason::LabelReserved => "label_reserved: no experiment or arm may have the name __other__",
         Reason::IdLength => "id_length: ids and items have 1 to 512 bytes",
         Reason::TooManyItems => "too_many_items: send shorter lists, or raise join.max_items",
+        Reason::TooManyExperiments => {
+            "too_many_experiments: send the experiments that chose the list, and no other attributes, or raise \
+             join.max_experiments"
+        }
     }
 }

@@ -5,7 +5,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::config;
-use crate::ingest::{Fault, FaultKind};
+use crate::ingest::{Damage, Fault, FaultKind};
 
 /// The configuration that all clients start from: brokers and what the operator passes through.
 pub fn base_config(kafka: &config::Kafka) -> ClientConfig {
@@ -30,6 +30,18 @@ pub fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
     }
 }
 
+/// What librdkafka says of an answer that is larger than it takes.
+pub(super) fn too_large(reason: &str) -> Option<Damage> {
+    if !reason.contains("receive.message.max.bytes") {
+        return None;
+    }
+    let (_, after) = reason.split_once("Invalid response size ").unwrap_or_default();
+    let n_digits = after.bytes().take_while(u8::is_ascii_digit).count();
+    Some(Damage::TooLarge {
+        bytes: after[..n_digits].parse().ok(),
+    })
+}
+
 /// An error of the client with what to do about it.
 pub fn fault(error: &KafkaError, reason: &str) -> Fault {
     let code = error.rdkafka_error_code();
@@ -39,6 +51,10 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
         _ => reason.to_owned(),
     };
     let message = match code {
+        _ if too_large(&detail).is_some() => format!(
+            "an answer of the brokers is larger than kafka.properties.\"receive.message.max.bytes\" allows ({detail}): raise \
+             it; looking for the partition meanwhile"
+        ),
         Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed) => format!(
             "the brokers refuse our credentials ({detail}): check kafka.properties.\"sasl.mechanism\", \
              \"sasl.username\" and \"sasl.password\" (or its file under kafka.property_files)"
@@ -52,15 +68,16 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
                 "no permission for the consumer group ({detail}): grant the user READ on the group kafka.group_id"
             )
         }
-        Some(
-            RDKafkaErrorCode::UnknownTopicOrPartition
-            | RDKafkaErrorCode::UnknownTopic
-            | RDKafkaErrorCode::UnknownPartition,
-        ) => {
+        Some(RDKafkaErrorCode::UnknownTopicOrPartition) => {
             format!(
                 "a topic does not exist ({detail}): create it, or correct kafka.served_topic and kafka.clicks_topic"
             )
         }
+        // The client's own words, not the brokers'.
+        Some(RDKafkaErrorCode::UnknownTopic | RDKafkaErrorCode::UnknownPartition) => format!(
+            "the brokers have not told yet where a partition lies ({detail}): trying again; where it lasts, see whether \
+             the topic was made anew with fewer partitions"
+        ),
         Some(RDKafkaErrorCode::Resolve) => {
             format!("a broker's name cannot be resolved ({detail}): check kafka.brokers")
         }
@@ -142,7 +159,9 @@ fn kind(code: RDKafkaErrorCode) -> FaultKind {
         RDKafkaErrorCode::AllBrokersDown
         | RDKafkaErrorCode::BrokerTransportFailure
         | RDKafkaErrorCode::OperationTimedOut
-        | RDKafkaErrorCode::BrokerNotAvailable => FaultKind::Silence,
+        | RDKafkaErrorCode::BrokerNotAvailable
+        | RDKafkaErrorCode::UnknownTopic
+        | RDKafkaErrorCode::UnknownPartition => FaultKind::Silence,
         RDKafkaErrorCode::Authentication
         | RDKafkaErrorCode::SaslAuthenticationFailed
         | RDKafkaErrorCode::Resolve

@@ -6,7 +6,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +20,9 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-use self::queue::Forwarding;
 pub use self::queue::QueueReader;
+pub(super) use self::queue::{First, Forwarding};
+use super::batches::Batches;
 use super::client;
 use super::diagnosis::Diagnosis;
 use super::probe;
@@ -68,6 +69,22 @@ impl Topics {
         list
     }
 
+    /// Ours, unless there are others among them.
+    fn sort(&self, given: &TopicPartitionList) -> Note {
+        let (mut ours, mut others) = (Vec::new(), BTreeSet::new());
+        for element in given.elements() {
+            match self.side(element.topic().as_bytes()) {
+                Some(side) => ours.push((side, element.partition())),
+                None => _ = others.insert(element.topic().to_owned()),
+            }
+        }
+        if others.is_empty() {
+            Note::Assigned(ours)
+        } else {
+            Note::Misassigned(others.into_iter().collect())
+        }
+    }
+
     fn offsets(&self, of: &[(TopicPartition, i64)]) -> Result<TopicPartitionList, KafkaError> {
         let mut list = TopicPartitionList::new();
         for ((side, partition), offset) in of {
@@ -79,8 +96,9 @@ impl Topics {
 
 /// What callbacks noted, until the loop takes it.
 #[derive(Debug)]
-enum Note {
+pub(super) enum Note {
     Assigned(Vec<TopicPartition>),
+    Misassigned(Vec<String>),
     Revoked,
     Error(KafkaError, String),
 }
@@ -93,6 +111,14 @@ pub(super) struct Notes {
 }
 
 impl Notes {
+    pub fn new(topics: &Topics) -> Notes {
+        Notes {
+            topics: topics.clone(),
+            notes: Mutex::new(VecDeque::new()),
+            closing: AtomicBool::new(false),
+        }
+    }
+
     fn push(&self, note: Note) {
         self.notes
             .lock()
@@ -100,7 +126,12 @@ impl Notes {
             .push_back(note);
     }
 
-    fn pop(&self) -> Option<Note> {
+    /// Partitions are given back without an order from now on: nobody is left to give it.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    pub fn pop(&self) -> Option<Note> {
         self.notes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -124,14 +155,7 @@ impl ClientContext for Notes {
 impl ConsumerContext for Notes {
     fn rebalance(&self, consumer: &BaseConsumer<Self>, error: RDKafkaRespErr, list: &mut TopicPartitionList) {
         if error == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
-            let of =
-                |topic: &str, partition| self.topics.side(topic.as_bytes()).map(|side| (side, partition));
-            let partitions = list
-                .elements()
-                .iter()
-                .filter_map(|e| of(e.topic(), e.partition()))
-                .collect();
-            return self.push(Note::Assigned(partitions));
+            return self.push(self.topics.sort(list));
         }
         self.push(Note::Revoked);
         if self.closing.load(Ordering::Acquire) {
@@ -151,6 +175,7 @@ pub struct Consumer {
     prober: Option<std::thread::JoinHandle<()>>,
     client: Arc<Client>,
     answers: Receiver<Answer>,
+    batches: Batches,
     diagnosis: Diagnosis,
     topics: Topics,
 }
@@ -161,22 +186,23 @@ impl Consumer {
     pub fn new(kafka: &config::Kafka, n_queues: usize) -> anyhow::Result<(Consumer, Vec<QueueReader>)> {
         let topics = Topics::new(kafka);
         let config = client_config(kafka, n_queues);
-        let notes = Notes {
-            topics: topics.clone(),
-            notes: Mutex::new(VecDeque::new()),
-            closing: AtomicBool::new(false),
-        };
-        let client: Arc<Client> = Arc::new(config.create_with_context(notes).map_err(explain_refusal)?);
+        let client: Arc<Client> = Arc::new(
+            config
+                .create_with_context(Notes::new(&topics))
+                .map_err(explain_refusal)?,
+        );
+        let batches = Batches::start(topics.clone(), &config)?;
         let (forwarding, readers) = Forwarding::new(&client, &topics, n_queues);
         let (questions, asked) = channel();
         let (reply, answers) = channel();
-        let prober = probe::start(Arc::clone(&client), topics.clone(), config, asked, reply)?;
+        let prober = probe::start(Arc::clone(&client), kafka, config, asked, reply)?;
         let consumer = Consumer {
             forwarding,
             questions: Some(questions),
             prober: Some(prober),
             client,
             answers,
+            batches,
             diagnosis: Diagnosis::start(kafka)?,
             topics,
         };
@@ -188,12 +214,23 @@ impl Consumer {
         while let Ok(answer) = self.answers.try_recv() {
             take(Input::Answer(answer));
         }
-        if let Some(Err(error)) = self.client.poll(Duration::ZERO) {
+        // A note tells of an answer that is too large, with its size. Of topics that come and go the client tells once, at the first
+        // word of any broker: the probe asks for certain.
+        let is_noted = |error: &KafkaError| {
+            matches!(
+                error.rdkafka_error_code(),
+                Some(RDKafkaErrorCode::BadMessage | RDKafkaErrorCode::UnknownTopicOrPartition)
+            )
+        };
+        if let Some(Err(error)) = self.client.poll(Duration::ZERO)
+            && !is_noted(&error)
+        {
             take(Input::Fault(client::fault(&error, "")));
         }
         while let Some(note) = self.client.context().pop() {
             take(match note {
                 Note::Assigned(partitions) => Input::Assigned(partitions),
+                Note::Misassigned(topics) => Input::Misassigned(topics),
                 Note::Revoked => Input::Revoked,
                 Note::Error(error, reason) => {
                     if client::is_refused_certificate(error.rdkafka_error_code(), &reason) {
@@ -204,6 +241,7 @@ impl Consumer {
                 }
             });
         }
+        self.batches.answers().for_each(&mut take);
         self.diagnosis
             .faults()
             .for_each(|fault| take(Input::Fault(fault)));
@@ -224,6 +262,14 @@ impl Consumer {
         self.client.resume(&list).context("resume all partitions")
     }
 
+    fn subscribe(&self) -> anyhow::Result<()> {
+        let names = [self.topics.served.as_str(), self.topics.clicks.as_str()];
+        let n = if names[0] == names[1] { 1 } else { 2 };
+        self.client
+            .subscribe(&names[..n])
+            .context("subscribe to the topics")
+    }
+
     fn forward(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {
         for ((side, partition), _) in starts {
             self.forwarding
@@ -238,12 +284,11 @@ impl Consumer {
     /// Where librdkafka refuses the call.
     pub fn execute(&mut self, order: Order) -> anyhow::Result<()> {
         match order {
-            Order::Subscribe => {
-                let names = [self.topics.served.as_str(), self.topics.clicks.as_str()];
-                let n = if names[0] == names[1] { 1 } else { 2 };
-                self.client
-                    .subscribe(&names[..n])
-                    .context("subscribe to the topics")?;
+            Order::Subscribe => self.subscribe()?,
+            Order::Rejoin => {
+                // It leaves the group, once it has given back what it was given; only then it joins.
+                self.client.unsubscribe();
+                self.subscribe()?;
             }
             Order::Assign(starts) => self.assign(&starts)?,
             Order::Unassign => self.client.unassign().context("give partitions back")?,
@@ -263,6 +308,7 @@ impl Consumer {
                     .commit(&list, CommitMode::Async)
                     .context("commit read positions")?;
             }
+            Order::Look(look) => self.batches.ask(look)?,
             Order::Ask(question) => {
                 if let Some(questions) = &self.questions {
                     questions
@@ -344,6 +390,6 @@ impl Drop for Consumer {
             }
         }
         self.forwarding.release(&self.client);
-        self.client.context().closing.store(true, Ordering::Release);
+        self.client.context().close();
     }
 }

@@ -27,6 +27,7 @@ use super::topics::wait;
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::engine::event::Kind;
+use crate::ingest::timestamps::Timestamps;
 
 /// How long one attempt at a question may take. Complaints of the client are looked at between attempts.
 const ATTEMPT: Duration = Duration::from_secs(2);
@@ -63,8 +64,7 @@ pub struct Found {
 /// The settings of a topic that decide whether its log can be counted from. None where the broker does not tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// `message.timestamp.type`
-    pub timestamp_type: Option<String>,
+    pub timestamps: Timestamps,
     /// `retention.ms`; negative: for ever.
     pub retention_ms: Option<i64>,
     /// `retention.bytes` of a partition; negative: no bound.
@@ -200,14 +200,7 @@ impl Asker {
     }
 
     fn settings(&self, topic: &str) -> Result<Settings, Failure> {
-        let options = AdminOptions::new().request_timeout(Some(self.answer));
-        let asked = [ResourceSpecifier::Topic(topic)];
-        let answer = wait(self.admin.describe_configs(&asked, &options));
-        let answer = answer.map_err(|error| Failure::of(&error, ""))?.pop();
-        let answer = answer.unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition));
-        answer
-            .map(|resource| Settings::of(&resource))
-            .map_err(|code| Failure::of(&KafkaError::AdminOp(code), ""))
+        settings_of(&self.admin, topic, self.answer)
     }
 
     /// Asks for committed offsets, which needs permission for the group and changes nothing.
@@ -242,6 +235,27 @@ impl Asker {
     }
 }
 
+/// The settings of a topic, asked for by a client of its own.
+///
+/// # Errors
+/// The client cannot be made, or the brokers do not tell within `answer`.
+pub fn settings(kafka: &config::Kafka, topic: &str, answer: Duration) -> Result<Settings, Failure> {
+    let config = client::base_config(kafka);
+    let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
+    settings_of(&admin, topic, answer)
+}
+
+fn settings_of(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Result<Settings, Failure> {
+    let options = AdminOptions::new().request_timeout(Some(answer));
+    let asked = [ResourceSpecifier::Topic(topic)];
+    let answer = wait(admin.describe_configs(&asked, &options));
+    let answer = answer.map_err(|error| Failure::of(&error, ""))?.pop();
+    let answer = answer.unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition));
+    answer
+        .map(|resource| Settings::of(&resource))
+        .map_err(|code| Failure::of(&KafkaError::AdminOp(code), ""))
+}
+
 fn partitions(metadata: &Metadata, topic: &str) -> Result<NonZeroU32, Failure> {
     let found = metadata.topics().iter().find(|found| found.name() == topic);
     if let Some(code) = found.and_then(|found| found.error()) {
@@ -264,8 +278,15 @@ impl Settings {
     fn of(resource: &ConfigResource) -> Settings {
         let text = |name| resource.get(name).and_then(|entry| entry.value.clone());
         let number = |name| text(name).and_then(|value| value.parse().ok());
+        let bounds = [
+            "message.timestamp.after.max.ms",
+            "message.timestamp.difference.max.ms",
+        ];
         Settings {
-            timestamp_type: text("message.timestamp.type"),
+            timestamps: Timestamps {
+                kind: text("message.timestamp.type"),
+                after_max_ms: bounds.into_iter().filter_map(number).min(),
+            },
             retention_ms: number("retention.ms"),
             retention_bytes: number("retention.bytes"),
             cleanup_policy: text("cleanup.policy"),

@@ -1,10 +1,12 @@
 //! The one home of rdkafka.
 
+mod batches;
 mod client;
 pub mod consumer;
 pub mod dead_letters;
 mod diagnosis;
 pub mod embedded;
+mod group;
 mod handshake;
 pub mod inspect;
 mod probe;

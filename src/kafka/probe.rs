@@ -1,5 +1,6 @@
 //! Questions to the brokers that may take long: a thread asks them, so that the loop never waits.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -7,38 +8,59 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::client::fault;
 use super::consumer::{Client, Topics};
+use super::{group, inspect};
+use crate::config;
 use crate::engine::event::Side;
-use crate::ingest::{Answer, Fault, LogEnd, LogStart, Question, TopicCounts, TopicPartition};
+use crate::ingest::timestamps::Timestamps;
+use crate::ingest::{
+    Answer, Fault, FaultKind, GroupState, LogEnd, LogStart, Question, TopicCounts, TopicPartition,
+};
 
 /// How long one request to the brokers may take.
 const DEADLINE: Duration = Duration::from_secs(4);
+/// For so long brokers must say that they know no topic of a name until we believe it: one that has just started may know
+/// none.
+const CERTAIN: Duration = Duration::from_secs(10);
 
 struct Prober {
     client: Arc<Client>,
+    /// Asks for high watermarks: the group's client is told of committed records alone.
+    uncommitted: BaseConsumer,
     topics: Topics,
+    kafka: config::Kafka,
     /// For the reading of a single record: the group consumer cannot be used for that.
     config: ClientConfig,
+    /// The topic that the brokers did not know when they were last asked, and since when they have said so.
+    absent: Cell<Option<(Side, Instant)>>,
 }
 
 /// Answers questions until their sender is gone.
 pub(super) fn start(
     client: Arc<Client>,
-    topics: Topics,
+    kafka: &config::Kafka,
     config: ClientConfig,
     questions: Receiver<Question>,
     answers: Sender<Answer>,
 ) -> anyhow::Result<JoinHandle<()>> {
+    let mut own = config.clone();
+    own.remove("group.instance.id");
+    own.set("isolation.level", "read_uncommitted");
     let prober = Prober {
+        uncommitted: own
+            .create()
+            .context("make the client that asks where the logs end")?,
         client,
-        topics,
+        topics: Topics::new(kafka),
+        kafka: kafka.clone(),
         config,
+        absent: Cell::new(None),
     };
     let run = move || {
         for question in questions {
@@ -57,14 +79,18 @@ impl Prober {
     fn answer(&self, question: Question) -> Answer {
         match question {
             Question::Topics => Answer::Topics(self.topics()),
+            Question::Timestamps => Answer::Timestamps(self.timestamps()),
+            Question::Group { epoch } => Answer::Group {
+                epoch,
+                state: self.group().map_err(|error| fault(&error, "")),
+            },
             Question::Starts {
                 epoch,
                 partitions,
                 seek_ms,
             } => {
-                let starts = self
-                    .starts(&partitions, seek_ms)
-                    .map_err(|error| fault(&error, ""));
+                let starts = self.starts(&partitions, seek_ms);
+                let starts = starts.map_err(|error| self.explain(&error));
                 Answer::Starts { epoch, starts }
             }
             Question::Ends {
@@ -73,7 +99,7 @@ impl Prober {
                 asked_ms,
                 partitions,
             } => {
-                let ends = self.ends(&partitions).map_err(|error| fault(&error, ""));
+                let ends = self.ends(&partitions).map_err(|error| self.explain(&error));
                 Answer::Ends {
                     epoch,
                     clock_run,
@@ -84,34 +110,110 @@ impl Prober {
         }
     }
 
+    /// Who may not see the settings counts without: `abgauge check --connect` says so.
+    fn timestamps(&self) -> Vec<(Side, Timestamps)> {
+        let sides: &[Side] = match self.topics.served == self.topics.clicks {
+            true => &[Side::Served],
+            false => &Side::BOTH,
+        };
+        let of = |side: &Side| {
+            let settings = inspect::settings(&self.kafka, self.topics.name(*side), DEADLINE).ok()?;
+            Some((*side, settings.timestamps))
+        };
+        sides.iter().filter_map(of).collect()
+    }
+
     fn topics(&self) -> Result<TopicCounts, Fault> {
-        let served = self.partition_count(&self.topics.served)?;
-        let clicks = self.partition_count(&self.topics.clicks)?;
+        let served = self.partition_count(Side::Served)?;
+        let clicks = self.partition_count(Side::Clicks)?;
         Ok(TopicCounts { served, clicks })
     }
 
-    fn partition_count(&self, topic: &str) -> Result<i32, Fault> {
-        let metadata = self
-            .client
-            .fetch_metadata(Some(topic), DEADLINE)
-            .map_err(|error| fault(&error, ""))?;
+    fn group(&self) -> Result<GroupState, KafkaError> {
+        let group_id = self.config.get("group.id").unwrap_or_default();
+        let topics = [&*self.topics.served, &*self.topics.clicks];
+        group::state(&self.client, group_id, topics, DEADLINE)
+    }
+
+    fn partition_count(&self, side: Side) -> Result<i32, Fault> {
+        const ABSENT: RDKafkaErrorCode = RDKafkaErrorCode::UnknownTopicOrPartition;
+        let topic = self.topics.name(side);
+        let metadata = self.client.fetch_metadata(Some(topic), DEADLINE);
+        let metadata = metadata.map_err(|error| {
+            self.absent.set(None);
+            fault(&error, "")
+        })?;
         let found = metadata.topics().iter().find(|found| found.name() == topic);
-        if let Some(code) = found.and_then(|found| found.error()) {
-            let error = KafkaError::MetadataFetch(RDKafkaErrorCode::from(code));
-            return Err(fault(&error, &format!("`{topic}`: {error}")));
+        let code = match found.map(|found| (found.error(), found.partitions().len())) {
+            Some((None, n)) if n > 0 => None,
+            Some((Some(code), _)) => Some(code.into()),
+            _ => Some(ABSENT),
+        };
+        let since = match self.absent.get() {
+            Some((known, since)) if known == side => since,
+            _ => Instant::now(),
+        };
+        // What becomes of the one topic says nothing of the other.
+        if code == Some(ABSENT) {
+            self.absent.set(Some((side, since)));
+        } else if self.absent.get().is_some_and(|(known, _)| known == side) {
+            self.absent.set(None);
         }
-        match found.map_or(0, |found| found.partitions().len()) {
-            0 => {
-                let error = KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownTopic);
-                Err(fault(&error, &format!("`{topic}`")))
+        match code {
+            None => Ok(found.map_or(0, |found| found.partitions().len() as i32)),
+            Some(ABSENT) if since.elapsed() < CERTAIN => Err(Fault {
+                message: format!(
+                    "the brokers know no topic `{topic}` yet: asking again, since they may have just started"
+                ),
+                kind: FaultKind::Uncertain,
+            }),
+            Some(code) => {
+                let error = KafkaError::MetadataFetch(code);
+                Err(fault(&error, &format!("`{topic}`: {error}")))
             }
-            n => Ok(n as i32),
         }
     }
 
-    /// One request for each broker: librdkafka groups the partitions by their leaders.
+    /// Where the client has no answer of its own about a partition, the brokers' word about the topics counts.
+    fn explain(&self, error: &KafkaError) -> Fault {
+        let code = error.rdkafka_error_code();
+        let is_unknown = matches!(
+            code,
+            Some(
+                RDKafkaErrorCode::UnknownTopic
+                    | RDKafkaErrorCode::UnknownPartition
+                    | RDKafkaErrorCode::UnknownTopicOrPartition
+            )
+        );
+        match is_unknown.then(|| self.topics()) {
+            Some(Err(of_topics)) => of_topics,
+            // The topics are there: the client has only not heard of them.
+            Some(Ok(_)) => fault(&KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownPartition), ""),
+            None => fault(error, ""),
+        }
+    }
+
+    /// What readers of committed records may see, up to the last stable offset.
     fn offsets(
         &self,
+        partitions: &[TopicPartition],
+        at: Offset,
+    ) -> Result<BTreeMap<TopicPartition, Offset>, KafkaError> {
+        self.offsets_of(&*self.client, partitions, at)
+    }
+
+    /// Offsets after the last records, those of open transactions too.
+    fn high_watermarks(
+        &self,
+        partitions: &[TopicPartition],
+    ) -> Result<BTreeMap<TopicPartition, Offset>, KafkaError> {
+        self.offsets_of(&self.uncommitted, partitions, Offset::End)
+    }
+
+    /// One request for each broker: librdkafka groups the partitions by their leaders.
+    fn offsets_of<C: ConsumerContext>(
+        &self,
+        client: &BaseConsumer<C>,
         partitions: &[TopicPartition],
         at: Offset,
     ) -> Result<BTreeMap<TopicPartition, Offset>, KafkaError> {
@@ -120,7 +222,7 @@ impl Prober {
             asked.add_partition_offset(self.topics.name(*side), *partition, at)?;
         }
         let mut offsets = BTreeMap::new();
-        for element in self.client.offsets_for_times(asked, DEADLINE)?.elements() {
+        for element in client.offsets_for_times(asked, DEADLINE)?.elements() {
             element.error()?;
             if let Some(side) = self.topics.side(element.topic().as_bytes()) {
                 offsets.insert((side, element.partition()), element.offset());
@@ -130,17 +232,24 @@ impl Prober {
     }
 
     fn ends(&self, partitions: &[TopicPartition]) -> Result<BTreeMap<TopicPartition, LogEnd>, KafkaError> {
-        let ends = self.offsets(partitions, Offset::End)?;
+        let ends = self.high_watermarks(partitions)?;
         let positions = self.client.position()?;
         let position = |(side, partition): &TopicPartition| {
             let element = positions.find_partition(self.topics.name(*side), *partition)?;
             raw(element.offset())
+        };
+        let is_behind = |key: &&TopicPartition| position(key) < ends.get(key).copied().and_then(raw);
+        let behind: Vec<TopicPartition> = partitions.iter().filter(is_behind).copied().collect();
+        let stable = match behind.is_empty() {
+            true => BTreeMap::new(),
+            false => self.offsets(&behind, Offset::End)?,
         };
         let of = |(key, end): (&TopicPartition, &Offset)| {
             Some((
                 *key,
                 LogEnd {
                     end: raw(*end)?,
+                    stable: stable.get(key).copied().and_then(raw),
                     position: position(key),
                 },
             ))
@@ -162,7 +271,7 @@ impl Prober {
             None => BTreeMap::new(),
         };
         // Asked last, so that what is noted as the end is not before anything that was found.
-        let highs = self.offsets(partitions, Offset::End)?;
+        let highs = self.high_watermarks(partitions)?;
         let mut starts = BTreeMap::new();
         for key in partitions {
             let of = |offsets: &BTreeMap<_, Offset>| offsets.get(key).copied().and_then(raw);

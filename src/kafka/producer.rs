@@ -116,6 +116,11 @@ impl Producer {
         }
     }
 
+    /// Records that were sent and that the brokers have not taken yet.
+    pub fn n_on_the_way(&self) -> u64 {
+        self.outbox.client().in_flight_count().max(0) as u64
+    }
+
     /// Waits until every record that was sent is on the brokers.
     ///
     /// # Errors

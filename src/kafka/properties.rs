@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::producer::explain_refusal;
 use super::{client, consumer};
-use crate::config::{self, nearest};
+use crate::config::{self, files, nearest};
 
 /// Properties that no client can be made with, in the words of errors of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Diagnostic)]
@@ -76,6 +76,13 @@ fn faults_of_each(properties: &config::Properties, setting: impl Fn(&str) -> Str
 }
 
 fn fault_of(setting: String, name: &str, value: &str) -> Option<Fault> {
+    if let Some(why) = why_no_file(name, value) {
+        return Some(Fault {
+            setting,
+            message: format!("the file that it names cannot be used: {why}"),
+            remedy: "name a file that abgauge's user may read".to_owned(),
+        });
+    }
     let error = ClientConfig::new()
         .set(name, value)
         .create_native_config()
@@ -94,6 +101,15 @@ fn fault_of(setting: String, name: &str, value: &str) -> Option<Fault> {
         message,
         remedy,
     })
+}
+
+/// Why librdkafka would wait for ever to open what is there.
+fn why_no_file(name: &str, value: &str) -> Option<&'static str> {
+    let found = std::fs::metadata(value)
+        .ok()
+        .filter(|_| name.ends_with(".location"))?;
+    // Authorities may be a directory.
+    files::why_no_file(&found).filter(|_| !found.is_dir())
 }
 
 fn fault_of_all(kafka: &config::Kafka) -> Option<Fault> {

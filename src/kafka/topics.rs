@@ -67,7 +67,9 @@ fn create(
     let n_partitions = i32::try_from(n_partitions).context("count partitions")?;
     let new = topics
         .iter()
-        .map(|name| NewTopic::new(name, n_partitions, TopicReplication::Fixed(replication)));
+        .map(|name| NewTopic::new(name, n_partitions, TopicReplication::Fixed(replication)))
+        // The guard against events from the future then goes by a clock that no producer sets.
+        .map(|topic| topic.set("message.timestamp.type", "LogAppendTime"));
     let new: Vec<_> = new.collect();
     let options = AdminOptions::new()
         .request_timeout(Some(ANSWER_WITHIN))

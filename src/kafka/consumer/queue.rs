@@ -24,7 +24,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::{Client, Topics};
 use crate::engine::event::Side;
-use crate::ingest::{Input, Record, Source, queue_of};
+use crate::ingest::{Damage, Input, Record, Source, TopicPartition, queue_of};
 use crate::kafka::client;
 
 /// Records taken at a time: few enough that no round of the loop is long, and more than a busy loop waits for.
@@ -79,7 +79,7 @@ impl Drop for Queue {
 }
 
 /// Which partitions lead to which queues.
-pub(super) struct Forwarding {
+pub(in crate::kafka) struct Forwarding {
     queues: Vec<Arc<Queue>>,
     forwarded: Vec<(CString, i32)>,
 }
@@ -140,6 +140,31 @@ pub struct QueueReader {
     topics: Topics,
 }
 
+/// What waits first in a queue.
+#[derive(Debug, Clone, Copy)]
+pub enum First {
+    Record,
+    /// The end of the log, where the client tells it.
+    End,
+    Damaged(i64, Damage),
+    /// Another error.
+    Error,
+}
+
+impl QueueReader {
+    /// Takes what waits, of one partition, and says what comes first.
+    pub fn first(&mut self) -> Option<First> {
+        let messages = self.queue.take();
+        let first = messages.first()?;
+        Some(match (first.code(), first.damage()) {
+            (None, _) => First::Record,
+            (Some(RDKafkaErrorCode::PartitionEOF), _) => First::End,
+            (Some(_), Some(damage)) => First::Damaged(first.fields().offset, damage),
+            (Some(_), None) => First::Error,
+        })
+    }
+}
+
 impl Source for QueueReader {
     fn n_waiting(&self) -> usize {
         self.queue.len()
@@ -148,11 +173,24 @@ impl Source for QueueReader {
     fn read(&mut self, take: &mut dyn FnMut(&[Record<'_>]), others: &mut Vec<Input>) -> usize {
         let mut messages = self.queue.take().into_iter();
         let mut n_records = 0;
+        // What the client hands over of them after the error does not follow on what came before it.
+        let mut broken: Vec<TopicPartition> = Vec::new();
         // The client fetches many records of a partition at once: what is the same for all is looked up once.
         while let Some(run) = first_run(messages.as_slice()) {
             let side = self.topics.side(run[0].topic());
-            if run[0].is_error() {
-                others.extend(run[0].error(side));
+            let is_broken = || {
+                broken
+                    .iter()
+                    .any(|(of, number)| Some(*of) == side && *number == run[0].partition())
+            };
+            if !broken.is_empty() && is_broken() {
+                // Given back below.
+            } else if run[0].is_error() {
+                let input = run[0].error(side);
+                if let Input::OffsetLost(partition) | Input::Damaged(partition, ..) = input {
+                    broken.push(partition);
+                }
+                others.push(input);
             } else if let Some(side) = side {
                 let records: Vec<_> = run.iter().map(|message| message.record(side)).collect();
                 take(&records);
@@ -184,6 +222,26 @@ impl Message {
 
     fn is_error(&self) -> bool {
         self.fields().err != rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR
+    }
+
+    fn code(&self) -> Option<RDKafkaErrorCode> {
+        self.is_error().then(|| self.fields().err.into())
+    }
+
+    fn partition(&self) -> i32 {
+        self.fields().partition
+    }
+
+    /// What is wrong with the batch that it tells of.
+    fn damage(&self) -> Option<Damage> {
+        match self.code()? {
+            RDKafkaErrorCode::BadMessage
+            | RDKafkaErrorCode::NotImplemented
+            | RDKafkaErrorCode::InvalidMessage => Some(Damage::Checksum),
+            RDKafkaErrorCode::BadCompression => Some(Damage::Compression),
+            RDKafkaErrorCode::MessageSizeTooLarge => Some(Damage::TooLarge { bytes: None }),
+            _ => None,
+        }
     }
 
     /// Whether both are records of one partition, in order. While both live, so does their topic: one address is one.
@@ -225,19 +283,22 @@ impl Message {
         (!start.is_null()).then(|| unsafe { slice::from_raw_parts(start.cast::<u8>(), len) })
     }
 
-    fn error(&self, side: Option<Side>) -> Option<Input> {
+    fn error(&self, side: Option<Side>) -> Input {
         let code = RDKafkaErrorCode::from(self.fields().err);
         let left_the_log = matches!(
             code,
             RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange
         );
         if let (true, Some(side)) = (left_the_log, side) {
-            return Some(Input::OffsetLost((side, self.fields().partition)));
+            return Input::OffsetLost((side, self.partition()));
+        }
+        if let (Some(damage), Some(side)) = (self.damage(), side) {
+            return Input::Damaged((side, self.partition()), self.fields().offset, damage);
         }
         // SAFETY: the message is alive, and its error text with it.
         let text = unsafe { CStr::from_ptr(rd_kafka_message_errstr(self.0)) };
         let error = KafkaError::MessageConsumption(code);
-        Some(Input::Fault(client::fault(&error, &text.to_string_lossy())))
+        Input::Fault(client::fault(&error, &text.to_string_lossy()))
     }
 }
 

@@ -1,0 +1,241 @@
+//! What stands at an offset: a client of its own reads the batch there, on a thread of its own, and finds out how far one
+//! reaches that cannot be read.
+//!
+//! librdkafka tells only where such a batch begins. Its end is the offset before the first at which a fetch finds anything
+//! else:
+//!
+//! ```text
+//! offset    0 … 1233 │ 1234 … 1240 │ 1241 …
+//! fetch     records  │ damaged     │ records        the batch is 1234-1240
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rdkafka::consumer::Consumer as _;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+
+use super::client::{fault, too_large};
+use super::consumer::{Client, First, Forwarding, Note, Notes, Topics};
+use crate::ingest::{Batch, Damage, Input, Look, TopicPartition};
+
+/// How long one fetch may take; a batch may be large.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How long the end of a batch may be looked for.
+const SEARCH: Duration = Duration::from_secs(60);
+/// The first step of the search; each is twice as long as the last.
+const STEP: i64 = 16;
+
+pub(super) struct Batches {
+    looks: Option<Sender<Look>>,
+    answers: Receiver<Input>,
+    closing: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Reader {
+    topics: Topics,
+    config: ClientConfig,
+    closing: Arc<AtomicBool>,
+}
+
+/// What a fetch at an offset finds first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// A record, or the end of what may be read.
+    Readable,
+    /// A batch that begins at this offset, as far as that is known.
+    Damaged(i64, Damage),
+}
+
+impl Batches {
+    /// `config` is the one of the group's client.
+    pub fn start(topics: Topics, config: &ClientConfig) -> anyhow::Result<Batches> {
+        let (looks, asked) = channel::<Look>();
+        let (tell, answers) = channel();
+        let closing = Arc::new(AtomicBool::new(false));
+        let reader = Reader {
+            topics,
+            config: config_of(config),
+            closing: Arc::clone(&closing),
+        };
+        let run = move || {
+            for look in asked {
+                let batch = reader.look(look).map_err(|error| fault(&error, ""));
+                if tell.send(Input::Seen(look, batch)).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("kafka-batches".into())
+            .spawn(run)
+            .context("start the thread that looks at batches")?;
+        Ok(Batches {
+            looks: Some(looks),
+            answers,
+            closing,
+            thread: Some(thread),
+        })
+    }
+
+    pub fn ask(&self, look: Look) -> anyhow::Result<()> {
+        let looks = self.looks.as_ref().context("it is closing")?;
+        looks.send(look).context("look at a batch")
+    }
+
+    pub fn answers(&self) -> impl Iterator<Item = Input> {
+        self.answers.try_iter()
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Release);
+        self.looks = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that looks at batches panicked");
+        }
+    }
+}
+
+/// Of one partition, a batch at a time; it never joins the group whose name it bears: permissions are granted on that one.
+fn config_of(group: &ClientConfig) -> ClientConfig {
+    let mut config = group.clone();
+    config.remove("group.instance.id");
+    config.remove("max.partition.fetch.bytes");
+    config
+        .set("fetch.message.max.bytes", "1")
+        .set("queued.min.messages", "1")
+        .set("reconnect.backoff.ms", "50")
+        .set("reconnect.backoff.max.ms", "500")
+        .set("enable.partition.eof", "true");
+    config
+}
+
+impl Reader {
+    fn look(&self, look: Look) -> Result<Batch, KafkaError> {
+        let Look {
+            partition,
+            offset,
+            to_its_end,
+        } = look;
+        let (low, high) = {
+            let (side, number) = partition;
+            let client: Client = self.config.create_with_context(Notes::new(&self.topics))?;
+            client.fetch_watermarks(self.topics.name(side), number, DEADLINE)?
+        };
+        if offset < low || offset >= high {
+            return Ok(Batch::Readable); // Retention took it, or nothing is there yet.
+        }
+        match self.find(partition, offset)? {
+            Found::Readable => Ok(Batch::Readable),
+            Found::Damaged(first, damage) => {
+                let damaged = (first, damage);
+                let last = to_its_end.then(|| self.last(partition, offset, damaged, high));
+                Ok(Batch::Damaged {
+                    first,
+                    last: last.and_then(Result::ok),
+                    damage,
+                })
+            }
+        }
+    }
+
+    /// The last offset of the batch that was found at `offset`, in a log that ends at `high`.
+    fn last(
+        &self,
+        partition: TopicPartition,
+        offset: i64,
+        (first, damage): (i64, Damage),
+        high: i64,
+    ) -> Result<i64, KafkaError> {
+        let begin = Instant::now();
+        let is_same = |offset| -> Result<bool, KafkaError> {
+            if begin.elapsed() > SEARCH {
+                return Err(timed_out());
+            }
+            Ok(match (self.find(partition, offset)?, damage) {
+                // Where it begins is not known: neighbours of that kind are taken for one.
+                (Found::Damaged(_, Damage::TooLarge { .. }), Damage::TooLarge { .. }) => true,
+                (Found::Damaged(other, _), _) => other == first,
+                (Found::Readable, _) => false,
+            })
+        };
+        let (mut inside, mut step) = (offset, STEP);
+        let mut outside = loop {
+            let next = inside.saturating_add(step);
+            if next >= high {
+                break high;
+            }
+            if !is_same(next)? {
+                break next;
+            }
+            (inside, step) = (next, step * 2);
+        };
+        while outside - inside > 1 {
+            let middle = inside + (outside - inside) / 2;
+            if is_same(middle)? {
+                inside = middle;
+            } else {
+                outside = middle;
+            }
+        }
+        Ok(inside)
+    }
+
+    /// A client for each fetch: one that has met with a damaged batch may stand anywhere, and tells the same error but twice.
+    fn find(&self, partition: TopicPartition, offset: i64) -> Result<Found, KafkaError> {
+        let (side, number) = partition;
+        let topic = self.topics.name(side);
+        let client: Arc<Client> = Arc::new(self.config.create_with_context(Notes::new(&self.topics))?);
+        let (mut forwarding, mut readers) = Forwarding::new(&client, &self.topics, 1);
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, number, Offset::Offset(offset))?;
+        let refused = |_| KafkaError::Subscription(topic.to_owned());
+        forwarding.forward(&client, topic, number).map_err(refused)?;
+        client.assign(&list)?;
+        let found = self.wait(&client, || readers[0].first(), offset);
+        forwarding.release(&client);
+        client.context().close();
+        found
+    }
+
+    fn wait(
+        &self,
+        client: &Client,
+        mut first: impl FnMut() -> Option<First>,
+        offset: i64,
+    ) -> Result<Found, KafkaError> {
+        let begin = Instant::now();
+        while begin.elapsed() < DEADLINE && !self.closing.load(Ordering::Acquire) {
+            if let Some(Err(error)) = client.poll(Duration::from_millis(2)) {
+                tracing::debug!(%error, "while looking at a batch");
+            }
+            while let Some(note) = client.context().pop() {
+                if let Note::Error(_, reason) = note
+                    && let Some(damage) = too_large(&reason)
+                {
+                    return Ok(Found::Damaged(offset, damage));
+                }
+            }
+            match first() {
+                Some(First::Record | First::End) => return Ok(Found::Readable),
+                Some(First::Damaged(first, damage)) => return Ok(Found::Damaged(first, damage)),
+                Some(First::Error) | None => {}
+            }
+        }
+        Err(timed_out())
+    }
+}
+
+fn timed_out() -> KafkaError {
+    KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut)
+}
