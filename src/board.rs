@@ -6,6 +6,7 @@
 //! later, within a second. Distinct counts do not add up: each arm keeps what each pair has shown of the catalogue,
 //! within a bound on memory, and their union is counted at a scrape.
 
+mod ahead;
 mod covered;
 mod part;
 mod runs;
@@ -81,6 +82,10 @@ struct Progress {
     live_end_ms: Option<i64>,
     /// The furthest that a shown pair has ever settled: windows do not slide back when that pair is taken away.
     settled_end_ms: Option<i64>,
+    /// No window is shown to end after this, by view.
+    until_ms: [Option<i64>; 2],
+    /// The furthest ends that were shown, by view.
+    shown_ends_ms: [Option<i64>; 2],
     pairs: HashMap<Pair, PairProgress>,
 }
 
@@ -129,6 +134,7 @@ impl Board {
             rows.map(move |(arm, sums)| Row { of: of(arm), sums })
         });
         let (live, settled) = (part::in_order(live), part::in_order(settled));
+        let until_ms = self.progress().until_ms();
         let parts = self.shared_with(pair);
         let mut part = lock(&parts[&pair]);
         for rows in [&live, &settled] {
@@ -139,8 +145,9 @@ impl Board {
         } else {
             Ok(())
         };
-        exact = exact.and(part.add_all(View::Live, &live));
-        exact = exact.and(part.add_all(View::Settled, &settled));
+        for (view, rows) in View::BOTH.into_iter().zip([&live, &settled]) {
+            exact = exact.and(part.add_all(view, rows, until_ms[view as usize]));
+        }
         if let Some(covering) = &self.covering {
             covering.note(pair, &part, changes);
         }
@@ -234,6 +241,11 @@ impl Board {
         progress.live_end_ms = progress.live_end_ms.max(Some(ms));
     }
 
+    /// Shows no window beyond these ends, by view (epoch ms). What lies ahead of them waits.
+    pub fn show_until(&self, until_ms: [i64; 2]) {
+        self.progress().until_ms = until_ms.map(Some);
+    }
+
     /// Lets a pair that is caught up into the views.
     pub fn show(&self, pair: Pair) {
         let _alone = self.alone();
@@ -312,14 +324,13 @@ impl Source for Board {
             self.lay_out(&mut snapshot.arms);
         }
         let mut progress = self.progress();
-        progress.note_settled_end();
-        let settled_end_ms = progress.settled_end_ms;
+        let ends = progress.ends();
+        let [live_end_ms, settled_end_ms] = ends;
         let shown = || progress.pairs.values().filter(|pair| pair.shown);
-        let live_end_ms = progress.live_end_ms.max(settled_end_ms);
-        let ends = [live_end_ms, settled_end_ms];
         let begin_ms = shown().filter_map(|pair| pair.begin_ms).max();
         let first_ms = shown().filter_map(|pair| pair.first_accepted_ms).min();
         let mut shown_parts = progress.shown_parts(&mut parts);
+        self.release(&mut shown_parts, progress.until_ms());
         snapshot.live_end_ms = live_end_ms;
         snapshot.settled_end_ms = settled_end_ms;
         snapshot.since_ms = begin_ms.or(first_ms);
@@ -359,10 +370,9 @@ impl Source for Board {
         let entries: Vec<Option<Arc<Entry>>> = arms.iter().map(entry).collect();
         let mut parts = self.alone();
         let mut progress = self.progress();
-        progress.note_settled_end();
-        let settled_end_ms = progress.settled_end_ms;
-        let ends = [progress.live_end_ms.max(settled_end_ms), settled_end_ms];
-        let shown = progress.shown_parts(&mut parts);
+        let ends = progress.ends();
+        let mut shown = progress.shown_parts(&mut parts);
+        self.release(&mut shown, progress.until_ms());
         let entries = entries.iter();
         entries
             .map(|entry| {
@@ -453,6 +463,21 @@ impl Progress {
         self.settled_end_ms = self.settled_end_ms.max(furthest_ms);
     }
 
+    fn until_ms(&self) -> [i64; 2] {
+        self.until_ms.map(|until_ms| until_ms.unwrap_or(i64::MAX))
+    }
+
+    /// Where the windows end that are shown, by view. They do not fall.
+    fn ends(&mut self) -> [Option<i64>; 2] {
+        self.note_settled_end();
+        let ends = [self.live_end_ms.max(self.settled_end_ms), self.settled_end_ms];
+        let until_ms = self.until_ms();
+        for (shown, (end, until_ms)) in self.shown_ends_ms.iter_mut().zip(ends.into_iter().zip(until_ms)) {
+            *shown = (*shown).max(end.map(|end| end.min(until_ms)));
+        }
+        self.shown_ends_ms
+    }
+
     fn shows(&self, pair: Pair) -> bool {
         self.pairs.get(&pair).is_some_and(|pair| pair.shown)
     }
@@ -484,6 +509,14 @@ impl Board {
             }
         }
         order.version
+    }
+
+    /// Adds what waited for its time to the windows.
+    fn release(&self, parts: &mut ShownParts, until_ms: [i64; 2]) {
+        let released = parts.iter_mut().map(|(_, part)| part.release(until_ms));
+        if released.fold(Ok(()), Result::and).is_err() {
+            self.exact.store(false, Ordering::Relaxed);
+        }
     }
 
     fn blank(&self, arm: &Arm) -> ArmSnapshot {

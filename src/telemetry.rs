@@ -25,16 +25,19 @@ pub struct Telemetry {
     topics: [String; 2],
     records: [[IntCounter; Outcome::ALL.len()]; 2],
     invalid: [[IntCounter; Reason::ALL.len()]; 2],
-    too_many_invalid: IntGaugeVec,
+    excess: IntGaugeVec,
     click_results: [IntCounter; ClickResult::ALL.len()],
     conflicting_lists: IntCounter,
     repeated_items: IntCounter,
+    shared_id_lists: IntCounter,
+    cut_clicks: IntCounter,
     rebalances: IntCounter,
     pair_restarts: IntCounter,
     key_findings: IntCounterVec,
     dead_letters: [IntCounter; DeadLetter::ALL.len()],
     http_refused: [IntCounter; HttpRefusal::ALL.len()],
     http_certificate_expiry: Known,
+    log_lines_lost: IntCounter,
     clicks_waiting: IntGauge,
     open_lists: IntGauge,
     state_bytes: IntGauge,
@@ -44,7 +47,10 @@ pub struct Telemetry {
     ready: IntGauge,
     lag: IntGaugeVec,
     watermark_delay: GaugeVec,
+    event_ahead: GaugeVec,
+    open_transaction_since: GaugeVec,
     frontier: GaugeVec,
+    held: IntGaugeVec,
     settle_delay: Known,
     since: Known,
     catalog_items: Known,
@@ -56,7 +62,7 @@ pub struct Telemetry {
 #[derive(Default)]
 struct State {
     waiting_for: Vec<String>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     was_ready: bool,
     catalog: Option<CatalogStatus>,
     settle_delay_seconds: Option<f64>,
@@ -71,6 +77,103 @@ pub struct PartitionState {
     pub lag: Option<i64>,
     /// Event time from its watermark to the live end.
     pub watermark_delay_seconds: Option<f64>,
+    /// How far its newest event lies ahead of our clock, where that is more than the lateness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_ahead_seconds: Option<f64>,
+    /// Since when an open transaction is known to hold it up, epoch seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_transaction_since_seconds: Option<f64>,
+    /// A batch of it cannot be read: it stands still.
+    pub held: bool,
+}
+
+/// What there should not be much of: the label `of`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// Records that cannot be read.
+    Invalid,
+    /// Late ones, and those of a slot that is settled.
+    Late,
+    Future,
+    Duplicate,
+    /// Clicks without a list.
+    Unmatched,
+}
+
+impl Excess {
+    pub const ALL: [Excess; 5] = [
+        Excess::Invalid,
+        Excess::Late,
+        Excess::Future,
+        Excess::Duplicate,
+        Excess::Unmatched,
+    ];
+
+    /// The value of the label `of`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Excess::Invalid => "invalid",
+            Excess::Late => "late",
+            Excess::Future => "future",
+            Excess::Duplicate => "duplicate",
+            Excess::Unmatched => "unmatched",
+        }
+    }
+}
+
+/// What an operator should mend although numbers are shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    pub severity: Severity,
+    /// A sentence: what is wrong, and what to do.
+    pub message: String,
+    /// The heading in docs/runbooks.md that says more; the daemon serves it at `/runbooks`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runbook: Option<&'static str>,
+}
+
+/// How bad it is, in the words of docs/runbooks.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Numbers are right; somebody should look at it some time.
+    Info,
+    /// Numbers are doubtful, or soon will be.
+    Warning,
+    /// Numbers are missing or wrong now.
+    Critical,
+}
+
+impl Warning {
+    pub fn new(message: impl Into<String>) -> Warning {
+        Warning {
+            severity: Severity::Warning,
+            message: message.into(),
+            runbook: None,
+        }
+    }
+
+    pub fn info(message: impl Into<String>) -> Warning {
+        Warning {
+            severity: Severity::Info,
+            ..Warning::new(message)
+        }
+    }
+
+    pub fn critical(message: impl Into<String>) -> Warning {
+        Warning {
+            severity: Severity::Critical,
+            ..Warning::new(message)
+        }
+    }
+
+    /// The same, with the runbook that says more.
+    pub fn see(self, runbook: &'static str) -> Warning {
+        Warning {
+            runbook: Some(runbook),
+            ..self
+        }
+    }
 }
 
 /// What became of a record that could not be read and was to go to the dead-letter topic.
@@ -110,16 +213,25 @@ pub enum HttpRefusal {
     TooSlow,
     /// Before it had a whole request, another connection needed its slot.
     NoSlot,
+    /// It does not read its answer, and another connection needed the slot or the memory.
+    Stalled,
+    /// Its password was not checked: more came than can be.
+    TooManyPasswords,
+    /// It was for a host that is not answered for.
+    ForeignHost,
 }
 
 impl HttpRefusal {
-    pub const ALL: [HttpRefusal; 6] = [
+    pub const ALL: [HttpRefusal; 9] = [
         HttpRefusal::NoCredentials,
         HttpRefusal::WrongCredentials,
         HttpRefusal::TlsHandshake,
         HttpRefusal::Malformed,
         HttpRefusal::TooSlow,
         HttpRefusal::NoSlot,
+        HttpRefusal::Stalled,
+        HttpRefusal::TooManyPasswords,
+        HttpRefusal::ForeignHost,
     ];
 
     /// The value of the label `reason`.
@@ -131,6 +243,9 @@ impl HttpRefusal {
             HttpRefusal::Malformed => "malformed",
             HttpRefusal::TooSlow => "too_slow",
             HttpRefusal::NoSlot => "no_slot",
+            HttpRefusal::Stalled => "stalled",
+            HttpRefusal::TooManyPasswords => "too_many_passwords",
+            HttpRefusal::ForeignHost => "foreign_host",
         }
     }
 }
@@ -194,12 +309,12 @@ impl Telemetry {
             invalid: Side::BOTH.map(|side| {
                 Reason::ALL.map(|reason| invalid.with_label_values(&[&*topics[side as usize], reason.name()]))
             }),
-            too_many_invalid: family(
+            excess: family(
                 &registry,
                 IntGaugeVec::new,
-                "abgauge_invalid_share_exceeded",
-                "1 while more of the records of the last minutes cannot be read than limits.max_invalid_share allows, else 0.",
-                &["topic"],
+                "abgauge_share_exceeded",
+                "1 while more of the records of the last minutes are invalid, late, future or duplicate, or of the clicks unmatched, than the share in [limits] allows, else 0.",
+                &["topic", "of"],
             ),
             click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),
             dead_letters: DeadLetter::ALL.map(|result| dead_letters.with_label_values(&[result.name()])),
@@ -208,6 +323,11 @@ impl Telemetry {
                 &registry,
                 "abgauge_http_certificate_expiry_timestamp_seconds",
                 "When the certificate expires that the HTTP server shows.",
+            ),
+            log_lines_lost: counter(
+                &registry,
+                "abgauge_log_lines_lost_total",
+                "Lines of the log that could not be written to standard error.",
             ),
             conflicting_lists: counter(
                 &registry,
@@ -218,6 +338,16 @@ impl Telemetry {
                 &registry,
                 "abgauge_repeated_items_total",
                 "Positions of accepted lists that hold an item which stands at a higher rank already.",
+            ),
+            shared_id_lists: counter(
+                &registry,
+                "abgauge_shared_id_lists_total",
+                "Lists with a request id that very many lists have: a producer gives them no id of their own.",
+            ),
+            cut_clicks: counter(
+                &registry,
+                "abgauge_clicks_cut_total",
+                "Clicks that fall to more lists of their request id than join.max_lists_per_click, and count for the first of these.",
             ),
             rebalances: counter(
                 &registry,
@@ -280,12 +410,33 @@ impl Telemetry {
                 "Event time from the watermark of a partition to the live end.",
                 &["topic", "partition"],
             ),
+            event_ahead: family(
+                &registry,
+                GaugeVec::new,
+                "abgauge_event_ahead_seconds",
+                "How far the newest event of a partition lies ahead of the clock, where that is more than join.lateness: later events are late.",
+                &["topic", "partition"],
+            ),
+            open_transaction_since: family(
+                &registry,
+                GaugeVec::new,
+                "abgauge_open_transaction_since_timestamp_seconds",
+                "Since when an open transaction is known to hold up a partition.",
+                &["topic", "partition"],
+            ),
             frontier: family(
                 &registry,
                 GaugeVec::new,
                 "abgauge_frontier_timestamp_seconds",
                 "Event time before which everything is settled.",
                 &["partition"],
+            ),
+            held: family(
+                &registry,
+                IntGaugeVec::new,
+                "abgauge_partition_held",
+                "1 while the partition stands still, as a batch of it cannot be read, else 0.",
+                &["topic", "partition"],
             ),
             settle_delay: Known::new(
                 &registry,
@@ -338,6 +489,8 @@ impl Telemetry {
         }
         self.conflicting_lists.inc_by(counts.conflicting_lists);
         self.repeated_items.inc_by(counts.repeated_items);
+        self.shared_id_lists.inc_by(counts.shared_id_lists);
+        self.cut_clicks.inc_by(counts.cut_clicks);
     }
 
     /// The partitions owned have changed.
@@ -355,10 +508,10 @@ impl Telemetry {
         self.key_findings.with_label_values(&[topic, finding]).inc_by(n);
     }
 
-    /// More of a topic's records cannot be read than the limit allows, or not.
-    pub fn set_too_many_invalid(&self, topic: &str, is_above: bool) {
-        self.too_many_invalid
-            .with_label_values(&[topic])
+    /// More of a topic's records, or clicks, are such than the limit allows, or not.
+    pub fn set_excess(&self, topic: &str, of: Excess, is_above: bool) {
+        self.excess
+            .with_label_values(&[topic, of.name()])
             .set(is_above.into());
     }
 
@@ -377,6 +530,12 @@ impl Telemetry {
     /// Until when the HTTP server's certificate is valid, epoch ms; none without TLS.
     pub fn set_certificate_expiry(&self, expires_ms: Option<i64>) {
         self.http_certificate_expiry.set(expires_ms.map(seconds));
+    }
+
+    /// Lines of the log that could not be written since the start.
+    pub fn set_log_lines_lost(&self, n_lost: u64) {
+        self.log_lines_lost
+            .inc_by(n_lost.saturating_sub(self.log_lines_lost.get()));
     }
 
     /// A memory bound was reached; stays so as long as the process lives.
@@ -407,10 +566,17 @@ impl Telemetry {
             Some(lag) => self.lag.with_label_values(&labels).set(lag),
             None => forget(&self.lag, &labels),
         }
-        match state.watermark_delay_seconds {
-            Some(seconds) => self.watermark_delay.with_label_values(&labels).set(seconds),
-            None => forget(&self.watermark_delay, &labels),
+        for (gauge, value) in [
+            (&self.watermark_delay, state.watermark_delay_seconds),
+            (&self.event_ahead, state.event_ahead_seconds),
+            (&self.open_transaction_since, state.open_transaction_since_seconds),
+        ] {
+            match value {
+                Some(value) => gauge.with_label_values(&labels).set(value),
+                None => forget(gauge, &labels),
+            }
         }
+        self.held.with_label_values(&labels).set(state.held.into());
         self.state()
             .partitions
             .insert((topic.to_owned(), partition), state);
@@ -430,7 +596,14 @@ impl Telemetry {
         let label = partition.to_string();
         for topic in &self.topics {
             forget(&self.lag, &[topic, &label]);
-            forget(&self.watermark_delay, &[topic, &label]);
+            for gauge in [
+                &self.watermark_delay,
+                &self.event_ahead,
+                &self.open_transaction_since,
+            ] {
+                forget(gauge, &[topic, &label]);
+            }
+            forget(&self.held, &[topic, &label]);
         }
         forget(&self.frontier, &[&label]);
         self.state()
@@ -472,8 +645,8 @@ impl Telemetry {
         state.waiting_for = waiting_for;
     }
 
-    /// What an operator should mend although numbers are shown, a line each.
-    pub fn set_warnings(&self, warnings: Vec<String>) {
+    /// What an operator should mend although numbers are shown.
+    pub fn set_warnings(&self, warnings: Vec<Warning>) {
         self.state().warnings = warnings;
     }
 
@@ -490,7 +663,7 @@ impl Telemetry {
         self.state().waiting_for.clone()
     }
 
-    pub fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<Warning> {
         self.state().warnings.clone()
     }
 
@@ -546,7 +719,7 @@ impl Telemetry {
 pub struct StreamStatus {
     pub ready: bool,
     pub waiting_for: Vec<String>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     pub exact: bool,
     /// Topic → outcome → records.
     pub records: BTreeMap<String, BTreeMap<&'static str, u64>>,

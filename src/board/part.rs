@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::Entry;
+use super::ahead::Ahead;
 use super::runs::{ALL_TIME, Runs};
 use crate::config;
 use crate::engine::cells::Cells;
@@ -32,6 +33,7 @@ pub(super) struct Part {
     arms: Vec<ArmPart>,
     cells: Cells,
     runs: Runs,
+    ahead: Ahead,
 }
 
 /// The tally of an arm in a slot, on its way to the windows.
@@ -70,6 +72,7 @@ impl Part {
             arms: Vec::new(),
             cells: Cells::new(width, n_of_new_list),
             runs: Runs::new(width),
+            ahead: Ahead::default(),
         }
     }
 
@@ -97,16 +100,43 @@ impl Part {
         &self.arms[arm as usize].entry
     }
 
-    /// Adds tallies of arms in slots, which are [in order](in_order).
+    /// Adds tallies of arms in slots, which are [in order](in_order). Those of slots that begin after `until_ms` are added to
+    /// `total` alone, and wait for the windows.
     ///
     /// # Errors
-    /// [`Overflow`] where a cell's sum left 64 bits.
-    pub fn add_all(&mut self, view: View, rows: &[Row]) -> Result<(), Overflow> {
+    /// [`Overflow`] where a cell's sum left 64 bits, or too much waits.
+    pub fn add_all(&mut self, view: View, rows: &[Row], until_ms: i64) -> Result<(), Overflow> {
         let of_arms: Vec<&[Row]> = rows.chunk_by(|one, next| one.of.arm == next.of.arm).collect();
         let mut exact = Ok(());
         for (at, of_arm) in of_arms.iter().enumerate() {
             self.foresee(view, &of_arms[at..]);
-            exact = exact.and(self.add(view, of_arm));
+            let n_ahead = of_arm.partition_point(|row| row.of.start_ms > until_ms);
+            let (ahead, rows) = of_arm.split_at(n_ahead);
+            if let Some(row) = rows.first() {
+                exact = exact.and(self.add_to_windows(view, row.of.arm, rows));
+            }
+            self.add_to_total(view, of_arm);
+            exact = ahead
+                .iter()
+                .fold(exact, |exact, row| exact.and(self.ahead.hold(view, row)));
+        }
+        exact
+    }
+
+    /// Adds to the windows what waited for `until_ms`, by view.
+    ///
+    /// # Errors
+    /// [`Overflow`] where a cell's sum left 64 bits.
+    pub fn release(&mut self, until_ms: [i64; 2]) -> Result<(), Overflow> {
+        let mut exact = Ok(());
+        for (view, until_ms) in View::BOTH.into_iter().zip(until_ms) {
+            while let Some(waiting) = self.ahead.take(view, until_ms) {
+                let row = Row {
+                    of: waiting.of,
+                    sums: &waiting.sums,
+                };
+                exact = exact.and(self.add_to_windows(view, waiting.of.arm, &[row]));
+            }
         }
         exact
     }
@@ -148,10 +178,10 @@ impl Part {
         &self.arms[arm as usize].windows[view as usize * n_windows..][..n_windows]
     }
 
-    /// Adds tallies of one arm, at least one, the newest first.
-    fn add(&mut self, view: View, rows: &[Row]) -> Result<(), Overflow> {
+    /// Adds tallies of one arm, the newest first.
+    fn add_to_windows(&mut self, view: View, arm: ArmId, rows: &[Row]) -> Result<(), Overflow> {
         let n_windows = self.cells_ms.len();
-        let arm = &mut self.arms[rows[0].of.arm as usize];
+        let arm = &mut self.arms[arm as usize];
         let last_lists_ms = rows.iter().filter_map(|row| row.of.last_list_ms);
         arm.last_list_ms = last_lists_ms.fold(arm.last_list_ms, i64::max);
         let tallies = rows.iter().map(|row| (row.of.start_ms, row.sums));
@@ -168,11 +198,18 @@ impl Part {
                 exact = exact.and(window.add(number, tally, &mut room));
             });
         }
+        exact
+    }
+
+    /// Adds tallies of one arm, at least one.
+    fn add_to_total(&mut self, view: View, rows: &[Row]) {
+        let n_windows = self.cells_ms.len();
+        let arm = &mut self.arms[rows[0].of.arm as usize];
+        let tallies = rows.iter().map(|row| (row.of.start_ms, row.sums));
         let counted = tallies.filter(|(start_ms, _)| *start_ms >= arm.total_from_ms);
         self.runs.each(counted, ALL_TIME, |_, tally| {
-            arm.sums.add(first + n_windows, tally);
+            arm.sums.add(view as usize * (n_windows + 1) + n_windows, tally);
         });
-        exact
     }
 
     /// Moves the windows of an arm on to these ends, by view.
@@ -284,11 +321,38 @@ mod tests {
                     })
                     .collect();
                 for view in View::BOTH {
-                    prop_assert_eq!(at_once.add_all(view, &in_order(rows.iter().copied())), Ok(()));
-                    rows.iter().try_for_each(|row| one_by_one.add_all(view, &[*row])).expect("small sums");
+                    prop_assert_eq!(at_once.add_all(view, &in_order(rows.iter().copied()), i64::MAX), Ok(()));
+                    rows.iter().try_for_each(|row| one_by_one.add_all(view, &[*row], i64::MAX)).expect("small sums");
                 }
                 prop_assert_eq!(told(&at_once), told(&one_by_one));
             }
+        }
+
+        /// Whatever is held back meanwhile: once its time has come, all is as if it had not been.
+        #[test]
+        fn what_waited_is_added_as_if_it_had_not(
+            rows in vec((0..N_ARMS, 0_i64..300, 0_i64..1000), 1..100),
+            until in vec(0_i64..300, 1..5),
+        ) {
+            let [mut at_once, mut held] = [part(), part()];
+            let mut until_ms: Vec<i64> = until.iter().map(|second| second * 1000).collect();
+            until_ms.sort_unstable();
+            let mut sums = [0; WIDTH];
+            sums[0] = 1;
+            for (n, (arm, second, list_ms)) in rows.iter().enumerate() {
+                let until_ms = until_ms[n * until_ms.len() / rows.len()];
+                let start_ms = second * 1000;
+                let of = ArmInSlot { arm: *arm, start_ms, last_list_ms: Some(start_ms + list_ms) };
+                let row = Row { of, sums: &sums };
+                at_once.add_all(View::Live, &[row], i64::MAX).expect("small sums");
+                held.release([until_ms; 2]).expect("small sums");
+                held.add_all(View::Live, &[row], until_ms).expect("small sums");
+            }
+            held.release([i64::MAX; 2]).expect("small sums");
+            for part in [&mut at_once, &mut held] {
+                (0..N_ARMS).for_each(|arm| part.advance(arm, [Some(300_000); 2]));
+            }
+            prop_assert_eq!(told(&at_once), told(&held));
         }
     }
 }

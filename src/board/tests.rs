@@ -47,6 +47,7 @@ fn engine_of(
         max_future_ms: 0,
         slot_ms: 1000,
         max_off_list: 0,
+        max_lists_per_click: 32,
         max_arms: 10,
         one_topic: true,
     };

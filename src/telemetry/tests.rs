@@ -159,6 +159,8 @@ fn a_partition_that_is_taken_away_takes_its_series_with_it() {
     let state = PartitionState {
         lag: Some(7),
         watermark_delay_seconds: Some(1.25),
+        held: true,
+        ..PartitionState::default()
     };
     for partition in [0, 1] {
         telemetry.set_partition("served", partition, state);

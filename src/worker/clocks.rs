@@ -14,8 +14,12 @@ pub struct Clocks {
     run: u64,
     last_loop: Option<Duration>,
     live_end_ms: Option<i64>,
-    /// Steady time of the last answer that found every partition at its end, and the live end then.
+    /// The live end when the brokers were last asked where the logs end.
+    asked_live_end_ms: Option<i64>,
+    /// Steady time when the last answer was asked for that found every partition at its end, and the live end then.
     all_at_end: Option<(i64, i64)>,
+    /// Every partition has stood at its end.
+    has_started: bool,
 }
 
 impl Clocks {
@@ -45,17 +49,30 @@ impl Clocks {
         self.live_end_ms = self.live_end_ms.max(ts_ms);
     }
 
-    /// An answer asked at `asked_ms` found all partitions at their ends, or not.
-    pub fn all_at_end(&mut self, all: bool, asked_ms: i64) {
+    /// The brokers are asked where the logs end.
+    pub fn ask(&mut self) {
+        self.asked_live_end_ms = self.live_end_ms;
+    }
+
+    /// Whether every partition has once stood at its end.
+    pub fn has_started(&self) -> bool {
+        self.has_started
+    }
+
+    /// An answer asked at `asked_ms` found all partitions at their ends, or not. Returns the live end as of then: what was
+    /// read since does not count.
+    pub fn all_at_end(&mut self, all: bool, asked_ms: i64) -> Option<i64> {
         let before = self.all_at_end.take();
-        if let (true, Some((before_ms, live_end_ms))) = (all, before) {
-            // Events that came meanwhile may have moved it as far, or further.
-            self.saw(Some(live_end_ms + (asked_ms - before_ms).max(0)));
+        let mut live_end_ms = self.asked_live_end_ms;
+        if let (true, Some((before_ms, before_end_ms))) = (all, before) {
+            live_end_ms = live_end_ms.max(Some(before_end_ms + (asked_ms - before_ms).max(0)));
         }
-        self.all_at_end = self
-            .live_end_ms
+        self.saw(live_end_ms);
+        self.has_started |= all;
+        self.all_at_end = live_end_ms
             .filter(|_| all)
             .map(|live_end_ms| (asked_ms, live_end_ms));
+        live_end_ms
     }
 }
 
@@ -63,20 +80,37 @@ impl Clocks {
 mod tests {
     use super::*;
 
+    fn answer(clocks: &mut Clocks, all: bool, asked_ms: i64) -> Option<i64> {
+        clocks.ask();
+        clocks.all_at_end(all, asked_ms)
+    }
+
+    #[test]
+    fn what_was_read_since_the_ends_were_asked_for_is_no_time_that_passed() {
+        let mut clocks = Clocks::default();
+        clocks.saw(Some(5000));
+        answer(&mut clocks, true, 100);
+        clocks.ask();
+        clocks.saw(Some(60_000));
+        assert_eq!(clocks.all_at_end(true, 600), Some(5500));
+        assert_eq!(clocks.live_end_ms(), Some(60_000));
+        assert_eq!(answer(&mut clocks, true, 700), Some(60_000));
+    }
+
     #[test]
     fn the_live_end_moves_with_time_only_while_all_stand_at_their_ends() {
         let mut clocks = Clocks::default();
-        clocks.all_at_end(true, 100);
-        clocks.all_at_end(true, 200);
+        answer(&mut clocks, true, 100);
+        answer(&mut clocks, true, 200);
         assert_eq!(clocks.live_end_ms(), None, "nothing was ever accepted");
         clocks.saw(Some(5000));
-        clocks.all_at_end(true, 300);
-        clocks.all_at_end(true, 400);
+        answer(&mut clocks, true, 300);
+        answer(&mut clocks, true, 400);
         assert_eq!(clocks.live_end_ms(), Some(5100));
-        clocks.all_at_end(false, 500);
-        clocks.all_at_end(true, 600);
+        answer(&mut clocks, false, 500);
+        answer(&mut clocks, true, 600);
         assert_eq!(clocks.live_end_ms(), Some(5100), "from that moment on");
-        clocks.all_at_end(true, 800);
+        answer(&mut clocks, true, 800);
         clocks.saw(Some(5200));
         assert_eq!(clocks.live_end_ms(), Some(5300), "it never falls");
     }
@@ -85,9 +119,9 @@ mod tests {
     fn time_that_events_have_brought_is_not_added_again() {
         let mut clocks = Clocks::default();
         clocks.saw(Some(5000));
-        clocks.all_at_end(true, 100);
+        answer(&mut clocks, true, 100);
         clocks.saw(Some(5500));
-        clocks.all_at_end(true, 600);
+        answer(&mut clocks, true, 600);
         assert_eq!(
             clocks.live_end_ms(),
             Some(5500),
@@ -99,9 +133,9 @@ mod tests {
     fn a_restart_forgets_the_time_that_passed() {
         let mut clocks = Clocks::default();
         clocks.saw(Some(5000));
-        clocks.all_at_end(true, 100);
+        answer(&mut clocks, true, 100);
         clocks.restart();
-        clocks.all_at_end(true, 90_000);
+        answer(&mut clocks, true, 90_000);
         assert_eq!(clocks.live_end_ms(), Some(5000));
     }
 

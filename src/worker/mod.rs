@@ -5,12 +5,14 @@
 //! waits. All else is done by one thread, between two readings.
 
 mod clocks;
-mod invalid_share;
+mod hold;
+mod membership;
 mod pace;
 mod pair;
 mod report;
 mod shard;
 mod shards;
+mod shares;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,7 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use self::clocks::Clocks;
+use self::membership::Membership;
 use self::pace::Pace;
 use self::pair::{Flow, Log, Pair};
 use self::report::Report;
@@ -38,10 +41,13 @@ use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::engine::ranking::Ranking;
 use crate::engine::{Engine, Rules};
 use crate::ingest::keys::KeyAudit;
+use crate::ingest::skips::Skips;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{
-    Answer, Fault, FaultKind, Input, LogEnd, LogStart, Order, Question, Source, TopicCounts, TopicPartition,
+    Answer, Fault, FaultKind, GroupState, Input, LogEnd, LogStart, Order, Question, Source, TopicCounts,
+    TopicPartition,
 };
+use crate::logging::Losses;
 use crate::telemetry::Telemetry;
 
 /// How often the brokers are asked where the logs end.
@@ -65,16 +71,19 @@ pub struct Worker {
     rules: Rules,
     ranking: Ranking,
     start: StartRule,
+    skips: Skips,
     idle_after_ms: i64,
     /// What topics may fill of all states by being read far ahead of their twins.
     max_ahead_bytes: u64,
     topics: [String; 2],
     one_topic: bool,
+    brokers: String,
     board: Arc<Board>,
     clock: Clock,
     report: Report,
     catalogue: Option<Arc<Catalogue>>,
     phase: Phase,
+    membership: Membership,
     /// Counts assignments: an answer to a question of an earlier one is void.
     epoch: u64,
     /// The pairs that are owned.
@@ -83,7 +92,11 @@ pub struct Worker {
     kept: BTreeMap<i32, Pair>,
     /// Owned, but not started yet: waiting to learn where.
     starting: BTreeSet<i32>,
-    /// Partitions whose position had left the log.
+    /// Since when a log stands where it does, of those that more is to come of.
+    standing: BTreeMap<TopicPartition, (i64, Duration)>,
+    /// A batch is being looked at.
+    looking: bool,
+    /// Partitions whose position had left the log, the client says.
     lost: BTreeSet<i32>,
     audits: Vec<KeyAudit>,
     clocks: Clocks,
@@ -91,6 +104,8 @@ pub struct Worker {
     asking: bool,
     /// The last question but those about topics was where to start.
     asked_starts: bool,
+    /// Who stamps the records was asked.
+    asked_timestamps: bool,
     /// Partitions of the topics, once known.
     counts: Option<TopicCounts>,
     /// What to say where the topics have come to differ in their partitions.
@@ -119,8 +134,12 @@ impl Worker {
         clock: Clock,
         sources: Vec<Box<dyn Source>>,
     ) -> Worker {
-        let decoder =
-            Decoder::new(config.join.hash_seed, config.join.max_items).reading(config.events.as_ref());
+        let decoder = Decoder::new(
+            config.join.hash_seed,
+            config.join.max_items,
+            config.join.max_experiments,
+        )
+        .reading(config.events.as_ref());
         let one_topic = config.kafka.served_topic == config.kafka.clicks_topic;
         let topics = [
             config.kafka.served_topic.clone(),
@@ -131,24 +150,30 @@ impl Worker {
             rules: rules(config),
             ranking,
             start: StartRule::new(config),
+            skips: config.ingest.skips.clone(),
             idle_after_ms: config.join.idle_after_ms,
             max_ahead_bytes: config.limits.max_state_bytes / AHEAD_PART,
             one_topic,
-            shards: Shards::new(sources, &decoder, config.limits.max_state_bytes),
+            brokers: config.kafka.brokers.clone(),
+            shards: Shards::new(sources, &decoder, one_topic, config.limits.max_state_bytes),
             board,
             report: Report::new(telemetry, topics.clone(), config),
             catalogue: None,
             topics,
             clock,
             phase: Phase::Topics,
+            membership: Membership::default(),
             epoch: 0,
             kept: BTreeMap::new(),
             starting: BTreeSet::new(),
+            standing: BTreeMap::new(),
+            looking: false,
             lost: BTreeSet::new(),
             audits: Vec::new(),
             clocks: Clocks::default(),
             asking: false,
             asked_starts: false,
+            asked_timestamps: false,
             counts: None,
             unequal: None,
             orders: Vec::new(),
@@ -165,6 +190,12 @@ impl Worker {
     /// Where records go that cannot be read.
     pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetters>) -> Worker {
         self.shards.set_dead_letters(dead_letters.as_ref());
+        self
+    }
+
+    /// What could not be written of the log is told.
+    pub fn with_log_losses(mut self, losses: Losses) -> Worker {
+        self.report.watch_log(losses);
         self
     }
 
@@ -189,14 +220,22 @@ impl Worker {
     pub fn handle(&mut self, input: Input) {
         match input {
             Input::Assigned(partitions) => self.assigned(&partitions),
+            Input::Misassigned(others) => self.misassigned(&others),
             Input::Revoked => self.revoked(),
             Input::OffsetLost(partition) => self.offset_lost(partition),
+            Input::Damaged(partition, first, damage) => self.damaged(partition, first, damage),
+            Input::Seen(look, batch) => self.seen(look, batch),
             Input::Fault(fault) => self.fault(fault),
             Input::Catalogue(catalogue) => self.take_catalogue(catalogue),
             Input::Answer(answer) => {
                 self.asking = false;
                 match answer {
                     Answer::Topics(counts) => self.topics_known(counts),
+                    Answer::Timestamps(timestamps) => {
+                        self.report
+                            .timestamps(&timestamps, &self.brokers, self.rules.max_future_ms);
+                    }
+                    Answer::Group { epoch, state } if epoch == self.epoch => self.group_known(state),
                     Answer::Starts { epoch, starts } if epoch == self.epoch => self.starts_known(starts),
                     Answer::Ends {
                         epoch,
@@ -206,7 +245,7 @@ impl Worker {
                     } if epoch == self.epoch => {
                         self.ends_known(clock_run, asked_ms, ends);
                     }
-                    Answer::Starts { .. } | Answer::Ends { .. } => {}
+                    Answer::Group { .. } | Answer::Starts { .. } | Answer::Ends { .. } => {}
                 }
             }
         }
@@ -249,6 +288,9 @@ impl Worker {
             );
             self.restart_clocks();
         }
+        if self.membership.is_to_rejoin(uptime) {
+            self.orders.push(Order::Rejoin);
+        }
         self.balance();
         let copied = self.board.is_being_copied();
         self.handed_over = self.pace.is_due(busy, copied, uptime);
@@ -257,6 +299,7 @@ impl Worker {
             self.hand_over();
         }
         self.ask(uptime);
+        self.look_around();
         if uptime.saturating_sub(self.committed) >= COMMIT {
             self.committed = uptime;
             self.commit();
@@ -265,11 +308,16 @@ impl Worker {
         let pairs: Vec<_> = self.shards.pairs().collect();
         let progress = report::Progress {
             pairs: &pairs,
-            live_end_ms: self.clocks.live_end_ms(),
+            live_end_ms: self.shown_live_end_ms(),
+            now_ms: self.clock.now_ms(),
+            steady_ms: self.clock.steady_ms(),
+            tell_open_after_ms: self.idle_after_ms,
             settle_after_ms: self.rules.attribution_ms + self.rules.lateness_ms,
             audits: &self.audits,
             exact: self.board.is_exact(),
+            arms_folded: pairs.iter().map(|(_, pair)| pair.engine.n_folded_arms()).sum(),
             arms_without_coverage: self.board.n_arms_without_coverage(),
+            held: self.held(),
             waiting_for,
         };
         self.report.round(progress, uptime);
@@ -286,7 +334,7 @@ impl Worker {
     fn balance(&mut self) {
         let n_pairs = self.shards.pairs().count().max(1) as u64;
         let room_bytes = self.max_ahead_bytes / n_pairs;
-        for (partition, pair) in self.shards.pairs_mut() {
+        for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| pair.held.is_none()) {
             if let Some(flow) = pair.balance(room_bytes) {
                 self.orders.push(match flow {
                     Flow::Pause(side) => Order::Pause((side, partition)),
@@ -310,7 +358,14 @@ impl Worker {
         if let Some(live_end_ms) = self.clocks.live_end_ms() {
             self.board.set_live_end(live_end_ms);
         }
+        self.board.show_until(self.until_ms());
+        let (sides, now_ms) = (self.sides(), self.clock.now_ms());
         for (partition, pair) in self.shards.pairs_mut() {
+            for side in sides {
+                if let Some(event) = pair.look_ahead(*side, now_ms, self.rules.lateness_ms) {
+                    self.report.event_ahead((*side, partition), &event);
+                }
+            }
             if pair.changed {
                 pair.engine.gather_changes();
                 self.board.merge(partition, &pair.engine);
@@ -349,9 +404,17 @@ impl Worker {
                 self.asked_starts = true;
                 self.ask_starts()
             }
-            Phase::Owning if self.shards.is_empty() => return,
+            Phase::Owning if self.membership.asks() => Question::Group { epoch: self.epoch },
+            // Whoever owns nothing learns so of brokers and topics that go and come.
+            Phase::Owning if self.shards.is_empty() => Question::Topics,
+            // Once, and after a start has its numbers.
+            Phase::Owning if !self.asked_timestamps && self.clocks.has_started() => {
+                self.asked_timestamps = true;
+                Question::Timestamps
+            }
             Phase::Owning => {
                 self.asked_starts = false;
+                self.clocks.ask();
                 Question::Ends {
                     epoch: self.epoch,
                     clock_run: self.clocks.run(),
@@ -435,6 +498,7 @@ impl Worker {
             );
         }
         info!(partitions = ?whole, "assigned");
+        self.membership.assigned(whole.len());
         self.starting = whole;
         // A change of their partitions is a reason to be assigned anew.
         self.orders.push(Order::Ask(Question::Topics));
@@ -454,6 +518,26 @@ impl Worker {
             let question = self.ask_starts();
             self.asking = true;
             self.orders.push(Order::Ask(question));
+        }
+    }
+
+    /// We own nothing, until the group gives us what is ours.
+    fn misassigned(&mut self, others: &[String]) {
+        self.report.rebalanced();
+        self.epoch += 1;
+        self.phase = Phase::Joining;
+        self.membership.misassigned(others, &self.topics, self.uptime);
+        self.orders.push(Order::Assign(Vec::new()));
+    }
+
+    fn group_known(&mut self, state: Result<GroupState, Fault>) {
+        match (state, self.counts) {
+            (Ok(state), Some(counts)) => {
+                self.report.brokers_answer();
+                self.membership.known(state, counts, &self.topics, self.uptime);
+            }
+            (Err(fault), _) => self.fault(fault),
+            (Ok(_), None) => {}
         }
     }
 
@@ -506,28 +590,23 @@ impl Worker {
                 continue;
             };
             let pair = match self.kept.remove(&partition) {
-                Some(kept) if goes_on(&kept, &logs) => resumed(kept, &logs),
+                Some(kept) if goes_on(&kept, &logs) => {
+                    self.lost.remove(&partition);
+                    resumed(kept, &logs)
+                }
                 Some(kept) => {
                     self.kept.insert(partition, kept);
                     self.position_left_the_log(partition);
-                    self.begin(&logs, now_ms)
+                    self.begin(partition, &logs, now_ms)
                 }
-                None => self.begin(&logs, now_ms),
+                None => self.begin(partition, &logs, now_ms),
             };
             self.shards.insert(partition, pair);
         }
-        let mut positions = Vec::new();
-        for (partition, pair) in self.shards.pairs_mut() {
-            for log in &mut pair.logs {
-                positions.push(((log.side, partition), log.position));
-                // An assignment reads all: what was paused goes on.
-                log.paused = false;
-            }
-        }
-        self.orders.push(Order::Assign(positions));
+        self.assign_pairs();
     }
 
-    fn begin(&self, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
+    fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
         let seek_ms = self.start.seek_ms(now_ms);
         let begin_ms = self
             .start
@@ -536,7 +615,10 @@ impl Worker {
         if let Some(catalogue) = &self.catalogue {
             engine.set_catalogue(Arc::clone(catalogue));
         }
-        let log = |(side, log): &(Side, LogStart)| Log::new(*side, self.start.offset(log, seek_ms), log.high);
+        let log = |(side, log): &(Side, LogStart)| {
+            let skips = self.skips.of((*side, partition));
+            Log::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)
+        };
         Pair::new(engine, logs.iter().map(log).collect())
     }
 
@@ -550,11 +632,18 @@ impl Worker {
     fn offset_lost(&mut self, (_, partition): TopicPartition) {
         // What was read of the pair has been read, though nothing comes of it.
         self.hand_over();
-        let Some(pair) = self.shards.remove(partition) else {
+        let Some(mut pair) = self.shards.remove(partition) else {
             return;
         };
+        if pair.held.is_some() {
+            // The client went astray in the batch that cannot be read.
+            self.shards.insert(partition, pair);
+            return;
+        }
+        pair.caught_up = false;
         self.kept.insert(partition, pair);
-        self.position_left_the_log(partition);
+        self.lost.insert(partition);
+        self.board.hide(partition);
         self.report.forget_partition(partition);
         self.starting.insert(partition);
         self.epoch += 1;
@@ -579,11 +668,23 @@ impl Worker {
         let mut all_at_end = true;
         let mut idle: Vec<(i32, Vec<Side>)> = Vec::new();
         for (partition, pair) in self.shards.pairs_mut() {
+            if pair.held.is_some() {
+                for log in &mut pair.logs {
+                    log.end = ends
+                        .get(&(log.side, partition))
+                        .map_or(log.end, |end| Some(end.end));
+                }
+                continue; // Time passes for the others.
+            }
             let n_logs = pair.logs.len();
             let mut at_end = 0;
             let mut stands = Vec::new();
             for log in &mut pair.logs {
-                let is_at_end = ends.get(&(log.side, partition)).is_some_and(|end| log.ends(*end));
+                let answer = ends.get(&(log.side, partition));
+                let is_at_end = answer.is_some_and(|end| log.ends(*end));
+                if let Some(answer) = answer {
+                    log.look_for_open_transaction(answer, asked_ms);
+                }
                 at_end += usize::from(is_at_end);
                 if is_current && log.stands(is_at_end, asked_ms, self.idle_after_ms) {
                     stands.push(log.side);
@@ -597,19 +698,53 @@ impl Worker {
         if !is_current {
             return;
         }
-        self.clocks.all_at_end(all_at_end, asked_ms);
+        let is_start = all_at_end && !self.clocks.has_started();
+        let live_end_ms = self.clocks.all_at_end(all_at_end, asked_ms);
+        if is_start {
+            self.catch_up_with_time(asked_ms);
+        }
         for (partition, sides) in idle {
-            self.make_idle_move(partition, &sides);
+            self.make_idle_move(partition, &sides, live_end_ms);
         }
     }
 
+    /// A start has read all that there is: the live end is as far on as time since the newest event was written.
+    fn catch_up_with_time(&mut self, asked_ms: i64) {
+        let newest = self
+            .shards
+            .pairs()
+            .filter_map(|(_, pair)| pair.engine.last_accepted());
+        let Some((ts_ms, record_ms)) = newest.max() else {
+            return;
+        };
+        let asked_at_ms = self.clock.now_ms() - (self.clock.steady_ms() - asked_ms);
+        let passed_ms = asked_at_ms.saturating_sub(record_ms).max(0);
+        self.clocks.saw(Some(ts_ms + passed_ms));
+    }
+
+    /// Up to where the windows are shown, by view: as far as an honest clock may be ahead of ours.
+    fn until_ms(&self) -> [i64; 2] {
+        let live_ms = self.clock.now_ms() + self.rules.max_future_ms;
+        [
+            live_ms,
+            live_ms - self.rules.lateness_ms - self.rules.attribution_ms,
+        ]
+    }
+
+    fn shown_live_end_ms(&self) -> Option<i64> {
+        let [until_ms, _] = self.until_ms();
+        self.clocks
+            .live_end_ms()
+            .map(|live_end_ms| live_end_ms.min(until_ms))
+    }
+
     /// Rule D7: time passes for a topic partition that has stood at its end for long enough.
-    fn make_idle_move(&mut self, partition: i32, sides: &[Side]) {
-        let live_end_ms = self.clocks.live_end_ms();
+    fn make_idle_move(&mut self, partition: i32, sides: &[Side], live_end_ms: Option<i64>) {
+        let [until_ms, _] = self.until_ms();
         if let Some(pair) = self.shards.get_mut(partition) {
             let both = sides.len() == pair.logs.len();
             for side in sides {
-                pair.engine.idle(*side, live_end_ms.filter(|_| both));
+                pair.engine.idle(*side, live_end_ms.filter(|_| both), until_ms);
             }
             pair.changed = true;
         }
@@ -660,6 +795,7 @@ impl Worker {
     fn waiting_for(&self) -> Vec<String> {
         let mut waiting: Vec<String> = self.report.fault_messages().collect();
         waiting.extend(self.unequal.clone());
+        waiting.extend(self.membership.waiting_for());
         match self.phase {
             Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
             Phase::Joining => waiting.push("the group to assign partitions".into()),
@@ -672,7 +808,16 @@ impl Worker {
                         "partition {partition} to begin anew: its position had left the log"
                     ));
                 }
-                for (partition, pair) in self.shards.pairs().filter(|(_, pair)| !pair.caught_up) {
+                let is_held = |pair: &Pair| pair.held.is_some();
+                if self
+                    .shards
+                    .pairs()
+                    .all(|(_, pair)| is_held(pair) && !pair.caught_up)
+                {
+                    waiting.extend(self.held()); // Nothing would be shown.
+                }
+                let others = self.shards.pairs().filter(|(_, pair)| !is_held(pair));
+                for (partition, pair) in others.filter(|(_, pair)| !pair.caught_up) {
                     let left: i64 = pair
                         .logs
                         .iter()
@@ -687,9 +832,30 @@ impl Worker {
                         "partition {partition} to catch up: {left} records to read{why}"
                     ));
                 }
+                waiting.extend(self.open_transactions());
             }
         }
         waiting
+    }
+
+    /// Topic partitions that wait for a transaction to end, a line each.
+    fn open_transactions(&self) -> impl Iterator<Item = String> {
+        let steady_ms = self.clock.steady_ms();
+        let now_ms = self.clock.now_ms();
+        let logs = self
+            .shards
+            .pairs()
+            .flat_map(|(partition, pair)| pair.logs.iter().map(move |log| (partition, log)));
+        logs.filter_map(move |(partition, log)| {
+            let since_ms = log.held_up_since_ms(steady_ms, self.idle_after_ms)?;
+            Some(format!(
+                "partition {partition} of topic `{}` to go on: a transaction that is open since {} or longer holds up {} \
+                 records; its producer must commit or abort it (kafka-transactions.sh find-hanging)",
+                self.topics[log.side as usize],
+                time(now_ms - (steady_ms - since_ms)),
+                log.lag().unwrap_or(0),
+            ))
+        })
     }
 
     /// Brings the last changes to the board and commits the positions: the end of a clean stop.
@@ -712,11 +878,18 @@ fn goes_on(pair: &Pair, logs: &[(Side, LogStart)]) -> bool {
 fn resumed(mut pair: Pair, logs: &[(Side, LogStart)]) -> Pair {
     for (side, start) in logs {
         if let Some(log) = pair.log(*side) {
-            *log = Log::new(*side, log.position, start.high);
+            log.resume(start.high);
         }
     }
+    pair.held = None;
     pair.changed = true;
     pair
+}
+
+/// As RFC 3339, in UTC and whole seconds.
+fn time(ms: i64) -> String {
+    let time = jiff::Timestamp::from_second(ms.div_euclid(1000));
+    time.map_or_else(|_| ms.to_string(), |time| time.to_string())
 }
 
 /// The engine's rules under a configuration.
@@ -728,6 +901,7 @@ pub fn rules(config: &Config) -> Rules {
         lateness_ms: join.lateness_ms,
         max_future_ms: join.max_future_ms,
         slot_ms: join.slot_ms,
+        max_lists_per_click: join.max_lists_per_click,
         max_off_list: join.max_off_list,
         max_arms: config.limits.max_arms,
         one_topic: config.kafka.served_topic == config.kafka.clicks_topic,

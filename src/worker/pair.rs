@@ -1,8 +1,13 @@
 //! One pair of partitions as the worker sees it: its engine, and how far each topic has been read.
 
+use std::ops::RangeInclusive;
+
+use super::hold::Held;
 use crate::engine::Engine;
 use crate::engine::event::Side;
+use crate::engine::outcome::Outcome;
 use crate::ingest::LogEnd;
+use crate::ingest::skips::Offsets;
 
 /// Event time by which a topic is far ahead of its twin: it is paused then, where memory asks for it.
 const FAR_MS: i64 = 5 * 60 * 1000;
@@ -14,8 +19,12 @@ pub struct Pair {
     pub logs: Vec<Log>,
     /// It has reached the ends noted at its assignment.
     pub caught_up: bool,
+    /// A batch of it cannot be read: it stands where it is.
+    pub held: Option<Held>,
     /// Its engine holds changes that the board has not seen.
     pub changed: bool,
+    /// By `Side as usize`.
+    pub ahead: [Option<EventAhead>; 2],
     /// What its engine kept of each of two logs when neither was far ahead of the other.
     abreast_bytes: [u64; 2],
 }
@@ -33,6 +42,10 @@ pub struct Log {
     pub paused: bool,
     /// Steady time from which on it is known to have stood at its end.
     pub idle_since_ms: Option<i64>,
+    /// The transaction that it waits for.
+    open: Option<OpenTransaction>,
+    /// Offsets whose records are left out.
+    skips: Offsets,
 }
 
 impl Log {
@@ -44,7 +57,35 @@ impl Log {
             end: Some(noted_end),
             paused: false,
             idle_since_ms: None,
+            open: None,
+            skips: Offsets::new(),
         }
+    }
+
+    /// The same, with these records left out.
+    pub fn skipping(self, skips: &[RangeInclusive<i64>]) -> Log {
+        Log {
+            skips: skips.to_vec(),
+            ..self
+        }
+    }
+
+    /// What is left out of these offsets.
+    pub fn skips_within(&self, offsets: &RangeInclusive<i64>) -> Offsets {
+        let first = self.skips.partition_point(|skip| skip.end() < offsets.start());
+        let within = self.skips[first..]
+            .iter()
+            .take_while(|skip| skip.start() <= offsets.end());
+        within.cloned().collect()
+    }
+
+    /// It is read again, from where it stands, and has reached its part of a start at `noted_end`.
+    pub fn resume(&mut self, noted_end: i64) {
+        self.noted_end = noted_end;
+        self.end = Some(noted_end);
+        self.paused = false;
+        self.idle_since_ms = None;
+        self.open = None;
     }
 
     pub fn lag(&self) -> Option<i64> {
@@ -63,6 +104,26 @@ impl Log {
         self.position >= answer.end && !self.paused
     }
 
+    /// Looks, in an answer asked at `asked_ms`, for a transaction that holds it up.
+    pub fn look_for_open_transaction(&mut self, answer: &LogEnd, asked_ms: i64) {
+        let stable = answer
+            .stable
+            .filter(|stable| self.position >= *stable && *stable < answer.end);
+        self.open = stable.map(|stable| match self.open {
+            Some(open) if open.stable == stable => open,
+            _ => OpenTransaction {
+                stable,
+                since_ms: asked_ms,
+            },
+        });
+    }
+
+    /// Steady time since when an open transaction is known to hold it up, if that was `after_ms` ago by `now_ms` at least.
+    pub fn held_up_since_ms(&self, now_ms: i64, after_ms: i64) -> Option<i64> {
+        let since_ms = self.open?.since_ms;
+        (now_ms - since_ms >= after_ms).then_some(since_ms)
+    }
+
     /// Whether it has stood at its end for `after_ms` when the answer was asked for.
     pub fn stands(&mut self, at_end: bool, asked_ms: i64, after_ms: i64) -> bool {
         if !at_end {
@@ -72,6 +133,27 @@ impl Log {
         let since_ms = *self.idle_since_ms.get_or_insert(asked_ms);
         asked_ms - since_ms >= after_ms
     }
+}
+
+/// All records before it are read, and none behind it can be: it is open.
+#[derive(Debug, Clone, Copy)]
+struct OpenTransaction {
+    /// Where it begins.
+    stable: i64,
+    /// Steady time when that was first known.
+    since_ms: i64,
+}
+
+/// A record whose time is further ahead of our clock than the lateness: it makes what follows late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventAhead {
+    pub offset: i64,
+    /// Its time, epoch ms.
+    pub ts_ms: i64,
+    /// How far it was ahead when it came.
+    pub ahead_ms: i64,
+    /// Events of its topic partition that came too late since.
+    pub n_late: u64,
 }
 
 /// What to do about a topic that runs ahead of its twin.
@@ -87,13 +169,44 @@ impl Pair {
             engine,
             logs,
             caught_up: false,
+            held: None,
             changed: true,
+            ahead: [None; 2],
             abreast_bytes: [0; 2],
         }
     }
 
     pub fn log(&mut self, side: Side) -> Option<&mut Log> {
         self.logs.iter_mut().find(|log| log.side == side)
+    }
+
+    /// Looks for a record that has moved M by more than `lateness_ms` ahead of `now_ms`, and counts what is late for it. Tells
+    /// one that is new, or lies that much further ahead than the last one told.
+    pub fn look_ahead(&mut self, side: Side, now_ms: i64, lateness_ms: i64) -> Option<EventAhead> {
+        let engine = &self.engine;
+        let place = &mut self.ahead[side as usize];
+        let newest = engine.newest_ms(side).zip(engine.newest_offset(side));
+        let Some((ts_ms, offset)) = newest.filter(|(ts_ms, _)| ts_ms - now_ms > lateness_ms) else {
+            *place = None;
+            return None;
+        };
+        let n_late = engine.changes().counts.outcome(side, Outcome::Late);
+        let ahead_ms = ts_ms - now_ms;
+        match place {
+            Some(known) if ahead_ms <= known.ahead_ms + lateness_ms => {
+                known.n_late += n_late;
+                None
+            }
+            _ => {
+                *place = Some(EventAhead {
+                    offset,
+                    ts_ms,
+                    ahead_ms,
+                    n_late,
+                });
+                *place
+            }
+        }
     }
 
     pub fn has_reached_noted_ends(&self) -> bool {

@@ -1,5 +1,6 @@
 //! What the worker says about itself: telemetry, readiness, and log lines that do not flood.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,30 +8,38 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::has_shed;
-use super::invalid_share::InvalidShare;
-use super::pair::Pair;
+use super::pair::{EventAhead, Pair};
 use super::shard::Unreadable;
-use crate::config::Config;
+use super::shares::{self, Shares};
+use crate::config::{Config, Limits};
 use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
 use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
-use crate::ingest::{Fault, FaultKind};
-use crate::telemetry::{PartitionState, Telemetry};
+use crate::ingest::timestamps::{Timestamps, Unguarded};
+use crate::ingest::{Fault, FaultKind, TopicPartition};
+use crate::logging::Losses;
+use crate::telemetry::{Excess, PartitionState, Telemetry, Warning};
 
 /// How often gauges about partitions are set.
 const REFRESH: Duration = Duration::from_millis(250);
 /// A fault that lasts, and a kind of unreadable record, are logged once in this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
+/// A loss is told on the page for so long.
+const TELL_LOSSES: Duration = Duration::from_secs(15 * 60);
 /// As many different faults are told at once.
 const MAX_FAULTS: usize = 4;
+/// As many events ahead of the clock are told one by one.
+const MAX_EVENTS_AHEAD: usize = 4;
+/// More lists of a topic than this share one request id only where a producer is wrong.
+const MAX_SHARED_ID: f64 = 0.01;
 
 pub struct Report {
     telemetry: Arc<Telemetry>,
     topics: [String; 2],
-    /// Legal but doubtful settings.
-    doubts: Vec<String>,
+    /// What is to be said of settings.
+    of_settings: Vec<Warning>,
     /// What is wrong, all of one kind: an answer of another kind tells what has become of the earlier ones.
     faults: Vec<Fault>,
     /// Faults that were logged lately, by what is wrong, and when.
@@ -38,17 +47,40 @@ pub struct Report {
     /// A fault was logged since the brokers last answered.
     fault_told: bool,
     invalid_logged: HashMap<(Side, Reason), LogLimit>,
-    invalid_share: InvalidShare,
-    /// From `limits.max_invalid_share`.
-    max_invalid_share: f64,
-    /// By `Side as usize`: a topic's share is above that.
-    too_many_invalid: [bool; 2],
+    shares: Shares,
+    limits: Limits,
+    /// By `Side as usize`, then `Excess as usize`: a topic's share is above its limit.
+    raised: [[bool; Excess::ALL.len()]; 2],
+    /// Topics whose brokers take records from any time.
+    unguarded: Vec<Unguarded>,
     findings: Vec<Finding>,
     reported_keys: HashMap<String, KeyCounts>,
     waiting_for: Vec<String>,
     refreshed: Option<Duration>,
     shed: bool,
+    /// Records that could not be read were passed over.
+    passed_over: bool,
+    /// What was logged last of each partition that is held, and when.
+    held_logged: HashMap<i32, (String, Duration)>,
     left_out_told: bool,
+    folded_told: bool,
+    /// More than [`MAX_SHARED_ID`] of the records are lists that share one request id.
+    ids_are_shared: bool,
+    /// From `join.max_lists_per_click` and `limits.max_arms`.
+    max_lists_per_click: u32,
+    max_arms: u32,
+    log_losses: LogLosses,
+}
+
+/// What could not be written of the log.
+#[derive(Debug, Default)]
+struct LogLosses {
+    losses: Losses,
+    n_seen: u64,
+    /// When a loss was last seen.
+    seen: Option<Duration>,
+    /// Those that the log itself has told, once it could be written again.
+    n_told: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,11 +93,20 @@ struct LogLimit {
 pub struct Progress<'a> {
     pub pairs: &'a [(i32, &'a Pair)],
     pub live_end_ms: Option<i64>,
+    /// Wall time, epoch ms, and steady time.
+    pub now_ms: i64,
+    pub steady_ms: i64,
+    /// How long a transaction may hold up a partition before it is told.
+    pub tell_open_after_ms: i64,
     /// A + lateness.
     pub settle_after_ms: i64,
     pub audits: &'a [KeyAudit],
     pub exact: bool,
+    /// Those told apart.
+    pub arms_folded: u64,
     pub arms_without_coverage: u64,
+    /// What is held, each with what to do about it.
+    pub held: Vec<String>,
     pub waiting_for: Vec<String>,
 }
 
@@ -74,26 +115,38 @@ impl Report {
         Report {
             telemetry,
             topics,
-            doubts: config.warnings(),
+            of_settings: of_settings(config),
             faults: Vec::new(),
             faults_logged: HashMap::new(),
             fault_told: false,
             invalid_logged: HashMap::new(),
-            invalid_share: InvalidShare::new(),
-            max_invalid_share: config.limits.max_invalid_share,
-            too_many_invalid: [false; 2],
+            shares: Shares::new(),
+            limits: config.limits.clone(),
+            raised: [[false; Excess::ALL.len()]; 2],
+            unguarded: Vec::new(),
             findings: Vec::new(),
             reported_keys: HashMap::new(),
             waiting_for: vec!["the start".into()],
             refreshed: None,
             shed: false,
+            passed_over: false,
+            held_logged: HashMap::new(),
             left_out_told: false,
+            folded_told: false,
+            ids_are_shared: false,
+            max_lists_per_click: config.join.max_lists_per_click,
+            max_arms: config.limits.max_arms,
+            log_losses: LogLosses::default(),
         }
+    }
+
+    pub fn watch_log(&mut self, losses: Losses) {
+        self.log_losses.losses = losses;
     }
 
     pub fn counts(&mut self, counts: &Counts) {
         self.telemetry.add_counts(counts);
-        self.invalid_share.count(counts);
+        self.shares.count(counts);
         if has_shed(counts) {
             self.telemetry.lost_exactness();
             if !self.shed {
@@ -143,6 +196,35 @@ impl Report {
         );
     }
 
+    /// A partition is held; logged once a minute while it lasts, and when more is known of it.
+    pub fn held(&mut self, message: &str, partition: i32, uptime: Duration) {
+        let told = self.held_logged.get(&partition);
+        let is_told =
+            told.is_some_and(|(told, at)| told == message && uptime.saturating_sub(*at) < LOG_AGAIN);
+        if !is_told {
+            warn!(partition, "{message}");
+            self.held_logged.insert(partition, (message.to_owned(), uptime));
+        }
+    }
+
+    /// It is held no more.
+    pub fn goes_on(&mut self, partition: i32) {
+        self.held_logged.remove(&partition);
+    }
+
+    /// What the operator leaves out could not be read: nobody knows what it was.
+    pub fn passed_over(&mut self, topic: &str, partition: i32, first: i64, n_skipped: u64) {
+        let last = first.saturating_add_unsigned(n_skipped) - 1;
+        warn!(
+            topic,
+            partition,
+            "offsets {first}-{last} cannot be read, and are left out as ingest.skip_records says: numbers are no longer exact"
+        );
+        self.passed_over = true;
+        self.telemetry.lost_exactness();
+        self.goes_on(partition);
+    }
+
     /// Never the payload: what a record holds is nobody's business but its owner's.
     pub fn unreadable(&mut self, record: &Unreadable, uptime: Duration) {
         let (side, partition) = record.at;
@@ -184,7 +266,7 @@ impl Report {
         let words = what_is_wrong(&fault);
         self.faults_logged
             .retain(|_, last| uptime.saturating_sub(*last) < LOG_AGAIN);
-        if !self.faults_logged.contains_key(words) {
+        if fault.kind != FaultKind::Uncertain && !self.faults_logged.contains_key(words) {
             warn!("{}", fault.message);
             self.faults_logged.insert(words.to_owned(), uptime);
             self.fault_told = true;
@@ -215,29 +297,112 @@ impl Report {
     }
 
     pub fn round(&mut self, progress: Progress, uptime: Duration) {
+        let is_other = progress.waiting_for != self.waiting_for;
         let due = self
             .refreshed
             .is_none_or(|last| uptime.saturating_sub(last) >= REFRESH);
-        if progress.waiting_for != self.waiting_for {
+        if is_other || due {
+            // First, so that whoever sees that it is ready sees of what.
+            self.refresh(&progress, uptime);
+        }
+        if is_other {
             if progress.waiting_for.is_empty() {
                 info!("ready");
             } else if self.waiting_for.is_empty() {
                 warn!(waiting_for = ?progress.waiting_for, "not ready");
             }
             self.telemetry.set_waiting_for(progress.waiting_for.clone());
-            self.waiting_for.clone_from(&progress.waiting_for);
+            self.waiting_for = progress.waiting_for;
         }
-        if !due {
-            return;
-        }
+    }
+
+    fn refresh(&mut self, progress: &Progress, uptime: Duration) {
         self.refreshed = Some(uptime);
         if !progress.exact {
             self.telemetry.lost_exactness();
         }
-        self.set_gauges(&progress);
+        self.set_gauges(progress);
         self.look_at_keys(progress.audits);
-        self.invalid_share.advance(uptime);
-        self.warn(progress.arms_without_coverage);
+        self.shares.advance(uptime);
+        self.look_at_log(uptime);
+        let ahead = self.events_ahead(progress);
+        self.warn(progress, ahead);
+    }
+
+    /// Who stamps the records of the topics.
+    pub fn timestamps(&mut self, of: &[(Side, Timestamps)], brokers: &str, max_future_ms: i64) {
+        let judge =
+            |(side, of): &(Side, Timestamps)| of.judge(&self.topics[*side as usize], brokers, max_future_ms);
+        self.unguarded = of.iter().filter_map(judge).collect();
+        for Unguarded { text, remedy } in &self.unguarded {
+            warn!("{text}: {remedy}");
+        }
+    }
+
+    /// A record has moved M of its topic partition far ahead of our clock.
+    pub fn event_ahead(&self, (side, partition): TopicPartition, event: &EventAhead) {
+        warn!(
+            topic = self.topics[side as usize],
+            partition,
+            offset = event.offset,
+            ahead_seconds = event.ahead_ms / 1000,
+            "the time of an event lies ahead of the clock of this machine: later events of its partition are late; mend \
+             the clock of its producer, or of this machine; to undo what it did, name its record in ingest.skip_records \
+             and restart"
+        );
+    }
+
+    /// Records that make others late, a sentence each; the furthest ahead first.
+    fn events_ahead(&self, progress: &Progress) -> Vec<Warning> {
+        let mut events: Vec<_> = progress
+            .pairs
+            .iter()
+            .flat_map(|(partition, pair)| {
+                let of_side = |side: Side| Some((side, *partition, pair.ahead[side as usize]?));
+                Side::BOTH.into_iter().filter_map(of_side)
+            })
+            .collect();
+        events.sort_by_key(|(.., event)| Reverse(event.ts_ms));
+        let more = events.len().saturating_sub(MAX_EVENTS_AHEAD);
+        let mut warnings: Vec<Warning> = events
+            .into_iter()
+            .take(MAX_EVENTS_AHEAD)
+            .map(|(side, partition, event)| {
+                let topic = &self.topics[side as usize];
+                let ahead = about(event.ts_ms - progress.now_ms);
+                let offset = event.offset;
+                Warning::critical(format!(
+                    "topic `{topic}`, partition {partition}: the event at offset {offset} lies {ahead} ahead of the clock; \
+                     {} later ones of its partition are late for it. Mend the clock of its producer; to undo what it did, \
+                     set ingest.skip_records = [\"{topic}/{partition}/{offset}\"] and restart",
+                    event.n_late
+                ))
+                .see("AbgaugeEventAhead")
+            })
+            .collect();
+        if more > 0 {
+            let message =
+                format!("{more} more partitions have events ahead of the clock: abgauge_event_ahead_seconds");
+            warnings.push(Warning::critical(message).see("AbgaugeEventAhead"));
+        }
+        warnings
+    }
+
+    fn look_at_log(&mut self, uptime: Duration) {
+        let log = &mut self.log_losses;
+        let n_lost = log.losses.n_lost();
+        if n_lost > log.n_seen {
+            (log.n_seen, log.seen) = (n_lost, Some(uptime));
+            self.telemetry.set_log_lines_lost(n_lost);
+        }
+        log.seen = log.seen.filter(|seen| uptime.saturating_sub(*seen) < TELL_LOSSES);
+        if n_lost > log.n_told && !log.losses.is_failing() {
+            let lost = n_lost - std::mem::replace(&mut log.n_told, n_lost);
+            warn!(
+                lost,
+                "lines of the log are lost: standard error could not be written"
+            );
+        }
     }
 
     fn set_gauges(&self, progress: &Progress) {
@@ -246,9 +411,15 @@ impl Report {
         let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
         for (partition, pair) in progress.pairs {
             for log in &pair.logs {
+                let ahead = pair.ahead[log.side as usize];
+                let held_since_ms = log.held_up_since_ms(progress.steady_ms, progress.tell_open_after_ms);
                 let state = PartitionState {
                     lag: log.lag(),
+                    held: pair.held.is_some_and(|held| held.side == log.side),
                     watermark_delay_seconds: pair.engine.watermark_ms(log.side).and_then(behind),
+                    event_ahead_seconds: ahead.map(|event| (event.ts_ms - progress.now_ms) as f64 / 1000.0),
+                    open_transaction_since_seconds: held_since_ms
+                        .map(|since_ms| (progress.now_ms - (progress.steady_ms - since_ms)) as f64 / 1000.0),
                 };
                 self.telemetry
                     .set_partition(&self.topics[log.side as usize], *partition, state);
@@ -298,8 +469,8 @@ impl Report {
         self.findings = findings;
     }
 
-    /// Tells topics of which more cannot be read than the limit allows; logs where one begins or ends to be such.
-    fn look_at_invalid_shares(&mut self) -> Vec<String> {
+    /// Tells topics of which more does not count, for some cause, than its limit allows; logs where one begins or ends to be such.
+    fn look_at_shares(&mut self) -> Vec<Warning> {
         let one_topic = self.topics[0] == self.topics[1];
         let groups: &[&[Side]] = if one_topic {
             &[&Side::BOTH]
@@ -307,49 +478,132 @@ impl Report {
             &[&[Side::Served], &[Side::Clicks]]
         };
         let mut warnings = Vec::new();
-        for sides in groups {
+        for (sides, excess) in groups
+            .iter()
+            .flat_map(|sides| Excess::ALL.map(|excess| (*sides, excess)))
+        {
             let topic = &self.topics[sides[0] as usize];
-            let share = self.invalid_share.of(sides).unwrap_or(0.0);
-            let is_above = share > self.max_invalid_share;
-            let warning = format!(
-                "topic `{topic}`: {:.1}% of the records of the last minutes cannot be read, more than \
-                 limits.max_invalid_share ({}%): abgauge_invalid_records_total has the reasons, and `abgauge check --sample` \
-                 tells what is wrong with a record",
-                100.0 * share,
-                100.0 * self.max_invalid_share,
-            );
-            let was_above = std::mem::replace(&mut self.too_many_invalid[sides[0] as usize], is_above);
-            match (was_above, is_above) {
-                (false, true) => warn!("{warning}"),
-                (true, false) => info!(topic, "records can be read again"),
+            let limit = shares::limit(excess, &self.limits);
+            let share = self.shares.of(excess, sides).unwrap_or(0.0);
+            let warning = (share > limit).then(|| shares::warning(excess, topic, share, limit));
+            let raised = &mut self.raised[sides[0] as usize][excess as usize];
+            match (std::mem::replace(raised, warning.is_some()), &warning) {
+                (false, Some(warning)) => warn!("{}", warning.message),
+                (true, None) => info!(topic, of = excess.name(), "no more than its limit allows"),
                 _ => {}
             }
-            self.telemetry.set_too_many_invalid(topic, is_above);
-            warnings.extend(is_above.then_some(warning));
+            self.telemetry.set_excess(topic, excess, warning.is_some());
+            warnings.extend(warning);
         }
         warnings
     }
 
-    /// Tells what an operator should mend although numbers are shown.
-    fn warn(&mut self, arms_without_coverage: u64) {
-        let mut warnings = self.doubts.clone();
-        warnings.extend(self.findings.iter().map(Finding::to_string));
-        if self.shed {
-            warnings.push(
-                "limits.max_state was reached and records were shed: numbers are no longer exact".into(),
-            );
+    /// Tells that many lists share one request id, and what becomes of their clicks; logs where that begins or ends.
+    fn look_at_shared_ids(&mut self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let topic = &self.topics[Side::Served as usize];
+        let share = self.shares.of_shared_id().unwrap_or(0.0);
+        let is_above = share > MAX_SHARED_ID;
+        let warning = format!(
+            "topic `{topic}`: {:.1}% of the records of the last minutes are lists that share one request id: in a slot they \
+             count as one list, and a click counts for those of many slots: make the producer give each list an id of its own",
+            100.0 * share,
+        );
+        match (std::mem::replace(&mut self.ids_are_shared, is_above), is_above) {
+            (false, true) => warn!("{warning}"),
+            (true, false) => info!(topic, "lists have request ids of their own again"),
+            _ => {}
         }
-        warnings.extend(self.look_at_invalid_shares());
+        warnings.extend(is_above.then(|| Warning::new(warning)));
+        let n_cut = self.shares.n_cut();
+        if n_cut > 0 {
+            warnings.push(Warning::new(format!(
+                "{n_cut} clicks of the last minutes fell to more than join.max_lists_per_click ({}) lists of their request id, \
+                 and count for the first of these alone: make the producer give each list an id of its own, or raise it",
+                self.max_lists_per_click
+            )));
+        }
+        let see = |warning: Warning| warning.see("AbgaugeSharedRequestId");
+        warnings.into_iter().map(see).collect()
+    }
+
+    /// Tells what an operator should mend although numbers are shown.
+    fn warn(&mut self, progress: &Progress, events_ahead: Vec<Warning>) {
+        let arms_without_coverage = progress.arms_without_coverage;
+        let mut warnings = self.of_settings.clone();
+        let of_keys = |finding: &Finding| {
+            let message = finding.to_string();
+            match finding {
+                Finding::Different { .. } | Finding::Mixed { .. } => {
+                    Warning::critical(message).see("AbgaugePartitionersDiffer")
+                }
+                Finding::NoKeys { .. } => Warning::critical(message).see("AbgaugeMisplacedKeys"),
+                // A partitioner of one's own for both topics does no harm.
+                Finding::Foreign { .. } => Warning::new(message).see("AbgaugeMisplacedKeys"),
+            }
+        };
+        warnings.extend(self.findings.iter().map(of_keys));
+        warnings.extend(events_ahead);
+        warnings.extend(self.unguarded.iter().map(|Unguarded { text, remedy }| {
+            Warning::new(format!("{text}: {remedy}")).see("AbgaugeEventAhead")
+        }));
+        if self.shed {
+            let message = "limits.max_state was reached and records were shed: numbers are no longer exact";
+            warnings.push(Warning::critical(message).see("AbgaugeRecordsShed"));
+        }
+        if self.passed_over {
+            let message = "records that could not be read were left out, as ingest.skip_records says: numbers are no longer exact";
+            warnings.push(Warning::new(message).see("AbgaugeExactnessLost"));
+        }
+        let held = |message: &String| Warning::critical(message).see("AbgaugePartitionHeld");
+        warnings.extend(progress.held.iter().map(held));
+        warnings.extend(self.look_at_shares());
+        warnings.extend(self.look_at_shared_ids());
+        if progress.arms_folded > 0 {
+            let warning = format!(
+                "limits.max_arms ({}) is reached: {} arms or more have no numbers of their own and count together as \
+                 `__other__`: mend the producer if these are no arms of yours, else raise limits.max_arms, and start again",
+                self.max_arms, progress.arms_folded
+            );
+            if !std::mem::replace(&mut self.folded_told, true) {
+                warn!("{warning}");
+            }
+            warnings.push(Warning::new(warning).see("AbgaugeArmsFolded"));
+        }
         if arms_without_coverage > 0 {
             let warning =
                 format!("limits.max_coverage is reached: arms without coverage: {arms_without_coverage}");
             if !std::mem::replace(&mut self.left_out_told, true) {
                 warn!("{warning}; raise it, or take a smaller catalogue");
             }
-            warnings.push(warning);
+            warnings.push(Warning::new(warning).see("AbgaugeCoverageLeftOut"));
+        }
+        if self.log_losses.seen.is_some() {
+            let warning = format!(
+                "lines of the log could not be written: {}; free the disk that standard error goes to, or see that its \
+                 reader lives: what the log should say is missing there",
+                self.log_losses.n_seen
+            );
+            warnings.push(Warning::new(warning).see("AbgaugeLogLinesLost"));
         }
         self.telemetry.set_warnings(warnings);
     }
+}
+
+/// A span in its largest fitting unit, such as `47 hours`.
+fn about(ms: i64) -> String {
+    let units = [("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000)];
+    let fitting = units.into_iter().find(|(_, length_ms)| ms >= 2 * length_ms);
+    let (unit, length_ms) = fitting.unwrap_or(("seconds", 1000));
+    format!("{} {unit}", ms / length_ms)
+}
+
+/// Legal but doubtful settings.
+fn of_settings(config: &Config) -> Vec<Warning> {
+    let doubts = config.doubts().into_iter().map(Warning::new);
+    doubts
+        .chain(config.remarks().into_iter().map(Warning::info))
+        .collect()
 }
 
 /// The part of its message before the brackets: in them are the client's own words, which change each time.

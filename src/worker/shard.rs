@@ -1,11 +1,13 @@
 //! A share of the pairs, and the queue that their records wait in: what one thread works on at a time.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::pair::Pair;
-use crate::engine::event::{Batch, Body, Kind, Position, Reason, Side};
+use crate::engine::event::{Batch, Body, Event, Kind, Position, Reason, Side};
 use crate::ingest::keys::{KeyCounts, KeySampler};
+use crate::ingest::skips::range_at;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{Input, Record, Source, TopicPartition};
 
@@ -40,6 +42,8 @@ pub struct Unreadable {
 /// From records to what they change of their pairs.
 struct Reader {
     decoder: Decoder,
+    /// What each topic says of its records, by `Side as usize`: nothing where both kinds share one.
+    topics_say: [Option<Kind>; 2],
     dead_letters: Option<DeadLetters>,
     pairs: BTreeMap<i32, Pair>,
     /// One for each topic, once these are known.
@@ -52,11 +56,13 @@ struct Reader {
 }
 
 impl Shard {
-    pub fn new(source: Box<dyn Source>, decoder: Decoder) -> Shard {
+    pub fn new(source: Box<dyn Source>, decoder: Decoder, one_topic: bool) -> Shard {
+        let topics_say = [Kind::Served, Kind::Click].map(|kind| (!one_topic).then_some(kind));
         Shard {
             source,
             reader: Reader {
                 decoder,
+                topics_say,
                 dead_letters: None,
                 pairs: BTreeMap::new(),
                 samplers: Vec::new(),
@@ -102,6 +108,11 @@ impl Shard {
         reader.free_bytes
     }
 
+    /// Whether something else than records came, which the worker is to hear of before more is read.
+    pub fn has_inputs(&self) -> bool {
+        !self.news.inputs.is_empty()
+    }
+
     /// What has happened since this was last asked.
     pub fn news(&mut self) -> News {
         let mut news = std::mem::take(&mut self.news);
@@ -117,7 +128,7 @@ impl Reader {
         let Some(&Record { side, partition, .. }) = records.first() else {
             return;
         };
-        let Some(pair) = self.pairs.get_mut(&partition) else {
+        let Some(pair) = self.pairs.get_mut(&partition).filter(|pair| pair.held.is_none()) else {
             return;
         };
         let Some(log) = pair.log(side) else { return };
@@ -125,28 +136,32 @@ impl Reader {
         let n_counted = records.partition_point(|record| record.offset < log.position);
         let records = &records[n_counted..];
         let Some(last) = records.last() else { return };
+        // Nearly always none.
+        let skips = log.skips_within(&(records[0].offset..=last.offset));
         log.position = last.offset + 1;
         log.idle_since_ms = None;
         if let Some(sampler) = self.samplers.get_mut(side as usize) {
             sampler.observe(records.len(), partition, |place| records[place].key);
         }
-        self.decode(side, records);
+        self.decode(side, records, &skips);
         self.apply(partition);
     }
 
-    fn decode(&mut self, side: Side, records: &[Record]) {
-        let says = match side {
-            Side::Served => Kind::Served,
-            Side::Clicks => Kind::Click,
-        };
+    fn decode(&mut self, side: Side, records: &[Record], skips: &[RangeInclusive<i64>]) {
+        let topic_says = self.topics_say[side as usize];
         for record in records {
             let at = Position {
                 side,
                 offset: record.offset,
                 record_ts_ms: record.timestamp_ms,
             };
+            if range_at(skips, record.offset).is_some() {
+                let body = Body::Skipped;
+                self.batch.events.push(Event { at, body });
+                continue;
+            }
             self.decoder
-                .decode(record.payload, Some(says), at, &mut self.batch);
+                .decode(record.payload, topic_says, at, &mut self.batch);
             if let Some(Body::Invalid(reason)) = self.batch.events.last().map(|event| &event.body) {
                 self.unreadable.push(Unreadable {
                     at: (side, record.partition),

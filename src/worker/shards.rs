@@ -43,8 +43,13 @@ pub struct Broken(pub String);
 
 impl Shards {
     /// One shard for each source; `max_state_bytes` bounds them all together.
-    pub fn new(sources: Vec<Box<dyn Source>>, decoder: &Decoder, max_state_bytes: u64) -> Shards {
-        let shard = |source| Shard::new(source, decoder.clone());
+    pub fn new(
+        sources: Vec<Box<dyn Source>>,
+        decoder: &Decoder,
+        one_topic: bool,
+        max_state_bytes: u64,
+    ) -> Shards {
+        let shard = |source| Shard::new(source, decoder.clone(), one_topic);
         let shards: Vec<_> = sources.into_iter().map(shard).collect();
         Shards {
             threads: shards.iter().map(|_| None).collect(),
@@ -184,7 +189,7 @@ impl Shards {
 fn read_on(shard: &mut Shard, mut free_bytes: u64) {
     for _ in 0..BATCHES {
         free_bytes = shard.read(free_bytes);
-        if free_bytes < AMPLE_BYTES || shard.n_waiting() < WORTH_A_THREAD {
+        if free_bytes < AMPLE_BYTES || shard.n_waiting() < WORTH_A_THREAD || shard.has_inputs() {
             return;
         }
     }

@@ -1,9 +1,10 @@
 //! The worker on inputs made by hand: what it orders, and what the board then shows.
 
 mod catalogue;
-mod invalid_share;
 mod shards;
+mod shares;
 mod source;
+mod time;
 
 use std::sync::mpsc;
 
@@ -12,7 +13,8 @@ use super::*;
 use crate::clock::Hand;
 use crate::config;
 use crate::engine::ranking::{CLICKS, LISTS};
-use crate::ingest::queue_of;
+use crate::ingest::timestamps::Timestamps;
+use crate::ingest::{Batch, Damage, Look, queue_of};
 use crate::snapshot::{Snapshot, Source as _, View};
 
 const T0: i64 = 1_763_596_800_000;
@@ -26,11 +28,15 @@ struct Stage {
     hand: Hand,
     now_ms: i64,
     uptime: Duration,
+    /// Where all logs begin, for answers.
+    low: i64,
     /// Where each log ends, for answers.
     ends: BTreeMap<TopicPartition, i64>,
     /// Everything ordered so far, questions apart.
     orders: Vec<Order>,
     questions: Vec<Question>,
+    /// Who stamps the records, for the answer.
+    timestamps: Vec<(Side, Timestamps)>,
 }
 
 impl Stage {
@@ -80,9 +86,11 @@ impl Stage {
             hand,
             now_ms: T0,
             uptime: Duration::from_secs(1),
+            low: 0,
             ends: BTreeMap::new(),
             orders: Vec::new(),
             questions: Vec::new(),
+            timestamps: Vec::new(),
         }
     }
 
@@ -117,6 +125,10 @@ impl Stage {
         self.worker.round(false, self.uptime);
         for order in self.worker.orders() {
             match order {
+                Order::Ask(Question::Timestamps) => {
+                    self.worker
+                        .handle(Input::Answer(Answer::Timestamps(self.timestamps.clone())));
+                }
                 Order::Ask(question) => self.questions.push(question),
                 order => self.orders.push(order),
             }
@@ -149,9 +161,9 @@ impl Stage {
             panic!("it does not ask where to start")
         };
         let start = |key: TopicPartition| LogStart {
-            low: 0,
+            low: self.low,
             high: self.ends[&key],
-            by_time: Some(0),
+            by_time: Some(self.low),
             first_record_ms: None,
         };
         let starts = partitions.into_iter().map(|key| (key, start(key))).collect();
@@ -171,6 +183,7 @@ impl Stage {
                     *key,
                     LogEnd {
                         end: *end,
+                        stable: None,
                         position: None,
                     },
                 )
@@ -299,6 +312,24 @@ fn events_of_another_shape_count_as_they_are_mapped() {
     stage.record(CLICKED, 1, T0, &click("click"));
     stage.round();
     assert_eq!(stage.total(View::Live), (1, 1));
+}
+
+#[test]
+fn records_are_left_out_by_their_offsets_and_counted() {
+    let mut stage = Stage::with(&[("INGEST__SKIP_RECORDS", "served/0/1-2,clicks/1/0")]);
+    stage.own(&[0], [0, 0]);
+    stage.list(0, 0, "r-0", T0);
+    // Would make all that follow late.
+    stage.list(0, 1, "r-1", T0 + 60_000);
+    stage.list(0, 2, "r-2", T0);
+    stage.list(0, 3, "r-3", T0);
+    stage.click(0, 0, "r-3", T0);
+    stage.round();
+    assert_eq!(stage.total(View::Live), (2, 1));
+    let records = &stage.telemetry.status().records;
+    let of = |topic: &str, outcome: &str| records[topic][outcome];
+    assert_eq!((of("served", "skipped"), of("served", "accepted")), (2, 2));
+    assert_eq!((of("clicks", "skipped"), of("served", "late")), (0, 0));
 }
 
 #[test]
@@ -533,7 +564,9 @@ fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
     stage.round();
     stage.worker.handle(Input::OffsetLost(SERVED));
     assert_eq!(stage.total(View::Live), (0, 0));
-    stage.ends.insert(SERVED, 7);
+    stage.ends.insert(SERVED, 12);
+    stage.ends.insert(CLICKED, 5);
+    stage.low = 5;
     stage.round();
     assert_eq!(
         stage.telemetry.waiting_for(),
@@ -549,6 +582,107 @@ fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
     assert_eq!(
         stage.telemetry.waiting_for(),
         ["partition 0 to catch up: 7 records to read, anew: its position had left the log"]
+    );
+}
+
+#[test]
+fn a_position_that_is_still_in_the_log_goes_on_whatever_the_client_says() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.round();
+    stage.worker.handle(Input::OffsetLost(SERVED));
+    stage.ends.insert(SERVED, 7);
+    stage.uptime += Duration::from_secs(1);
+    stage.round();
+    stage.answer_starts();
+    assert_eq!(stage.assigned_offsets(), [(SERVED, 1), (CLICKED, 0)]);
+    assert_eq!(stage.telemetry.status().pair_restarts, 0);
+}
+
+fn damaged(first: i64, last: Option<i64>) -> Batch {
+    let damage = Damage::Checksum;
+    Batch::Damaged { first, last, damage }
+}
+
+/// The last look that was ordered.
+fn look(stage: &Stage) -> Look {
+    let look = stage.orders.iter().rev().find_map(|order| match order {
+        Order::Look(look) => Some(*look),
+        _ => None,
+    });
+    look.expect("it looks at a batch")
+}
+
+#[test]
+fn a_pair_with_a_damaged_batch_stands_still_and_the_others_go_on() {
+    let mut stage = Stage::new();
+    stage.own(&[0, 1], [0, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage.list(1, 0, "r-1", T0);
+    stage.round();
+    stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
+    stage.round();
+    let others = [((Side::Served, 1), 1), ((Side::Clicks, 1), 0)];
+    assert_eq!(stage.assigned_offsets(), others);
+    let first_look = look(&stage);
+    assert!((first_look.partition, first_look.offset, first_look.to_its_end) == (SERVED, 1, true));
+    // What the client hands over after it, and where it says that it stands, is nothing to go by.
+    stage.list(0, 9, "r-9", T0);
+    stage.worker.handle(Input::OffsetLost(SERVED));
+    stage.list(1, 1, "r-2", T0);
+    stage
+        .worker
+        .handle(Input::Seen(first_look, Ok(damaged(1, Some(8)))));
+    stage.ends.extend([(SERVED, 10), ((Side::Served, 1), 2)]);
+    stage.pass(1000);
+    assert_eq!(stage.total(View::Live), (3, 0));
+    assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
+    let told = &stage.telemetry.warnings()[0];
+    assert!(
+        told.message.contains("ingest.skip_records = [\"served/0/1-8\"]"),
+        "{told:?}"
+    );
+    // It can be read once more.
+    stage.pass(11_000);
+    let again = look(&stage);
+    assert!(!again.to_its_end, "that is known");
+    stage.worker.handle(Input::Seen(again, Ok(Batch::Readable)));
+    stage.round();
+    assert_eq!(stage.assigned_offsets()[..2], [(SERVED, 1), (CLICKED, 0)]);
+    stage.list(0, 1, "r-3", T0);
+    stage.round();
+    assert_eq!(stage.total(View::Live), (4, 0));
+}
+
+#[test]
+fn a_damaged_batch_that_the_operator_leaves_out_is_passed_over_and_costs_exactness() {
+    let mut stage = Stage::with(&[("INGEST__SKIP_RECORDS", "served/0/1-8")]);
+    stage.own(&[0], [20, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage
+        .worker
+        .handle(Input::Damaged(SERVED, 1, Damage::Compression));
+    stage.round();
+    assert_eq!(stage.assigned_offsets(), [(SERVED, 9), (CLICKED, 0)]);
+    let status = stage.telemetry.status();
+    assert_eq!(status.records["served"]["skipped"], 8);
+    assert!(!status.exact);
+    assert!(!stage.orders.iter().any(|order| matches!(order, Order::Look(_))));
+}
+
+#[test]
+fn a_log_that_stands_still_for_no_known_reason_is_looked_at() {
+    let mut stage = Stage::owning([5, 0]);
+    stage.pass(4_000);
+    assert!(!stage.orders.iter().any(|order| matches!(order, Order::Look(_))));
+    stage.pass(3_000);
+    let seen = look(&stage);
+    assert_eq!((seen.partition, seen.offset), (SERVED, 0));
+    stage.worker.handle(Input::Seen(seen, Ok(damaged(0, None))));
+    stage.round();
+    assert!(
+        stage.telemetry.waiting_for()[0].contains("partition 0 of topic `served` is held"),
+        "all that there is"
     );
 }
 
@@ -588,6 +722,7 @@ fn answers_to_an_earlier_assignment_are_void() {
             key,
             LogEnd {
                 end: 99,
+                stable: None,
                 position: Some(99),
             },
         )

@@ -55,7 +55,7 @@ fn unreadable_records_become_dead_letters_at_least_once_though_the_broker_goes()
     );
 
     let told = scrape(&daemon).expect("it listens");
-    let raised = |topic: &str| told.value("abgauge_invalid_share_exceeded", &[("topic", topic)]);
+    let raised = |topic: &str| told.value("abgauge_share_exceeded", &[("topic", topic), ("of", "invalid")]);
     assert_eq!(raised(&traffic.served), Some(1.0), "40 of 140");
     assert_eq!(raised(&traffic.clicks), Some(0.0));
 }

@@ -80,7 +80,16 @@ fn check(served: Keyed, clicks: Keyed, findings: &[(&str, &str)], told: &[&str])
     }
     let api: Value = serde_json::from_str(&daemon.get("/api/v1/experiments").body).expect("JSON");
     let shown = api["stream"]["warnings"].as_array().expect("warnings");
-    assert_eq!(shown, &lines.iter().cloned().map(Value::from).collect::<Vec<_>>());
+    // What their topics lack of guards stands beside it.
+    let is_of_keys = |warning: &&Value| warning["runbook"] != "AbgaugeEventAhead";
+    let shown = shown
+        .iter()
+        .filter(is_of_keys)
+        .map(|warning| warning["message"].clone());
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        lines.iter().cloned().map(Value::from).collect::<Vec<_>>()
+    );
     // Further records bring no further lines.
     write(&kafka, &topics[0].1, served, |id, ts_ms| {
         format!(r#"{{"request_id":"again-{id}","ts":{ts_ms},"experiments":{{"e":"a"}},"items":["i"]}}"#)
@@ -118,8 +127,9 @@ fn different_partitioners_are_named() {
         Keyed::Crc32,
         &[("served", "murmur2"), ("clicks", "crc32")],
         &[
-            "topic `CLICKS` is keyed with CRC32 (librdkafka's default), topic `SERVED` with murmur2 (Java's): set \
-           partitioner=murmur2_random in the producers of `CLICKS`",
+            "about 3 of 4 clicks find no list, since producers use different partitioners: topic `CLICKS` is keyed with CRC32 \
+             (librdkafka's default), topic `SERVED` with murmur2 (Java's): set partitioner=murmur2_random in the producers of \
+             `CLICKS`",
         ],
     );
 }

@@ -2,13 +2,17 @@
 
 mod broker_gone;
 mod cut_off;
+mod damaged_batch;
 mod dead_letters;
 mod group;
 mod keys;
 mod lost_offset;
+mod readers;
 mod start;
+mod static_member;
 mod steady;
 mod stop;
+mod time;
 mod traffic;
 
 #[path = "../support/mod.rs"]

@@ -1,6 +1,8 @@
 //! What stands in the way of a start is named with its remedy, and waited for where waiting can help.
 
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use crate::support::daemon::Daemon;
@@ -49,20 +51,76 @@ fn a_missing_topic_is_named_until_it_is_created() {
     );
     let mut daemon = Daemon::run(&config);
     for topic in [&served, &clicks] {
+        let named = |why: &String| why.contains(&format!("`{topic}`"));
+        let first = daemon.wait_until(&format!("{topic} to be asked for"), |daemon| {
+            waits_for(daemon).filter(named)
+        });
+        assert!(
+            first.contains("know no topic") && first.contains("asking again"),
+            "{first}"
+        );
         daemon.wait_until(&format!("{topic} to be missed"), |daemon| {
-            let named = |why: &String| why.contains(&format!("`{topic}`"));
-            let why = waits_for(daemon).filter(named)?;
-            assert!(
-                why.contains("a topic does not exist") && why.contains("create it"),
-                "{why}"
-            );
-            Some(())
+            waits_for(daemon).filter(|why| {
+                named(why) && why.contains("a topic does not exist") && why.contains("create it")
+            })
         });
         kafka.create_topic(topic, 2, &[]);
     }
     daemon.wait_until_ready();
     let warned = warnings(&daemon);
     assert_eq!(warned.len(), 1, "one line a minute: {warned:#?}");
+}
+
+/// The client then does not know for up to fifteen seconds where their partitions lie.
+#[test]
+fn topics_are_not_missed_while_their_broker_restarts() {
+    let mut kafka = Kafka::start();
+    let traffic = Traffic::new(&kafka, 2);
+    traffic.send_clicked_lists(0..20);
+    traffic.flush();
+    let mut daemon = traffic.daemon(&kafka);
+    daemon.wait_until_ready();
+    wait_for_live(&mut daemon, 20);
+
+    for restart in [Kafka::restart_in_order, Kafka::restart] {
+        let is_back = AtomicBool::new(false);
+        let told = thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                let mut told = Vec::new();
+                // Until it is ready again.
+                while !is_back.load(Ordering::Acquire) || told.last() != Some(&None) {
+                    let why = waits_for(&daemon);
+                    if told.last() != Some(&why) {
+                        told.push(why);
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+                told
+            });
+            restart(&mut kafka);
+            is_back.store(true, Ordering::Release);
+            watch.join().expect("it watches to the end")
+        });
+        let missed: Vec<_> = told
+            .iter()
+            .flatten()
+            .filter(|why| why.contains("does not exist"))
+            .collect();
+        assert!(missed.is_empty(), "{missed:#?}");
+    }
+}
+
+#[test]
+fn a_topic_that_goes_is_named() {
+    let kafka = Kafka::shared();
+    let traffic = Traffic::new(&kafka, 2);
+    let mut daemon = traffic.daemon(&kafka);
+    daemon.wait_until_ready();
+    kafka.delete_topic(&traffic.clicks);
+    let named = format!("`{}`", traffic.clicks);
+    daemon.wait_until("the topic to be missed", |daemon| {
+        waits_for(daemon).filter(|why| why.contains("a topic does not exist") && why.contains(&named))
+    });
 }
 
 #[test]

@@ -33,9 +33,24 @@ pub struct Traffic {
 
 impl Traffic {
     pub fn new(kafka: &Kafka, n_partitions: i32) -> Traffic {
+        Traffic::with(kafka, n_partitions, &[])
+    }
+
+    /// The same in topics with settings of their own.
+    pub fn with(kafka: &Kafka, n_partitions: i32, settings: &[(&str, &str)]) -> Traffic {
+        let topic = |stem: &str| {
+            let name = kafka.unique(stem);
+            kafka.create_topic(&name, n_partitions, settings);
+            name
+        };
+        Traffic::of(kafka, topic, n_partitions)
+    }
+
+    /// The same in topics that `new` makes, from the stems of their names.
+    pub fn of(kafka: &Kafka, new: impl Fn(&str) -> String, n_partitions: i32) -> Traffic {
         Traffic {
-            served: kafka.new_topic("served", n_partitions),
-            clicks: kafka.new_topic("clicks", n_partitions),
+            served: new("served"),
+            clicks: new("clicks"),
             n_partitions,
             producer: kafka.producer(),
         }

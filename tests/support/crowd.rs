@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::daemon::Daemon;
+use super::https::{self, Trust};
 use super::kafka::Kafka;
 
 /// Arms of the experiment `crowd`, its control among them.
@@ -21,6 +22,11 @@ pub struct Crowd {
 impl Crowd {
     /// Ready, each arm with a list that is settled and one that is not; the n-th has n % 5 clicks among five items.
     pub fn start() -> Crowd {
+        Crowd::start_with("", None)
+    }
+
+    /// The same with these lines below `[http]`, asked over TLS where there is somebody to trust.
+    pub fn start_with(http: &str, trust: Option<&Trust>) -> Crowd {
         let kafka = Kafka::shared();
         let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, 1));
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
@@ -60,11 +66,15 @@ k = [5]
 windows = [\"1h\", \"6h\"]
 [experiments.crowd]
 control = \"arm-0\"
-",
+[http]
+{http}",
             section = kafka.section(&served, &clicks),
         );
         let mut daemon = Daemon::run(&config);
-        daemon.wait_until_ready();
+        daemon.wait_until("abgauge to be ready", |daemon| {
+            let answer = https::get(daemon.address(), trust, "/readyz", &[]);
+            answer.ok().filter(|answer| answer.status == 200)
+        });
         Crowd {
             daemon,
             _kafka: kafka,

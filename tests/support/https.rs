@@ -1,7 +1,7 @@
 //! A blocking HTTP client that speaks TLS where it is told whom to trust, and says no more than it is told.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,12 @@ impl Trust {
             .with_no_client_auth();
         Trust(Arc::new(config))
     }
+
+    /// TLS over a connection to this address.
+    pub fn over(&self, stream: TcpStream, ip: IpAddr) -> StreamOwned<ClientConnection, TcpStream> {
+        let connection = ClientConnection::new(Arc::clone(&self.0), ServerName::from(ip));
+        StreamOwned::new(connection.expect("a name and a configuration"), stream)
+    }
 }
 
 /// The answer to `GET path` with these header lines, over TLS where `trust` is given; on a connection of its own.
@@ -48,11 +54,7 @@ pub fn get(
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let answer = match trust {
         None => exchange(stream, &request)?,
-        Some(Trust(config)) => {
-            let name = ServerName::from(address.ip());
-            let connection = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
-            exchange(StreamOwned::new(connection, stream), &request)?
-        }
+        Some(trust) => exchange(trust.over(stream, address.ip()), &request)?,
     };
     parse(&answer).ok_or_else(|| io::Error::other(format!("no answer of HTTP: {answer:?}")))
 }

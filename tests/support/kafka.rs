@@ -178,6 +178,18 @@ impl Kafka {
         self.wait_until_up();
     }
 
+    /// Stops the broker as an operator would, starts it again on the same ports and directory, waits until it answers.
+    pub fn restart_in_order(&mut self) {
+        self.process.signal(libc::SIGTERM);
+        self.process.wait_exit(wait::LONG);
+        self.restart();
+    }
+
+    /// Where it keeps its logs.
+    pub fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
     /// All that it has logged.
     pub fn log(&self) -> String {
         self.process.log()

@@ -2,7 +2,7 @@
 //!
 //! | module | what it starts or does |
 //! |---|---|
-//! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] act on it, [`proxy`] cuts the way to it |
+//! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] act on it, [`proxy`] cuts the way to it, [`log_files`] damages what it keeps |
 //! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] reads expressions, [`grafana`] dashboards |
 //! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic, [`crowd`] one with ten thousand arms, [`trickle`] one whose events come one by one |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
@@ -25,6 +25,7 @@ pub mod grafana;
 pub mod http;
 pub mod https;
 pub mod kafka;
+pub mod log_files;
 pub mod process;
 pub mod producer;
 pub mod prometheus;

@@ -48,10 +48,18 @@ group_id = \"{group}\"
         )
     }
 
-    /// Creates a topic and waits until every partition can be written.
+    /// Creates a topic and waits until every partition can be written. Unless its settings speak of timestamps, it takes no
+    /// record from the future, as abgauge wants it.
     #[track_caller]
     pub fn create_topic(&self, name: &str, n_partitions: i32, configs: &[(&str, &str)]) {
         let topic = NewTopic::new(name, n_partitions, TopicReplication::Fixed(1));
+        let topic = match configs
+            .iter()
+            .any(|(key, _)| key.starts_with("message.timestamp."))
+        {
+            true => topic,
+            false => topic.set("message.timestamp.after.max.ms", "1000"),
+        };
         let topic = configs
             .iter()
             .fold(topic, |topic, (key, value)| topic.set(key, value));

@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::ranking::Column;
 use crate::ingest::catalogue;
+use crate::telemetry::Warning;
 
 const METRICS: &str = "hit_rate,alpha_ndcg,coverage,popularity";
 
@@ -22,7 +23,7 @@ fn take(stage: &mut Stage, items: &[(&str, &str, u32)], previous: Option<&Catalo
         format!("{{\"item\":\"{item}\",\"aspects\":[\"{aspect}\"],\"users\":{users},\"of_users\":4}}\n")
     };
     let text: String = items.iter().map(line).collect();
-    let read = catalogue::read(text.as_bytes(), &Decoder::new(0, 1000), previous);
+    let read = catalogue::read(text.as_bytes(), &Decoder::new(0, 1000, 100), previous);
     let catalogue = Arc::new(read.expect("it can be read"));
     stage.worker.handle(Input::Catalogue(Arc::clone(&catalogue)));
     catalogue
@@ -189,10 +190,10 @@ fn an_arm_beyond_the_bound_on_memory_has_no_coverage_and_is_counted() {
     assert_eq!(stage.snapshot().arms_without_coverage, 1);
     stage.uptime += Duration::from_secs(1);
     stage.round();
-    let warnings = stage.telemetry.warnings();
+    let told = "limits.max_coverage is reached: arms without coverage: 1";
     assert_eq!(
-        warnings,
-        ["limits.max_coverage is reached: arms without coverage: 1"]
+        stage.telemetry.warnings(),
+        [Warning::new(told).see("AbgaugeCoverageLeftOut")]
     );
 }
 

@@ -6,11 +6,11 @@ fn is_raised(stage: &Stage, topic: &str) -> bool {
     let mut text = Vec::new();
     stage.telemetry.render(&mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    let raised = format!("abgauge_invalid_share_exceeded{{topic=\"{topic}\"}} 1\n");
+    let raised = format!("abgauge_share_exceeded{{of=\"invalid\",topic=\"{topic}\"}} 1\n");
     let told = stage.telemetry.warnings();
     let told = told
         .iter()
-        .any(|warning| warning.contains(&format!("topic `{topic}`")));
+        .any(|warning| warning.message.contains(&format!("topic `{topic}`")));
     assert_eq!(text.contains(&raised), told);
     told
 }

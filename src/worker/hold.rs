@@ -1,0 +1,230 @@
+//! Pairs that are held: a batch of theirs cannot be read, so they stand where they are, numbers and all, while the others go
+//! on. The damage may be one replica's, so the batch is looked at again and again; once it can be read, the pair goes on.
+
+use std::time::Duration;
+
+use tracing::info;
+
+use super::Worker;
+use super::pair::{Log, Pair};
+use crate::engine::event::Side;
+use crate::engine::outcome::{Counts, Outcome};
+use crate::ingest::skips::range_at;
+use crate::ingest::{Batch, Damage, Fault, Look, Order, TopicPartition};
+
+/// A batch that cannot be read is looked at again after this time.
+const AGAIN: Duration = Duration::from_secs(10);
+/// A log of which nothing comes for this long, though it has more, is looked at.
+const STALLED: Duration = Duration::from_secs(5);
+
+/// Why a pair is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    pub side: Side,
+    /// Offsets of the batch that cannot be read, the last one once it is found.
+    pub first: i64,
+    pub last: Option<i64>,
+    pub damage: Damage,
+}
+
+impl Held {
+    /// In plain words, with what to do about it.
+    pub fn message(&self, topic: &str, partition: i32) -> String {
+        let Held { first, last, .. } = *self;
+        let (why, remedy) = match self.damage {
+            Damage::Checksum => (
+                "cannot be read: their checksum is wrong".to_owned(),
+                "restore the log from another replica, or let one lead",
+            ),
+            Damage::Compression => (
+                "cannot be decompressed, or not within kafka.properties.\"receive.message.max.bytes\""
+                    .to_owned(),
+                "raise that, if they are sound but many",
+            ),
+            Damage::TooLarge { bytes } => {
+                let bytes = bytes.map_or(String::new(), |bytes| format!(" ({bytes})"));
+                let why = "come in an answer of more bytes";
+                (
+                    format!("{why}{bytes} than kafka.properties.\"receive.message.max.bytes\" allows"),
+                    "raise that",
+                )
+            }
+        };
+        let range = match last {
+            Some(last) if last != first => format!("{first}-{last}"),
+            _ => first.to_string(),
+        };
+        let (which, or) = match last {
+            Some(_) => (
+                format!("offsets {range}"),
+                format!(
+                    ", or leave them out with ingest.skip_records = [\"{topic}/{partition}/{range}\"], which costs \
+                     exactness"
+                ),
+            ),
+            None => (format!("the records from offset {first} on"), String::new()),
+        };
+        format!(
+            "partition {partition} of topic `{topic}` is held: {which} {why}; {remedy}{or}. The numbers of the partition stand \
+             still, the others go on"
+        )
+    }
+}
+
+impl Worker {
+    /// A batch of a partition cannot be read: the pair is held, unless the operator leaves the batch out.
+    pub(super) fn damaged(&mut self, (side, partition): TopicPartition, first: i64, damage: Damage) {
+        if self.pass_over((side, partition)) {
+            return self.assign_pairs();
+        }
+        let held = Held {
+            side,
+            first,
+            last: None,
+            damage,
+        };
+        let Some(pair) = self.shards.get_mut(partition).filter(|pair| pair.held.is_none()) else {
+            return;
+        };
+        pair.held = Some(held);
+        self.report.held(
+            &held.message(&self.topics[side as usize], partition),
+            partition,
+            self.uptime,
+        );
+        self.assign_pairs();
+        self.look((side, partition), true);
+    }
+
+    /// Moves behind what cannot be read, where the operator leaves that out; says whether he does.
+    fn pass_over(&mut self, (side, partition): TopicPartition) -> bool {
+        let skips = self.skips.of((side, partition));
+        let Some(log) = self.shards.get_mut(partition).and_then(|pair| pair.log(side)) else {
+            return false;
+        };
+        let end = log.end.unwrap_or(log.noted_end).max(log.noted_end);
+        let Some(range) = range_at(skips, log.position).filter(|_| log.position < end) else {
+            return false;
+        };
+        let first = log.position;
+        log.position = range.end().saturating_add(1).min(end);
+        let n_skipped = log.position.abs_diff(first);
+        let mut counts = Counts::default();
+        counts.count_many(side, Outcome::Skipped, n_skipped);
+        self.report.counts(&counts);
+        let topic = &self.topics[side as usize];
+        self.report.passed_over(topic, partition, first, n_skipped);
+        true
+    }
+
+    /// An answer to [`Order::Look`].
+    pub(super) fn seen(&mut self, look: Look, seen: Result<Batch, Fault>) {
+        self.looking = false;
+        let (side, partition) = look.partition;
+        let Some(pair) = self.shards.get_mut(partition) else {
+            return;
+        };
+        let stands = pair.log(side).is_some_and(|log| log.position == look.offset);
+        match (seen, &mut pair.held) {
+            // That the brokers do not answer is told by others.
+            (Err(_), _) => {}
+            (Ok(Batch::Readable), Some(held)) if held.side == side => {
+                pair.held = None;
+                self.report.goes_on(partition);
+                info!(partition, "the batch can be read: the partition goes on");
+                self.assign_pairs();
+            }
+            (Ok(Batch::Damaged { first, last, damage }), Some(held)) if held.side == side => {
+                let last = last.or(held.last.filter(|_| held.first == first));
+                *held = Held {
+                    side,
+                    first,
+                    last,
+                    damage,
+                };
+                let message = held.message(&self.topics[side as usize], partition);
+                self.report.held(&message, partition, self.uptime);
+            }
+            (Ok(Batch::Damaged { first, damage, .. }), None) if stands => {
+                self.damaged(look.partition, first, damage);
+            }
+            (Ok(_), _) => {}
+        }
+    }
+
+    /// Looks at what is held, and at what stands still for no known reason: one at a time.
+    pub(super) fn look_around(&mut self) {
+        let uptime = self.uptime;
+        let mut due = Vec::new();
+        for (partition, pair) in self.shards.pairs() {
+            if let Some(held) = pair.held {
+                due.push(((held.side, partition), AGAIN, held.last.is_none()));
+                continue;
+            }
+            let is_waited_for = |log: &&Log| !log.paused && log.lag() > Some(0);
+            let waited_for = pair.logs.iter().filter(is_waited_for);
+            due.extend(waited_for.map(|log| ((log.side, partition), STALLED, false)));
+        }
+        self.standing
+            .retain(|key, _| due.iter().any(|(other, ..)| other == key));
+        let mut next = None;
+        for (key, after, to_its_end) in due {
+            let Some(position) = self.position(key) else {
+                continue;
+            };
+            let since = self.standing.entry(key).or_insert((position, uptime));
+            if since.0 != position {
+                *since = (position, uptime);
+            }
+            if next.is_none() && !self.looking && uptime.saturating_sub(since.1) >= after {
+                next = Some((key, to_its_end));
+            }
+        }
+        if let Some((key, to_its_end)) = next {
+            self.look(key, to_its_end);
+        }
+    }
+
+    fn look(&mut self, partition: TopicPartition, to_its_end: bool) {
+        let Some(offset) = self.position(partition).filter(|_| !self.looking) else {
+            return;
+        };
+        self.looking = true;
+        self.standing.insert(partition, (offset, self.uptime));
+        self.orders.push(Order::Look(Look {
+            partition,
+            offset,
+            to_its_end,
+        }));
+    }
+
+    fn position(&self, (side, partition): TopicPartition) -> Option<i64> {
+        let (_, pair) = self.shards.pairs().find(|(number, _)| *number == partition)?;
+        pair.logs
+            .iter()
+            .find(|log| log.side == side)
+            .map(|log| log.position)
+    }
+
+    /// Reads all pairs but those that are held, from where they stand.
+    pub(super) fn assign_pairs(&mut self) {
+        let mut positions = Vec::new();
+        for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| pair.held.is_none()) {
+            for log in &mut pair.logs {
+                positions.push(((log.side, partition), log.position));
+                // An assignment reads all: what was paused goes on.
+                log.paused = false;
+            }
+        }
+        self.orders.push(Order::Assign(positions));
+    }
+
+    /// Pairs that are held, each with what to do about it.
+    pub(super) fn held(&self) -> Vec<String> {
+        let message = |(partition, pair): (i32, &Pair)| {
+            let held = pair.held?;
+            Some(held.message(&self.topics[held.side as usize], partition))
+        };
+        self.shards.pairs().filter_map(message).collect()
+    }
+}

@@ -1,0 +1,177 @@
+//! What the group gave us, where it may not be what we are to read: partitions of other topics, or none at all.
+//!
+//! ```text
+//! nothing ──▶ Unknown ──▶ others own all ──▶ Right
+//!                │  └──▶ somebody is missing ──▶ Wrong ──▶ leave, join anew
+//! others' topics ────────────────────────────────┘
+//! ```
+
+use std::time::Duration;
+
+use tracing::warn;
+
+use crate::ingest::{GroupState, TopicCounts};
+
+/// The group is left at most once in this time, the second time; then in twice of it, and so on.
+const REJOIN: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(120);
+/// What lasts is logged once in this time.
+const LOG_AGAIN: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default)]
+pub struct Membership {
+    state: State,
+    left: Option<Duration>,
+    pause: Duration,
+    told: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Right,
+    /// It gave us nothing; others may own all.
+    Unknown,
+    /// What is wrong, and what we do about it.
+    Wrong(String),
+}
+
+impl Membership {
+    /// The group gave us so many partitions, all of our topics.
+    pub fn assigned(&mut self, n: usize) {
+        if n == 0 {
+            self.state = State::Unknown;
+        } else {
+            self.right();
+        }
+    }
+
+    /// The group gave us partitions of these topics.
+    pub fn misassigned(&mut self, others: &[String], topics: &[String; 2], uptime: Duration) {
+        let [served, clicks] = topics;
+        self.wrong(
+            format!(
+                "the group gave this member partitions of other topics (`{}`), as a static member \
+                 (kafka.properties.\"group.instance.id\") is given what it had before: it leaves the group and joins anew, \
+                 for `{served}` and `{clicks}`",
+                others.join("`, `")
+            ),
+            uptime,
+        );
+    }
+
+    /// Whether the group is to be asked what others own.
+    pub fn asks(&self) -> bool {
+        matches!(self.state, State::Unknown)
+    }
+
+    /// What all members own, of topics with so many partitions.
+    pub fn known(&mut self, group: GroupState, counts: TopicCounts, topics: &[String; 2], uptime: Duration) {
+        if !self.asks() || !group.is_stable {
+            return; // Assigned meanwhile, or about to be.
+        }
+        let [served, clicks] = topics;
+        let missing = [
+            (served, counts.served - group.n_owned[0]),
+            (clicks, counts.clicks - group.n_owned[1]),
+        ];
+        match missing.into_iter().find(|(_, n)| *n > 0) {
+            None => self.right(),
+            Some((topic, n)) => self.wrong(
+                format!(
+                    "the group gave this member no partition, though {n} of `{topic}` have no owner: it leaves the group \
+                     and joins anew"
+                ),
+                uptime,
+            ),
+        }
+    }
+
+    /// Whether the group is to be left now, to join it anew.
+    pub fn is_to_rejoin(&mut self, uptime: Duration) -> bool {
+        let is_due = self
+            .left
+            .is_none_or(|left| uptime.saturating_sub(left) >= self.pause);
+        let rejoins = matches!(self.state, State::Wrong(_)) && is_due;
+        if rejoins {
+            self.left = Some(uptime);
+            self.pause = (self.pause * 2).clamp(REJOIN, LONGEST);
+        }
+        rejoins
+    }
+
+    /// Why we are not ready.
+    pub fn waiting_for(&self) -> Option<String> {
+        match &self.state {
+            State::Right => None,
+            State::Unknown => {
+                Some("the group to tell whether others own all partitions: we have none".into())
+            }
+            State::Wrong(message) => Some(message.clone()),
+        }
+    }
+
+    fn right(&mut self) {
+        *self = Membership::default();
+    }
+
+    fn wrong(&mut self, message: String, uptime: Duration) {
+        let is_told = self
+            .told
+            .is_some_and(|told| uptime.saturating_sub(told) < LOG_AGAIN);
+        if !is_told {
+            warn!("{message}");
+            self.told = Some(uptime);
+        }
+        self.state = State::Wrong(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTS: TopicCounts = TopicCounts { served: 4, clicks: 4 };
+
+    fn topics() -> [String; 2] {
+        ["served", "clicks"].map(str::to_owned)
+    }
+
+    /// Given nothing, in a group like this: whether it is ready, and whether it leaves the group.
+    #[track_caller]
+    fn check(is_stable: bool, n_owned: [i32; 2], is_ready: bool, leaves: bool) {
+        let mut membership = Membership::default();
+        membership.assigned(0);
+        assert!(membership.waiting_for().is_some(), "not known yet");
+        let group = GroupState { is_stable, n_owned };
+        membership.known(group, COUNTS, &topics(), Duration::ZERO);
+        assert_eq!(membership.waiting_for().is_none(), is_ready);
+        assert_eq!(membership.is_to_rejoin(Duration::ZERO), leaves);
+    }
+
+    #[test]
+    fn who_has_nothing_is_ready_where_others_own_all() {
+        check(true, [4, 4], true, false);
+        check(true, [4, 3], false, true);
+        check(true, [0, 0], false, true);
+        check(false, [0, 0], false, false);
+        check(false, [4, 4], false, false);
+    }
+
+    #[test]
+    fn the_group_is_left_ever_more_seldom_until_it_gives_what_is_ours() {
+        let mut membership = Membership::default();
+        let mut left = Vec::new();
+        for second in 0..300 {
+            let uptime = Duration::from_secs(second);
+            membership.misassigned(&["other".into()], &topics(), uptime);
+            if membership.is_to_rejoin(uptime) {
+                left.push(second);
+            }
+        }
+        assert_eq!(left, [0, 10, 30, 70, 150, 270]);
+        membership.assigned(2);
+        assert_eq!(membership.waiting_for(), None);
+        assert!(!membership.is_to_rejoin(Duration::from_secs(1000)));
+    }
+}

@@ -1,0 +1,246 @@
+//! The share of a topic's records, or clicks, that does not count for one cause: above its limit it is a state that is told, not
+//! a trickle.
+
+use std::time::Duration;
+
+use crate::config::Limits;
+use crate::engine::event::Side;
+use crate::engine::outcome::{ClickResult, Counts, Outcome};
+use crate::telemetry::{Excess, Warning};
+
+/// A share is of the span that has begun and of those before it, [`N_SPANS`] in all: the last four to five minutes.
+const SPAN: Duration = Duration::from_secs(60);
+const N_SPANS: usize = 5;
+/// Of fewer records no share is told.
+const MIN_RECORDS: u64 = 100;
+
+/// What was read lately of each topic.
+#[derive(Debug)]
+pub struct Shares {
+    /// Number of the span that has begun.
+    span: u64,
+    /// By `Side as usize`, then by the number of the span modulo their count.
+    tallies: [[Tally; N_SPANS]; 2],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    n_records: u64,
+    /// Clicks whose result is known.
+    n_results: u64,
+    /// By `Excess as usize`.
+    n: [u64; Excess::ALL.len()],
+    /// Lists that share one request id, and clicks that fell to more lists than they count for.
+    n_shared_id: u64,
+    n_cut: u64,
+}
+
+impl Shares {
+    pub fn new() -> Shares {
+        Shares {
+            span: 0,
+            tallies: [[Tally::default(); N_SPANS]; 2],
+        }
+    }
+
+    /// Adds what a batch counted to the span that has begun. Results are those of the topic of clicks.
+    pub fn count(&mut self, counts: &Counts) {
+        let place = self.place();
+        for side in Side::BOTH {
+            let tally = &mut self.tallies[side as usize][place];
+            tally.n_records += counts.records(side);
+            for (of, n) in Excess::ALL.into_iter().zip(&mut tally.n) {
+                *n += outcomes_of(of)
+                    .iter()
+                    .map(|outcome| counts.outcome(side, *outcome))
+                    .sum::<u64>();
+            }
+        }
+        let lists = &mut self.tallies[Side::Served as usize][place];
+        lists.n_shared_id += counts.shared_id_lists;
+        lists.n_cut += counts.cut_clicks;
+        let clicks = &mut self.tallies[Side::Clicks as usize][place];
+        let n_results = ClickResult::ALL.map(|result| counts.result(result));
+        clicks.n_results += n_results.iter().sum::<u64>();
+        clicks.n[Excess::Unmatched as usize] += counts.result(ClickResult::Unmatched);
+    }
+
+    /// Forgets the spans that have passed by `uptime`.
+    pub fn advance(&mut self, uptime: Duration) {
+        let now = uptime.as_secs() / SPAN.as_secs();
+        let n_passed = now.saturating_sub(self.span).min(N_SPANS as u64);
+        for _ in 0..n_passed {
+            self.span += 1;
+            let place = self.place();
+            self.tallies
+                .iter_mut()
+                .for_each(|spans| spans[place] = Tally::default());
+        }
+        self.span = self.span.max(now);
+    }
+
+    /// The share of these sides together, in the last minutes; none of too few.
+    pub fn of(&self, excess: Excess, sides: &[Side]) -> Option<f64> {
+        let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
+        let (whole, n) = spans.fold((0, 0), |(whole, n), tally| {
+            let of = match excess {
+                Excess::Unmatched => tally.n_results,
+                _ => tally.n_records,
+            };
+            (whole + of, n + tally.n[excess as usize])
+        });
+        (whole >= MIN_RECORDS).then(|| n as f64 / whole as f64)
+    }
+
+    /// Lists that share one request id ÷ all records of the topic of lists; none of too few records.
+    pub fn of_shared_id(&self) -> Option<f64> {
+        let spans = &self.tallies[Side::Served as usize];
+        let n_records: u64 = spans.iter().map(|tally| tally.n_records).sum();
+        let n_shared_id: u64 = spans.iter().map(|tally| tally.n_shared_id).sum();
+        (n_records >= MIN_RECORDS).then(|| n_shared_id as f64 / n_records as f64)
+    }
+
+    /// Clicks that fell to more lists than they count for.
+    pub fn n_cut(&self) -> u64 {
+        let spans = &self.tallies[Side::Served as usize];
+        spans.iter().map(|tally| tally.n_cut).sum()
+    }
+
+    fn place(&self) -> usize {
+        (self.span % N_SPANS as u64) as usize
+    }
+}
+
+/// The outcomes that it counts; of a result there are none.
+fn outcomes_of(excess: Excess) -> &'static [Outcome] {
+    match excess {
+        Excess::Invalid => &[Outcome::Invalid],
+        Excess::Late => &[Outcome::Late, Outcome::AfterSettled],
+        Excess::Future => &[Outcome::Future],
+        Excess::Duplicate => &[Outcome::Duplicate],
+        Excess::Unmatched => &[],
+    }
+}
+
+/// The share that is allowed.
+pub fn limit(excess: Excess, limits: &Limits) -> f64 {
+    match excess {
+        Excess::Invalid => limits.max_invalid_share,
+        Excess::Late => limits.max_late_share,
+        Excess::Future => limits.max_future_share,
+        Excess::Duplicate => limits.max_duplicate_share,
+        Excess::Unmatched => limits.max_unmatched_share,
+    }
+}
+
+/// What is wrong where a share of this topic is above its limit, and what to do.
+pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
+    let (share, limit) = (format!("{:.1}%", 100.0 * share), format!("{}%", 100.0 * limit));
+    let records = format!("topic `{topic}`: {share} of the records of the last minutes");
+    match excess {
+        Excess::Invalid => Warning::critical(format!(
+            "{records} cannot be read, more than limits.max_invalid_share ({limit}): abgauge_invalid_records_total has the \
+             reasons, and `abgauge check --sample` tells what is wrong with a record"
+        ))
+        .see("AbgaugeTooManyInvalid"),
+        Excess::Late => Warning::critical(format!(
+            "{records} come too late to count, more than limits.max_late_share ({limit}): mend the clock or the buffer of \
+             their producers, or raise join.lateness"
+        ))
+        .see("AbgaugeLateRecords"),
+        Excess::Future => Warning::critical(format!(
+            "{records} lie further ahead of their timestamp than join.max_future, more than limits.max_future_share \
+             ({limit}): mend the clock of their producers"
+        ))
+        .see("AbgaugeFutureRecords"),
+        Excess::Duplicate => Warning::new(format!(
+            "{records} are lists that came before, more than limits.max_duplicate_share ({limit}): producers send lists \
+             again, or give several lists one request id"
+        ))
+        .see("AbgaugeDuplicateRecords"),
+        Excess::Unmatched => Warning::critical(format!(
+            "topic `{topic}`: {share} of the clicks of the last minutes find no list, more than limits.max_unmatched_share \
+             ({limit}): look at the partitioners of the producers, and whether clicks carry the request id of their list"
+        ))
+        .see("AbgaugeUnmatchedClicks"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::event::Reason;
+
+    fn counts(side: Side, n_accepted: u64, n_invalid: u64) -> Counts {
+        let mut counts = Counts::default();
+        (0..n_accepted).for_each(|_| counts.count(side, Outcome::Accepted));
+        (0..n_invalid).for_each(|_| counts.count_invalid(side, Reason::NotJson));
+        counts
+    }
+
+    #[test]
+    fn lists_that_share_an_id_and_clicks_that_are_cut_are_told_until_they_have_left() {
+        let mut shares = Shares::new();
+        let mut shared = counts(Side::Served, 99, 0);
+        (shared.shared_id_lists, shared.cut_clicks) = (30, 7);
+        shares.count(&shared);
+        assert_eq!(
+            (shares.of_shared_id(), shares.n_cut()),
+            (None, 7),
+            "too few to tell"
+        );
+        shares.count(&counts(Side::Served, 1, 0));
+        assert_eq!(shares.of_shared_id(), Some(0.3));
+        shares.advance(Duration::from_secs(300));
+        assert_eq!((shares.of_shared_id(), shares.n_cut()), (None, 0));
+    }
+
+    #[test]
+    fn is_the_share_of_the_last_minutes_of_each_topic() {
+        let mut shares = Shares::new();
+        let of = |shares: &Shares, sides: &[Side]| shares.of(Excess::Invalid, sides);
+        shares.count(&counts(Side::Served, 90, 9));
+        assert_eq!(of(&shares, &[Side::Served]), None, "too few to tell");
+        shares.count(&counts(Side::Served, 0, 1));
+        assert_eq!(of(&shares, &[Side::Served]), Some(0.1));
+        assert_eq!(of(&shares, &[Side::Clicks]), None);
+        shares.advance(Duration::from_secs(299));
+        shares.count(&counts(Side::Clicks, 300, 0));
+        assert_eq!(of(&shares, &[Side::Served]), Some(0.1), "the fifth span");
+        assert_eq!(
+            of(&shares, &Side::BOTH),
+            Some(10.0 / 400.0),
+            "where both share a topic"
+        );
+        shares.advance(Duration::from_secs(300));
+        assert_eq!(of(&shares, &[Side::Served]), None, "they have left");
+        assert_eq!(of(&shares, &[Side::Clicks]), Some(0.0));
+        shares.advance(Duration::from_secs(90_000));
+        assert_eq!(of(&shares, &[Side::Clicks]), None);
+    }
+
+    #[test]
+    fn each_cause_is_counted_for_itself_and_results_by_results() {
+        let mut counts = Counts::default();
+        for (outcome, n) in [
+            (Outcome::Accepted, 60),
+            (Outcome::Late, 10),
+            (Outcome::AfterSettled, 10),
+            (Outcome::Future, 5),
+            (Outcome::Duplicate, 15),
+        ] {
+            (0..n).for_each(|_| counts.count(Side::Clicks, outcome));
+        }
+        counts.count_results(ClickResult::Matched, 150);
+        counts.count_results(ClickResult::Unmatched, 50);
+        let mut shares = Shares::new();
+        shares.count(&counts);
+        let of = |excess| shares.of(excess, &[Side::Clicks]);
+        assert_eq!(of(Excess::Late), Some(0.2));
+        assert_eq!(of(Excess::Future), Some(0.05));
+        assert_eq!(of(Excess::Duplicate), Some(0.15));
+        assert_eq!(of(Excess::Invalid), Some(0.0));
+        assert_eq!(of(Excess::Unmatched), Some(0.25));
+        assert_eq!(shares.of(Excess::Unmatched, &[Side::Served]), None);
+    }
+}

@@ -1,0 +1,249 @@
+//! Time that an event, a transaction, a silence or a start brings: none of it may blank what is shown.
+
+use super::*;
+use crate::telemetry::Severity;
+
+const TWO_DAYS_MS: i64 = 2 * 24 * 60 * 60 * 1000;
+
+/// Live lists in the window of a minute, and in `total`.
+fn lists(stage: &Stage) -> [i128; 2] {
+    let snapshot = stage.snapshot();
+    let of = |window: usize| {
+        snapshot
+            .arms
+            .iter()
+            .map(|arm| arm.sums(View::Live, window)[LISTS])
+            .sum()
+    };
+    [of(0), of(1)]
+}
+
+fn n_records(stage: &Stage, topic: &str, outcome: &str) -> u64 {
+    stage.telemetry.status().records[topic][outcome]
+}
+
+#[test]
+fn one_event_two_days_ahead_blanks_no_window() {
+    let mut stage = Stage::new();
+    stage.own(&[0, 1], [0, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage.list(1, 0, "r-1", T0);
+    stage.pass(500);
+    stage.list(0, 1, "ahead", T0 + TWO_DAYS_MS);
+    stage.pass(1000);
+    assert_eq!(lists(&stage), [2, 3], "in total it counts at once");
+    let live_end_ms = stage.snapshot().live_end_ms.expect("events were read");
+    assert_eq!(live_end_ms, stage.now_ms + 1000, "as far as max_future allows");
+    // What follows in its partition is late, as the rules say; the other one goes on.
+    stage.list(0, 2, "r-2", stage.now_ms);
+    stage.list(1, 1, "r-3", stage.now_ms);
+    stage.pass(1000);
+    assert_eq!(lists(&stage), [3, 4]);
+    assert_eq!(n_records(&stage, "served", "late"), 1);
+    let told = stage.telemetry.warnings();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (told[0].severity, told[0].runbook),
+        (Severity::Critical, Some("AbgaugeEventAhead"))
+    );
+    let expected = "topic `served`, partition 0: the event at offset 1 lies 47 hours ahead of the clock; 1 later ones of \
+                    its partition are late for it.";
+    assert!(told[0].message.starts_with(expected), "{}", told[0].message);
+    assert!(
+        told[0]
+            .message
+            .contains(r#"ingest.skip_records = ["served/0/1"]"#)
+    );
+}
+
+/// Its live end lay two days ahead, and a partition that was idle took it for the time.
+#[test]
+fn an_event_far_ahead_settles_no_idle_partition() {
+    let mut stage = Stage::new();
+    stage.own(&[0, 1], [2, 0]);
+    stage.list(1, 0, "r-0", T0);
+    stage.list(1, 1, "r-1", T0);
+    stage.list(0, 0, "r-2", T0);
+    stage.list(0, 1, "ahead", T0 + TWO_DAYS_MS);
+    stage.pass(30_000);
+    for (partition, offset) in [(1, 2), (0, 2)] {
+        stage.list(partition, offset, &format!("late-{partition}"), stage.now_ms);
+        stage.round();
+    }
+    assert_eq!(n_records(&stage, "served", "after_settled"), 0);
+    assert_eq!(n_records(&stage, "served", "late"), 1, "in its own partition");
+    let settled_end_ms = stage.snapshot().settled_end_ms.expect("something has settled");
+    assert!(settled_end_ms < stage.now_ms, "settled as far as time has passed");
+}
+
+#[test]
+fn leaving_the_record_out_mends_the_numbers() {
+    let play = |settings: &[(&str, &str)], with_it: bool| {
+        let mut stage = Stage::with(settings);
+        stage.own(&[0], [0, 0]);
+        stage.list(0, 0, "r-0", T0);
+        if with_it {
+            stage.list(0, 1, "ahead", T0 + TWO_DAYS_MS);
+        }
+        stage.list(0, 2, "r-2", T0 + 100);
+        stage.pass(1000);
+        (
+            lists(&stage),
+            stage.telemetry.warnings(),
+            stage.snapshot().live_end_ms,
+        )
+    };
+    let left_out = play(&[("INGEST__SKIP_RECORDS", "served/0/1")], true);
+    assert_eq!(left_out, play(&[], false));
+    assert_eq!(left_out.0, [2, 2]);
+}
+
+#[test]
+fn what_lies_ahead_counts_once_its_time_has_come() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage.list(0, 1, "r-1", T0 + 3000);
+    stage.round();
+    assert_eq!(lists(&stage), [1, 2]);
+    stage.pass(2000);
+    assert_eq!(lists(&stage), [2, 2]);
+    assert_eq!(
+        stage.telemetry.warnings(),
+        [],
+        "within the lateness nothing is late for it"
+    );
+}
+
+/// What came in between had moved the live end, and lists of the quiet partition that had been written meanwhile were refused.
+#[test]
+fn an_idle_move_goes_by_the_live_end_when_the_ends_were_asked_for() {
+    let mut stage = Stage::new();
+    stage.own(&[0, 1], [1, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage.list(1, 0, "r-1", T0);
+    // Partition 1 has more to read: the live end stands.
+    stage.ends.insert((Side::Served, 1), 2);
+    stage.pass(60_000);
+    stage.now_ms += 500;
+    stage.hand.advance_to(stage.now_ms);
+    stage.uptime += Duration::from_millis(500);
+    stage.round();
+    // Asked, and not yet answered: it is read, and a burst comes that partition 0 has its part of.
+    stage.list(1, 1, "r-2", stage.now_ms);
+    stage.round();
+    stage.answer_ends();
+    stage.list(0, 1, "r-3", T0 + 5000);
+    stage.round();
+    assert_eq!(n_records(&stage, "served", "after_settled"), 0);
+    assert_eq!(n_records(&stage, "served", "accepted"), 4);
+}
+
+/// Twelve minutes after its last event the live window of a minute was full of it.
+#[test]
+fn a_start_on_a_dead_stream_shows_it_dead() {
+    let mut stage = Stage::new();
+    stage.now_ms = T0 + 12 * 60_000;
+    stage.hand.advance_to(stage.now_ms);
+    stage.own(&[0], [1, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage.pass(1000);
+    assert_eq!(lists(&stage), [0, 1]);
+    let live_end_ms = stage.snapshot().live_end_ms.expect("an event was read");
+    assert!((stage.now_ms - 1000..=stage.now_ms).contains(&live_end_ms));
+}
+
+#[test]
+fn a_stream_of_old_events_that_was_written_just_now_keeps_its_own_time() {
+    let mut stage = Stage::new();
+    stage.now_ms = T0 + 12 * 60_000;
+    stage.hand.advance_to(stage.now_ms);
+    stage.own(&[0], [1, 0]);
+    let json = format!(r#"{{"request_id":"r","ts":{T0},"experiments":{{"e":"a"}},"items":["x"]}}"#);
+    stage.record(SERVED, 0, stage.now_ms, &json);
+    stage.pass(1000);
+    assert_eq!(lists(&stage), [1, 1]);
+}
+
+#[test]
+fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
+    let mut stage = Stage::new();
+    stage.own(&[0], [1, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage.round();
+    // 202 records of somebody who has not committed.
+    let end = |end, stable| LogEnd {
+        end,
+        stable,
+        position: None,
+    };
+    let open = [(SERVED, end(203, Some(1))), (CLICKED, end(0, None))];
+    let pass = |stage: &mut Stage, seconds: u32, ends: &[(TopicPartition, LogEnd)]| {
+        for _ in 0..2 * seconds {
+            stage.now_ms += 500;
+            stage.hand.advance_to(stage.now_ms);
+            stage.uptime += Duration::from_millis(500);
+            stage.round();
+            stage.answer_ends_with(Ok(ends.iter().copied().collect()));
+        }
+    };
+    pass(&mut stage, 4, &open);
+    assert_eq!(
+        stage.telemetry.waiting_for(),
+        Vec::<String>::new(),
+        "one that ends soon is nothing"
+    );
+    pass(&mut stage, 60, &open);
+    let waiting = stage.telemetry.waiting_for();
+    let expected = "partition 0 of topic `served` to go on: a transaction that is open since 2025-11-20T00:00:00Z or longer \
+                    holds up 202 records; its producer must commit or abort it";
+    assert!(
+        waiting.len() == 1 && waiting[0].starts_with(expected),
+        "{waiting:?}"
+    );
+    let mut text = Vec::new();
+    stage.telemetry.render(&mut text).unwrap();
+    let gauge =
+        "abgauge_open_transaction_since_timestamp_seconds{partition=\"0\",topic=\"served\"} 1763596800.5\n";
+    assert!(String::from_utf8_lossy(&text).contains(gauge));
+    // They are committed.
+    for offset in 1..203 {
+        stage.list(0, offset, &format!("r-{offset}"), T0 + 10_000);
+    }
+    pass(
+        &mut stage,
+        1,
+        &[(SERVED, end(203, None)), (CLICKED, end(0, None))],
+    );
+    assert_eq!(n_records(&stage, "served", "accepted"), 203);
+    assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
+}
+
+#[test]
+fn a_topic_that_takes_records_from_any_time_is_told_once_a_start_has_its_numbers() {
+    let mut stage = Stage::new();
+    stage.timestamps = vec![
+        (
+            Side::Served,
+            Timestamps {
+                kind: Some("CreateTime".to_owned()),
+                after_max_ms: Some(3_600_000),
+            },
+        ),
+        (Side::Clicks, Timestamps::default()),
+    ];
+    stage.own(&[0], [0, 0]);
+    stage.pass(2000);
+    let told = stage.telemetry.warnings();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (told[0].severity, told[0].runbook),
+        (Severity::Warning, Some("AbgaugeEventAhead"))
+    );
+    for words in [
+        "topic `served`",
+        "up to 1h ahead",
+        "--bootstrap-server localhost:9092",
+    ] {
+        assert!(told[0].message.contains(words), "{}", told[0].message);
+    }
+}

@@ -1,0 +1,233 @@
+//! Time as producers tell it, in real Kafka: an event ahead of it, a transaction that is left open, a stream that has ended.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use serde_json::json;
+
+use crate::support::daemon::Daemon;
+use crate::support::exposition::Exposition;
+use crate::support::kafka::Kafka;
+use crate::support::wait;
+use crate::traffic::{SHORT_SESSION, Traffic, log, now_ms, scrape, totals, wait_for_live, waits_for};
+
+const TWO_DAYS_MS: i64 = 2 * 24 * 60 * 60 * 1000;
+
+/// Lists in the live window of ten minutes, all arms together.
+fn in_window(scrape: &Exposition) -> f64 {
+    scrape.sum("abgauge_lists", &[("window", "10m"), ("view", "live")])
+}
+
+fn outcome(scrape: &Exposition, topic: &str, outcome: &str) -> f64 {
+    scrape.sum("abgauge_records_total", &[("topic", topic), ("outcome", outcome)])
+}
+
+/// By `CreateTime` its producer sets both of its times, so that it passes the guard.
+#[test]
+fn an_event_two_days_ahead_blanks_nothing_and_is_undone_by_leaving_it_out() {
+    let kafka = Kafka::shared();
+    // As brokers before 4.0 have it by default.
+    let unguarded = [("message.timestamp.after.max.ms", "9223372036854775807")];
+    let traffic = Traffic::with(&kafka, 2, &unguarded);
+    let mut daemon = traffic.daemon(&kafka);
+    daemon.wait_until_ready();
+    let guard = format!("topic `{}` has the timestamps of its producers", traffic.served);
+    daemon.wait_until("the missing guard to be told", |daemon| {
+        daemon
+            .get("/api/v1/experiments")
+            .body
+            .contains(&guard)
+            .then_some(())
+    });
+    traffic.send_clicked_lists(0..20);
+    traffic.flush();
+    wait_for_live(&mut daemon, 20);
+    let ahead_ms = now_ms() + TWO_DAYS_MS;
+    let list =
+        json!({"request_id": "ahead", "ts": ahead_ms, "experiments": {"ranker": "of-0"}, "items": ["i1"]});
+    let producer = kafka.producer();
+    producer.produce(
+        &traffic.served,
+        Some(0),
+        Some(b"ahead"),
+        Some(list.to_string().as_bytes()),
+        Some(ahead_ms),
+    );
+    producer.flush();
+    traffic.send_clicked_lists(20..40);
+    traffic.flush();
+    daemon.wait_until("what follows to be counted", |daemon| {
+        (outcome(&scrape(daemon)?, &traffic.served, "late") == 10.0).then_some(())
+    });
+    daemon.wait_until("the other partition to go on", |daemon| {
+        (in_window(&scrape(daemon)?) == 30.0).then_some(())
+    });
+    let of_first = [("topic", &*traffic.served), ("partition", "0")];
+    let (told, seconds) = daemon.wait_until("its gauge", |daemon| {
+        let told = scrape(daemon)?;
+        let seconds = told.value("abgauge_event_ahead_seconds", &of_first)?;
+        Some((told, seconds))
+    });
+    assert!((172_000.0..172_801.0).contains(&seconds), "{seconds}");
+    assert_eq!(told.value("abgauge_exact", &[]), Some(1.0));
+    let api = daemon.get("/api/v1/experiments").body;
+    let sentence = format!(
+        "topic `{}`, partition 0: the event at offset 10 lies 47 hours ahead of the clock; 10 later ones of its partition \
+         are late for it",
+        traffic.served
+    );
+    assert!(api.contains(&sentence), "{api}");
+    let skip = format!("{}/0/10", traffic.served);
+    assert!(api.contains(&skip));
+    let is_telling = |line: &&serde_json::Value| line["message"].to_string().contains("ingest.skip_records");
+    let log = log(&daemon);
+    let lines: Vec<_> = log.iter().filter(is_telling).collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(
+        (&lines[0]["partition"], &lines[0]["offset"]),
+        (&json!(0), &json!(10))
+    );
+    drop(daemon);
+
+    let more = format!("ingest.skip_records = [\"{skip}\"]");
+    let config = traffic.config(&kafka.brokers(), &kafka.unique("group"), &more);
+    let mut mended = Daemon::run(&config);
+    mended.wait_until_ready();
+    wait_for_live(&mut mended, 40);
+    let mended = mended.metrics();
+    assert_eq!(in_window(&mended), 40.0);
+    assert_eq!(outcome(&mended, &traffic.served, "skipped"), 1.0);
+    assert_eq!(outcome(&mended, &traffic.served, "late"), 0.0);
+    assert_eq!(mended.value("abgauge_event_ahead_seconds", &of_first), None);
+}
+
+/// The end that readers of committed records see stood before it: nothing seemed to be left, and time passed.
+#[test]
+fn a_transaction_left_open_is_told_and_loses_nothing_once_it_ends() {
+    let kafka = Kafka::shared();
+    let traffic = Traffic::new(&kafka, 1);
+    let mut daemon = traffic.daemon(&kafka);
+    daemon.wait_until_ready();
+    traffic.send_clicked_lists(0..10);
+    traffic.flush();
+    wait_for_live(&mut daemon, 10);
+
+    let transactional: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", kafka.brokers())
+        .set("transactional.id", kafka.unique("transaction"))
+        .set("transaction.timeout.ms", "60000")
+        .create()
+        .expect("a producer");
+    let patience = Duration::from_secs(30);
+    transactional.init_transactions(patience).expect("transactions");
+    transactional.begin_transaction().expect("one begins");
+    let list =
+        json!({"request_id": "open", "ts": now_ms(), "experiments": {"ranker": "of-0"}, "items": ["i1"]});
+    let (topic, payload) = (&*traffic.served, list.to_string());
+    let record = BaseRecord::<[u8], [u8]>::to(topic)
+        .partition(0)
+        .key(b"open")
+        .payload(payload.as_bytes());
+    transactional
+        .send(record)
+        .map_err(|(error, _)| error)
+        .expect("room in the queue");
+    transactional.flush(patience).expect("it is written");
+    // Of everybody else, and not to be read before it ends.
+    traffic.send_clicked_lists(10..30);
+    traffic.flush();
+
+    let expected = format!("partition 0 of topic `{topic}` to go on: a transaction that is open since");
+    daemon.wait_until("the transaction to be told", |daemon| {
+        waits_for(daemon).filter(|why| why.contains(&expected))
+    });
+    let labels = [("topic", topic), ("partition", "0")];
+    let held_up = daemon.wait_until("its gauge", |daemon| {
+        let told = scrape(daemon)?;
+        told.value("abgauge_open_transaction_since_timestamp_seconds", &labels)?;
+        Some(told)
+    });
+    assert_eq!(held_up.value("abgauge_consumer_lag_records", &labels), Some(21.0));
+    assert_eq!(held_up.value("abgauge_ready", &[]), Some(0.0));
+
+    transactional.commit_transaction(patience).expect("it ends");
+    daemon.wait_until("all to be counted", |daemon| {
+        (totals(&scrape(daemon)?, "live") == (31.0, 30.0)).then_some(())
+    });
+    daemon.wait_until_ready();
+    let after = daemon.metrics();
+    assert_eq!(outcome(&after, topic, "after_settled"), 0.0);
+    assert_eq!(outcome(&after, &traffic.clicks, "after_settled"), 0.0);
+    assert_eq!(
+        after.value("abgauge_open_transaction_since_timestamp_seconds", &labels),
+        None
+    );
+}
+
+/// It showed the last windows of a stream that had ended as if they were alive: 472 of 944 series were others.
+#[test]
+fn a_restart_on_a_dead_stream_equals_a_twin_that_was_never_killed() {
+    let kafka = Kafka::shared();
+    let traffic = Traffic::new(&kafka, 3);
+    let config = |group: &str| {
+        let short = "metrics.windows = [\"1m\", \"10m\"]";
+        let config = traffic.config(&kafka.brokers(), &kafka.unique(group), SHORT_SESSION);
+        config.replace("metrics.windows = [\"10m\"]", short)
+    };
+    let mut twin = Daemon::run(&config("twin"));
+    let mut killed = Daemon::run(&config("killed"));
+    twin.wait_until_ready();
+    killed.wait_until_ready();
+    traffic.send_clicked_lists(0..60);
+    traffic.flush();
+    wait_for_live(&mut twin, 60);
+    wait_for_live(&mut killed, 60);
+    let last_ms = now_ms();
+    killed.kill();
+    killed.start_again();
+    killed.wait_until_ready();
+    // A window of a minute has left it behind by then, and the one of ten has not.
+    wait::until("a minute to pass", wait::LONG, || {
+        (now_ms() - last_ms > 62_000).then_some(())
+    });
+    let mut series = [twin, killed].map(|daemon| (daemon, BTreeMap::new()));
+    wait::until("the twins to be equal", wait::LONG, || {
+        for (daemon, series) in &mut series {
+            *series = ranking(&scrape(daemon)?);
+        }
+        (series[0].1 == series[1].1).then_some(())
+    });
+    let [(_, of_twin), (_, of_killed)] = &series;
+    assert_eq!(of_twin, of_killed);
+    assert!(of_twin.len() > 100, "{}", of_twin.len());
+    let windows: Vec<_> = of_killed
+        .keys()
+        .filter(|name| name.contains("view=live"))
+        .collect();
+    assert!(
+        !windows.iter().any(|name| name.contains("window=1m,")),
+        "the last minute is empty"
+    );
+    assert!(windows.iter().any(|name| name.contains("window=10m,")));
+}
+
+/// Ranking series by name and labels; `total` begins anew with a start, and is the same here.
+fn ranking(scrape: &Exposition) -> BTreeMap<String, String> {
+    let samples = scrape.samples.iter();
+    let ranked =
+        samples.filter(|sample| sample.labels.contains_key("arm") && sample.labels.contains_key("window"));
+    ranked
+        .map(|sample| {
+            let labels = sample
+                .labels
+                .iter()
+                .map(|(name, value)| format!("{name}={value},"));
+            (
+                format!("{}{{{}}}", sample.name, labels.collect::<String>()),
+                sample.value.to_string(),
+            )
+        })
+        .collect()
+}
