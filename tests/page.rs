@@ -6,14 +6,15 @@
 mod program;
 mod support;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use support::busy::{self, Busy};
 use support::certificates::{Authority, Validity};
 use support::crowd::{self, Crowd};
 use support::daemon::Daemon;
 use support::https::{self, Trust};
+use support::kafka::Kafka;
 use support::trickle::Trickle;
 use support::{browser, tools, wait};
 
@@ -105,6 +106,41 @@ fn the_page_says_what_it_waits_for() {
     daemon.wait_until("the port", |daemon| daemon.try_get("/healthz").ok());
     let url = format!("http://{}/", daemon.address());
     let said = browser::run("waiting.mjs", &[&url], Duration::from_secs(120));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn the_page_tells_what_stands_against_its_numbers() {
+    const N_PARTITIONS: i32 = 12;
+    let kafka = Kafka::shared();
+    let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, N_PARTITIONS));
+    let section = kafka.section(&served, &clicks);
+    // Shorter than the longest window, which is doubtful.
+    let mut daemon = Daemon::run(&format!("{section}[export]\nforget_after = \"1h\"\n"));
+    daemon.wait_until_ready();
+    let url = format!("http://{}/", daemon.address());
+    let sentence = format!(
+        "about 11 of 12 clicks find no list, since producers use different partitioners: topic `{clicks}` is keyed with CRC32 \
+         (librdkafka's default), topic `{served}` with murmur2 (Java's): set partitioner=murmur2_random in the producers of \
+         `{clicks}`"
+    );
+    let mut page = browser::Script::start("warnings.mjs", &[&url, &sentence]);
+    page.wait_said("go wrong", wait::LONG);
+    for (topic, partitioner) in [(&served, "murmur2_random"), (&clicks, "consistent_random")] {
+        let producer = kafka.producer_with(&[("partitioner", partitioner)]);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        for number in 0..400 {
+            let id = format!("r-{number}");
+            let event = match partitioner {
+                "murmur2_random" => json!({"request_id": id, "ts": now.as_millis() as u64, "items": ["a"]}),
+                _ => json!({"request_id": id, "ts": now.as_millis() as u64, "item": "a"}),
+            };
+            let event = event.to_string();
+            producer.produce(topic, None, Some(id.as_bytes()), Some(event.as_bytes()), None);
+        }
+        producer.flush();
+    }
+    let said = page.wait_end(Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }
 

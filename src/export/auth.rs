@@ -1,11 +1,15 @@
 //! Who may ask: bearer tokens and passwords, of which only hashes are known.
 //!
 //! A token is long and random, so its SHA-256 is as good as itself and cheap to compare. A password is neither: its hash
-//! is slow by intent. So that a scrape each second stays cheap, the last good proof of each user is remembered, under a key
-//! of this process; and one password is checked at a time, so that guessing takes a core at most.
+//! is slow by intent. So what was checked is remembered, a scrape each second stays cheap, and a client that goes on with a
+//! wrong password costs nothing. One password is checked at a time, so that guessing takes a core at most; few wait for
+//! that, and the others are told to come again.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+mod line;
+mod memory;
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -14,12 +18,14 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use ring::{digest, hmac, rand};
+use ring::digest;
 use subtle::{Choice, ConstantTimeEq as _};
-use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
+use self::line::Line;
+use self::memory::{Memory, Proof};
 use super::files::{self, Unusable};
+use super::seldom::Seldom;
 use super::server::Peer;
 use crate::config::access::{MAX_ENTRIES, NotAnEntry};
 use crate::config::{Access, TokenHash, User};
@@ -27,20 +33,17 @@ use crate::telemetry::{HttpRefusal, Telemetry};
 
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 const REFUSAL: &str = "a bearer token or a password is asked for here\n";
-/// Refusals are logged once in this time.
-const LOG_AGAIN: Duration = Duration::from_secs(60);
+const TOO_MANY: &str = "more passwords come than can be checked: come again in a second, with the same one, which is then checked \
+                        before others; tokens need no such check\n";
+/// How long a password waits to be checked.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Everybody who may ask.
 pub struct Credentials {
     tokens: Vec<TokenHash>,
     users: Vec<User>,
-    /// Of this process alone: what is remembered is worth nothing elsewhere.
-    key: hmac::Key,
-    /// By user, the proof of the last password that was right.
-    proven: Mutex<Vec<Option<Proof>>>,
+    memory: Memory,
 }
-
-type Proof = [u8; 32];
 
 impl Credentials {
     /// Those of the settings, and of the files that they name.
@@ -56,12 +59,10 @@ impl Credentials {
         if let Some(path) = &access.users_file {
             users.extend(entries::<User>("http.basic_passwords_file", path)?);
         }
-        let key = hmac::Key::generate(hmac::HMAC_SHA256, &rand::SystemRandom::new());
         Ok(Credentials {
             tokens,
-            proven: Mutex::new(vec![None; users.len()]),
+            memory: Memory::new(users.len()),
             users,
-            key: key.expect("the system has random numbers"),
         })
     }
 
@@ -72,50 +73,22 @@ impl Credentials {
         self.tokens.iter().fold(Choice::from(0), found).into()
     }
 
-    /// What stands for a name and its password in the memory of this process.
-    fn proof(&self, claim: &Password) -> Proof {
-        let mut context = hmac::Context::with_key(&self.key);
-        context.update(&(claim.name.len() as u64).to_le_bytes());
-        context.update(claim.name.as_bytes());
-        context.update(&claim.password);
-        let mut proof = [0; 32];
-        proof.copy_from_slice(context.sign().as_ref());
-        proof
-    }
-
-    fn is_proven(&self, proof: &Proof) -> bool {
-        let found = |found: Choice, known: &Proof| found | known.ct_eq(proof);
-        let proven = self.proven();
-        proven.iter().flatten().fold(Choice::from(0), found).into()
-    }
-
     /// Slow, whether there is such a user or not: a stranger is held against the hash of one whom there is, always of the
     /// same.
-    fn is_right(&self, claim: &Password, proof: Proof) -> bool {
-        if self.users.is_empty() {
-            return false;
-        }
+    fn check(&self, claim: &Password, proof: Proof) -> bool {
         let known = self.users.iter().position(|user| user.name == claim.name);
         let index = known.unwrap_or_else(|| self.stand_in(&claim.name));
         let fits = bcrypt::verify(&claim.password, &self.users[index].hash).unwrap_or(false);
         let is_right = fits && known.is_some();
-        if is_right {
-            self.proven()[index] = Some(proof);
+        match is_right {
+            true => self.memory.is_right(index, proof),
+            false => self.memory.is_wrong(&proof),
         }
         is_right
     }
 
     fn stand_in(&self, name: &str) -> usize {
-        let tag = hmac::sign(&self.key, name.as_bytes());
-        let number = tag
-            .as_ref()
-            .first_chunk()
-            .map_or(0, |head| u64::from_le_bytes(*head));
-        (number % self.users.len() as u64) as usize
-    }
-
-    fn proven(&self) -> MutexGuard<'_, Vec<Option<Proof>>> {
-        self.proven.lock().unwrap_or_else(PoisonError::into_inner)
+        (self.memory.number_of(name) % self.users.len() as u64) as usize
     }
 }
 
@@ -195,14 +168,27 @@ pub struct Gate {
     open_probes: bool,
     telemetry: Arc<Telemetry>,
     /// One password at a time.
-    checking: Arc<Semaphore>,
-    refusals: Mutex<Refusals>,
+    line: Line,
+    told_wrong: Seldom,
+    told_too_many: Seldom,
 }
 
-#[derive(Default)]
-struct Refusals {
-    logged: Option<Instant>,
-    n_silent: u64,
+/// What becomes of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Right,
+    Wrong,
+    /// More come than can be checked.
+    Unchecked,
+}
+
+impl From<bool> for Verdict {
+    fn from(is_right: bool) -> Verdict {
+        match is_right {
+            true => Verdict::Right,
+            false => Verdict::Wrong,
+        }
+    }
 }
 
 impl Gate {
@@ -211,8 +197,9 @@ impl Gate {
             credentials: RwLock::new(Arc::new(credentials)),
             open_probes,
             telemetry,
-            checking: Arc::new(Semaphore::new(1)),
-            refusals: Mutex::default(),
+            line: Line::default(),
+            told_wrong: Seldom::default(),
+            told_too_many: Seldom::default(),
         }
     }
 
@@ -230,47 +217,69 @@ impl Gate {
         Arc::clone(&self.credentials.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn admits(&self, claim: Claim) -> bool {
+    async fn judge(&self, claim: Claim, peer: Option<&Peer>) -> Verdict {
         let credentials = self.credentials();
         match claim {
-            Claim::Token(token) => credentials.has_token(&token),
-            Claim::Password(password) => self.is_right(credentials, password).await,
+            Claim::Token(token) => credentials.has_token(&token).into(),
+            Claim::Password(_) if credentials.users.is_empty() => Verdict::Wrong,
+            Claim::Password(password) => self.judge_password(credentials, password, peer).await,
         }
     }
 
-    async fn is_right(&self, credentials: Arc<Credentials>, claim: Password) -> bool {
-        let proof = credentials.proof(&claim);
-        if credentials.is_proven(&proof) {
-            return true;
+    async fn judge_password(
+        &self,
+        credentials: Arc<Credentials>,
+        claim: Password,
+        peer: Option<&Peer>,
+    ) -> Verdict {
+        let memory = &credentials.memory;
+        let proof = memory.proof(&claim.name, &claim.password);
+        if let Some(is_right) = memory.verdict(&proof) {
+            return is_right.into();
         }
-        let turn = Arc::clone(&self.checking).acquire_owned().await;
-        let turn = turn.expect("the semaphore is never closed");
-        // Who waited beside us may have proven the same.
-        if credentials.is_proven(&proof) {
-            return true;
+        let came_before = memory.was_left_unchecked(&proof);
+        let claimant = self.line.claimant(peer, &claim.name, came_before);
+        let Ok(Some(turn)) = tokio::time::timeout(PATIENCE, self.line.turn(claimant)).await else {
+            memory.is_left_unchecked(&proof);
+            return Verdict::Unchecked;
+        };
+        // Who waited beside us may have said the same.
+        if let Some(is_right) = memory.verdict(&proof) {
+            return is_right.into();
         }
         let check = tokio::task::spawn_blocking(move || {
+            let is_right = credentials.check(&claim, proof);
+            if !is_right {
+                turn.failed();
+            }
             // Kept to the end, also where the client has gone meanwhile.
-            let _turn = turn;
-            credentials.is_right(&claim, proof)
+            drop(turn);
+            is_right
         });
-        check.await.unwrap_or(false)
+        check.await.unwrap_or(false).into()
     }
 
-    /// What is wrong with a request's credentials is the operator's to know, once a minute.
-    fn note_refusal(&self, peer: Option<&Peer>) {
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if refusals.logged.is_some_and(|logged| logged.elapsed() < LOG_AGAIN) {
-            refusals.n_silent += 1;
-            return;
+    /// What is wrong with a request's credentials is the operator's to know.
+    fn tell_wrong(&self, peer: Option<&Peer>) {
+        if let Some(unlogged_before) = self.told_wrong.n_unlogged() {
+            let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
+            warn!(
+                peer,
+                unlogged_before, "refused a request with a wrong token or password"
+            );
         }
-        let unlogged_before = std::mem::take(&mut refusals.n_silent);
-        refusals.logged = Some(Instant::now());
-        let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
-        warn!(
-            peer,
-            unlogged_before, "refused a request with a wrong token or password"
-        );
+    }
+
+    fn tell_too_many(&self, peer: Option<&Peer>) {
+        if let Some(unlogged_before) = self.told_too_many.n_unlogged() {
+            let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
+            warn!(
+                peer,
+                unlogged_before,
+                "left a password unchecked, since more come than can be checked: who comes again with the same one goes \
+                 first; bearer tokens (http.bearer_tokens) need no such check"
+            );
+        }
     }
 
     fn refuse(&self, reason: HttpRefusal) -> Response {
@@ -286,13 +295,26 @@ impl Gate {
             let bearer = HeaderValue::from_static("Bearer realm=\"abgauge\"");
             headers.append(header::WWW_AUTHENTICATE, bearer);
         }
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        );
-        response
+        guarded(response)
     }
+
+    fn send_away(&self) -> Response {
+        self.telemetry.refused_http(HttpRefusal::TooManyPasswords);
+        let mut response = (StatusCode::TOO_MANY_REQUESTS, TOO_MANY).into_response();
+        let again = HeaderValue::from_static("1");
+        response.headers_mut().insert(header::RETRY_AFTER, again);
+        guarded(response)
+    }
+}
+
+fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    response
 }
 
 async fn ask(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
@@ -303,11 +325,18 @@ async fn ask(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Res
         debug!("asked for credentials");
         return gate.refuse(HttpRefusal::NoCredentials);
     };
-    if gate.admits(claim).await {
-        return next.run(request).await;
+    let peer = request.extensions().get::<Peer>().copied();
+    match gate.judge(claim, peer.as_ref()).await {
+        Verdict::Right => next.run(request).await,
+        Verdict::Wrong => {
+            gate.tell_wrong(peer.as_ref());
+            gate.refuse(HttpRefusal::WrongCredentials)
+        }
+        Verdict::Unchecked => {
+            gate.tell_too_many(peer.as_ref());
+            gate.send_away()
+        }
     }
-    gate.note_refusal(request.extensions().get());
-    gate.refuse(HttpRefusal::WrongCredentials)
 }
 
 #[cfg(test)]

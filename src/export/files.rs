@@ -1,11 +1,11 @@
 //! Files that settings of `[http]` name, read whole within a bound.
 
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::Path;
 
 use miette::Diagnostic;
 use thiserror::Error;
+
+use crate::config::files;
 
 /// Why a file of `[http]` cannot be used, in the words of an error of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
@@ -20,24 +20,12 @@ pub struct Unusable {
     pub remedy: String,
 }
 
-/// Chains of certificates take some kilobytes, a thousand hashes a hundred.
-const MAX_BYTES: u64 = 1 << 20;
-
 /// The content of the file at `path`, which `setting` names.
 pub(super) fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, Unusable> {
-    bytes(path).map_err(|error| Unusable {
+    files::read(path).map_err(|error| Unusable {
         setting,
         message: format!("cannot read the file {}: {error}", path.display()),
         remedy: "name a file that exists and that abgauge's user may read, or leave the setting out"
             .to_owned(),
     })
-}
-
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other("it is larger than 1 MiB"));
-    }
-    Ok(bytes)
 }

@@ -1,7 +1,8 @@
-//! The routes: `/metrics`, `/healthz`, `/readyz`, the live page, the stream that it follows, and the JSON API.
+//! The routes: `/metrics`, `/healthz`, `/readyz`, the live page, the stream that it follows, the runbooks, and the JSON API.
 
 mod events;
 mod parts;
+mod runbooks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,17 +22,17 @@ use self::parts::{PAGE, Parts};
 use super::Exporter;
 use super::encoding::{Encoding, gzip};
 use super::feed::Feed;
-use super::renderer::{Refusal, Renderer};
+use super::renderer::{Failed, Lent, Renderer};
 use super::view::{self, Wanted};
 use crate::config;
 use crate::snapshot::Snapshot;
+use crate::telemetry::Severity;
 
 /// What Prometheus asks for, to the letter.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-const NOT_FOUND: &str =
-    "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/view, /healthz and /readyz\n";
+const NOT_FOUND: &str = "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/view, /healthz, /readyz and /runbooks\n";
 
 /// Pages that may follow the stream at once, but never more than half of the connections: the rest are for scrapes.
 const MAX_STREAMS: usize = 32;
@@ -51,6 +52,7 @@ pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: Cancellati
         .route("/readyz", get(ready))
         .route("/", get(page))
         .route("/page/{part}", get(page_part))
+        .route("/runbooks", get(runbooks))
         .fallback(|| async { answer(StatusCode::NOT_FOUND, PLAIN, NOT_FOUND) })
         .method_not_allowed_fallback(|| async {
             answer(
@@ -89,7 +91,7 @@ async fn metrics(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Respo
     let render = move |snapshot: &mut Snapshot, out: &mut Vec<u8>| exporter.metrics(snapshot, out);
     let encoding = Encoding::wanted(&headers);
     let body = routes.metrics.body((), encoding, render).await;
-    rendered(TEXT_FORMAT, encoding, body)
+    lent(TEXT_FORMAT, encoding, body)
 }
 
 #[derive(Deserialize)]
@@ -137,13 +139,23 @@ async fn experiments(
     let encoding = Encoding::wanted(&headers);
     let key = (timelines, lines_of);
     let body = routes.experiments.body(key, encoding, render).await;
-    rendered("application/json", encoding, body)
+    lent("application/json", encoding, body)
 }
 
 async fn ready(State(routes): State<Arc<Routes>>) -> Response {
-    let waiting_for = routes.exporter.telemetry.waiting_for();
+    let telemetry = &routes.exporter.telemetry;
+    let waiting_for = telemetry.waiting_for();
     if waiting_for.is_empty() {
-        return answer(StatusCode::OK, PLAIN, "ready");
+        let warnings = telemetry.warnings();
+        let critical = warnings
+            .iter()
+            .filter(|warning| warning.severity == Severity::Critical);
+        let lines = critical.map(|warning| format!("\n{}", warning.message));
+        return answer(
+            StatusCode::OK,
+            PLAIN,
+            "ready".to_owned() + &lines.collect::<String>(),
+        );
     }
     answer(
         StatusCode::SERVICE_UNAVAILABLE,
@@ -162,8 +174,11 @@ async fn view(
     let rendered_view = tokio::time::timeout(PATIENCE, watcher.wait_for(Option::is_some)).await;
     let body = match rendered_view.ok().and_then(Result::ok).as_deref() {
         Some(Some(Ok(rendering))) => Ok(rendering.json()),
-        Some(_) => Err(Refusal::Failed),
-        None => Err(Refusal::Busy),
+        Some(_) => Err(Failed),
+        None => {
+            let busy = "the view was not rendered in time: try again\n";
+            return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, busy);
+        }
     };
     let encoding = Encoding::wanted(&headers);
     let body = body.map(|json| match encoding {
@@ -207,6 +222,10 @@ async fn page_part(
     routes.page.answer(&name, &headers)
 }
 
+async fn runbooks(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Response {
+    routes.page.runbooks(&headers)
+}
+
 fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
     const HEADERS: [(HeaderName, &str); 2] = [
         (header::CACHE_CONTROL, "no-cache"),
@@ -221,19 +240,25 @@ fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Body>)
         .into_response()
 }
 
-/// An answer of what was rendered, or why it was not.
-fn rendered(content_type: &'static str, encoding: Encoding, body: Result<Bytes, Refusal>) -> Response {
-    let mut response = match body {
-        Ok(body) => answer(StatusCode::OK, content_type, body),
-        Err(Refusal::Busy) => {
-            let busy = "too many answers are being sent to slow readers: try again\n";
-            return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, busy);
+/// An answer whose body others share; the server watches how it is read.
+fn lent(content_type: &'static str, encoding: Encoding, body: Result<Lent, Failed>) -> Response {
+    match body {
+        Err(failed) => rendered(content_type, encoding, Err(failed)),
+        Ok(Lent { bytes, loan }) => {
+            let mut response = rendered(content_type, encoding, Ok(bytes));
+            response.extensions_mut().insert(loan);
+            response
         }
-        Err(Refusal::Failed) => {
-            let failed = "cannot render: see the log\n";
-            return answer(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, failed);
-        }
+    }
+}
+
+/// An answer of what was rendered, or that it could not be.
+fn rendered(content_type: &'static str, encoding: Encoding, body: Result<Bytes, Failed>) -> Response {
+    let Ok(body) = body else {
+        let failed = "cannot render: see the log\n";
+        return answer(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, failed);
     };
+    let mut response = answer(StatusCode::OK, content_type, body);
     tell_encoding(response.headers_mut(), encoding);
     response
 }

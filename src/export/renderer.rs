@@ -7,8 +7,9 @@
 //! later request ──┘ the next one: what has begun to be rendered may lack what it must see
 //! ```
 //! So a request sees all that was handed over before it was made, and any number of scrapers costs two renderings at a
-//! time. Memory is bounded by the bodies that are not yet sent, whoever reads them; the buffers of one are kept for the
-//! next, until nobody has asked for a while.
+//! time. Few bodies are in memory at once, however many read them and however slowly: where another one is needed, the one
+//! whose readers have stalled for longest is called back. The buffers of one are kept for the next, until nobody has asked
+//! for a while.
 
 use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -17,25 +18,27 @@ use std::time::Duration;
 use axum::body::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 use tracing::error;
 
 use super::encoding::{Encoding, gzip};
+use super::loan::{Loan, STALLED};
 use crate::snapshot::Snapshot;
 
 /// Renderings of one route whose text may be in memory at once.
 const MAX_BODIES: usize = 4;
-/// How long a request waits for its turn among them.
-const PATIENCE: Duration = Duration::from_secs(3);
 /// How long buffers are kept for the next rendering: longer than scrapers usually wait.
 const KEPT: Duration = Duration::from_secs(90);
 
-/// Why there is no body.
+/// It could not be rendered; the log says why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// Slow readers hold as many as may be.
-    Busy,
-    /// It could not be rendered; the log says why.
-    Failed,
+pub(super) struct Failed;
+
+/// A body, for one reader.
+pub(super) struct Lent {
+    pub bytes: Bytes,
+    /// Whoever sends the body says how it is read, and cuts its reader when it is called back.
+    pub loan: Arc<Loan>,
 }
 
 /// Renders what is asked for by a `Key`.
@@ -49,11 +52,12 @@ struct Shared<Key> {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Renderings that have not begun: who asks for the same joins them.
     waiting: Mutex<Vec<(Key, Rendered)>>,
+    /// Those in memory.
+    lent: Mutex<Vec<Weak<Rendering>>>,
     spare: Arc<Mutex<Spare>>,
-    patience: Duration,
 }
 
-type Rendered = watch::Receiver<Option<Result<Arc<Rendering>, Refusal>>>;
+type Rendered = watch::Receiver<Option<Result<Arc<Rendering>, Failed>>>;
 
 /// Buffers of earlier renderings, for the next.
 #[derive(Default)]
@@ -71,20 +75,20 @@ struct Spare {
 
 impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
     pub fn new() -> Renderer<Key> {
-        Renderer::with_times(PATIENCE, KEPT)
+        Renderer::keeping_for(KEPT)
     }
 
-    fn with_times(patience: Duration, kept: Duration) -> Renderer<Key> {
+    fn keeping_for(kept: Duration) -> Renderer<Key> {
         Renderer {
             shared: Arc::new(Shared {
                 bodies: Arc::new(Semaphore::new(MAX_BODIES)),
                 turn: Arc::default(),
                 waiting: Mutex::default(),
+                lent: Mutex::default(),
                 spare: Arc::new(Mutex::new(Spare {
                     kept,
                     ..Spare::default()
                 })),
-                patience,
             }),
         }
     }
@@ -95,20 +99,25 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
         key: Key,
         encoding: Encoding,
         render: impl FnOnce(&mut Snapshot, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
-    ) -> Result<Bytes, Refusal> {
+    ) -> Result<Lent, Failed> {
         let mut rendered = self.join(key, render);
         let rendering = match rendered.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(result)) => result.clone()?,
-            Ok(None) | Err(_) => return Err(Refusal::Failed),
+            Ok(None) | Err(_) => return Err(Failed),
         };
         // Else the last one seen would be kept as long as this receiver.
         drop(rendered);
         if encoding == Encoding::Gzip && rendering.packed.get().is_none() {
             let rendering = Arc::clone(&rendering);
             let packed = tokio::task::spawn_blocking(move || rendering.pack());
-            packed.await.map_err(|_| Refusal::Failed)?;
+            packed.await.map_err(|_| Failed)?;
         }
-        Ok(Bytes::from_owner(Sending { rendering, encoding }))
+        let loan = Arc::clone(&rendering.loan);
+        loan.lend();
+        Ok(Lent {
+            bytes: Bytes::from_owner(Sending { rendering, encoding }),
+            loan,
+        })
     }
 
     fn join(
@@ -136,14 +145,11 @@ impl<Key: PartialEq + Send + Sync + 'static> Shared<Key> {
         self: Arc<Self>,
         key: Key,
         render: impl FnOnce(&mut Snapshot, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
-    ) -> Result<Arc<Rendering>, Refusal> {
-        let permit = tokio::time::timeout(self.patience, Arc::clone(&self.bodies).acquire_owned()).await;
-        let Ok(Ok(permit)) = permit else {
-            self.begin(&key);
-            return Err(Refusal::Busy);
-        };
+    ) -> Result<Arc<Rendering>, Failed> {
+        let permit = self.room().await;
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let runtime = Handle::current();
+        let shared = Arc::clone(&self);
         let rendered = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             self.begin(&key);
@@ -156,18 +162,64 @@ impl<Key: PartialEq + Send + Sync + 'static> Shared<Key> {
             anyhow::Ok(Rendering {
                 text,
                 packed: OnceLock::new(),
+                loan: Arc::default(),
                 spare: Arc::clone(&self.spare),
                 runtime,
                 _permit: permit,
             })
         });
         match rendered.await.map_err(anyhow::Error::from) {
-            Ok(Ok(rendering)) => Ok(Arc::new(rendering)),
+            Ok(Ok(rendering)) => {
+                let rendering = Arc::new(rendering);
+                lock(&shared.lent).push(Arc::downgrade(&rendering));
+                Ok(rendering)
+            }
             Ok(Err(error)) | Err(error) => {
                 error!(%error, "cannot render an answer");
-                Err(Refusal::Failed)
+                Err(Failed)
             }
         }
+    }
+
+    /// Waits until another body may be in memory, and calls one back for it where its readers are slow.
+    async fn room(&self) -> OwnedSemaphorePermit {
+        const OPEN: &str = "the semaphore is never closed";
+        let freed = Arc::clone(&self.bodies).acquire_owned();
+        let mut freed = std::pin::pin!(freed);
+        loop {
+            let next = self.next_due();
+            let due = next
+                .as_ref()
+                .map_or_else(|| Instant::now() + STALLED, |(due, _)| *due);
+            tokio::select! {
+                biased;
+                permit = freed.as_mut() => return permit.expect(OPEN),
+                () = tokio::time::sleep_until(due) => {}
+            }
+            // It may have been read meanwhile.
+            let Some(loan) =
+                next.and_then(|(_, loan)| loan.due().filter(|due| *due <= Instant::now()).map(|_| loan))
+            else {
+                continue;
+            };
+            loan.call_back();
+            // Its readers are being cut: no other one is called back for this.
+            if let Ok(permit) = tokio::time::timeout(STALLED, freed.as_mut()).await {
+                return permit.expect(OPEN);
+            }
+        }
+    }
+
+    /// The body that may be called back first, and from when on.
+    fn next_due(&self) -> Option<(Instant, Arc<Loan>)> {
+        let mut lent = lock(&self.lent);
+        lent.retain(|rendering| rendering.strong_count() > 0);
+        let loans = lent
+            .iter()
+            .filter_map(Weak::upgrade)
+            .map(|rendering| Arc::clone(&rendering.loan));
+        let dues = loans.filter_map(|loan| Some((loan.due()?, loan)));
+        dues.min_by_key(|(due, _)| *due)
     }
 
     /// From now on who asks for the same gets the next one.
@@ -180,6 +232,7 @@ impl<Key: PartialEq + Send + Sync + 'static> Shared<Key> {
 struct Rendering {
     text: Vec<u8>,
     packed: OnceLock<Vec<u8>>,
+    loan: Arc<Loan>,
     spare: Arc<Mutex<Spare>>,
     runtime: Handle,
     _permit: OwnedSemaphorePermit,
@@ -187,11 +240,13 @@ struct Rendering {
 
 impl Rendering {
     fn pack(&self) {
+        self.loan.prepares();
         self.packed.get_or_init(|| {
             let mut packed = take(&mut lock(&self.spare).packed);
             packed.clear();
             gzip(&self.text, packed)
         });
+        self.loan.prepared();
     }
 }
 

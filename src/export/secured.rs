@@ -1,4 +1,4 @@
-//! What stands between the network and the routes: TLS and the gate, from files that are read again while we run.
+//! What stands between the network and the routes: TLS, the hosts that are answered for, and the gate, from files that are read again while we run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 
 use super::auth::{Credentials, Gate};
 pub use super::files::Unusable;
+use super::hosts::Hosts;
 use super::tls::{Doubt, Identity, Tls};
 use crate::clock::Clock;
 use crate::config;
@@ -26,6 +27,7 @@ pub struct Secured {
     http: config::Http,
     telemetry: Arc<Telemetry>,
     tls: Option<Tls>,
+    hosts: Arc<Hosts>,
     gate: Option<Arc<Gate>>,
     identity: Option<Identity>,
     /// The last doubt about the certificate that was told.
@@ -48,6 +50,7 @@ impl Secured {
         let mut secured = Secured {
             http: http.clone(),
             tls: identity.as_ref().map(Tls::new),
+            hosts: Arc::new(Hosts::new(http, Arc::clone(&telemetry))),
             gate: credentials.map(|credentials| {
                 let open_probes = http.access.open_probes;
                 Arc::new(Gate::new(credentials, open_probes, Arc::clone(&telemetry)))
@@ -71,12 +74,12 @@ impl Secured {
         self.tls.as_ref().map(Tls::acceptor)
     }
 
-    /// The router behind the gate, where there is one.
+    /// The router for the hosts that are answered for, and behind the gate, where there is one.
     pub fn guard(&self, router: Router) -> Router {
-        match &self.gate {
+        self.hosts.before(match &self.gate {
             Some(gate) => gate.before(router),
             None => router,
-        }
+        })
     }
 
     /// Whether there is a door, so that something can be read again.

@@ -3,9 +3,10 @@
 //!
 //! A connection has `timeout` for each of two things: to begin a request, the handshake of TLS included, and from the first
 //! byte of a request to the last byte of its answer. So a client that trickles or does not read is cut. Nor can thousands
-//! of them keep a scrape out: when a newcomer finds no slot free, the connection that has waited longest for a whole request
-//! is closed, slow ones and idle ones alike. Only where all have a request does it wait, in the kernel's bounded backlog: a
-//! scrape thus gets its turn, where a 503 would lose it.
+//! of them keep a scrape out: when a newcomer finds no slot free, the connection is closed that has waited longest for a
+//! whole request, slow ones and idle ones alike; where all have one, the connection whose client has stalled for longest
+//! within its answer. Only where we owe an answer to all does it wait, in the kernel's bounded backlog: a scrape thus gets its turn, where a 503 would lose it. A body that others
+//! need is called back likewise, and who does not read it is cut.
 //!
 //! An answer that does not end (server-sent events) may last while its reader keeps up; half of the slots are for such
 //! answers at most.
@@ -35,6 +36,7 @@ use tracing::{debug, warn};
 
 use self::exchange::{Exchange, Stage, Watched};
 use self::slots::{Slot, Slots};
+use super::seldom::Seldom;
 use crate::config;
 use crate::telemetry::{HttpRefusal, Telemetry};
 
@@ -101,6 +103,7 @@ pub async fn serve(
     let slots = Slots::new(http.max_connections);
     let streams = Arc::new(Semaphore::new(http.max_connections.div_ceil(2)));
     let cut = CancellationToken::new();
+    let told = Arc::new(Seldom::default());
     let connections = TaskTracker::new();
     loop {
         let (stream, peer, slot) = tokio::select! {
@@ -114,6 +117,7 @@ pub async fn serve(
             router: router.clone(),
             streams: Arc::clone(&streams),
             telemetry: Arc::clone(&telemetry),
+            told: Arc::clone(&told),
             shutdown: shutdown.clone(),
         };
         let (tls, cut) = (tls.clone(), cut.clone());
@@ -146,6 +150,16 @@ async fn accept(listener: &tokio::net::TcpListener, slots: &Arc<Slots>) -> (TcpS
     }
 }
 
+fn tell_stalled(told: &Seldom, peer: Peer) {
+    if let Some(unlogged_before) = told.n_unlogged() {
+        warn!(
+            peer = %peer.0,
+            unlogged_before,
+            "cut a client that does not read its answer: abgauge_http_refused_total counts them as stalled or too_slow"
+        );
+    }
+}
+
 struct Connection {
     exchange: Arc<Exchange>,
     peer: Peer,
@@ -153,6 +167,8 @@ struct Connection {
     /// As many answers without an end may there be.
     streams: Arc<Semaphore>,
     telemetry: Arc<Telemetry>,
+    /// Of those who do not read.
+    told: Arc<Seldom>,
     shutdown: CancellationToken,
 }
 
@@ -162,10 +178,14 @@ impl Connection {
         // An answer goes out in few pieces, and none of them is to wait for the next. Without it they are only slower.
         let _ = stream.set_nodelay(true);
         let (exchange, telemetry) = (Arc::clone(&self.exchange), Arc::clone(&self.telemetry));
+        let (told, peer) = (Arc::clone(&self.told), self.peer);
         tokio::select! {
             () = self.talk(stream, tls) => {}
             reason = exchange.ended() => if !exchange.is_between_requests() {
                 telemetry.refused_http(reason);
+                if reason == HttpRefusal::Stalled || exchange.is_stuck() {
+                    tell_stalled(&told, peer);
+                }
             }
         }
     }

@@ -21,6 +21,8 @@ await withPage(url, options, async (page, objections) => {
 
   // Every arm stands there, control first, with its numbers in both views, once some of its lists were clicked on.
   await state("ready");
+  assert.equal(await locate("state").innerText(), "ready");
+  assert.equal(await locate("reason").isVisible(), false, "nothing stands against the demo's numbers");
   const clicked = (n) => [...document.querySelectorAll("[data-testid=value][data-value]")].filter((node) => Number(node.dataset.value) > 0).length === n;
   await page.waitForFunction(clicked, N_VALUES * VIEWS.length, PATIENCE);
   assert.deepEqual(await all("arm", "data-arm"), Object.values(EXPERIMENTS).flat());

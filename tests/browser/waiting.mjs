@@ -11,8 +11,10 @@ const [url] = process.argv.slice(2);
 await withPage(url, { viewport: { width: 360, height: 740 } }, async (page, objections) => {
   const { locate, state } = hands(page);
   await state("waiting");
-  assert.equal(await page.title(), "abgauge: catching up");
-  assert.ok((await locate("waiting-for").locator("li").count()) > 0);
+  assert.equal(await page.title(), "abgauge: not ready");
+  assert.equal(await locate("state").innerText(), "not ready");
+  assert.match(await locate("reason").innerText(), /^It waits for: .+ What to do$/);
+  assert.equal(await locate("reason").locator("a").getAttribute("href"), "runbooks#abgaugenotready");
   assert.match(await locate("empty").innerText(), /^Not ready yet/);
   assert.equal(await locate("experiment").count(), 0);
   await checkWidth(page);

@@ -48,6 +48,7 @@ fn what_hash_prints_lets_in_and_nothing_else() {
         "/api/v1/experiments",
         "/api/v1/view",
         "/page/page.js",
+        "/runbooks",
         "/nowhere",
     ] {
         let refused = ask(&daemon, path, "");
@@ -68,7 +69,7 @@ fn what_hash_prints_lets_in_and_nothing_else() {
     assert_eq!(status(&daemon, "/healthz", ""), 200);
     assert_eq!(status(&daemon, "/readyz", ""), 503);
     let told = ask(&daemon, "/metrics", SCRAPER).body;
-    for (reason, n) in [("no_credentials", 6), ("wrong_credentials", 18)] {
+    for (reason, n) in [("no_credentials", 7), ("wrong_credentials", 21)] {
         let series = format!("abgauge_http_refused_total{{reason=\"{reason}\"}} {n}\n");
         assert!(told.contains(&series), "{series:?} is not in {told}");
     }

@@ -1,7 +1,9 @@
 //! The HTTP server against those who may not read it, and those who would keep others from it. The program as it is.
 
 mod access;
+mod flood;
 mod health;
+mod hosts;
 mod slow;
 mod tls;
 

@@ -20,6 +20,7 @@ fn document_of(snapshot: &Snapshot, ranking: &Ranking, timelines: Option<usize>,
         PartitionState {
             lag: Some(3),
             watermark_delay_seconds: None,
+            ..PartitionState::default()
         },
     );
     let document = Document {
@@ -155,7 +156,7 @@ fn the_stream_tells_its_health() {
     let stream = &document["stream"];
     let records = json!({
         "accepted": 0, "duplicate": 0, "late": 0, "future": 0, "invalid": 0, "after_settled": 0, "ignored": 0,
-        "replayed": 0, "shed": 0,
+        "replayed": 0, "shed": 0, "skipped": 0,
     });
     assert_eq!(
         *stream,
@@ -166,7 +167,7 @@ fn the_stream_tells_its_health() {
             "records": {"served": records, "clicks": records},
             "click_results": {"matched": 0, "repeat": 0, "off_list": 0, "unmatched": 0, "undecided": 0},
             "clicks_waiting": 0, "open_lists": 0, "state_bytes": 0, "state_max_bytes": null,
-            "partitions": [{"topic": "served", "partition": 0, "lag": 3, "watermark_delay_seconds": null}],
+            "partitions": [{"topic": "served", "partition": 0, "lag": 3, "watermark_delay_seconds": null, "held": false}],
             "catalog": null, "arms_folded": 0, "arms_without_coverage": 0, "arms_left_out": 0, "version": "0.1.0",
         })
     );

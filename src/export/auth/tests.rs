@@ -1,6 +1,7 @@
 //! Claims about the gate, asked as a client asks.
 
 use std::io::Write as _;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::routing::get;
@@ -189,7 +190,8 @@ fn probes_are_open_unless_they_are_closed() {
 /// Whether the request is answered while no password can be checked.
 fn is_answered_without_a_check(gate: &Arc<Gate>, authorization: &[u8]) -> bool {
     runtime().block_on(async {
-        let _turn = gate.checking.acquire().await.expect("open");
+        let somebody = gate.line.claimant(None, "somebody", false);
+        let _turn = gate.line.turn(somebody).await.expect("free");
         let request = asked(gate, "/metrics", Some(authorization));
         tokio::select! {
             biased;
@@ -209,8 +211,71 @@ fn a_password_is_checked_once_and_then_remembered() {
     // Neither a wrong one, nor that of another.
     assert_eq!(status(&gate, "/metrics", Some(&basic("anne", "hunter3"))), 401);
     assert!(is_answered_without_a_check(&gate, &anne), "still");
-    assert!(!is_answered_without_a_check(&gate, &basic("anne", "hunter3")));
     assert!(!is_answered_without_a_check(&gate, &basic("bob", "hunter2")));
+}
+
+/// A client that goes on with a wrong password costs no check, until the credentials are others.
+#[test]
+fn a_wrong_password_is_checked_once() {
+    let gate = gate(&access());
+    let (wrong, right) = (basic("anne", "hunter3"), basic("anne", "hunter2"));
+    assert_eq!(status(&gate, "/metrics", Some(&wrong)), 401);
+    let asked_while_checking = |value: &[u8]| {
+        runtime().block_on(async {
+            let somebody = gate.line.claimant(None, "somebody", false);
+            let _turn = gate.line.turn(somebody).await.expect("free");
+            asked(&gate, "/metrics", Some(value)).await.status().as_u16()
+        })
+    };
+    assert_eq!(asked_while_checking(&wrong), 401, "at once");
+    let begin = Instant::now();
+    assert_eq!(asked_while_checking(&right), 429, "it waits for its turn");
+    assert!(begin.elapsed() >= PATIENCE);
+    let after = Access {
+        users: vec![user("anne", "hunter3")],
+        ..access()
+    };
+    gate.replace(Credentials::read(&after).expect("sound"));
+    assert_eq!(status(&gate, "/metrics", Some(&wrong)), 200);
+}
+
+#[test]
+fn who_is_sent_away_is_told_to_come_again_and_goes_first_then() {
+    let gate = gate(&access());
+    runtime().block_on(async {
+        let guess = |n: usize| basic("anne", &format!("guess-{n}"));
+        let somebody = gate.line.claimant(None, "somebody", false);
+        let turn = gate.line.turn(somebody).await.expect("free");
+        let anne = basic("anne", "hunter2");
+        let sent_away = asked(&gate, "/metrics", Some(&anne)).await;
+        assert_eq!(sent_away.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(sent_away.headers()[header::RETRY_AFTER], "1");
+        // More than may wait come before, and some after.
+        let order = std::sync::Mutex::new(Vec::new());
+        let ask = |value: Vec<u8>| {
+            let (gate, order) = (&gate, &order);
+            async move {
+                let status = asked(gate, "/metrics", Some(&value)).await.status().as_u16();
+                order.lock().expect("not poisoned").push(status);
+            }
+        };
+        let before = futures_util::future::join_all((0..100).map(|n| ask(guess(n))));
+        let after = futures_util::future::join_all((100..140).map(|n| ask(guess(n))));
+        let go_on = async {
+            tokio::task::yield_now().await;
+            drop(turn);
+        };
+        tokio::join!(before, ask(anne.clone()), after, go_on);
+        let order = order.into_inner().expect("not poisoned");
+        let first_checked = order.iter().find(|status| **status != 429);
+        assert_eq!(first_checked, Some(&200), "{order:?}");
+        assert!(
+            order.iter().filter(|status| **status == 429).count() >= 100,
+            "{order:?}"
+        );
+    });
+    let n = gate.telemetry.n_http_refused(HttpRefusal::TooManyPasswords);
+    assert!(n > 100, "{n}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 
 use super::super::encoding::{Encoding, gzip};
+use super::runbooks;
 use super::{NOT_FOUND, PLAIN, answer, tell_encoding};
 
 /// The page runs only what this server sends, talks to no other, sends no form, and is framed by no one.
@@ -38,12 +39,15 @@ const PARTS: [(&str, &str, &str); 13] = [
     ("words.js", JAVASCRIPT, include_str!("../page/words.js")),
 ];
 
-pub(super) struct Parts(Vec<Part>);
+pub(super) struct Parts {
+    of_page: Vec<Part>,
+    runbooks: Part,
+}
 
 struct Part {
     name: &'static str,
     content_type: &'static str,
-    text: &'static str,
+    text: Bytes,
     packed: Bytes,
     /// Says whether a browser's copy is still the one; weak, since it is the same packed and not.
     tag: String,
@@ -51,18 +55,20 @@ struct Part {
 
 impl Parts {
     pub fn new() -> Parts {
-        let parts = PARTS.map(|(name, content_type, text)| Part {
-            name,
-            content_type,
-            text,
-            packed: gzip(text.as_bytes(), Vec::new()).into(),
-            tag: format!("W/\"{:08x}-{}\"", crc32fast::hash(text.as_bytes()), text.len()),
-        });
-        Parts(parts.into())
+        let of_page = PARTS.map(|(name, content_type, text)| Part::new(name, content_type, text.into()));
+        Parts {
+            of_page: of_page.into(),
+            runbooks: Part::new("runbooks", HTML, runbooks::page().into()),
+        }
+    }
+
+    /// What stands at `/runbooks`.
+    pub fn runbooks(&self, headers: &HeaderMap) -> Response {
+        self.runbooks.answer(headers)
     }
 
     pub fn answer(&self, name: &str, headers: &HeaderMap) -> Response {
-        match self.0.iter().find(|part| part.name == name) {
+        match self.of_page.iter().find(|part| part.name == name) {
             Some(part) => part.answer(headers),
             None => answer(StatusCode::NOT_FOUND, PLAIN, NOT_FOUND),
         }
@@ -70,6 +76,16 @@ impl Parts {
 }
 
 impl Part {
+    fn new(name: &'static str, content_type: &'static str, text: Bytes) -> Part {
+        Part {
+            name,
+            content_type,
+            packed: gzip(&text, Vec::new()).into(),
+            tag: format!("W/\"{:08x}-{}\"", crc32fast::hash(&text), text.len()),
+            text,
+        }
+    }
+
     fn answer(&self, headers: &HeaderMap) -> Response {
         let encoding = Encoding::wanted(headers);
         let mut response = if self.is_known_to(headers) {
@@ -77,7 +93,7 @@ impl Part {
         } else {
             let mut response = match encoding {
                 Encoding::Gzip => answer(StatusCode::OK, self.content_type, self.packed.clone()),
-                Encoding::Identity => answer(StatusCode::OK, self.content_type, self.text),
+                Encoding::Identity => answer(StatusCode::OK, self.content_type, self.text.clone()),
             };
             tell_encoding(response.headers_mut(), encoding);
             response

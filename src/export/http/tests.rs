@@ -140,6 +140,7 @@ fn the_page_may_load_nothing_from_elsewhere() {
         ("/page/page.css", "text/css"),
         ("/page/page.js", "text/javascript"),
         ("/page/words.js", "text/javascript"),
+        ("/runbooks", "text/html"),
     ] {
         let answer = ask(Method::GET, path, &[]);
         assert_eq!(answer.status, 200);
@@ -209,6 +210,7 @@ fn other_methods_and_paths_are_refused_in_words() {
         "/api/v1/experiments",
         "/api/v1/view/stream",
         "/healthz",
+        "/runbooks",
     ] {
         let refused = ask(Method::POST, path, &[]);
         assert_eq!(refused.status, 405);
@@ -223,6 +225,7 @@ fn other_methods_and_paths_are_refused_in_words() {
             "/api/v1/view",
             "/healthz",
             "/readyz",
+            "/runbooks",
         ] {
             assert!(missing.body.contains(path));
         }

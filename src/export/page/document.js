@@ -43,12 +43,33 @@ export function note(node, words) {
 
 /** A list of sentences, there only while there are any. */
 export function lines(list, sentences) {
-  const items = sentences.map((sentence, i) => ({ sentence, i }));
+  told(list, sentences.map((message) => ({ message })));
+}
+
+/** The same of warnings, each with the way to its runbook, and its severity where it has one. */
+export function told(list, warnings) {
+  const items = warnings.map((warning, i) => ({ warning, i }));
   keyed(list, items, ({ i }) => i, () => {
     const node = document.createElement("li");
-    return { node, draw: ({ sentence }) => text(node, sentence) };
+    return { node, draw: ({ warning }) => sentence(node, warning) };
   });
-  list.hidden = sentences.length === 0;
+  list.hidden = warnings.length === 0;
+}
+
+/** What a warning says, and the way to its runbook. */
+export function sentence(node, { severity, message, runbook }) {
+  attribute(node, "data-severity", severity);
+  attribute(node, "data-runbook", runbook);
+  const said = severity === "critical" ? `Critical: ${message}` : message;
+  if (node.dataset.said === said + (runbook ?? "")) return;
+  node.dataset.said = said + (runbook ?? "");
+  node.textContent = said;
+  if (runbook == null) return;
+  const link = document.createElement("a");
+  link.href = `runbooks#${runbook.toLowerCase()}`;
+  link.textContent = "What to do";
+  link.setAttribute("aria-label", `What to do: ${runbook}`);
+  node.append(" ", link);
 }
 
 // ---- Explanations: whatever has data-tip shows it on hover, focus or tap; Escape takes it away ----

@@ -80,10 +80,19 @@ export function controlOf({ control, arms }) {
   return control !== null && arms[0]?.name === control ? arms[0] : null;
 }
 
-/** Names come from anyone: none may become a formula in a spreadsheet. */
+/** Control characters, ends of lines, marks and overrides of the direction of text, and the byte order mark. */
+const STEERING = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/gu;
+
+/** Names come from anyone: none may become a formula in a spreadsheet, or steer what shows it; `abgauge evaluate` writes the same. */
 function field(value) {
   if (value === null) return "";
   if (typeof value !== "string") return String(value);
-  const plain = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const visible = value.replace(STEERING, escaped);
+  const plain = /^\s*[=+\-@＝＋－＠]/.test(visible) ? `'${visible}` : visible;
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+}
+
+function escaped(char) {
+  const short = { "\t": "\\t", "\r": "\\r", "\n": "\\n" };
+  return short[char] ?? `\\u{${char.codePointAt(0).toString(16)}}`;
 }

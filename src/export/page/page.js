@@ -7,12 +7,12 @@
 
 import { chooseNothing, chosen, drawnAs, onChoice, query } from "./choice.js";
 import { drawControls, startControls } from "./controls.js";
-import { $, attribute, lines, note, startTips, text } from "./document.js";
+import { $, attribute, lines, note, sentence, startTips, text, told } from "./document.js";
 import { startDownloads } from "./download.js";
 import { drawExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
 import { drawHealth, drawStream } from "./stream.js";
-import { clock, count, date, visible } from "./words.js";
+import { clock, count, date, some, visible } from "./words.js";
 
 const MAX_WAITING = 5;
 
@@ -48,7 +48,7 @@ function measured(name, start) {
 function draw() {
   drawState();
   drawTimes(answer.stream);
-  drawWarnings(answer);
+  drawNotes(answer);
   drawHealth(answer);
   drawControls(answer);
   drawExperiments(answer, drawnAs());
@@ -60,22 +60,47 @@ const STATES = {
   asking: () => "asking…",
   silent: () => `abgauge does not answer since ${clock(silence.since)} (${silence.reason}): trying again.`,
   ready: () => "ready",
-  waiting: () => "catching up",
+  warned: (n) => `ready, with ${some(n, "warning")}`,
+  wrong: () => "numbers missing or wrong",
+  waiting: () => "not ready",
 };
-const TITLES = { asking: "abgauge", ready: "abgauge", silent: "abgauge: does not answer", waiting: "abgauge: catching up" };
+const TITLES = {
+  asking: "abgauge",
+  ready: "abgauge",
+  silent: "abgauge: does not answer",
+  warned: "abgauge: warnings",
+  wrong: "abgauge: numbers missing or wrong",
+  waiting: "abgauge: not ready",
+};
+/** What does not touch the numbers leaves the state as it is. */
+const SEVERITIES = ["critical", "warning"];
+
+function stateOf({ ready }, grave) {
+  if (!ready) return "waiting";
+  return ["wrong", "warned"][SEVERITIES.indexOf(grave[0]?.severity)] ?? "ready";
+}
 
 function drawState() {
-  const ofAnswer = () => (answer.stream.ready ? "ready" : "waiting");
-  const state = silence ? "silent" : answer === null ? "asking" : ofAnswer();
+  const warnings = answer === null ? [] : warningsOf(answer);
+  const grave = SEVERITIES.flatMap((severity) => warnings.filter((it) => it.severity === severity));
+  const state = silence ? "silent" : answer === null ? "asking" : stateOf(answer.stream, grave);
   const node = $("#state");
   attribute(node, "data-state", state);
   const old = state === "silent" && answer !== null ? ` The numbers below are of ${clock(arrived)}.` : "";
-  text(node, STATES[state]() + old);
+  text(node, STATES[state](grave.length) + old);
   document.body.classList.toggle("silent", state === "silent");
   document.title = TITLES[state];
   const waiting = state === "waiting" ? (answer.stream.waiting_for ?? []) : [];
-  const beyond = waiting.length - MAX_WAITING;
-  lines($("#waiting"), beyond > 0 ? [...waiting.slice(0, MAX_WAITING), `and ${count(beyond)} more`] : waiting);
+  const reason = state === "waiting" ? { message: `It waits for: ${waiting[0] ?? "the brokers"}`, runbook: "AbgaugeNotReady" } : grave[0];
+  const isTold = state !== "silent" && reason !== undefined;
+  $("#reason").hidden = !isTold;
+  // The state says how grave it is.
+  if (isTold) sentence($("#reason"), { ...reason, severity: undefined });
+  const further = waiting.slice(1);
+  const beyond = further.length - MAX_WAITING;
+  lines($("#waiting"), beyond > 0 ? [...further.slice(0, MAX_WAITING), `and ${count(beyond)} more`] : further);
+  const rest = isTold && state !== "waiting" ? warnings.filter((it) => it !== reason) : warnings;
+  told($("#warnings"), rest);
 }
 
 function drawTimes({ live_end_ms: live, settled_end_ms: settled, since_ms: since }) {
@@ -90,12 +115,20 @@ function instant(node, ms) {
   attribute(node, "data-value", ms);
 }
 
-function drawWarnings({ notes, stream: { exact, warnings, catalog, version } }) {
-  const inexact = "The numbers are not exact: records were dropped because a memory bound was reached (outcome shed).";
-  const stale = catalog?.reload_fault && `The catalogue could not be read again, and the one before stays in use: ${catalog.reload_fault}`;
-  const other = version !== firstVersion && `abgauge is now version ${version}, this page is of ${firstVersion}: reload it.`;
-  const seldom = asked && "Numbers come every five seconds here: as many pages follow the stream already as may, or a proxy holds it back. It is tried again.";
-  lines($("#warnings"), [exact === false && inexact, stale, ...(warnings ?? []), other, seldom].filter(Boolean));
+/** Of the daemon, and of this page itself. */
+function warningsOf({ stream: { exact, warnings = [], catalog, version } }) {
+  const all = [...warnings];
+  const add = (severity, message, runbook) => all.push({ severity, message, runbook });
+  if (exact === false && !warnings.some(({ runbook }) => runbook === "AbgaugeRecordsShed"))
+    add("critical", "The numbers are not exact: records were left out since the start.", "AbgaugeExactnessLost");
+  if (catalog?.reload_fault)
+    add("warning", `The catalogue could not be read again, and the one before stays in use: ${catalog.reload_fault}`, "AbgaugeCatalogReloadFailed");
+  if (version !== firstVersion) add("info", `abgauge is now version ${version}, this page is of ${firstVersion}: reload it.`);
+  if (asked) add("info", "Numbers come every five seconds here: as many pages follow the stream already as may, or a proxy holds it back. It is tried again.");
+  return all;
+}
+
+function drawNotes({ notes }) {
   lines($("#notes ul"), notes.map(visible));
   $("#notes button").hidden = notes.length === 0;
 }

@@ -5,7 +5,7 @@ import { ABOVE, ENOUGH } from "./limits.js";
 import { OUTCOMES, RESULTS, bytes, clock, count, date, number, share, some, span } from "./words.js";
 
 /** Outcomes that no producer can help: they are no part of what is refused. */
-const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed"];
+const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed", "skipped"];
 /** What is watched of them, by the alert that does. */
 const WATCHED = {
   AbgaugeInvalidRecords: ["invalid"],

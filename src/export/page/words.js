@@ -57,6 +57,7 @@ export const OUTCOMES = {
   ignored: "Of a type that is neither a list nor a click.",
   replayed: "From before the place where counting begins.",
   shed: "Dropped because a memory bound was reached: numbers are no longer exact.",
+  skipped: "Left out by ingest.skip_records.",
 };
 
 export const RESULTS = {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use super::super::fixture::run;
+use super::super::loan::LONGEST;
 use super::*;
 
 /// Renders how often it was rendered, this time included.
@@ -18,8 +19,12 @@ fn count(
     }
 }
 
-fn text(body: Result<Bytes, Refusal>) -> String {
-    String::from_utf8(body.unwrap().to_vec()).unwrap()
+fn text(body: Result<Lent, Failed>) -> String {
+    String::from_utf8(bytes(body).to_vec()).unwrap()
+}
+
+fn bytes(body: Result<Lent, Failed>) -> Bytes {
+    body.unwrap_or_else(|_| panic!("rendered")).bytes
 }
 
 #[test]
@@ -29,13 +34,9 @@ fn two_who_ask_at_the_same_time_share_one_rendering() {
         let rendered = Arc::default();
         let ask = |key| renderer.body(key, Encoding::Identity, count(&rendered));
         let (one, two, other) = tokio::join!(ask('a'), ask('a'), ask('b'));
-        let (one, two) = (one.unwrap(), two.unwrap());
+        let (one, two) = (bytes(one), bytes(two));
         assert_eq!(one.as_ptr(), two.as_ptr(), "one text in memory");
-        assert_ne!(
-            text(other),
-            text(Ok(one)),
-            "who asks for something else gets that"
-        );
+        assert_ne!(bytes(other), one, "who asks for something else gets that");
         assert_eq!(rendered.load(Ordering::Relaxed), 2);
     });
 }
@@ -48,9 +49,9 @@ fn packed_and_plain_come_from_one_rendering_and_are_packed_once() {
         let ask = |encoding| renderer.body((), encoding, count(&rendered));
         let (plain, one, two) =
             tokio::join!(ask(Encoding::Identity), ask(Encoding::Gzip), ask(Encoding::Gzip));
-        let (one, two) = (one.unwrap(), two.unwrap());
+        let (one, two) = (bytes(one), bytes(two));
         assert_eq!(one.as_ptr(), two.as_ptr());
-        assert_eq!(*one, *gzip(&plain.unwrap(), Vec::new()));
+        assert_eq!(*one, *gzip(&bytes(plain), Vec::new()));
     });
 }
 
@@ -85,19 +86,71 @@ fn who_asks_while_one_is_rendered_gets_the_next_and_shares_it() {
     });
 }
 
+/// Four bodies, and one who waits for a fifth: it has it once one of the four is dropped.
+async fn fifth(renderer: &Renderer<()>, drop_one: impl AsyncFnOnce(&mut Vec<Lent>)) {
+    let rendered = Arc::default();
+    let ask = || renderer.body((), Encoding::Identity, count(&rendered));
+    let mut unread = Vec::new();
+    for _ in 0..MAX_BODIES {
+        unread.push(ask().await.unwrap_or_else(|_| panic!("there is room")));
+    }
+    let fifth = ask();
+    let dropped = async {
+        drop_one(&mut unread).await;
+        assert_eq!(unread.len(), MAX_BODIES - 1);
+    };
+    let (fifth, ()) = tokio::join!(fifth, dropped);
+    assert_eq!(text(fifth), "5");
+    let n_called_back = unread.iter().filter(|lent| lent.loan.due().is_none()).count();
+    assert_eq!(n_called_back, 0, "one was needed");
+}
+
 #[test]
-fn at_most_a_few_bodies_wait_for_their_readers() {
+fn of_a_few_bodies_the_one_is_called_back_that_was_not_read_for_longest() {
     run(async {
-        let renderer = Renderer::with_times(Duration::from_millis(50), KEPT);
-        let rendered = Arc::default();
-        let ask = || renderer.body((), Encoding::Identity, count(&rendered));
-        let mut unread = Vec::new();
-        for _ in 0..MAX_BODIES {
-            unread.push(ask().await.unwrap());
-        }
-        assert_eq!(ask().await, Err(Refusal::Busy));
-        unread.pop();
-        assert!(ask().await.is_ok());
+        let begin = Instant::now();
+        fifth(&Renderer::new(), async |unread| {
+            // The first one goes on.
+            while unread[1].loan.due().is_some() {
+                unread[0].loan.read();
+                tokio::time::sleep(STALLED / 20).await;
+            }
+            unread.remove(1);
+        })
+        .await;
+        assert!(
+            begin.elapsed() >= STALLED && begin.elapsed() < LONGEST,
+            "{:?}",
+            begin.elapsed()
+        );
+    });
+}
+
+#[test]
+fn nobody_holds_a_body_for_ever_that_others_need() {
+    run(async {
+        let begin = Instant::now();
+        fifth(&Renderer::new(), async |unread| {
+            while unread[0].loan.due().is_some() {
+                unread.iter().for_each(|lent| lent.loan.read());
+                tokio::time::sleep(STALLED / 20).await;
+            }
+            unread.remove(0);
+        })
+        .await;
+        assert!(begin.elapsed() >= LONGEST, "{:?}", begin.elapsed());
+    });
+}
+
+#[test]
+fn a_body_that_is_given_back_makes_room_at_once() {
+    run(async {
+        let begin = Instant::now();
+        fifth(&Renderer::new(), async |unread| {
+            unread.pop();
+        })
+        .await;
+        assert!(begin.elapsed() < STALLED, "{:?}", begin.elapsed());
     });
 }
 
@@ -107,10 +160,10 @@ fn a_failed_rendering_is_an_error_and_not_the_last() {
         let renderer = Renderer::new();
         for _ in 0..=MAX_BODIES {
             let failed = renderer.body((), Encoding::Gzip, |_, _| anyhow::bail!("out of order"));
-            assert_eq!(failed.await, Err(Refusal::Failed));
+            assert_eq!(failed.await.err(), Some(Failed));
         }
         let panicked = renderer.body((), Encoding::Identity, |_, _| panic!("out of order"));
-        assert_eq!(panicked.await, Err(Refusal::Failed));
+        assert_eq!(panicked.await.err(), Some(Failed));
         assert!(
             renderer
                 .body((), Encoding::Identity, count(&Arc::default()))
@@ -123,7 +176,7 @@ fn a_failed_rendering_is_an_error_and_not_the_last() {
 #[test]
 fn buffers_are_used_again_and_freed_once_nobody_asks() {
     run(async {
-        let renderer = Renderer::with_times(PATIENCE, Duration::from_millis(1));
+        let renderer = Renderer::keeping_for(Duration::from_millis(1));
         let rendered = Arc::default();
         let ask = || renderer.body((), Encoding::Gzip, count(&rendered));
         drop(ask().await);

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use http_body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::super::loan::Loan;
 use super::exchange::Exchange;
 
 /// The content type of an answer that does not end: server-sent events.
@@ -17,7 +18,10 @@ const EVENTS: &[u8] = b"text/event-stream";
 
 /// The answer, watched. One that does not end takes one of `streams` for as long as it lasts; where none is left it is
 /// refused, so that scrapes keep their share of the connections.
-pub(super) fn watched(answer: Response, exchange: &Arc<Exchange>, streams: &Arc<Semaphore>) -> Response {
+pub(super) fn watched(mut answer: Response, exchange: &Arc<Exchange>, streams: &Arc<Semaphore>) -> Response {
+    if let Some(loan) = answer.extensions_mut().remove::<Arc<Loan>>() {
+        exchange.borrows(loan);
+    }
     let content_type = answer.headers().get(header::CONTENT_TYPE);
     if !content_type.is_some_and(|value| value.as_bytes().starts_with(EVENTS)) {
         return answer.map(|body| Body::new(Watched::new(body, exchange, None)));

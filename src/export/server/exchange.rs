@@ -10,7 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::slots::Slot;
+use super::super::loan::Loan;
+use super::slots::{For, Slot};
 use crate::telemetry::HttpRefusal;
 
 pub(super) struct Exchange {
@@ -19,6 +20,8 @@ pub(super) struct Exchange {
     now: Mutex<Standing>,
     /// There is a deadline where there was none.
     hurried: Notify,
+    /// There is another loan, or none any more.
+    borrowed: Notify,
 }
 
 struct Standing {
@@ -29,6 +32,10 @@ struct Standing {
     is_whole: bool,
     /// There was a whole request before.
     has_asked: bool,
+    /// The client does not take what is sent.
+    is_stuck: bool,
+    /// Of the body that is being sent, where others share it.
+    loan: Option<Arc<Loan>>,
 }
 
 /// ```text
@@ -59,8 +66,11 @@ impl Exchange {
                 deadline: Some(Instant::now() + timeout),
                 is_whole: false,
                 has_asked: false,
+                is_stuck: false,
+                loan: None,
             }),
             hurried: Notify::new(),
+            borrowed: Notify::new(),
         }
     }
 
@@ -93,7 +103,14 @@ impl Exchange {
         now.stage = Stage::Answering;
         now.is_whole = false;
         now.has_asked = true;
+        now.is_stuck = false;
         self.slot.keep();
+    }
+
+    /// Its answer has a body that others share.
+    pub fn borrows(&self, loan: Arc<Loan>) {
+        self.now().loan = Some(loan);
+        self.borrowed.notify_one();
     }
 
     /// The answer that is to come does not end.
@@ -113,33 +130,82 @@ impl Exchange {
         }
     }
 
-    /// The client does not take what is sent.
+    /// The client does not take what is sent: another one may need the slot more.
     fn stuck(&self) {
         let mut now = self.now();
+        if !matches!(now.stage, Stage::Answering | Stage::Streaming) {
+            return;
+        }
+        if !std::mem::replace(&mut now.is_stuck, true) {
+            self.slot.wait(For::Reader);
+        }
         if now.stage == Stage::Streaming && now.deadline.is_none() {
             self.hurry(&mut now);
+        }
+    }
+
+    /// The client has taken some of its answer.
+    fn sent(&self) {
+        let mut now = self.now();
+        self.goes_on(&mut now);
+        if let Some(loan) = &now.loan {
+            loan.read();
+        }
+    }
+
+    fn goes_on(&self, now: &mut Standing) {
+        if std::mem::take(&mut now.is_stuck) {
+            self.slot.keep();
         }
     }
 
     /// Nothing is left to be sent.
     fn flushed(&self) {
         let mut now = self.now();
+        self.goes_on(&mut now);
         match now.stage {
             Stage::Streaming => now.deadline = None,
             Stage::Answering if now.is_whole => {
                 now.stage = Stage::Idle;
                 now.deadline = Some(self.deadline());
-                self.slot.wait();
+                if now.loan.take().is_some() {
+                    self.borrowed.notify_one();
+                }
+                self.slot.wait(For::Request);
             }
             _ => {}
         }
     }
 
-    /// Waits until it may not go on: its time is up, or another connection needs the slot more.
+    /// Waits until it may not go on: its time is up, or another connection needs the slot or the memory more.
     pub async fn ended(&self) -> HttpRefusal {
         tokio::select! {
             () = self.overdue() => HttpRefusal::TooSlow,
-            () = self.slot.lost() => HttpRefusal::NoSlot,
+            () = self.called_back() => HttpRefusal::Stalled,
+            () = self.slot.lost() => match self.is_stuck() {
+                true => HttpRefusal::Stalled,
+                false => HttpRefusal::NoSlot,
+            },
+        }
+    }
+
+    pub fn is_stuck(&self) -> bool {
+        self.now().is_stuck
+    }
+
+    /// Waits until the body is called back that is being sent.
+    async fn called_back(&self) {
+        loop {
+            let loan = self.now().loan.clone();
+            let Some(loan) = loan else {
+                self.borrowed.notified().await;
+                continue;
+            };
+            tokio::select! {
+                biased;
+                () = self.borrowed.notified() => {}
+                () = loan.called_back() => return,
+            }
         }
     }
 
@@ -175,11 +241,12 @@ pub(super) struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    fn passed<T>(&self, result: Poll<T>) -> Poll<T> {
-        if result.is_pending() {
-            self.exchange.stuck();
+    fn written(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Pending => self.exchange.stuck(),
+            Poll::Ready(_) => self.exchange.sent(),
         }
-        result
+        written
     }
 }
 
@@ -201,7 +268,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.passed(written)
+        self.written(written)
     }
 
     fn poll_write_vectored(
@@ -210,7 +277,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.passed(written)
+        self.written(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -219,10 +286,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        // What TLS has taken may be stuck here as well.
-        ready!(self.passed(flushed))?;
-        self.exchange.flushed();
-        Poll::Ready(Ok(()))
+        match &flushed {
+            // What TLS has taken may be stuck here as well.
+            Poll::Pending => self.exchange.stuck(),
+            Poll::Ready(Ok(())) => self.exchange.flushed(),
+            Poll::Ready(Err(_)) => {}
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,4 +1,5 @@
-//! A bound on connections that a slow client cannot fill: whoever has waited longest for a request makes room.
+//! A bound on connections that a slow client cannot fill: whoever has waited longest for its client makes
+//! room, those without a request first.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,18 +15,29 @@ pub(super) struct Slots {
     joined: Notify,
 }
 
-/// Connections without a whole request, by the moment since which that is so.
+/// Connections that wait for their clients, by what they wait for and the moment since which that is so.
 #[derive(Default)]
 struct Queue {
     next: u64,
-    waiting: BTreeMap<u64, CancellationToken>,
+    waiting: BTreeMap<Place, CancellationToken>,
+}
+
+type Place = (For, u64);
+
+/// What a connection waits for; who has not asked makes room before those who have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum For {
+    /// A whole request.
+    Request,
+    /// That the answer is taken.
+    Reader,
 }
 
 /// A connection's slot; free again once dropped.
 pub(super) struct Slot {
     slots: Arc<Slots>,
     /// Its place in the queue.
-    place: Mutex<Option<u64>>,
+    place: Mutex<Option<Place>>,
     lost: CancellationToken,
     _permit: OwnedSemaphorePermit,
 }
@@ -39,8 +51,8 @@ impl Slots {
         })
     }
 
-    /// A slot for a connection that waits for its request. Where none is free, the connection that has waited longest
-    /// loses its own; where none waits, we do. To be called by one at a time.
+    /// A slot for a connection that waits for its request, to begin with. Where none is free, the connection that has
+    /// waited longest loses its own; where none waits, we do. To be called by one at a time.
     pub async fn take(self: &Arc<Slots>) -> Slot {
         let freed = Arc::clone(&self.free).acquire_owned();
         let mut freed = std::pin::pin!(freed);
@@ -76,18 +88,18 @@ impl Slot {
             lost: CancellationToken::new(),
             _permit: permit,
         };
-        slot.wait();
+        slot.wait(For::Request);
         slot
     }
 
-    /// From now on it waits for a request, and may be lost.
-    pub fn wait(&self) {
+    /// From now on it waits for its client, and may be lost.
+    pub fn wait(&self, what: For) {
         let mut place = self.place();
         let mut queue = self.slots.queue();
         if let Some(place) = place.take() {
             queue.waiting.remove(&place);
         }
-        let last = queue.next;
+        let last = (what, queue.next);
         queue.next += 1;
         queue.waiting.insert(last, self.lost.clone());
         *place = Some(last);
@@ -95,7 +107,7 @@ impl Slot {
         self.slots.joined.notify_one();
     }
 
-    /// A whole request has come: it is kept until it waits again.
+    /// The client has done its part: it is kept until it waits again.
     pub fn keep(&self) {
         if let Some(place) = self.place().take() {
             self.slots.queue().waiting.remove(&place);
@@ -107,7 +119,7 @@ impl Slot {
         self.lost.cancelled().await;
     }
 
-    fn place(&self) -> MutexGuard<'_, Option<u64>> {
+    fn place(&self) -> MutexGuard<'_, Option<Place>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,15 +172,20 @@ mod tests {
             slot(&held, 0);
             assert_eq!(takes_from(&slots, &mut held).await, Some(1), "0 has a request");
             assert_eq!(takes_from(&slots, &mut held).await, Some(2), "1 is new");
-            held[0].as_ref().expect("held").wait();
+            held[0].as_ref().expect("held").wait(For::Request);
             assert_eq!(
                 takes_from(&slots, &mut held).await,
                 Some(1),
                 "0 waits since just now"
             );
+            held[0].as_ref().expect("held").wait(For::Reader);
+            assert_eq!(takes_from(&slots, &mut held).await, Some(2), "0 has asked");
             for n in 0..3 {
                 slot(&held, n);
             }
+            held[1].as_ref().expect("held").wait(For::Reader);
+            assert_eq!(takes_from(&slots, &mut held).await, Some(1), "the others read on");
+            slot(&held, 1);
             assert_eq!(takes_from(&slots, &mut held).await, None, "all have requests");
         });
     }
@@ -182,7 +199,7 @@ mod tests {
             held.keep();
             let mut taking = Box::pin(slots.take());
             assert!(futures_poll(&mut taking).await.is_none());
-            held.wait();
+            held.wait(For::Reader);
             assert!(futures_poll(&mut taking).await.is_none());
             assert!(is_lost(&held));
             drop(held);

@@ -7,6 +7,7 @@ use std::time::Instant as Moment;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use axum::Extension;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header;
 use axum::routing::get;
@@ -19,6 +20,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::config::TlsFiles;
+use crate::export::loan::Loan;
 use crate::export::tls::{Identity, Tls};
 
 const TIMEOUT: Duration = Duration::from_millis(400);
@@ -33,6 +35,8 @@ struct Server {
     address: SocketAddr,
     telemetry: Arc<Telemetry>,
     shutdown: CancellationToken,
+    /// Of the answer at `/lent`.
+    loan: Arc<Loan>,
     task: JoinHandle<io::Result<()>>,
 }
 
@@ -43,7 +47,13 @@ fn server(max_connections: usize, timeout: Duration) -> Server {
 fn server_with(max_connections: usize, timeout: Duration, tls: Option<TlsAcceptor>) -> Server {
     let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
+    let loan = Arc::new(Loan::default());
+    let lent = Arc::clone(&loan);
     let router = Router::new()
+        .route(
+            "/lent",
+            get(|| async { (Extension(lent), "x".repeat(BIG) + "end") }),
+        )
         .route("/", get(|| async { "ok" }))
         .route("/big", get(|| async { "x".repeat(BIG) }))
         .route(
@@ -78,6 +88,7 @@ fn server_with(max_connections: usize, timeout: Duration, tls: Option<TlsAccepto
         address,
         telemetry,
         shutdown,
+        loan,
         task,
     }
 }
@@ -310,6 +321,62 @@ fn while_all_have_requests_a_newcomer_waits() {
 }
 
 #[test]
+fn who_does_not_read_its_answer_makes_room() {
+    let server = server(2, NEVER);
+    let deaf: Vec<_> = (0..6)
+        .map(|_| {
+            let mut deaf = server.send("GET /big HTTP/1.1\r\nHost: test\r\n\r\n");
+            assert_eq!(status(&mut deaf), "HTTP/1.1 200");
+            deaf
+        })
+        .collect();
+    let begin = Moment::now();
+    read_ok(&mut server.send(REQUEST));
+    assert!(begin.elapsed() < NEVER / 4, "{:?}", begin.elapsed());
+    drop(deaf);
+    assert_eq!(server.refused(), [(HttpRefusal::Stalled, 5)]);
+}
+
+#[test]
+fn who_reads_slowly_is_not_cut_while_others_wait_for_longer() {
+    let server = server(2, NEVER);
+    let mut slow = server.send("GET /big HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    let (mut n, mut piece) = (0, vec![0; 1 << 20]);
+    while n < BIG {
+        let read = slow.read(&mut piece).unwrap();
+        assert_ne!(read, 0, "cut after {n} bytes");
+        n += read;
+        server.send("G");
+    }
+}
+
+#[test]
+fn a_body_that_is_called_back_ends_those_who_read_it_and_nobody_else() {
+    let server = server(4, NEVER);
+    let mut deaf = server.send("GET /lent HTTP/1.1\r\nHost: test\r\n\r\n");
+    assert_eq!(status(&mut deaf), "HTTP/1.1 200");
+    // This one had the same body, and has read all of it.
+    let mut keen = server.send("GET /lent HTTP/1.1\r\nHost: test\r\n\r\n");
+    let mut text = vec![0; BIG];
+    keen.read_exact(&mut text).unwrap();
+    while !text.ends_with(b"end") {
+        let n = keen.read(&mut text).unwrap();
+        text.truncate(n);
+        assert_ne!(n, 0, "cut");
+        if !text.ends_with(b"end") {
+            text.resize(BIG, 0);
+        }
+    }
+    server.loan.call_back();
+    let mut rest = Vec::new();
+    let _ = deaf.read_to_end(&mut rest);
+    assert!(rest.len() < BIG, "all {BIG} bytes arrived");
+    keen.write_all(REQUEST.as_bytes()).unwrap();
+    read_ok(&mut keen);
+    assert_eq!(server.refused(), [(HttpRefusal::Stalled, 1)]);
+}
+
+#[test]
 fn idle_connections_make_room() {
     let server = server(2, NEVER);
     let mut first = server.send(REQUEST);
@@ -376,7 +443,19 @@ fn a_reader_that_does_not_keep_up_with_an_answer_without_an_end_is_cut() {
     let mut deaf = server.send("GET /flood HTTP/1.1\r\nHost: test\r\n\r\n");
     assert_eq!(status(&mut deaf), "HTTP/1.1 200");
     let begin = Moment::now();
-    while status(&mut server.send(EVENTS)) == "HTTP/1.1 503" {
+    // One connection: a newcomer beside it would need the slot.
+    let mut other = server.connect();
+    loop {
+        other.write_all(EVENTS.as_bytes()).unwrap();
+        if status(&mut other) != "HTTP/1.1 503" {
+            break;
+        }
+        let mut rest = [0; 1];
+        let mut text = Vec::new();
+        while !text.ends_with(b"do not end\n") {
+            other.read_exact(&mut rest).unwrap();
+            text.push(rest[0]);
+        }
         assert!(begin.elapsed() < NEVER / 2, "it still has its slot");
     }
     assert!(begin.elapsed() >= TIMEOUT / 2, "{:?}", begin.elapsed());

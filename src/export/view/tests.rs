@@ -306,7 +306,7 @@ fn the_partitions_furthest_behind_are_told_and_all_are_counted() {
     for partition in 0..100 {
         let state = crate::telemetry::PartitionState {
             lag: Some(i64::from(partition)),
-            watermark_delay_seconds: None,
+            ..Default::default()
         };
         exporter.telemetry.set_partition("served", partition, state);
     }

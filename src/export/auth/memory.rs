@@ -1,0 +1,116 @@
+//! What is remembered of passwords that came: which were right, which wrong, and which were left unchecked.
+//!
+//! Never the passwords: what stands for a name and its password is a hash under a key of this process, from which nothing
+//! can be learnt elsewhere, and all of it goes when the credentials are read again.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ring::{hmac, rand};
+use subtle::{Choice, ConstantTimeEq as _};
+
+/// Wrong ones that are remembered, at most: 128 KiB.
+const N_WRONG: usize = 1 << 14;
+/// Unchecked ones, at most: 1 MiB. A flood of a thousand a second is to leave one in there for a minute, as likely as not.
+const N_UNCHECKED: usize = 1 << 17;
+
+/// Stands for a name and its password.
+pub(super) type Proof = [u8; 32];
+
+pub(super) struct Memory {
+    /// Of this process alone: what is remembered is worth nothing elsewhere.
+    key: hmac::Key,
+    /// By user, the last one that was right.
+    right: Mutex<Vec<Option<Proof>>>,
+    wrong: Mutex<Tags>,
+    unchecked: Mutex<Tags>,
+}
+
+impl Memory {
+    /// Of nothing yet, for so many users.
+    pub fn new(n_users: usize) -> Memory {
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &rand::SystemRandom::new());
+        Memory {
+            key: key.expect("the system has random numbers"),
+            right: Mutex::new(vec![None; n_users]),
+            wrong: Mutex::new(Tags::new(N_WRONG)),
+            unchecked: Mutex::new(Tags::new(N_UNCHECKED)),
+        }
+    }
+
+    pub fn proof(&self, name: &str, password: &[u8]) -> Proof {
+        let mut context = hmac::Context::with_key(&self.key);
+        context.update(&(name.len() as u64).to_le_bytes());
+        context.update(name.as_bytes());
+        context.update(password);
+        let mut proof = [0; 32];
+        proof.copy_from_slice(context.sign().as_ref());
+        proof
+    }
+
+    /// A number of this name, always the same.
+    pub fn number_of(&self, name: &str) -> u64 {
+        let tag = hmac::sign(&self.key, name.as_bytes());
+        tag.as_ref()
+            .first_chunk()
+            .map_or(0, |head| u64::from_le_bytes(*head))
+    }
+
+    /// Whether it is right, where that is known.
+    pub fn verdict(&self, proof: &Proof) -> Option<bool> {
+        let found = |found: Choice, known: &Proof| found | known.ct_eq(proof);
+        let is_right = lock(&self.right).iter().flatten().fold(Choice::from(0), found);
+        if is_right.into() {
+            return Some(true);
+        }
+        lock(&self.wrong).has(proof).then_some(false)
+    }
+
+    pub fn is_right(&self, user: usize, proof: Proof) {
+        lock(&self.right)[user] = Some(proof);
+    }
+
+    pub fn is_wrong(&self, proof: &Proof) {
+        lock(&self.wrong).insert(proof);
+    }
+
+    pub fn was_left_unchecked(&self, proof: &Proof) -> bool {
+        lock(&self.unchecked).has(proof)
+    }
+
+    pub fn is_left_unchecked(&self, proof: &Proof) {
+        lock(&self.unchecked).insert(proof);
+    }
+}
+
+/// The last proofs, 64 bits of each: a newer one takes the place of an older one.
+struct Tags(Box<[u64]>);
+
+impl Tags {
+    fn new(n: usize) -> Tags {
+        Tags(vec![0; n].into())
+    }
+
+    fn insert(&mut self, proof: &Proof) {
+        let (place, tag) = self.place(proof);
+        self.0[place] = tag;
+    }
+
+    fn has(&self, proof: &Proof) -> bool {
+        let (place, tag) = self.place(proof);
+        self.0[place] == tag
+    }
+
+    fn place(&self, proof: &Proof) -> (usize, u64) {
+        let word = |n: usize| {
+            proof[n..]
+                .first_chunk()
+                .map_or(0, |word| u64::from_le_bytes(*word))
+        };
+        // Nothing is there as 0.
+        ((word(0) % self.0.len() as u64) as usize, word(8) | 1)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

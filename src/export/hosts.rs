@@ -1,0 +1,131 @@
+//! For which hosts requests are answered.
+//!
+//! A page of the web may have its own name resolve to 127.0.0.1, and then reads what this machine's browser reads (DNS
+//! rebinding). Its requests name that page's host. So where we listen on a loopback address, a request must name this
+//! machine, or a host of the settings. An address is no name that anybody could have resolve to us, so elsewhere requests
+//! by address are answered even where hosts are named.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, Version, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use tracing::warn;
+
+use super::seldom::Seldom;
+use super::server::Peer;
+use crate::config::{self, Host};
+use crate::telemetry::{HttpRefusal, Telemetry};
+
+const MALFORMED: &str = "a request names its host once: Host: NAME or NAME:PORT\n";
+
+/// Stands before everything else.
+pub(super) struct Hosts {
+    named: Vec<Host>,
+    is_loopback: bool,
+    telemetry: Arc<Telemetry>,
+    told: Seldom,
+}
+
+/// Whom a request is for.
+enum Target {
+    Host(Host),
+    /// It is of HTTP/1.0, which no browser speaks and some probes do, and does not say.
+    Nobody,
+    Malformed,
+}
+
+impl Target {
+    fn of(request: &Request) -> Target {
+        let mut headers = request.headers().get_all(header::HOST).iter();
+        let (first, second) = (headers.next(), headers.next());
+        let text = match (first, second) {
+            (_, Some(_)) => return Target::Malformed,
+            (None, _) if request.version() >= Version::HTTP_11 => return Target::Malformed,
+            (None, _) => None,
+            (Some(value), None) => match value.to_str() {
+                Ok(text) => Some(text),
+                Err(_) => return Target::Malformed,
+            },
+        };
+        // A whole address in the first line stands above the header (RFC 9112, 3.2.2).
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        match authority.or(text).map(Host::of_request) {
+            Some(Some(host)) => Target::Host(host),
+            Some(None) => Target::Malformed,
+            None => Target::Nobody,
+        }
+    }
+}
+
+impl Hosts {
+    pub fn new(http: &config::Http, telemetry: Arc<Telemetry>) -> Hosts {
+        Hosts {
+            named: http.hosts.clone(),
+            is_loopback: http.listen.ip().is_loopback(),
+            telemetry,
+            told: Seldom::default(),
+        }
+    }
+
+    /// The router, for these hosts alone.
+    pub fn before(self: &Arc<Hosts>, router: Router) -> Router {
+        router.layer(middleware::from_fn_with_state(Arc::clone(self), ask))
+    }
+
+    fn are_answered(&self, host: &Host) -> bool {
+        let is_anybodys = !self.is_loopback && self.named.is_empty();
+        let is_address_elsewhere = !self.is_loopback && matches!(host, Host::Ip(_));
+        let is_named = || {
+            self.named
+                .iter()
+                .any(|named| named == host || *named == Host::Any)
+        };
+        is_anybodys || is_address_elsewhere || host.is_loopback() || is_named()
+    }
+
+    fn refuse(&self, host: &Host, peer: Option<&Peer>) -> Response {
+        self.telemetry.refused_http(HttpRefusal::ForeignHost);
+        if let Some(unlogged_before) = self.told.n_unlogged() {
+            let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
+            warn!(
+                peer,
+                %host,
+                unlogged_before,
+                "refused a request for a foreign host: if a proxy or a name of yours leads here, name it in http.hosts"
+            );
+        }
+        answer(StatusCode::MISDIRECTED_REQUEST, &refusal(host))
+    }
+}
+
+/// What a person reads who asked by that name.
+fn refusal(host: &Host) -> String {
+    let shown = host.to_string();
+    let name = if shown.is_empty() { "NAME" } else { &shown };
+    format!(
+        "abgauge is not asked for by the host \"{shown}\" here. On this machine, ask for localhost. If a proxy or a name of \
+         yours leads here, set [http] hosts = [\"{name}\"] (ABGAUGE_HTTP__HOSTS={name}) and start it again.\n"
+    )
+}
+
+fn answer(status: StatusCode, text: &str) -> Response {
+    const HEADERS: [(header::HeaderName, &str); 2] = [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (status, HEADERS, text.to_owned()).into_response()
+}
+
+async fn ask(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
+    match Target::of(&request) {
+        Target::Host(host) if !hosts.are_answered(&host) => hosts.refuse(&host, request.extensions().get()),
+        Target::Host(_) | Target::Nobody => next.run(request).await,
+        Target::Malformed => {
+            hosts.telemetry.refused_http(HttpRefusal::Malformed);
+            answer(StatusCode::BAD_REQUEST, MALFORMED)
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! docs/runbooks.md as a page, so that whoever reads a warning has its runbook where the daemon runs.
+
+use std::fmt::Write as _;
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+
+const DOCUMENT: &str = include_str!("../../../docs/runbooks.md");
+const TEMPLATE: &str = include_str!("../page/runbooks.html");
+
+/// The page. Each runbook's anchor is its alert's name in lower case, as where the document is read elsewhere.
+pub(super) fn page() -> String {
+    let mut body = String::new();
+    html::push_html(&mut body, events().into_iter());
+    let mut contents = String::new();
+    for name in names() {
+        let anchor = anchor_of(name);
+        write!(contents, "<li><a href=\"#{anchor}\">{name}</a></li>").expect("a string takes all");
+    }
+    TEMPLATE
+        .replace("<!-- contents -->", &contents)
+        .replace("<!-- body -->", &body)
+}
+
+/// The alerts that have one.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    DOCUMENT.lines().filter_map(|line| line.strip_prefix("## "))
+}
+
+fn anchor_of(name: &str) -> String {
+    name.to_lowercase()
+}
+
+/// The document, its runbooks with anchors. Of links to other documents, which are not served, the text remains and the file.
+fn events() -> Vec<Event<'static>> {
+    let mut events = Vec::new();
+    let mut names = names();
+    let mut elsewhere: Option<Elsewhere> = None;
+    for event in Parser::new_ext(DOCUMENT, Options::ENABLE_TABLES) {
+        match event {
+            Event::Start(Tag::Heading {
+                level: HeadingLevel::H2,
+                classes,
+                attrs,
+                ..
+            }) => events.push(Event::Start(Tag::Heading {
+                level: HeadingLevel::H2,
+                id: names.next().map(|name| anchor_of(name).into()),
+                classes,
+                attrs,
+            })),
+            Event::Start(Tag::Link { dest_url, .. }) if !dest_url.starts_with('#') => {
+                let file = dest_url.split('#').next().unwrap_or_default().to_owned();
+                elsewhere = Some(Elsewhere { file, is_text: false });
+            }
+            Event::Text(text) => match &mut elsewhere {
+                Some(link) if *link.file == *text => link.is_text = true,
+                _ => events.push(Event::Text(text)),
+            },
+            Event::End(TagEnd::Link) => events.push(match elsewhere.take() {
+                None => Event::End(TagEnd::Link),
+                Some(Elsewhere { file, is_text: true }) => Event::Text(format!("docs/{file}").into()),
+                Some(Elsewhere { file, .. }) => Event::Text(format!(" (docs/{file})").into()),
+            }),
+            event => events.push(event),
+        }
+    }
+    events
+}
+
+struct Elsewhere {
+    file: String,
+    /// The text of the link is the file's name.
+    is_text: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_runbook_has_an_anchor_and_every_link_leads_to_one() {
+        let page = page();
+        assert!(names().count() > 20);
+        for name in names() {
+            let heading = format!("<h2 id=\"{}\">{name}</h2>", name.to_lowercase());
+            assert_eq!(page.matches(&heading).count(), 1, "{name}");
+        }
+        let body = page.split_once("<body>").expect("a body").1;
+        let links: Vec<&str> = body.split("href=\"").skip(1).collect();
+        assert!(links.len() > names().count());
+        for link in links {
+            let target = link.split('"').next().unwrap();
+            match target.strip_prefix('#') {
+                Some(anchor) => assert!(page.contains(&format!("id=\"{anchor}\"")), "{target}"),
+                None => assert_eq!(target, "./", "other documents are not served"),
+            }
+        }
+        for told in [
+            "see docs/sizing.md.",
+            "a start reads back (docs/operate.md)",
+            "<table>",
+        ] {
+            assert!(page.contains(told), "{told}");
+        }
+        assert!(!page.contains("<!--"), "every place is filled");
+    }
+}

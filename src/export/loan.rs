@@ -1,0 +1,75 @@
+//! A body is on loan to those who read it: who holds one that others need, and does not read on, gives it back.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Without a byte read for so long, others come first.
+pub(super) const STALLED: Duration = Duration::from_millis(500);
+/// However steadily it is read.
+pub(super) const LONGEST: Duration = Duration::from_secs(3);
+
+/// What the server and the renderer know of a body and all its readers.
+#[derive(Default)]
+pub(super) struct Loan {
+    now: Mutex<Standing>,
+    called_back: CancellationToken,
+}
+
+#[derive(Default)]
+struct Standing {
+    /// None: nobody has it yet.
+    since: Option<Instant>,
+    last_read: Option<Instant>,
+    /// So many prepare it for readers.
+    n_preparing: usize,
+}
+
+impl Loan {
+    /// Somebody prepares the body for readers; they are waited for.
+    pub fn prepares(&self) {
+        self.now().n_preparing += 1;
+    }
+
+    pub fn prepared(&self) {
+        self.now().n_preparing -= 1;
+    }
+
+    /// A reader has it from now on.
+    pub fn lend(&self) {
+        let mut now = self.now();
+        let begin = Instant::now();
+        now.since.get_or_insert(begin);
+        now.last_read = Some(begin);
+    }
+
+    /// A reader has taken some of it.
+    pub fn read(&self) {
+        self.now().last_read = Some(Instant::now());
+    }
+
+    /// From when on it may be called back; none where nobody has it, or it has been.
+    pub fn due(&self) -> Option<Instant> {
+        let now = self.now();
+        if now.n_preparing > 0 || self.called_back.is_cancelled() {
+            return None;
+        }
+        Some((now.last_read? + STALLED).min(now.since? + LONGEST))
+    }
+
+    /// Others need it more: its readers are cut.
+    pub fn call_back(&self) {
+        self.called_back.cancel();
+    }
+
+    /// Waits until it is called back.
+    pub async fn called_back(&self) {
+        self.called_back.cancelled().await;
+    }
+
+    fn now(&self) -> MutexGuard<'_, Standing> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,29 @@
+//! What strangers cause is logged once a minute: the log is not theirs to fill.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Until the next line.
+const LOG_AGAIN: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub(super) struct Seldom(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    last: Option<Instant>,
+    n_silent: u64,
+}
+
+impl Seldom {
+    /// Whether it is time for a line, and how often it was not since the last one.
+    pub fn n_unlogged(&self) -> Option<u64> {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.last.is_some_and(|last| last.elapsed() < LOG_AGAIN) {
+            told.n_silent += 1;
+            return None;
+        }
+        told.last = Some(Instant::now());
+        Some(std::mem::take(&mut told.n_silent))
+    }
+}
