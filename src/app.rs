@@ -16,10 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 pub use self::settings::Settings;
-pub use self::signals::StopSignal;
+pub use self::signals::{Signals, StopSignal};
 
 use self::reload::Reloader;
-use self::signals::ReloadSignal;
 use crate::board::Board;
 use crate::bounds::Bounds;
 use crate::catalogue_file::CatalogueFile;
@@ -33,6 +32,7 @@ use crate::ingest::{Fault, FaultKind, Input, Order, Source};
 use crate::kafka::consumer::Consumer;
 use crate::kafka::dead_letters::DeadLetters;
 use crate::kafka::properties;
+use crate::logging::Losses;
 use crate::telemetry::Telemetry;
 use crate::worker::{self, Worker};
 
@@ -41,6 +41,8 @@ use crate::worker::{self, Worker};
 const WAIT: Duration = Duration::from_millis(10);
 /// After so many records there are more: the next round begins at once.
 const MANY: usize = 1000;
+/// How long a start may take to its end once it is to stop.
+const REST_OF_START: Duration = Duration::from_secs(1);
 /// How long the consumer may take to leave its group.
 const LEAVE: Duration = Duration::from_secs(7);
 
@@ -72,13 +74,14 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts reading and answering. Brokers need not be there yet. To be called inside a tokio runtime.
+    /// Starts reading and answering. Brokers need not be there yet. What the `log` loses is told as telemetry. To be called
+    /// inside a tokio runtime.
     ///
     /// # Errors
     /// [`Unusable`](crate::catalogue_file::Unusable), where the catalogue is, and another such
     /// [error](crate::export::secured::Unusable) for the files of `[http]`; properties that librdkafka
     /// [refuses](properties::Refused); an address that cannot be listened on.
-    pub fn start(config: &Config, clock: Clock) -> anyhow::Result<Daemon> {
+    pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
         properties::judge(kafka)?;
         let telemetry = Arc::new(Telemetry::new(
@@ -122,7 +125,8 @@ impl Daemon {
             clock.clone(),
             sources.collect(),
         )
-        .with_dead_letters(bury);
+        .with_dead_letters(bury)
+        .with_log_losses(log);
         let stop = CancellationToken::new();
         let (tell, ended) = oneshot::channel();
         let consumer = std::thread::Builder::new()
@@ -252,28 +256,46 @@ fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
     }
 }
 
-/// `abgauge run`: until a signal, or until it cannot go on. SIGHUP reads the configuration again, the catalogue and the
-/// files of `[http]`.
+/// `abgauge run` with what `settings` loads: until a signal, also one that comes during the start, or until it cannot go on.
+/// SIGHUP reads the configuration again, the catalogue and the files of `[http]`.
 ///
 /// # Errors
-/// Why it could not start ([`Unusable`](crate::catalogue_file::Unusable), where the catalogue is, and its
-/// [like](crate::export::secured::Unusable) for the files of `[http]`), or not go on.
-pub async fn run(mut settings: Settings) -> anyhow::Result<()> {
-    let (mut stop, mut reload) = (StopSignal::listen()?, ReloadSignal::listen()?);
-    let mut daemon = Daemon::start(settings.config(), Clock::system())?;
+/// Why there are no settings, or it could not start ([`Unusable`](crate::catalogue_file::Unusable), where the catalogue is,
+/// and its [like](crate::export::secured::Unusable) for the files of `[http]`), or not go on.
+pub async fn run(
+    settings: impl FnOnce() -> anyhow::Result<Settings> + Send + 'static,
+    Signals { mut stop, mut reload }: Signals,
+) -> anyhow::Result<()> {
+    // Its files may keep it waiting.
+    let mut start = tokio::task::spawn_blocking(move || {
+        let settings = settings()?;
+        let daemon = Daemon::start(settings.config(), Clock::system(), settings.log_losses())?;
+        anyhow::Ok((settings, daemon))
+    });
+    let (mut settings, mut daemon) = tokio::select! {
+        started = &mut start => started.context("the start panicked")??,
+        () = stop.received() => {
+            info!("stopping before the start is over");
+            // One that takes longer ends with the process.
+            if let Ok(Ok(Ok((_settings, daemon)))) = tokio::time::timeout(REST_OF_START, start).await {
+                daemon.stop().await;
+            }
+            return Ok(());
+        }
+    };
     let result = loop {
         tokio::select! {
-            () = stop.received() => {
-                info!("stopping");
-                break Ok(());
-            }
-            () = reload.received() => {
-                settings.read_again().await;
-                daemon.reload(settings.config());
-            }
+            () = stop.received() => break Ok(()),
+            () = reload.received() => tokio::select! {
+                () = stop.received() => break Ok(()),
+                () = settings.read_again() => daemon.reload(settings.config()),
+            },
             error = daemon.ended() => break Err(error),
         }
     };
+    if result.is_ok() {
+        info!("stopping");
+    }
     daemon.stop().await;
     result
 }

@@ -5,7 +5,8 @@ mod offline;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgGroup, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::config::{self, Key, parse_span_ms};
 use crate::engine::event::Kind;
@@ -99,6 +100,34 @@ pub enum Command {
     },
 }
 
+/// An error of the command line, where it can be guessed with what was meant: `abgauge run abgauge.toml`.
+pub fn explain(mut error: clap::Error) -> clap::Error {
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word.clone(),
+        _ => return error,
+    };
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if unknown.ends_with(".toml") && takes_a_configuration(&words) {
+        let tip = format!("did you mean --config {unknown}?").into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
+
+/// Whether the command that these words name has a flag `--config`.
+fn takes_a_configuration(words: &[String]) -> bool {
+    let mut command = Cli::command();
+    for word in words {
+        match command.find_subcommand(word).cloned() {
+            Some(inner) => command = inner,
+            None => break,
+        }
+    }
+    command
+        .get_arguments()
+        .any(|argument| argument.get_long() == Some("config"))
+}
+
 #[derive(Debug, Args)]
 pub struct ConfigCommandArgs {
     #[command(subcommand)]
@@ -176,11 +205,11 @@ pub struct CheckArgs {
     pub connect: bool,
     /// Show how the events of a file are read, and why one is refused; `-` for standard input
     ///
-    /// JSON, one object a line, as records of the topics have them: read with the section `events` and `join.max_items`
-    /// of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are counted.
+    /// JSON, one object a line, as records of the topics have them: read with the section `events`, `join.max_items` and
+    /// `join.max_experiments` of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are counted.
     #[arg(long, value_name = "FILE", conflicts_with = "connect")]
     pub sample: Option<PathBuf>,
-    /// What an event of the sample is that does not say its type, as its topic would
+    /// What the topic of the sample holds: so is an event that does not say its type, and one of the other type is refused
     #[arg(long = "as", value_name = "KIND", value_enum, requires = "sample")]
     pub records_are: Option<KindArg>,
 }
@@ -253,6 +282,9 @@ pub struct SimulateArgs {
     /// Create the topics where they are missing
     #[arg(long, requires = "brokers")]
     pub create_topics: bool,
+    /// File to write every second in which Kafka takes records: its age tells a health check whether traffic flows
+    #[arg(long, value_name = "FILE", requires = "brokers")]
+    pub heartbeat: Option<PathBuf>,
     /// Partitions of topics that are created
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = parse_partitions, allow_negative_numbers = true)]
     pub partitions: usize,
@@ -334,7 +366,7 @@ Exit codes:
    0  a clean end
    1  a failure
    2  wrong usage
-  65  bad lines in the input (evaluate --strict, check --sample)
+  65  bad input (evaluate, check --sample)
   69  Kafka is out of reach (check)
   78  a bad configuration";
 
@@ -471,8 +503,6 @@ fn parse_property(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use clap::CommandFactory as _;
 
     use super::*;
     use crate::config::OF_COMMANDS;

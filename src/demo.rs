@@ -21,6 +21,7 @@ use crate::export::Exporter;
 use crate::export::server::BindError;
 use crate::kafka::embedded::Embedded;
 use crate::kafka::producer::Producer;
+use crate::logging::Losses;
 use crate::simulate::{Driver, Settings, Summary, Topics, Traffic};
 use crate::snapshot::Snapshot;
 use crate::telemetry::StreamStatus;
@@ -51,7 +52,7 @@ pub struct Options {
 ///
 /// # Errors
 /// A port that is taken, or a part that failed.
-pub async fn run(options: &Options) -> anyhow::Result<()> {
+pub async fn run(options: &Options, log: Losses) -> anyhow::Result<()> {
     let mut stop = StopSignal::listen()?;
     let duration_ms = (options.duration.as_secs_f64() * options.speed * 1000.0) as i64;
     let start_ms = Clock::system().now_ms() - duration_ms;
@@ -72,7 +73,7 @@ pub async fn run(options: &Options) -> anyhow::Result<()> {
         &config.measures,
         options.duration,
     );
-    let mut daemon = Daemon::start(&config, clock).map_err(in_words_of_the_demo)?;
+    let mut daemon = Daemon::start(&config, clock, log).map_err(in_words_of_the_demo)?;
     let exporter = Arc::clone(&daemon.exporter);
     let mut screen = Screen::new();
     screen.say(&scene::introduction(options, daemon.address));

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abgauge::catalogue_file;
-use abgauge::cli::{CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
+use abgauge::cli::{self, CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
 use abgauge::commands::{self, written};
-use abgauge::config::{self, Config, LogFormat, Properties};
+use abgauge::config::{self, Config, ConfigErrors, LogFormat, Properties};
 use abgauge::export::secured;
 use abgauge::kafka::properties;
 use abgauge::{app, check, demo, logging, simulate};
@@ -27,7 +27,10 @@ fn main() -> ExitCode {
         Box::new(miette::MietteHandlerOpts::new().wrap_lines(is_terminal).build())
     };
     miette::set_hook(Box::new(style)).expect("nobody set it before");
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => cli::explain(error).exit(),
+    };
     match execute(cli.command) {
         Ok(code) => code,
         Err(error) => {
@@ -55,16 +58,23 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn run(path: Option<PathBuf>) -> anyhow::Result<ExitCode> {
-    let loaded = match config::load_with_origins(path.as_deref(), config::environment()) {
-        Ok(loaded) => loaded,
-        Err(errors) => return Ok(commands::refuse(&errors)),
-    };
-    let log = logging::start(&loaded.config.log.filter, loaded.config.log.format)?;
-    app::take_huge_pages(false);
-    let warnings = loaded.config.warnings();
-    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let runtime = runtime()?;
-    let outcome = runtime.block_on(app::run(app::Settings::new(path, loaded, log)));
+    // Before anything that takes time, so that a signal ends a start as it ends a run.
+    let signals = {
+        let _inside = runtime.enter();
+        app::Signals::listen()?
+    };
+    let settings = move || {
+        let loaded = config::load_with_origins(path.as_deref(), config::environment())?;
+        let log = logging::start(&loaded.config.log.filter, loaded.config.log.format)?;
+        app::take_huge_pages(false);
+        let warnings = loaded.config.warnings();
+        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        let notes = loaded.config.notes();
+        notes.iter().for_each(|note| tracing::info!("{note}"));
+        anyhow::Ok(app::Settings::new(path, loaded, log))
+    };
+    let outcome = runtime.block_on(app::run(settings, signals));
     // A consumer whose brokers do not answer may outlast its time to leave; it ends with the process.
     runtime.shutdown_background();
     outcome.map(|()| ExitCode::SUCCESS).or_else(as_bad_configuration)
@@ -89,8 +99,12 @@ fn with_flags(go: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<E
     }
 }
 
-/// A faulty file that the configuration names, or what the Kafka client refuses, is told as a faulty configuration is.
+/// All that is wrong with a configuration; a faulty file that it names, or what the Kafka client refuses, is told alike.
 fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
+    let error = match error.downcast::<ConfigErrors>() {
+        Ok(errors) => return Ok(commands::refuse(&errors)),
+        Err(error) => error,
+    };
     let reports = error
         .downcast::<catalogue_file::Unusable>()
         .map(|fault| vec![miette::Report::new(fault)])
@@ -105,7 +119,7 @@ fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
             anyhow::Ok(refused.faults.into_iter().map(miette::Report::new).collect())
         })?;
     for report in reports {
-        anstream::eprintln!("{report:?}");
+        logging::say(format_args!("{report:?}"));
     }
     Ok(ExitCode::from(commands::BAD_CONFIGURATION))
 }
@@ -118,7 +132,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 
 fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     // What the daemon logs would tear the table apart; what matters comes as an error.
-    logging::start("error", LogFormat::Auto)?;
+    let log = logging::start("error", LogFormat::Auto)?;
     app::take_huge_pages(false);
     let options = demo::Options {
         duration: args.duration,
@@ -127,13 +141,13 @@ fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         seed: args.seed,
         port: args.port,
     };
-    runtime()?.block_on(demo::run(&options))?;
+    runtime()?.block_on(demo::run(&options, log.losses()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
     // What goes wrong with brokers comes as an error of ours; librdkafka would say it twice more.
-    logging::start("warn,librdkafka=off,rdkafka=off", LogFormat::Auto)?;
+    let _log = logging::start("warn,librdkafka=off,rdkafka=off", LogFormat::Auto)?;
     let options = simulate::SimulateOptions {
         brokers: args.brokers,
         properties: Properties(args.properties.into_iter().collect()),
@@ -143,6 +157,7 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
             clicks: args.clicks_topic,
         },
         create_topics: args.create_topics,
+        heartbeat: args.heartbeat,
         partitions: args.partitions,
         rate: args.rate,
         speed: args.speed,
@@ -176,10 +191,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         return commands::sample::sample(args, path);
     }
     with_config(args.config.config.as_deref(), |config| {
-        let mut findings = check::offline(&config);
-        if args.connect {
-            findings.extend(check::connect(&config));
-        }
+        let findings = check::findings(&config, args.connect);
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
     })

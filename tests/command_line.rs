@@ -2,6 +2,9 @@
 
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/wait.rs"]
+#[allow(dead_code, reason = "each test binary uses its own part")]
+mod wait;
 
 use std::process::Stdio;
 
@@ -145,6 +148,10 @@ fn wrong_usage_is_told_on_standard_error() {
             "\"99999\" is not a port",
         ),
         (
+            &["simulate", "--brokers", "http://kafka:8082"],
+            "http://kafka:8082 is an address of HTTP: brokers speak Kafka's own protocol",
+        ),
+        (
             &["simulate", "--served-topic", "^a"],
             "1 to 249 of the characters",
         ),
@@ -163,6 +170,176 @@ fn wrong_usage_is_told_on_standard_error() {
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{arguments:?}");
         assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn a_configuration_without_its_flag_is_understood_and_the_flag_told() {
+    for command in [&["run"][..], &["check"], &["health"], &["config", "show"]] {
+        let ran = run(&[command, &["abgauge.toml"]].concat());
+        assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{command:?}");
+        let tip = "unexpected argument 'abgauge.toml' found\n\n  tip: did you mean --config abgauge.toml?";
+        assert!(ran.stderr.contains(tip), "{command:?}: {}", ran.stderr);
+    }
+    // These have no such flag, or the word is no such file.
+    for words in [&["demo", "abgauge.toml"][..], &["run", "now"]] {
+        let ran = run(words);
+        assert_eq!(ran.code, Some(2));
+        assert!(!ran.stderr.contains("--config"), "{words:?}: {}", ran.stderr);
+    }
+}
+
+/// What it says first and the exit code agree.
+#[test]
+fn a_configuration_with_which_nothing_can_start_is_not_called_valid() {
+    let dir = temporary_dir();
+    let broken = file(&dir, "items.jsonl", "no item\n");
+    let kafka = "[kafka]\nbrokers = \"kafka:9092\"\n";
+    for (n, settings) in [
+        format!("[metrics]\nmetrics = [\"coverage\"]\ncatalog = \"{broken}\"\n"),
+        "[kafka.properties]\n\"sasl.mechansim\" = \"PLAIN\"\n".to_owned(),
+        "[http]\ntls_certificate = \"/no/such.crt\"\n".to_owned(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let path = file(&dir, &format!("{n}.toml"), &format!("{kafka}{settings}"));
+        let ran = run(&["check", "--config", &path]);
+        assert_eq!(ran.code, Some(78), "{}", ran.stdout);
+        assert!(!ran.stdout.contains("valid"), "{}", ran.stdout);
+        let first = "note     the settings can be read, but a start cannot work; errors to be mended: 1\n";
+        assert!(ran.stdout.starts_with(first), "{}", ran.stdout);
+        assert!(ran.stdout.contains("\nerror    "), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_start_inside_a_slot_is_told_with_the_time_that_counts() {
+    let dir = temporary_dir();
+    let text = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\nstart = \"2026-01-31T09:00:02Z\"\n\
+                [experiments.page]\nstart = \"2026-01-31T09:00:05Z\"\n";
+    let told = quietly(&["check", "--config", &file(&dir, "abgauge.toml", text)]);
+    let note = "note     experiments.ranker.start (2026-01-31T09:00:02Z) lies inside a slot, and lists are counted a slot \
+                (join.slot, 5s) at a time: its total begins with the next one, at 2026-01-31T09:00:05Z\n";
+    assert!(told.contains(note), "{told}");
+    assert!(!told.contains("experiments.page"), "{told}");
+}
+
+/// A start waited for ever for somebody to write into the pipe.
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
+    let dir = temporary_dir();
+    let pipe = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    let pipe = pipe.to_str().expect("UTF-8");
+    for (variable, setting) in [
+        (
+            "KAFKA__PROPERTY_FILES__SASL_PASSWORD",
+            "kafka.property_files.sasl.password",
+        ),
+        (
+            "KAFKA__PROPERTIES__SSL_CA_LOCATION",
+            "kafka.properties.ssl.ca.location",
+        ),
+        ("HTTP__BEARER_TOKENS_FILE", "http.bearer_tokens_file"),
+        ("HTTP__BASIC_PASSWORDS_FILE", "http.basic_passwords_file"),
+        ("HTTP__TLS_CERTIFICATE", "http.tls_certificate"),
+        ("METRICS__CATALOG", "metrics.catalog"),
+    ] {
+        for command in ["run", "check"] {
+            let mut started = program(&[command])
+                .env("ABGAUGE_KAFKA__BROKERS", "127.0.0.1:1")
+                .env("ABGAUGE_HTTP__LISTEN", "127.0.0.1:0")
+                .env(format!("ABGAUGE_{variable}"), pipe)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("abgauge starts");
+            let ended = wait::try_until(wait::PATIENCE, || started.try_wait().expect("ask after a child"));
+            let _ = started.kill();
+            let output = started.wait_with_output().expect("it has ended");
+            let told = [output.stdout, output.stderr].concat();
+            let told = String::from_utf8_lossy(&told);
+            assert_eq!(
+                ended.and_then(|status| status.code()),
+                Some(78),
+                "{command}, {setting}: {told}"
+            );
+            assert!(told.contains(setting), "{command}: {told}");
+            let why = "it is a pipe, which cannot be read again: write what it gives to a file";
+            assert!(
+                told.replace("\n  │ ", " ").contains(why),
+                "{command}, {setting}: {told}"
+            );
+        }
+    }
+}
+
+/// What cannot be written is no reason for a panic (exit code 101), nor for a word to who has gone.
+#[test]
+fn output_that_nobody_takes_ends_no_command_in_a_panic() {
+    let dir = temporary_dir();
+    let events = file(&dir, "events.jsonl", &format!("{EVENTS}\nnot json\n"));
+    let bad = file(&dir, "bad.toml", "[kafka]\nbrokers = 1\n");
+    let full = || {
+        std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("Linux has it")
+    };
+    let closed = || {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        writer
+    };
+    for (arguments, code) in [
+        (&["evaluate", &*events][..], 0),
+        (&["evaluate", &events, "--strict"], 65),
+        (&["run", "--config", &bad], 78),
+        (&["check", "--config", &bad], 78),
+        (&["simulate", "--output", "-", "--duration", "1s"], 0),
+        (&["evaluate", "no/such/file"], 1),
+        (&["evaluate", &events, "--metrics", "none"], 2),
+    ] {
+        for stderr in [Stdio::from(full()), Stdio::from(closed())] {
+            let status = program(arguments).stdout(Stdio::null()).stderr(stderr).status();
+            assert_eq!(
+                status.expect("abgauge starts").code(),
+                Some(code),
+                "{arguments:?}"
+            );
+        }
+    }
+    for arguments in [
+        &["evaluate", &*events][..],
+        &["config"],
+        &["profiles"],
+        &["completions", "bash"],
+        &["--help"],
+        &["simulate", "--output", "-", "--duration", "1h"],
+    ] {
+        let ran = program(arguments)
+            .stdout(closed())
+            .output()
+            .expect("abgauge starts");
+        let told = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(0), "{arguments:?}: {told}");
+        assert!(
+            !told.contains("error") && !told.contains("panic"),
+            "{arguments:?}: {told}"
+        );
+    }
+    // What was lost is told, where there is somebody to tell.
+    let ran = program(&["evaluate", &events])
+        .stdout(full())
+        .output()
+        .expect("abgauge starts");
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(
+        told.contains("error: write to standard output: No space left"),
+        "{told}"
+    );
 }
 
 #[test]

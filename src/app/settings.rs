@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tracing::{error, info, warn};
 
 use crate::config::{self, Changes, Config, Loaded};
-use crate::logging::Log;
+use crate::logging::{Log, Losses};
 
 /// What the daemon goes by, and where it came from.
 pub struct Settings {
@@ -23,6 +23,11 @@ impl Settings {
     /// What is in force.
     pub fn config(&self) -> &Config {
         &self.loaded.config
+    }
+
+    /// What could not be written of the log.
+    pub fn log_losses(&self) -> Losses {
+        self.log.losses()
     }
 
     /// Reads the file again, and takes over what a running daemon can; the rest is told by name. A faulty one changes nothing.

@@ -3,6 +3,25 @@
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// All that a daemon listens for.
+pub struct Signals {
+    pub stop: StopSignal,
+    pub reload: ReloadSignal,
+}
+
+impl Signals {
+    /// To be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// The system does not let us listen for signals.
+    pub fn listen() -> anyhow::Result<Signals> {
+        Ok(Signals {
+            stop: StopSignal::listen()?,
+            reload: ReloadSignal::listen()?,
+        })
+    }
+}
+
 /// SIGTERM or Ctrl-C.
 pub struct StopSignal {
     terminate: Signal,

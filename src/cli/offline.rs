@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::parse_between;
-use crate::config::{LONGEST_LIST, parse_span_ms};
+use crate::config::{LONGEST_LIST, parse_size, parse_span_ms};
 
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
@@ -19,8 +19,8 @@ pub struct EvaluateArgs {
     /// Take from a daemon's configuration what decides its numbers; flags win
     ///
     /// The profile, metrics, k, alpha and catalog of its section `metrics`; attribution, click_skew, slot, max_items,
-    /// max_off_list and hash_seed of `join`; the section `events`; and the profiles of your own. Brokers need not be set. Environment variables
-    /// override its settings as they do for the daemon.
+    /// max_experiments, max_lists_per_click, max_off_list and hash_seed of `join`; the section `events`; and the profiles of
+    /// your own. Brokers need not be set. Environment variables override its settings as they do for the daemon.
     #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
     /// Conventions to compute by, several side by side: `abgauge profiles` lists them [default: default]
@@ -95,9 +95,12 @@ pub struct EvaluateArgs {
         hide_env_values = true
     )]
     pub format: Format,
-    /// Exit with 65 if a line cannot be read, or no list is found
+    /// Exit with 65 if a line cannot be read
     #[arg(long)]
     pub strict: bool,
+    /// Memory that lists and clicks may take, such as 8GiB: what does not fit is told, and the exit code is 65
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "ABGAUGE_EVALUATE_MAX_STATE", hide_env_values = true)]
+    pub max_state: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -150,7 +153,7 @@ Exit codes:
    0  a clean end
    1  a failure, such as a file that is absent
    2  wrong usage, such as a metric that is unknown
-  65  with --strict: a line cannot be read, or there is no list
+  65  there is nothing to count, or something could not be counted; with --strict: a line cannot be read
   78  a bad configuration or catalogue";
 
 pub(super) const PROFILES_EXAMPLES: &str = "\

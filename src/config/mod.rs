@@ -8,6 +8,8 @@
 pub(crate) mod access;
 mod derived;
 mod error;
+pub(crate) mod files;
+mod hosts;
 mod in_force;
 mod layers;
 mod load;
@@ -28,6 +30,7 @@ mod warnings;
 pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Place, Told};
+pub use hosts::Host;
 pub use in_force::InForce;
 pub use load::{
     check_flags, environment, in_force, load, load_counting, load_http, load_text, load_with_origins,
@@ -36,7 +39,7 @@ pub use load::{
 pub(crate) use strangers::OF_COMMANDS;
 pub use take_over::{Changes, Loaded};
 pub(crate) use units::display_ms;
-pub use units::parse_span_ms;
+pub use units::{parse_size, parse_span_ms};
 pub use validate::{parse_brokers, parse_topic};
 
 use std::collections::BTreeMap;
@@ -46,6 +49,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::engine::ranking::{Measures, Profile};
+use crate::ingest::skips::Skips;
 use crate::ingest::wire::shape::Shape;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -119,6 +123,8 @@ pub struct Kafka {
 pub struct Ingest {
     /// Threads that partitions are spread over; `None`: one for each core.
     pub workers: Option<NonZeroUsize>,
+    /// Records that are left out.
+    pub skips: Skips,
 }
 
 impl Ingest {
@@ -170,6 +176,10 @@ pub struct Join {
     pub idle_after_ms: i64,
     pub slot_ms: i64,
     pub max_items: u32,
+    /// Experiments that a list may be in.
+    pub max_experiments: u32,
+    /// Lists of its request id that a click counts for.
+    pub max_lists_per_click: u32,
     /// Distinct off-list items remembered for each list.
     pub max_off_list: u32,
     pub hash_seed: u64,
@@ -210,6 +220,11 @@ pub struct Limits {
     pub max_coverage_bytes: u64,
     /// Share of the records of a topic that may be unreadable before that is told as a state of its own.
     pub max_invalid_share: f64,
+    /// The same of late records, of those from the future, of duplicates, and of clicks without a list.
+    pub max_late_share: f64,
+    pub max_future_share: f64,
+    pub max_duplicate_share: f64,
+    pub max_unmatched_share: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -235,6 +250,8 @@ pub struct Http {
     pub max_connections: usize,
     /// From accepting a connection to its request, the handshake of TLS included; and for a request as a whole.
     pub timeout: Duration,
+    /// For whom it answers beside this machine itself. Empty: for everybody, where it does not listen on loopback.
+    pub hosts: Vec<Host>,
     /// `None`: plain HTTP.
     pub tls: Option<TlsFiles>,
     pub access: Access,

@@ -1,14 +1,14 @@
 //! Properties of librdkafka: passed through, except for those by which abgauge keeps its word.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::path::Path;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use toml::Spanned;
 
-use super::Properties;
 use super::error::Report;
+use super::{Properties, files};
 
 /// Text, or what stands for it. Without `Debug`: it may be a secret, and no error shows it.
 #[derive(Serialize)]
@@ -77,9 +77,6 @@ const PAIRS: &str =
     "leave it out: `range` of the classic protocol alone gives a list and its clicks to the same process";
 const TRANSACTIONS: &str = "leave it out: how records are written is decided by abgauge";
 
-/// A secret is short; a chain of certificates is a few kilobytes.
-const MAX_FILE_BYTES: u64 = 1 << 20;
-
 /// All properties with their values, those of files read.
 pub(super) fn collect(
     values: BTreeMap<String, Spanned<PropertyValue>>,
@@ -128,13 +125,8 @@ fn check_name<T>(key: &str, name: &str, value: &Spanned<T>, report: &mut Report)
 }
 
 fn read_secret(path: &str) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?
-        .take(MAX_FILE_BYTES + 1)
-        .read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::other("it is larger than 1 MiB"));
-    }
+    let text = String::from_utf8(files::read(Path::new(path))?);
+    let text = text.map_err(|_| io::Error::other("it is not UTF-8"))?;
     match text.trim() {
         "" => Err(io::Error::other("it is empty")),
         value => Ok(value.to_owned()),

@@ -50,6 +50,8 @@ pub(super) struct RawKafka {
 pub(super) struct RawIngest {
     /// `None`: one for each core.
     pub workers: Option<Spanned<i64>>,
+    /// `None`: all records count.
+    pub skip_records: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
 /// `None` where the preset, or else our own shape of events, says it.
@@ -103,6 +105,8 @@ pub(super) struct RawJoin {
     pub idle_after: Spanned<TimeSpan>,
     pub slot: Spanned<TimeSpan>,
     pub max_items: Spanned<i64>,
+    pub max_experiments: Spanned<i64>,
+    pub max_lists_per_click: Spanned<i64>,
     pub max_off_list: Spanned<i64>,
     pub hash_seed: Spanned<i64>,
 }
@@ -143,6 +147,10 @@ pub(super) struct RawLimits {
     pub max_state: Spanned<ByteSize>,
     pub max_coverage: Spanned<ByteSize>,
     pub max_invalid_share: Spanned<f64>,
+    pub max_late_share: Spanned<f64>,
+    pub max_future_share: Spanned<f64>,
+    pub max_duplicate_share: Spanned<f64>,
+    pub max_unmatched_share: Spanned<f64>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -151,6 +159,7 @@ pub(super) struct RawHttp {
     pub listen: Spanned<String>,
     pub max_connections: Spanned<i64>,
     pub timeout: Spanned<TimeSpan>,
+    pub hosts: Spanned<Vec<Spanned<String>>>,
     /// `None`: no TLS.
     pub tls_certificate: Option<Spanned<String>>,
     /// `None`: in the same file.
@@ -222,6 +231,8 @@ impl Default for RawJoin {
             idle_after: unwritten(TimeSpan::seconds(30)),
             slot: unwritten(TimeSpan::seconds(5)),
             max_items: unwritten(1_000),
+            max_experiments: unwritten(100),
+            max_lists_per_click: unwritten(32),
             max_off_list: unwritten(1_000),
             hash_seed: unwritten(0),
         }
@@ -262,6 +273,10 @@ impl Default for RawLimits {
             max_state: unwritten(ByteSize::gibibytes(4)),
             max_coverage: unwritten(ByteSize::mebibytes(256)),
             max_invalid_share: unwritten(0.05),
+            max_late_share: unwritten(0.05),
+            max_future_share: unwritten(0.05),
+            max_duplicate_share: unwritten(0.1),
+            max_unmatched_share: unwritten(0.05),
         }
     }
 }
@@ -272,6 +287,7 @@ impl Default for RawHttp {
             listen: unwritten("127.0.0.1:9464"),
             max_connections: unwritten(256),
             timeout: unwritten(TimeSpan::seconds(10)),
+            hosts: unwritten(Vec::new()),
             tls_certificate: None,
             tls_key: None,
             bearer_tokens: unwritten(Hashes::default()),

@@ -40,6 +40,7 @@ pub(super) fn range(key: &str) -> RangeInclusive<i64> {
     match key {
         "ingest.workers" => 1..=256,
         "join.max_items" | "metrics.k" | "export.k" => 1..=i64::from(LONGEST_LIST),
+        "join.max_experiments" | "join.max_lists_per_click" => 1..=1_000,
         "join.max_off_list" => 0..=1_000,
         HASH_SEED => 0..=i64::MAX,
         "export.max_series" => 1..=100_000_000,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::access::{COSTS, MAX_ENTRIES};
+use super::hosts::MAX_NAME;
 use super::layers::known_settings;
 use super::sample::{self, Note};
 use super::units::{SIZE_UNITS, TIME_UNITS, TimeSpan, is_size};
@@ -123,7 +124,7 @@ fn restrict(key: &str, text: Option<&str>, schema: &mut Value) {
             schema["uniqueItems"] = true.into();
             let max_items = match key {
                 "metrics.k" => Some(MAX_CUT_OFFS),
-                "http.bearer_tokens" | "http.basic_passwords" => Some(MAX_ENTRIES),
+                "http.bearer_tokens" | "http.basic_passwords" | "http.hosts" => Some(MAX_ENTRIES),
                 _ => None,
             };
             if let Some(max_items) = max_items {
@@ -160,12 +161,17 @@ fn restrict_text(key: &str, text: &str, schema: &mut Value) {
     let units = |units: &[(&str, u64)]| units.iter().map(|(unit, _)| *unit).collect::<Vec<_>>().join("|");
     if key.ends_with("_topic") {
         (schema["pattern"], schema["maxLength"]) = (TOPIC.into(), 249.into());
+    } else if key == "ingest.skip_records" {
+        schema["pattern"] = "^[a-zA-Z0-9._-]+/[0-9]+/[0-9]+(-[0-9]+)?$".into();
     } else if key == "http.bearer_tokens" {
         schema["pattern"] = "^[0-9a-fA-F]{64}$".into();
     } else if key == "http.basic_passwords" {
         let costs: Vec<String> = COSTS.map(|cost| cost.to_string()).collect();
         let costs = costs.join("|");
         schema["pattern"] = format!("^[^:]+:\\$2[aby]\\$({costs})\\$[./A-Za-z0-9]{{53}}$").into();
+    } else if key == "http.hosts" {
+        let host = "^(\\*|[a-zA-Z0-9._-]*[a-zA-Z0-9_-][a-zA-Z0-9._-]*|\\[[0-9a-fA-F:.]+\\])$";
+        (schema["pattern"], schema["maxLength"]) = (host.into(), MAX_NAME.into());
     } else if ["kafka.group_id", "kafka.brokers", "log.filter"].contains(&key) {
         schema["pattern"] = "\\S".into();
     } else if rules::is_path(key) {

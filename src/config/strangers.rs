@@ -20,6 +20,7 @@ pub(crate) const OF_COMMANDS: [(&str, &[&str]); 3] = [
             "CONVENTION",
             "FORMAT",
             "K",
+            "MAX_STATE",
             "METRICS",
         ],
     ),

@@ -141,6 +141,8 @@ fn evaluate_has_the_defaults_of_the_daemon() {
     assert_eq!(evaluate.click_skew_ms, daemon.join.click_skew_ms);
     assert_eq!(evaluate.slot_ms, daemon.join.slot_ms);
     assert_eq!(evaluate.max_items, daemon.join.max_items);
+    assert_eq!(evaluate.max_experiments, daemon.join.max_experiments);
+    assert_eq!(evaluate.max_lists_per_click, daemon.join.max_lists_per_click);
     assert_eq!(evaluate.max_off_list, daemon.join.max_off_list);
     assert_eq!(evaluate.hash_seed, daemon.join.hash_seed);
 }

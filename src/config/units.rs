@@ -136,6 +136,15 @@ impl TimeSpan {
     }
 }
 
+/// Bytes of a size such as `4GiB`, for flags of the command line.
+///
+/// # Errors
+/// What to write instead.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let size = scaled(text, &SIZE_UNITS);
+    size.ok_or_else(|| "write a whole number and a unit, such as 512MiB or 4GiB".to_owned())
+}
+
 /// Milliseconds of a span such as `30m`, for flags of the command line.
 ///
 /// # Errors

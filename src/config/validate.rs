@@ -4,21 +4,20 @@ mod events;
 mod experiments;
 mod export;
 mod http;
+mod ingest;
 mod kafka;
 mod measures;
 mod values;
 mod windows;
-
-use std::num::NonZeroUsize;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 pub(super) use self::http::http;
 use super::error::{Report, nearest};
-use super::raw::{Raw, RawIngest, RawJoin, RawLimits, RawLog};
+use super::raw::{Raw, RawJoin, RawLimits, RawLog};
 use super::units::display_ms;
-use super::{Config, Counting, Ingest, Join, Limits, Log, LogFormat};
+use super::{Config, Counting, Join, Limits, Log, LogFormat};
 pub use kafka::{parse_brokers, parse_topic};
 pub(super) use measures::names as metric_names;
 use values::{choice, either, path, positive, share, whole};
@@ -30,9 +29,10 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
     let export = export::export(&raw.export, &counting.measures, &windows, report);
     let (experiment_starts, experiment_controls) = experiments::experiments(&raw.experiments, report);
     events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
+    let kafka = kafka::kafka(raw.kafka, report);
     Config {
-        kafka: kafka::kafka(raw.kafka, report),
-        ingest: ingest(&raw.ingest, report),
+        ingest: ingest::ingest(&raw.ingest, &kafka, report),
+        kafka,
         events: counting.events,
         join: counting.join,
         measures: counting.measures,
@@ -63,13 +63,6 @@ pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
     }
 }
 
-fn ingest(raw: &RawIngest, report: &mut Report) -> Ingest {
-    let whole = |workers| whole::<usize>("ingest.workers", workers, report);
-    Ingest {
-        workers: raw.workers.as_ref().map(whole).and_then(NonZeroUsize::new),
-    }
-}
-
 fn join(raw: &RawJoin, report: &mut Report) -> Join {
     let join = Join {
         attribution_ms: positive("join.attribution", &raw.attribution, report),
@@ -79,6 +72,8 @@ fn join(raw: &RawJoin, report: &mut Report) -> Join {
         idle_after_ms: positive("join.idle_after", &raw.idle_after, report),
         slot_ms: positive("join.slot", &raw.slot, report),
         max_items: whole("join.max_items", &raw.max_items, report),
+        max_experiments: whole("join.max_experiments", &raw.max_experiments, report),
+        max_lists_per_click: whole("join.max_lists_per_click", &raw.max_lists_per_click, report),
         max_off_list: whole("join.max_off_list", &raw.max_off_list, report),
         hash_seed: whole("join.hash_seed", &raw.hash_seed, report),
     };
@@ -137,6 +132,10 @@ fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
         max_state_bytes,
         max_coverage_bytes: raw.max_coverage.get_ref().bytes,
         max_invalid_share: share("limits.max_invalid_share", &raw.max_invalid_share, report),
+        max_late_share: share("limits.max_late_share", &raw.max_late_share, report),
+        max_future_share: share("limits.max_future_share", &raw.max_future_share, report),
+        max_duplicate_share: share("limits.max_duplicate_share", &raw.max_duplicate_share, report),
+        max_unmatched_share: share("limits.max_unmatched_share", &raw.max_unmatched_share, report),
     }
 }
 

@@ -3,10 +3,28 @@
 use super::units::display_ms;
 use super::{Config, Http};
 use crate::engine::ranking::{METRICS, Metric};
+use crate::table::visible;
 
 impl Config {
     /// One sentence for each setting that is allowed but doubtful. None for the defaults.
     pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.doubts();
+        warnings.extend(self.remarks());
+        warnings
+    }
+
+    /// Those that say nothing against the numbers.
+    pub fn remarks(&self) -> Vec<String> {
+        let remarks = [
+            self.unused_catalogue(),
+            self.unused_credentials(),
+            self.open_to_others(),
+        ];
+        remarks.into_iter().flatten().collect()
+    }
+
+    /// Those by which numbers may be other than somebody thinks.
+    pub fn doubts(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let join = &self.join;
         let longest = self.windows.last().map_or(0, |window| window.span_ms);
@@ -46,10 +64,29 @@ impl Config {
                  as ABGAUGE_KAFKA__BROKERS"
             )
         }));
-        warnings.extend(self.unused_catalogue());
-        warnings.extend(self.unused_credentials());
-        warnings.extend(self.open_to_others());
         warnings
+    }
+
+    /// One sentence for each setting that is meant so, and yet does not do quite what it says.
+    pub fn notes(&self) -> Vec<String> {
+        let slot_ms = self.join.slot_ms;
+        let time = |ms| {
+            jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
+        };
+        let starts = self.experiment_starts.iter();
+        let inside = starts.filter(|(_, start_ms)| **start_ms % slot_ms != 0);
+        let note = |(name, start_ms): (&String, &i64)| {
+            let next_ms = (start_ms.div_euclid(slot_ms) + 1) * slot_ms;
+            format!(
+                "experiments.{}.start ({}) lies inside a slot, and lists are counted a slot (join.slot, {}) at a time: its \
+                 total begins with the next one, at {}",
+                visible(name),
+                time(*start_ms),
+                display_ms(slot_ms),
+                time(next_ms)
+            )
+        };
+        inside.map(note).collect()
     }
 
     /// What other machines can reach should ask who they are, and not over an open line.

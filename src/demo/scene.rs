@@ -171,7 +171,7 @@ fn warnings(status: &StreamStatus) -> Vec<String> {
     let mut warnings: Vec<String> = status
         .warnings
         .iter()
-        .map(|it| format!("warning: {it}"))
+        .map(|it| format!("warning: {}", it.message))
         .collect();
     if status.pair_restarts > 0 {
         warnings.push(format!(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::heartbeat::Heartbeat;
 use super::lanes::Lanes;
 use super::traffic::Traffic;
 use super::{Summary, event_ms};
@@ -37,6 +38,7 @@ pub struct Driver {
     topics: Topics,
     speed: f64,
     hand: Option<Hand>,
+    heartbeat: Option<Heartbeat>,
     summary: Summary,
 }
 
@@ -50,6 +52,7 @@ impl Driver {
             topics,
             speed,
             hand: None,
+            heartbeat: None,
             summary: Summary::default(),
         }
     }
@@ -60,12 +63,18 @@ impl Driver {
         self
     }
 
+    /// Says in a file that Kafka takes the records.
+    pub fn with_heartbeat(mut self, heartbeat: Option<Heartbeat>) -> Driver {
+        self.heartbeat = heartbeat;
+        self
+    }
+
     /// Runs until the traffic's duration is over, or `cancel` is set; then everything sent is on the brokers. On a
     /// machine that cannot keep pace event time falls behind, and ends with the wall time. `watch` is told after each
     /// step how far event time has come since the start (ms).
     ///
     /// # Errors
-    /// A record is refused or not delivered.
+    /// A record is refused or not delivered, or the file of the heartbeat cannot be written.
     pub fn run(mut self, cancel: &AtomicBool, mut watch: impl FnMut(i64, &Summary)) -> Result<Summary> {
         let wall = Clock::system();
         let end_ms = self.end_ms.unwrap_or(i64::MAX);
@@ -77,6 +86,11 @@ impl Driver {
             now_ms = due_ms.min(now_ms + longest_step_ms);
             self.produce_until(now_ms, &mut lanes, cancel)?;
             watch(now_ms - self.start_ms, &self.summary);
+            if let Some(heartbeat) = &mut self.heartbeat {
+                let n_on_the_way = self.producer.n_on_the_way();
+                let n_delivered = self.summary.records().saturating_sub(n_on_the_way);
+                heartbeat.beat(n_delivered, wall.uptime())?;
+            }
             let out_of_time = self.due_ms(wall.uptime().saturating_sub(GRACE)) >= end_ms;
             if now_ms >= end_ms || out_of_time {
                 break;

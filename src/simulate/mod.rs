@@ -6,6 +6,7 @@
 pub mod block;
 pub mod draft;
 pub mod driver;
+mod heartbeat;
 pub mod lanes;
 pub mod model;
 pub mod output;
@@ -46,6 +47,8 @@ pub struct SimulateOptions {
     pub topics: Topics,
     /// Creates the topics that do not exist, with this many partitions.
     pub create_topics: bool,
+    /// A file to write while Kafka takes the records.
+    pub heartbeat: Option<PathBuf>,
     pub partitions: usize,
     /// Lists per second of wall time.
     pub rate: f64,

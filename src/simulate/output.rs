@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use super::driver::{Driver, Topics};
+use super::heartbeat::Heartbeat;
 use super::progress::Progress;
 use super::traffic::Traffic;
 use super::{SimulateOptions, Summary};
@@ -33,7 +34,8 @@ pub(super) fn to_kafka(
     let producer = Producer::connect(brokers, &options.properties, LINGER)?;
     check_topics(&producer, &options.topics)?;
     let mut progress = Progress::new(traffic.settings().duration_ms, true);
-    let driver = Driver::new(traffic, producer, options.topics.clone(), options.speed);
+    let driver = Driver::new(traffic, producer, options.topics.clone(), options.speed)
+        .with_heartbeat(options.heartbeat.clone().map(Heartbeat::new));
     let summary = driver.run(cancel, |done_ms, summary| progress.show(done_ms, summary))?;
     progress.finish(&summary);
     Ok(summary)

@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Summary;
 use crate::clock::Clock;
+use crate::logging::say;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
@@ -47,7 +48,7 @@ impl Progress {
             }
             Progress::Lines { wall, next } if wall.uptime() >= *next => {
                 *next += BETWEEN_LINES;
-                eprintln!("simulate: {summary}");
+                say(format_args!("simulate: {summary}"));
             }
             Progress::Lines { .. } => {}
         }
@@ -58,6 +59,6 @@ impl Progress {
         if let Progress::Bar(bar) = &self {
             bar.finish_and_clear();
         }
-        eprintln!("simulate: done, {summary}");
+        say(format_args!("simulate: done, {summary}"));
     }
 }

@@ -363,6 +363,7 @@ fn options() -> SimulateOptions {
             clicks: "clicks".to_owned(),
         },
         create_topics: false,
+        heartbeat: None,
         partitions: 2,
         rate: 200.0,
         speed: 300.0,
@@ -408,8 +409,13 @@ fn kafka_gets_what_a_run_says_it_wrote_and_a_missing_topic_is_named() {
     let embedded = Embedded::start(&["served", "clicks"], 2).unwrap();
     let mut options = options();
     options.brokers = Some(embedded.bootstrap().to_owned());
+    let dir = tempfile::tempdir().unwrap();
+    options.heartbeat = Some(dir.path().join("heartbeat"));
     let summary = simulate(&options, &AtomicBool::new(false)).unwrap();
     assert_eq!(records_on(&embedded), summary.records());
+    let beat = std::fs::read_to_string(dir.path().join("heartbeat")).unwrap();
+    let n_delivered: u64 = beat.split(' ').next().unwrap().parse().unwrap();
+    assert!((1..=summary.records()).contains(&n_delivered), "{beat}");
     assert!((100..300).contains(&summary.of(RecordKind::List)), "{summary}");
     let brokers = options.brokers.clone();
     let absent = |o: &mut SimulateOptions| (o.brokers, o.topics.clicks) = (brokers, "absent".to_owned());

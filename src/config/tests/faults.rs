@@ -34,6 +34,19 @@ fn an_address_that_is_none_is_told_what_it_may_be() {
 #[test]
 fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
     let table: &[(&str, &[&str])] = &[
+        (
+            "[ingest]\nskip_records = [\"served/0\"]",
+            &[
+                "ingest.skip_records",
+                ":2:17",
+                "names no offsets",
+                "\"served/0/1234\"",
+            ],
+        ),
+        (
+            "[ingest]\nskip_records = [\"served/0/1\", \"other/0/1-2\"]",
+            &["ingest.skip_records", ":2:31", "`other`", "`served` or `clicks`"],
+        ),
         // Names.
         (
             "[kafka]\nborkers = \"a:1\"",
@@ -303,6 +316,14 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &["join.max_items", ":2:13", "from 1 to 100000"],
         ),
         (
+            "[join]\nmax_experiments = 0",
+            &["join.max_experiments", ":2:19", "from 1 to 1000"],
+        ),
+        (
+            "[join]\nmax_lists_per_click = 1001",
+            &["join.max_lists_per_click", "from 1 to 1000"],
+        ),
+        (
             "[join]\nmax_items = 100001",
             &["join.max_items", "from 1 to 100000"],
         ),
@@ -461,6 +482,23 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &["http.tls_key", ":2:11", "no certificate", "http.tls_certificate"],
         ),
         (
+            "[http]\nhosts = [\"https://abgauge.example:443/\"]",
+            &[
+                "http.hosts",
+                ":2:10",
+                "more than a host",
+                "write \"abgauge.example\"",
+            ],
+        ),
+        (
+            "[http]\nhosts = [\"::1\"]",
+            &["http.hosts", "without brackets", "write \"[::1]\""],
+        ),
+        (
+            "[http]\nhosts = [\"a\", \"A.\"]",
+            &["http.hosts", "is there twice", "leave one of them out"],
+        ),
+        (
             "[http]\nbearer_tokens = [\"00\"]",
             &["http.bearer_tokens", ":2:17", "entry 1", "abgauge hash token"],
         ),
@@ -600,13 +638,40 @@ fn a_fault_of_a_variable_names_the_variable() {
     for (name, value, fragments) in table {
         check_refused("", &[(name, value)], fragments);
     }
-    for brokers in ["", ":9092", "a:1,,b:2", "a:0", "a:port", "a:99999", "a b:1"] {
+    for brokers in [
+        "",
+        ":9092",
+        "a:1,,b:2",
+        "a:0",
+        "a:port",
+        "a:99999",
+        "a b:1",
+        "kafka://a:1",
+        "ssl://:1",
+    ] {
         check_refused(
             "",
             &[("ABGAUGE_KAFKA__BROKERS", brokers)],
             &["kafka.brokers", "HOST:PORT"],
         );
     }
+    for (brokers, told) in [
+        ("http://a:8082", "http://a:8082 is an address of HTTP"),
+        ("b:9092,HTTPS://a", "https://a is an address of HTTP"),
+    ] {
+        let remedy = "brokers speak Kafka's own protocol, mostly at port 9092: write HOST:PORT of a listener";
+        check_refused(
+            "",
+            &[("ABGAUGE_KAFKA__BROKERS", brokers)],
+            &["kafka.brokers", told, remedy],
+        );
+    }
+    // As librdkafka has them.
+    let listeners = (
+        "ABGAUGE_KAFKA__BROKERS".to_owned(),
+        "PLAINTEXT://a:9092,sasl_ssl://b".to_owned(),
+    );
+    assert!(crate::config::load(None, [listeners].into_iter()).is_ok());
 }
 
 #[test]

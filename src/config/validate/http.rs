@@ -10,7 +10,7 @@ use super::values::{path, positive, whole};
 use crate::config::access::{Hashes, MAX_ENTRIES, NotAnEntry};
 use crate::config::error::Report;
 use crate::config::raw::RawHttp;
-use crate::config::{Access, Http, TlsFiles};
+use crate::config::{Access, Host, Http, TlsFiles};
 
 pub(in crate::config) fn http(raw: &RawHttp, report: &mut Report) -> Http {
     let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
@@ -18,6 +18,7 @@ pub(in crate::config) fn http(raw: &RawHttp, report: &mut Report) -> Http {
         listen: listen(&raw.listen, report),
         max_connections: whole("http.max_connections", &raw.max_connections, report),
         timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
+        hosts: hosts(&raw.hosts, report),
         tls: tls(raw, report),
         access: access(raw, report),
     }
@@ -62,6 +63,32 @@ fn no_address(text: &str) -> (&'static str, String) {
             format!("{remedy}; a port is a number from 1 to 65535"),
         ),
     }
+}
+
+fn hosts(list: &Spanned<Vec<Spanned<String>>>, report: &mut Report) -> Vec<Host> {
+    const KEY: &str = "http.hosts";
+    let texts = list.get_ref();
+    if texts.len() > MAX_ENTRIES {
+        let remedy = format!("write at most {MAX_ENTRIES} of them");
+        report.refuse(KEY, list, format!("holds {} hosts", texts.len()), remedy);
+        return Vec::new();
+    }
+    let mut hosts = Vec::new();
+    for text in texts {
+        let host = match Host::of_setting(text.get_ref()) {
+            Ok(host) => host,
+            Err((fault, remedy)) => {
+                report.refuse(KEY, text, format!("\"{}\" {fault}", text.get_ref()), remedy);
+                continue;
+            }
+        };
+        if hosts.contains(&host) {
+            let twice = format!("\"{}\" is there twice", text.get_ref());
+            report.refuse(KEY, text, twice, "leave one of them out");
+        }
+        hosts.push(host);
+    }
+    hosts
 }
 
 fn tls(raw: &RawHttp, report: &mut Report) -> Option<TlsFiles> {

@@ -48,8 +48,8 @@ fn brokers(brokers: Option<&Spanned<String>>, report: &mut Report) -> String {
         }
         return String::new();
     };
-    if let Err(fault) = brokers_of(brokers.get_ref()) {
-        report.refuse(KEY, brokers, fault, BROKERS_REMEDY);
+    if let Err((fault, remedy)) = brokers_of(brokers.get_ref()) {
+        report.refuse(KEY, brokers, fault, remedy);
     }
     brokers.get_ref().clone()
 }
@@ -57,18 +57,35 @@ fn brokers(brokers: Option<&Spanned<String>>, report: &mut Report) -> String {
 const BROKERS_REMEDY: &str =
     "write HOST:PORT, several with commas between, such as \"kafka-1:9092,kafka-2:9092\"";
 
-/// What is wrong with a list of brokers.
-fn brokers_of(text: &str) -> Result<(), String> {
+const NO_HTTP_REMEDY: &str = "brokers speak Kafka's own protocol, mostly at port 9092: write HOST:PORT of a listener; a REST \
+                              proxy, a schema registry or a console of Kafka is none";
+
+/// How a listener of a broker may begin, which librdkafka holds against `security.protocol`.
+const LISTENERS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
+
+/// What is wrong with a list of brokers, and what to write instead.
+fn brokers_of(text: &str) -> Result<(), (String, String)> {
+    let wrong = |fault: String| Err((fault, BROKERS_REMEDY.to_owned()));
     for broker in text.split(',').map(str::trim) {
+        let (scheme, broker) = match broker.split_once("://") {
+            Some((scheme, rest)) => (scheme.to_lowercase(), rest),
+            None => (LISTENERS[0].to_owned(), broker),
+        };
+        if ["http", "https"].contains(&&*scheme) {
+            let fault = format!("{scheme}://{broker} is an address of HTTP");
+            return Err((fault, NO_HTTP_REMEDY.to_owned()));
+        } else if !LISTENERS.contains(&&*scheme) {
+            return wrong(format!("\"{scheme}://\" is not how a broker begins"));
+        }
         // Without a port librdkafka takes 9092; an IPv6 address has colons inside its brackets.
         let (host, port) = match broker.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port),
             _ => (broker, "9092"),
         };
         if host.is_empty() || host.contains(char::is_whitespace) {
-            return Err(format!("\"{broker}\" has no host"));
+            return wrong(format!("\"{broker}\" has no host"));
         } else if !port.parse::<u16>().is_ok_and(|port| port > 0) {
-            return Err(format!("\"{port}\" is not a port"));
+            return wrong(format!("\"{port}\" is not a port"));
         }
     }
     Ok(())
@@ -81,7 +98,7 @@ fn brokers_of(text: &str) -> Result<(), String> {
 pub fn parse_brokers(text: &str) -> Result<String, String> {
     match brokers_of(text) {
         Ok(()) => Ok(text.to_owned()),
-        Err(fault) => Err(format!("{fault}: {BROKERS_REMEDY}")),
+        Err((fault, remedy)) => Err(format!("{fault}: {remedy}")),
     }
 }
 

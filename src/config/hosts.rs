@@ -1,0 +1,125 @@
+//! Hosts, as the header `Host` of a request and the setting `http.hosts` name them.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The longest name that DNS has.
+pub(super) const MAX_NAME: usize = 253;
+
+/// Who a request is for, without the port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// `*`: whoever it is. No request names it.
+    Any,
+    /// In lower case, without a dot at its end. Empty where a request names nobody.
+    Name(String),
+    Ip(IpAddr),
+}
+
+impl Host {
+    /// Of the header's value, or what stands in its place: `host` or `host:port`. None where it is neither.
+    pub fn of_request(text: &str) -> Option<Host> {
+        let end = text.rfind(']').map_or(0, |bracket| bracket + 1);
+        let (host, port) = match text[end..].find(':') {
+            Some(colon) => (&text[..end + colon], &text[end + colon + 1..]),
+            None => (text, ""),
+        };
+        port.bytes().all(|c| c.is_ascii_digit()).then(|| Host::of(host))?
+    }
+
+    /// A host alone; an IPv6 address stands in brackets.
+    fn of(text: &str) -> Option<Host> {
+        if let Some(rest) = text.strip_prefix('[') {
+            let ip: Ipv6Addr = rest.strip_suffix(']')?.parse().ok()?;
+            return Some(Host::Ip(IpAddr::V6(ip).to_canonical()));
+        }
+        if let Ok(ip) = text.parse::<Ipv4Addr>() {
+            return Some(Host::Ip(ip.into()));
+        }
+        let is_part = |c: u8| c.is_ascii_alphanumeric() || b"-._".contains(&c);
+        let is_name = text.len() <= MAX_NAME && text.bytes().all(is_part);
+        is_name.then(|| Host::Name(text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase()))
+    }
+
+    /// Whether it can only be this machine, asked by itself.
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Host::Any => false,
+            Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+            Host::Ip(ip) => ip.is_loopback(),
+        }
+    }
+
+    /// An entry of the setting; else what is wrong with it, and what to write instead.
+    pub(super) fn of_setting(text: &str) -> Result<Host, (&'static str, String)> {
+        if text == "*" {
+            return Ok(Host::Any);
+        }
+        if let Ok(ip) = text.parse::<Ipv6Addr>() {
+            return Err(("is an IPv6 address without brackets", format!("write \"[{ip}]\"")));
+        }
+        match Host::of(text) {
+            Some(Host::Name(name)) if name.bytes().all(|c| c == b'.') => Err((
+                "names no host",
+                "write a name, such as \"abgauge.example\"".into(),
+            )),
+            Some(host) => Ok(host),
+            None => {
+                let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+                let rest = rest.split('/').next().unwrap_or_default();
+                let remedy = match Host::of_request(rest) {
+                    Some(host) if host != Host::Name(String::new()) => format!("write \"{host}\""),
+                    _ => "write the name alone, such as \"abgauge.example\"".into(),
+                };
+                Err(("is more than a host, or none", remedy))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Any => f.write_str("*"),
+            Host::Name(name) => f.write_str(name),
+            Host::Ip(IpAddr::V4(ip)) => ip.fmt(f),
+            Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_a_host_with_a_port_or_without() {
+        let table = [
+            ("localhost", Some("localhost")),
+            ("LOCALHOST.:9464", Some("localhost")),
+            ("a_b-c.example:", Some("a_b-c.example")),
+            ("127.0.0.1:80", Some("127.0.0.1")),
+            ("[::1]:80", Some("[::1]")),
+            ("[::ffff:127.0.0.1]", Some("127.0.0.1")),
+            ("127.1", Some("127.1")),
+            ("", Some("")),
+            (":80", Some("")),
+            ("*", None),
+            ("a b", None),
+            ("a@b", None),
+            ("a/b", None),
+            ("a:b", None),
+            ("a:1:2", None),
+            ("::1", None),
+            ("[::1", None),
+            ("[::1]a", None),
+            ("[a]", None),
+            ("é", None),
+        ];
+        for (text, host) in table {
+            let read = Host::of_request(text).map(|host| host.to_string());
+            assert_eq!(read.as_deref(), host, "{text:?}");
+        }
+        assert_eq!(Host::of_request(&"a".repeat(MAX_NAME + 1)), None);
+    }
+}
