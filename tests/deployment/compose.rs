@@ -11,6 +11,16 @@ pub fn services() -> Map<String, Value> {
     compose["services"].as_object().expect("services").clone()
 }
 
+/// Paths that images declare as volumes: what a container mounts nothing at becomes a volume without a name.
+/// (Dockerfiles of apache/kafka 4.1.0 and prom/prometheus 3.5.0; grafana/grafana 12.1.1 declares none.)
+const VOLUMES_OF_IMAGES: [(&str, &[&str]); 2] = [
+    (
+        "apache/kafka:4.1.0",
+        &["/etc/kafka/secrets", "/var/lib/kafka/data", "/mnt/shared/config"],
+    ),
+    ("prom/prometheus:v3.5.0", &["/prometheus"]),
+];
+
 /// A mount in the short form `source:target[:ro]`.
 pub struct Mount {
     pub source: String,
@@ -71,6 +81,78 @@ fn mounts_what_exists_and_cannot_change_it() {
             }
         }
     }
+}
+
+#[test]
+fn leaves_no_volume_without_a_name() {
+    for (name, service) in services() {
+        let image = service["image"].as_str().expect("an image");
+        let declared = VOLUMES_OF_IMAGES.iter().find(|(known, _)| *known == image);
+        let mut mounted: Vec<String> = mounts(&service).into_iter().map(|mount| mount.target).collect();
+        mounted.extend(strings(&service["tmpfs"]).into_iter().map(str::to_owned));
+        for path in declared.into_iter().flat_map(|(_, paths)| *paths) {
+            assert!(mounted.iter().any(|mount| mount == path), "{name}: {path}");
+        }
+    }
+    for (image, _) in VOLUMES_OF_IMAGES {
+        assert!(
+            services().values().any(|service| service["image"] == image),
+            "{image} is used no more"
+        );
+    }
+}
+
+/// `docker compose up --wait` fails where a service that goes on has no health check, or one that is switched off.
+#[test]
+fn every_service_that_goes_on_has_a_health_check() {
+    let built_image_has_check = Dockerfile::read().argument("HEALTHCHECK").is_some();
+    for (name, service) in services() {
+        if service["restart"] == "no" {
+            continue;
+        }
+        let check = &service["healthcheck"];
+        let is_checked = check["test"].is_array() || (check.is_null() && built_image_has_check);
+        assert!(is_checked && check["disable"] != true, "{name}");
+    }
+}
+
+/// The simulator's health check looks at the file that it writes, in a place where it may.
+#[test]
+fn the_simulator_is_well_while_its_heartbeat_is_young() {
+    let simulator = &services()["simulator"];
+    let arguments = strings(&simulator["command"]);
+    let option = arguments
+        .iter()
+        .position(|it| *it == "--heartbeat")
+        .expect("it has one");
+    let file = std::path::Path::new(&arguments[option + 1]);
+    let folder = file.parent().and_then(std::path::Path::to_str).expect("a folder");
+    assert!(strings(&simulator["tmpfs"]).contains(&folder));
+    let test = strings(&simulator["healthcheck"]["test"]);
+    assert_eq!(test[0], "CMD-SHELL");
+
+    let dir = tempfile::tempdir().expect("a directory");
+    let there = dir.path().join("heartbeat");
+    let command = test[1].replace(file.to_str().expect("UTF-8"), there.to_str().expect("UTF-8"));
+    assert_ne!(command, test[1]);
+    let is_well = || {
+        let mut shell = std::process::Command::new("/bin/sh");
+        let checked = shell
+            .args(["-c", &command])
+            .stderr(std::process::Stdio::null())
+            .status();
+        checked.expect("a shell").success()
+    };
+    assert!(!is_well(), "before the first");
+    std::fs::write(&there, "").expect("write it");
+    assert!(is_well());
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(31);
+    let written = std::fs::File::options()
+        .write(true)
+        .open(&there)
+        .expect("open it");
+    written.set_modified(old).expect("set its time");
+    assert!(!is_well(), "31 s old");
 }
 
 #[test]
