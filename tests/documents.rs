@@ -36,7 +36,7 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 26] = [
+const NOT_RUN: [(&str, &str, Look); 28] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -91,6 +91,12 @@ const NOT_RUN: [(&str, &str, Look); 26] = [
     ("sudo systemctl", "changes the machine, as root", Look::Package),
     ("docker compose", "needs Docker", Look::Compose),
     ("kubectl apply", "needs a cluster", Look::Kustomization),
+    (
+        "kafka-configs.sh",
+        "needs Kafka's programs and a broker",
+        Look::Nothing,
+    ),
+    ("kafka-transactions.sh", "the same", Look::Nothing),
     (
         "jq ",
         "needs a program that Debian does not have by itself",

@@ -91,7 +91,7 @@ fn the_events_are_read_as_they_stand() {
             offset: 0,
             record_ts_ms: i64::MAX,
         };
-        Decoder::new(0, 1000).decode(Some(event.as_bytes()), Some(kind), at, &mut batch);
+        Decoder::new(0, 1000, 100).decode(Some(event.as_bytes()), Some(kind), at, &mut batch);
     }
     let bodies: Vec<&Body> = batch.events.iter().map(|event| &event.body).collect();
     let [Body::Served(list), Body::Click(click)] = bodies.as_slice() else {

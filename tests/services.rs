@@ -73,6 +73,43 @@ fn deleted_records_and_topics_are_gone() {
     });
 }
 
+/// docker-compose.yml's check of the broker, which asks in its protocol and starts no JVM.
+#[test]
+fn a_broker_is_well_once_it_answers() {
+    let compose = std::fs::read_to_string(tools::repository("docker-compose.yml")).expect("it can be read");
+    let compose: serde_json::Value = serde_saphyr::from_str(&compose).expect("YAML");
+    let test: Vec<String> =
+        serde_json::from_value(compose["services"]["kafka"]["healthcheck"]["test"].clone())
+            .expect("a list of texts");
+    assert_eq!(test[..3], ["CMD", "/bin/bash", "-c"]);
+    let is_well = |address: &str| {
+        // As Compose reads it.
+        let script = test[3]
+            .replace("$$", "$")
+            .replace("kafka/9092", &address.replace(':', "/"));
+        let mut bash = std::process::Command::new("bash");
+        let checked = bash
+            .args(["-c", &script])
+            .stderr(std::process::Stdio::null())
+            .status();
+        checked.expect("bash starts").success()
+    };
+    let mut kafka = Kafka::start();
+    let address = kafka.brokers();
+    assert!(is_well(&address));
+    kafka.stop();
+    assert!(!is_well(&address), "nobody listens");
+
+    let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = other.local_addr().expect("its address").to_string();
+    let answers = thread::spawn(move || {
+        let (mut asked, _) = other.accept().expect("a connection");
+        asked.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    });
+    assert!(!is_well(&address), "no broker");
+    answers.join().expect("it answers").expect("to the end");
+}
+
 #[test]
 fn a_broker_comes_back_with_its_records() {
     let mut kafka = Kafka::start();

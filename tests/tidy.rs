@@ -119,6 +119,15 @@ fn each_foreign_thing_has_one_home() {
     );
 }
 
+/// The macros end a program whose output nobody can write or read any more; a daemon must go on.
+#[test]
+fn nothing_is_printed_by_macros_that_panic() {
+    let is_of_tests = |name: &str| name.contains("tests");
+    for print in ["println!", "eprintln!", "print!(", "eprint!("] {
+        assert_eq!(mentions(print, is_of_tests), Vec::<String>::new());
+    }
+}
+
 #[test]
 fn only_the_composition_root_knows_everyone() {
     let others = |name: &str| {
