@@ -35,12 +35,6 @@ impl Busy {
         let kafka = Kafka::shared();
         let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, N_PARTITIONS));
         let dir = tools::temporary_dir("busy");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
-        command
-            .args(["simulate", "--brokers", &kafka.brokers()])
-            .args(["--served-topic", &served, "--clicks-topic", &clicks])
-            .args(["--rate", "200", "--speed", "300", "--duration", "5m"]);
-        let simulator = Process::start("abgauge simulate", command, &dir.path().join("log"));
         let catalogue = dir.path().join("items.jsonl");
         fs::write(&catalogue, items()).expect("write the catalogue");
         let config = format!(
@@ -60,6 +54,13 @@ control = \"{CONTROL}\"
         );
         let mut daemon = Daemon::run(&config);
         daemon.wait_until_ready();
+        // Simulated record timestamps lie a day back: a start that finds one takes the stream for dead since then.
+        let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
+        command
+            .args(["simulate", "--brokers", &kafka.brokers()])
+            .args(["--served-topic", &served, "--clicks-topic", &clicks])
+            .args(["--rate", "200", "--speed", "300", "--duration", "5m"]);
+        let simulator = Process::start("abgauge simulate", command, &dir.path().join("log"));
         Busy {
             daemon,
             _simulator: simulator,
