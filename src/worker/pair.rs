@@ -213,6 +213,11 @@ impl Pair {
         self.logs.iter().all(|log| log.position >= log.noted_end)
     }
 
+    /// Whether it has read what was written since the start noted its ends.
+    pub fn goes_on(&self) -> bool {
+        self.logs.iter().any(|log| log.position > log.noted_end)
+    }
+
     /// Pauses the topic whose events are far ahead of its twin's once what is kept of it has grown by `room_bytes`
     /// meanwhile, and resumes it when the twin has followed.
     ///

@@ -54,7 +54,6 @@ control = \"{CONTROL}\"
         );
         let mut daemon = Daemon::run(&config);
         daemon.wait_until_ready();
-        // Simulated record timestamps lie a day back: a start that finds one takes the stream for dead since then.
         let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
         command
             .args(["simulate", "--brokers", &kafka.brokers()])

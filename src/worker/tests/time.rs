@@ -164,6 +164,25 @@ fn a_stream_of_old_events_that_was_written_just_now_keeps_its_own_time() {
     assert_eq!(lists(&stage), [1, 1]);
 }
 
+/// A replay of yesterday's events, stamped with their own times, had begun when the daemon was ready: all its live windows
+/// stayed empty.
+#[test]
+fn a_stream_of_old_timestamps_that_goes_on_keeps_its_own_time() {
+    let mut stage = Stage::new();
+    stage.now_ms = T0 + 25 * 60 * 60_000;
+    stage.hand.advance_to(stage.now_ms);
+    stage.own(&[0, 1], [1, 0]);
+    for partition in [0, 1] {
+        stage.list(partition, 0, &format!("r-{partition}"), T0);
+    }
+    stage.list(1, 1, "since the start", T0 + 300);
+    stage.pass(1000);
+    assert_eq!(lists(&stage), [3, 3]);
+    stage.list(1, 2, "later", T0 + 300_000);
+    stage.pass(1000);
+    assert_eq!(lists(&stage), [1, 4]);
+}
+
 #[test]
 fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
     let mut stage = Stage::new();
