@@ -47,7 +47,16 @@ impl Topics {
         )
     }
 
+    /// Holding a stream that is older than brokers keep by default.
+    pub fn holding_for_good(kafka: &Kafka, stream: &Stream, shape: &Shape) -> Topics {
+        let mut topics = Topics::with(kafka, &[("retention.ms", "-1")]);
+        topics.append(kafka, stream, shape);
+        topics
+    }
+
     fn with(kafka: &Kafka, configs: &[(&str, &str)]) -> Topics {
+        // A backlog of some seconds is sent in less.
+        let configs = &[configs, &[("message.timestamp.after.max.ms", "60000")]].concat();
         let [served, clicks] = ["served", "clicks"].map(|stem| {
             let name = kafka.unique(stem);
             kafka.create_topic(&name, N_PARTITIONS, configs);
@@ -137,11 +146,11 @@ pub fn producer(kafka: &Kafka) -> Producer {
 /// Lists stay open for some 15 s: state that has grown to its full size within the first minute.
 pub const QUICK_JOIN: &str = "[join]\nattribution = \"10s\"\nlateness = \"2s\"\nmax_future = \"1s\"\n";
 
-/// A stream of this length that ended a minute ago.
+/// A stream of this length that ended so long ago that its last click has come too.
 pub fn stream(n_lists: u64, span_ms: i64) -> Stream {
     Stream {
         n_lists,
-        start_ms: now_ms() - span_ms - 60_000,
+        start_ms: now_ms() - span_ms - 21 * 60_000,
         span_ms,
         click_share: 0.2,
     }

@@ -92,6 +92,8 @@ enum Benchmark {
         #[arg(long, default_value_t = 0.2)]
         click_share: f64,
     },
+    /// Memory per list of streams that are sparse and long, in `evaluate` and in a daemon; 2 GB
+    SparseMemory,
     /// The longest batch of the ingest loop at a steady rate
     Stalls {
         /// Lists and clicks per second: half of what the daemon can
@@ -180,6 +182,7 @@ fn main() {
         Benchmark::OpenLists { ten_million, rounds } => flatness::open_lists(&kafka(), rounds, ten_million),
         Benchmark::OpenListsInMemory { sizes, rounds } => open_lists::run(&sizes, rounds),
         Benchmark::Memory { lists, click_share } => memory::run(&kafka(), lists, click_share),
+        Benchmark::SparseMemory => memory::run_sparse(&kafka()),
         Benchmark::Stalls { rate, seconds } => stalls::run(&kafka(), rate, seconds),
         Benchmark::Scrape { rounds } => scrape::run(&kafka(), rounds),
         Benchmark::Latency {

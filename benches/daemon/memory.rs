@@ -1,16 +1,24 @@
-//! Resident memory per open list: a daemon that holds many lists open, beside one that holds none.
+//! Resident memory per open list: a daemon that holds many lists open, beside one that holds none; and what a list takes
+//! where lists are few and stay open for weeks.
 
+use std::io::{BufWriter, Write as _};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
+use abgauge::engine::event::Side;
+
+use crate::common::stream::{Shape, Stream};
 use crate::figure::Figure;
 use crate::load::{self, Topics};
-use crate::process::{peak_bytes, resident_bytes};
+use crate::process::{peak_bytes, peak_bytes_of_ended, resident_bytes};
+use crate::program::program;
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 
 /// Of event time: as many as make 3 million in the default attribution + lateness.
 const LISTS_PER_SECOND: u64 = 1_500;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// How long the allocator gets to give back what reading took.
 const REST: Duration = Duration::from_secs(3);
 /// Bytes of a list, all included.
@@ -26,14 +34,12 @@ struct Held {
 
 /// With and without clicks, which are kept beside their lists to tell repeats.
 pub fn run(kafka: &Kafka, n_lists: u64, click_share: f64) -> Vec<Figure> {
-    let empty = Topics::empty(kafka);
-    let none = hold(kafka, &empty);
-    empty.delete(kafka);
+    let none = hold_none(kafka);
     let span_ms = (n_lists * 1000 / LISTS_PER_SECOND) as i64;
     let mut stream = load::stream(n_lists, span_ms);
     stream.click_share = click_share;
     let topics = Topics::holding(kafka, &stream);
-    let many = hold(kafka, &topics);
+    let many = hold(kafka, &topics, "attribution = \"24h\"");
     topics.delete(kafka);
     assert_eq!(many.lists, n_lists as f64, "every list is open");
     let per_list = |bytes: f64| bytes / many.lists;
@@ -60,9 +66,89 @@ pub fn run(kafka: &Kafka, n_lists: u64, click_share: f64) -> Vec<Figure> {
     ]
 }
 
-/// Reads all of the topics with a window of attribution that closes for none of their lists.
-fn hold(kafka: &Kafka, topics: &Topics) -> Held {
-    let config = topics.config(kafka) + "[join]\nattribution = \"24h\"\n";
+/// Streams of days and months, a fifth of their lists clicked: what a list takes, less what the program takes without any.
+/// The first stream of each is dense; the others are to take twice as much at the most.
+pub fn run_sparse(kafka: &Kafka) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let none_bytes = evaluate_peak_bytes(&Stream {
+        n_lists: 1,
+        ..load::stream(1, 1000)
+    });
+    let mut dense = None;
+    for (n_lists, span_ms, name) in [
+        (10_000_000, DAY_MS, "10 million lists in a day"),
+        (400_000, 400_000 * 6000, "27 days of a list every 6 s"),
+        (60 * 4_320, 60 * DAY_MS, "60 days of a list every 20 s"),
+        (365 * 1_440, 365 * DAY_MS, "a year of a list a minute"),
+    ] {
+        let bytes = evaluate_peak_bytes(&load::stream(n_lists, span_ms)).saturating_sub(none_bytes);
+        let name = format!("evaluate, {name}: bytes a list at its peak");
+        figures.push(beside_dense(name, &mut dense, bytes as f64 / n_lists as f64));
+    }
+    let none = hold_none(kafka);
+    let mut dense = None;
+    for (n_lists, span_ms, slot, name) in [
+        (1_000_000, DAY_MS / 24, "5s", "a million lists in an hour"),
+        (400_000, 400_000 * 6000, "5s", "27 days of a list every 6 s"),
+        (
+            400_000,
+            400_000 * 6000,
+            "4m",
+            "27 days of a list every 6 s, `join.slot` 4m",
+        ),
+    ] {
+        let topics = Topics::holding_for_good(kafka, &load::stream(n_lists, span_ms), &Shape::default());
+        let held = hold(
+            kafka,
+            &topics,
+            &format!("attribution = \"30d\"\nslot = \"{slot}\"\n[metrics]\nwindows = [\"24h\"]"),
+        );
+        topics.delete(kafka);
+        assert_eq!(held.lists, n_lists as f64, "every list is open");
+        let per_list = (held.resident_bytes - none.resident_bytes) / held.lists;
+        let name = format!("daemon, attribution 30d, {name}: resident bytes a list");
+        figures.push(beside_dense(name, &mut dense, per_list));
+    }
+    figures
+}
+
+fn beside_dense(name: String, dense: &mut Option<f64>, per_list: f64) -> Figure {
+    let shown = format!("{per_list:.0}");
+    let Some(dense) = *dense else {
+        *dense = Some(per_list);
+        return Figure::beside(name, shown);
+    };
+    Figure::at_most(name, per_list, (2.0 * dense).round(), shown)
+}
+
+/// The most that `evaluate` has resident, reading this stream.
+fn evaluate_peak_bytes(stream: &Stream) -> u64 {
+    let mut command = program(&["evaluate", "-", "--strict", "--format", "json"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().expect("abgauge starts");
+    let mut input = BufWriter::new(child.stdin.take().expect("a pipe"));
+    stream.for_each(|record| {
+        let kind = match record.side {
+            Side::Served => "served",
+            Side::Clicks => "click",
+        };
+        let fields = &record.payload[1..];
+        writeln!(input, r#"{{"type":"{kind}",{fields}"#).expect("it reads on");
+    });
+    drop(input.into_inner().expect("it reads to the end"));
+    peak_bytes_of_ended(&child)
+}
+
+fn hold_none(kafka: &Kafka) -> Held {
+    let empty = Topics::empty(kafka);
+    let none = hold(kafka, &empty, "attribution = \"24h\"");
+    empty.delete(kafka);
+    none
+}
+
+/// Reads all of the topics, with settings of `[join]`, by which attribution ends for none of their lists.
+fn hold(kafka: &Kafka, topics: &Topics, join: &str) -> Held {
+    let config = topics.config(kafka) + &format!("[join]\n{join}\n");
     let mut daemon = Daemon::run(&config);
     daemon.wait_until_ready();
     sleep(REST);

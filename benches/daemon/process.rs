@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
+use std::process::Child;
 
 use crate::common::clock;
 
@@ -37,6 +38,19 @@ fn status_bytes(pid: u32, name: &str) -> u64 {
     kib.and_then(|kib| kib.trim().parse::<u64>().ok())
         .expect("a process has its memory in kB")
         * 1024
+}
+
+/// Waits for a process to end, which it must do with code 0. Returns the most that was ever resident, in bytes.
+pub fn peak_bytes_of_ended(child: &Child) -> u64 {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the system fills variables of ours; zeros are valid.
+    let (id, usage) = unsafe {
+        let id = libc::wait4(child.id().cast_signed(), &mut status, 0, usage.as_mut_ptr());
+        (id, usage.assume_init())
+    };
+    assert_eq!((id, status), (child.id().cast_signed(), 0), "a clean end");
+    usage.ru_maxrss as u64 * 1024
 }
 
 /// What the system has noted of this thread (`libc::RUSAGE_THREAD`) or of all processes that were waited for

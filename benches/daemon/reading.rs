@@ -3,6 +3,7 @@
 //! The bare consumer is measured between a tenth and nine tenths of the records, so that start and end do not count; a
 //! daemon that catches up from a tenth of them until it is ready, for only then has it brought all that it read into view.
 
+use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -42,6 +43,8 @@ pub enum By<'a> {
     Bare(&'a Topics, Vec<String>),
     /// Catching up, with these sections of a configuration beside `[kafka]`.
     Daemon(&'a Topics, String),
+    /// The same by another build of abgauge.
+    OtherDaemon(&'a Topics, String, &'a Path),
     /// Ready before anything comes, and so showing what it reads; once it has read a tenth of this, and so knows the arms,
     /// stopped until the rest waits.
     ReadyDaemon(Stream, Shape),
@@ -51,7 +54,14 @@ impl Reader<'_> {
     pub fn read(&self, kafka: &Kafka) -> Cost {
         match &self.by {
             By::Bare(topics, properties) => run_bare(kafka, topics, properties),
-            By::Daemon(topics, config) => run_daemon(kafka, topics, config),
+            By::Daemon(topics, config) => {
+                let daemon = |config: &str| Daemon::run(config);
+                run_daemon(kafka, topics, config, daemon)
+            }
+            By::OtherDaemon(topics, config, program) => {
+                let daemon = |config: &str| Daemon::run_program(program, config, &[]);
+                run_daemon(kafka, topics, config, daemon)
+            }
             By::ReadyDaemon(stream, shape) => run_ready_daemon(kafka, stream, shape),
         }
     }
@@ -122,9 +132,9 @@ fn run_bare(kafka: &Kafka, topics: &Topics, properties: &[String]) -> Cost {
     cost(&marks, topics.n_records())
 }
 
-fn run_daemon(kafka: &Kafka, topics: &Topics, config: &str) -> Cost {
+fn run_daemon(kafka: &Kafka, topics: &Topics, config: &str, daemon: impl FnOnce(&str) -> Daemon) -> Cost {
     let start = Instant::now();
-    let mut daemon = Daemon::run(&(topics.config(kafka) + config));
+    let mut daemon = daemon(&(topics.config(kafka) + config));
     let n_records = topics.n_records();
     let mut marks = Vec::new();
     daemon.wait_until("the daemon to be ready", |daemon| {

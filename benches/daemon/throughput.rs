@@ -1,6 +1,6 @@
 //! CPU time per record while the daemon catches up, beside a bare consumer of the same client in the same run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use abgauge::engine::ranking::METRICS;
 
@@ -63,6 +63,9 @@ pub struct Task {
     /// What the daemons measure, one for each
     #[arg(long, value_enum, value_delimiter = ',', default_value = "three,usual,all")]
     pub metrics: Vec<Metrics>,
+    /// Another build of abgauge, which takes turns with this one
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<PathBuf>,
     /// A librdkafka property of both, beyond the daemon's own
     #[arg(long = "property", value_name = "NAME=VALUE")]
     pub properties: Vec<String>,
@@ -82,9 +85,10 @@ pub fn topics(kafka: &Kafka, n_lists: u64) -> Topics {
 /// what two readings of the same differ by.
 pub fn run(kafka: &Kafka, topics: &Topics, task: &Task) -> Vec<Figure> {
     let dir = tools::temporary_dir("catalog");
+    let config = |metrics: &Metrics| metrics.toml(dir.path()) + &toml(&task.properties);
     let daemon = |metrics: &Metrics, name: String| Reader {
         name,
-        by: By::Daemon(topics, metrics.toml(dir.path()) + &toml(&task.properties)),
+        by: By::Daemon(topics, config(metrics)),
     };
     let bare = |name: &str| Reader {
         name: name.to_owned(),
@@ -101,6 +105,12 @@ pub fn run(kafka: &Kafka, topics: &Topics, task: &Task) -> Vec<Figure> {
             .iter()
             .map(|metrics| daemon(metrics, format!("{metrics:?}"))),
     );
+    if let Some(program) = &task.against {
+        readers.extend(task.metrics.iter().map(|metrics| Reader {
+            name: format!("{metrics:?}, other"),
+            by: By::OtherDaemon(topics, config(metrics), program),
+        }));
+    }
     let rounds = reading::rounds(kafka, task.rounds, &readers);
     // Both readings of the bare consumer together are a steadier yardstick than either.
     let to_bare = |reader: usize| {
@@ -122,7 +132,15 @@ pub fn run(kafka: &Kafka, topics: &Topics, task: &Task) -> Vec<Figure> {
         Figure::beside(format!("A/A: daemon, {first:?} ÷ itself"), rounds.ratio(3, 1)),
     ];
     for (index, metrics) in task.metrics.iter().enumerate() {
-        figures.extend(daemon_figures(*metrics, &rounds, 3 + index, to_bare(3 + index)));
+        let reader = 3 + index;
+        figures.extend(daemon_figures(*metrics, &rounds, reader, to_bare(reader)));
+        if task.against.is_some() {
+            let other = reader + task.metrics.len();
+            figures.push(Figure::beside(
+                format!("daemon, {metrics:?}: CPU per record ÷ the other build's").to_lowercase(),
+                rounds.ratio(reader, other),
+            ));
+        }
     }
     figures
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -18,12 +18,14 @@ pub struct Daemon {
     // Dropped first: the process writes into the directory.
     process: Process,
     address: SocketAddr,
+    program: PathBuf,
     args: Vec<String>,
     env: Vec<(String, String)>,
     log: PathBuf,
     dir: TempDir,
 }
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_abgauge");
 const CONFIG: &str = "abgauge.toml";
 
 impl Daemon {
@@ -34,12 +36,17 @@ impl Daemon {
 
     /// The same with environment variables.
     pub fn run_with(config: &str, env: &[(&str, &str)]) -> Daemon {
+        Daemon::run_program(Path::new(PROGRAM), config, env)
+    }
+
+    /// The same by another build of abgauge.
+    pub fn run_program(program: &Path, config: &str, env: &[(&str, &str)]) -> Daemon {
         let (config, listen) = listening(config, free_address);
         let dir = tools::temporary_dir("daemon");
         let file = dir.path().join(CONFIG);
         fs::write(&file, config).expect("write the configuration");
         let args = ["run", "--config", file.to_str().expect("UTF-8")];
-        Daemon::start(&args, env, listen, dir)
+        Daemon::start(program, &args, env, listen, dir)
     }
 
     /// Writes another configuration where `run` has the daemon read it; the address stays.
@@ -53,20 +60,33 @@ impl Daemon {
         let address = free_address();
         let port = address.port().to_string();
         let args = [&["demo", "--port", &port], args].concat();
-        Daemon::start(&args, &[], address, tools::temporary_dir("demo"))
+        Daemon::start(
+            Path::new(PROGRAM),
+            &args,
+            &[],
+            address,
+            tools::temporary_dir("demo"),
+        )
     }
 
-    fn start(args: &[&str], env: &[(&str, &str)], address: SocketAddr, dir: TempDir) -> Daemon {
+    fn start(
+        program: &Path,
+        args: &[&str],
+        env: &[(&str, &str)],
+        address: SocketAddr,
+        dir: TempDir,
+    ) -> Daemon {
         let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let env: Vec<_> = env
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         let log = dir.path().join("log");
-        let process = Process::start("abgauge", command(&args, &env), &log);
+        let process = Process::start("abgauge", command(program, &args, &env), &log);
         Daemon {
             process,
             address,
+            program: program.to_owned(),
             args,
             env,
             log,
@@ -77,7 +97,11 @@ impl Daemon {
     /// Starts the same command again, after it has ended or been killed.
     pub fn start_again(&mut self) {
         assert!(self.process.ended().is_some(), "abgauge still runs");
-        self.process = Process::start("abgauge", command(&self.args, &self.env), &self.log);
+        self.process = Process::start(
+            "abgauge",
+            command(&self.program, &self.args, &self.env),
+            &self.log,
+        );
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -172,9 +196,9 @@ fn free_address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, tools::free_port()))
 }
 
-/// The binary with only those `ABGAUGE_` variables that the test sets.
-fn command(args: &[String], env: &[(String, String)]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
+/// The program with only those `ABGAUGE_` variables that the test sets.
+fn command(program: &Path, args: &[String], env: &[(String, String)]) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("ABGAUGE_")) {
             command.env_remove(name);
