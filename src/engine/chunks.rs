@@ -142,8 +142,8 @@ pub struct Chunks {
     pages: Vec<Page>,
     /// One bit a page: small enough for the innermost cache.
     alive: Vec<u64>,
-    /// One bit a page: it has parts.
-    parted: Vec<u64>,
+    /// One bit a page: it is in use, and one chunk.
+    whole: Vec<u64>,
     n_alive: usize,
     /// Where the search for a dead number goes on.
     cursor: usize,
@@ -162,7 +162,7 @@ impl Chunks {
         let mut chunks = Chunks {
             pages: Vec::new(),
             alive: Vec::new(),
-            parted: Vec::new(),
+            whole: Vec::new(),
             n_alive: 0,
             cursor: 1,
             filling: [0; PART_BITS.len()],
@@ -185,17 +185,19 @@ impl Chunks {
         let n = (self.pages.len() * 2).max(64);
         self.pages.resize_with(n, || Page::Dead);
         self.alive.resize(n / 64, 0);
-        self.parted.resize(n / 64, 0);
+        self.whole.resize(n / 64, 0);
     }
 
     /// Whether the chunk of a handle is in use, though its number may have come round.
+    #[inline]
     pub fn may_live(&self, handle: Handle) -> bool {
         let page = handle.page();
-        if !has(&self.alive, page) {
-            return false;
-        }
+        has(&self.whole, page) || (has(&self.alive, page) && self.has_open_part(handle))
+    }
+
+    fn has_open_part(&self, handle: Handle) -> bool {
         let is_open = |(chunk, _): (&Chunk, usize)| chunk.words.capacity() > 0;
-        !has(&self.parted, page) || self.pages[page].at(handle.place()).is_some_and(is_open)
+        self.pages[handle.page()].at(handle.place()).is_some_and(is_open)
     }
 
     /// Opens the next chunk of an owner who has these, for at least `n_words`. The first has `first_words` at least, and each
@@ -258,13 +260,14 @@ impl Chunks {
         self.cursor = if number + 1 == n { 1 } else { number + 1 };
         self.n_alive += 1;
         set(&mut self.alive, number, true);
-        set(&mut self.parted, number, matches!(page, Page::Parts(_)));
+        set(&mut self.whole, number, !matches!(page, Page::Parts(_)));
         self.pages[number] = page;
         number as u32
     }
 
     fn drop_page(&mut self, number: usize) -> Page {
         set(&mut self.alive, number, false);
+        set(&mut self.whole, number, false);
         self.n_alive -= 1;
         std::mem::replace(&mut self.pages[number], Page::Dead)
     }
