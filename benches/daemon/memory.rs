@@ -122,6 +122,7 @@ fn beside_dense(name: String, dense: &mut Option<f64>, per_list: f64) -> Figure 
 }
 
 /// The most that `evaluate` has resident, reading this stream.
+#[expect(clippy::zombie_processes, reason = "`peak_bytes_of_ended` waits for it")]
 fn evaluate_peak_bytes(stream: &Stream) -> u64 {
     let mut command = program(&["evaluate", "-", "--strict", "--format", "json"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null());
