@@ -225,3 +225,49 @@ fn links_lead_somewhere() {
         }
     }
 }
+
+/// All of src/ as one text, with strings that go on in a next line put together and quotes unescaped.
+fn sources() -> String {
+    fn gather(folder: &Path, all: &mut String) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                gather(&path, all);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                all.push_str(&std::fs::read_to_string(&path).expect("UTF-8"));
+            }
+        }
+    }
+    let mut all = String::new();
+    gather(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+    let mut parts = all.split("\\\n");
+    let mut joined = parts.next().unwrap_or_default().to_owned();
+    parts.for_each(|part| joined.push_str(part.trim_start()));
+    joined.replace("\\\"", "\"")
+}
+
+#[test]
+fn messages_that_are_quoted_are_the_programs_and_their_tests_exist() {
+    let sources = sources();
+    let text = read("docs/quality.md");
+    let (_, section) = text.split_once("\n## What is told\n").expect("the section");
+    let rows = section.lines().skip_while(|line| !line.starts_with("| ")).skip(2);
+    let mut n_messages = 0;
+    for row in rows.take_while(|row| row.starts_with("| ")) {
+        let cells: Vec<_> = row.split(" | ").collect();
+        let [_, message, _, test] = cells[..] else {
+            panic!("four cells: {row}");
+        };
+        let message = message.split('`').nth(1).expect("a message");
+        for part in message.split('…').map(str::trim).filter(|part| part.len() > 3) {
+            assert!(sources.contains(part), "{part:?} of {message:?}");
+        }
+        let files = test.split('`').filter(|path| path.ends_with(".rs"));
+        for file in files.filter(|file| file.contains('/')) {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+            assert!(path.exists(), "{file}");
+        }
+        n_messages += 1;
+    }
+    assert!(n_messages >= 20, "{n_messages}");
+}

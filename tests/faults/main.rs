@@ -1,6 +1,7 @@
 //! Faults around the daemon: brokers away, topics missing, rights refused, partitions taken, signals. Real Kafka.
 
 mod broker_gone;
+mod chaos;
 mod cut_off;
 mod damaged_batch;
 mod dead_letters;

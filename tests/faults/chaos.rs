@@ -1,0 +1,227 @@
+//! Faults of every kind, one after another, while traffic goes on and somebody scrapes. Whatever happens, every record has the
+//! outcome that it must have, and the settled numbers are those of a recount.
+//!
+//! `cargo test` brings each fault about once. For as long as you like, with the table at the end:
+//!
+//! ```sh
+//! ABGAUGE_CHAOS_ROUNDS=100 tests/run --test faults -- chaos --nocapture
+//! ```
+//!
+//! `ABGAUGE_CHAOS_SEED` repeats the order of the faults of an earlier run.
+
+mod fault;
+mod scraper;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use rand::SeedableRng as _;
+use rand::seq::SliceRandom as _;
+use rand_pcg::Pcg64Mcg;
+
+use self::fault::Fault;
+use self::scraper::Scraper;
+use self::stream::{Expected, N_PARTITIONS, OfArm, Stream};
+use crate::support::daemon::Daemon;
+use crate::support::exposition::Exposition;
+use crate::support::kafka::{Kafka, Options};
+use crate::support::wait;
+use crate::traffic::{now_ms, scrape};
+
+/// Faults between two looks at the numbers.
+const FAULTS_A_ROUND: usize = 3;
+
+/// What the faults act on.
+pub struct Chaos {
+    kafka: Kafka,
+    daemon: Daemon,
+    stream: Stream,
+    scraper: Scraper,
+    skips: Vec<String>,
+    n_restarts: u32,
+}
+
+impl Chaos {
+    fn start() -> Chaos {
+        let kafka = Kafka::start_with(Options {
+            proxied: true,
+            properties: vec![("group.min.session.timeout.ms", "1000")],
+            ..Options::default()
+        });
+        // So that a producer may send what lies ahead of time.
+        let unguarded = [("message.timestamp.after.max.ms", "9223372036854775807")];
+        let topic = |stem: &str| {
+            let name = kafka.unique(stem);
+            kafka.create_topic(&name, N_PARTITIONS, &unguarded);
+            name
+        };
+        let (served, clicks) = (topic("served"), topic("clicks"));
+        let mut daemon = Daemon::run(&config(&kafka, &served, &clicks, &[]));
+        daemon.wait_until_ready();
+        Chaos {
+            stream: Stream::start(&kafka, &served, &clicks),
+            scraper: Scraper::start(daemon.address()),
+            kafka,
+            daemon,
+            skips: Vec::new(),
+            n_restarts: 0,
+        }
+    }
+
+    fn config(&self) -> String {
+        config(
+            &self.kafka,
+            self.stream.served(),
+            self.stream.clicks(),
+            &self.skips,
+        )
+    }
+
+    /// Waits until all that was sent has settled, and says what differs from a recount. The traffic pauses meanwhile.
+    fn differences(&mut self) -> Option<String> {
+        self.stream.pause();
+        let expected = self.stream.expected();
+        let mut counted = None;
+        let equal = wait::try_until(wait::LONG, || {
+            counted = scrape(&self.daemon).map(|scrape| counts(&scrape));
+            (counted.as_ref() == Some(&expected)).then_some(())
+        });
+        self.stream.go_on();
+        match (equal, counted) {
+            (Some(()), _) => None,
+            (None, counted) => Some(format!("counted {counted:#?}, sent {expected:#?}")),
+        }
+    }
+}
+
+/// Spans are so short that all settles within seconds, and longer than a fault.
+fn config(kafka: &Kafka, served: &str, clicks: &str, skips: &[String]) -> String {
+    format!(
+        r#"
+        kafka.brokers = "{brokers}"
+        kafka.served_topic = "{served}"
+        kafka.clicks_topic = "{clicks}"
+        kafka.group_id = "chaos"
+        kafka.start = "earliest"
+        kafka.properties."session.timeout.ms" = 2000
+        kafka.properties."heartbeat.interval.ms" = 500
+        join.attribution = "2s"
+        join.lateness = "4s"
+        join.max_future = "1s"
+        join.idle_after = "1s"
+        join.slot = "1s"
+        metrics.windows = ["10m"]
+        ingest.skip_records = {skips:?}
+        "#,
+        brokers = kafka.proxied_brokers(),
+    )
+}
+
+/// What a daemon has counted: its settled view, and the fate of every record.
+fn counts(scrape: &Exposition) -> Expected {
+    let labels = [("view", "settled"), ("window", "total")];
+    let mut arms = BTreeMap::<String, OfArm>::new();
+    let fields: [(&str, &[(&str, &str)], fn(&mut OfArm) -> &mut f64); 3] = [
+        ("abgauge_lists", &[], |arm| &mut arm.lists),
+        ("abgauge_clicks", &[], |arm| &mut arm.clicks),
+        (
+            "abgauge_metric_numerator",
+            &[("metric", "hit_rate"), ("k", "1")],
+            |arm| &mut arm.hits_at_1,
+        ),
+    ];
+    for (name, more, field) in fields {
+        for sample in scrape.select(name, &[&labels[..], more].concat()) {
+            *field(arms.entry(sample.labels["arm"].clone()).or_default()) = sample.value;
+        }
+    }
+    let by = |name: &str, labels: &[&str]| {
+        let samples = scrape.select(name, &[]).filter(|sample| sample.value > 0.0);
+        let of = |sample: &crate::support::exposition::Sample| {
+            labels
+                .iter()
+                .map(|label| sample.labels[*label].clone())
+                .collect::<Vec<_>>()
+        };
+        samples
+            .map(|sample| (of(sample), sample.value))
+            .collect::<Vec<_>>()
+    };
+    let outcomes = by("abgauge_records_total", &["topic", "outcome"]);
+    let results = by("abgauge_click_results_total", &["result"]);
+    Expected {
+        arms,
+        outcomes: outcomes
+            .into_iter()
+            .map(|(of, n)| ((of[0].clone(), of[1].clone()), n))
+            .collect(),
+        results: results.into_iter().map(|(of, n)| (of[0].clone(), n)).collect(),
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is a whole number, not {text:?}")),
+    )
+}
+
+/// Each fault as often as any other, give or take one, in an order of the seed.
+fn faults(n: usize, seed: u64) -> Vec<Fault> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut faults = Vec::new();
+    while faults.len() < n {
+        let mut all = Fault::ALL;
+        all.shuffle(&mut random);
+        faults.extend(all);
+    }
+    faults.truncate(n);
+    faults
+}
+
+#[test]
+fn chaos_loses_no_record_changes_no_settled_number_and_refuses_no_scrape() {
+    let rounds = number("ABGAUGE_CHAOS_ROUNDS").map(|n| n as usize * FAULTS_A_ROUND);
+    let seed = number("ABGAUGE_CHAOS_SEED").unwrap_or_else(|| now_ms() as u64);
+    println!("ABGAUGE_CHAOS_SEED={seed}");
+    let faults = faults(rounds.unwrap_or(Fault::ALL.len()), seed);
+    let begin = Instant::now();
+    let mut chaos = Chaos::start();
+    let mut injected = BTreeMap::<Fault, u32>::new();
+    let mut numbers = 0..;
+    for round in faults.chunks(FAULTS_A_ROUND) {
+        for (fault, number) in round.iter().zip(&mut numbers) {
+            println!("{:5.0} s  {fault:?}", begin.elapsed().as_secs_f64());
+            fault.inject(&mut chaos, number);
+            *injected.entry(*fault).or_default() += 1;
+        }
+        if let Some(differences) = chaos.differences() {
+            panic!("after {round:?}: {differences}");
+        }
+    }
+    let expected = chaos.stream.expected();
+    let (n_answered, refused) = chaos.scraper.told();
+    let mut table = String::from("| what | figure |\n|---|---|\n");
+    let mut row =
+        |what: String, figure: String| writeln!(table, "| {what} | {figure} |").expect("to a string");
+    for (fault, n) in &injected {
+        row(format!("{fault:?}"), n.to_string());
+    }
+    row("seconds".into(), format!("{:.0}", begin.elapsed().as_secs_f64()));
+    row("faults in all".into(), faults.len().to_string());
+    row("records sent".into(), expected.n_records().to_string());
+    row("restarts of the daemon".into(), chaos.n_restarts.to_string());
+    row(
+        "records without their outcome, settled numbers that differ".into(),
+        "0".into(),
+    );
+    row("scrapes answered".into(), n_answered.to_string());
+    row("scrapes refused".into(), refused.len().to_string());
+    println!("{table}");
+    assert_eq!(refused, Vec::<String>::new(), "scrapes were refused");
+    assert!(n_answered > 0);
+}

@@ -1,0 +1,306 @@
+//! Traffic whose every record has a known fate: what a daemon must have counted once it has read it all and it has settled.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::kafka::Kafka;
+use crate::support::producer::Producer;
+use crate::support::wait;
+use crate::traffic::now_ms;
+
+pub const N_PARTITIONS: i32 = 3;
+const N_ITEMS: usize = 5;
+const UNTIL_CLICK_MS: i64 = 300;
+/// As many lists are sent at a time.
+const STEP_LISTS: u32 = 4;
+/// Between two times; the wait takes twice as long at least.
+const STEP: Duration = Duration::from_millis(5);
+/// Longer than the attribution, the lateness and the tolerance for fast clocks together.
+const FAR_MS: i64 = 60_000;
+
+/// What the records that were sent must add up to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Expected {
+    pub arms: BTreeMap<String, OfArm>,
+    /// Records by topic and outcome.
+    pub outcomes: BTreeMap<(String, String), f64>,
+    /// Clicks by result.
+    pub results: BTreeMap<String, f64>,
+}
+
+/// Counts of one arm in the settled view.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct OfArm {
+    pub lists: f64,
+    pub clicks: f64,
+    /// Lists whose first item was clicked.
+    pub hits_at_1: f64,
+}
+
+impl Expected {
+    pub fn n_records(&self) -> f64 {
+        self.outcomes.values().sum()
+    }
+
+    pub fn count(&mut self, topic: &str, outcome: &str) {
+        *self.outcomes.entry((topic.into(), outcome.into())).or_default() += 1.0;
+    }
+
+    fn click(&mut self, topic: &str, result: &str) {
+        self.count(topic, "accepted");
+        *self.results.entry(result.into()).or_default() += 1.0;
+    }
+
+    fn list(&mut self, topic: &str, arm: &str) -> &mut OfArm {
+        self.count(topic, "accepted");
+        let of_arm = self.arms.entry(arm.into()).or_default();
+        of_arm.lists += 1.0;
+        of_arm
+    }
+}
+
+/// Hundreds of lists a second, most of them clicked, with a share of whatever else producers send, until dropped.
+pub struct Stream {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    served: String,
+    clicks: String,
+    producer: Producer,
+    paused: AtomicBool,
+    stop: AtomicBool,
+    sent: Mutex<Sent>,
+}
+
+#[derive(Default)]
+struct Sent {
+    n_lists: u32,
+    due: VecDeque<Due>,
+    expected: Expected,
+}
+
+/// Clicks on a list that are to come.
+struct Due {
+    at_ms: i64,
+    list: u32,
+    arm: String,
+}
+
+impl Stream {
+    pub fn start(kafka: &Kafka, served: &str, clicks: &str) -> Stream {
+        let shared = Arc::new(Shared {
+            served: served.to_owned(),
+            clicks: clicks.to_owned(),
+            producer: kafka.producer(),
+            paused: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            sent: Mutex::default(),
+        });
+        let thread = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                while !shared.stop.load(Ordering::Relaxed) {
+                    shared.step();
+                    wait::try_until(STEP, || None::<()>);
+                }
+            }
+        });
+        Stream {
+            shared,
+            thread: Some(thread),
+        }
+    }
+
+    /// Sends no further list, and waits until all clicks on earlier ones are sent and acknowledged.
+    #[track_caller]
+    pub fn pause(&self) {
+        self.shared.paused.store(true, Ordering::Relaxed);
+        wait::until("the last clicks", wait::PATIENCE, || {
+            self.shared.sent().due.is_empty().then_some(())
+        });
+        self.shared.producer.flush();
+    }
+
+    pub fn go_on(&self) {
+        self.shared.paused.store(false, Ordering::Relaxed);
+    }
+
+    pub fn flush(&self) {
+        self.shared.producer.flush();
+    }
+
+    pub fn expected(&self) -> Expected {
+        self.shared.sent().expected.clone()
+    }
+
+    /// Notes what somebody else has sent.
+    pub fn expect(&self, note: impl FnOnce(&mut Expected)) {
+        note(&mut self.shared.sent().expected);
+    }
+
+    pub fn served(&self) -> &str {
+        &self.shared.served
+    }
+
+    pub fn clicks(&self) -> &str {
+        &self.shared.clicks
+    }
+
+    /// A list that shows the stream's items in an arm of its own.
+    pub fn list(id: &str, arm: &str, ts_ms: i64) -> Value {
+        let items: Vec<_> = (0..N_ITEMS).map(item).collect();
+        json!({"type": "served", "request_id": id, "ts": ts_ms, "experiments": {"ranker": arm}, "items": items})
+    }
+
+    /// Notes a list that nobody clicks.
+    pub fn expect_list(&self, arm: &str) {
+        self.expect(|expected| {
+            expected.list(self.served(), arm);
+        });
+    }
+
+    /// A record as it is, in the topic of lists.
+    pub fn send_raw(&self, partition: i32, payload: Option<&[u8]>, timestamp: Option<i64>) {
+        let Shared { served, producer, .. } = &*self.shared;
+        producer.produce(served, Some(partition), Some(b"raw"), payload, timestamp);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("dropped once");
+        // One that failed has said so; the test fails by what it did not send.
+        let _ = thread.join();
+    }
+}
+
+fn item(n: usize) -> String {
+    format!("i{n}")
+}
+
+fn partition_of(list: u32) -> i32 {
+    list.cast_signed() % N_PARTITIONS
+}
+
+impl Shared {
+    fn sent(&self) -> MutexGuard<'_, Sent> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, topic: &str, partition: i32, id: &str, event: &Value) {
+        let payload = event.to_string();
+        self.producer.produce(
+            topic,
+            Some(partition),
+            Some(id.as_bytes()),
+            Some(payload.as_bytes()),
+            None,
+        );
+    }
+
+    fn step(&self) {
+        let now_ms = now_ms();
+        let mut sent = self.sent();
+        while sent.due.front().is_some_and(|due| due.at_ms <= now_ms) {
+            let due = sent.due.pop_front().expect("it was there");
+            self.click(&due, &mut sent.expected);
+        }
+        if self.paused.load(Ordering::Relaxed) {
+            return;
+        }
+        for _ in 0..STEP_LISTS {
+            let number = sent.n_lists;
+            sent.n_lists += 1;
+            let arm = self.list(number, now_ms, &mut sent.expected);
+            sent.due.push_back(Due {
+                at_ms: now_ms + UNTIL_CLICK_MS,
+                list: number,
+                arm,
+            });
+        }
+    }
+
+    /// A list of this number, and what comes beside it; returns its arm.
+    fn list(&self, number: u32, now_ms: i64, expected: &mut Expected) -> String {
+        let (partition, id) = (partition_of(number), format!("r-{number}"));
+        let arm = format!("arm-{}", number % 2);
+        let list = Stream::list(&id, &arm, now_ms);
+        let served = &*self.served;
+        self.send(served, partition, &id, &list);
+        expected.list(served, &arm);
+        if number % 23 == 0 {
+            self.send(served, partition, &id, &list);
+            expected.count(served, "duplicate");
+        }
+        if number % 29 == 0 {
+            self.send(served, partition, &id, &json!("no list"));
+            expected.count(served, "invalid");
+        }
+        // Once the partition has had a list that is not late.
+        if number % 31 == 30 {
+            self.send(
+                served,
+                partition,
+                "late",
+                &Stream::list("late", &arm, now_ms - FAR_MS),
+            );
+            expected.count(served, "late");
+        }
+        if number % 37 == 0 {
+            self.send(
+                served,
+                partition,
+                "future",
+                &Stream::list("future", &arm, now_ms + FAR_MS),
+            );
+            expected.count(served, "future");
+        }
+        if number % 41 == 0 {
+            let click = json!({"type": "click", "request_id": "nobody's", "ts": now_ms, "item": "i0"});
+            self.send(&self.clicks, partition, "nobody's", &click);
+            expected.click(&self.clicks, "unmatched");
+        }
+        if number % 43 == 0 {
+            self.send(served, partition, &id, &json!({"type": "heartbeat"}));
+            expected.count(served, "ignored");
+        }
+        arm
+    }
+
+    /// What a list gets: nothing, or a click, perhaps twice, perhaps on what it did not show.
+    fn click(&self, due: &Due, expected: &mut Expected) {
+        let number = due.list;
+        if number % 4 == 0 {
+            return;
+        }
+        let (partition, id) = (partition_of(number), format!("r-{number}"));
+        let clicked = if number % 17 == 0 {
+            "elsewhere".to_owned()
+        } else {
+            item(number as usize % N_ITEMS)
+        };
+        let click = json!({"type": "click", "request_id": id, "ts": due.at_ms, "item": clicked});
+        let clicks = &*self.clicks;
+        self.send(clicks, partition, &id, &click);
+        if number % 17 == 0 {
+            expected.click(clicks, "off_list");
+            return;
+        }
+        expected.click(clicks, "matched");
+        let of_arm = expected.arms.get_mut(&due.arm).expect("its list was sent");
+        of_arm.clicks += 1.0;
+        of_arm.hits_at_1 += f64::from(u8::from(number as usize % N_ITEMS == 0));
+        if number % 11 == 0 {
+            self.send(clicks, partition, &id, &click);
+            expected.click(clicks, "repeat");
+        }
+    }
+}
