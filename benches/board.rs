@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use abgauge::board::Board;
 use abgauge::config::{self, Config};
-use abgauge::engine::Engine;
 use abgauge::engine::catalogue::{Catalogue, NewItem};
 use abgauge::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served, Side};
 use abgauge::engine::ranking::{METRICS, Ranking, USUAL};
 use abgauge::export::Exporter;
+use abgauge::ledger::{Keep, PairDelta, PairTracker};
 use abgauge::snapshot::{Snapshot, Source as _};
 use abgauge::telemetry::Telemetry;
 use abgauge::worker;
@@ -139,10 +139,10 @@ fn few_series(mut config: Config) -> Config {
     config
 }
 
-/// Engines of all pairs, and lists that may still be clicked.
+/// All pairs, and lists that may still be clicked.
 struct World {
     board: Arc<Board>,
-    pairs: Vec<(Engine, Vec<u128>)>,
+    pairs: Vec<(PairTracker, Vec<u128>)>,
     n_arms: usize,
     n_read: u64,
     ts_ms: i64,
@@ -177,11 +177,11 @@ impl World {
     fn empty(config: &Config, n_arms: usize, n_pairs: i32) -> World {
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(config, &ranking));
-        let engine = || Engine::new(worker::rules(config), ranking.clone(), None);
+        let tracker = || PairTracker::new(worker::rules(config), ranking.clone(), None, &Keep::default());
         (0..n_pairs).for_each(|pair| board.show(pair));
         World {
             board,
-            pairs: (0..n_pairs).map(|_| (engine(), Vec::new())).collect(),
+            pairs: (0..n_pairs).map(|_| (tracker(), Vec::new())).collect(),
             n_arms,
             n_read: 0,
             ts_ms: T0,
@@ -203,23 +203,15 @@ impl World {
 
     /// Hands the changes of a pair over.
     fn merge(&mut self, pair: usize) -> Merged {
-        let engine = &mut self.pairs[pair].0;
         let start = thread_cpu_ns();
-        engine.gather_changes();
-        self.board.merge(pair as i32, engine);
+        let delta = self.pairs[pair].0.take_delta();
+        self.board.merge(pair as i32, &delta);
         let ns = thread_cpu_ns() - start;
-        let changes = engine.changes();
-        let merged = Merged {
+        Merged {
             ns,
-            n_live: changes.live.iter().count(),
-            n_settled: changes
-                .settled
-                .iter()
-                .map(|slot| slot.tallies.iter().count())
-                .sum(),
-        };
-        engine.clear_changes();
-        merged
+            n_live: delta.live.iter().count(),
+            n_settled: delta.settled.iter().map(|slot| slot.tallies.iter().count()).sum(),
+        }
     }
 
     fn read(&mut self, pair: usize, n_records: usize) -> Batch {
@@ -236,6 +228,7 @@ impl World {
                 (
                     Side::Clicks,
                     Body::Click(Click {
+                        user: None,
                         id,
                         ts_ms: self.ts_ms,
                         item: random % N_ITEMS as u64,
@@ -365,7 +358,7 @@ fn waiting_ms(world: &World, exporter: &Exporter) -> f64 {
         let mut longest = Duration::ZERO;
         while !done.load(Ordering::Relaxed) {
             let start = Instant::now();
-            world.board.merge(0, &world.pairs[0].0);
+            world.board.merge(0, &PairDelta::default());
             longest = longest.max(start.elapsed());
         }
         longest.as_secs_f64() * 1e3
@@ -405,8 +398,8 @@ fn coverage(mut config: Config, n_arms: usize, n_rounds: usize) {
     let board = Board::new(&config, &ranking);
     board.set_catalogue(Arc::clone(&catalogue));
     board.show(0);
-    let mut engine = Engine::new(worker::rules(&config), ranking, None);
-    engine.set_catalogue(catalogue);
+    let mut tracker = PairTracker::new(worker::rules(&config), ranking, None, &Keep::default());
+    tracker.set_catalogue(catalogue);
     let mut n_lists = 0;
     let mut hand_over = |n: usize| {
         let mut batch = Batch::default();
@@ -433,12 +426,10 @@ fn coverage(mut config: Config, n_arms: usize, n_rounds: usize) {
             });
         }
         board.set_live_end(T0 + n_lists as i64 / 100);
-        engine.apply(&batch, u64::MAX);
-        engine.gather_changes();
+        tracker.apply(&batch, u64::MAX);
         let start = thread_cpu_ns();
-        board.merge(0, &engine);
+        board.merge(0, &tracker.take_delta());
         let merged = thread_cpu_ns() - start;
-        engine.clear_changes();
         let start = thread_cpu_ns();
         drop(board.snapshot(None));
         (merged, thread_cpu_ns() - start)

@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use abgauge::board::Board;
 use abgauge::config::{self, Config};
-use abgauge::engine::Engine;
 use abgauge::engine::event::{Batch, Kind, Position, Side};
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
 use abgauge::engine::ranking::{METRICS, Ranking, USUAL};
 use abgauge::ingest::catalogue;
-use abgauge::ingest::wire::Decoder;
+use abgauge::ledger::{Keep, PairTracker};
 use abgauge::worker;
 use common::clock::thread_cpu_ns;
 use common::stream::{Stream, catalog};
@@ -93,17 +92,13 @@ struct Stages {
 fn round(config: &Config, log: &Log) -> [Stages; 2] {
     let ranking = Ranking::new(&config.measures);
     let board = Board::new(config, &ranking);
-    let mut engine = Engine::new(worker::rules(config), ranking, None);
-    let decoder = Decoder::new(
-        config.join.hash_seed,
-        config.join.max_items,
-        config.join.max_experiments,
-    );
+    let mut tracker = PairTracker::new(worker::rules(config), ranking, None, &Keep::default());
+    let decoder = config.join.decoder();
     if config.measures.catalogue {
         let items = catalogue::read(catalog().as_bytes(), &decoder, None).expect("it is well formed");
         let items = Arc::new(items);
         board.set_catalogue(Arc::clone(&items));
-        engine.set_catalogue(items);
+        tracker.set_catalogue(items);
     }
     board.show(0);
     let mut batch = Batch::default();
@@ -127,14 +122,13 @@ fn round(config: &Config, log: &Log) -> [Stages; 2] {
             offset += 1;
         }
         let decoded = thread_cpu_ns();
-        engine.apply(&batch, u64::MAX);
+        tracker.apply(&batch, u64::MAX);
         batch.clear();
         let applied = thread_cpu_ns();
-        engine.gather_changes();
-        board.merge(0, &engine);
-        counts.add(&engine.changes().counts);
-        engine.clear_changes();
+        let delta = tracker.take_delta();
+        board.merge(0, &delta);
         let merged = thread_cpu_ns();
+        counts.add(&delta.counts);
         stages.decode_ns += decoded - start;
         stages.apply_ns += applied - decoded;
         stages.merge_ns += merged - applied;

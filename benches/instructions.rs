@@ -7,11 +7,11 @@ mod common;
 
 use abgauge::board::Board;
 use abgauge::config::{self, Config};
-use abgauge::engine::Engine;
 use abgauge::engine::event::{Batch, Kind, Position, Side};
 use abgauge::engine::ranking::Ranking;
 use abgauge::ingest::wire::Decoder;
 use abgauge::ingest::wire::shape::Shape;
+use abgauge::ledger::{Keep, PairTracker};
 use abgauge::worker;
 use common::stream::{self, ARMS, EXPERIMENT, Numbered};
 
@@ -112,10 +112,14 @@ fn main() {
         stage_join_click(&mut pipeline);
     }
     stage_hand_over(&mut pipeline);
-    let n_settled = pipeline.engine.n_open_lists();
+    let n_settled = pipeline.tracker.engine().n_open_lists();
     assert_eq!(n_settled, variant.n_open + LISTS, "every list is open");
     stage_settle(&mut pipeline);
-    assert_eq!(pipeline.engine.n_open_lists(), 0, "every list is settled");
+    assert_eq!(
+        pipeline.tracker.engine().n_open_lists(),
+        0,
+        "every list is settled"
+    );
     let [n_lists, n_clicks] = pipeline.n_joined;
     assert_eq!([n_lists, n_clicks], [variant.n_open + LISTS, CLICKS]);
     println!("decode_list {LISTS}\ndecode_click {CLICKS}\njoin_list {LISTS}\njoin_click {CLICKS}");
@@ -149,7 +153,7 @@ fn stage_hand_over(pipeline: &mut Pipeline) {
 
 #[inline(never)]
 fn stage_settle(pipeline: &mut Pipeline) {
-    pipeline.engine.settle_all();
+    pipeline.tracker.close_all();
     pipeline.hand_over();
 }
 
@@ -157,7 +161,7 @@ fn stage_settle(pipeline: &mut Pipeline) {
 struct Pipeline {
     decoder: Decoder,
     batch: Batch,
-    engine: Engine,
+    tracker: PairTracker,
     board: Board,
     offset: i64,
     n_joined: [u64; 2],
@@ -171,14 +175,9 @@ impl Pipeline {
         let shape = variant.shape.map(|shape| shape());
         board.show(0);
         Pipeline {
-            decoder: Decoder::new(
-                config.join.hash_seed,
-                config.join.max_items,
-                config.join.max_experiments,
-            )
-            .reading(shape.as_ref()),
+            decoder: config.join.decoder().reading(shape.as_ref()),
             batch: Batch::default(),
-            engine: Engine::new(worker::rules(&config), ranking, None),
+            tracker: PairTracker::new(worker::rules(&config), ranking, None, &Keep::default()),
             board,
             offset: 0,
             n_joined: [0; 2],
@@ -217,17 +216,15 @@ impl Pipeline {
 
     fn join(&mut self, side: Side) {
         self.n_joined[side as usize] += self.batch.events.len() as u64;
-        self.engine.apply(&self.batch, u64::MAX);
+        self.tracker.apply(&self.batch, u64::MAX);
         self.batch.clear();
     }
 
     fn hand_over(&mut self) {
-        if let Some((_, last_ms)) = self.engine.accepted_ms() {
+        if let Some((_, last_ms)) = self.tracker.engine().accepted_ms() {
             self.board.set_live_end(last_ms);
         }
-        self.engine.gather_changes();
-        self.board.merge(0, &self.engine);
-        self.engine.clear_changes();
+        self.board.merge(0, &self.tracker.take_delta());
     }
 }
 

@@ -27,7 +27,8 @@ use crate::config::{self, Config};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::window::{N_CELLS, Overflow};
-use crate::engine::{Arm, ArmId, ArmInSlot, Engine};
+use crate::engine::{Arm, ArmId, ArmInSlot};
+use crate::ledger::{PairDelta, Reach};
 use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline, View};
 
 /// Arms whose cells a snapshot holds at most.
@@ -93,10 +94,7 @@ struct Progress {
 struct PairProgress {
     /// Caught up, and owned.
     shown: bool,
-    settled_end_ms: Option<i64>,
-    begin_ms: Option<i64>,
-    first_accepted_ms: Option<i64>,
-    n_folded: u64,
+    reach: Reach,
 }
 
 impl Board {
@@ -119,12 +117,11 @@ impl Board {
         }
     }
 
-    /// Takes over what has changed in the engine of a pair; the caller clears the engine's changes after it. A pair
-    /// keeps its engine until it is [removed](Self::remove).
-    pub fn merge(&self, pair: Pair, engine: &Engine) {
-        let changes = engine.changes();
-        let live = changes.live.iter().map(|(of, sums)| Row { of, sums });
-        let settled = changes.settled.iter().flat_map(|slot| {
+    /// Takes over what has changed in a pair. All deltas of a pair come in their order, from the first one on, until it is
+    /// [removed](Self::remove).
+    pub fn merge(&self, pair: Pair, delta: &PairDelta) {
+        let live = delta.live.iter().map(|(of, sums)| Row { of, sums });
+        let settled = delta.settled.iter().flat_map(|slot| {
             let of = |arm| ArmInSlot {
                 arm,
                 start_ms: slot.start_ms,
@@ -137,29 +134,18 @@ impl Board {
         let until_ms = self.progress().until_ms();
         let parts = self.shared_with(pair);
         let mut part = lock(&parts[&pair]);
-        for rows in [&live, &settled] {
-            self.admit(pair, &mut part, engine, rows.last().map(|row| row.of.arm));
-        }
-        let mut exact = if changes.overflowed() {
-            Err(Overflow)
-        } else {
-            Ok(())
-        };
+        self.admit(pair, &mut part, &delta.arms);
+        let mut exact = delta.reach.is_exact.then_some(()).ok_or(Overflow);
         for (view, rows) in View::BOTH.into_iter().zip([&live, &settled]) {
             exact = exact.and(part.add_all(view, rows, until_ms[view as usize]));
         }
         if let Some(covering) = &self.covering {
-            covering.note(pair, &part, changes);
+            covering.note(pair, &part, delta);
         }
         if exact.is_err() {
             self.exact.store(false, Ordering::Relaxed);
         }
-        let mut progress = self.progress();
-        let of_pair = progress.pairs.entry(pair).or_default();
-        of_pair.settled_end_ms = engine.frontier_ms().map(|frontier_ms| frontier_ms - 1);
-        of_pair.begin_ms = engine.begin_ms();
-        of_pair.first_accepted_ms = engine.accepted_ms().map(|(first, _)| first);
-        of_pair.n_folded = engine.n_folded_arms();
+        self.progress().pairs.entry(pair).or_default().reach = delta.reach;
     }
 
     /// The gate, shared, and a part of this pair behind it.
@@ -184,12 +170,11 @@ impl Board {
         self.parts.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a part the arms that its engine has admitted since, up to the last one.
-    fn admit(&self, pair: Pair, part: &mut Part, engine: &Engine, last: Option<ArmId>) {
-        let Some(last) = last else { return };
-        for id in part.n_arms()..=last as usize {
-            let entry = self.entry(engine.arm(id as ArmId));
-            lock(&entry.parts).push((pair, id as ArmId));
+    /// Gives a part the arms that its pair has admitted since.
+    fn admit(&self, pair: Pair, part: &mut Part, arms: &[Arm]) {
+        for arm in arms {
+            let entry = self.entry(arm);
+            lock(&entry.parts).push((pair, part.n_arms() as ArmId));
             if let Some(covering) = &self.covering {
                 // An arm whose lists show nothing has a count too: 0.
                 covering.admit(&mut lock(&entry.covered), pair, &covering.catalogue());
@@ -327,14 +312,14 @@ impl Source for Board {
         let ends = progress.ends();
         let [live_end_ms, settled_end_ms] = ends;
         let shown = || progress.pairs.values().filter(|pair| pair.shown);
-        let begin_ms = shown().filter_map(|pair| pair.begin_ms).max();
-        let first_ms = shown().filter_map(|pair| pair.first_accepted_ms).min();
+        let begin_ms = shown().filter_map(|pair| pair.reach.begin_ms).max();
+        let first_ms = shown().filter_map(|pair| pair.reach.first_accepted_ms).min();
         let mut shown_parts = progress.shown_parts(&mut parts);
         self.release(&mut shown_parts, progress.until_ms());
         snapshot.live_end_ms = live_end_ms;
         snapshot.settled_end_ms = settled_end_ms;
         snapshot.since_ms = begin_ms.or(first_ms);
-        snapshot.folded_arms = shown().map(|pair| pair.n_folded).sum();
+        snapshot.folded_arms = shown().map(|pair| pair.reach.n_folded).sum();
         snapshot.arms_without_coverage = self.n_arms_without_coverage();
         let order = lock(&self.order);
         let mut low = vec![0; 2 * (self.windows.len() + 1) * self.width];
@@ -459,7 +444,7 @@ impl Progress {
     /// Takes note of how far the shown pairs have settled, before one is taken away: distinct counts have slid that far.
     fn note_settled_end(&mut self) {
         let shown = self.pairs.values().filter(|pair| pair.shown);
-        let furthest_ms = shown.filter_map(|pair| pair.settled_end_ms).max();
+        let furthest_ms = shown.filter_map(|pair| pair.reach.settled_end_ms).max();
         self.settled_end_ms = self.settled_end_ms.max(furthest_ms);
     }
 

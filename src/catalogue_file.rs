@@ -32,11 +32,7 @@ impl CatalogueFile {
     pub fn of(config: &Config) -> Option<CatalogueFile> {
         Some(CatalogueFile {
             path: config.catalog.clone()?,
-            decoder: Decoder::new(
-                config.join.hash_seed,
-                config.join.max_items,
-                config.join.max_experiments,
-            ),
+            decoder: config.join.decoder(),
         })
     }
 

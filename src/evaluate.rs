@@ -55,8 +55,9 @@ use crate::engine::outcome::ClickResult;
 use crate::engine::ranking::{Measures, Ranking};
 use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
-use crate::ingest::wire::Decoder;
 use crate::ingest::wire::shape::Shape;
+use crate::ingest::wire::{Decoder, UserKey};
+use crate::ledger::{Keep, Ledger, Span};
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
 
@@ -92,6 +93,8 @@ pub struct Options {
     /// Distinct off-list items remembered for each list.
     pub max_off_list: u32,
     pub hash_seed: u64,
+    /// What users are hashed with.
+    pub user_key: UserKey,
     /// Bytes of lists and clicks that are kept; beyond it records are shed.
     pub max_state_bytes: u64,
     /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
@@ -113,9 +116,16 @@ impl Default for Options {
             max_lists_per_click: 32,
             max_off_list: 1_000,
             hash_seed: 0,
+            user_key: UserKey::of("", 0),
             max_state_bytes: u64::MAX,
             span_ms: None,
         }
+    }
+}
+
+impl Options {
+    fn decoder(&self) -> Decoder {
+        Decoder::new(self.hash_seed, self.max_items, self.max_experiments).knowing_users_by(self.user_key)
     }
 }
 
@@ -124,8 +134,7 @@ impl Default for Options {
 /// # Errors
 /// At the first line that cannot be read; it is named.
 pub fn read_catalogue(input: impl BufRead, options: &Options) -> Result<Catalogue, CatalogueError> {
-    let decoder = Decoder::new(options.hash_seed, options.max_items, options.max_experiments);
-    catalogue::read(input, &decoder, None)
+    catalogue::read(input, &options.decoder(), None)
 }
 
 /// Lines that could not be read for one reason.
@@ -175,7 +184,7 @@ impl Evaluator {
         if let Some(catalogue) = &options.catalogue {
             engine.set_catalogue(Arc::clone(catalogue));
         }
-        let own_decoder = Decoder::new(options.hash_seed, options.max_items, options.max_experiments);
+        let own_decoder = options.decoder();
         Evaluator {
             decoder: own_decoder.clone().reading(options.shape.as_ref()),
             own_decoder,
@@ -252,12 +261,28 @@ impl Evaluator {
 
     /// Settles everything.
     pub fn finish(mut self) -> Evaluation {
-        let mut sums = evaluation::Adder::new(&self.ranking, self.catalogue, self.span_ms);
-        self.engine.settle_each(|slot| sums.add(&slot));
-        let changes = self.engine.changes();
-        let mut counts = changes.counts.clone();
+        let spans = self.span_ms.map(|cell_ms| Span {
+            cell_ms,
+            n_cells: None,
+        });
+        let keep = Keep {
+            total: true,
+            spans: spans.into_iter().collect(),
+        };
+        let mut ledger = Ledger::new(&self.ranking, &keep);
+        self.engine.close_each(|settled| _ = ledger.take(settled));
+        ledger.admit(self.engine.arms());
+        let changes = self.engine.take_changes();
+        let (mut counts, overflowed) = (changes.counts, changes.overflowed);
         counts.count_results(ClickResult::Undecided, self.engine.n_waiting());
-        let (total, spans) = sums.finish(|arm| self.engine.arm(arm).clone());
+        let totals = |numbers| evaluation::totals(numbers, &ledger, &self.ranking, self.catalogue.as_deref());
+        let spans = self.span_ms.iter().flat_map(|span_ms| {
+            let cells = ledger.cells(0);
+            cells.map(move |(number, numbers)| (number * span_ms, numbers))
+        });
+        let spans = spans.map(|(begin_ms, numbers)| (begin_ms, totals(numbers)));
+        let (total, spans) = (totals(ledger.total()), spans.collect());
+        let exact = !overflowed && !ledger.overflowed();
         Evaluation {
             total,
             span_ms: self.span_ms,
@@ -265,7 +290,7 @@ impl Evaluator {
             counts,
             n_lists: self.n_lists,
             n_lists_without_arm: self.n_lists_without_arm,
-            exact: !changes.overflowed(),
+            exact,
             unreadable: self.unreadable,
             ranking: self.ranking,
         }

@@ -5,18 +5,20 @@
 //! relatives as gauges.
 //!
 //! ```text
-//! Kafka ─▶ kafka ─▶ ingest ─▶ engine ─▶ board ─▶ export ─▶ Prometheus, JSON, live page
-//!          client    bytes →   events →  shared   view →
-//!                    events    outcomes  map      text
-//!                 └──────── worker: the loop that carries them ────────┘
+//! Kafka ─▶ kafka ─▶ ingest ─▶ engine ── live ───────▶ board ─▶ export ─▶ Prometheus, JSON, live page
+//!          client    bytes →   events →  └▶ ledger ─┘ shared   view →
+//!                    events    outcomes     settled     map      text
+//!                 └──────── worker: the loop that carries them ──────────┘
 //! ```
 //!
 //! - `kafka` is the one home of the Kafka client. Its callbacks become `Input`s, and `Order`s its calls; it decides nothing.
-//! - [`ingest`] turns bytes into events, hashing ids as it reads (of users with a random key that ends with the process), and
-//!   audits the keys of records. Our own shape of events has a fast decoder; a [`Shape`](ingest::wire::shape::Shape) says where
-//!   others have their fields.
-//! - [`engine`] joins, settles and tallies: pure, synchronous, without a clock, one engine for each *pair* of partitions
-//!   (served p, clicks p). Time is an argument. All sums are integers, so no result depends on the order of arrival.
+//! - [`ingest`] turns bytes into events, hashing ids as it reads (of users with a secret key), and audits the keys of records. Our
+//!   own shape of events has a fast decoder; a [`Shape`](ingest::wire::shape::Shape) says where others have their fields.
+//! - [`engine`] joins: pure, synchronous, without a clock, one engine for each *pair* of partitions (served p, clicks p). Time is an
+//!   argument. All sums are integers, so no result depends on the order of arrival. Once nothing can change a list any more, the
+//!   engine tells it, once.
+//! - [`ledger`] adds up what it is told: the settled numbers of a pair, a value that merges with others and has bytes of its own.
+//!   An aggregate is what a settled list adds to; a new one does not touch the join.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, is dull. Its pairs live in
 //!   shards, which threads read side by side where much waits; between two readings all is one thread's.
 //! - `board` is the only shared mutable state: what every pair adds to every arm. A batch is merged under the lock of its pair;
@@ -35,7 +37,7 @@
 //!
 //! # As a library
 //!
-//! Without the feature `daemon`, which is on by default, there remain [`engine`], [`ingest::wire`] and [`evaluate`]: the
+//! Without the feature `daemon`, which is on by default, there remain [`engine`], [`ledger`], [`ingest::wire`] and [`evaluate`]: the
 //! numbers, without Kafka, HTTP and librdkafka. Two lists and their clicks, in any order:
 //!
 //! ```
@@ -59,6 +61,7 @@
 pub mod engine;
 pub mod evaluate;
 pub mod ingest;
+pub mod ledger;
 pub mod metrics_map;
 pub mod table;
 

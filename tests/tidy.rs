@@ -73,12 +73,21 @@ fn the_engine_knows_nobody() {
     assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
+#[test]
+fn the_ledger_knows_the_engine_alone() {
+    let strangers = mentions("crate::", |name| !name.starts_with("ledger/"))
+        .into_iter()
+        .filter(|line| !line.contains("crate::engine") && !line.contains("crate::ledger"));
+    assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
 /// What is compiled without the feature `daemon` too.
-const LIBRARY: [&str; 6] = [
+const LIBRARY: [&str; 7] = [
     "engine",
     "evaluate",
     "ingest::catalogue",
     "ingest::wire",
+    "ledger",
     "metrics_map",
     "table",
 ];

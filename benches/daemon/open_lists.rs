@@ -10,10 +10,10 @@ use crate::figure::Figure;
 use crate::flatness;
 use abgauge::board::Board;
 use abgauge::config::{self, Config};
-use abgauge::engine::Engine;
 use abgauge::engine::event::{Batch, Kind, Position, Side};
 use abgauge::engine::ranking::Ranking;
 use abgauge::ingest::wire::Decoder;
+use abgauge::ledger::{Keep, PairTracker};
 use abgauge::worker;
 
 /// Records between two hand-overs, as the consumer takes them.
@@ -53,7 +53,7 @@ pub fn run(sizes: &[u64], n_rounds: usize) -> Vec<Figure> {
         })
         .collect();
     for (line, size) in lines.iter().zip(sizes) {
-        let open = line.engine.n_open_lists();
+        let open = line.tracker.engine().n_open_lists();
         assert!(
             open.abs_diff(*size) < size / 5 + 2 * BATCH,
             "{open} lists are open, not {size}"
@@ -70,7 +70,7 @@ pub fn run(sizes: &[u64], n_rounds: usize) -> Vec<Figure> {
 
 /// An engine under a steady stream in which each list stays open for `n_open` further ones.
 struct Line {
-    engine: Engine,
+    tracker: PairTracker,
     board: Board,
     decoder: Decoder,
     batch: Batch,
@@ -90,13 +90,9 @@ impl Line {
         let board = Board::new(&config, &ranking);
         board.show(0);
         let mut line = Line {
-            engine: Engine::new(worker::rules(&config), ranking, None),
+            tracker: PairTracker::new(worker::rules(&config), ranking, None, &Keep::default()),
             board,
-            decoder: Decoder::new(
-                config.join.hash_seed,
-                config.join.max_items,
-                config.join.max_experiments,
-            ),
+            decoder: config.join.decoder(),
             batch: Batch::default(),
             n_open,
             n: 0,
@@ -137,12 +133,10 @@ impl Line {
                 self.offsets[side as usize] += 1;
                 begin = *end;
             }
-            self.engine.apply(&self.batch, u64::MAX);
+            self.tracker.apply(&self.batch, u64::MAX);
             self.batch.clear();
         }
-        self.engine.gather_changes();
-        self.board.merge(0, &self.engine);
-        self.engine.clear_changes();
+        self.board.merge(0, &self.tracker.take_delta());
         thread_cpu_ns() - start
     }
 

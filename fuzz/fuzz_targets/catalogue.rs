@@ -26,16 +26,12 @@ fn check(catalogue: &Catalogue) {
     let listed = (0..n_places).filter(|place| catalogue.lists(*place));
     assert_eq!(listed.count(), catalogue.len());
     for place in 0..n_places {
-        let shares = catalogue.shares(place);
-        assert_eq!(shares.is_some(), catalogue.lists(place));
-        if let Some(Shares {
+        let Shares {
             popularity,
             surprisal,
-        }) = shares
-        {
-            assert!((0.0..=1.0).contains(&popularity), "{popularity}");
-            assert!(surprisal.is_finite() && surprisal >= 0.0, "{surprisal}");
-        }
+        } = catalogue.shares(place);
+        assert!((0.0..=1.0).contains(&popularity), "{popularity}");
+        assert!(surprisal.is_finite() && surprisal >= 0.0, "{surprisal}");
         let n_aspects = catalogue.n_aspects();
         assert!(
             catalogue

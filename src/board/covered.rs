@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
 use super::part::Part;
 use super::{Entry, Pair, lock};
-use crate::engine::Changes;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::coverage::Coverage;
 use crate::engine::ranking::CoverageColumns;
 use crate::engine::window::N_CELLS;
+use crate::ledger::PairDelta;
 use crate::snapshot::View;
 
 /// What one arm has shown of the catalogue.
@@ -106,9 +106,9 @@ impl Covering {
     }
 
     /// Notes what a pair's lists have shown, or leaves that for later where a scrape counts.
-    pub fn note(&self, pair: Pair, part: &Part, changes: &Changes) {
-        let settled = changes.settled.iter().map(|slot| (View::Settled, &slot.shown));
-        let lists = std::iter::once((View::Live, &changes.shown)).chain(settled);
+    pub fn note(&self, pair: Pair, part: &Part, delta: &PairDelta) {
+        let settled = delta.settled.iter().map(|slot| (View::Settled, &slot.shown));
+        let lists = std::iter::once((View::Live, &delta.shown)).chain(settled);
         let by_arm = lists.flat_map(|(view, shown)| shown.by_arm().map(move |of_arm| (view, of_arm)));
         let by_arm = by_arm.map(|(view, (arm, lists))| (part.entry(arm), view, lists));
         let _turn = match self.turn.try_lock() {

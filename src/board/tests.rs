@@ -1,4 +1,4 @@
-//! What the board shows of engines that have read a few lists.
+//! What the board shows of pairs that have read a few lists.
 
 use std::num::NonZeroU32;
 
@@ -8,6 +8,7 @@ use crate::engine::catalogue::NewItem;
 use crate::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
 use crate::engine::ranking::{LINE, Measures};
 use crate::engine::window::WideSums;
+use crate::ledger::{Keep, PairTracker};
 
 const T0: i64 = 1_763_596_800_000;
 
@@ -28,18 +29,18 @@ fn ranking() -> Ranking {
     Ranking::new(&Measures::usual(&[NonZeroU32::MIN]))
 }
 
-/// An engine that has read lists of `(arm, time after T0)`, in the experiment `e`.
-fn engine(lists: &[(&str, i64)]) -> Engine {
-    engine_of(ranking(), lists, &[], None)
+/// What a pair tells that has read lists of `(arm, time after T0)`, in the experiment `e`.
+fn delta(lists: &[(&str, i64)]) -> PairDelta {
+    delta_of(ranking(), lists, &[], None)
 }
 
 /// The same where each list has these items.
-fn engine_of(
+fn delta_of(
     ranking: Ranking,
     lists: &[(&str, i64)],
     items: &[u64],
     catalogue: Option<Arc<Catalogue>>,
-) -> Engine {
+) -> PairDelta {
     let rules = Rules {
         attribution_ms: 10_000,
         click_skew_ms: 0,
@@ -51,9 +52,9 @@ fn engine_of(
         max_arms: 10,
         one_topic: true,
     };
-    let mut engine = Engine::new(rules, ranking, None);
+    let mut tracker = PairTracker::new(rules, ranking, None, &Keep::default());
     if let Some(catalogue) = catalogue {
-        engine.set_catalogue(catalogue);
+        tracker.set_catalogue(catalogue);
     }
     let mut batch = Batch::default();
     batch.items.extend(items);
@@ -87,9 +88,8 @@ fn engine_of(
             body: Body::Served(list),
         });
     }
-    engine.apply(&batch, u64::MAX);
-    engine.gather_changes();
-    engine
+    tracker.apply(&batch, u64::MAX);
+    tracker.take_delta()
 }
 
 /// Lists by arm in one view and window.
@@ -107,8 +107,8 @@ fn named(expected: &[(&str, i128)]) -> Vec<(String, i128)> {
 #[test]
 fn adds_up_what_the_shown_pairs_have() {
     let board = board(&[]);
-    board.merge(0, &engine(&[("a", 0), ("a", 100), ("b", 200)]));
-    board.merge(1, &engine(&[("b", 0)]));
+    board.merge(0, &delta(&[("a", 0), ("a", 100), ("b", 200)]));
+    board.merge(1, &delta(&[("b", 0)]));
     board.set_live_end(T0 + 200);
     assert_eq!(lists(&board, View::Live, 2), []);
     board.show(0);
@@ -125,8 +125,8 @@ fn adds_up_what_the_shown_pairs_have() {
 #[test]
 fn a_settled_window_ends_with_the_furthest_pair_and_holds_what_the_others_have_inside() {
     let board = board(&[]);
-    board.merge(0, &engine(&[("a", 0), ("a", 20_000)]));
-    board.merge(1, &engine(&[("a", 0), ("a", 100_000)]));
+    board.merge(0, &delta(&[("a", 0), ("a", 20_000)]));
+    board.merge(1, &delta(&[("a", 0), ("a", 100_000)]));
     board.set_live_end(T0 + 100_000);
     board.show(0);
     board.show(1);
@@ -145,8 +145,8 @@ fn a_settled_window_ends_with_the_furthest_pair_and_holds_what_the_others_have_i
 #[test]
 fn a_settled_window_does_not_slide_back_when_the_furthest_pair_is_taken_away() {
     let board = board(&[]);
-    board.merge(0, &engine(&[("a", 0), ("a", 20_000)]));
-    board.merge(1, &engine(&[("a", 0), ("a", 100_000)]));
+    board.merge(0, &delta(&[("a", 0), ("a", 20_000)]));
+    board.merge(1, &delta(&[("a", 0), ("a", 100_000)]));
     board.show(0);
     board.show(1);
     let before = board.snapshot(None);
@@ -166,8 +166,8 @@ fn a_settled_window_does_not_slide_back_when_the_furthest_pair_is_taken_away() {
 fn a_settled_window_ends_alike_whether_a_scrape_came_before_its_furthest_pair_left_or_not() {
     for leave in [Board::hide, Board::remove] {
         let board = board(&[]);
-        board.merge(0, &engine(&[("a", 0), ("a", 20_000)]));
-        board.merge(1, &engine(&[("a", 0), ("a", 100_000)]));
+        board.merge(0, &delta(&[("a", 0), ("a", 20_000)]));
+        board.merge(1, &delta(&[("a", 0), ("a", 100_000)]));
         board.show(0);
         board.show(1);
         leave(&board, 1);
@@ -180,7 +180,7 @@ fn a_settled_window_ends_alike_whether_a_scrape_came_before_its_furthest_pair_le
 #[test]
 fn a_total_begins_where_the_experiment_was_begun_afresh() {
     let board = board(&[("e", T0 + 5000)]);
-    board.merge(0, &engine(&[("a", 0), ("a", 5000), ("a", 6000)]));
+    board.merge(0, &delta(&[("a", 0), ("a", 5000), ("a", 6000)]));
     board.set_live_end(T0 + 6000);
     board.show(0);
     assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2)]));
@@ -206,8 +206,8 @@ fn a_time_line_adds_cells_of_any_width() {
 #[test]
 fn time_lines_of_a_few_arms_are_those_of_a_snapshot_without_it() {
     let board = board(&[]);
-    board.merge(0, &engine(&[("a", 0), ("b", 20_000), ("b", 100_000)]));
-    board.merge(1, &engine(&[("b", 3000), ("c", 4000)]));
+    board.merge(0, &delta(&[("a", 0), ("b", 20_000), ("b", 100_000)]));
+    board.merge(1, &delta(&[("b", 3000), ("c", 4000)]));
     board.set_live_end(T0 + 100_000);
     board.show(0);
     let told = board.snapshot(None);
@@ -235,7 +235,7 @@ fn time_lines_of_a_few_arms_are_those_of_a_snapshot_without_it() {
 #[test]
 fn a_time_line_has_the_cells_of_its_window() {
     let board = board(&[]);
-    board.merge(0, &engine(&[("a", 0), ("a", 500), ("a", 3000)]));
+    board.merge(0, &delta(&[("a", 0), ("a", 500), ("a", 3000)]));
     board.set_live_end(T0 + 3000);
     board.show(0);
     let snapshot = board.snapshot(Some(0));
@@ -264,9 +264,9 @@ fn a_snapshot_over_an_earlier_one_is_as_a_new_one() {
     board.show(1);
     board.set_live_end(T0 + 500);
     assert_eq!(look(), 0);
-    board.merge(0, &engine(&[("b", 0), ("d", 100)]));
+    board.merge(0, &delta(&[("b", 0), ("d", 100)]));
     assert_eq!(look(), 2);
-    board.merge(1, &engine(&[("c", 0), ("a", 100), ("d", 200)]));
+    board.merge(1, &delta(&[("c", 0), ("a", 100), ("d", 200)]));
     assert_eq!(look(), 4, "arms have come in between");
     board.hide(0);
     assert_eq!(look(), 3);
@@ -292,7 +292,7 @@ fn sums_beyond_64_bits_add_up_over_pairs() {
 }
 
 /// What a list of items 1 and 2 shows, handed over by `hand_over`, of a catalogue of three.
-fn shown_items(hand_over: impl FnOnce(&Board, &Engine)) -> Vec<i128> {
+fn shown_items(hand_over: impl FnOnce(&Board, &PairDelta)) -> Vec<i128> {
     let measures = Measures {
         metrics: vec!["coverage"],
         catalogue: true,
@@ -310,10 +310,9 @@ fn shown_items(hand_over: impl FnOnce(&Board, &Engine)) -> Vec<i128> {
     let catalogue = Arc::new(Catalogue::new([1, 2, 3].map(item).into(), 1, None));
     let board = Board::new(&config, &ranking);
     board.set_catalogue(Arc::clone(&catalogue));
-    let mut engine = engine_of(ranking.clone(), &[("a", 0)], &[1, 2], Some(catalogue));
-    engine.gather_changes();
+    let delta = delta_of(ranking.clone(), &[("a", 0)], &[1, 2], Some(catalogue));
     board.show(0);
-    hand_over(&board, &engine);
+    hand_over(&board, &delta);
     let columns = ranking.coverage().expect("it is measured");
     let snapshot = board.snapshot(None);
     snapshot.arms[0].sums(View::Live, 0)[columns.seen.clone()].to_vec()
@@ -321,11 +320,11 @@ fn shown_items(hand_over: impl FnOnce(&Board, &Engine)) -> Vec<i128> {
 
 #[test]
 fn what_is_handed_over_while_a_scrape_counts_is_counted_by_the_next() {
-    let at_once = shown_items(|board, engine| board.merge(0, engine));
+    let at_once = shown_items(|board, delta| board.merge(0, delta));
     assert_eq!(at_once, [1, 2]);
-    let queued = shown_items(|board, engine| {
+    let queued = shown_items(|board, delta| {
         let turn = board.turn_to_count();
-        board.merge(0, engine);
+        board.merge(0, delta);
         drop(turn);
     });
     assert_eq!(queued, at_once);

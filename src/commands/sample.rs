@@ -8,17 +8,12 @@ use crate::check::{self, Records};
 use crate::cli::CheckArgs;
 use crate::engine::event::Kind;
 use crate::evaluate::source;
-use crate::ingest::wire::Decoder;
 
 /// # Errors
 /// Where the file cannot be read, or the findings cannot be written.
 pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
-        let decoder = Decoder::new(
-            counting.join.hash_seed,
-            counting.join.max_items,
-            counting.join.max_experiments,
-        );
+        let decoder = counting.join.decoder();
         let shape = counting
             .events
             .as_ref()

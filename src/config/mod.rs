@@ -51,6 +51,7 @@ use std::time::Duration;
 use crate::engine::ranking::{Measures, Profile};
 use crate::ingest::skips::Skips;
 use crate::ingest::wire::shape::Shape;
+use crate::ingest::wire::{Decoder, UserKey};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -183,6 +184,15 @@ pub struct Join {
     /// Distinct off-list items remembered for each list.
     pub max_off_list: u32,
     pub hash_seed: u64,
+    /// Of `user_key` and the seed.
+    pub user_key: UserKey,
+}
+
+impl Join {
+    /// What reads records by these settings, in our own shape.
+    pub fn decoder(&self) -> Decoder {
+        Decoder::new(self.hash_seed, self.max_items, self.max_experiments).knowing_users_by(self.user_key)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -109,6 +109,8 @@ pub(super) struct RawJoin {
     pub max_lists_per_click: Spanned<i64>,
     pub max_off_list: Spanned<i64>,
     pub hash_seed: Spanned<i64>,
+    /// `None`: the seed alone makes the key.
+    pub user_key: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -235,6 +237,7 @@ impl Default for RawJoin {
             max_lists_per_click: unwritten(32),
             max_off_list: unwritten(1_000),
             hash_seed: unwritten(0),
+            user_key: None,
         }
     }
 }

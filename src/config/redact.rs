@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
 /// In the name of a setting, or on a line: what stands there may be a secret.
-const SECRET_WORDS: [&str; 11] = [
+const SECRET_WORDS: [&str; 12] = [
     "propert",
     "password",
     "passphrase",
@@ -18,6 +18,7 @@ const SECRET_WORDS: [&str; 11] = [
     "jaas",
     "credential",
     "hash_seed",
+    "user_key",
 ];
 
 /// Of the hashes of ids. A number, so that no type of its own keeps it from being told.

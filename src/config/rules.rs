@@ -32,6 +32,9 @@ pub(super) const KINDS: [(&str, Option<Kind>); 3] = [
     ("", None),
 ];
 
+/// Characters of a secret: shorter ones are guessed.
+pub(super) const MIN_SECRET: usize = 16;
+
 /// The share of something.
 pub(super) const SHARE: RangeInclusive<f64> = 0.0..=1.0;
 

@@ -174,6 +174,8 @@ fn restrict_text(key: &str, text: &str, schema: &mut Value) {
         (schema["pattern"], schema["maxLength"]) = (host.into(), MAX_NAME.into());
     } else if ["kafka.group_id", "kafka.brokers", "log.filter"].contains(&key) {
         schema["pattern"] = "\\S".into();
+    } else if key == "join.user_key" {
+        schema["minLength"] = rules::MIN_SECRET.into();
     } else if rules::is_path(key) {
         schema["minLength"] = 1.into();
     } else if TimeSpan::is_one(text) && key != "export.windows" {

@@ -467,6 +467,10 @@ fn no_secret_is_ever_shown() {
         "[join]\nslot = 5\nhash_seed = 1 # hunter2",
         "[join]\n# hash_seed = hunter2\nslot = 5",
         "[join]\nhash_seed = hunter2",
+        "[join]\nuser_key = \"hunter2\"",
+        "[join]\nuser_key = [\"hunter2\"]",
+        "[join]\nuser_keys = \"hunter2\"",
+        "[join]\n# user_key = \"hunter2\"\nslot = 5",
     ];
     for text in files {
         let errors = refused(text, &[]);
@@ -481,6 +485,8 @@ fn no_secret_is_ever_shown() {
         "HTTP__BASIC_PASSWORDS",
         "HTTP__BEARER_TOKEN",
         "JOIN__HASH_SEED",
+        "JOIN__USER_KEY",
+        "JOIN__USERS_KEY",
     ] {
         let errors = refused("", &[(&format!("ABGAUGE_{name}"), "hunter2")]);
         let shown = format!("{errors} {errors:?} {}", render(&errors));

@@ -10,17 +10,21 @@ mod measures;
 mod values;
 mod windows;
 
+use toml::Spanned;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 pub(super) use self::http::http;
 use super::error::{Report, nearest};
 use super::raw::{Raw, RawJoin, RawLimits, RawLog};
+use super::rules;
 use super::units::display_ms;
 use super::{Config, Counting, Join, Limits, Log, LogFormat};
 pub use kafka::{parse_brokers, parse_topic};
 pub(super) use measures::names as metric_names;
 use values::{choice, either, path, positive, share, whole};
+
+use crate::ingest::wire::UserKey;
 
 /// The configuration, to be believed only if nothing was reported.
 pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
@@ -63,7 +67,22 @@ pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
     }
 }
 
+fn user_key(secret: Option<&Spanned<String>>, hash_seed: u64, report: &mut Report) -> UserKey {
+    let text = secret.map_or("", |secret| secret.get_ref().as_str());
+    if let Some(secret) = secret.filter(|secret| secret.get_ref().chars().count() < rules::MIN_SECRET) {
+        let message = "is too short to be a secret";
+        let remedy = format!(
+            "write {} random characters or more, such as `openssl rand -hex 16` prints, best in \
+             ABGAUGE_JOIN__USER_KEY",
+            rules::MIN_SECRET
+        );
+        report.refuse("join.user_key", secret, message, remedy);
+    }
+    UserKey::of(text, hash_seed)
+}
+
 fn join(raw: &RawJoin, report: &mut Report) -> Join {
+    let hash_seed = whole("join.hash_seed", &raw.hash_seed, report);
     let join = Join {
         attribution_ms: positive("join.attribution", &raw.attribution, report),
         click_skew_ms: raw.click_skew.get_ref().ms,
@@ -75,7 +94,8 @@ fn join(raw: &RawJoin, report: &mut Report) -> Join {
         max_experiments: whole("join.max_experiments", &raw.max_experiments, report),
         max_lists_per_click: whole("join.max_lists_per_click", &raw.max_lists_per_click, report),
         max_off_list: whole("join.max_off_list", &raw.max_off_list, report),
-        hash_seed: whole("join.hash_seed", &raw.hash_seed, report),
+        hash_seed,
+        user_key: user_key(raw.user_key.as_ref(), hash_seed, report),
     };
     if join.lateness_ms < 2 * join.max_future_ms
         && let Some((key, value)) = either(

@@ -191,6 +191,11 @@ impl Arms {
         &self.arms[id as usize]
     }
 
+    /// By number.
+    pub fn all(&self) -> &[Arm] {
+        &self.arms
+    }
+
     /// Distinct arms folded, at most `max`: beyond that they are no longer told apart.
     pub fn n_folded(&self) -> u64 {
         self.n_folded

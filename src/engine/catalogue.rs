@@ -38,6 +38,8 @@ pub struct Catalogue {
     items: Vec<Item>,
     aspects: Vec<u32>,
     n_aspects: usize,
+    /// Of items that are not listed.
+    unknown: Shares,
     n_items: usize,
     n_users: u64,
 }
@@ -61,6 +63,8 @@ struct Item {
     order: u32,
     /// Whether it is in this catalogue, or was only in one before.
     listed: bool,
+    /// As the table has them.
+    shares: Shares,
     /// Where its aspects stand among all.
     aspects: Range<u32>,
 }
@@ -87,6 +91,7 @@ impl Catalogue {
             hash,
             order: 0,
             listed: false,
+            shares: unknown,
             aspects: 0..0,
         };
         let nothing = Entry {
@@ -96,6 +101,7 @@ impl Catalogue {
         };
         let n_entries = (ENTRIES_PER_ITEM * items.len()).next_power_of_two();
         let mut catalogue = Catalogue {
+            unknown,
             table: vec![nothing; n_entries],
             items: before.iter().map(|item| unlisted(item.hash)).collect(),
             aspects: Vec::new(),
@@ -129,18 +135,19 @@ impl Catalogue {
                 hash: item.hash,
                 order: by_bytes.partition_point(|id| *id < item.id.as_str()) as u32,
                 listed: true,
+                shares,
                 aspects: start..catalogue.aspects.len() as u32,
             };
-            catalogue.list(listed, shares, places_before.get(&item.hash));
+            catalogue.list(listed, places_before.get(&item.hash));
         }
         catalogue.n_aspects = aspects.len();
         catalogue
     }
 
     /// Lists an item at the place that it had before, else at the next one.
-    fn list(&mut self, item: Item, shares: Shares, before: Option<&u32>) {
+    fn list(&mut self, item: Item, before: Option<&u32>) {
         let place = before.map_or(self.items.len(), |place| *place as usize);
-        let hash = item.hash;
+        let (hash, shares) = (item.hash, item.shares);
         match self.items.get_mut(place) {
             Some(before) => *before = item,
             None => self.items.push(item),
@@ -214,10 +221,10 @@ impl Catalogue {
         self.items.get(place as usize).is_some_and(|item| item.listed)
     }
 
-    /// What the users of the item of this place say of it, if the table leads there: so of each listed item.
-    pub fn shares(&self, place: u32) -> Option<Shares> {
-        let (found, shares) = self.look_up(self.items.get(place as usize)?.hash);
-        (found == place).then_some(shares)
+    /// What the users of the item of this place say of it; of [`UNKNOWN`] what is said of unknown ones.
+    pub fn shares(&self, place: u32) -> Shares {
+        let item = self.items.get(place as usize);
+        item.map_or(self.unknown, |item| item.shares)
     }
 
     /// Aspects of an item, numbered from 0 to [`Self::n_aspects`].
@@ -235,7 +242,7 @@ impl Catalogue {
 }
 
 #[cfg(test)]
-pub(super) fn item(id: &str, aspects: &[&str], users: u64) -> NewItem {
+pub(crate) fn item(id: &str, aspects: &[&str], users: u64) -> NewItem {
     NewItem {
         id: id.to_owned(),
         hash: hash(id),
@@ -264,7 +271,7 @@ mod tests {
         let shares = |id: &str| {
             let (place, shares) = catalogue.look_up(hash(id));
             let of_place = catalogue.shares(place);
-            assert_eq!(of_place, (place != UNKNOWN).then_some(shares));
+            assert_eq!(of_place, shares);
             [shares.popularity, shares.surprisal]
         };
         assert_eq!(shares("b"), [0.25, 2.0]);

@@ -349,6 +349,11 @@ impl Chunks {
         &self.chunk(id).words
     }
 
+    /// The handle of the record that begins at a word of a chunk, which may have been [taken](Self::take).
+    pub fn handle_of(id: ChunkId, word: usize) -> Handle {
+        Handle::new(id, word)
+    }
+
     /// Handles of the records of a chunk that all have `n_words`.
     pub fn handles(&self, id: ChunkId, n_words: usize) -> impl Iterator<Item = Handle> + use<> {
         let n_used = self.chunk(id).words.len();
@@ -359,15 +364,29 @@ impl Chunks {
 
     /// Takes a chunk out of use.
     pub fn close(&mut self, id: ChunkId) {
-        let mut words = std::mem::take(&mut self.at_mut(id.first()).0.words);
+        let words = self.take(id);
+        self.give_back(words);
+    }
+
+    /// Takes a chunk out of use, and its words with it: no handle leads to them any more.
+    pub fn take(&mut self, id: ChunkId) -> Vec<u32> {
+        let words = std::mem::take(&mut self.at_mut(id.first()).0.words);
         let number = id.first().page();
-        if let Page::Parts(parts) = &mut self.pages[number] {
-            parts.n_open -= 1;
-            if parts.n_open > 0 {
-                return;
+        let is_last = match &mut self.pages[number] {
+            Page::Parts(parts) => {
+                parts.n_open -= 1;
+                parts.n_open == 0
             }
+            Page::Whole(_) | Page::Dead => true,
+        };
+        if is_last {
+            self.drop_page(number);
         }
-        self.drop_page(number);
+        words
+    }
+
+    /// Gives back the words of a chunk that was [taken](Self::take), for the next one that is opened.
+    pub fn give_back(&mut self, mut words: Vec<u32>) {
         if words.capacity() == CHUNK_WORDS {
             words.clear();
             self.spare.push(words);

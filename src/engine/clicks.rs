@@ -314,6 +314,7 @@ mod tests {
             let found = self.store.find(&key);
             let click = Click {
                 id,
+                user: None,
                 ts_ms,
                 item: ts_ms as u64,
             };

@@ -136,6 +136,17 @@ impl Contributions {
         row.expect("it was remembered before it was counted")
     }
 
+    /// What the clicks on a list of this outcome add to what it adds without them, as wide as the ranking. It is one whose
+    /// length is remembered.
+    pub fn of_clicks(&mut self, list: &ListOutcome, ranking: &Ranking) -> &[i64] {
+        let without = Short {
+            n_items: list.n_items,
+            n_off_list: 0,
+            mask: 0,
+        };
+        self.difference(Before::Short(without), list, ranking)
+    }
+
     /// To be called before a click, for [`Self::difference`] after it.
     pub fn before(&mut self, list: &ListOutcome, ranking: &Ranking) -> Before {
         match short(list) {

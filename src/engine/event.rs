@@ -143,6 +143,8 @@ pub struct Served {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Click {
     pub id: u128,
+    /// Keyed hash of the user id, where there is one.
+    pub user: Option<u64>,
     pub ts_ms: i64,
     /// Seeded hash of the item.
     pub item: u64,

@@ -15,6 +15,7 @@ use super::lists::{
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
 use super::repeats::Repeats;
+use super::settling::{Settled, Settling};
 use super::shared_id::SharedId;
 use super::shown::ShownLists;
 use super::store::{Found, Key, Store, Tag};
@@ -48,51 +49,16 @@ pub struct Rules {
     pub one_topic: bool,
 }
 
-/// A slot whose numbers are final: it leaves the engine as this one value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettledSlot {
-    /// Begin of the slot, epoch ms.
-    pub start_ms: i64,
-    /// Sums by arm, up to the last column that is needed.
-    pub tallies: Rows<ArmId>,
-    /// What its lists have shown, where coverage is measured.
-    pub shown: ShownLists,
-}
-
 /// What has changed in one pair since it was last handed over.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Changes {
     pub counts: Counts,
     /// What lists and clicks added to their arms in open slots.
     pub live: Rows<ArmInSlot>,
-    pub settled: Vec<SettledSlot>,
     /// What new lists have shown, where coverage is measured.
     pub shown: ShownLists,
-    overflowed: bool,
-}
-
-impl Changes {
-    fn new() -> Changes {
-        Changes {
-            counts: Counts::default(),
-            live: Rows::new(),
-            settled: Vec::new(),
-            shown: ShownLists::default(),
-            overflowed: false,
-        }
-    }
-
-    /// Whether a sum has left 64 bits since the engine began: its numbers are no longer exact.
-    pub fn overflowed(&self) -> bool {
-        self.overflowed
-    }
-
-    fn clear(&mut self) {
-        self.counts = Counts::default();
-        self.live.clear();
-        self.settled.clear();
-        self.shown.clear();
-    }
+    /// A sum has left 64 bits since the engine began: its numbers are no longer exact.
+    pub overflowed: bool,
 }
 
 /// The engine of one pair: served partition p and clicks partition p.
@@ -105,6 +71,7 @@ pub struct Engine {
     marks: Watermarks,
     store: Store,
     lists: OpenLists,
+    settling: Settling,
     clicks: KeptClicks,
     arms: Arms,
     shared_id: SharedId,
@@ -147,6 +114,7 @@ impl Engine {
             marks: Watermarks::new(rules.lateness_ms, rules.max_future_ms, rules.one_topic),
             store: Store::new(),
             lists: OpenLists::new(slot_ms, rules.max_off_list, ranking.width()),
+            settling: Settling::default(),
             clicks: KeptClicks::new(click_bucket_ms(&rules)),
             arms: Arms::new(rules.max_arms),
             shared_id: SharedId::default(),
@@ -157,7 +125,7 @@ impl Engine {
             last_accepted_ms: None,
             last_record_ms: i64::MAX,
             room_bytes: 0,
-            changes: Changes::new(),
+            changes: Changes::default(),
             scratch: Scratch {
                 contributions: Contributions::new(&ranking),
                 room: Vec::new(),
@@ -511,17 +479,9 @@ impl Engine {
             relevant,
             ..
         } = &mut self.scratch;
-        let ranks = self.lists.outcome(&self.store, handle).ranks(u32::MAX);
-        relevant.n_items = places.len() as u32;
-        relevant.shown.clear();
-        relevant
-            .shown
-            .extend(ranks.map(|rank| (rank, places[rank as usize - 1])));
-        relevant.off_list.clear();
-        let off_list = self.lists.off_list(&self.store, handle).iter();
-        relevant
-            .off_list
-            .extend(off_list.map(|item| catalogue.place(*item)));
+        let list = self.lists.outcome(&self.store, handle);
+        let off_list = self.lists.off_list(&self.store, handle);
+        relevant.set(&list, places, off_list, catalogue);
         let has_any = !relevant.shown.is_empty();
         if has_any {
             self.ranking
@@ -607,38 +567,47 @@ impl Engine {
         self.advance();
     }
 
-    /// Settles what the watermarks allow, and decides clicks that no list can come for.
+    /// Closes the slots that the watermarks allow to settle, and decides clicks that no list can come for.
     fn advance(&mut self) {
         self.move_frontier();
-        while let Some(slot) = self.settle_next() {
-            self.changes.settled.push(slot);
-        }
-        self.close_slots();
+        while self.close_next() {}
+        self.trim_slots();
         self.expire_clicks();
         self.store.tidy(self.lists.len() + self.clicks.len());
     }
 
-    /// Settles the oldest slot before the frontier, if there is one. What it adds to the live view is among the changes.
-    fn settle_next(&mut self) -> Option<SettledSlot> {
-        let mut slot = self.lists.take_before(self.frontier?)?;
+    /// Closes the oldest slot before the frontier; says whether there was one. What it adds to the live view is among the
+    /// changes.
+    fn close_next(&mut self) -> bool {
+        let next = self
+            .frontier
+            .and_then(|frontier| self.lists.take_before(frontier));
+        let Some(mut slot) = next else { return false };
+        let Engine {
+            lists,
+            changes,
+            scratch,
+            ..
+        } = self;
         let Scratch {
             contributions, room, ..
-        } = &mut self.scratch;
-        slot.hand_over(contributions, room, |fresh, sums| {
-            self.changes.live.push(fresh, sums)
+        } = scratch;
+        changes.overflowed |= lists.hand_over_slot(&mut slot, contributions, room, |of, sums| {
+            changes.live.push(of, sums)
         });
-        let start_ms = slot.start_ms;
-        let mut tallies = Rows::new();
-        slot.tally
-            .each_row(contributions, room, |arm, sums| tallies.push(arm, sums));
-        self.changes.overflowed |= slot.tally.overflowed();
-        let shown = self.lists.bury(&mut self.store, slot);
-        let coverage = self.ranking.coverage();
-        Some(SettledSlot {
-            start_ms,
-            tallies,
-            shown: coverage.map_or_else(ShownLists::default, |_| shown),
-        })
+        self.settling.push(self.lists.close(&mut self.store, slot));
+        true
+    }
+
+    /// Tells up to `n` lists whose outcome is final, slot by slot, oldest first: each once, whatever became of it. Returns how
+    /// many they were.
+    pub fn visit_settled(&mut self, n: usize, tell: impl FnMut(Settled)) -> usize {
+        self.settling.visit(&mut self.store.chunks, n, tell)
+    }
+
+    /// Whether lists wait for [`Self::visit_settled`].
+    pub fn has_settled(&self) -> bool {
+        self.settling.start_ms().is_some()
     }
 
     /// Slot s settles when the served watermark ≥ end(s) + click_skew and the clicks watermark ≥ end(s) + A.
@@ -652,7 +621,7 @@ impl Engine {
     }
 
     /// Slots behind the served watermark take no further list: their spare capacity goes back.
-    fn close_slots(&mut self) {
+    fn trim_slots(&mut self) {
         let Some(watermark_ms) = self.marks.watermark_ms(Side::Served) else {
             return;
         };
@@ -660,7 +629,7 @@ impl Engine {
         let closed_before = self.closed_before.replace(open_from).unwrap_or(open_from);
         // After a jump nothing more is gained by visiting slots that hold nothing.
         for number in closed_before.max(open_from - 1000)..open_from {
-            self.lists.close(&mut self.store, number);
+            self.lists.trim(&mut self.store, number);
         }
     }
 
@@ -688,18 +657,19 @@ impl Engine {
         });
     }
 
-    /// Settles every list that is open and decides every click, as at the end of a file.
-    pub fn settle_all(&mut self) {
+    /// Closes every slot and decides every click, as at the end of a file.
+    pub fn close_all(&mut self) {
         self.frontier = Some(i64::MAX / self.settle_ms);
         self.advance();
     }
 
-    /// The same, slot by slot, oldest first: of a long file no two copies are in memory. The live view hears nothing of it.
-    pub fn settle_each(&mut self, mut to: impl FnMut(SettledSlot)) {
+    /// The same, slot by slot, oldest first, and tells their lists: of a long file no two copies are in memory. The live view
+    /// hears nothing of it.
+    pub fn close_each(&mut self, mut tell: impl FnMut(Settled)) {
         self.frontier = Some(i64::MAX / self.settle_ms);
-        while let Some(slot) = self.settle_next() {
+        while self.close_next() {
             self.forget_live_changes();
-            to(slot);
+            self.visit_settled(usize::MAX, &mut tell);
         }
         self.advance();
     }
@@ -709,8 +679,13 @@ impl Engine {
         self.clicks.n_waiting()
     }
 
-    /// Brings what the open slots hold of changes among the changes.
-    pub fn gather_changes(&mut self) {
+    /// What has become of records since [`Self::take_changes`].
+    pub fn counts(&self) -> &Counts {
+        &self.changes.counts
+    }
+
+    /// Takes what has changed since this was last called.
+    pub fn take_changes(&mut self) -> Changes {
         let Engine {
             lists,
             changes,
@@ -722,21 +697,22 @@ impl Engine {
         } = scratch;
         let overflowed = lists.hand_over(contributions, room, |of, sums| changes.live.push(of, sums));
         changes.overflowed |= overflowed;
-    }
-
-    /// What has changed since [`Self::clear_changes`], as far as it was gathered.
-    pub fn changes(&self) -> &Changes {
-        &self.changes
-    }
-
-    pub fn clear_changes(&mut self) {
-        self.changes.clear();
+        let next = Changes {
+            overflowed: changes.overflowed,
+            ..Changes::default()
+        };
+        std::mem::replace(changes, next)
     }
 
     /// Lets go of what the live view would take over; a reader of settled slots alone has no use for it.
     pub fn forget_live_changes(&mut self) {
         self.changes.live.clear();
         self.changes.shown.clear();
+    }
+
+    /// The end of what was told of settled lists: start(F), or the begin of the slot that is being told.
+    pub fn told_until_ms(&self) -> Option<i64> {
+        self.settling.start_ms().or(self.frontier_ms())
     }
 
     /// start(F): nothing before it changes any more. None before the pair had a record.
@@ -777,6 +753,11 @@ impl Engine {
         self.arms.get(id)
     }
 
+    /// The arms that were admitted, by number.
+    pub fn arms(&self) -> &[Arm] {
+        self.arms.all()
+    }
+
     pub fn n_folded_arms(&self) -> u64 {
         self.arms.n_folded()
     }
@@ -785,15 +766,15 @@ impl Engine {
         self.lists.len()
     }
 
-    /// Bytes of open lists and kept clicks: what `max_state` bounds.
+    /// Bytes of lists, until they were told as settled, and of kept clicks: what `max_state` bounds.
     pub fn state_bytes(&self) -> u64 {
-        self.lists.bytes() + self.clicks.bytes()
+        self.bytes_of(Side::Served) + self.bytes_of(Side::Clicks)
     }
 
-    /// Those of open lists, or of kept clicks.
+    /// Those of lists, or of kept clicks.
     pub fn bytes_of(&self, side: Side) -> u64 {
         match side {
-            Side::Served => self.lists.bytes(),
+            Side::Served => self.lists.bytes() + self.settling.bytes(),
             Side::Clicks => self.clicks.bytes(),
         }
     }

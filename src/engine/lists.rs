@@ -21,7 +21,7 @@ use super::contributions::Contributions;
 use super::hashed::Hashed;
 use super::open_list::{self, OpenList, Stamp};
 use super::ranking::ListOutcome;
-use super::shown::ShownLists;
+use super::settling::ClosedSlot;
 use super::store::{Found, Key, Kind, Store};
 use super::tally::SlotTally;
 
@@ -42,8 +42,8 @@ pub struct OpenSlot {
     off_list: HashMap<Handle, Vec<u64>, Hashed>,
     /// Ids of lists that stand among others of their id.
     crowded: Vec<u128>,
-    /// What the slot's lists add up to so far, by arm.
-    pub tally: SlotTally,
+    /// What its lists and clicks have added since the last hand-over, by arm.
+    fresh: Option<Box<SlotTally>>,
     bytes: u64,
 }
 
@@ -105,6 +105,8 @@ const CROWDED_BYTES: u64 = 176;
 const FIRST_WORDS: usize = 48;
 /// What a slot takes beside its lists and rows: itself, its number, and what lists leave unused of its first chunk.
 const SLOT_BYTES: u64 = (size_of::<Option<OpenSlot>>() + size_of::<u32>() * FIRST_WORDS + 64) as u64;
+/// Tallies that are kept for the next slots.
+const SPARE: usize = 16;
 const NO_SLOT: (i64, u32) = (i64::MIN, 0);
 
 /// The lists of one id. No two have the same time: they would be the same.
@@ -139,8 +141,11 @@ pub struct OpenLists {
     last: (i64, u32),
     places: Vec<Option<OpenSlot>>,
     free: Vec<u32>,
-    /// Slots with sums that were not handed over.
+    /// Slots with sums that were not handed over, and perhaps some that have been closed since.
     fresh: Vec<u32>,
+    /// Tallies without a slot, at most [`SPARE`].
+    #[expect(clippy::vec_box, reason = "slots hold them in boxes, and these go to and fro")]
+    spare: Vec<Box<SlotTally>>,
     n_lists: u64,
     bytes: u64,
 }
@@ -159,6 +164,7 @@ impl OpenLists {
             places: Vec::new(),
             free: Vec::new(),
             fresh: Vec::new(),
+            spare: Vec::new(),
             n_lists: 0,
             bytes: 0,
         }
@@ -323,15 +329,16 @@ impl OpenLists {
         }
         let list_ms = stamp.ts_in_slot_ms;
         self.add_to_rows(place, list.arms, |tally, row| {
+            tally.saw(row, list_ms);
             match worth.of_length {
                 OfLength::Remembered(contributions) => {
-                    tally.count(row, list.items.len() as u32, list_ms, contributions);
+                    tally.count(row, list.items.len() as u32, contributions);
                 }
-                OfLength::Terms(terms) => tally.add(row, 0, terms, Some(list_ms)),
+                OfLength::Terms(terms) => tally.add(row, 0, terms),
             }
             // A row that is only counted has no sums.
             if !worth.of_catalogue.is_empty() {
-                tally.add(row, worth.first, worth.of_catalogue, None);
+                tally.add(row, worth.first, worth.of_catalogue);
             }
         });
         handle
@@ -360,15 +367,23 @@ impl OpenLists {
     fn add_to_rows(&mut self, place: u32, arms: &[ArmId], mut add: impl FnMut(&mut SlotTally, usize)) {
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
-        if !slot.tally.has_fresh() && !arms.is_empty() {
-            self.fresh.push(place);
+        if arms.is_empty() {
+            return;
         }
-        let before = slot.tally.bytes();
+        let tally = match &mut slot.fresh {
+            Some(tally) => tally,
+            none => {
+                self.fresh.push(place);
+                let spare = self.spare.pop();
+                none.insert(spare.unwrap_or_else(|| Box::new(SlotTally::new(self.width))))
+            }
+        };
+        let before = tally.bytes();
         for arm in arms {
-            let row = slot.tally.row(*arm);
-            add(&mut slot.tally, row);
+            let row = tally.row(*arm);
+            add(tally, row);
         }
-        let more = slot.tally.bytes() - before;
+        let more = tally.bytes() - before;
         slot.bytes += more;
         self.bytes += more;
     }
@@ -379,7 +394,7 @@ impl OpenLists {
         if (ts_ms.wrapping_sub(start_ms) as u64) < self.slot_ms as u64
             && let Some(Some(slot)) = self.places.get(place as usize)
         {
-            slot.tally.prefetch(arm);
+            slot.fresh.iter().for_each(|tally| tally.prefetch(arm));
         }
     }
 
@@ -411,7 +426,7 @@ impl OpenLists {
             n_lists: 0,
             off_list: HashMap::default(),
             crowded: Vec::new(),
-            tally: SlotTally::new(self.width),
+            fresh: None,
             bytes: SLOT_BYTES,
         };
         self.bytes += SLOT_BYTES;
@@ -493,9 +508,7 @@ impl OpenLists {
         let (place, words) = store.chunks.owned(handle);
         // Its places do not matter here.
         let list = OpenList::at(words, false);
-        self.add_to_rows(place, list.arms(), |tally, row| {
-            tally.add(row, first, terms, None)
-        });
+        self.add_to_rows(place, list.arms(), |tally, row| tally.add(row, first, terms));
     }
 
     /// Counts the first click on a list of this length, in the rows of its arms.
@@ -515,7 +528,7 @@ impl OpenLists {
         });
     }
 
-    /// Hands over each row that is fresh in any slot; says whether a sum has run over.
+    /// Hands over what was added to any slot; says whether a sum has run over.
     pub fn hand_over(
         &mut self,
         contributions: &Contributions,
@@ -523,11 +536,40 @@ impl OpenLists {
         mut to: impl FnMut(ArmInSlot, &[i64]),
     ) -> bool {
         let mut overflowed = false;
-        for place in self.fresh.drain(..) {
-            if let Some(slot) = &mut self.places[place as usize] {
-                slot.hand_over(contributions, room, &mut to);
-                overflowed |= slot.tally.overflowed();
+        for place in std::mem::take(&mut self.fresh) {
+            if let Some(mut slot) = self.places[place as usize].take() {
+                overflowed |= self.hand_over_slot(&mut slot, contributions, room, &mut to);
+                self.places[place as usize] = Some(slot);
             }
+        }
+        overflowed
+    }
+
+    /// Hands over what was added to a slot; says whether a sum has run over.
+    pub fn hand_over_slot(
+        &mut self,
+        slot: &mut OpenSlot,
+        contributions: &Contributions,
+        room: &mut Vec<i64>,
+        mut to: impl FnMut(ArmInSlot, &[i64]),
+    ) -> bool {
+        let Some(mut tally) = slot.fresh.take() else {
+            return false;
+        };
+        let (start_ms, bytes) = (slot.start_ms, tally.bytes());
+        let overflowed = tally.hand_over(contributions, room, |arm, last_ms, sums| {
+            let last_list_ms = last_ms.map(|ms| start_ms + i64::from(ms));
+            let of = ArmInSlot {
+                arm,
+                start_ms,
+                last_list_ms,
+            };
+            to(of, sums);
+        });
+        slot.bytes -= bytes;
+        self.bytes -= bytes;
+        if self.spare.len() < SPARE {
+            self.spare.push(tally);
         }
         overflowed
     }
@@ -537,7 +579,7 @@ impl OpenLists {
         self.ts_ms(store, handle) == other.ts_ms && self.list(store, handle).is_same(other)
     }
 
-    /// Takes out the first slot before `frontier`, in the order of time.
+    /// Takes out the first slot before `frontier`, in the order of time. It counts as open until it is [closed](Self::close).
     pub fn take_before(&mut self, frontier: i64) -> Option<OpenSlot> {
         let (number, place) = self.by_number.first_key_value()?;
         if *number >= frontier {
@@ -548,22 +590,14 @@ impl OpenLists {
         self.last = NO_SLOT;
         let slot = self.places[place as usize].take();
         self.free.push(place);
-        let slot = slot.expect("a numbered slot has its place");
-        self.n_lists -= slot.n_lists;
-        self.bytes -= slot.bytes;
-        Some(slot)
+        Some(slot.expect("a numbered slot has its place"))
     }
 
-    /// Ends a slot that was taken out; tells what its lists have shown, where a catalogue is known.
-    pub fn bury(&mut self, store: &mut Store, slot: OpenSlot) -> ShownLists {
-        let mut shown = ShownLists::default();
-        if slot.catalogue.is_some() {
-            let lists = slot.chunks.iter().map(|chunk| store.chunks.all(*chunk));
-            lists
-                .flat_map(|words| OpenList::all(words, true))
-                .for_each(|list| shown.push(list.arms(), slot.start_ms, list.places()));
-        }
-        slot.chunks.iter().for_each(|chunk| store.chunks.close(*chunk));
+    /// Ends a slot that was taken out and handed over: its lists are final, and nothing leads to them any more.
+    pub fn close(&mut self, store: &mut Store, slot: OpenSlot) -> ClosedSlot {
+        debug_assert!(slot.fresh.is_none(), "it was handed over");
+        self.n_lists -= slot.n_lists;
+        self.bytes -= slot.bytes;
         let times_ms = slot.start_ms..slot.start_ms + self.slot_ms;
         for id in &slot.crowded {
             if let Some(crowd) = self.crowded.get_mut(id) {
@@ -576,11 +610,22 @@ impl OpenLists {
                 }
             }
         }
-        shown
+        let chunks = slot
+            .chunks
+            .iter()
+            .map(|chunk| (*chunk, store.chunks.take(*chunk)));
+        ClosedSlot {
+            start_ms: slot.start_ms,
+            end_ms: times_ms.end,
+            catalogue: slot.catalogue,
+            chunks: chunks.collect(),
+            off_list: slot.off_list,
+            bytes: slot.bytes,
+        }
     }
 
     /// Gives back the spare capacity of slot `number`, once no list can join it any more.
-    pub fn close(&mut self, store: &mut Store, number: i64) {
+    pub fn trim(&mut self, store: &mut Store, number: i64) {
         if let Some(place) = self.by_number.get(&number) {
             let slot = self.places[*place as usize].as_ref();
             let slot = slot.expect("a numbered slot has its place");
@@ -592,25 +637,6 @@ impl OpenLists {
 }
 
 impl OpenSlot {
-    /// Hands over each row that is fresh.
-    pub fn hand_over(
-        &mut self,
-        contributions: &Contributions,
-        room: &mut Vec<i64>,
-        mut to: impl FnMut(ArmInSlot, &[i64]),
-    ) {
-        let start_ms = self.start_ms;
-        self.tally.hand_over(contributions, room, |arm, last_ms, sums| {
-            let last_list_ms = last_ms.map(|ms| start_ms + i64::from(ms));
-            let of = ArmInSlot {
-                arm,
-                start_ms,
-                last_list_ms,
-            };
-            to(of, sums);
-        });
-    }
-
     fn off_list(&self, list: Handle) -> &[u64] {
         if self.off_list.is_empty() {
             return &[];
@@ -633,4 +659,16 @@ impl OpenSlot {
 
 fn list_bytes(n_words: usize) -> u64 {
     n_words as u64 * 4 + INDEX_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_takes_what_the_chapter_on_sizing_says() {
+        let sizing = include_str!("../../docs/sizing.md");
+        let expected = format!("P × *s*/slot × {SLOT_BYTES} |");
+        assert!(sizing.contains(&expected), "{expected}");
+    }
 }

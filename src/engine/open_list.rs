@@ -1,11 +1,12 @@
 //! One open list as words of 32 bits.
 //!
 //! ```text
-//! [ id, 4 words │ kind, time │ check │ sizes ][ (arms) │ arms │ tags │ (places) │ mask ┆ – ]
+//! [ id, 4 words │ kind, time │ user │ folded │ sizes ][ (arms) │ arms │ tags │ (places) │ mask ┆ – ]
 //! ```
 //! Places of items in a catalogue stand there only where the list's slot counts by one. The number of arms stands behind
 //! the sizes, where it is too large for these.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use super::arms::ArmId;
@@ -15,11 +16,13 @@ use super::store::{ID, KIND, Kind};
 const TIME: usize = KIND;
 /// Bits of the time in the slot.
 const TIME_MASK: u32 = (1 << Kind::SHIFT) - 1;
-/// Tells lists apart that say the same but for their user, or for names that fold into one arm.
-const CHECK: usize = 5;
-const SIZES: usize = 6;
+/// Half of the hash of its user; 0 is none.
+const USER: usize = 5;
+/// Tells lists apart that say the same but for names that fold into one arm.
+const FOLDED: usize = 6;
+const SIZES: usize = 7;
 /// Words before the arms.
-const HEAD: usize = 7;
+const HEAD: usize = 8;
 /// Bits of the sizes that say how many items there are; the rest says how many arms.
 const ITEMS_BITS: u32 = 17;
 /// Stands for a number of arms that needs a word of its own.
@@ -54,10 +57,6 @@ pub struct OpenList<'a> {
 }
 
 impl NewList<'_> {
-    fn check(&self) -> u32 {
-        user_check(self.user) ^ self.folded
-    }
-
     /// Words that the list will take, in whole units.
     pub fn n_words(&self, has_places: bool) -> usize {
         n_words(self.items.len(), self.arms.len(), has_places)
@@ -73,7 +72,8 @@ impl NewList<'_> {
         let (head, mut rest) = words.split_at_mut(HEAD);
         head[..ID].copy_from_slice(&stamp.id);
         head[KIND] = stamp.kind.to_bits() | stamp.ts_in_slot_ms;
-        head[CHECK] = self.check();
+        head[USER] = self.user.map_or(0, half_of_user);
+        head[FOLDED] = self.folded;
         head[SIZES] = (n_arms.min(MANY_ARMS) << ITEMS_BITS | n_items) as u32;
         if n_arms >= MANY_ARMS {
             rest[0] = n_arms as u32;
@@ -112,14 +112,14 @@ impl<'a> OpenList<'a> {
         list
     }
 
-    /// All lists of a chunk.
-    pub fn all(words: &'a [u32], has_places: bool) -> impl Iterator<Item = OpenList<'a>> {
-        let mut rest = words;
-        std::iter::from_fn(move || {
-            let list = (!rest.is_empty()).then(|| OpenList::at(rest, has_places))?;
-            rest = &rest[n_words(list.n_items(), list.arms().len(), has_places)..];
-            Some(list)
-        })
+    /// Words that it takes, in whole units.
+    pub fn n_words(self) -> usize {
+        self.mask_at().end.next_multiple_of(UNIT)
+    }
+
+    /// Half of the hash of its user.
+    pub fn user(self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.words[USER])
     }
 
     pub fn ts_in_slot_ms(self) -> u32 {
@@ -171,7 +171,8 @@ impl<'a> OpenList<'a> {
     /// Whether it says the same as another one of its time.
     pub fn is_same(self, other: &NewList) -> bool {
         let tags = &self.words[self.tags_at()];
-        self.words[CHECK] == other.check()
+        self.words[USER] == other.user.map_or(0, half_of_user)
+            && self.words[FOLDED] == other.folded
             && self.arms() == other.arms
             && tags.len() == other.items.len()
             && tags
@@ -186,9 +187,9 @@ fn tag(item: u64) -> u32 {
     item as u32
 }
 
-/// What tells users apart where a list comes again, 31 bits of their keyed hash; 0 is none.
-fn user_check(user: Option<u64>) -> u32 {
-    user.map_or(0, |user| (user >> 32) as u32 | 1)
+/// What is kept of the keyed hash of a user: its upper 32 bits, of which 0 counts as 1.
+fn half_of_user(user: u64) -> u32 {
+    ((user >> 32) as u32).max(1)
 }
 
 fn mask_words(n_items: usize) -> usize {
@@ -247,10 +248,13 @@ mod tests {
         for (n_items, n_arms) in sizes {
             check(n_items, n_arms, &mut words);
         }
-        let all: Vec<_> = OpenList::all(&words, false)
-            .map(|list| (list.n_items(), list.arms().len()))
-            .collect();
-        assert_eq!(all, sizes);
+        let mut rest = &words[..];
+        for size in sizes {
+            let list = OpenList::at(rest, false);
+            assert_eq!((list.n_items(), list.arms().len()), size);
+            rest = &rest[list.n_words()..];
+        }
+        assert!(rest.is_empty());
     }
 
     #[test]

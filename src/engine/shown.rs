@@ -34,7 +34,7 @@ struct ShownList {
 
 impl ShownLists {
     /// Adds a list in its arms.
-    pub(super) fn push(&mut self, arms: &[ArmId], start_ms: i64, places: &[u32]) {
+    pub fn push(&mut self, arms: &[ArmId], start_ms: i64, places: &[u32]) {
         let start = self.places.len();
         self.places.extend_from_slice(places);
         self.add_from(start, arms, start_ms);

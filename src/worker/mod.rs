@@ -35,24 +35,26 @@ use self::start::StartRule;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::engine::Rules;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::Side;
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::engine::ranking::Ranking;
-use crate::engine::{Engine, Rules};
 use crate::ingest::keys::KeyAudit;
 use crate::ingest::skips::Skips;
-use crate::ingest::wire::Decoder;
 use crate::ingest::{
     Answer, Fault, FaultKind, GroupState, Input, LogEnd, LogStart, Order, Question, Source, TopicCounts,
     TopicPartition,
 };
+use crate::ledger::{Keep, PairTracker};
 use crate::logging::Losses;
 use crate::telemetry::Telemetry;
 
 /// How often the brokers are asked where the logs end.
 const ASK: Duration = Duration::from_millis(500);
 const COMMIT: Duration = Duration::from_secs(5);
+/// Settled lists that a quiet round brings into ledgers, of all pairs: some 1 ms.
+const SETTLE_A_ROUND: usize = 20_000;
 /// Part of the state's bound that topics may fill by being read far ahead of their twins, one over this: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
 
@@ -134,12 +136,7 @@ impl Worker {
         clock: Clock,
         sources: Vec<Box<dyn Source>>,
     ) -> Worker {
-        let decoder = Decoder::new(
-            config.join.hash_seed,
-            config.join.max_items,
-            config.join.max_experiments,
-        )
-        .reading(config.events.as_ref());
+        let decoder = config.join.decoder().reading(config.events.as_ref());
         let one_topic = config.kafka.served_topic == config.kafka.clicks_topic;
         let topics = [
             config.kafka.served_topic.clone(),
@@ -292,6 +289,7 @@ impl Worker {
             self.orders.push(Order::Rejoin);
         }
         self.balance();
+        self.settle(busy);
         let copied = self.board.is_being_copied();
         self.handed_over = self.pace.is_due(busy, copied, uptime);
         if self.handed_over {
@@ -315,7 +313,7 @@ impl Worker {
             settle_after_ms: self.rules.attribution_ms + self.rules.lateness_ms,
             audits: &self.audits,
             exact: self.board.is_exact(),
-            arms_folded: pairs.iter().map(|(_, pair)| pair.engine.n_folded_arms()).sum(),
+            arms_folded: pairs.iter().map(|(_, pair)| pair.engine().n_folded_arms()).sum(),
             arms_without_coverage: self.board.n_arms_without_coverage(),
             held: self.held(),
             waiting_for,
@@ -327,6 +325,22 @@ impl Worker {
     pub fn took(&mut self, time: Duration) {
         if self.handed_over {
             self.pace.took(time);
+        }
+    }
+
+    /// Brings settled lists into their ledgers, beside those that each batch brings.
+    fn settle(&mut self, busy: bool) {
+        let mut n_left = if busy { 0 } else { SETTLE_A_ROUND };
+        for (_, pair) in self
+            .shards
+            .pairs_mut()
+            .filter(|(_, pair)| pair.tracker.has_settled())
+        {
+            if n_left == 0 {
+                return;
+            }
+            n_left -= pair.tracker.settle(n_left).min(n_left);
+            pair.changed = true;
         }
     }
 
@@ -347,13 +361,9 @@ impl Worker {
     /// Brings every change to the board, and pairs that have caught up into the views.
     fn hand_over(&mut self) {
         for (_, pair) in self.shards.pairs() {
-            self.clocks.saw(pair.engine.accepted_ms().map(|(_, last)| last));
-            self.clocks.saw(
-                pair.engine
-                    .frontier_ms()
-                    .filter(|_| pair.caught_up)
-                    .map(|frontier| frontier - 1),
-            );
+            self.clocks.saw(pair.engine().accepted_ms().map(|(_, last)| last));
+            let settled_until_ms = pair.tracker.settled_until_ms().filter(|_| pair.caught_up);
+            self.clocks.saw(settled_until_ms.map(|until_ms| until_ms - 1));
         }
         if let Some(live_end_ms) = self.clocks.live_end_ms() {
             self.board.set_live_end(live_end_ms);
@@ -367,10 +377,9 @@ impl Worker {
                 }
             }
             if pair.changed {
-                pair.engine.gather_changes();
-                self.board.merge(partition, &pair.engine);
-                self.report.counts(&pair.engine.changes().counts);
-                pair.engine.clear_changes();
+                let delta = pair.tracker.take_delta();
+                self.board.merge(partition, &delta);
+                self.report.counts(&delta.counts);
                 pair.changed = false;
             }
             if !pair.caught_up && pair.has_reached_noted_ends() {
@@ -389,7 +398,7 @@ impl Worker {
             .pairs()
             .map(|(_, pair)| pair)
             .chain(self.kept.values());
-        self.report.engines(pairs.map(|pair| &pair.engine));
+        self.report.engines(pairs.map(Pair::engine));
     }
 
     fn ask(&mut self, uptime: Duration) {
@@ -562,7 +571,7 @@ impl Worker {
     fn forget(&mut self, partition: i32) {
         if let Some(pair) = self.kept.remove(&partition) {
             let mut counts = Counts::default();
-            counts.count_results(ClickResult::Undecided, pair.engine.n_waiting());
+            counts.count_results(ClickResult::Undecided, pair.engine().n_waiting());
             self.report.counts(&counts);
         }
         self.lost.remove(&partition);
@@ -611,15 +620,20 @@ impl Worker {
         let begin_ms = self
             .start
             .begin_ms(logs.iter().map(|(_, log)| log), seek_ms, now_ms);
-        let mut engine = Engine::new(self.rules.clone(), self.ranking.clone(), begin_ms);
+        let mut tracker = PairTracker::new(
+            self.rules.clone(),
+            self.ranking.clone(),
+            begin_ms,
+            &Keep::default(),
+        );
         if let Some(catalogue) = &self.catalogue {
-            engine.set_catalogue(Arc::clone(catalogue));
+            tracker.set_catalogue(Arc::clone(catalogue));
         }
         let log = |(side, log): &(Side, LogStart)| {
             let skips = self.skips.of((*side, partition));
             Log::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)
         };
-        Pair::new(engine, logs.iter().map(log).collect())
+        Pair::new(tracker, logs.iter().map(log).collect())
     }
 
     /// A position that has left the log: the pair begins anew by the start rule, visibly.
@@ -717,7 +731,7 @@ impl Worker {
         let newest = self
             .shards
             .pairs()
-            .filter_map(|(_, pair)| pair.engine.last_accepted());
+            .filter_map(|(_, pair)| pair.engine().last_accepted());
         let Some((ts_ms, record_ms)) = newest.max() else {
             return;
         };
@@ -748,7 +762,7 @@ impl Worker {
         if let Some(pair) = self.shards.get_mut(partition) {
             let both = sides.len() == pair.logs.len();
             for side in sides {
-                pair.engine.idle(*side, live_end_ms.filter(|_| both), until_ms);
+                pair.tracker.idle(*side, live_end_ms.filter(|_| both), until_ms);
             }
             pair.changed = true;
         }
@@ -775,7 +789,7 @@ impl Worker {
         self.board.set_catalogue(Arc::clone(&catalogue));
         let owned = self.shards.pairs_mut().map(|(_, pair)| pair);
         for pair in owned.chain(self.kept.values_mut()) {
-            pair.engine.set_catalogue(Arc::clone(&catalogue));
+            pair.tracker.set_catalogue(Arc::clone(&catalogue));
         }
         self.report.catalogue(&catalogue, self.clock.now_ms());
         self.catalogue = Some(catalogue);

@@ -1,4 +1,4 @@
-//! One pair of partitions as the worker sees it: its engine, and how far each topic has been read.
+//! One pair of partitions as the worker sees it: what it has counted, and how far each topic has been read.
 
 use std::ops::RangeInclusive;
 
@@ -8,20 +8,21 @@ use crate::engine::event::Side;
 use crate::engine::outcome::Outcome;
 use crate::ingest::LogEnd;
 use crate::ingest::skips::Offsets;
+use crate::ledger::PairTracker;
 
 /// Event time by which a topic is far ahead of its twin: it is paused then, where memory asks for it.
 const FAR_MS: i64 = 5 * 60 * 1000;
 
 #[derive(Debug)]
 pub struct Pair {
-    pub engine: Engine,
+    pub tracker: PairTracker,
     /// One for each topic: the side of served lists alone, where both kinds share a topic.
     pub logs: Vec<Log>,
     /// It has reached the ends noted at its assignment.
     pub caught_up: bool,
     /// A batch of it cannot be read: it stands where it is.
     pub held: Option<Held>,
-    /// Its engine holds changes that the board has not seen.
+    /// It holds changes that the board has not seen.
     pub changed: bool,
     /// By `Side as usize`.
     pub ahead: [Option<EventAhead>; 2],
@@ -164,9 +165,9 @@ pub enum Flow {
 }
 
 impl Pair {
-    pub fn new(engine: Engine, logs: Vec<Log>) -> Pair {
+    pub fn new(tracker: PairTracker, logs: Vec<Log>) -> Pair {
         Pair {
-            engine,
+            tracker,
             logs,
             caught_up: false,
             held: None,
@@ -176,6 +177,10 @@ impl Pair {
         }
     }
 
+    pub fn engine(&self) -> &Engine {
+        self.tracker.engine()
+    }
+
     pub fn log(&mut self, side: Side) -> Option<&mut Log> {
         self.logs.iter_mut().find(|log| log.side == side)
     }
@@ -183,14 +188,14 @@ impl Pair {
     /// Looks for a record that has moved M by more than `lateness_ms` ahead of `now_ms`, and counts what is late for it. Tells
     /// one that is new, or lies that much further ahead than the last one told.
     pub fn look_ahead(&mut self, side: Side, now_ms: i64, lateness_ms: i64) -> Option<EventAhead> {
-        let engine = &self.engine;
+        let engine = self.tracker.engine();
         let place = &mut self.ahead[side as usize];
         let newest = engine.newest_ms(side).zip(engine.newest_offset(side));
         let Some((ts_ms, offset)) = newest.filter(|(ts_ms, _)| ts_ms - now_ms > lateness_ms) else {
             *place = None;
             return None;
         };
-        let n_late = engine.changes().counts.outcome(side, Outcome::Late);
+        let n_late = engine.counts().outcome(side, Outcome::Late);
         let ahead_ms = ts_ms - now_ms;
         match place {
             Some(known) if ahead_ms <= known.ahead_ms + lateness_ms => {
@@ -226,11 +231,12 @@ impl Pair {
     /// took a tenth more CPU time.
     pub fn balance(&mut self, room_bytes: u64) -> Option<Flow> {
         let Pair {
-            engine,
+            tracker,
             logs,
             abreast_bytes,
             ..
         } = self;
+        let engine = tracker.engine();
         let [one, two] = logs.as_mut_slice() else {
             return None;
         };

@@ -406,7 +406,6 @@ impl Report {
     }
 
     fn set_gauges(&self, progress: &Progress) {
-        let engines = || progress.pairs.iter().map(|(_, pair)| &pair.engine);
         self.telemetry.set_partitions_owned(progress.pairs.len());
         let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
         for (partition, pair) in progress.pairs {
@@ -416,7 +415,7 @@ impl Report {
                 let state = PartitionState {
                     lag: log.lag(),
                     held: pair.held.is_some_and(|held| held.side == log.side),
-                    watermark_delay_seconds: pair.engine.watermark_ms(log.side).and_then(behind),
+                    watermark_delay_seconds: pair.engine().watermark_ms(log.side).and_then(behind),
                     event_ahead_seconds: ahead.map(|event| (event.ts_ms - progress.now_ms) as f64 / 1000.0),
                     open_transaction_since_seconds: held_since_ms
                         .map(|since_ms| (progress.now_ms - (progress.steady_ms - since_ms)) as f64 / 1000.0),
@@ -424,9 +423,13 @@ impl Report {
                 self.telemetry
                     .set_partition(&self.topics[log.side as usize], *partition, state);
             }
-            self.telemetry.set_frontier(*partition, pair.engine.frontier_ms());
+            self.telemetry
+                .set_frontier(*partition, pair.tracker.settled_until_ms());
         }
-        let slowest_ms = engines().filter_map(|engine| engine.frontier_ms()).min();
+        let settled = progress.pairs.iter();
+        let slowest_ms = settled
+            .filter_map(|(_, pair)| pair.tracker.settled_until_ms())
+            .min();
         self.telemetry
             .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + progress.settle_after_ms)));
         let caught_up = || {
@@ -434,7 +437,7 @@ impl Report {
                 .pairs
                 .iter()
                 .filter(|(_, pair)| pair.caught_up)
-                .map(|(_, pair)| &pair.engine)
+                .map(|(_, pair)| pair.engine())
         };
         let begin_ms = caught_up().filter_map(|engine| engine.begin_ms()).max();
         let first_ms = caught_up()

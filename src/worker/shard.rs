@@ -177,9 +177,9 @@ impl Reader {
 
     fn apply(&mut self, partition: i32) {
         if let Some(pair) = self.pairs.get_mut(&partition) {
-            let room_bytes = pair.engine.state_bytes() + self.free_bytes;
-            pair.engine.apply(&self.batch, room_bytes);
-            self.free_bytes = room_bytes.saturating_sub(pair.engine.state_bytes());
+            let room_bytes = pair.engine().state_bytes() + self.free_bytes;
+            pair.tracker.apply(&self.batch, room_bytes);
+            self.free_bytes = room_bytes.saturating_sub(pair.engine().state_bytes());
             pair.changed = true;
         }
         self.batch.clear();

@@ -135,7 +135,7 @@ impl Shards {
     /// A thread panicked, or could not be started: the shard that it had is gone.
     pub fn read(&mut self) -> Result<(), Broken> {
         let waiting: Vec<usize> = self.shards.iter().map(Shard::n_waiting).collect();
-        let used_bytes: u64 = self.pairs().map(|(_, pair)| pair.engine.state_bytes()).sum();
+        let used_bytes: u64 = self.pairs().map(|(_, pair)| pair.engine().state_bytes()).sum();
         let free_bytes = self.max_state_bytes.saturating_sub(used_bytes);
         let n_large = waiting.iter().filter(|n| **n >= WORTH_A_THREAD).count();
         let share_bytes = free_bytes / self.shards.len() as u64;

@@ -538,7 +538,7 @@ fn the_topic_that_runs_ahead_is_paused_once_it_takes_much_memory_until_the_other
         .worker
         .shards
         .pairs()
-        .map(|(_, pair)| pair.engine.state_bytes());
+        .map(|(_, pair)| pair.engine().state_bytes());
     let state_bytes: u64 = state_bytes.sum();
     let room_bytes = (32 << 20) / 256;
     assert!(

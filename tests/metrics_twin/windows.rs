@@ -11,9 +11,10 @@ use abgauge::config::{self, N_CELLS, Window};
 use abgauge::engine::catalogue::Catalogue;
 use abgauge::engine::event::{Batch, Position, Side};
 use abgauge::engine::ranking::{LISTS, Measures, Ranking};
-use abgauge::engine::{self, Arm, Engine};
+use abgauge::engine::{self, Arm};
 use abgauge::ingest::catalogue;
 use abgauge::ingest::wire::Decoder;
+use abgauge::ledger::{Keep, PairTracker};
 use abgauge::snapshot::{Snapshot, Source, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -85,7 +86,7 @@ struct Subject {
     board: Board,
     ranking: Ranking,
     decoder: Decoder,
-    engines: BTreeMap<i32, Engine>,
+    trackers: BTreeMap<i32, PairTracker>,
     catalogue: Arc<Catalogue>,
     n_read: i64,
 }
@@ -107,7 +108,7 @@ impl Subject {
         let subject = Subject {
             board: Board::new(&config, &ranking),
             ranking,
-            engines: BTreeMap::new(),
+            trackers: BTreeMap::new(),
             catalogue: Arc::new(read_catalogue(items, &decoder, None)),
             decoder,
             n_read: 0,
@@ -119,8 +120,8 @@ impl Subject {
     fn reload(&mut self, items: &Items) {
         self.catalogue = Arc::new(read_catalogue(items, &self.decoder, Some(&self.catalogue)));
         self.board.set_catalogue(Arc::clone(&self.catalogue));
-        for engine in self.engines.values_mut() {
-            engine.set_catalogue(Arc::clone(&self.catalogue));
+        for tracker in self.trackers.values_mut() {
+            tracker.set_catalogue(Arc::clone(&self.catalogue));
         }
     }
 
@@ -137,19 +138,17 @@ impl Subject {
             self.decoder
                 .decode(Some(event.line().as_bytes()), None, at, &mut batch);
         }
-        let engine = self.engines.entry(pair).or_insert_with(|| {
-            let mut engine = Engine::new(rules(), self.ranking.clone(), None);
-            engine.set_catalogue(Arc::clone(&self.catalogue));
-            engine
+        let tracker = self.trackers.entry(pair).or_insert_with(|| {
+            let mut tracker = PairTracker::new(rules(), self.ranking.clone(), None, &Keep::default());
+            tracker.set_catalogue(Arc::clone(&self.catalogue));
+            tracker
         });
-        engine.apply(&batch, u64::MAX);
-        engine.gather_changes();
-        self.board.merge(pair, engine);
-        engine.clear_changes();
-        if let Some((_, newest_ms)) = engine.accepted_ms() {
+        tracker.apply(&batch, u64::MAX);
+        self.board.merge(pair, &tracker.take_delta());
+        if let Some((_, newest_ms)) = tracker.engine().accepted_ms() {
             self.board.set_live_end(newest_ms);
         }
-        engine.frontier_ms()
+        tracker.settled_until_ms()
     }
 }
 
@@ -361,7 +360,7 @@ proptest! {
                 }
                 Step::Remove(pair) => {
                     subject.board.remove(pair);
-                    subject.engines.remove(&pair);
+                    subject.trackers.remove(&pair);
                     recount.pairs.remove(&pair);
                 }
                 Step::Reload(items) => {

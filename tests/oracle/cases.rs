@@ -283,7 +283,7 @@ fn arms_beyond_the_bound_fold_into_the_experiment_that_they_know() {
         1,
         "as many as there may be arms are told apart"
     );
-    pair.engine.settle_all();
+    pair.close_all();
     let rows = pair.settled();
     let lists = |name: &str| rows.get(&(0, name.to_owned())).map(|sums| sums[0]);
     assert_eq!(lists("experiment-0/arm-0"), Some(2));

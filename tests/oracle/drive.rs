@@ -8,6 +8,7 @@ use abgauge::engine::event::{self, Batch, Body, Event, Served, Side};
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
 use abgauge::engine::ranking::Ranking;
 use abgauge::engine::{ArmId, Engine, ShownLists};
+use abgauge::ledger::{Keep, Ledger, SettledSlot};
 
 use crate::account::{Account, ArmName, Shown, Step};
 use crate::recount::{arm_name, experiment_name};
@@ -17,6 +18,8 @@ use crate::world::{List, Reading, Record, Says, T0, World};
 /// An engine, what it has handed over so far, and what was done to it.
 pub struct Driver<'a> {
     pub engine: Engine,
+    ledger: Ledger,
+    settled: Vec<SettledSlot>,
     pub ranking: Ranking,
     pub history: Vec<Step<'a>>,
     world: &'a World,
@@ -35,6 +38,8 @@ impl<'a> Driver<'a> {
         let engine = Engine::new(world.rules.clone(), world.ranking(), world.begin_ms);
         let mut driver = Driver {
             frontier_ms: engine.frontier_ms(),
+            ledger: Ledger::new(&world.ranking(), &world.keep()),
+            settled: Vec::new(),
             engine,
             ranking: world.ranking(),
             history: Vec::new(),
@@ -102,8 +107,10 @@ impl<'a> Driver<'a> {
         for record in records {
             push(&mut batch, record);
         }
-        let before = self.engine.changes().counts.clone();
+        let before = self.engine.counts().clone();
         self.engine.apply(&batch, self.room_bytes);
+        // Fewer than settle, or more.
+        self.settle(records.len() / 2);
         let held = self.engine.state_bytes();
         assert!(
             held <= self.room_bytes,
@@ -111,7 +118,7 @@ impl<'a> Driver<'a> {
             self.room_bytes
         );
         let shed = |counts: &Counts| Side::BOTH.map(|side| counts.outcome(side, Outcome::Shed));
-        let was_shed = shed(&before) != shed(&self.engine.changes().counts);
+        let was_shed = shed(&before) != shed(self.engine.counts());
         for record in records {
             // Which record of a longer batch it was cannot be told.
             let shed = was_shed && records.len() == 1;
@@ -136,21 +143,45 @@ impl<'a> Driver<'a> {
     }
 
     pub fn settle_all(&mut self) {
-        self.engine.settle_all();
+        self.engine.close_all();
         self.settled_all = true;
         self.history.push(Step::SettleAll);
     }
 
+    /// Lets the ledger take up to so many settled lists.
+    fn settle(&mut self, n: usize) {
+        let Driver {
+            engine,
+            ledger,
+            settled,
+            ..
+        } = self;
+        engine.visit_settled(n, |told| settled.extend(ledger.take(told)));
+        ledger.admit(&engine.arms()[ledger.arms().len()..]);
+    }
+
+    /// What its ledger keeps.
+    pub fn keep(&self) -> Keep {
+        self.world.keep()
+    }
+
+    /// Its ledger, with all that has settled.
+    pub fn into_ledger(mut self) -> Ledger {
+        self.settle(usize::MAX);
+        self.ledger
+    }
+
     /// Takes what has changed and returns the account so far.
     pub fn hand_over(&mut self) -> Account<i64> {
+        self.settle(usize::MAX);
         let frontier_ms = self.engine.frontier_ms();
+        assert_eq!(self.engine.told_until_ms(), frontier_ms, "all was told");
         assert!(
             self.frontier_ms <= frontier_ms,
             "F fell from {:?} to {frontier_ms:?}",
             self.frontier_ms
         );
-        self.engine.gather_changes();
-        let changes = self.engine.changes();
+        let changes = self.engine.take_changes();
         let taken = &mut self.taken;
         let width = self.ranking.width();
         taken.counts.add(&changes.counts);
@@ -175,7 +206,7 @@ impl<'a> Driver<'a> {
         }
         let named = |arm| name(&self.engine, arm);
         show(&mut taken.shown, &changes.shown, &self.places, named);
-        for slot in &changes.settled {
+        for slot in std::mem::take(&mut self.settled) {
             let start_ms = slot.start_ms;
             assert!(
                 taken.settled_slots.insert(start_ms),
@@ -196,7 +227,6 @@ impl<'a> Driver<'a> {
             }
             show(&mut taken.settled_shown, &slot.shown, &self.places, named);
         }
-        self.engine.clear_changes();
         self.frontier_ms = frontier_ms;
         self.account()
     }
@@ -265,6 +295,7 @@ pub fn push(batch: &mut Batch, record: &Record) {
         Says::List(list) => Body::Served(push_list(batch, list)),
         Says::Click(click) => Body::Click(event::Click {
             id: hash(b'r', u64::from(click.id)),
+            user: None,
             ts_ms: click.ts_ms,
             item: item_hash(&click.item.to_string()),
         }),

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abgauge::engine::event::Side;
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge::ledger::Ledger;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -45,6 +46,33 @@ fn read_beside_the_twin<'a>(world: &'a World, twin: &Twin, reading: &Reading, ro
     driver
 }
 
+/// The ledger's totals are what settled slots add up to, and come back from bytes as they were.
+fn assert_ledger(driver: Driver, settled: &BTreeMap<i64, BTreeMap<ArmName, Vec<i64>>>) {
+    let mut expected = BTreeMap::<ArmName, Vec<i128>>::new();
+    for (arm, sums) in settled.values().flatten() {
+        let total = expected.entry(arm.clone()).or_insert_with(|| vec![0; sums.len()]);
+        total
+            .iter_mut()
+            .zip(sums)
+            .for_each(|(total, sum)| *total += i128::from(*sum));
+    }
+    let (ranking, keep) = (driver.ranking.clone(), driver.keep());
+    let ledger = driver.into_ledger();
+    let bytes = ledger.encode();
+    let again = Ledger::decode(&bytes, &ranking, &keep).expect("it was encoded");
+    for ledger in [&ledger, &again] {
+        let name = |id: &u32| {
+            let arm = &ledger.arms()[*id as usize];
+            (arm.experiment.to_string(), arm.arm.to_string())
+        };
+        let totals = ledger.total().sums.iter();
+        let totals: BTreeMap<ArmName, Vec<i128>> =
+            totals.map(|(id, sums)| (name(id), sums.to_vec())).collect();
+        assert_eq!(totals, expected);
+        assert_eq!(ledger.encode(), bytes);
+    }
+}
+
 proptest! {
     #[test]
     fn any_merge_in_any_batches_gives_the_recount_at_every_hand_over(
@@ -56,6 +84,7 @@ proptest! {
         let account = driver.hand_over();
         prop_assert_eq!(&account.live, &account.settled);
         account.assert_is(&recount, &driver.ranking, &driver.history);
+        assert_ledger(driver, &account.settled);
     }
 
     #[test]
@@ -68,6 +97,7 @@ proptest! {
         let account = driver.hand_over();
         prop_assert_eq!(&account.live, &account.settled);
         account.assert_is(&recount, &driver.ranking, &driver.history);
+        assert_ledger(driver, &account.settled);
     }
 
     /// One record at a time, so that the twin can be told which ones found no room: these leave no trace but M.

@@ -6,6 +6,7 @@ use abgauge::engine::event::{Batch, Position, Side};
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
 use abgauge::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS, Measures, Ranking};
 use abgauge::engine::{Engine, Rules};
+use abgauge::ledger::{Keep, Ledger, SettledSlot};
 
 use crate::drive::push;
 use crate::world::{Click, List, Record, Says, T0, usual};
@@ -26,6 +27,8 @@ pub const RULES: Rules = Rules {
 /// An engine that is told one record at a time, and never hands over.
 pub struct Pair {
     pub engine: Engine,
+    ledger: Ledger,
+    settled: Vec<SettledSlot>,
     ranking: Ranking,
     next_offset: i64,
 }
@@ -44,6 +47,8 @@ impl Pair {
         let begin_ms = begin.map(|begin| T0 + begin);
         Pair {
             engine: Engine::new(rules, ranking.clone(), begin_ms),
+            ledger: Ledger::new(&ranking, &Keep::default()),
+            settled: Vec::new(),
             ranking,
             next_offset: 0,
         }
@@ -60,6 +65,7 @@ impl Pair {
         push(&mut batch, &Record { at, says });
         let before = self.counts();
         self.engine.apply(&batch, u64::MAX);
+        self.settle();
         let after = self.counts();
         let counted = |outcome: &Outcome| after.outcome(side, *outcome) > before.outcome(side, *outcome);
         Outcome::ALL
@@ -91,10 +97,26 @@ impl Pair {
 
     pub fn idle(&mut self, side: Side, live_end: Option<i64>) {
         self.engine.idle(side, live_end.map(|end| T0 + end), i64::MAX);
+        self.settle();
+    }
+
+    pub fn close_all(&mut self) {
+        self.engine.close_all();
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let Pair {
+            engine,
+            ledger,
+            settled,
+            ..
+        } = self;
+        engine.visit_settled(usize::MAX, |told| settled.extend(ledger.take(told)));
     }
 
     pub fn counts(&mut self) -> Counts {
-        self.engine.changes().counts.clone()
+        self.engine.counts().clone()
     }
 
     /// Clicks that have a result: matched, repeat, off-list, unmatched, undecided.
@@ -113,7 +135,7 @@ impl Pair {
 
     /// By begin of a settled slot and arm: lists, items shown and clicks.
     pub fn settled(&mut self) -> BTreeMap<(i64, String), [i64; 3]> {
-        let slots = self.engine.changes().settled.clone();
+        let slots = self.settled.clone();
         let rows = slots
             .iter()
             .flat_map(|slot| slot.tallies.iter().map(move |row| (slot.start_ms - T0, row)));
@@ -127,9 +149,9 @@ impl Pair {
 
     /// A metric over all lists, once all is settled.
     pub fn value(&mut self, key: &str) -> Option<f64> {
-        self.engine.settle_all();
+        self.close_all();
         let mut total = vec![0_i128; self.ranking.width()];
-        let slots = self.engine.changes().settled.iter();
+        let slots = self.settled.iter();
         for (_, sums) in slots.flat_map(|slot| slot.tallies.iter()) {
             total
                 .iter_mut()
@@ -142,7 +164,7 @@ impl Pair {
 
     /// What all slots hold of the arm that [`Pair::list`] serves, once all is settled.
     pub fn end(&mut self) -> Vec<(i64, [i64; 3])> {
-        self.engine.settle_all();
+        self.close_all();
         self.settled()
             .into_iter()
             .map(|((start, _), sums)| (start, sums))

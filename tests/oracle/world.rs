@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use abgauge::engine::Rules;
 use abgauge::engine::event::{Position, Reason, Side};
 use abgauge::engine::ranking::{Measures, Ranking};
+use abgauge::ledger::{Keep, Span};
 use proptest::bool;
 use proptest::collection::vec;
 use proptest::option::{self, weighted};
@@ -100,6 +101,18 @@ pub struct Click {
 impl World {
     pub fn ranking(&self) -> Ranking {
         Ranking::new(&self.measures)
+    }
+
+    /// Totals, and cells of a few slots.
+    pub fn keep(&self) -> Keep {
+        let span = |n_slots: i64, n_cells| Span {
+            cell_ms: n_slots * self.rules.slot_ms,
+            n_cells,
+        };
+        Keep {
+            total: true,
+            spans: vec![span(1, Some(4)), span(3, None)],
+        }
     }
 
     pub fn slot_of(&self, ts_ms: i64) -> i64 {

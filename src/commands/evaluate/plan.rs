@@ -52,6 +52,7 @@ pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, Str
         max_lists_per_click: join.max_lists_per_click,
         max_off_list: join.max_off_list,
         hash_seed: join.hash_seed,
+        user_key: join.user_key,
         max_state_bytes: args.max_state.unwrap_or(u64::MAX),
         span_ms: span_ms(args, join.slot_ms)?,
     };

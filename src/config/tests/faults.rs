@@ -344,6 +344,13 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &["join.hash_seed", "from 0 to 9223372036854775807"],
         ),
         (
+            "[join]\nuser_key = \"0123456789abcde\"",
+            &[
+                "join.user_key: is too short to be a secret",
+                "write 16 random characters or more",
+            ],
+        ),
+        (
             "[join]\nmax_items = 99999999999999999999",
             &["join.max_items: 99999999999999999999 is not a whole number"],
         ),

@@ -112,6 +112,7 @@ fn what_may_be_a_secret_is_hidden() {
     let text = r#"
         [join]
         hash_seed = 81726354
+        user_key = "hunter2 and his friends"
         [http]
         bearer_tokens = ["0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]
         bearer_tokens_file = "/run/secrets/tokens"
@@ -129,6 +130,7 @@ fn what_may_be_a_secret_is_hidden() {
     }
     for (section, name, value) in [
         ("join", "hash_seed", "\"***\""),
+        ("join", "user_key", "\"***\""),
         ("http", "bearer_tokens", "[\"***\"]"),
         ("http", "bearer_tokens_file", "\"/run/secrets/tokens\""),
         ("kafka.properties", "\"sasl.username\"", "\"***\""),

@@ -65,6 +65,7 @@ fn list(arm: u32) -> Body {
 
 fn click(arm: u32, item: u64) -> Body {
     Body::Click(Click {
+        user: None,
         id: u128::from(arm),
         ts_ms: T0,
         item,
@@ -78,7 +79,7 @@ fn a_list_of_an_arm_that_has_no_other_in_its_slot_takes_little_more_than_one_of_
     let of_rows = engine.state_bytes() - 2000 * 103;
     // With what chunks had no room for.
     assert!((2000 * 104..2000 * 108).contains(&of_rows), "{of_rows}");
-    engine.settle_all();
+    engine.close_each(|_| {});
     assert_eq!(engine.state_bytes(), 0);
 }
 
@@ -86,7 +87,7 @@ fn a_list_of_an_arm_that_has_no_other_in_its_slot_takes_little_more_than_one_of_
 fn a_click_is_taken_where_there_is_room_for_all_that_it_may_bring() {
     let mut engine = engine();
     engine.apply(&batch([list(0)]), u64::MAX);
-    let shed = |engine: &Engine| engine.changes().counts.outcome(Side::Served, Outcome::Shed);
+    let shed = |engine: &Engine| engine.counts().outcome(Side::Served, Outcome::Shed);
     for (n, item) in (0..).zip([3, 4, 99]) {
         let before = engine.state_bytes();
         let room_bytes =
@@ -131,23 +132,24 @@ fn a_stream_of_a_month_with_a_list_in_each_slot_is_shed_by_memory_alone() {
     }
     // The last one comes on the thirtieth day; the first may still be clicked.
     let first = Body::Click(Click {
+        user: None,
         id: 0,
         ts_ms: T0 + month_ms,
         item: 3,
     });
     engine.apply(&batch([first]), u64::MAX);
     assert_eq!(engine.n_open_lists(), u64::from(n));
-    let changes = engine.changes();
-    assert_eq!(changes.counts.outcome(Side::Served, Outcome::Shed), 0);
-    assert_eq!(changes.counts.result(ClickResult::Matched), 1);
+    assert_eq!(engine.counts().outcome(Side::Served, Outcome::Shed), 0);
+    assert_eq!(engine.counts().result(ClickResult::Matched), 1);
     let per_list = engine.state_bytes() / u64::from(n);
     assert!(
         (500..1000).contains(&per_list),
         "{per_list}: a slot has its price"
     );
-    engine.settle_all();
+    let mut n_slots = 0;
+    engine.close_each(|told| n_slots += u32::from(matches!(told, Settled::Slot { .. })));
     assert_eq!(engine.state_bytes(), 0);
-    assert_eq!(engine.changes().settled.len(), n as usize);
+    assert_eq!(n_slots, n);
 }
 
 #[test]
@@ -171,7 +173,7 @@ proptest! {
         n_slots in 1_i64..7,
     ) {
         let bodies = events.iter().map(|(id, ms, item, is_click)| match is_click {
-            true => Body::Click(Click { id: u128::from(*id), ts_ms: T0 + ms, item: *item }),
+            true => Body::Click(Click { user: None, id: u128::from(*id), ts_ms: T0 + ms, item: *item }),
             false => {
                 let Body::Served(list) = list(0) else { unreachable!("it is one") };
                 let items = 0..(*item as u32).min(N_ITEMS);
@@ -179,15 +181,18 @@ proptest! {
             }
         });
         let rules = Rules { lateness_ms: 1_000_000, ..engine().rules };
+        let ranking = engine().ranking;
         let totals = |mut engine: Engine| {
             engine.apply(&batch(bodies.clone()), u64::MAX);
             let mut total = vec![0; engine.ranking.width()];
-            engine.settle_each(|slot| {
-                for (_, sums) in slot.tallies.iter() {
-                    total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+            let mut sums = total.clone();
+            engine.close_each(|told| {
+                if let Settled::List(list) = told {
+                    ranking.contribute(&list.outcome, &mut sums);
+                    total.iter_mut().zip(&sums).for_each(|(total, sum)| *total += sum);
                 }
             });
-            (engine.changes().counts.clone(), total)
+            (engine.counts().clone(), total)
         };
         let each = Engine::new(rules.clone(), engine().ranking, None);
         let several = Engine::new(rules, engine().ranking, None).settling_by(n_slots * 1000);
@@ -245,12 +250,12 @@ fn an_id_that_all_lists_have_costs_each_click_a_bounded_number_of_lists() {
             .collect();
         let n = N_CLICKS as usize;
         assert_eq!(hits, [n, n, n, 0, 0, 0, 0, 0, 0, 0], "lists first: {lists_first}");
-        let counts = &engine.changes().counts;
+        let counts = engine.counts();
         assert_eq!(counts.cut_clicks, N_CLICKS);
         assert_eq!(counts.result(ClickResult::OffList), N_CLICKS);
         assert_eq!(engine.n_waiting(), 0);
         assert!(is_in_chain(&engine) <= 1, "no list walks by clicks that are cut");
-        engine.settle_all();
+        engine.close_each(|_| {});
         assert_eq!((engine.state_bytes(), engine.clicks.len()), (0, 0));
     }
 }
@@ -279,6 +284,6 @@ fn lists_of_an_id_leave_with_their_slots() {
         assert_eq!(n_of_id(&engine), (slot as usize + 1).min(11), "{slot}");
         assert_eq!(engine.n_open_lists(), n_of_id(&engine) as u64);
     }
-    engine.settle_all();
+    engine.close_each(|_| {});
     assert_eq!((n_of_id(&engine), engine.state_bytes()), (0, 0));
 }

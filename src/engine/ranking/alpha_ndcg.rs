@@ -6,6 +6,7 @@
 //! and diversity in information retrieval evaluation, SIGIR 2008; with off-list clicks relevant and a clicked
 //! population it is ndeval's. Greedy is not always best, so that a value can exceed 1. Over the whole list k is L.
 
+use super::list::ListOutcome;
 use super::ndcg::Discounts;
 use super::term::WHOLE;
 use super::{Metric, OffList, Ratio, Term};
@@ -37,6 +38,19 @@ pub struct Relevant {
 }
 
 impl Relevant {
+    /// Those of a list of this outcome, whose items have these places; `off_list` are hashes of clicked items that it does not
+    /// show.
+    pub fn set(&mut self, list: &ListOutcome, places: &[u32], off_list: &[u64], catalogue: &Catalogue) {
+        self.n_items = list.n_items;
+        self.shown.clear();
+        let ranks = list.ranks(u32::MAX);
+        self.shown
+            .extend(ranks.map(|rank| (rank, places[rank as usize - 1])));
+        self.off_list.clear();
+        self.off_list
+            .extend(off_list.iter().map(|item| catalogue.place(*item)));
+    }
+
     /// Whether relevant items are missing from the list.
     fn has_off_list(&self, off_list: OffList) -> bool {
         off_list == OffList::Relevant && !self.off_list.is_empty()

@@ -334,10 +334,28 @@ impl Ranking {
         for ((item, place), shares) in items.iter().zip(places).zip(&mut *shares) {
             (*place, *shares) = catalogue.look_up(*item);
         }
+        self.contribute_shares(catalogue, shares, sums);
+    }
+
+    /// The same by the places of its items in rank order.
+    pub fn contribute_places(
+        &self,
+        places: &[u32],
+        catalogue: &Catalogue,
+        scratch: &mut Scratch,
+        sums: &mut [i64],
+    ) {
+        let shares = &mut scratch.shares;
+        shares.clear();
+        shares.extend(places.iter().map(|place| catalogue.shares(*place)));
+        self.contribute_shares(catalogue, shares, sums);
+    }
+
+    fn contribute_shares(&self, catalogue: &Catalogue, shares: &[Shares], sums: &mut [i64]) {
         let Some((lists, means)) = sums.split_first_mut() else {
             return;
         };
-        *lists = i64::from(!items.is_empty() && catalogue.n_users() > 0);
+        *lists = i64::from(!shares.is_empty() && catalogue.n_users() > 0);
         let ks = &self.shares.ks;
         match self.shares.of {
             Measured::Popularity => {

@@ -28,7 +28,7 @@ use self::json::Record;
 pub use self::mapped::{Explained, Place};
 use self::mapped::{Mapped, Sink};
 use self::shape::Shape;
-use self::user_key::UserKey;
+pub use self::user_key::UserKey;
 use self::usual::{Compact, Spaced};
 use crate::engine::OTHER;
 use crate::engine::event::{Batch, Body, Click, Event, Kind, Position, Reason, Served};
@@ -47,8 +47,7 @@ pub const MAX_LABEL_BYTES: usize = 128;
 /// `type`, `request_id`, `ts` and `user_id` of both, `items` and `experiments` of lists, `item` of clicks. The rest is
 /// ignored, but must be JSON, and no known key may come twice.
 ///
-/// Each new one has a random key for the hashes of users, which its clones share: what is to know the same users again
-/// is read by clones.
+/// Users are hashed with a key of their own: see [`Self::knowing_users_by`].
 #[derive(Debug, Clone)]
 pub struct Decoder {
     hash: Hashes,
@@ -62,10 +61,18 @@ impl Decoder {
     /// A list of more items or in more experiments is invalid.
     pub fn new(hash_seed: u64, max_items: u32, max_experiments: u32) -> Self {
         Decoder {
-            hash: Hashes::new(hash_seed, UserKey::random()),
+            hash: Hashes::new(hash_seed, UserKey::of("", hash_seed)),
             max_items: max_items as usize,
             max_experiments: max_experiments as usize,
             mapped: None,
+        }
+    }
+
+    /// The same, which hashes users with this key. Without it, the seed alone makes the key.
+    pub fn knowing_users_by(self, key: UserKey) -> Self {
+        Decoder {
+            hash: self.hash.with_users(key),
+            ..self
         }
     }
 
@@ -217,13 +224,12 @@ impl Decoder {
             .map(|item| self.hash.item(item.as_bytes()));
         let user = self.user(record);
         json_first([id.err(), ts_ms.err(), item.err(), user.err()])?;
-        let click = Click {
+        Ok(Body::Click(Click {
             id: id?,
             ts_ms: ts_ms?,
             item: item?,
-        };
-        user?;
-        Ok(Body::Click(click))
+            user: user?,
+        }))
     }
 
     fn request(&self, record: &Record) -> Result<u128, Reason> {

@@ -78,6 +78,7 @@ impl Decoder {
             Some(Kind::Click) => {
                 let click = Click {
                     id: fields.request_id,
+                    user: fields.user_id.map(|id| self.hash.user(id)),
                     ts_ms: fields.ts_ms,
                     item: fields.item,
                 };

@@ -3,18 +3,18 @@
 use std::fmt;
 
 use siphasher::sip::SipHasher24;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// SipHash-2-4 with 128 random bits of the operating system. Nobody is told the key, it is never stored, and it ends with
-/// the process: no hash of a user outlives it or is compared with another process's.
-#[derive(Clone, Copy)]
-pub(super) struct UserKey(pub(super) [u8; 16]);
+/// A key of SipHash-2-4, the same in every process of one configuration: each of them knows a user by the same hash, today
+/// and after a restart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct UserKey([u8; 16]);
 
 impl UserKey {
-    /// A new one.
-    pub fn random() -> UserKey {
-        let mut key = [0; 16];
-        getrandom::fill(&mut key).expect("the operating system gives random bytes");
-        UserKey(key)
+    /// The key that a secret text makes, with the seed of the other hashes; who knows neither cannot tell whose hash is whose.
+    /// The text may be empty: then the seed alone makes the key, which protects nobody if it is known.
+    pub fn of(secret: &str, seed: u64) -> UserKey {
+        UserKey(xxh3_128_with_seed(secret.as_bytes(), seed).to_le_bytes())
     }
 
     // Not inlined: it would crowd what decodes the rest of a record out of the registers.
@@ -40,6 +40,14 @@ mod tests {
         let key = UserKey(std::array::from_fn(|n| n as u8));
         let id: [u8; 15] = std::array::from_fn(|n| n as u8);
         assert_eq!(key.hash(&id), 0xa129_ca61_49be_45e5);
+    }
+
+    #[test]
+    fn a_secret_and_a_seed_make_one_key() {
+        let hash = |secret, seed| UserKey::of(secret, seed).hash(b"u-1");
+        assert_eq!(hash("a secret of ours", 7), hash("a secret of ours", 7));
+        let others = [hash("a secret of ours", 8), hash("another", 7), hash("", 7)];
+        assert!(!others.contains(&hash("a secret of ours", 7)));
     }
 
     #[test]

@@ -101,6 +101,7 @@ impl Decoder {
                 json.is_last(b"}")?;
                 Some(Body::Click(Click {
                     id: self.hash.request(id),
+                    user: user.map(|id| self.hash.user(id)),
                     ts_ms,
                     item,
                 }))

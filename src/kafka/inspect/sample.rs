@@ -83,12 +83,7 @@ impl Asker {
         if starts.is_empty() {
             return Ok(sample);
         }
-        let decoder = Decoder::new(
-            config.join.hash_seed,
-            config.join.max_items,
-            config.join.max_experiments,
-        )
-        .reading(config.events.as_ref());
+        let decoder = config.join.decoder().reading(config.events.as_ref());
         self.read(topic, &starts, &ends, |partition, key, payload| {
             sample.take(&decoder, topic_says, partition, key, payload);
         })?;

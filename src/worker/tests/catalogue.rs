@@ -23,7 +23,11 @@ fn take(stage: &mut Stage, items: &[(&str, &str, u32)], previous: Option<&Catalo
         format!("{{\"item\":\"{item}\",\"aspects\":[\"{aspect}\"],\"users\":{users},\"of_users\":4}}\n")
     };
     let text: String = items.iter().map(line).collect();
-    let read = catalogue::read(text.as_bytes(), &Decoder::new(0, 1000, 100), previous);
+    let read = catalogue::read(
+        text.as_bytes(),
+        &crate::ingest::wire::Decoder::new(0, 1000, 100),
+        previous,
+    );
     let catalogue = Arc::new(read.expect("it can be read"));
     stage.worker.handle(Input::Catalogue(Arc::clone(&catalogue)));
     catalogue

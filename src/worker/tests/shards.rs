@@ -196,7 +196,7 @@ fn the_bound_on_memory_is_one_for_all_workers() {
             .worker
             .shards
             .pairs()
-            .map(|(_, pair)| pair.engine.state_bytes())
+            .map(|(_, pair)| pair.engine().state_bytes())
             .sum();
         assert!(used <= 1 << 20, "{used}");
     }
@@ -204,7 +204,7 @@ fn the_bound_on_memory_is_one_for_all_workers() {
         .worker
         .shards
         .pairs()
-        .map(|(_, pair)| pair.engine.state_bytes())
+        .map(|(_, pair)| pair.engine().state_bytes())
         .sum();
     assert!(used > (1 << 20) * 9 / 10, "all of it is used: {used}");
     stage.round();

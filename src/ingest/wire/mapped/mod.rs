@@ -130,8 +130,14 @@ impl Mapped {
                 items,
                 arms,
             }),
-            Ok(Said::Click { id, ts_ms, item, .. }) => Body::Click(Click {
+            Ok(Said::Click {
+                id,
+                user,
+                ts_ms,
+                item,
+            }) => Body::Click(Click {
                 id: hash.request(id.as_bytes()),
+                user: user.map(|user| hash.user(user.as_bytes())),
                 ts_ms,
                 item: hash.item(item.as_bytes()),
             }),

@@ -18,6 +18,7 @@ fn reads_a_list() {
 fn reads_a_click() {
     let expected = Read::Click {
         id: hash().request(b"r-1"),
+        user: None,
         ts_ms: 1_763_596_805_123,
         item: hash().item(b"i9"),
     };
@@ -412,7 +413,12 @@ fn a_user_is_optional() {
         );
     }
     let with_user = |json: &str| click(&format!(r#"{{"user_id":{json},{}"#, &CLICK[1..]));
-    assert_eq!(with_user("\"u-7\""), click(CLICK));
+    let user_of = |json| match with_user(json) {
+        Read::Click { user, .. } => user,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(user_of("\"u-7\""), Some(hash().user(b"u-7")));
+    assert_eq!(user_of("7"), Some(hash().user(b"7")));
     assert_eq!(with_user("null"), click(CLICK));
     assert_eq!(with_user("[]"), Read::Invalid(Reason::WrongType));
 }

@@ -1,0 +1,160 @@
+//! Slots that are closed: each of their lists is visited once, a few at a time, so that no batch takes long.
+//!
+//! ```text
+//! slots, oldest first   [ visited │ next ▶ … ] [ list │ list │ … ] …
+//! ```
+//! The settled view is the sum of these visits.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::arms::ArmId;
+use super::catalogue::Catalogue;
+use super::chunks::{ChunkId, Chunks, Handle};
+use super::hashed::Hashed;
+use super::open_list::OpenList;
+use super::ranking::ListOutcome;
+
+/// A list whose outcome is final.
+#[derive(Debug, Clone, Copy)]
+pub struct SettledList<'a> {
+    /// Begin of its slot, epoch ms.
+    pub start_ms: i64,
+    /// Half of the keyed hash of its user, where there is one.
+    pub user: Option<NonZeroU32>,
+    /// Each once.
+    pub arms: &'a [ArmId],
+    pub outcome: ListOutcome<'a>,
+    /// Where its slot counts by a catalogue.
+    pub items: Option<SettledItems<'a>>,
+}
+
+/// What a list has shown of the catalogue that its slot counts by.
+#[derive(Debug, Clone, Copy)]
+pub struct SettledItems<'a> {
+    pub catalogue: &'a Catalogue,
+    /// Of its items, in rank order.
+    pub places: &'a [u32],
+    /// Distinct items clicked that it does not show, as far as they are remembered.
+    pub off_list: &'a [u64],
+}
+
+/// What a walk over settled lists tells.
+#[derive(Debug)]
+pub enum Settled<'a> {
+    List(SettledList<'a>),
+    /// All lists of the slot of these times (epoch ms) have been told.
+    Slot {
+        start_ms: i64,
+        end_ms: i64,
+    },
+}
+
+/// A slot that takes no further list or click.
+#[derive(Debug)]
+pub struct ClosedSlot {
+    /// Begin and end of the slot, epoch ms.
+    pub start_ms: i64,
+    pub end_ms: i64,
+    pub catalogue: Option<Arc<Catalogue>>,
+    /// With the words that they had.
+    pub chunks: VecDeque<(ChunkId, Vec<u32>)>,
+    /// Distinct off-list items clicked, by list.
+    pub off_list: HashMap<Handle, Vec<u64>, Hashed>,
+    pub bytes: u64,
+}
+
+/// Closed slots that wait for their visit.
+#[derive(Debug, Default)]
+pub struct Settling {
+    slots: VecDeque<ClosedSlot>,
+    /// The word of the first chunk that the next list begins at.
+    word: usize,
+    bytes: u64,
+}
+
+impl Settling {
+    pub fn push(&mut self, slot: ClosedSlot) {
+        self.bytes += slot.bytes;
+        self.slots.push_back(slot);
+    }
+
+    /// Begin of the first slot that is not told yet, epoch ms.
+    pub fn start_ms(&self) -> Option<i64> {
+        self.slots.front().map(|slot| slot.start_ms)
+    }
+
+    /// What the slots take that wait, the first one until its last list was visited.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Tells up to `n` lists, and each slot after its last one; returns how many lists it were. What it has told is gone.
+    pub fn visit(&mut self, chunks: &mut Chunks, n: usize, mut tell: impl FnMut(Settled)) -> usize {
+        let mut left = n;
+        while let Some(slot) = self.slots.front_mut() {
+            while let Some((chunk, words)) = slot.chunks.front() {
+                self.word = slot.tell(*chunk, words, self.word, &mut left, &mut tell);
+                if self.word < words.len() {
+                    return n;
+                }
+                self.word = 0;
+                let told = slot.chunks.pop_front();
+                told.into_iter().for_each(|(_, words)| chunks.give_back(words));
+            }
+            let (start_ms, end_ms) = (slot.start_ms, slot.end_ms);
+            self.bytes -= slot.bytes;
+            tell(Settled::Slot { start_ms, end_ms });
+            self.slots.pop_front();
+        }
+        n - left
+    }
+}
+
+impl ClosedSlot {
+    /// Tells the lists of a chunk from a word on, as long as any are `left`; returns the word of the next one.
+    fn tell(
+        &self,
+        chunk: ChunkId,
+        words: &[u32],
+        mut word: usize,
+        left: &mut usize,
+        tell: &mut impl FnMut(Settled),
+    ) -> usize {
+        let catalogue = self.catalogue.as_deref();
+        while word < words.len() && *left > 0 {
+            let list = OpenList::at(&words[word..], catalogue.is_some());
+            let off_list = self.off_list_of(chunk, word);
+            tell(Settled::List(SettledList {
+                start_ms: self.start_ms,
+                user: list.user(),
+                arms: list.arms(),
+                outcome: ListOutcome {
+                    n_items: list.n_items() as u32,
+                    clicked: list.mask(),
+                    n_off_list: off_list.len() as u32,
+                },
+                items: catalogue.map(|catalogue| SettledItems {
+                    catalogue,
+                    places: list.places(),
+                    off_list,
+                }),
+            }));
+            word += list.n_words();
+            *left -= 1;
+        }
+        word
+    }
+
+    fn off_list_of(&self, chunk: ChunkId, word: usize) -> &[u64] {
+        // Nearly always.
+        if self.off_list.is_empty() {
+            return &[];
+        }
+        let list = Chunks::handle_of(chunk, word);
+        self.off_list.get(&list).map_or(&[], Vec::as_slice)
+    }
+}

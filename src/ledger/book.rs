@@ -1,0 +1,188 @@
+//! What one aggregate keeps: totals and cells by arm. Whatever it is that adds up, it is kept, merged and encoded alike.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use super::bytes::{Damage, Reader, Writer};
+use crate::engine::ArmId;
+use crate::engine::settling::SettledList;
+
+/// What settled lists add up to, arm by arm.
+pub trait Aggregate {
+    /// What one arm adds up to in a span of time.
+    type Cell: Clone + Debug + PartialEq;
+    /// What one slot adds, all arms together.
+    type Slot;
+
+    /// Adds a list to the slot that is being told.
+    fn add(&mut self, list: &SettledList);
+
+    /// Ends the slot that was told, and begins the next one.
+    fn end_slot(&mut self) -> Self::Slot;
+
+    /// Adds a slot to the cells of its arms.
+    fn add_slot(&self, slot: &Self::Slot, cells: &mut ByArm<Self::Cell>);
+
+    /// Adds what another span of time, or the arm in another pair, adds up to.
+    fn merge(cell: &mut Self::Cell, more: &Self::Cell);
+
+    /// The same bytes for the same numbers.
+    fn encode(cell: &Self::Cell, to: &mut Writer);
+
+    /// # Errors
+    /// Where the bytes are no cell of this aggregate.
+    fn decode(&self, from: &mut Reader) -> Result<Self::Cell, Damage>;
+}
+
+/// Cells by the number of their arm.
+pub type ByArm<C> = BTreeMap<ArmId, C>;
+
+/// What a ledger keeps beside the slot that is being told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// What arms add up to since the begin.
+    pub total: bool,
+    pub spans: Vec<Span>,
+}
+
+/// Cells that are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Length of each, a multiple of the slot.
+    pub cell_ms: i64,
+    /// How many, up to the newest; none: all of them.
+    pub n_cells: Option<i64>,
+}
+
+/// The numbers of one aggregate.
+#[derive(Debug)]
+pub(super) struct Book<A: Aggregate> {
+    pub aggregate: A,
+    keep: Keep,
+    pub total: ByArm<A::Cell>,
+    /// By kept span, then number of the cell.
+    cells: Vec<BTreeMap<i64, ByArm<A::Cell>>>,
+}
+
+impl<A: Aggregate> Book<A> {
+    pub fn new(aggregate: A, keep: &Keep) -> Book<A> {
+        Book {
+            aggregate,
+            keep: keep.clone(),
+            total: ByArm::new(),
+            cells: vec![BTreeMap::new(); keep.spans.len()],
+        }
+    }
+
+    pub fn spans(&self) -> &[Span] {
+        &self.keep.spans
+    }
+
+    pub fn add(&mut self, list: &SettledList) {
+        self.aggregate.add(list);
+    }
+
+    pub fn end_slot(&mut self, start_ms: i64) -> A::Slot {
+        let slot = self.aggregate.end_slot();
+        if self.keep.total {
+            self.aggregate.add_slot(&slot, &mut self.total);
+        }
+        for (span, cells) in self.keep.spans.iter().zip(&mut self.cells) {
+            let number = start_ms.div_euclid(span.cell_ms);
+            self.aggregate.add_slot(&slot, cells.entry(number).or_default());
+            span.trim(cells);
+        }
+        slot
+    }
+
+    pub fn cells(&self, span: usize) -> impl Iterator<Item = (i64, &ByArm<A::Cell>)> {
+        self.cells[span].iter().map(|(number, cell)| (*number, cell))
+    }
+
+    pub fn cell(&self, span: usize, number: i64) -> Option<&ByArm<A::Cell>> {
+        self.cells[span].get(&number)
+    }
+
+    /// Adds another book, whose arms have these numbers here.
+    pub fn merge(&mut self, other: &Book<A>, ids: &[ArmId]) {
+        merge_all::<A>(&mut self.total, &other.total, ids);
+        let cells = self.cells.iter_mut().zip(&other.cells);
+        for (span, (own, others)) in self.keep.spans.iter().zip(cells) {
+            for (number, cell) in others {
+                merge_all::<A>(own.entry(*number).or_default(), cell, ids);
+            }
+            span.trim(own);
+        }
+    }
+
+    pub fn encode(&self, to: &mut Writer) {
+        encode_all::<A>(&self.total, to);
+        for (span, cells) in self.keep.spans.iter().zip(&self.cells) {
+            to.signed(span.cell_ms.into());
+            to.number(cells.len() as u64);
+            for (number, cell) in cells {
+                to.signed((*number).into());
+                encode_all::<A>(cell, to);
+            }
+        }
+    }
+
+    /// Takes the place of what is kept. Arms are below `n_arms`.
+    pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), Damage> {
+        self.total = self.decode_all(from, n_arms)?;
+        for index in 0..self.keep.spans.len() {
+            if from.signed()? != i128::from(self.keep.spans[index].cell_ms) {
+                return Err(Damage::Configuration);
+            }
+            for _ in 0..from.length()? {
+                let number = i64::try_from(from.signed()?).map_err(|_| Damage::Number)?;
+                let cell = self.decode_all(from, n_arms)?;
+                self.cells[index].insert(number, cell);
+            }
+        }
+        Ok(())
+    }
+
+    fn decode_all(&self, from: &mut Reader, n_arms: usize) -> Result<ByArm<A::Cell>, Damage> {
+        let mut cells = ByArm::new();
+        for _ in 0..from.length()? {
+            let arm = from.number()?;
+            if arm >= n_arms as u64 {
+                return Err(Damage::Number);
+            }
+            cells.insert(arm as ArmId, self.aggregate.decode(from)?);
+        }
+        Ok(cells)
+    }
+}
+
+impl Span {
+    /// Drops cells that have left.
+    fn trim<C>(&self, cells: &mut BTreeMap<i64, C>) {
+        let newest = cells.last_key_value().map(|(number, _)| *number);
+        if let (Some(n_cells), Some(newest)) = (self.n_cells, newest) {
+            while let Some(first) = cells
+                .first_entry()
+                .filter(|first| *first.key() <= newest - n_cells)
+            {
+                first.remove();
+            }
+        }
+    }
+}
+
+fn merge_all<A: Aggregate>(own: &mut ByArm<A::Cell>, others: &ByArm<A::Cell>, ids: &[ArmId]) {
+    for (arm, cell) in others {
+        own.entry(ids[*arm as usize])
+            .and_modify(|own| A::merge(own, cell))
+            .or_insert_with(|| cell.clone());
+    }
+}
+
+fn encode_all<A: Aggregate>(cells: &ByArm<A::Cell>, to: &mut Writer) {
+    to.number(cells.len() as u64);
+    for (arm, cell) in cells {
+        to.number((*arm).into());
+        A::encode(cell, to);
+    }
+}

@@ -1,0 +1,178 @@
+//! Numbers and texts as bytes, and back: LEB128, zigzag where there is a sign.
+
+use std::fmt;
+
+/// Why bytes are no ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Damage {
+    /// They are of another version than this program reads.
+    Version,
+    /// They end too soon, or go on.
+    Length,
+    /// A number or a text is none, or is not written as it should be.
+    Number,
+    /// They are of other metrics or windows.
+    Configuration,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Damage::Version => "it is of a version that this program does not read",
+            Damage::Length => "it is cut off, or longer than it says",
+            Damage::Number => "a number in it is none",
+            Damage::Configuration => "it is of other metrics or windows",
+        })
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// Appends.
+#[derive(Debug, Default)]
+pub struct Writer(Vec<u8>);
+
+impl Writer {
+    pub fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    pub fn number(&mut self, number: u64) {
+        self.wide(number.into());
+    }
+
+    pub fn signed(&mut self, number: i128) {
+        self.wide((number << 1 ^ number >> 127) as u128);
+    }
+
+    fn wide(&mut self, mut number: u128) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    pub fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// Reads what a [`Writer`] has written, and nothing else: each number has one way to be written.
+#[derive(Debug)]
+pub struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader(bytes)
+    }
+
+    pub fn byte(&mut self) -> Result<u8, Damage> {
+        let (first, rest) = self.0.split_first().ok_or(Damage::Length)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    pub fn number(&mut self) -> Result<u64, Damage> {
+        u64::try_from(self.wide()?).map_err(|_| Damage::Number)
+    }
+
+    pub fn signed(&mut self) -> Result<i128, Damage> {
+        let number = self.wide()?;
+        Ok((number >> 1) as i128 ^ -((number & 1) as i128))
+    }
+
+    fn wide(&mut self) -> Result<u128, Damage> {
+        let mut number = 0_u128;
+        for shift in (0..).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u128::from(byte & 0x7f);
+            if shift > 126 || bits << shift >> shift != bits || (byte == 0 && shift > 0) {
+                return Err(Damage::Number);
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        Ok(number)
+    }
+
+    /// How many of something follow, each of a byte at least.
+    pub fn length(&mut self) -> Result<usize, Damage> {
+        let length = self.number()?;
+        let is_inside = length <= self.0.len() as u64;
+        is_inside.then_some(length as usize).ok_or(Damage::Length)
+    }
+
+    pub fn text(&mut self) -> Result<&'a str, Damage> {
+        let length = self.length()?;
+        let (text, rest) = self.0.split_at(length);
+        self.0 = rest;
+        std::str::from_utf8(text).map_err(|_| Damage::Number)
+    }
+
+    /// # Errors
+    /// Where anything is left.
+    pub fn end(&self) -> Result<(), Damage> {
+        self.0.is_empty().then_some(()).ok_or(Damage::Length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(numbers in prop::collection::vec(any::<i128>(), 0..9), text in ".{0,9}") {
+            let mut to = Writer::default();
+            to.text(&text);
+            numbers.iter().for_each(|number| to.signed(*number));
+            let bytes = to.into_bytes();
+            let mut from = Reader::new(&bytes);
+            prop_assert_eq!(from.text(), Ok(&*text));
+            for number in numbers {
+                prop_assert_eq!(from.signed(), Ok(number));
+            }
+            prop_assert_eq!(from.end(), Ok(()));
+        }
+
+        /// There is one way to write a number, so that equal bytes and equal numbers are one.
+        #[test]
+        fn bytes_that_are_read_are_those_that_would_be_written(bytes in prop::collection::vec(any::<u8>(), 1..20)) {
+            let mut from = Reader::new(&bytes);
+            if let Ok(number) = from.signed() {
+                let mut to = Writer::default();
+                to.signed(number);
+                let written = to.into_bytes();
+                prop_assert_eq!(&bytes[..written.len()], &written[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn small_numbers_take_a_byte_and_the_largest_are_read_too() {
+        for (number, n_bytes) in [
+            (0, 1),
+            (-1, 1),
+            (63, 1),
+            (64, 2),
+            (i128::MAX, 19),
+            (i128::MIN, 19),
+        ] {
+            let mut to = Writer::default();
+            to.signed(number);
+            let bytes = to.into_bytes();
+            assert_eq!(bytes.len(), n_bytes);
+            assert_eq!(Reader::new(&bytes).signed(), Ok(number));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Which items of the catalogue arms have shown, and within which cut-offs: the one aggregate that is no sum.
+
+use std::ops::Range;
+
+use super::book::{Aggregate, ByArm};
+use super::bytes::{Damage, Reader, Writer};
+use crate::engine::ShownLists;
+use crate::engine::catalogue::{Catalogue, UNKNOWN};
+use crate::engine::settling::SettledList;
+
+/// Distinct items by cut-off.
+#[derive(Debug)]
+pub struct Seen {
+    /// Ascending, the whole list last.
+    ks: Vec<u32>,
+    /// The slot that is being told.
+    shown: ShownLists,
+}
+
+/// Of each place of the catalogue, one more than the index of the first cut-off that an item was shown within, or 0.
+#[derive(Debug, Clone, Default)]
+pub struct Classes(Vec<u8>);
+
+impl PartialEq for Classes {
+    /// Places that nobody was shown may be missing at the end.
+    fn eq(&self, other: &Classes) -> bool {
+        self.shown().eq(other.shown())
+    }
+}
+
+impl Classes {
+    /// Distinct items that `catalogue` lists, by cut-off.
+    pub fn counts(&self, n_cut_offs: usize, catalogue: &Catalogue) -> Vec<u64> {
+        let mut counts = vec![0; n_cut_offs];
+        for (place, class) in self.shown().filter(|(place, _)| catalogue.lists(*place)) {
+            debug_assert!(place != UNKNOWN);
+            counts[usize::from(class) - 1..]
+                .iter_mut()
+                .for_each(|count| *count += 1);
+        }
+        counts
+    }
+
+    /// Places that were shown, ascending, with their class.
+    fn shown(&self) -> impl Iterator<Item = (u32, u8)> {
+        let places = (0..).zip(self.0.iter().copied());
+        places.filter(|(_, class)| *class > 0)
+    }
+
+    fn see(&mut self, place: u32, class: u8) {
+        let at = place as usize;
+        if at >= self.0.len() {
+            self.0.resize(at + 1, 0);
+        }
+        let own = &mut self.0[at];
+        if *own == 0 || class < *own {
+            *own = class;
+        }
+    }
+}
+
+impl Seen {
+    pub fn new(ks: Vec<u32>) -> Seen {
+        Seen {
+            ks,
+            shown: ShownLists::default(),
+        }
+    }
+
+    /// The positions of a list of so many items that are of each class, from the first one on.
+    fn classes(&self, n_items: usize) -> impl Iterator<Item = (u8, Range<usize>)> {
+        let ends = self.ks.iter().map(move |k| n_items.min(*k as usize));
+        (1..).zip(ends).scan(0, |start, (class, end)| {
+            let positions = *start..end;
+            *start = end;
+            Some((class, positions))
+        })
+    }
+}
+
+impl Aggregate for Seen {
+    type Cell = Classes;
+    type Slot = ShownLists;
+
+    fn add(&mut self, list: &SettledList) {
+        if let Some(items) = &list.items {
+            self.shown.push(list.arms, list.start_ms, items.places);
+        }
+    }
+
+    fn end_slot(&mut self) -> ShownLists {
+        std::mem::take(&mut self.shown)
+    }
+
+    fn add_slot(&self, slot: &ShownLists, cells: &mut ByArm<Classes>) {
+        for (arm, lists) in slot.by_arm() {
+            let cell = cells.entry(arm).or_default();
+            for (_, places) in lists {
+                for (class, positions) in self.classes(places.len()) {
+                    let known = places[positions].iter().filter(|place| **place != UNKNOWN);
+                    known.for_each(|place| cell.see(*place, class));
+                }
+            }
+        }
+    }
+
+    fn merge(cell: &mut Classes, more: &Classes) {
+        more.shown().for_each(|(place, class)| cell.see(place, class));
+    }
+
+    fn encode(cell: &Classes, to: &mut Writer) {
+        to.number(cell.shown().count() as u64);
+        let mut next = 0;
+        for (place, class) in cell.shown() {
+            // Of the places only the steps, which are small.
+            to.number((place - next).into());
+            to.byte(class);
+            next = place + 1;
+        }
+    }
+
+    fn decode(&self, from: &mut Reader) -> Result<Classes, Damage> {
+        let mut cell = Classes::default();
+        let mut next = 0_u64;
+        for _ in 0..from.length()? {
+            let place = next.checked_add(from.number()?).ok_or(Damage::Number)?;
+            let class = from.byte()?;
+            let is_known = (1..=self.ks.len()).contains(&usize::from(class));
+            if !is_known || place >= u64::from(UNKNOWN).min(MAX_PLACES) {
+                return Err(Damage::Number);
+            }
+            cell.see(place as u32, class);
+            next = place + 1;
+        }
+        Ok(cell)
+    }
+}
+
+/// Items of a catalogue that bytes may name: damaged ones must not ask for all memory.
+const MAX_PLACES: u64 = 1 << 28;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::catalogue::item;
+
+    #[test]
+    fn an_item_counts_at_the_first_cut_off_that_it_was_shown_within() {
+        let seen = Seen::new(vec![1, 3, u32::MAX]);
+        let mut shown = ShownLists::default();
+        shown.push(&[7], 0, &[5, 0, UNKNOWN, 2]);
+        shown.push(&[7, 8], 0, &[0, 5]);
+        let mut cells = ByArm::new();
+        seen.add_slot(&shown, &mut cells);
+        let all = (0..6).map(|n| item(&format!("i{n}"), &[], 0)).collect();
+        let catalogue = Catalogue::new(all, 1, None);
+        // Of arm 7: 5 and 0 at rank 1, 2 at rank 4.
+        assert_eq!(cells[&7].counts(3, &catalogue), [2, 2, 3]);
+        assert_eq!(cells[&8].counts(3, &catalogue), [1, 2, 2]);
+    }
+}

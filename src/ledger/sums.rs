@@ -1,0 +1,169 @@
+//! The sums that metrics are ratios of: integers, or steps of 2⁻³².
+
+use super::book::{Aggregate, ByArm};
+use super::bytes::{Damage, Reader, Writer};
+use crate::engine::ArmId;
+use crate::engine::contributions::{Contributions, MAX_POSITIONS};
+use crate::engine::ranking::{self, ListOutcome, Ranking, Relevant};
+use crate::engine::settling::{SettledItems, SettledList};
+use crate::engine::tally::{Rows, SlotTally};
+
+/// Numerators and denominators of all metrics, by column of the ranking.
+#[derive(Debug)]
+pub struct Sums {
+    ranking: Ranking,
+    contributions: Contributions,
+    /// The slot that is being told.
+    tally: SlotTally,
+    /// What the catalogue adds of a list.
+    of_items: Vec<i64>,
+    of_aspects: Vec<i64>,
+    scratch: ranking::Scratch,
+    relevant: Relevant,
+    /// For rows that nobody keeps.
+    room: Vec<i64>,
+    overflowed: bool,
+}
+
+impl Sums {
+    pub fn new(ranking: Ranking) -> Sums {
+        Sums {
+            contributions: Contributions::new(&ranking),
+            tally: SlotTally::new(ranking.width()),
+            of_items: vec![0; ranking.columns_of_catalogue().len()],
+            of_aspects: vec![0; ranking.columns_of_aspects().len()],
+            scratch: ranking.scratch(),
+            relevant: Relevant::default(),
+            room: Vec::new(),
+            overflowed: false,
+            ranking,
+        }
+    }
+
+    /// Whether a sum has left 64 bits in a slot.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    /// Adds what a list contributes by its length and its clicks.
+    fn add_outcome(&mut self, arms: &[ArmId], list: &ListOutcome) {
+        let Sums {
+            ranking,
+            contributions,
+            tally,
+            room,
+            ..
+        } = self;
+        let n_items = list.n_items as usize;
+        if !contributions.remember_new_list(n_items, ranking) {
+            room.resize(ranking.width(), 0);
+            ranking.contribute(list, room);
+            for arm in arms {
+                let row = tally.row(*arm);
+                tally.add(row, 0, room);
+            }
+            return;
+        }
+        // Mostly no click, or one.
+        let first_click = only_click(list).filter(|position| {
+            n_items <= MAX_POSITIONS && contributions.remember_first_click(n_items, *position, ranking)
+        });
+        let is_clicked = list.n_off_list > 0 || list.clicked.iter().any(|word| *word != 0);
+        if is_clicked && first_click.is_none() {
+            room.clear();
+            room.extend_from_slice(contributions.of_clicks(list, ranking));
+        }
+        for arm in arms {
+            let row = tally.row(*arm);
+            tally.count(row, list.n_items, contributions);
+            match first_click {
+                Some(position) => tally.count_click(row, n_items, position, contributions),
+                None if is_clicked => tally.add(row, 0, room),
+                None => {}
+            }
+        }
+    }
+
+    /// Adds what a list contributes by what it has shown of the catalogue.
+    fn add_items(&mut self, arms: &[ArmId], list: &ListOutcome, items: &SettledItems) {
+        let Sums {
+            ranking,
+            tally,
+            of_items,
+            of_aspects,
+            scratch,
+            relevant,
+            ..
+        } = self;
+        ranking.contribute_places(items.places, items.catalogue, scratch, of_items);
+        of_aspects.fill(0);
+        if ranking.needs_aspects() {
+            relevant.set(list, items.places, items.off_list, items.catalogue);
+            if !relevant.shown.is_empty() {
+                ranking.contribute_aspects(relevant, items.catalogue, 1, scratch, of_aspects);
+            }
+        }
+        for arm in arms {
+            let row = tally.row(*arm);
+            if !of_items.is_empty() {
+                tally.add(row, ranking.columns_of_catalogue().start, of_items);
+            }
+            if of_aspects.iter().any(|term| *term != 0) {
+                tally.add(row, ranking.columns_of_aspects().start, of_aspects);
+            }
+        }
+    }
+}
+
+/// The position of the only click on a list.
+fn only_click(list: &ListOutcome) -> Option<usize> {
+    let mut ranks = list.ranks(u32::MAX);
+    let first = ranks.next()?;
+    (list.n_off_list == 0 && ranks.next().is_none()).then_some(first as usize - 1)
+}
+
+impl Aggregate for Sums {
+    type Cell = Box<[i128]>;
+    type Slot = Rows<ArmId>;
+
+    fn add(&mut self, list: &SettledList) {
+        self.add_outcome(list.arms, &list.outcome);
+        if let Some(items) = &list.items {
+            self.add_items(list.arms, &list.outcome, items);
+        }
+    }
+
+    fn end_slot(&mut self) -> Rows<ArmId> {
+        let mut rows = Rows::new();
+        self.overflowed |= self
+            .tally
+            .hand_over(&self.contributions, &mut self.room, |arm, _, sums| {
+                rows.push(arm, sums)
+            });
+        rows
+    }
+
+    fn add_slot(&self, slot: &Rows<ArmId>, cells: &mut ByArm<Box<[i128]>>) {
+        let zeros = || vec![0; self.ranking.width()].into_boxed_slice();
+        for (arm, terms) in slot.iter() {
+            let sums = cells.entry(arm).or_insert_with(zeros).iter_mut();
+            sums.zip(terms).for_each(|(sum, term)| *sum += i128::from(*term));
+        }
+    }
+
+    fn merge(cell: &mut Box<[i128]>, more: &Box<[i128]>) {
+        cell.iter_mut().zip(more).for_each(|(sum, term)| *sum += term);
+    }
+
+    fn encode(cell: &Box<[i128]>, to: &mut Writer) {
+        to.number(cell.len() as u64);
+        cell.iter().for_each(|sum| to.signed(*sum));
+    }
+
+    fn decode(&self, from: &mut Reader) -> Result<Box<[i128]>, Damage> {
+        match from.length()? {
+            n if n == self.ranking.width() => (0..n).map(|_| from.signed()).collect(),
+            _ => Err(Damage::Configuration),
+        }
+    }
+}

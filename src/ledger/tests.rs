@@ -1,0 +1,233 @@
+//! Ledgers of lists that are told one by one: what they keep, that they merge, and their bytes.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::catalogue::{Catalogue, item};
+use crate::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS, ListOutcome, Measures};
+use crate::engine::settling::SettledItems;
+
+const SLOT_MS: i64 = 10;
+const N_ITEMS: u32 = 5;
+
+fn ranking() -> Ranking {
+    let ks = [1, 3].into_iter().filter_map(NonZeroU32::new).collect::<Vec<_>>();
+    let usual = Measures::usual(&ks);
+    let metrics = [&usual.metrics[..], &["coverage", "popularity", "alpha_ndcg"]].concat();
+    Ranking::new(&Measures {
+        metrics,
+        catalogue: true,
+        ..usual
+    })
+}
+
+fn catalogue() -> Catalogue {
+    let items = (0..8).map(|n| item(&format!("i{n}"), &["even", "odd"][n % 2..][..1], n as u64));
+    Catalogue::new(items.collect(), 10, None)
+}
+
+fn keep() -> Keep {
+    let span = |n_slots, n_cells| Span {
+        cell_ms: n_slots * SLOT_MS,
+        n_cells,
+    };
+    Keep {
+        total: true,
+        spans: vec![span(1, Some(3)), span(2, None)],
+    }
+}
+
+/// A list in a slot: its arms, which of its items were clicked, and the place of its first item.
+#[derive(Debug, Clone)]
+struct List {
+    slot: i64,
+    arms: Vec<u8>,
+    clicked: u32,
+    first: u32,
+}
+
+fn list() -> impl Strategy<Value = List> {
+    let arms = prop::collection::btree_set(0..4_u8, 0..3);
+    (0..9_i64, arms, 0..1_u32 << N_ITEMS, 0..7_u32).prop_map(|(slot, arms, clicked, first)| List {
+        slot,
+        arms: arms.into_iter().collect(),
+        clicked,
+        first,
+    })
+}
+
+fn arm(n: u8) -> Arm {
+    Arm {
+        experiment: "e".into(),
+        arm: n.to_string().into(),
+    }
+}
+
+/// A pair that has settled these lists, whose arms are admitted in the order in which they come.
+fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
+    let mut ledger = Ledger::new(ranking, &keep());
+    for slot in 0..9 {
+        for list in lists.iter().filter(|list| list.slot == slot) {
+            let arms: Vec<ArmId> = list.arms.iter().map(|n| ledger.number_of(&arm(*n))).collect();
+            let places: Vec<u32> = (list.first..list.first + N_ITEMS)
+                .map(|place| place % 8)
+                .collect();
+            let outcome = ListOutcome {
+                n_items: N_ITEMS,
+                clicked: &[list.clicked],
+                n_off_list: 0,
+            };
+            let told = ledger.take(Settled::List(SettledList {
+                start_ms: slot * SLOT_MS,
+                user: None,
+                arms: &arms,
+                outcome,
+                items: Some(SettledItems {
+                    catalogue,
+                    places: &places,
+                    off_list: &[],
+                }),
+            }));
+            assert_eq!(told, None);
+        }
+        let (start_ms, end_ms) = (slot * SLOT_MS, (slot + 1) * SLOT_MS);
+        let told = ledger.take(Settled::Slot { start_ms, end_ms });
+        assert_eq!(told.map(|told| told.start_ms), Some(start_ms));
+    }
+    ledger
+}
+
+/// The numbers of some arms by name.
+type Named = BTreeMap<Arm, (Vec<i128>, Option<Classes>)>;
+
+fn named(ledger: &Ledger, numbers: Numbers) -> Named {
+    let arms = numbers.sums.iter().map(|(id, sums)| {
+        let classes = numbers.seen.and_then(|seen| seen.get(id)).cloned();
+        (ledger.arms()[*id as usize].clone(), (sums.to_vec(), classes))
+    });
+    arms.collect()
+}
+
+/// Totals and all cells, whatever numbers the arms have.
+fn all(ledger: &Ledger) -> (Named, Vec<BTreeMap<i64, Named>>) {
+    let cells = |span| {
+        let cells = ledger.cells(span);
+        cells
+            .map(|(number, numbers)| (number, named(ledger, numbers)))
+            .filter(|(_, cell)| !cell.is_empty())
+            .collect()
+    };
+    (named(ledger, ledger.total()), vec![cells(0), cells(1)])
+}
+
+proptest! {
+    /// Two pairs merge to what one pair of all lists would have, in either order, and after a way through bytes.
+    #[test]
+    fn ledgers_merge_to_the_whole(lists in prop::collection::vec((list(), any::<bool>()), 0..40)) {
+        let (ranking, catalogue) = (ranking(), catalogue());
+        let of = |is_first: bool| -> Vec<List> {
+            let own = lists.iter().filter(|(_, first)| *first == is_first);
+            own.map(|(list, _)| list.clone()).collect()
+        };
+        let whole: Vec<List> = lists.iter().map(|(list, _)| list.clone()).collect();
+        let whole = told(&whole, &ranking, &catalogue);
+        for order in [[true, false], [false, true]] {
+            let [mut one, other] = order.map(|is_first| {
+                let bytes = told(&of(is_first), &ranking, &catalogue).encode();
+                Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded")
+            });
+            one.merge(&other);
+            prop_assert_eq!(all(&one), all(&whole));
+            prop_assert_eq!(one.until_ms(), whole.until_ms());
+        }
+    }
+
+    #[test]
+    fn equal_ledgers_have_equal_bytes_and_bytes_come_back(lists in prop::collection::vec(list(), 0..40)) {
+        let (ranking, catalogue) = (ranking(), catalogue());
+        let ledger = told(&lists, &ranking, &catalogue);
+        let bytes = ledger.encode();
+        let again = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
+        prop_assert_eq!(all(&again), all(&ledger));
+        prop_assert_eq!(again.encode(), bytes.clone());
+        // In each slot in another order; arms are admitted as before.
+        let mut turned = lists.clone();
+        turned.sort_by_key(|list| list.arms.first().copied());
+        if lists.iter().all(|list| list.arms.len() < 2) && told(&turned, &ranking, &catalogue).arms() == ledger.arms() {
+            prop_assert_eq!(told(&turned, &ranking, &catalogue).encode(), bytes);
+        }
+    }
+
+    /// Whatever was damaged is refused or read, and never costs more than it is long.
+    #[test]
+    fn damaged_bytes_are_refused_in_words(
+        lists in prop::collection::vec(list(), 0..9),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let (ranking, catalogue) = (ranking(), catalogue());
+        let mut bytes = told(&lists, &ranking, &catalogue).encode();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let _ = Ledger::decode(&bytes, &ranking, &keep());
+        bytes.truncate(cut.index(bytes.len()));
+        prop_assert!(Ledger::decode(&bytes, &ranking, &keep()).is_err());
+    }
+}
+
+#[test]
+fn cells_leave_and_totals_stay() {
+    let lists = [(0, 0b1), (0, 0), (1, 0b11), (8, 0)].map(|(slot, clicked)| List {
+        slot,
+        arms: vec![3],
+        clicked,
+        first: 0,
+    });
+    let (ranking, catalogue) = (ranking(), catalogue());
+    let ledger = told(&lists, &ranking, &catalogue);
+    let total = &ledger.total().sums[&0];
+    assert_eq!(
+        [LISTS, ITEMS_SHOWN, CLICKS].map(|column| total[column]),
+        [4, 20, 3]
+    );
+    let cells = |span| -> Vec<(i64, Option<i128>)> {
+        let cells = ledger.cells(span);
+        cells
+            .map(|(number, cell)| (number, cell.sums.get(&0).map(|sums| sums[LISTS])))
+            .collect()
+    };
+    assert_eq!(cells(0), [(6, None), (7, None), (8, Some(1))], "the newest three");
+    assert_eq!(
+        cells(1),
+        [(0, Some(3)), (1, None), (2, None), (3, None), (4, Some(1))]
+    );
+    assert_eq!(ledger.until_ms(), Some(90));
+    assert!(
+        ledger.is_complete(1, 3) && !ledger.is_complete(1, 4),
+        "the slot 90 is missing"
+    );
+}
+
+#[test]
+fn bytes_of_other_metrics_or_versions_are_refused() {
+    let ledger = told(&[], &ranking(), &catalogue());
+    let bytes = ledger.encode();
+    let decode = |bytes: &[u8], ranking: &Ranking, keep: &Keep| Ledger::decode(bytes, ranking, keep).err();
+    let other = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
+    assert_eq!(decode(&bytes, &other, &keep()), Some(Damage::Configuration));
+    assert_eq!(
+        decode(&[&[9], &bytes[1..]].concat(), &ranking(), &keep()),
+        Some(Damage::Version)
+    );
+    assert_eq!(
+        decode(&[&bytes[..], &[0]].concat(), &ranking(), &keep()),
+        Some(Damage::Length)
+    );
+    let mut longer = keep();
+    longer.spans[0].cell_ms *= 2;
+    assert_eq!(decode(&bytes, &ranking(), &longer), Some(Damage::Configuration));
+}

@@ -1,0 +1,205 @@
+//! One pair of partitions from its events to what others are told of it: the join, and the ledger that it settles into.
+//!
+//! ```text
+//! batches ─▶ engine ─▶ live changes ───────────────┐
+//!              └─▶ settled lists ─▶ ledger ─▶ slots ┴─▶ PairDelta
+//! ```
+
+use std::sync::Arc;
+
+use super::{Keep, Ledger, SettledSlot};
+use crate::engine::catalogue::Catalogue;
+use crate::engine::event::{Batch, Side};
+use crate::engine::outcome::Counts;
+use crate::engine::ranking::Ranking;
+use crate::engine::tally::Rows;
+use crate::engine::{Arm, ArmInSlot, Engine, Rules, ShownLists};
+
+/// Settled lists that are told for each event that is read: as many settle as come, and what has piled up shrinks.
+const LISTS_AN_EVENT: usize = 2;
+/// Settled lists that are told with each batch, beside those: some 50 µs.
+const LISTS_A_BATCH: usize = 1024;
+
+/// What has changed in a pair, by value: whoever takes it need not know where it comes from.
+#[derive(Debug, Default)]
+pub struct PairDelta {
+    /// Arms that the pair has admitted since, in its order: their numbers go on from those before.
+    pub arms: Vec<Arm>,
+    /// What lists and clicks have added to their arms in open slots.
+    pub live: Rows<ArmInSlot>,
+    /// What new lists have shown, where coverage is measured.
+    pub shown: ShownLists,
+    pub settled: Vec<SettledSlot>,
+    /// What has become of records.
+    pub counts: Counts,
+    pub reach: Reach,
+}
+
+/// How far a pair has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// The last instant that its settled slots cover, epoch ms.
+    pub settled_end_ms: Option<i64>,
+    /// Where it begins to count, epoch ms.
+    pub begin_ms: Option<i64>,
+    /// The smallest time of an accepted event, epoch ms.
+    pub first_accepted_ms: Option<i64>,
+    pub n_folded: u64,
+    /// No sum has left 64 bits.
+    pub is_exact: bool,
+}
+
+/// The engine of a pair and its ledger.
+#[derive(Debug)]
+pub struct PairTracker {
+    engine: Engine,
+    ledger: Ledger,
+    settled: Vec<SettledSlot>,
+    /// Arms that were told.
+    n_arms: usize,
+    #[cfg(debug_assertions)]
+    twin: twin::Twin,
+}
+
+impl PairTracker {
+    /// One that counts from `begin_ms` on, or all that it is given; its ledger keeps what is asked for.
+    pub fn new(rules: Rules, ranking: Ranking, begin_ms: Option<i64>, keep: &Keep) -> PairTracker {
+        PairTracker {
+            ledger: Ledger::new(&ranking, keep),
+            engine: Engine::new(rules, ranking, begin_ms),
+            settled: Vec::new(),
+            n_arms: 0,
+            #[cfg(debug_assertions)]
+            twin: twin::Twin::default(),
+        }
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Counts lists by this catalogue from the next slot on that opens.
+    pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
+        self.engine.set_catalogue(catalogue);
+    }
+
+    /// Processes a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
+    pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
+        self.engine.apply(batch, room_bytes);
+        self.settle(LISTS_A_BATCH + LISTS_AN_EVENT * batch.events.len());
+    }
+
+    /// Makes an idle move (rule D7): see [`Engine::idle`].
+    pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
+        self.engine.idle(side, live_end_ms, until_ms);
+    }
+
+    /// Brings up to `n_lists` lists whose outcome is final into the ledger; returns how many they were.
+    pub fn settle(&mut self, n_lists: usize) -> usize {
+        let PairTracker {
+            engine,
+            ledger,
+            settled,
+            ..
+        } = self;
+        if !engine.has_settled() {
+            return 0;
+        }
+        engine.visit_settled(n_lists, |told| settled.extend(ledger.take(told)))
+    }
+
+    /// Settles everything, as at the end of a file.
+    pub fn close_all(&mut self) {
+        self.engine.close_all();
+        self.settle(usize::MAX);
+    }
+
+    /// Whether lists wait for [`Self::settle`].
+    pub fn has_settled(&self) -> bool {
+        self.engine.has_settled()
+    }
+
+    /// The end of what its ledger covers, epoch ms; none before the pair had a record.
+    pub fn settled_until_ms(&self) -> Option<i64> {
+        self.engine.told_until_ms()
+    }
+
+    /// Takes what has changed since this was last called.
+    pub fn take_delta(&mut self) -> PairDelta {
+        let changes = self.engine.take_changes();
+        let arms = self.engine.arms()[self.n_arms..].to_vec();
+        self.n_arms += arms.len();
+        self.ledger.admit(&arms);
+        let settled = std::mem::take(&mut self.settled);
+        let is_exact = !changes.overflowed && !self.ledger.overflowed();
+        #[cfg(debug_assertions)]
+        if is_exact {
+            self.twin.check(&changes.live, &settled);
+        }
+        PairDelta {
+            arms,
+            live: changes.live,
+            shown: changes.shown,
+            settled,
+            counts: changes.counts,
+            reach: Reach {
+                settled_end_ms: self.settled_until_ms().map(|until_ms| until_ms - 1),
+                begin_ms: self.engine.begin_ms(),
+                first_accepted_ms: self.engine.accepted_ms().map(|(first, _)| first),
+                n_folded: self.engine.n_folded_arms(),
+                is_exact,
+            },
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
+mod twin {
+    //! The live view and the settled view add up the same lists on two ways: whenever a slot settles, they must agree.
+
+    use std::collections::BTreeMap;
+
+    use crate::engine::tally::Rows;
+    use crate::engine::{ArmId, ArmInSlot};
+    use crate::ledger::SettledSlot;
+
+    /// What the live view was told of slots that have not settled yet.
+    #[derive(Debug, Default)]
+    pub struct Twin(BTreeMap<i64, BTreeMap<ArmId, Vec<i64>>>);
+
+    impl Twin {
+        /// # Panics
+        /// Where a settled slot is not the sum of its live changes.
+        pub fn check(&mut self, live: &Rows<ArmInSlot>, settled: &[SettledSlot]) {
+            for (of, terms) in live.iter() {
+                let slot = self.0.entry(of.start_ms).or_default();
+                let sums = slot.entry(of.arm).or_default();
+                sums.resize(sums.len().max(terms.len()), 0);
+                sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+            }
+            for slot in settled {
+                let mut expected = self.0.remove(&slot.start_ms).unwrap_or_default();
+                let mut told: BTreeMap<ArmId, Vec<i64>> = slot
+                    .tallies
+                    .iter()
+                    .map(|(arm, sums)| (arm, sums.to_vec()))
+                    .collect();
+                expected.values_mut().chain(told.values_mut()).for_each(trim);
+                assert_eq!(
+                    told, expected,
+                    "the slot of {} has settled as others than live",
+                    slot.start_ms
+                );
+            }
+        }
+    }
+
+    fn trim(sums: &mut Vec<i64>) {
+        let n = sums.iter().rposition(|sum| *sum != 0).map_or(0, |last| last + 1);
+        sums.truncate(n);
+    }
+}
