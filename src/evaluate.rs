@@ -180,7 +180,9 @@ impl Evaluator {
             ..options.measures.clone()
         };
         let ranking = Ranking::new(&measures);
-        let mut engine = Engine::new(rules, ranking.clone(), None).settling_by(settle_ms(options));
+        let mut engine = Engine::new(rules, ranking.clone(), None)
+            .settling_by(settle_ms(options))
+            .without_live();
         if let Some(catalogue) = &options.catalogue {
             engine.set_catalogue(Arc::clone(catalogue));
         }
@@ -255,7 +257,6 @@ impl Evaluator {
 
     fn count(&mut self) {
         self.engine.apply(&self.batch, self.max_state_bytes);
-        self.engine.forget_live_changes();
         self.batch.clear();
     }
 

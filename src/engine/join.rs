@@ -160,6 +160,14 @@ impl Engine {
         }
     }
 
+    /// The same, which tells nothing of open slots: for readers of settled lists alone.
+    pub fn without_live(self) -> Engine {
+        Engine {
+            lists: self.lists.without_live(),
+            ..self
+        }
+    }
+
     /// Counts lists by this catalogue from the next slot on that opens; those of open slots keep theirs.
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         if self.ranking.needs_places() {
@@ -418,6 +426,9 @@ impl Engine {
 
     /// Records a click on a list and adds the difference that it makes.
     fn hit(&mut self, handle: Handle, item: u64) -> ClickResult {
+        if !self.lists.tells_live() {
+            return self.lists.click(&mut self.store, handle, item).result();
+        }
         let with_aspects = self.ranking.needs_aspects();
         // To work aspects out is dear, and a repeat changes nothing.
         if with_aspects && self.lists.has_click(&self.store, handle, item) {
@@ -433,13 +444,10 @@ impl Engine {
         }
         let hit = self.lists.click(&mut self.store, handle, item);
         let n_off_list_now = || self.lists.outcome(&self.store, handle).n_off_list;
-        let (result, changed) = match hit {
-            Hit::First(_) => (ClickResult::Matched, true),
-            Hit::OffList => {
-                let counts = self.ranking.counts_off_list();
-                (ClickResult::OffList, counts && n_off_list_now() != n_off_list)
-            }
-            Hit::Repeat => (ClickResult::Repeat, false),
+        let changed = match hit {
+            Hit::First(_) => true,
+            Hit::OffList => self.ranking.counts_off_list() && n_off_list_now() != n_off_list,
+            Hit::Repeat => false,
         };
         if changed {
             self.add_change(handle, hit, before);
@@ -448,7 +456,7 @@ impl Engine {
                 self.lists.add(&self.store, handle, aspects.start, terms);
             }
         }
-        result
+        hit.result()
     }
 
     /// Adds what a click has changed of a list's outcome.
@@ -544,7 +552,7 @@ impl Engine {
         }
         let handle = lists.insert(store, key, found, standing, list, &worth);
         if let Some((start, start_ms)) = shown {
-            match ranking.coverage() {
+            match ranking.coverage().filter(|_| lists.tells_live()) {
                 Some(_) => changes.shown.add_from(start, list.arms, start_ms),
                 None => changes.shown.places_mut().truncate(start),
             }
@@ -663,12 +671,10 @@ impl Engine {
         self.advance();
     }
 
-    /// The same, slot by slot, oldest first, and tells their lists: of a long file no two copies are in memory. The live view
-    /// hears nothing of it.
+    /// The same, slot by slot, oldest first, and tells their lists: of a long file no two copies are in memory.
     pub fn close_each(&mut self, mut tell: impl FnMut(Settled)) {
         self.frontier = Some(i64::MAX / self.settle_ms);
         while self.close_next() {
-            self.forget_live_changes();
             self.visit_settled(usize::MAX, &mut tell);
         }
         self.advance();
@@ -702,12 +708,6 @@ impl Engine {
             ..Changes::default()
         };
         std::mem::replace(changes, next)
-    }
-
-    /// Lets go of what the live view would take over; a reader of settled slots alone has no use for it.
-    pub fn forget_live_changes(&mut self) {
-        self.changes.live.clear();
-        self.changes.shown.clear();
     }
 
     /// The end of what was told of settled lists: start(F), or the begin of the slot that is being told.

@@ -20,6 +20,7 @@ use super::chunks::ChunkId;
 use super::contributions::Contributions;
 use super::hashed::Hashed;
 use super::open_list::{self, OpenList, Stamp};
+use super::outcome::ClickResult;
 use super::ranking::ListOutcome;
 use super::settling::ClosedSlot;
 use super::store::{Found, Key, Kind, Store};
@@ -86,6 +87,16 @@ pub enum Hit {
     OffList,
 }
 
+impl Hit {
+    pub fn result(self) -> ClickResult {
+        match self {
+            Hit::First(_) => ClickResult::Matched,
+            Hit::Repeat => ClickResult::Repeat,
+            Hit::OffList => ClickResult::OffList,
+        }
+    }
+}
+
 /// Where a list of an id is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
@@ -132,6 +143,8 @@ pub struct OpenLists {
     max_off_list: usize,
     /// Columns of a slot's sums.
     width: usize,
+    /// Whether slots add up what is new in them.
+    tells_live: bool,
     /// What slots that open from now on count by.
     catalogue: Option<Arc<Catalogue>>,
     /// All lists of an id, where several were open at once.
@@ -157,6 +170,7 @@ impl OpenLists {
             same_ms: slot_ms,
             max_off_list: max_off_list as usize,
             width,
+            tells_live: true,
             catalogue: None,
             crowded: HashMap::default(),
             by_number: BTreeMap::new(),
@@ -173,6 +187,18 @@ impl OpenLists {
     /// The same, for slots of which only parts of this length tell lists of one id apart.
     pub fn telling_apart_by(self, same_ms: i64) -> OpenLists {
         OpenLists { same_ms, ..self }
+    }
+
+    /// The same, which adds nothing up.
+    pub fn without_live(self) -> OpenLists {
+        OpenLists {
+            tells_live: false,
+            ..self
+        }
+    }
+
+    pub fn tells_live(&self) -> bool {
+        self.tells_live
     }
 
     pub fn len(&self) -> u64 {
@@ -367,7 +393,7 @@ impl OpenLists {
     fn add_to_rows(&mut self, place: u32, arms: &[ArmId], mut add: impl FnMut(&mut SlotTally, usize)) {
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
-        if arms.is_empty() {
+        if arms.is_empty() || !self.tells_live {
             return;
         }
         let tally = match &mut slot.fresh {

@@ -56,6 +56,17 @@ pub struct OpenList<'a> {
     n_places: usize,
 }
 
+/// What a list consists of.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    pub n_items: u32,
+    pub arms: &'a [ArmId],
+    pub places: &'a [u32],
+    pub mask: &'a [u32],
+    /// Words that it takes, in whole units.
+    pub n_words: usize,
+}
+
 impl NewList<'_> {
     /// Words that the list will take, in whole units.
     pub fn n_words(&self, has_places: bool) -> usize {
@@ -112,9 +123,18 @@ impl<'a> OpenList<'a> {
         list
     }
 
-    /// Words that it takes, in whole units.
-    pub fn n_words(self) -> usize {
-        self.mask_at().end.next_multiple_of(UNIT)
+    /// All of it at once, for who walks from list to list.
+    pub fn parts(self) -> Parts<'a> {
+        let (arms, tags) = (self.arms_at(), self.tags_at());
+        let places = tags.end..tags.end + self.n_places;
+        let mask = places.end..places.end + mask_words(tags.len());
+        Parts {
+            n_items: tags.len() as u32,
+            arms: &self.words[arms],
+            places: &self.words[places],
+            mask: &self.words[mask.clone()],
+            n_words: mask.end.next_multiple_of(UNIT),
+        }
     }
 
     /// Half of the hash of its user.
@@ -252,7 +272,7 @@ mod tests {
         for size in sizes {
             let list = OpenList::at(rest, false);
             assert_eq!((list.n_items(), list.arms().len()), size);
-            rest = &rest[list.n_words()..];
+            rest = &rest[list.parts().n_words..];
         }
         assert!(rest.is_empty());
     }

@@ -127,23 +127,24 @@ impl ClosedSlot {
         let catalogue = self.catalogue.as_deref();
         while word < words.len() && *left > 0 {
             let list = OpenList::at(&words[word..], catalogue.is_some());
+            let parts = list.parts();
             let off_list = self.off_list_of(chunk, word);
             tell(Settled::List(SettledList {
                 start_ms: self.start_ms,
                 user: list.user(),
-                arms: list.arms(),
+                arms: parts.arms,
                 outcome: ListOutcome {
-                    n_items: list.n_items() as u32,
-                    clicked: list.mask(),
+                    n_items: parts.n_items,
+                    clicked: parts.mask,
                     n_off_list: off_list.len() as u32,
                 },
                 items: catalogue.map(|catalogue| SettledItems {
                     catalogue,
-                    places: list.places(),
+                    places: parts.places,
                     off_list,
                 }),
             }));
-            word += list.n_words();
+            word += parts.n_words;
             *left -= 1;
         }
         word

@@ -3,7 +3,7 @@
 use super::book::{Aggregate, ByArm};
 use super::bytes::{Damage, Reader, Writer};
 use crate::engine::ArmId;
-use crate::engine::contributions::{Contributions, MAX_POSITIONS};
+use crate::engine::contributions::Contributions;
 use crate::engine::ranking::{self, ListOutcome, Ranking, Relevant};
 use crate::engine::settling::{SettledItems, SettledList};
 use crate::engine::tally::{Rows, SlotTally};
@@ -64,22 +64,27 @@ impl Sums {
             }
             return;
         }
-        // Mostly no click, or one.
-        let first_click = only_click(list).filter(|position| {
-            n_items <= MAX_POSITIONS && contributions.remember_first_click(n_items, *position, ranking)
-        });
+        // Mostly there is none.
         let is_clicked = list.n_off_list > 0 || list.clicked.iter().any(|word| *word != 0);
-        if is_clicked && first_click.is_none() {
+        if !is_clicked {
+            for arm in arms {
+                let row = tally.row(*arm);
+                tally.count(row, list.n_items, contributions);
+            }
+            return;
+        }
+        let only_click = only_click(list)
+            .filter(|position| contributions.remember_first_click(n_items, *position, ranking));
+        if only_click.is_none() {
             room.clear();
             room.extend_from_slice(contributions.of_clicks(list, ranking));
         }
         for arm in arms {
             let row = tally.row(*arm);
             tally.count(row, list.n_items, contributions);
-            match first_click {
+            match only_click {
                 Some(position) => tally.count_click(row, n_items, position, contributions),
-                None if is_clicked => tally.add(row, 0, room),
-                None => {}
+                None => tally.add(row, 0, room),
             }
         }
     }
@@ -115,11 +120,12 @@ impl Sums {
     }
 }
 
-/// The position of the only click on a list.
+/// The position of the only click on a list, where that is counted by it.
 fn only_click(list: &ListOutcome) -> Option<usize> {
-    let mut ranks = list.ranks(u32::MAX);
-    let first = ranks.next()?;
-    (list.n_off_list == 0 && ranks.next().is_none()).then_some(first as usize - 1)
+    match list.clicked {
+        [word] if list.n_off_list == 0 && word.is_power_of_two() => Some(word.trailing_zeros() as usize),
+        _ => None,
+    }
 }
 
 impl Aggregate for Sums {
