@@ -138,13 +138,11 @@ impl Reader {
         let Some(last) = records.last() else { return };
         // Nearly always none.
         let skips = log.skips_within(&(records[0].offset..=last.offset));
-        log.position = last.offset + 1;
-        log.idle_since_ms = None;
         if let Some(sampler) = self.samplers.get_mut(side as usize) {
             sampler.observe(records.len(), partition, |place| records[place].key);
         }
         self.decode(side, records, &skips);
-        self.apply(partition);
+        self.apply(partition, side, last.offset + 1);
     }
 
     fn decode(&mut self, side: Side, records: &[Record], skips: &[RangeInclusive<i64>]) {
@@ -175,8 +173,13 @@ impl Reader {
         }
     }
 
-    fn apply(&mut self, partition: i32) {
+    /// Counts what was decoded of one topic. Only now its position moves, to what comes next.
+    fn apply(&mut self, partition: i32, side: Side, next: i64) {
         if let Some(pair) = self.pairs.get_mut(&partition) {
+            if let Some(log) = pair.log(side) {
+                log.position = next;
+                log.idle_since_ms = None;
+            }
             let room_bytes = pair.engine().state_bytes() + self.free_bytes;
             pair.tracker.apply(&self.batch, room_bytes);
             self.free_bytes = room_bytes.saturating_sub(pair.engine().state_bytes());
