@@ -9,8 +9,8 @@ ARG SOURCE_COMMIT=
 # The binary is copied out, since a cache is no part of the image, without the tables of lines that are four fifths of it.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
-    cargo build --release --locked --bin abgauge \
-    && install -D --strip target/release/abgauge /out/abgauge
+    cargo build --profile dist --locked --bin abgauge \
+    && install -D --strip target/dist/abgauge /out/abgauge
 
 FROM debian:bookworm-slim
 # Certificates for TLS to the brokers. Not pinned: the newest are the safe ones.

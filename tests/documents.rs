@@ -43,7 +43,7 @@ const NOT_RUN: [(&str, &str, Look); 28] = [
         Look::Arguments,
     ),
     (
-        "cargo install --locked --path .",
+        "cargo install --locked --profile dist --path .",
         "builds for minutes",
         Look::Cargo,
     ),

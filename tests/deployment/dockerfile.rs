@@ -88,12 +88,7 @@ fn sends_the_sources_to_the_build_and_nothing_else() {
     ] {
         assert!(!is_ignored(needed), "{needed}");
     }
-    for useless in [
-        ".git/HEAD",
-        "target/release/abgauge",
-        "docs/deployment.md",
-        ".env",
-    ] {
+    for useless in [".git/HEAD", "target/dist/abgauge", "docs/deployment.md", ".env"] {
         assert!(is_ignored(useless), "{useless}");
     }
 }
