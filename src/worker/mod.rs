@@ -76,7 +76,6 @@ pub struct Worker {
     /// What topics may fill of all states by being read far ahead of their twins.
     max_ahead_bytes: u64,
     topics: [String; 2],
-    one_topic: bool,
     brokers: String,
     board: Arc<Board>,
     clock: Clock,
@@ -153,7 +152,6 @@ impl Worker {
             skips: config.ingest.skips.clone(),
             idle_after_ms: config.join.idle_after_ms,
             max_ahead_bytes: config.limits.max_state_bytes / AHEAD_PART,
-            one_topic,
             brokers: config.kafka.brokers.clone(),
             shards: Shards::new(sources, &decoder, one_topic, config.limits.max_state_bytes),
             board,
@@ -210,7 +208,7 @@ impl Worker {
     }
 
     fn sides(&self) -> &'static [Side] {
-        if self.one_topic {
+        if self.rules.one_topic {
             &[Side::Served]
         } else {
             &Side::BOTH
