@@ -90,7 +90,7 @@ impl Worker {
         self.report.held(
             &held.message(&self.topics[side as usize], partition),
             partition,
-            self.uptime,
+            self.clocks.uptime(),
         );
         self.assign_pairs();
         self.look((side, partition), true);
@@ -143,7 +143,7 @@ impl Worker {
                     damage,
                 };
                 let message = held.message(&self.topics[side as usize], partition);
-                self.report.held(&message, partition, self.uptime);
+                self.report.held(&message, partition, self.clocks.uptime());
             }
             (Ok(Batch::Damaged { first, damage, .. }), None) if stands => {
                 self.damaged(look.partition, first, damage);
@@ -154,7 +154,7 @@ impl Worker {
 
     /// Looks at what is held, and at what stands still for no known reason: one at a time.
     pub(super) fn look_around(&mut self) {
-        let uptime = self.uptime;
+        let uptime = self.clocks.uptime();
         let mut due = Vec::new();
         for (partition, pair) in self.shards.pairs() {
             if let Some(held) = pair.held {
@@ -190,7 +190,7 @@ impl Worker {
             return;
         };
         self.looking = true;
-        self.standing.insert(partition, (offset, self.uptime));
+        self.standing.insert(partition, (offset, self.clocks.uptime()));
         self.orders.push(Order::Look(Look {
             partition,
             offset,

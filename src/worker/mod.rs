@@ -110,8 +110,6 @@ pub struct Worker {
     /// What to say where the topics have come to differ in their partitions.
     unequal: Option<String>,
     orders: Vec<Order>,
-    /// As of the last round.
-    uptime: Duration,
     fatal: Option<Fault>,
     pace: Pace,
     /// Changes were handed over in the last round.
@@ -175,7 +173,6 @@ impl Worker {
             counts: None,
             unequal: None,
             orders: Vec::new(),
-            uptime: Duration::ZERO,
             fatal: None,
             pace: Pace::default(),
             handed_over: false,
@@ -265,7 +262,7 @@ impl Worker {
                 audit.add(counts);
             }
             for record in &news.unreadable {
-                self.report.unreadable(record, self.uptime);
+                self.report.unreadable(record, self.clocks.uptime());
             }
             for input in news.inputs {
                 self.handle(input);
@@ -279,7 +276,6 @@ impl Worker {
     /// `uptime` is real time since the start, also where the clock is simulated: it paces questions, commits and lines
     /// of the log.
     pub fn round(&mut self, busy: bool, uptime: Duration) {
-        self.uptime = uptime;
         if self.clocks.round(uptime) {
             warn!(
                 "the loop was stopped for a while: what was produced meanwhile is read before anything settles"
@@ -524,7 +520,8 @@ impl Worker {
         self.report.rebalanced();
         self.epoch += 1;
         self.phase = Phase::Joining;
-        self.membership.misassigned(others, &self.topics, self.uptime);
+        self.membership
+            .misassigned(others, &self.topics, self.clocks.uptime());
         self.orders.push(Order::Assign(Vec::new()));
     }
 
@@ -532,7 +529,8 @@ impl Worker {
         match (state, self.counts) {
             (Ok(state), Some(counts)) => {
                 self.report.brokers_answer();
-                self.membership.known(state, counts, &self.topics, self.uptime);
+                self.membership
+                    .known(state, counts, &self.topics, self.clocks.uptime());
             }
             (Err(fault), _) => self.fault(fault),
             (Ok(_), None) => {}
@@ -764,7 +762,7 @@ impl Worker {
         if fault.kind == FaultKind::Fatal {
             self.fatal = Some(fault);
         } else {
-            self.report.fault(fault, self.uptime);
+            self.report.fault(fault, self.clocks.uptime());
         }
     }
 
