@@ -112,8 +112,6 @@ pub struct Worker {
     orders: Vec<Order>,
     fatal: Option<Fault>,
     pace: Pace,
-    /// Changes were handed over in the last round.
-    handed_over: bool,
     asked: Option<Duration>,
     committed: Duration,
     /// What was committed last.
@@ -175,7 +173,6 @@ impl Worker {
             orders: Vec::new(),
             fatal: None,
             pace: Pace::default(),
-            handed_over: false,
             asked: None,
             committed: Duration::ZERO,
             commits: BTreeMap::new(),
@@ -286,10 +283,7 @@ impl Worker {
             self.orders.push(Order::Rejoin);
         }
         self.balance();
-        let copied = self.board.is_being_copied();
-        self.handed_over = self.pace.is_due(busy, copied, uptime);
-        if self.handed_over {
-            self.pace.begins(uptime);
+        if self.pace.hands_over(busy, self.board.is_being_copied(), uptime) {
             self.hand_over();
         }
         self.ask(uptime);
@@ -319,9 +313,7 @@ impl Worker {
 
     /// How long the last round took.
     pub fn took(&mut self, time: Duration) {
-        if self.handed_over {
-            self.pace.took(time);
-        }
+        self.pace.took(time);
     }
 
     /// Keeps the topics of each pair abreast, as far as memory asks for it.
