@@ -5,6 +5,7 @@
 //! waits. All else is done by one thread, between two readings.
 
 mod clocks;
+mod commits;
 mod hold;
 mod membership;
 mod pace;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use self::clocks::Clocks;
+use self::commits::Commits;
 use self::membership::Membership;
 use self::pace::Pace;
 use self::pair::{Flow, Log, Pair};
@@ -52,7 +54,6 @@ use crate::telemetry::Telemetry;
 
 /// How often the brokers are asked where the logs end.
 const ASK: Duration = Duration::from_millis(500);
-const COMMIT: Duration = Duration::from_secs(5);
 /// Part of the state's bound that topics may fill by being read far ahead of their twins, one over this: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
 
@@ -113,9 +114,7 @@ pub struct Worker {
     fatal: Option<Fault>,
     pace: Pace,
     asked: Option<Duration>,
-    committed: Duration,
-    /// What was committed last.
-    commits: BTreeMap<TopicPartition, i64>,
+    commits: Commits,
 }
 
 impl Worker {
@@ -174,8 +173,7 @@ impl Worker {
             fatal: None,
             pace: Pace::default(),
             asked: None,
-            committed: Duration::ZERO,
-            commits: BTreeMap::new(),
+            commits: Commits::default(),
         }
     }
 
@@ -288,8 +286,7 @@ impl Worker {
         }
         self.ask(uptime);
         self.look_around();
-        if uptime.saturating_sub(self.committed) >= COMMIT {
-            self.committed = uptime;
+        if self.commits.is_due(uptime) {
             self.commit();
         }
         let waiting_for = self.waiting_for();
@@ -770,15 +767,11 @@ impl Worker {
     }
 
     fn commit(&mut self) {
-        let mut moved = Vec::new();
-        for (partition, pair) in self.shards.pairs() {
-            for log in &pair.logs {
-                let key = (log.side, partition);
-                if self.commits.insert(key, log.position) != Some(log.position) {
-                    moved.push((key, log.position));
-                }
-            }
-        }
+        let positions = self.shards.pairs().flat_map(|(partition, pair)| {
+            let of_log = move |log: &Log| ((log.side, partition), log.position);
+            pair.logs.iter().map(of_log)
+        });
+        let moved = self.commits.moved(positions);
         if !moved.is_empty() {
             self.orders.push(Order::Commit(moved));
         }
