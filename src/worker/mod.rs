@@ -10,6 +10,7 @@ mod hold;
 mod membership;
 mod pace;
 mod pair;
+mod questions;
 mod report;
 mod shard;
 mod shards;
@@ -30,6 +31,7 @@ use self::commits::Commits;
 use self::membership::Membership;
 use self::pace::Pace;
 use self::pair::{Flow, Log, Pair};
+use self::questions::Questions;
 use self::report::Report;
 pub use self::shard::DeadLetters;
 use self::shards::Shards;
@@ -52,8 +54,6 @@ use crate::ingest::{
 use crate::logging::Losses;
 use crate::telemetry::Telemetry;
 
-/// How often the brokers are asked where the logs end.
-const ASK: Duration = Duration::from_millis(500);
 /// Part of the state's bound that topics may fill by being read far ahead of their twins, one over this: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
 
@@ -84,8 +84,6 @@ pub struct Worker {
     catalogue: Option<Arc<Catalogue>>,
     phase: Phase,
     membership: Membership,
-    /// Counts assignments: an answer to a question of an earlier one is void.
-    epoch: u64,
     /// The pairs that are owned.
     shards: Shards,
     /// Revoked, hidden, and kept until the next assignment.
@@ -100,12 +98,7 @@ pub struct Worker {
     lost: BTreeSet<i32>,
     audits: Vec<KeyAudit>,
     clocks: Clocks,
-    /// Asked, and not yet answered.
-    asking: bool,
-    /// The last question but those about topics was where to start.
-    asked_starts: bool,
-    /// Who stamps the records was asked.
-    asked_timestamps: bool,
+    questions: Questions,
     /// Partitions of the topics, once known.
     counts: Option<TopicCounts>,
     /// What to say where the topics have come to differ in their partitions.
@@ -113,7 +106,6 @@ pub struct Worker {
     orders: Vec<Order>,
     fatal: Option<Fault>,
     pace: Pace,
-    asked: Option<Duration>,
     commits: Commits,
 }
 
@@ -156,7 +148,6 @@ impl Worker {
             clock,
             phase: Phase::Topics,
             membership: Membership::default(),
-            epoch: 0,
             kept: BTreeMap::new(),
             starting: BTreeSet::new(),
             standing: BTreeMap::new(),
@@ -164,15 +155,12 @@ impl Worker {
             lost: BTreeSet::new(),
             audits: Vec::new(),
             clocks: Clocks::default(),
-            asking: false,
-            asked_starts: false,
-            asked_timestamps: false,
+            questions: Questions::default(),
             counts: None,
             unequal: None,
             orders: Vec::new(),
             fatal: None,
             pace: Pace::default(),
-            asked: None,
             commits: Commits::default(),
         }
     }
@@ -217,27 +205,30 @@ impl Worker {
             Input::Seen(look, batch) => self.seen(look, batch),
             Input::Fault(fault) => self.fault(fault),
             Input::Catalogue(catalogue) => self.take_catalogue(catalogue),
-            Input::Answer(answer) => {
-                self.asking = false;
-                match answer {
-                    Answer::Topics(counts) => self.topics_known(counts),
-                    Answer::Timestamps(timestamps) => {
-                        self.report
-                            .timestamps(&timestamps, &self.brokers, self.rules.max_future_ms);
-                    }
-                    Answer::Group { epoch, state } if epoch == self.epoch => self.group_known(state),
-                    Answer::Starts { epoch, starts } if epoch == self.epoch => self.starts_known(starts),
-                    Answer::Ends {
-                        epoch,
-                        clock_run,
-                        asked_ms,
-                        ends,
-                    } if epoch == self.epoch => {
-                        self.ends_known(clock_run, asked_ms, ends);
-                    }
-                    Answer::Group { .. } | Answer::Starts { .. } | Answer::Ends { .. } => {}
-                }
+            Input::Answer(answer) => self.answer(answer),
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.questions.answered();
+        let current = self.questions.epoch();
+        match answer {
+            Answer::Topics(counts) => self.topics_known(counts),
+            Answer::Timestamps(timestamps) => {
+                self.report
+                    .timestamps(&timestamps, &self.brokers, self.rules.max_future_ms);
             }
+            Answer::Group { epoch, state } if epoch == current => self.group_known(state),
+            Answer::Starts { epoch, starts } if epoch == current => self.starts_known(starts),
+            Answer::Ends {
+                epoch,
+                clock_run,
+                asked_ms,
+                ends,
+            } if epoch == current => {
+                self.ends_known(clock_run, asked_ms, ends);
+            }
+            Answer::Group { .. } | Answer::Starts { .. } | Answer::Ends { .. } => {}
         }
     }
 
@@ -376,44 +367,52 @@ impl Worker {
     }
 
     fn ask(&mut self, uptime: Duration) {
-        if self.asking || self.asked.is_some_and(|asked| uptime.saturating_sub(asked) < ASK) {
+        if !self.questions.is_due(uptime) {
             return;
         }
+        if let Some(question) = self.next_question() {
+            self.questions.asked(&question, uptime);
+            self.orders.push(Order::Ask(question));
+        }
+    }
+
+    fn next_question(&mut self) -> Option<Question> {
+        let is_start = !self.starting.is_empty();
+        let reads_nothing = self.shards.is_empty();
         let question = match self.phase {
             Phase::Topics => Question::Topics,
-            Phase::Joining => return,
+            Phase::Joining => return None,
             // In turns with the question for ends: a partition that cannot start must not hold up the others.
-            Phase::Owning if !self.starting.is_empty() && (self.shards.is_empty() || !self.asked_starts) => {
-                self.asked_starts = true;
+            Phase::Owning if is_start && (reads_nothing || self.questions.is_turn_of_starts()) => {
                 self.ask_starts()
             }
-            Phase::Owning if self.membership.asks() => Question::Group { epoch: self.epoch },
+            Phase::Owning if self.membership.asks() => Question::Group {
+                epoch: self.questions.epoch(),
+            },
             // Whoever owns nothing learns so of brokers and topics that go and come.
-            Phase::Owning if self.shards.is_empty() => Question::Topics,
+            Phase::Owning if reads_nothing => Question::Topics,
             // Once, and after a start has its numbers.
-            Phase::Owning if !self.asked_timestamps && self.clocks.has_started() => {
-                self.asked_timestamps = true;
+            Phase::Owning if !self.questions.has_asked_timestamps() && self.clocks.has_started() => {
                 Question::Timestamps
             }
-            Phase::Owning => {
-                self.asked_starts = false;
-                self.clocks.ask();
-                Question::Ends {
-                    epoch: self.epoch,
-                    clock_run: self.clocks.run(),
-                    asked_ms: self.clock.steady_ms(),
-                    partitions: self.partitions_of(self.shards.pairs().map(|(partition, _)| partition)),
-                }
-            }
+            Phase::Owning => self.ask_ends(),
         };
-        self.asked = Some(uptime);
-        self.asking = true;
-        self.orders.push(Order::Ask(question));
+        Some(question)
+    }
+
+    fn ask_ends(&mut self) -> Question {
+        self.clocks.ask();
+        Question::Ends {
+            epoch: self.questions.epoch(),
+            clock_run: self.clocks.run(),
+            asked_ms: self.clock.steady_ms(),
+            partitions: self.partitions_of(self.shards.pairs().map(|(partition, _)| partition)),
+        }
     }
 
     fn ask_starts(&self) -> Question {
         Question::Starts {
-            epoch: self.epoch,
+            epoch: self.questions.epoch(),
             partitions: self.partitions_of(self.starting.iter().copied()),
             seek_ms: self.start.seek_ms(self.clock.now_ms()),
         }
@@ -462,7 +461,7 @@ impl Worker {
 
     fn assigned(&mut self, partitions: &[TopicPartition]) {
         self.report.rebalanced();
-        self.epoch += 1;
+        self.questions.begin_epoch();
         self.phase = Phase::Owning;
         self.restart_clocks();
         let given: BTreeSet<&TopicPartition> = partitions.iter().collect();
@@ -499,7 +498,7 @@ impl Worker {
             self.orders.push(Order::Assign(Vec::new()));
         } else {
             let question = self.ask_starts();
-            self.asking = true;
+            self.questions.asked_at_once();
             self.orders.push(Order::Ask(question));
         }
     }
@@ -507,7 +506,7 @@ impl Worker {
     /// We own nothing, until the group gives us what is ours.
     fn misassigned(&mut self, others: &[String]) {
         self.report.rebalanced();
-        self.epoch += 1;
+        self.questions.begin_epoch();
         self.phase = Phase::Joining;
         self.membership
             .misassigned(others, &self.topics, self.clocks.uptime());
@@ -530,7 +529,7 @@ impl Worker {
         self.report.rebalanced();
         self.hand_over();
         self.commit();
-        self.epoch += 1;
+        self.questions.begin_epoch();
         self.phase = Phase::Joining;
         self.starting.clear();
         for (partition, mut pair) in self.shards.take() {
@@ -631,7 +630,7 @@ impl Worker {
         self.board.hide(partition);
         self.report.forget_partition(partition);
         self.starting.insert(partition);
-        self.epoch += 1;
+        self.questions.begin_epoch();
         self.restart_clocks();
     }
 

@@ -763,7 +763,7 @@ fn an_answer_that_comes_twice_does_not_assign_again() {
         (key, start)
     });
     stage.worker.handle(Input::Answer(Answer::Starts {
-        epoch: stage.worker.epoch,
+        epoch: stage.worker.questions.epoch(),
         starts: Ok(starts.into()),
     }));
     stage.round();
@@ -839,7 +839,7 @@ fn a_partition_that_cannot_start_does_not_hold_up_the_others() {
     for _ in 0..2 {
         stage.uptime += Duration::from_secs(1);
         stage.round();
-        stage.worker.asking = false;
+        stage.worker.questions.answered();
     }
     let asked = &stage.questions;
     assert!(
