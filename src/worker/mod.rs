@@ -7,6 +7,7 @@
 mod clocks;
 mod commits;
 mod hold;
+mod looks;
 mod membership;
 mod pace;
 mod pair;
@@ -28,6 +29,7 @@ use tracing::{error, info, warn};
 
 use self::clocks::Clocks;
 use self::commits::Commits;
+use self::looks::Looks;
 use self::membership::Membership;
 use self::pace::Pace;
 use self::pair::{Flow, Log, Pair};
@@ -90,10 +92,7 @@ pub struct Worker {
     kept: BTreeMap<i32, Pair>,
     /// Owned, but not started yet: waiting to learn where.
     starting: BTreeSet<i32>,
-    /// Since when a log stands where it does, of those that more is to come of.
-    standing: BTreeMap<TopicPartition, (i64, Duration)>,
-    /// A batch is being looked at.
-    looking: bool,
+    looks: Looks,
     /// Partitions whose position had left the log, the client says.
     lost: BTreeSet<i32>,
     audits: Vec<KeyAudit>,
@@ -150,8 +149,7 @@ impl Worker {
             membership: Membership::default(),
             kept: BTreeMap::new(),
             starting: BTreeSet::new(),
-            standing: BTreeMap::new(),
-            looking: false,
+            looks: Looks::default(),
             lost: BTreeSet::new(),
             audits: Vec::new(),
             clocks: Clocks::default(),
