@@ -84,7 +84,7 @@ impl Worker {
             last: None,
             damage,
         };
-        let Some(pair) = self.shards.get_mut(partition).filter(|pair| pair.held.is_none()) else {
+        let Some(pair) = self.shards.get_mut(partition).filter(|pair| !pair.is_held()) else {
             return;
         };
         let offset = pair.log(side).map(|log| log.position);
@@ -181,7 +181,7 @@ impl Worker {
     /// Reads all pairs but those that are held, from where they stand.
     pub(super) fn assign_pairs(&mut self) {
         let mut positions = Vec::new();
-        for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| pair.held.is_none()) {
+        for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| !pair.is_held()) {
             for log in &mut pair.logs {
                 positions.push(((log.side, partition), log.position));
                 // An assignment reads all: what was paused goes on.

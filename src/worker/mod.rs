@@ -7,6 +7,7 @@
 mod clocks;
 mod commits;
 mod hold;
+mod life;
 mod looks;
 mod membership;
 mod pace;
@@ -29,6 +30,7 @@ use tracing::{error, info, warn};
 
 use self::clocks::Clocks;
 use self::commits::Commits;
+use self::life::Life;
 use self::looks::Looks;
 use self::membership::Membership;
 use self::pace::Pace;
@@ -86,15 +88,9 @@ pub struct Worker {
     catalogue: Option<Arc<Catalogue>>,
     phase: Phase,
     membership: Membership,
-    /// The pairs that are owned.
+    /// The pairs, each in a state of its [`Life`].
     shards: Shards,
-    /// Revoked, hidden, and kept until the next assignment.
-    kept: BTreeMap<i32, Pair>,
-    /// Owned, but not started yet: waiting to learn where.
-    starting: BTreeSet<i32>,
     looks: Looks,
-    /// Partitions whose position had left the log, the client says.
-    lost: BTreeSet<i32>,
     audits: Vec<KeyAudit>,
     clocks: Clocks,
     questions: Questions,
@@ -147,10 +143,7 @@ impl Worker {
             clock,
             phase: Phase::Topics,
             membership: Membership::default(),
-            kept: BTreeMap::new(),
-            starting: BTreeSet::new(),
             looks: Looks::default(),
-            lost: BTreeSet::new(),
             audits: Vec::new(),
             clocks: Clocks::default(),
             questions: Questions::default(),
@@ -279,9 +272,9 @@ impl Worker {
             self.commit();
         }
         let waiting_for = self.waiting_for();
-        let pairs: Vec<_> = self.shards.pairs().collect();
+        let engines = self.shards.pairs().map(|(_, pair)| &pair.engine);
         let progress = report::Progress {
-            pairs: &pairs,
+            shards: &self.shards,
             live_end_ms: self.shown_live_end_ms(),
             now_ms: self.clock.now_ms(),
             steady_ms: self.clock.steady_ms(),
@@ -289,7 +282,7 @@ impl Worker {
             settle_after_ms: self.rules.attribution_ms + self.rules.lateness_ms,
             audits: &self.audits,
             exact: self.board.is_exact(),
-            arms_folded: pairs.iter().map(|(_, pair)| pair.engine.n_folded_arms()).sum(),
+            arms_folded: engines.map(Engine::n_folded_arms).sum(),
             arms_without_coverage: self.board.n_arms_without_coverage(),
             held: self.held(),
             waiting_for,
@@ -306,7 +299,7 @@ impl Worker {
     fn balance(&mut self) {
         let n_pairs = self.shards.pairs().count().max(1) as u64;
         let room_bytes = self.max_ahead_bytes / n_pairs;
-        for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| pair.held.is_none()) {
+        for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| !pair.is_held()) {
             if let Some(flow) = pair.balance(room_bytes) {
                 self.orders.push(match flow {
                     Flow::Pause(side) => Order::Pause((side, partition)),
@@ -320,12 +313,10 @@ impl Worker {
     fn hand_over(&mut self) {
         for (_, pair) in self.shards.pairs() {
             self.clocks.saw(pair.engine.accepted_ms().map(|(_, last)| last));
-            self.clocks.saw(
-                pair.engine
-                    .frontier_ms()
-                    .filter(|_| pair.caught_up)
-                    .map(|frontier| frontier - 1),
-            );
+        }
+        for pair in self.shards.serving() {
+            self.clocks
+                .saw(pair.engine.frontier_ms().map(|frontier| frontier - 1));
         }
         if let Some(live_end_ms) = self.clocks.live_end_ms() {
             self.board.set_live_end(live_end_ms);
@@ -345,22 +336,23 @@ impl Worker {
                 pair.engine.clear_changes();
                 pair.changed = false;
             }
-            if !pair.caught_up && pair.has_reached_noted_ends() {
-                pair.caught_up = true;
-                self.lost.remove(&partition);
-                self.board.show(partition);
-            }
         }
+        self.show_caught_up();
         self.report_engines();
     }
 
-    /// Gauges of all engines, kept ones included: their clicks still wait.
+    fn show_caught_up(&mut self) {
+        let lives = self.shards.lives().filter(|(_, life)| life.has_caught_up());
+        let partitions: Vec<i32> = lives.map(|(partition, _)| partition).collect();
+        for partition in partitions {
+            self.shards.change(partition, Life::caught_up);
+            self.board.show(partition);
+        }
+    }
+
+    /// Gauges of all engines, of parked pairs too: their clicks still wait.
     fn report_engines(&self) {
-        let pairs = self
-            .shards
-            .pairs()
-            .map(|(_, pair)| pair)
-            .chain(self.kept.values());
+        let pairs = self.shards.lives().filter_map(|(_, life)| life.pair());
         self.report.engines(pairs.map(|pair| &pair.engine));
     }
 
@@ -375,8 +367,8 @@ impl Worker {
     }
 
     fn next_question(&mut self) -> Option<Question> {
-        let is_start = !self.starting.is_empty();
-        let reads_nothing = self.shards.is_empty();
+        let is_start = !self.shards.locating().is_empty();
+        let reads_nothing = self.shards.reads_nothing();
         let question = match self.phase {
             Phase::Topics => Question::Topics,
             Phase::Joining => return None,
@@ -411,7 +403,7 @@ impl Worker {
     fn ask_starts(&self) -> Question {
         Question::Starts {
             epoch: self.questions.epoch(),
-            partitions: self.partitions_of(self.starting.iter().copied()),
+            partitions: self.partitions_of(self.shards.locating().into_iter()),
             seek_ms: self.start.seek_ms(self.clock.now_ms()),
         }
     }
@@ -479,20 +471,20 @@ impl Worker {
         }
         info!(partitions = ?whole, "assigned");
         self.membership.assigned(whole.len());
-        self.starting = whole;
         // A change of their partitions is a reason to be assigned anew.
         self.orders.push(Order::Ask(Question::Topics));
-        // What went to others takes its state with it.
-        let gone: Vec<i32> = self
-            .kept
-            .keys()
-            .copied()
-            .filter(|kept| !self.starting.contains(kept))
-            .collect();
-        for partition in gone {
-            self.forget(partition);
+        let mut known = self.shards.take();
+        for partition in &whole {
+            let life = Life::assigned(known.remove(partition));
+            self.shards.insert(*partition, life);
         }
-        if self.starting.is_empty() {
+        // What went to others takes its state with it.
+        for (partition, life) in known {
+            if let Some(pair) = life.into_pair() {
+                self.forget(partition, &pair);
+            }
+        }
+        if whole.is_empty() {
             self.orders.push(Order::Assign(Vec::new()));
         } else {
             let question = self.ask_starts();
@@ -529,25 +521,28 @@ impl Worker {
         self.commit();
         self.questions.begin_epoch();
         self.phase = Phase::Joining;
-        self.starting.clear();
-        for (partition, mut pair) in self.shards.take() {
-            self.board.hide(partition);
-            self.report.forget_partition(partition);
-            pair.caught_up = false;
-            self.kept.insert(partition, pair);
+        for (partition, life) in self.shards.take() {
+            if life.reading().is_some() {
+                self.hide(partition);
+            }
+            if let Some(parked) = life.revoked() {
+                self.shards.insert(partition, parked);
+            }
         }
         self.orders.push(Order::Unassign);
         info!("gave all partitions back; waiting for the group");
     }
 
-    /// Drops what is known of a pair that is not owned: clicks that waited for a list stay undecided.
-    fn forget(&mut self, partition: i32) {
-        if let Some(pair) = self.kept.remove(&partition) {
-            let mut counts = Counts::default();
-            counts.count_results(ClickResult::Undecided, pair.engine.n_waiting());
-            self.report.counts(&counts);
-        }
-        self.lost.remove(&partition);
+    fn hide(&self, partition: i32) {
+        self.board.hide(partition);
+        self.report.forget_partition(partition);
+    }
+
+    /// Drops what we had of a pair: clicks that waited for a list stay undecided.
+    fn forget(&mut self, partition: i32, pair: &Pair) {
+        let mut counts = Counts::default();
+        counts.count_results(ClickResult::Undecided, pair.engine.n_waiting());
+        self.report.counts(&counts);
         self.board.remove(partition);
     }
 
@@ -557,35 +552,32 @@ impl Worker {
             Err(fault) => return self.fault(fault),
         };
         self.report.brokers_answer();
-        if self.starting.is_empty() {
+        let locating = self.shards.locating();
+        if locating.is_empty() {
             return; // Asked twice, and answered before.
         }
         let now_ms = self.clock.now_ms();
-        for partition in std::mem::take(&mut self.starting) {
-            let logs: Option<Vec<(Side, LogStart)>> = self
-                .sides()
-                .iter()
-                .map(|side| Some((*side, *starts.get(&(*side, partition))?)))
-                .collect();
-            let Some(logs) = logs else {
-                self.starting.insert(partition);
-                continue;
-            };
-            let pair = match self.kept.remove(&partition) {
-                Some(kept) if goes_on(&kept, &logs) => {
-                    self.lost.remove(&partition);
-                    resumed(kept, &logs)
-                }
-                Some(kept) => {
-                    self.kept.insert(partition, kept);
-                    self.position_left_the_log(partition);
-                    self.begin(partition, &logs, now_ms)
-                }
-                None => self.begin(partition, &logs, now_ms),
-            };
-            self.shards.insert(partition, pair);
+        for partition in locating {
+            let of_side = |side: &Side| Some((*side, *starts.get(&(*side, partition))?));
+            let logs: Option<Vec<_>> = self.sides().iter().map(of_side).collect();
+            if let Some(logs) = logs {
+                self.located(partition, &logs, now_ms);
+            }
         }
         self.assign_pairs();
+    }
+
+    /// A pair whose position has left the log begins anew by the start rule, visibly.
+    fn located(&mut self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) {
+        let Some(life) = self.shards.remove(partition) else {
+            return;
+        };
+        let (life, given_up) = life.located(logs, || self.begin(partition, logs, now_ms));
+        if let Some(pair) = given_up {
+            self.report.pair_restarted(partition);
+            self.forget(partition, &pair);
+        }
+        self.shards.insert(partition, life);
     }
 
     fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
@@ -604,30 +596,15 @@ impl Worker {
         Pair::new(engine, logs.iter().map(log).collect())
     }
 
-    /// A position that has left the log: the pair begins anew by the start rule, visibly.
-    fn position_left_the_log(&mut self, partition: i32) {
-        self.report.pair_restarted(partition);
-        self.forget(partition);
-        self.lost.insert(partition);
-    }
-
     fn offset_lost(&mut self, (_, partition): TopicPartition) {
         // What was read of the pair has been read, though nothing comes of it.
         self.hand_over();
-        let Some(mut pair) = self.shards.remove(partition) else {
-            return;
-        };
-        if pair.held.is_some() {
-            // The client went astray in the batch that cannot be read.
-            self.shards.insert(partition, pair);
+        // Of one that is held, the client went astray in the batch that cannot be read.
+        if self.shards.get_mut(partition).is_none_or(|pair| pair.is_held()) {
             return;
         }
-        pair.caught_up = false;
-        self.kept.insert(partition, pair);
-        self.lost.insert(partition);
-        self.board.hide(partition);
-        self.report.forget_partition(partition);
-        self.starting.insert(partition);
+        self.shards.change(partition, Life::position_lost);
+        self.hide(partition);
         self.questions.begin_epoch();
         self.restart_clocks();
     }
@@ -650,7 +627,7 @@ impl Worker {
         let mut all_at_end = true;
         let mut idle: Vec<(i32, Vec<Side>)> = Vec::new();
         for (partition, pair) in self.shards.pairs_mut() {
-            if pair.held.is_some() {
+            if pair.is_held() {
                 for log in &mut pair.logs {
                     log.end = ends
                         .get(&(log.side, partition))
@@ -755,8 +732,8 @@ impl Worker {
     /// The board goes first: it must know every place that an engine may speak of.
     fn take_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.board.set_catalogue(Arc::clone(&catalogue));
-        let owned = self.shards.pairs_mut().map(|(_, pair)| pair);
-        for pair in owned.chain(self.kept.values_mut()) {
+        let all = self.shards.lives_mut().filter_map(|(_, life)| life.pair_mut());
+        for pair in all {
             pair.engine.set_catalogue(Arc::clone(&catalogue));
         }
         self.report.catalogue(&catalogue, self.clock.now_ms());
@@ -782,42 +759,51 @@ impl Worker {
             Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
             Phase::Joining => waiting.push("the group to assign partitions".into()),
             Phase::Owning => {
-                if !self.starting.is_empty() {
-                    waiting.push(format!("where to start partitions {:?}", self.starting));
-                }
-                for partition in self.starting.intersection(&self.lost) {
-                    waiting.push(format!(
-                        "partition {partition} to begin anew: its position had left the log"
-                    ));
-                }
-                let is_held = |pair: &Pair| pair.held.is_some();
-                if self
-                    .shards
-                    .pairs()
-                    .all(|(_, pair)| is_held(pair) && !pair.caught_up)
+                waiting.extend(self.locating());
+                if self.shards.serving().next().is_none()
+                    && self.shards.pairs().all(|(_, pair)| pair.is_held())
                 {
                     waiting.extend(self.held()); // Nothing would be shown.
                 }
-                let others = self.shards.pairs().filter(|(_, pair)| !is_held(pair));
-                for (partition, pair) in others.filter(|(_, pair)| !pair.caught_up) {
-                    let left: i64 = pair
-                        .logs
-                        .iter()
-                        .map(|log| (log.noted_end - log.position).max(0))
-                        .sum();
-                    let why = if self.lost.contains(&partition) {
-                        ", anew: its position had left the log"
-                    } else {
-                        ""
-                    };
-                    waiting.push(format!(
-                        "partition {partition} to catch up: {left} records to read{why}"
-                    ));
-                }
+                waiting.extend(self.replaying());
                 waiting.extend(self.open_transactions());
             }
         }
         waiting
+    }
+
+    /// Pairs that wait to learn where to start.
+    fn locating(&self) -> Vec<String> {
+        let mut waiting = Vec::new();
+        let locating = self.shards.locating();
+        if !locating.is_empty() {
+            waiting.push(format!("where to start partitions {locating:?}"));
+        }
+        let lives = self.shards.lives().filter(|(_, life)| life.is_locating());
+        let is_lost = |life: &Life| life.pair().is_some_and(|pair| pair.position_lost);
+        for (partition, _) in lives.filter(|(_, life)| is_lost(life)) {
+            waiting.push(format!(
+                "partition {partition} to begin anew: its position had left the log"
+            ));
+        }
+        waiting
+    }
+
+    /// Pairs that have to catch up, and can.
+    fn replaying(&self) -> Vec<String> {
+        let message = |(partition, life): (i32, &Life)| {
+            let pair = life.replaying().filter(|pair| !pair.is_held())?;
+            let why = if pair.position_lost {
+                ", anew: its position had left the log"
+            } else {
+                ""
+            };
+            let left = pair.n_left();
+            Some(format!(
+                "partition {partition} to catch up: {left} records to read{why}"
+            ))
+        };
+        self.shards.lives().filter_map(message).collect()
     }
 
     /// Topic partitions that wait for a transaction to end, a line each.
@@ -845,27 +831,6 @@ impl Worker {
         self.hand_over();
         self.commit();
     }
-}
-
-/// Whether a kept pair can go on from where it stood.
-fn goes_on(pair: &Pair, logs: &[(Side, LogStart)]) -> bool {
-    let inside = |log: &Log| {
-        let found = logs.iter().find(|(side, _)| *side == log.side);
-        found.is_some_and(|(_, start)| start.low <= log.position && log.position <= start.high)
-    };
-    pair.logs.iter().all(inside)
-}
-
-/// A kept pair, with the ends that it now has to reach.
-fn resumed(mut pair: Pair, logs: &[(Side, LogStart)]) -> Pair {
-    for (side, start) in logs {
-        if let Some(log) = pair.log(*side) {
-            log.resume(start.high);
-        }
-    }
-    pair.held = None;
-    pair.changed = true;
-    pair
 }
 
 /// As RFC 3339, in UTC and whole seconds.

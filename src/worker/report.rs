@@ -8,8 +8,9 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::has_shed;
-use super::pair::{EventAhead, Pair};
+use super::pair::EventAhead;
 use super::shard::Unreadable;
+use super::shards::Shards;
 use super::shares::{self, Shares};
 use crate::config::{Config, Limits};
 use crate::engine::Engine;
@@ -91,7 +92,7 @@ struct LogLimit {
 
 /// What a round of the worker looks at.
 pub struct Progress<'a> {
-    pub pairs: &'a [(i32, &'a Pair)],
+    pub shards: &'a Shards,
     pub live_end_ms: Option<i64>,
     /// Wall time, epoch ms, and steady time.
     pub now_ms: i64,
@@ -355,10 +356,10 @@ impl Report {
     /// Records that make others late, a sentence each; the furthest ahead first.
     fn events_ahead(&self, progress: &Progress) -> Vec<Warning> {
         let mut events: Vec<_> = progress
-            .pairs
-            .iter()
+            .shards
+            .pairs()
             .flat_map(|(partition, pair)| {
-                let of_side = |side: Side| Some((side, *partition, pair.ahead[side as usize]?));
+                let of_side = move |side: Side| Some((side, partition, pair.ahead[side as usize]?));
                 Side::BOTH.into_iter().filter_map(of_side)
             })
             .collect();
@@ -406,10 +407,10 @@ impl Report {
     }
 
     fn set_gauges(&self, progress: &Progress) {
-        let engines = || progress.pairs.iter().map(|(_, pair)| &pair.engine);
-        self.telemetry.set_partitions_owned(progress.pairs.len());
+        let pairs = progress.shards.pairs();
+        self.telemetry.set_partitions_owned(pairs.clone().count());
         let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
-        for (partition, pair) in progress.pairs {
+        for (partition, pair) in pairs.clone() {
             for log in &pair.logs {
                 let ahead = pair.ahead[log.side as usize];
                 let held_since_ms = log.held_up_since_ms(progress.steady_ms, progress.tell_open_after_ms);
@@ -422,22 +423,16 @@ impl Report {
                         .map(|since_ms| (progress.now_ms - (progress.steady_ms - since_ms)) as f64 / 1000.0),
                 };
                 self.telemetry
-                    .set_partition(&self.topics[log.side as usize], *partition, state);
+                    .set_partition(&self.topics[log.side as usize], partition, state);
             }
-            self.telemetry.set_frontier(*partition, pair.engine.frontier_ms());
+            self.telemetry.set_frontier(partition, pair.engine.frontier_ms());
         }
-        let slowest_ms = engines().filter_map(|engine| engine.frontier_ms()).min();
+        let slowest_ms = pairs.filter_map(|(_, pair)| pair.engine.frontier_ms()).min();
         self.telemetry
             .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + progress.settle_after_ms)));
-        let caught_up = || {
-            progress
-                .pairs
-                .iter()
-                .filter(|(_, pair)| pair.caught_up)
-                .map(|(_, pair)| &pair.engine)
-        };
-        let begin_ms = caught_up().filter_map(|engine| engine.begin_ms()).max();
-        let first_ms = caught_up()
+        let serving = progress.shards.serving().map(|pair| &pair.engine);
+        let begin_ms = serving.clone().filter_map(Engine::begin_ms).max();
+        let first_ms = serving
             .filter_map(|engine| engine.accepted_ms())
             .map(|(first, _)| first)
             .min();
