@@ -90,7 +90,7 @@ impl Worker {
         let offset = pair.log(side).map(|log| log.position);
         pair.held = Some(held);
         self.report.held(
-            &held.message(&self.topics[side as usize], partition),
+            &held.message(self.setup.topic(side), partition),
             partition,
             self.clocks.uptime(),
         );
@@ -106,7 +106,7 @@ impl Worker {
 
     /// Moves behind what cannot be read, where the operator leaves that out; says whether he does.
     fn pass_over(&mut self, (side, partition): TopicPartition) -> bool {
-        let skips = self.skips.of((side, partition));
+        let skips = self.setup.skips.of((side, partition));
         let Some(log) = self.shards.get_mut(partition).and_then(|pair| pair.log(side)) else {
             return false;
         };
@@ -120,7 +120,7 @@ impl Worker {
         let mut counts = Counts::default();
         counts.count_many(side, Outcome::Skipped, n_skipped);
         self.report.counts(&counts);
-        let topic = &self.topics[side as usize];
+        let topic = self.setup.topic(side);
         self.report.passed_over(topic, partition, first, n_skipped);
         true
     }
@@ -150,7 +150,7 @@ impl Worker {
                     last,
                     damage,
                 };
-                let message = held.message(&self.topics[side as usize], partition);
+                let message = held.message(self.setup.topic(side), partition);
                 self.report.held(&message, partition, self.clocks.uptime());
             }
             (Ok(Batch::Damaged { first, damage, .. }), None) if stands => {
@@ -195,7 +195,7 @@ impl Worker {
     pub(super) fn held(&self) -> Vec<String> {
         let message = |(partition, pair): (i32, &Pair)| {
             let held = pair.held?;
-            Some(held.message(&self.topics[held.side as usize], partition))
+            Some(held.message(self.setup.topic(held.side), partition))
         };
         self.shards.pairs().filter_map(message).collect()
     }

@@ -14,6 +14,7 @@ mod pace;
 mod pair;
 mod questions;
 mod report;
+mod setup;
 mod shard;
 mod shards;
 mod shares;
@@ -37,9 +38,9 @@ use self::pace::Pace;
 use self::pair::{Flow, Log, Pair};
 use self::questions::Questions;
 use self::report::Report;
+use self::setup::Setup;
 pub use self::shard::DeadLetters;
 use self::shards::Shards;
-use self::start::StartRule;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -49,7 +50,6 @@ use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::engine::ranking::Ranking;
 use crate::engine::{Engine, Rules};
 use crate::ingest::keys::KeyAudit;
-use crate::ingest::skips::Skips;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{
     Answer, Fault, FaultKind, GroupState, Input, LogEnd, LogStart, Order, Question, Source, TopicCounts,
@@ -57,9 +57,6 @@ use crate::ingest::{
 };
 use crate::logging::Losses;
 use crate::telemetry::Telemetry;
-
-/// Part of the state's bound that topics may fill by being read far ahead of their twins, one over this: 16 MiB of 4 GiB.
-const AHEAD_PART: u64 = 256;
 
 /// How far a start has come.
 #[derive(Debug, PartialEq)]
@@ -73,15 +70,7 @@ enum Phase {
 }
 
 pub struct Worker {
-    rules: Rules,
-    ranking: Ranking,
-    start: StartRule,
-    skips: Skips,
-    idle_after_ms: i64,
-    /// What topics may fill of all states by being read far ahead of their twins.
-    max_ahead_bytes: u64,
-    topics: [String; 2],
-    brokers: String,
+    setup: Setup,
     board: Arc<Board>,
     clock: Clock,
     report: Report,
@@ -121,25 +110,15 @@ impl Worker {
             config.join.max_experiments,
         )
         .reading(config.events.as_ref());
-        let one_topic = config.kafka.served_topic == config.kafka.clicks_topic;
-        let topics = [
-            config.kafka.served_topic.clone(),
-            config.kafka.clicks_topic.clone(),
-        ];
-        telemetry.set_state_bound(config.limits.max_state_bytes);
+        let max_state_bytes = config.limits.max_state_bytes;
+        telemetry.set_state_bound(max_state_bytes);
+        let setup = Setup::new(config, ranking);
         Worker {
-            rules: rules(config),
-            ranking,
-            start: StartRule::new(config),
-            skips: config.ingest.skips.clone(),
-            idle_after_ms: config.join.idle_after_ms,
-            max_ahead_bytes: config.limits.max_state_bytes / AHEAD_PART,
-            brokers: config.kafka.brokers.clone(),
-            shards: Shards::new(sources, &decoder, one_topic, config.limits.max_state_bytes),
+            shards: Shards::new(sources, &decoder, setup.rules.one_topic, max_state_bytes),
             board,
-            report: Report::new(telemetry, topics.clone(), config),
+            report: Report::new(telemetry, setup.topics.clone(), config),
             catalogue: None,
-            topics,
+            setup,
             clock,
             phase: Phase::Topics,
             membership: Membership::default(),
@@ -178,14 +157,6 @@ impl Worker {
         self.fatal.as_ref()
     }
 
-    fn sides(&self) -> &'static [Side] {
-        if self.rules.one_topic {
-            &[Side::Served]
-        } else {
-            &Side::BOTH
-        }
-    }
-
     pub fn handle(&mut self, input: Input) {
         match input {
             Input::Assigned(partitions) => self.assigned(&partitions),
@@ -207,7 +178,7 @@ impl Worker {
             Answer::Topics(counts) => self.topics_known(counts),
             Answer::Timestamps(timestamps) => {
                 self.report
-                    .timestamps(&timestamps, &self.brokers, self.rules.max_future_ms);
+                    .timestamps(&timestamps, &self.setup.brokers, self.setup.rules.max_future_ms);
             }
             Answer::Group { epoch, state } if epoch == current => self.group_known(state),
             Answer::Starts { epoch, starts } if epoch == current => self.starts_known(starts),
@@ -278,8 +249,8 @@ impl Worker {
             live_end_ms: self.shown_live_end_ms(),
             now_ms: self.clock.now_ms(),
             steady_ms: self.clock.steady_ms(),
-            tell_open_after_ms: self.idle_after_ms,
-            settle_after_ms: self.rules.attribution_ms + self.rules.lateness_ms,
+            tell_open_after_ms: self.setup.idle_after_ms,
+            settle_after_ms: self.setup.rules.attribution_ms + self.setup.rules.lateness_ms,
             audits: &self.audits,
             exact: self.board.is_exact(),
             arms_folded: engines.map(Engine::n_folded_arms).sum(),
@@ -298,7 +269,7 @@ impl Worker {
     /// Keeps the topics of each pair abreast, as far as memory asks for it.
     fn balance(&mut self) {
         let n_pairs = self.shards.pairs().count().max(1) as u64;
-        let room_bytes = self.max_ahead_bytes / n_pairs;
+        let room_bytes = self.setup.max_ahead_bytes / n_pairs;
         for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| !pair.is_held()) {
             if let Some(flow) = pair.balance(room_bytes) {
                 self.orders.push(match flow {
@@ -322,10 +293,10 @@ impl Worker {
             self.board.set_live_end(live_end_ms);
         }
         self.board.show_until(self.until_ms());
-        let (sides, now_ms) = (self.sides(), self.clock.now_ms());
+        let (sides, now_ms) = (self.setup.sides(), self.clock.now_ms());
         for (partition, pair) in self.shards.pairs_mut() {
             for side in sides {
-                if let Some(event) = pair.look_ahead(*side, now_ms, self.rules.lateness_ms) {
+                if let Some(event) = pair.look_ahead(*side, now_ms, self.setup.rules.lateness_ms) {
                     self.report.event_ahead((*side, partition), &event);
                 }
             }
@@ -404,12 +375,12 @@ impl Worker {
         Question::Starts {
             epoch: self.questions.epoch(),
             partitions: self.partitions_of(self.shards.locating().into_iter()),
-            seek_ms: self.start.seek_ms(self.clock.now_ms()),
+            seek_ms: self.setup.start.seek_ms(self.clock.now_ms()),
         }
     }
 
     fn partitions_of(&self, partitions: impl Iterator<Item = i32>) -> Vec<TopicPartition> {
-        let both = |partition| self.sides().iter().map(move |side| (*side, partition));
+        let both = |partition| self.setup.sides().iter().map(move |side| (*side, partition));
         partitions.flat_map(both).collect()
     }
 
@@ -420,7 +391,7 @@ impl Worker {
         };
         self.report.brokers_answer();
         self.unequal = (counts.served != counts.clicks).then(|| {
-            let [served, clicks] = &self.topics;
+            let [served, clicks] = &self.setup.topics;
             format!(
                 "topic `{served}` has {} partitions and topic `{clicks}` has {}: a click must land in the partition of \
                  its list, so give both the same number, keyed alike",
@@ -439,7 +410,7 @@ impl Worker {
             return;
         }
         if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
-            let topics = &self.topics[..self.sides().len()];
+            let topics = &self.setup.topics[..self.setup.sides().len()];
             self.audits = topics.iter().map(|topic| KeyAudit::new(topic, n)).collect();
             self.shards.set_audits(&self.audits);
         }
@@ -456,7 +427,8 @@ impl Worker {
         self.restart_clocks();
         let given: BTreeSet<&TopicPartition> = partitions.iter().collect();
         let is_whole = |partition: &i32| {
-            self.sides()
+            self.setup
+                .sides()
                 .iter()
                 .all(|side| given.contains(&(*side, *partition)))
         };
@@ -499,7 +471,7 @@ impl Worker {
         self.questions.begin_epoch();
         self.phase = Phase::Joining;
         self.membership
-            .misassigned(others, &self.topics, self.clocks.uptime());
+            .misassigned(others, &self.setup.topics, self.clocks.uptime());
         self.orders.push(Order::Assign(Vec::new()));
     }
 
@@ -508,7 +480,7 @@ impl Worker {
             (Ok(state), Some(counts)) => {
                 self.report.brokers_answer();
                 self.membership
-                    .known(state, counts, &self.topics, self.clocks.uptime());
+                    .known(state, counts, &self.setup.topics, self.clocks.uptime());
             }
             (Err(fault), _) => self.fault(fault),
             (Ok(_), None) => {}
@@ -559,7 +531,7 @@ impl Worker {
         let now_ms = self.clock.now_ms();
         for partition in locating {
             let of_side = |side: &Side| Some((*side, *starts.get(&(*side, partition))?));
-            let logs: Option<Vec<_>> = self.sides().iter().map(of_side).collect();
+            let logs: Option<Vec<_>> = self.setup.sides().iter().map(of_side).collect();
             if let Some(logs) = logs {
                 self.located(partition, &logs, now_ms);
             }
@@ -581,19 +553,11 @@ impl Worker {
     }
 
     fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
-        let seek_ms = self.start.seek_ms(now_ms);
-        let begin_ms = self
-            .start
-            .begin_ms(logs.iter().map(|(_, log)| log), seek_ms, now_ms);
-        let mut engine = Engine::new(self.rules.clone(), self.ranking.clone(), begin_ms);
+        let mut pair = self.setup.begin(partition, logs, now_ms);
         if let Some(catalogue) = &self.catalogue {
-            engine.set_catalogue(Arc::clone(catalogue));
+            pair.engine.set_catalogue(Arc::clone(catalogue));
         }
-        let log = |(side, log): &(Side, LogStart)| {
-            let skips = self.skips.of((*side, partition));
-            Log::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)
-        };
-        Pair::new(engine, logs.iter().map(log).collect())
+        pair
     }
 
     fn offset_lost(&mut self, (_, partition): TopicPartition) {
@@ -645,7 +609,7 @@ impl Worker {
                     log.look_for_open_transaction(answer, asked_ms);
                 }
                 at_end += usize::from(is_at_end);
-                if is_current && log.stands(is_at_end, asked_ms, self.idle_after_ms) {
+                if is_current && log.stands(is_at_end, asked_ms, self.setup.idle_after_ms) {
                     stands.push(log.side);
                 }
             }
@@ -687,10 +651,10 @@ impl Worker {
 
     /// Up to where the windows are shown, by view: as far as an honest clock may be ahead of ours.
     fn until_ms(&self) -> [i64; 2] {
-        let live_ms = self.clock.now_ms() + self.rules.max_future_ms;
+        let live_ms = self.clock.now_ms() + self.setup.rules.max_future_ms;
         [
             live_ms,
-            live_ms - self.rules.lateness_ms - self.rules.attribution_ms,
+            live_ms - self.setup.rules.lateness_ms - self.setup.rules.attribution_ms,
         ]
     }
 
@@ -815,11 +779,11 @@ impl Worker {
             .pairs()
             .flat_map(|(partition, pair)| pair.logs.iter().map(move |log| (partition, log)));
         logs.filter_map(move |(partition, log)| {
-            let since_ms = log.held_up_since_ms(steady_ms, self.idle_after_ms)?;
+            let since_ms = log.held_up_since_ms(steady_ms, self.setup.idle_after_ms)?;
             Some(format!(
                 "partition {partition} of topic `{}` to go on: a transaction that is open since {} or longer holds up {} \
                  records; its producer must commit or abort it (kafka-transactions.sh find-hanging)",
-                self.topics[log.side as usize],
+                self.setup.topic(log.side),
                 time(now_ms - (steady_ms - since_ms)),
                 log.lag().unwrap_or(0),
             ))
