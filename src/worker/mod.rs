@@ -85,8 +85,6 @@ pub struct Worker {
     questions: Questions,
     /// Partitions of the topics, once known.
     counts: Option<TopicCounts>,
-    /// What to say where the topics have come to differ in their partitions.
-    unequal: Option<String>,
     orders: Vec<Order>,
     fatal: Option<Fault>,
     pace: Pace,
@@ -127,7 +125,6 @@ impl Worker {
             clocks: Clocks::default(),
             questions: Questions::default(),
             counts: None,
-            unequal: None,
             orders: Vec::new(),
             fatal: None,
             pace: Pace::default(),
@@ -390,23 +387,14 @@ impl Worker {
             Err(fault) => return self.fault(fault),
         };
         self.report.brokers_answer();
-        self.unequal = (counts.served != counts.clicks).then(|| {
-            let [served, clicks] = &self.setup.topics;
-            format!(
-                "topic `{served}` has {} partitions and topic `{clicks}` has {}: a click must land in the partition of \
-                 its list, so give both the same number, keyed alike",
-                counts.served, counts.clicks
-            )
-        });
-        if let (Phase::Topics, Some(message)) = (&self.phase, &self.unequal) {
-            let message = message.clone();
-            self.fatal = Some(Fault {
-                message,
-                kind: FaultKind::Fatal,
-            });
-            return;
+        let before = self.counts.replace(counts);
+        if self.phase == Phase::Topics
+            && let Some(message) = self.unequal()
+        {
+            let kind = FaultKind::Fatal;
+            return self.fault(Fault { message, kind });
         }
-        if self.counts.replace(counts) == Some(counts) {
+        if before == Some(counts) {
             return;
         }
         if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
@@ -717,7 +705,7 @@ impl Worker {
 
     fn waiting_for(&self) -> Vec<String> {
         let mut waiting: Vec<String> = self.report.fault_messages().collect();
-        waiting.extend(self.unequal.clone());
+        waiting.extend(self.unequal());
         waiting.extend(self.membership.waiting_for());
         match self.phase {
             Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
@@ -734,6 +722,16 @@ impl Worker {
             }
         }
         waiting
+    }
+
+    /// What is wrong with topics that differ in their partitions.
+    fn unequal(&self) -> Option<String> {
+        let TopicCounts { served, clicks } = self.counts.filter(|counts| counts.served != counts.clicks)?;
+        let [served_topic, clicks_topic] = &self.setup.topics;
+        Some(format!(
+            "topic `{served_topic}` has {served} partitions and topic `{clicks_topic}` has {clicks}: a click must land in \
+             the partition of its list, so give both the same number, keyed alike"
+        ))
     }
 
     /// Pairs that wait to learn where to start.
