@@ -80,7 +80,6 @@ pub struct Worker {
     /// The pairs, each in a state of its [`Life`].
     shards: Shards,
     looks: Looks,
-    audits: Vec<KeyAudit>,
     clocks: Clocks,
     questions: Questions,
     /// Partitions of the topics, once known.
@@ -121,7 +120,6 @@ impl Worker {
             phase: Phase::Topics,
             membership: Membership::default(),
             looks: Looks::default(),
-            audits: Vec::new(),
             clocks: Clocks::default(),
             questions: Questions::default(),
             counts: None,
@@ -203,9 +201,7 @@ impl Worker {
         let mut n_records = 0;
         for news in self.shards.news() {
             n_records += news.n_records;
-            for (audit, counts) in self.audits.iter_mut().zip(&news.keys) {
-                audit.add(counts);
-            }
+            self.report.keys(&news.keys);
             for record in &news.unreadable {
                 self.report.unreadable(record, self.clocks.uptime());
             }
@@ -248,7 +244,6 @@ impl Worker {
             steady_ms: self.clock.steady_ms(),
             tell_open_after_ms: self.setup.idle_after_ms,
             settle_after_ms: self.setup.rules.attribution_ms + self.setup.rules.lateness_ms,
-            audits: &self.audits,
             exact: self.board.is_exact(),
             arms_folded: engines.map(Engine::n_folded_arms).sum(),
             arms_without_coverage: self.board.n_arms_without_coverage(),
@@ -399,8 +394,9 @@ impl Worker {
         }
         if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
             let topics = &self.setup.topics[..self.setup.sides().len()];
-            self.audits = topics.iter().map(|topic| KeyAudit::new(topic, n)).collect();
-            self.shards.set_audits(&self.audits);
+            let audits: Vec<_> = topics.iter().map(|topic| KeyAudit::new(topic, n)).collect();
+            self.shards.set_audits(&audits);
+            self.report.set_audits(audits);
         }
         if self.phase == Phase::Topics {
             self.phase = Phase::Joining;

@@ -54,6 +54,8 @@ pub struct Report {
     raised: [[bool; Excess::ALL.len()]; 2],
     /// Topics whose brokers take records from any time.
     unguarded: Vec<Unguarded>,
+    /// One for each topic, once these are known.
+    audits: Vec<KeyAudit>,
     findings: Vec<Finding>,
     reported_keys: HashMap<String, KeyCounts>,
     waiting_for: Vec<String>,
@@ -101,7 +103,6 @@ pub struct Progress<'a> {
     pub tell_open_after_ms: i64,
     /// A + lateness.
     pub settle_after_ms: i64,
-    pub audits: &'a [KeyAudit],
     pub exact: bool,
     /// Those told apart.
     pub arms_folded: u64,
@@ -125,6 +126,7 @@ impl Report {
             limits: config.limits.clone(),
             raised: [[false; Excess::ALL.len()]; 2],
             unguarded: Vec::new(),
+            audits: Vec::new(),
             findings: Vec::new(),
             reported_keys: HashMap::new(),
             waiting_for: vec!["the start".into()],
@@ -323,7 +325,7 @@ impl Report {
             self.telemetry.lost_exactness();
         }
         self.set_gauges(progress);
-        self.look_at_keys(progress.audits);
+        self.look_at_keys();
         self.shares.advance(uptime);
         self.look_at_log(uptime);
         let ahead = self.events_ahead(progress);
@@ -439,8 +441,19 @@ impl Report {
         self.telemetry.set_since(begin_ms.or(first_ms));
     }
 
-    fn look_at_keys(&mut self, audits: &[KeyAudit]) {
-        for audit in audits {
+    pub fn set_audits(&mut self, audits: Vec<KeyAudit>) {
+        self.audits = audits;
+    }
+
+    /// What was seen of the keys of each topic.
+    pub fn keys(&mut self, of_topics: &[KeyCounts]) {
+        for (audit, counts) in self.audits.iter_mut().zip(of_topics) {
+            audit.add(counts);
+        }
+    }
+
+    fn look_at_keys(&mut self) {
+        for audit in &self.audits {
             let counts = audit.counts();
             let before = self
                 .reported_keys
@@ -456,7 +469,7 @@ impl Report {
                     .add_key_findings(audit.topic(), finding, now - before);
             }
         }
-        let audits: Vec<&KeyAudit> = audits.iter().collect();
+        let audits: Vec<&KeyAudit> = self.audits.iter().collect();
         let findings = findings(&audits);
         for finding in findings.iter().filter(|finding| !self.findings.contains(finding)) {
             warn!("{finding}");
