@@ -70,24 +70,30 @@ enum Phase {
 }
 
 pub struct Worker {
+    // What it is given.
     setup: Setup,
-    board: Arc<Board>,
-    clock: Clock,
-    report: Report,
     catalogue: Option<Arc<Catalogue>>,
+
+    // Whom it talks to: those who look, the group, and the brokers.
+    board: Arc<Board>,
+    report: Report,
     phase: Phase,
     membership: Membership,
-    /// The pairs, each in a state of its [`Life`].
-    shards: Shards,
-    looks: Looks,
-    clocks: Clocks,
-    questions: Questions,
     /// Partitions of the topics, once known.
     counts: Option<TopicCounts>,
+    questions: Questions,
+    looks: Looks,
+    commits: Commits,
     orders: Vec<Order>,
     fatal: Option<Fault>,
+
+    // Its pairs, each in a state of its `Life`.
+    shards: Shards,
+
+    // Its clocks.
+    clock: Clock,
+    clocks: Clocks,
     pace: Pace,
-    commits: Commits,
 }
 
 impl Worker {
@@ -111,22 +117,22 @@ impl Worker {
         telemetry.set_state_bound(max_state_bytes);
         let setup = Setup::new(config, ranking);
         Worker {
-            shards: Shards::new(sources, &decoder, setup.rules.one_topic, max_state_bytes),
+            catalogue: None,
             board,
             report: Report::new(telemetry, setup.topics.clone(), config),
-            catalogue: None,
-            setup,
-            clock,
             phase: Phase::Topics,
             membership: Membership::default(),
-            looks: Looks::default(),
-            clocks: Clocks::default(),
-            questions: Questions::default(),
             counts: None,
+            questions: Questions::default(),
+            looks: Looks::default(),
+            commits: Commits::default(),
             orders: Vec::new(),
             fatal: None,
+            shards: Shards::new(sources, &decoder, setup.rules.one_topic, max_state_bytes),
+            clock,
+            clocks: Clocks::default(),
             pace: Pace::default(),
-            commits: Commits::default(),
+            setup,
         }
     }
 
