@@ -1,8 +1,9 @@
-//! What the brokers were asked: one question at a time, and which answers still count.
+//! What the brokers are asked: one question at a time, and which answers still count.
 
 use std::time::Duration;
 
-use crate::ingest::Question;
+use super::{Phase, Worker};
+use crate::ingest::{Order, Question, TopicPartition};
 
 /// How often the brokers are asked.
 const ASK: Duration = Duration::from_millis(500);
@@ -64,5 +65,64 @@ impl Questions {
 
     pub fn answered(&mut self) {
         self.is_open = false;
+    }
+}
+
+impl Worker {
+    pub(super) fn ask(&mut self, uptime: Duration) {
+        if !self.questions.is_due(uptime) {
+            return;
+        }
+        if let Some(question) = self.next_question() {
+            self.questions.asked(&question, uptime);
+            self.orders.push(Order::Ask(question));
+        }
+    }
+
+    fn next_question(&mut self) -> Option<Question> {
+        let is_start = !self.shards.locating().is_empty();
+        let reads_nothing = self.shards.reads_nothing();
+        let question = match self.phase {
+            Phase::Topics => Question::Topics,
+            Phase::Joining => return None,
+            // In turns with the question for ends: a partition that cannot start must not hold up the others.
+            Phase::Owning if is_start && (reads_nothing || self.questions.is_turn_of_starts()) => {
+                self.ask_starts()
+            }
+            Phase::Owning if self.membership.asks() => Question::Group {
+                epoch: self.questions.epoch(),
+            },
+            // Whoever owns nothing learns so of brokers and topics that go and come.
+            Phase::Owning if reads_nothing => Question::Topics,
+            // Once, and after a start has its numbers.
+            Phase::Owning if !self.questions.has_asked_timestamps() && self.clocks.has_started() => {
+                Question::Timestamps
+            }
+            Phase::Owning => self.ask_ends(),
+        };
+        Some(question)
+    }
+
+    fn ask_ends(&mut self) -> Question {
+        self.clocks.ask();
+        Question::Ends {
+            epoch: self.questions.epoch(),
+            clock_run: self.clocks.run(),
+            asked_ms: self.clock.steady_ms(),
+            partitions: self.partitions_of(self.shards.pairs().map(|(partition, _)| partition)),
+        }
+    }
+
+    pub(super) fn ask_starts(&self) -> Question {
+        Question::Starts {
+            epoch: self.questions.epoch(),
+            partitions: self.partitions_of(self.shards.locating().into_iter()),
+            seek_ms: self.setup.start.seek_ms(self.clock.now_ms()),
+        }
+    }
+
+    fn partitions_of(&self, partitions: impl Iterator<Item = i32>) -> Vec<TopicPartition> {
+        let both = |partition| self.setup.sides().iter().map(move |side| (*side, partition));
+        partitions.flat_map(both).collect()
     }
 }

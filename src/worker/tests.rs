@@ -6,6 +6,7 @@ mod shares;
 mod source;
 mod time;
 
+use std::collections::BTreeMap;
 use std::sync::mpsc;
 
 use self::source::{Memory, Owned};
@@ -14,7 +15,7 @@ use crate::clock::Hand;
 use crate::config;
 use crate::engine::ranking::{CLICKS, LISTS};
 use crate::ingest::timestamps::Timestamps;
-use crate::ingest::{Batch, Damage, Look, queue_of};
+use crate::ingest::{Batch, Damage, LogEnd, LogStart, Look, Question, TopicPartition, queue_of};
 use crate::snapshot::{Snapshot, Source as _, View};
 
 const T0: i64 = 1_763_596_800_000;
