@@ -48,6 +48,23 @@ impl Worker {
         self.questions.begin_epoch();
         self.phase = Phase::Owning;
         self.restart_clocks();
+        let whole = self.whole_pairs(partitions);
+        info!(partitions = ?whole, "assigned");
+        self.membership.assigned(whole.len());
+        // A change of their partitions is a reason to be assigned anew.
+        self.orders.push(Order::Ask(Question::Topics));
+        self.take_over(&whole);
+        if whole.is_empty() {
+            self.orders.push(Order::Assign(Vec::new()));
+        } else {
+            let question = self.ask_starts();
+            self.questions.asked_at_once();
+            self.orders.push(Order::Ask(question));
+        }
+    }
+
+    /// Pairs of which we were given every topic.
+    fn whole_pairs(&self, partitions: &[TopicPartition]) -> BTreeSet<i32> {
         let given: BTreeSet<&TopicPartition> = partitions.iter().collect();
         let is_whole = |partition: &i32| {
             self.setup
@@ -64,12 +81,13 @@ impl Worker {
                  partitions, and every member partition.assignment.strategy=range"
             );
         }
-        info!(partitions = ?whole, "assigned");
-        self.membership.assigned(whole.len());
-        // A change of their partitions is a reason to be assigned anew.
-        self.orders.push(Order::Ask(Question::Topics));
+        whole
+    }
+
+    /// These pairs are ours, and no others.
+    fn take_over(&mut self, whole: &BTreeSet<i32>) {
         let mut known = self.shards.take();
-        for partition in &whole {
+        for partition in whole {
             let life = Life::assigned(known.remove(partition));
             self.shards.insert(*partition, life);
         }
@@ -78,13 +96,6 @@ impl Worker {
             if let Some(pair) = life.into_pair() {
                 self.forget(partition, &pair);
             }
-        }
-        if whole.is_empty() {
-            self.orders.push(Order::Assign(Vec::new()));
-        } else {
-            let question = self.ask_starts();
-            self.questions.asked_at_once();
-            self.orders.push(Order::Ask(question));
         }
     }
 

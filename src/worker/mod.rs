@@ -2,7 +2,7 @@
 //!
 //! [`Worker`] is a plain struct: it takes [`Input`]s, reads records from its [`Source`]s, and gives [`Order`]s that
 //! somebody else carries out. Its pairs live in *shards*, one for each source; these are read side by side where enough
-//! waits. All else is done by one thread, between two readings.
+//! waits. All else is done by one thread, between two readings. `life` has the states that a pair can be in.
 
 mod assignment;
 mod clocks;

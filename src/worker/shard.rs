@@ -45,6 +45,7 @@ struct Reader {
     /// What each topic says of its records, by `Side as usize`: nothing where both kinds share one.
     topics_say: [Option<Kind>; 2],
     dead_letters: Option<DeadLetters>,
+    /// Those of this shard, read or not.
     pairs: BTreeMap<i32, Life>,
     /// One for each topic, once these are known.
     samplers: Vec<KeySampler>,
