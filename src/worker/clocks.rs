@@ -12,7 +12,7 @@ const STOPPED_AFTER: Duration = Duration::from_secs(5);
 pub struct Clocks {
     /// Counts the times that the clocks began at zero: answers to questions of an earlier run tell nothing.
     run: u64,
-    last_loop: Option<Duration>,
+    last_round: Option<Duration>,
     live_end_ms: Option<i64>,
     /// The live end when the brokers were last asked where the logs end.
     asked_live_end_ms: Option<i64>,
@@ -29,8 +29,13 @@ impl Clocks {
 
     /// Notes that the loop comes round; says whether it had been stopped.
     pub fn round(&mut self, uptime: Duration) -> bool {
-        let before = self.last_loop.replace(uptime);
+        let before = self.last_round.replace(uptime);
         before.is_some_and(|before| uptime.saturating_sub(before) > STOPPED_AFTER)
+    }
+
+    /// Real time since the start, as of the last round.
+    pub fn uptime(&self) -> Duration {
+        self.last_round.unwrap_or_default()
     }
 
     /// All clocks begin at zero.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tracing::info;
 
 use super::Worker;
+use super::looks::Standing;
 use super::pair::{Log, Pair};
 use crate::engine::event::Side;
 use crate::engine::outcome::{Counts, Outcome};
@@ -83,22 +84,29 @@ impl Worker {
             last: None,
             damage,
         };
-        let Some(pair) = self.shards.get_mut(partition).filter(|pair| pair.held.is_none()) else {
+        let Some(pair) = self.shards.get_mut(partition).filter(|pair| !pair.is_held()) else {
             return;
         };
+        let offset = pair.log(side).map(|log| log.position);
         pair.held = Some(held);
         self.report.held(
-            &held.message(&self.topics[side as usize], partition),
+            &held.message(self.setup.topic(side), partition),
             partition,
-            self.uptime,
+            self.clocks.uptime(),
         );
         self.assign_pairs();
-        self.look((side, partition), true);
+        if let Some(offset) = offset {
+            self.look(Look {
+                partition: (side, partition),
+                offset,
+                to_its_end: true,
+            });
+        }
     }
 
     /// Moves behind what cannot be read, where the operator leaves that out; says whether he does.
     fn pass_over(&mut self, (side, partition): TopicPartition) -> bool {
-        let skips = self.skips.of((side, partition));
+        let skips = self.setup.skips.of((side, partition));
         let Some(log) = self.shards.get_mut(partition).and_then(|pair| pair.log(side)) else {
             return false;
         };
@@ -112,14 +120,14 @@ impl Worker {
         let mut counts = Counts::default();
         counts.count_many(side, Outcome::Skipped, n_skipped);
         self.report.counts(&counts);
-        let topic = &self.topics[side as usize];
+        let topic = self.setup.topic(side);
         self.report.passed_over(topic, partition, first, n_skipped);
         true
     }
 
     /// An answer to [`Order::Look`].
     pub(super) fn seen(&mut self, look: Look, seen: Result<Batch, Fault>) {
-        self.looking = false;
+        self.looks.end();
         let (side, partition) = look.partition;
         let Some(pair) = self.shards.get_mut(partition) else {
             return;
@@ -142,8 +150,8 @@ impl Worker {
                     last,
                     damage,
                 };
-                let message = held.message(&self.topics[side as usize], partition);
-                self.report.held(&message, partition, self.uptime);
+                let message = held.message(self.setup.topic(side), partition);
+                self.report.held(&message, partition, self.clocks.uptime());
             }
             (Ok(Batch::Damaged { first, damage, .. }), None) if stands => {
                 self.damaged(look.partition, first, damage);
@@ -154,62 +162,26 @@ impl Worker {
 
     /// Looks at what is held, and at what stands still for no known reason: one at a time.
     pub(super) fn look_around(&mut self) {
-        let uptime = self.uptime;
-        let mut due = Vec::new();
-        for (partition, pair) in self.shards.pairs() {
-            if let Some(held) = pair.held {
-                due.push(((held.side, partition), AGAIN, held.last.is_none()));
-                continue;
-            }
-            let is_waited_for = |log: &&Log| !log.paused && log.lag() > Some(0);
-            let waited_for = pair.logs.iter().filter(is_waited_for);
-            due.extend(waited_for.map(|log| ((log.side, partition), STALLED, false)));
-        }
-        self.standing
-            .retain(|key, _| due.iter().any(|(other, ..)| other == key));
-        let mut next = None;
-        for (key, after, to_its_end) in due {
-            let Some(position) = self.position(key) else {
-                continue;
-            };
-            let since = self.standing.entry(key).or_insert((position, uptime));
-            if since.0 != position {
-                *since = (position, uptime);
-            }
-            if next.is_none() && !self.looking && uptime.saturating_sub(since.1) >= after {
-                next = Some((key, to_its_end));
-            }
-        }
-        if let Some((key, to_its_end)) = next {
-            self.look(key, to_its_end);
+        let standing: Vec<Standing> = self
+            .shards
+            .pairs()
+            .flat_map(|(partition, pair)| standing(partition, pair))
+            .collect();
+        if let Some(look) = self.looks.due(&standing, self.clocks.uptime()) {
+            self.look(look);
         }
     }
 
-    fn look(&mut self, partition: TopicPartition, to_its_end: bool) {
-        let Some(offset) = self.position(partition).filter(|_| !self.looking) else {
-            return;
-        };
-        self.looking = true;
-        self.standing.insert(partition, (offset, self.uptime));
-        self.orders.push(Order::Look(Look {
-            partition,
-            offset,
-            to_its_end,
-        }));
-    }
-
-    fn position(&self, (side, partition): TopicPartition) -> Option<i64> {
-        let (_, pair) = self.shards.pairs().find(|(number, _)| *number == partition)?;
-        pair.logs
-            .iter()
-            .find(|log| log.side == side)
-            .map(|log| log.position)
+    fn look(&mut self, look: Look) {
+        if self.looks.begin(look, self.clocks.uptime()) {
+            self.orders.push(Order::Look(look));
+        }
     }
 
     /// Reads all pairs but those that are held, from where they stand.
     pub(super) fn assign_pairs(&mut self) {
         let mut positions = Vec::new();
-        for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| pair.held.is_none()) {
+        for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| !pair.is_held()) {
             for log in &mut pair.logs {
                 positions.push(((log.side, partition), log.position));
                 // An assignment reads all: what was paused goes on.
@@ -223,8 +195,31 @@ impl Worker {
     pub(super) fn held(&self) -> Vec<String> {
         let message = |(partition, pair): (i32, &Pair)| {
             let held = pair.held?;
-            Some(held.message(&self.topics[held.side as usize], partition))
+            Some(held.message(self.setup.topic(held.side), partition))
         };
         self.shards.pairs().filter_map(message).collect()
+    }
+}
+
+/// Logs of a pair that more is to come of.
+fn standing(partition: i32, pair: &Pair) -> Vec<Standing> {
+    let standing = |log: &Log, after: Duration, to_its_end: bool| Standing {
+        look: Look {
+            partition: (log.side, partition),
+            offset: log.position,
+            to_its_end,
+        },
+        after,
+    };
+    let logs = pair.logs.iter();
+    match pair.held {
+        Some(held) => logs
+            .filter(|log| log.side == held.side)
+            .map(|log| standing(log, AGAIN, held.last.is_none()))
+            .collect(),
+        None => logs
+            .filter(|log| !log.paused && log.lag() > Some(0))
+            .map(|log| standing(log, STALLED, false))
+            .collect(),
     }
 }

@@ -13,14 +13,24 @@ const SHARE: u32 = 20;
 #[derive(Debug, Default)]
 pub struct Pace {
     last: Duration,
-    /// How long the last hand-over took.
+    /// How long the last round took that handed over.
     took: Duration,
+    /// This round hands over.
+    is_now: bool,
 }
 
 impl Pace {
-    /// Whether it is time to hand over; `busy` says that records come, `copied` that a scrape copies the board, which a
+    /// Whether this round hands over; `busy` says that records come, `copied` that a scrape copies the board, which a
     /// hand-over would wait for.
-    pub fn is_due(&self, busy: bool, copied: bool, uptime: Duration) -> bool {
+    pub fn hands_over(&mut self, busy: bool, copied: bool, uptime: Duration) -> bool {
+        self.is_now = self.is_due(busy, copied, uptime);
+        if self.is_now {
+            self.last = uptime;
+        }
+        self.is_now
+    }
+
+    fn is_due(&self, busy: bool, copied: bool, uptime: Duration) -> bool {
         let rest = (self.took * SHARE).min(LONGEST);
         let wait = match (copied, busy) {
             (true, _) => LONGEST,
@@ -30,14 +40,11 @@ impl Pace {
         uptime.saturating_sub(self.last) >= wait
     }
 
-    /// A hand-over begins now.
-    pub fn begins(&mut self, uptime: Duration) {
-        self.last = uptime;
-    }
-
-    /// It took this long.
+    /// This round took so long.
     pub fn took(&mut self, time: Duration) {
-        self.took = time;
+        if self.is_now {
+            self.took = time;
+        }
     }
 }
 
@@ -50,7 +57,7 @@ mod tests {
     fn check(took_ms: u64, busy_ms: u64, quiet_ms: u64) {
         let begin = Duration::from_secs(100);
         let mut pace = Pace::default();
-        pace.begins(begin);
+        assert!(pace.hands_over(true, false, begin), "the first one is due");
         pace.took(Duration::from_millis(took_ms));
         for (busy, copied, ms) in [
             (true, false, busy_ms),

@@ -6,8 +6,8 @@ use super::hold::Held;
 use crate::engine::Engine;
 use crate::engine::event::Side;
 use crate::engine::outcome::Outcome;
-use crate::ingest::LogEnd;
 use crate::ingest::skips::Offsets;
+use crate::ingest::{LogEnd, LogStart};
 use crate::ledger::PairTracker;
 
 /// Event time by which a topic is far ahead of its twin: it is paused then, where memory asks for it.
@@ -18,10 +18,10 @@ pub struct Pair {
     pub tracker: PairTracker,
     /// One for each topic: the side of served lists alone, where both kinds share a topic.
     pub logs: Vec<Log>,
-    /// It has reached the ends noted at its assignment.
-    pub caught_up: bool,
     /// A batch of it cannot be read: it stands where it is.
     pub held: Option<Held>,
+    /// Its position had left the log, it is said, and it has not caught up since.
+    pub position_lost: bool,
     /// It holds changes that the board has not seen.
     pub changed: bool,
     /// By `Side as usize`.
@@ -169,8 +169,8 @@ impl Pair {
         Pair {
             tracker,
             logs,
-            caught_up: false,
             held: None,
+            position_lost: false,
             changed: true,
             ahead: [None; 2],
             abreast_bytes: [0; 2],
@@ -214,8 +214,47 @@ impl Pair {
         }
     }
 
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    pub fn with_position_lost(self, position_lost: bool) -> Pair {
+        Pair {
+            position_lost,
+            ..self
+        }
+    }
+
+    /// Whether these logs still have what it is to read next.
+    pub fn stands_within(&self, logs: &[(Side, LogStart)]) -> bool {
+        let is_within = |log: &Log| {
+            let found = logs.iter().find(|(side, _)| *side == log.side);
+            found.is_some_and(|(_, start)| start.low <= log.position && log.position <= start.high)
+        };
+        self.logs.iter().all(is_within)
+    }
+
+    /// The same, to go on from where it stands once it has reached the ends of these logs.
+    pub fn resumed(mut self, logs: &[(Side, LogStart)]) -> Pair {
+        for (side, start) in logs {
+            if let Some(log) = self.log(*side) {
+                log.resume(start.high);
+            }
+        }
+        self.held = None;
+        self.position_lost = false;
+        self.changed = true;
+        self
+    }
+
     pub fn has_reached_noted_ends(&self) -> bool {
         self.logs.iter().all(|log| log.position >= log.noted_end)
+    }
+
+    /// Records to read before it has reached the ends noted.
+    pub fn n_left(&self) -> i64 {
+        let left = |log: &Log| (log.noted_end - log.position).max(0);
+        self.logs.iter().map(left).sum()
     }
 
     /// Whether it has read what was written since the start noted its ends.

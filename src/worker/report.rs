@@ -8,8 +8,9 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::has_shed;
-use super::pair::{EventAhead, Pair};
+use super::pair::EventAhead;
 use super::shard::Unreadable;
+use super::shards::Shards;
 use super::shares::{self, Shares};
 use crate::config::{Config, Limits};
 use crate::engine::Engine;
@@ -53,6 +54,8 @@ pub struct Report {
     raised: [[bool; Excess::ALL.len()]; 2],
     /// Topics whose brokers take records from any time.
     unguarded: Vec<Unguarded>,
+    /// One for each topic, once these are known.
+    audits: Vec<KeyAudit>,
     findings: Vec<Finding>,
     reported_keys: HashMap<String, KeyCounts>,
     waiting_for: Vec<String>,
@@ -91,7 +94,7 @@ struct LogLimit {
 
 /// What a round of the worker looks at.
 pub struct Progress<'a> {
-    pub pairs: &'a [(i32, &'a Pair)],
+    pub shards: &'a Shards,
     pub live_end_ms: Option<i64>,
     /// Wall time, epoch ms, and steady time.
     pub now_ms: i64,
@@ -100,7 +103,6 @@ pub struct Progress<'a> {
     pub tell_open_after_ms: i64,
     /// A + lateness.
     pub settle_after_ms: i64,
-    pub audits: &'a [KeyAudit],
     pub exact: bool,
     /// Those told apart.
     pub arms_folded: u64,
@@ -124,6 +126,7 @@ impl Report {
             limits: config.limits.clone(),
             raised: [[false; Excess::ALL.len()]; 2],
             unguarded: Vec::new(),
+            audits: Vec::new(),
             findings: Vec::new(),
             reported_keys: HashMap::new(),
             waiting_for: vec!["the start".into()],
@@ -322,7 +325,7 @@ impl Report {
             self.telemetry.lost_exactness();
         }
         self.set_gauges(progress);
-        self.look_at_keys(progress.audits);
+        self.look_at_keys();
         self.shares.advance(uptime);
         self.look_at_log(uptime);
         let ahead = self.events_ahead(progress);
@@ -355,10 +358,10 @@ impl Report {
     /// Records that make others late, a sentence each; the furthest ahead first.
     fn events_ahead(&self, progress: &Progress) -> Vec<Warning> {
         let mut events: Vec<_> = progress
-            .pairs
-            .iter()
+            .shards
+            .pairs()
             .flat_map(|(partition, pair)| {
-                let of_side = |side: Side| Some((side, *partition, pair.ahead[side as usize]?));
+                let of_side = move |side: Side| Some((side, partition, pair.ahead[side as usize]?));
                 Side::BOTH.into_iter().filter_map(of_side)
             })
             .collect();
@@ -406,9 +409,10 @@ impl Report {
     }
 
     fn set_gauges(&self, progress: &Progress) {
-        self.telemetry.set_partitions_owned(progress.pairs.len());
+        let pairs = progress.shards.pairs();
+        self.telemetry.set_partitions_owned(pairs.clone().count());
         let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
-        for (partition, pair) in progress.pairs {
+        for (partition, pair) in pairs.clone() {
             for log in &pair.logs {
                 let ahead = pair.ahead[log.side as usize];
                 let held_since_ms = log.held_up_since_ms(progress.steady_ms, progress.tell_open_after_ms);
@@ -421,34 +425,38 @@ impl Report {
                         .map(|since_ms| (progress.now_ms - (progress.steady_ms - since_ms)) as f64 / 1000.0),
                 };
                 self.telemetry
-                    .set_partition(&self.topics[log.side as usize], *partition, state);
+                    .set_partition(&self.topics[log.side as usize], partition, state);
             }
             self.telemetry
-                .set_frontier(*partition, pair.tracker.settled_until_ms());
+                .set_frontier(partition, pair.tracker.settled_until_ms());
         }
-        let settled = progress.pairs.iter();
-        let slowest_ms = settled
+        let slowest_ms = pairs
             .filter_map(|(_, pair)| pair.tracker.settled_until_ms())
             .min();
         self.telemetry
             .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + progress.settle_after_ms)));
-        let caught_up = || {
-            progress
-                .pairs
-                .iter()
-                .filter(|(_, pair)| pair.caught_up)
-                .map(|(_, pair)| pair.engine())
-        };
-        let begin_ms = caught_up().filter_map(|engine| engine.begin_ms()).max();
-        let first_ms = caught_up()
+        let serving = progress.shards.serving().map(|pair| pair.engine());
+        let begin_ms = serving.clone().filter_map(Engine::begin_ms).max();
+        let first_ms = serving
             .filter_map(|engine| engine.accepted_ms())
             .map(|(first, _)| first)
             .min();
         self.telemetry.set_since(begin_ms.or(first_ms));
     }
 
-    fn look_at_keys(&mut self, audits: &[KeyAudit]) {
-        for audit in audits {
+    pub fn set_audits(&mut self, audits: Vec<KeyAudit>) {
+        self.audits = audits;
+    }
+
+    /// What was seen of the keys of each topic.
+    pub fn keys(&mut self, of_topics: &[KeyCounts]) {
+        for (audit, counts) in self.audits.iter_mut().zip(of_topics) {
+            audit.add(counts);
+        }
+    }
+
+    fn look_at_keys(&mut self) {
+        for audit in &self.audits {
             let counts = audit.counts();
             let before = self
                 .reported_keys
@@ -464,7 +472,7 @@ impl Report {
                     .add_key_findings(audit.topic(), finding, now - before);
             }
         }
-        let audits: Vec<&KeyAudit> = audits.iter().collect();
+        let audits: Vec<&KeyAudit> = self.audits.iter().collect();
         let findings = findings(&audits);
         for finding in findings.iter().filter(|finding| !self.findings.contains(finding)) {
             warn!("{finding}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::pair::Pair;
+use super::life::Life;
 use crate::engine::event::{Batch, Body, Event, Kind, Position, Reason, Side};
 use crate::ingest::keys::{KeyCounts, KeySampler};
 use crate::ingest::skips::range_at;
@@ -45,7 +45,8 @@ struct Reader {
     /// What each topic says of its records, by `Side as usize`: nothing where both kinds share one.
     topics_say: [Option<Kind>; 2],
     dead_letters: Option<DeadLetters>,
-    pairs: BTreeMap<i32, Pair>,
+    /// Those of this shard, read or not.
+    pairs: BTreeMap<i32, Life>,
     /// One for each topic, once these are known.
     samplers: Vec<KeySampler>,
     /// Decoded, not yet counted: empty between two slices.
@@ -87,11 +88,11 @@ impl Shard {
         self.source = source;
     }
 
-    pub fn pairs(&self) -> &BTreeMap<i32, Pair> {
+    pub fn lives(&self) -> &BTreeMap<i32, Life> {
         &self.reader.pairs
     }
 
-    pub fn pairs_mut(&mut self) -> &mut BTreeMap<i32, Pair> {
+    pub fn lives_mut(&mut self) -> &mut BTreeMap<i32, Life> {
         &mut self.reader.pairs
     }
 
@@ -128,7 +129,8 @@ impl Reader {
         let Some(&Record { side, partition, .. }) = records.first() else {
             return;
         };
-        let Some(pair) = self.pairs.get_mut(&partition).filter(|pair| pair.held.is_none()) else {
+        let pair = self.pairs.get_mut(&partition).and_then(Life::reading_mut);
+        let Some(pair) = pair.filter(|pair| !pair.is_held()) else {
             return;
         };
         let Some(log) = pair.log(side) else { return };
@@ -175,7 +177,7 @@ impl Reader {
 
     /// Counts what was decoded of one topic. Only now its position moves, to what comes next.
     fn apply(&mut self, partition: i32, side: Side, next: i64) {
-        if let Some(pair) = self.pairs.get_mut(&partition) {
+        if let Some(pair) = self.pairs.get_mut(&partition).and_then(Life::reading_mut) {
             if let Some(log) = pair.log(side) {
                 log.position = next;
                 log.idle_since_ms = None;

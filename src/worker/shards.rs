@@ -11,10 +11,11 @@
 //! for it costs some 20 µs, as much as fifty records: what is little is read at home. And the first that is done waits for the
 //! last, so that where much waits each thread reads some batches in a row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use super::life::Life;
 use super::pair::Pair;
 use super::shard::{DeadLetters, News, Shard};
 use crate::ingest::keys::KeyAudit;
@@ -71,41 +72,73 @@ impl Shards {
         }
     }
 
-    /// All pairs, by partition.
+    /// All pairs that we know of, by partition.
+    pub fn lives(&self) -> impl Iterator<Item = (i32, &Life)> + Clone {
+        let all = self.shards.iter().flat_map(Shard::lives);
+        let mut all: Vec<_> = all.map(|(partition, life)| (*partition, life)).collect();
+        all.sort_unstable_by_key(|(partition, _)| *partition);
+        all.into_iter()
+    }
+
+    /// All pairs that we know of, by partition.
+    pub fn lives_mut(&mut self) -> impl Iterator<Item = (i32, &mut Life)> {
+        let all = self.shards.iter_mut().flat_map(Shard::lives_mut);
+        let mut all: Vec<_> = all.map(|(partition, life)| (*partition, life)).collect();
+        all.sort_unstable_by_key(|(partition, _)| *partition);
+        all.into_iter()
+    }
+
+    /// Those that are read.
     pub fn pairs(&self) -> impl Iterator<Item = (i32, &Pair)> + Clone {
-        let all = self.shards.iter().flat_map(Shard::pairs);
-        let mut all: Vec<_> = all.map(|(partition, pair)| (*partition, pair)).collect();
-        all.sort_unstable_by_key(|(partition, _)| *partition);
-        all.into_iter()
+        self.lives()
+            .filter_map(|(partition, life)| Some((partition, life.reading()?)))
     }
 
-    /// All pairs, by partition.
+    /// Those that are read.
     pub fn pairs_mut(&mut self) -> impl Iterator<Item = (i32, &mut Pair)> {
-        let all = self.shards.iter_mut().flat_map(Shard::pairs_mut);
-        let mut all: Vec<_> = all.map(|(partition, pair)| (*partition, pair)).collect();
-        all.sort_unstable_by_key(|(partition, _)| *partition);
-        all.into_iter()
+        self.lives_mut()
+            .filter_map(|(partition, life)| Some((partition, life.reading_mut()?)))
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.shards.iter().all(|shard| shard.pairs().is_empty())
+    /// Those that are read and shown.
+    pub fn serving(&self) -> impl Iterator<Item = &Pair> + Clone {
+        self.lives().filter_map(|(_, life)| life.serving())
     }
 
+    /// Partitions of those that wait to learn where to start.
+    pub fn locating(&self) -> BTreeSet<i32> {
+        let locating = self.lives().filter(|(_, life)| life.is_locating());
+        locating.map(|(partition, _)| partition).collect()
+    }
+
+    pub fn reads_nothing(&self) -> bool {
+        self.pairs().next().is_none()
+    }
+
+    /// A pair that is read.
     pub fn get_mut(&mut self, partition: i32) -> Option<&mut Pair> {
-        self.home_of(partition).pairs_mut().get_mut(&partition)
+        let life = self.home_of(partition).lives_mut().get_mut(&partition);
+        life.and_then(Life::reading_mut)
     }
 
-    pub fn insert(&mut self, partition: i32, pair: Pair) {
-        self.home_of(partition).pairs_mut().insert(partition, pair);
+    pub fn insert(&mut self, partition: i32, life: Life) {
+        self.home_of(partition).lives_mut().insert(partition, life);
     }
 
-    pub fn remove(&mut self, partition: i32) -> Option<Pair> {
-        self.home_of(partition).pairs_mut().remove(&partition)
+    pub fn remove(&mut self, partition: i32) -> Option<Life> {
+        self.home_of(partition).lives_mut().remove(&partition)
+    }
+
+    /// Moves a pair on in its life.
+    pub fn change(&mut self, partition: i32, transition: impl FnOnce(Life) -> Life) {
+        if let Some(life) = self.remove(partition) {
+            self.insert(partition, transition(life));
+        }
     }
 
     /// Takes all pairs away.
-    pub fn take(&mut self) -> BTreeMap<i32, Pair> {
-        let of_shard = |shard: &mut Shard| std::mem::take(shard.pairs_mut());
+    pub fn take(&mut self) -> BTreeMap<i32, Life> {
+        let of_shard = |shard: &mut Shard| std::mem::take(shard.lives_mut());
         self.shards.iter_mut().flat_map(of_shard).collect()
     }
 

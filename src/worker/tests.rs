@@ -6,6 +6,7 @@ mod shares;
 mod source;
 mod time;
 
+use std::collections::BTreeMap;
 use std::sync::mpsc;
 
 use self::source::{Memory, Owned};
@@ -14,7 +15,7 @@ use crate::clock::Hand;
 use crate::config;
 use crate::engine::ranking::{CLICKS, LISTS};
 use crate::ingest::timestamps::Timestamps;
-use crate::ingest::{Batch, Damage, Look, queue_of};
+use crate::ingest::{Batch, Damage, LogEnd, LogStart, Look, Question, TopicPartition, queue_of};
 use crate::snapshot::{Snapshot, Source as _, View};
 
 const T0: i64 = 1_763_596_800_000;
@@ -763,7 +764,7 @@ fn an_answer_that_comes_twice_does_not_assign_again() {
         (key, start)
     });
     stage.worker.handle(Input::Answer(Answer::Starts {
-        epoch: stage.worker.epoch,
+        epoch: stage.worker.questions.epoch(),
         starts: Ok(starts.into()),
     }));
     stage.round();
@@ -839,7 +840,7 @@ fn a_partition_that_cannot_start_does_not_hold_up_the_others() {
     for _ in 0..2 {
         stage.uptime += Duration::from_secs(1);
         stage.round();
-        stage.worker.asking = false;
+        stage.worker.questions.answered();
     }
     let asked = &stage.questions;
     assert!(

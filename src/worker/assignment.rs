@@ -1,0 +1,209 @@
+//! What the group gives and takes: pairs that come, begin where their logs say, and go.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use tracing::{error, info};
+
+use super::life::Life;
+use super::pair::Pair;
+use super::{Phase, Worker};
+use crate::engine::event::Side;
+use crate::engine::outcome::{ClickResult, Counts};
+use crate::ingest::keys::KeyAudit;
+use crate::ingest::{Fault, FaultKind, GroupState, LogStart, Order, Question, TopicCounts, TopicPartition};
+
+impl Worker {
+    pub(super) fn topics_known(&mut self, counts: Result<TopicCounts, Fault>) {
+        let counts = match counts {
+            Ok(counts) => counts,
+            Err(fault) => return self.fault(fault),
+        };
+        self.report.brokers_answer();
+        let before = self.counts.replace(counts);
+        if self.phase == Phase::Topics
+            && let Some(message) = self.unequal()
+        {
+            let kind = FaultKind::Fatal;
+            return self.fault(Fault { message, kind });
+        }
+        if before == Some(counts) {
+            return;
+        }
+        if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
+            let topics = &self.setup.topics[..self.setup.sides().len()];
+            let audits: Vec<_> = topics.iter().map(|topic| KeyAudit::new(topic, n)).collect();
+            self.shards.set_audits(&audits);
+            self.report.set_audits(audits);
+        }
+        if self.phase == Phase::Topics {
+            self.phase = Phase::Joining;
+            self.orders.push(Order::Subscribe);
+        }
+    }
+
+    pub(super) fn assigned(&mut self, partitions: &[TopicPartition]) {
+        self.report.rebalanced();
+        self.questions.begin_epoch();
+        self.phase = Phase::Owning;
+        self.restart_clocks();
+        let whole = self.whole_pairs(partitions);
+        info!(partitions = ?whole, "assigned");
+        self.membership.assigned(whole.len());
+        // A change of their partitions is a reason to be assigned anew.
+        self.orders.push(Order::Ask(Question::Topics));
+        self.take_over(&whole);
+        if whole.is_empty() {
+            self.orders.push(Order::Assign(Vec::new()));
+        } else {
+            let question = self.ask_starts();
+            self.questions.asked_at_once();
+            self.orders.push(Order::Ask(question));
+        }
+    }
+
+    /// Pairs of which we were given every topic.
+    fn whole_pairs(&self, partitions: &[TopicPartition]) -> BTreeSet<i32> {
+        let given: BTreeSet<&TopicPartition> = partitions.iter().collect();
+        let is_whole = |partition: &i32| {
+            self.setup
+                .sides()
+                .iter()
+                .all(|side| given.contains(&(*side, *partition)))
+        };
+        let numbers: BTreeSet<i32> = partitions.iter().map(|(_, partition)| *partition).collect();
+        let (whole, broken): (BTreeSet<i32>, BTreeSet<i32>) = numbers.into_iter().partition(is_whole);
+        if !broken.is_empty() {
+            error!(
+                partitions = ?broken,
+                "the group gave us a partition of one topic only, which is not read: give both topics the same number of \
+                 partitions, and every member partition.assignment.strategy=range"
+            );
+        }
+        whole
+    }
+
+    /// These pairs are ours, and no others.
+    fn take_over(&mut self, whole: &BTreeSet<i32>) {
+        let mut known = self.shards.take();
+        for partition in whole {
+            let life = Life::assigned(known.remove(partition));
+            self.shards.insert(*partition, life);
+        }
+        // What went to others takes its state with it.
+        for (partition, life) in known {
+            if let Some(pair) = life.into_pair() {
+                self.forget(partition, &pair);
+            }
+        }
+    }
+
+    /// We own nothing, until the group gives us what is ours.
+    pub(super) fn misassigned(&mut self, others: &[String]) {
+        self.report.rebalanced();
+        self.questions.begin_epoch();
+        self.phase = Phase::Joining;
+        self.membership
+            .misassigned(others, &self.setup.topics, self.clocks.uptime());
+        self.orders.push(Order::Assign(Vec::new()));
+    }
+
+    pub(super) fn group_known(&mut self, state: Result<GroupState, Fault>) {
+        match (state, self.counts) {
+            (Ok(state), Some(counts)) => {
+                self.report.brokers_answer();
+                self.membership
+                    .known(state, counts, &self.setup.topics, self.clocks.uptime());
+            }
+            (Err(fault), _) => self.fault(fault),
+            (Ok(_), None) => {}
+        }
+    }
+
+    pub(super) fn revoked(&mut self) {
+        self.report.rebalanced();
+        self.hand_over();
+        self.commit();
+        self.questions.begin_epoch();
+        self.phase = Phase::Joining;
+        for (partition, life) in self.shards.take() {
+            if life.reading().is_some() {
+                self.hide(partition);
+            }
+            if let Some(parked) = life.revoked() {
+                self.shards.insert(partition, parked);
+            }
+        }
+        self.orders.push(Order::Unassign);
+        info!("gave all partitions back; waiting for the group");
+    }
+
+    fn hide(&self, partition: i32) {
+        self.board.hide(partition);
+        self.report.forget_partition(partition);
+    }
+
+    /// Drops what we had of a pair: clicks that waited for a list stay undecided.
+    fn forget(&mut self, partition: i32, pair: &Pair) {
+        let mut counts = Counts::default();
+        counts.count_results(ClickResult::Undecided, pair.engine().n_waiting());
+        self.report.counts(&counts);
+        self.board.remove(partition);
+    }
+
+    pub(super) fn starts_known(&mut self, starts: Result<BTreeMap<TopicPartition, LogStart>, Fault>) {
+        let starts = match starts {
+            Ok(starts) => starts,
+            Err(fault) => return self.fault(fault),
+        };
+        self.report.brokers_answer();
+        let locating = self.shards.locating();
+        if locating.is_empty() {
+            return; // Asked twice, and answered before.
+        }
+        let now_ms = self.clock.now_ms();
+        for partition in locating {
+            let of_side = |side: &Side| Some((*side, *starts.get(&(*side, partition))?));
+            let logs: Option<Vec<_>> = self.setup.sides().iter().map(of_side).collect();
+            if let Some(logs) = logs {
+                self.located(partition, &logs, now_ms);
+            }
+        }
+        self.assign_pairs();
+    }
+
+    /// A pair whose position has left the log begins anew by the start rule, visibly.
+    fn located(&mut self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) {
+        let Some(life) = self.shards.remove(partition) else {
+            return;
+        };
+        let (life, given_up) = life.located(logs, || self.begin(partition, logs, now_ms));
+        if let Some(pair) = given_up {
+            self.report.pair_restarted(partition);
+            self.forget(partition, &pair);
+        }
+        self.shards.insert(partition, life);
+    }
+
+    fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
+        let mut pair = self.setup.begin(partition, logs, now_ms);
+        if let Some(catalogue) = &self.catalogue {
+            pair.tracker.set_catalogue(Arc::clone(catalogue));
+        }
+        pair
+    }
+
+    pub(super) fn offset_lost(&mut self, (_, partition): TopicPartition) {
+        // What was read of the pair has been read, though nothing comes of it.
+        self.hand_over();
+        // Of one that is held, the client went astray in the batch that cannot be read.
+        if self.shards.get_mut(partition).is_none_or(|pair| pair.is_held()) {
+            return;
+        }
+        self.shards.change(partition, Life::position_lost);
+        self.hide(partition);
+        self.questions.begin_epoch();
+        self.restart_clocks();
+    }
+}

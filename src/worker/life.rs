@@ -1,0 +1,247 @@
+//! The life of a pair: the states that it can be in, and what moves it from one to the next.
+//!
+//! ```text
+//!           assigned             located              caught up
+//! nothing ──────────▶ Locating ──────────▶ Replaying ──────────▶ Serving
+//!    ▲                 ▲  │ ▲                 │ │                 │ │
+//!    │                 │  │ └── position lost ┴─┼─────────────────┘ │
+//!    │        assigned │  │ revoked             │ revoked           │ revoked
+//!    │                 │  ▼                     ▼                   │
+//!    └──────────────── Parked ◀─────────────────┴───────────────────┘
+//!      went elsewhere
+//! ```
+//!
+//! A transition that does not fit a state leaves it as it is. A pair that is read may be *held* besides: see `hold`.
+
+use super::pair::Pair;
+use crate::engine::event::Side;
+use crate::ingest::LogStart;
+
+#[derive(Debug)]
+pub enum Life {
+    /// Owned, and hidden: it waits to learn where its logs begin and end. What we had of it before, if anything, goes on if
+    /// the logs still have its positions.
+    Locating(Option<Pair>),
+    /// Read, and hidden: it has not reached the ends that were noted when it was located.
+    Replaying(Pair),
+    /// Read and shown.
+    Serving(Pair),
+    /// Revoked, and hidden: the next assignment says whether it comes back.
+    Parked(Pair),
+}
+
+impl Life {
+    /// The group gives it to us; `before` is what we know of it.
+    pub fn assigned(before: Option<Life>) -> Life {
+        Life::Locating(before.and_then(Life::into_pair))
+    }
+
+    /// Its logs begin and end here. What we had of it goes on, or else is given back, and one that `begin` makes takes its place.
+    pub fn located(self, logs: &[(Side, LogStart)], begin: impl FnOnce() -> Pair) -> (Life, Option<Pair>) {
+        match self {
+            Life::Locating(None) => (Life::Replaying(begin()), None),
+            Life::Locating(Some(pair)) if pair.stands_within(logs) => {
+                (Life::Replaying(pair.resumed(logs)), None)
+            }
+            Life::Locating(Some(pair)) => {
+                let anew = begin().with_position_lost(true);
+                (Life::Replaying(anew), Some(pair))
+            }
+            other => (other, None),
+        }
+    }
+
+    /// Whether it has read all that it has to read before it is shown.
+    pub fn has_caught_up(&self) -> bool {
+        matches!(self, Life::Replaying(pair) if pair.has_reached_noted_ends())
+    }
+
+    /// It is shown from now on, however far its logs run ahead of it later.
+    pub fn caught_up(self) -> Life {
+        match self {
+            Life::Replaying(pair) => Life::Serving(pair.with_position_lost(false)),
+            other => other,
+        }
+    }
+
+    /// Its position has left a log, the client says.
+    pub fn position_lost(self) -> Life {
+        match self {
+            Life::Replaying(pair) | Life::Serving(pair) => {
+                Life::Locating(Some(pair.with_position_lost(true)))
+            }
+            other => other,
+        }
+    }
+
+    /// We own it no more. Nothing is left of one that never began.
+    pub fn revoked(self) -> Option<Life> {
+        self.into_pair().map(Life::Parked)
+    }
+
+    pub fn is_locating(&self) -> bool {
+        matches!(self, Life::Locating(_))
+    }
+
+    /// The pair, as long as its records are read.
+    pub fn reading(&self) -> Option<&Pair> {
+        match self {
+            Life::Replaying(pair) | Life::Serving(pair) => Some(pair),
+            Life::Locating(_) | Life::Parked(_) => None,
+        }
+    }
+
+    pub fn reading_mut(&mut self) -> Option<&mut Pair> {
+        match self {
+            Life::Replaying(pair) | Life::Serving(pair) => Some(pair),
+            Life::Locating(_) | Life::Parked(_) => None,
+        }
+    }
+
+    pub fn replaying(&self) -> Option<&Pair> {
+        match self {
+            Life::Replaying(pair) => Some(pair),
+            _ => None,
+        }
+    }
+
+    pub fn serving(&self) -> Option<&Pair> {
+        match self {
+            Life::Serving(pair) => Some(pair),
+            _ => None,
+        }
+    }
+
+    /// What there is of it, in whatever state.
+    pub fn pair(&self) -> Option<&Pair> {
+        match self {
+            Life::Locating(pair) => pair.as_ref(),
+            Life::Replaying(pair) | Life::Serving(pair) | Life::Parked(pair) => Some(pair),
+        }
+    }
+
+    pub fn pair_mut(&mut self) -> Option<&mut Pair> {
+        match self {
+            Life::Locating(pair) => pair.as_mut(),
+            Life::Replaying(pair) | Life::Serving(pair) | Life::Parked(pair) => Some(pair),
+        }
+    }
+
+    pub fn into_pair(self) -> Option<Pair> {
+        match self {
+            Life::Locating(pair) => pair,
+            Life::Replaying(pair) | Life::Serving(pair) | Life::Parked(pair) => Some(pair),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::engine::ranking::Ranking;
+    use crate::ledger::{Keep, PairTracker};
+    use crate::worker::{pair::Log, rules};
+
+    /// A pair that stands at offset 5, and has 10 to reach.
+    fn pair() -> Pair {
+        pair_at(5, 10)
+    }
+
+    fn pair_at(position: i64, noted_end: i64) -> Pair {
+        let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+        let config = config::load(None, std::iter::once(brokers)).unwrap();
+        let ranking = Ranking::new(&config.measures);
+        let tracker = PairTracker::new(rules(&config), ranking, None, &Keep::default());
+        Pair::new(tracker, vec![Log::new(Side::Served, position, noted_end)])
+    }
+
+    fn logs(low: i64, high: i64) -> Vec<(Side, LogStart)> {
+        let start = LogStart {
+            low,
+            high,
+            by_time: None,
+            first_record_ms: None,
+        };
+        vec![(Side::Served, start)]
+    }
+
+    fn states() -> [Life; 5] {
+        [
+            Life::Locating(None),
+            Life::Locating(Some(pair())),
+            Life::Replaying(pair()),
+            Life::Serving(pair()),
+            Life::Parked(pair()),
+        ]
+    }
+
+    fn name(life: Option<&Life>) -> &'static str {
+        match life {
+            None => "nothing",
+            Some(Life::Locating(None)) => "locating nothing",
+            Some(Life::Locating(Some(_))) => "locating",
+            Some(Life::Replaying(_)) => "replaying",
+            Some(Life::Serving(_)) => "serving",
+            Some(Life::Parked(_)) => "parked",
+        }
+    }
+
+    /// What becomes of each of the [`states`].
+    #[track_caller]
+    fn check(transition: impl Fn(Life) -> Option<Life>, expected: [&str; 5]) {
+        assert_eq!(states().map(|life| name(transition(life).as_ref())), expected);
+    }
+
+    #[test]
+    fn a_transition_moves_the_states_that_it_fits_and_no_other() {
+        let before = ["locating nothing", "locating", "replaying", "serving", "parked"];
+        check(Some, before);
+        check(
+            |life| Some(life.located(&logs(0, 9), pair).0),
+            ["replaying", "replaying", "replaying", "serving", "parked"],
+        );
+        check(
+            |life| Some(life.caught_up()),
+            ["locating nothing", "locating", "serving", "serving", "parked"],
+        );
+        check(
+            |life| Some(life.position_lost()),
+            ["locating nothing", "locating", "locating", "locating", "parked"],
+        );
+        check(Life::revoked, ["nothing", "parked", "parked", "parked", "parked"]);
+        check(
+            |life| Some(Life::assigned(Some(life))),
+            ["locating nothing", "locating", "locating", "locating", "locating"],
+        );
+        assert_eq!(name(Some(&Life::assigned(None))), "locating nothing");
+    }
+
+    /// Located in logs from `low` to `high`: what it then has to read, whether that is told as a loss, and whether what we had
+    /// of it is given back.
+    #[track_caller]
+    fn check_located(low: i64, high: i64, n_left: i64, is_lost: bool) {
+        let (life, given_up) = Life::Locating(Some(pair())).located(&logs(low, high), || pair_at(0, 100));
+        let pair = life.replaying().expect("it is read");
+        let found = (pair.n_left(), pair.position_lost, given_up.is_some());
+        assert_eq!(found, (n_left, is_lost, is_lost));
+    }
+
+    #[test]
+    fn what_we_had_of_a_pair_goes_on_where_its_logs_still_have_its_position() {
+        check_located(0, 7, 2, false);
+        check_located(5, 5, 0, false);
+        check_located(6, 9, 100, true);
+        check_located(0, 4, 100, true);
+    }
+
+    #[test]
+    fn a_pair_has_caught_up_once_it_has_read_up_to_the_ends_noted() {
+        let mut life = Life::Replaying(pair());
+        assert!(!life.has_caught_up());
+        let pair = life.reading_mut().expect("it is read");
+        pair.logs[0].position = 10;
+        assert!(life.has_caught_up());
+        assert!(!life.caught_up().has_caught_up(), "once");
+    }
+}

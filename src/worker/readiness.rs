@@ -1,0 +1,98 @@
+//! What the worker waits for before it is ready, in plain words.
+
+use super::life::Life;
+use super::{Phase, Worker};
+use crate::ingest::TopicCounts;
+
+impl Worker {
+    pub(super) fn waiting_for(&self) -> Vec<String> {
+        let mut waiting: Vec<String> = self.report.fault_messages().collect();
+        waiting.extend(self.unequal());
+        waiting.extend(self.membership.waiting_for());
+        match self.phase {
+            Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
+            Phase::Joining => waiting.push("the group to assign partitions".into()),
+            Phase::Owning => {
+                waiting.extend(self.locating());
+                if self.shards.serving().next().is_none()
+                    && self.shards.pairs().all(|(_, pair)| pair.is_held())
+                {
+                    waiting.extend(self.held()); // Nothing would be shown.
+                }
+                waiting.extend(self.replaying());
+                waiting.extend(self.open_transactions());
+            }
+        }
+        waiting
+    }
+
+    /// What is wrong with topics that differ in their partitions.
+    pub(super) fn unequal(&self) -> Option<String> {
+        let TopicCounts { served, clicks } = self.counts.filter(|counts| counts.served != counts.clicks)?;
+        let [served_topic, clicks_topic] = &self.setup.topics;
+        Some(format!(
+            "topic `{served_topic}` has {served} partitions and topic `{clicks_topic}` has {clicks}: a click must land in \
+             the partition of its list, so give both the same number, keyed alike"
+        ))
+    }
+
+    /// Pairs that wait to learn where to start.
+    fn locating(&self) -> Vec<String> {
+        let mut waiting = Vec::new();
+        let locating = self.shards.locating();
+        if !locating.is_empty() {
+            waiting.push(format!("where to start partitions {locating:?}"));
+        }
+        let lives = self.shards.lives().filter(|(_, life)| life.is_locating());
+        let is_lost = |life: &Life| life.pair().is_some_and(|pair| pair.position_lost);
+        for (partition, _) in lives.filter(|(_, life)| is_lost(life)) {
+            waiting.push(format!(
+                "partition {partition} to begin anew: its position had left the log"
+            ));
+        }
+        waiting
+    }
+
+    /// Pairs that have to catch up, and can.
+    fn replaying(&self) -> Vec<String> {
+        let message = |(partition, life): (i32, &Life)| {
+            let pair = life.replaying().filter(|pair| !pair.is_held())?;
+            let why = if pair.position_lost {
+                ", anew: its position had left the log"
+            } else {
+                ""
+            };
+            let left = pair.n_left();
+            Some(format!(
+                "partition {partition} to catch up: {left} records to read{why}"
+            ))
+        };
+        self.shards.lives().filter_map(message).collect()
+    }
+
+    /// Topic partitions that wait for a transaction to end, a line each.
+    fn open_transactions(&self) -> impl Iterator<Item = String> {
+        let steady_ms = self.clock.steady_ms();
+        let now_ms = self.clock.now_ms();
+        let logs = self
+            .shards
+            .pairs()
+            .flat_map(|(partition, pair)| pair.logs.iter().map(move |log| (partition, log)));
+        logs.filter_map(move |(partition, log)| {
+            let since_ms = log.held_up_since_ms(steady_ms, self.setup.idle_after_ms)?;
+            Some(format!(
+                "partition {partition} of topic `{}` to go on: a transaction that is open since {} or longer holds up {} \
+                 records; its producer must commit or abort it (kafka-transactions.sh find-hanging)",
+                self.setup.topic(log.side),
+                time(now_ms - (steady_ms - since_ms)),
+                log.lag().unwrap_or(0),
+            ))
+        })
+    }
+}
+
+/// As RFC 3339, in UTC and whole seconds.
+fn time(ms: i64) -> String {
+    let time = jiff::Timestamp::from_second(ms.div_euclid(1000));
+    time.map_or_else(|_| ms.to_string(), |time| time.to_string())
+}

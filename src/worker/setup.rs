@@ -1,0 +1,72 @@
+//! What the configuration says of the worker's work, and a pair that begins by it.
+
+use super::pair::{Log, Pair};
+use super::rules;
+use super::start::StartRule;
+use crate::config::Config;
+use crate::engine::Rules;
+use crate::engine::event::Side;
+use crate::engine::ranking::Ranking;
+use crate::ingest::LogStart;
+use crate::ingest::skips::Skips;
+use crate::ledger::{Keep, PairTracker};
+
+/// Part of the state's bound that topics may fill by being read far ahead of their twins, one over this: 16 MiB of 4 GiB.
+const AHEAD_PART: u64 = 256;
+
+pub struct Setup {
+    pub rules: Rules,
+    ranking: Ranking,
+    pub start: StartRule,
+    pub skips: Skips,
+    pub idle_after_ms: i64,
+    /// What topics may fill of all states by being read far ahead of their twins.
+    pub max_ahead_bytes: u64,
+    /// By `Side as usize`.
+    pub topics: [String; 2],
+    pub brokers: String,
+}
+
+impl Setup {
+    pub fn new(config: &Config, ranking: Ranking) -> Setup {
+        let kafka = &config.kafka;
+        Setup {
+            rules: rules(config),
+            ranking,
+            start: StartRule::new(config),
+            skips: config.ingest.skips.clone(),
+            idle_after_ms: config.join.idle_after_ms,
+            max_ahead_bytes: config.limits.max_state_bytes / AHEAD_PART,
+            topics: [kafka.served_topic.clone(), kafka.clicks_topic.clone()],
+            brokers: kafka.brokers.clone(),
+        }
+    }
+
+    /// The sides that have a topic of their own.
+    pub fn sides(&self) -> &'static [Side] {
+        if self.rules.one_topic {
+            &[Side::Served]
+        } else {
+            &Side::BOTH
+        }
+    }
+
+    pub fn topic(&self, side: Side) -> &str {
+        &self.topics[side as usize]
+    }
+
+    /// A pair that begins now, by the start rule.
+    pub fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
+        let seek_ms = self.start.seek_ms(now_ms);
+        let begin_ms = self
+            .start
+            .begin_ms(logs.iter().map(|(_, log)| log), seek_ms, now_ms);
+        let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
+        let tracker = PairTracker::new(rules, ranking, begin_ms, &Keep::default());
+        let log = |(side, log): &(Side, LogStart)| {
+            let skips = self.skips.of((*side, partition));
+            Log::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)
+        };
+        Pair::new(tracker, logs.iter().map(log).collect())
+    }
+}
