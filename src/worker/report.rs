@@ -446,6 +446,8 @@ impl Report {
 
     pub fn set_audits(&mut self, audits: Vec<KeyAudit>) {
         self.audits = audits;
+        // They begin at zero.
+        self.reported_keys.clear();
     }
 
     /// What was seen of the keys of each topic.

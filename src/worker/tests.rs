@@ -14,6 +14,7 @@ use super::*;
 use crate::clock::Hand;
 use crate::config;
 use crate::engine::ranking::{CLICKS, LISTS};
+use crate::ingest::keys::KeyCounts;
 use crate::ingest::timestamps::Timestamps;
 use crate::ingest::{Batch, Damage, LogEnd, LogStart, Look, Question, TopicPartition, queue_of};
 use crate::snapshot::{Snapshot, Source as _, View};
@@ -827,6 +828,28 @@ fn topics_that_come_to_differ_in_partitions_are_named() {
     }))));
     stage.round();
     assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
+}
+
+/// The counts of keys began again at zero, and what was reported before was taken from them.
+#[test]
+fn keys_are_counted_on_when_topics_get_more_partitions() {
+    let mut stage = Stage::owning([0, 0]);
+    for (n, without_key) in [(2, 5), (4, 2)] {
+        let counts = TopicCounts { served: n, clicks: n };
+        stage.worker.handle(Input::Answer(Answer::Topics(Ok(counts))));
+        let counts = KeyCounts {
+            null: without_key,
+            ..KeyCounts::default()
+        };
+        stage.worker.report.keys(&[counts; 2]);
+        stage.uptime += Duration::from_secs(1);
+        stage.round();
+    }
+    let mut text = Vec::new();
+    stage.telemetry.render(&mut text).expect("it can be rendered");
+    let text = String::from_utf8(text).expect("UTF-8");
+    let expected = "abgauge_key_findings_total{finding=\"null\",topic=\"served\"} 7";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]
