@@ -15,15 +15,9 @@ use super::ahead::Ahead;
 use super::runs::{ALL_TIME, Runs};
 use crate::config;
 use crate::engine::cells::Cells;
-use crate::engine::prefetch::prefetch;
 use crate::engine::window::{Overflow, Room, WideSums, Window};
 use crate::engine::{ArmId, ArmInSlot};
 use crate::snapshot::View;
-
-/// So many arms ahead of its turn an arm is asked for, at half of it what it points to, and at a quarter the cells that its
-/// newest rows touch: where arms are many, hardly any is in the cache.
-const AHEAD: usize = 8;
-const NEWEST: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Part {
@@ -106,10 +100,8 @@ impl Part {
     /// # Errors
     /// [`Overflow`] where a cell's sum left 64 bits, or too much waits.
     pub fn add_all(&mut self, view: View, rows: &[Row], until_ms: i64) -> Result<(), Overflow> {
-        let of_arms: Vec<&[Row]> = rows.chunk_by(|one, next| one.of.arm == next.of.arm).collect();
         let mut exact = Ok(());
-        for (at, of_arm) in of_arms.iter().enumerate() {
-            self.foresee(view, &of_arms[at..]);
+        for of_arm in rows.chunk_by(|one, next| one.of.arm == next.of.arm) {
             let n_ahead = of_arm.partition_point(|row| row.of.start_ms > until_ms);
             let (ahead, rows) = of_arm.split_at(n_ahead);
             if let Some(row) = rows.first() {
@@ -139,38 +131,6 @@ impl Part {
             }
         }
         exact
-    }
-
-    /// Lets what later arms touch be fetched, as far as one can tell.
-    fn foresee(&self, view: View, of_arms: &[&[Row]]) {
-        if let Some(rows) = of_arms.get(AHEAD) {
-            prefetch(&self.arms[rows[0].of.arm as usize]);
-        }
-        if let Some(rows) = of_arms.get(AHEAD / 2) {
-            let sums = &self.arms[rows[0].of.arm as usize].sums;
-            let first = view as usize * (self.cells_ms.len() + 1);
-            (first..=first + self.cells_ms.len()).for_each(|row| sums.prefetch(row));
-            for row in rows.iter().take(NEWEST) {
-                prefetch(row.sums);
-                self.each_cell(view, row, |window, number| window.prefetch(number));
-            }
-        }
-        if let Some(rows) = of_arms.get(AHEAD / 4) {
-            self.each_cell(view, &rows[0], |window, number| {
-                window.prefetch_leaving(number, &self.cells)
-            });
-            for row in rows.iter().take(NEWEST) {
-                self.each_cell(view, row, |window, number| {
-                    window.prefetch_cell(number, &self.cells)
-                });
-            }
-        }
-    }
-
-    /// Calls `go` with each window of a row's arm, and with the number of the cell there that the row goes to.
-    fn each_cell(&self, view: View, row: &Row, go: impl Fn(&Window, i64)) {
-        let windows = self.windows_of(row.of.arm, view).iter().zip(&self.cells_ms);
-        windows.for_each(|(window, cell_ms)| go(window, row.of.start_ms.div_euclid(*cell_ms)));
     }
 
     fn windows_of(&self, arm: ArmId, view: View) -> &[Window] {

@@ -6,7 +6,6 @@ use hashbrown::HashMap;
 
 use super::event::{ArmName, Batch};
 use super::hashed::{GOLDEN, Hashed, folded};
-use super::prefetch::prefetch;
 
 /// Stands for everything beyond the bound on arms. No event may carry it.
 pub const OTHER: &str = "__other__";
@@ -60,11 +59,6 @@ impl Arms {
         }
     }
 
-    /// Whether hardly any is in the cache when its turn comes.
-    pub fn are_many(&self) -> bool {
-        self.arms.len() > RECENT
-    }
-
     /// Forgets the places of other names than this batch has; to be called before any of its places is asked for.
     pub fn begin_batch(&mut self, batch: &Batch) {
         if self.spelling_factors != batch.spelling_factors {
@@ -93,11 +87,6 @@ impl Arms {
             self.by_place[place] = id;
         }
         id
-    }
-
-    /// Lets what is remembered for this place of the batch be fetched.
-    pub fn prefetch(&self, place: usize) {
-        self.by_place.get(place).iter().for_each(|id| prefetch(*id));
     }
 
     /// The arm that lists of this name count in.
@@ -281,7 +270,7 @@ mod tests {
                 assert_eq!(id, arms.admit(&batch.arms[place], batch));
             }
         }
-        assert!(arms.are_many() && arms.at(77).is_some());
+        assert!(arms.at(77).is_some());
         let last = batches[0].arms.len() - 1;
         assert_eq!(arms.at(last), None, "what no batch has kept is not remembered");
     }

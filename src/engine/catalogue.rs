@@ -6,8 +6,6 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::prefetch::prefetch;
-
 /// The place of an item that the catalogue does not know.
 pub const UNKNOWN: u32 = u32::MAX;
 /// Entries of the table for each item at least: three of four look-ups or more find theirs at once.
@@ -169,11 +167,6 @@ impl Catalogue {
 
     fn next(&self, at: usize) -> usize {
         (at + 1) & (self.table.len() - 1)
-    }
-
-    /// Has what the table tells of an item fetched.
-    pub fn prefetch(&self, hash: u64) {
-        prefetch(&self.table[self.home(hash)]);
     }
 
     /// The place of a listed item, or [`UNKNOWN`], and what its users say of it.

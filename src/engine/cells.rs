@@ -5,7 +5,6 @@
 //! wide   │ lists, items shown, …  │ clicks, … │  a narrow cell becomes one once it needs to
 //! ```
 
-use super::prefetch::prefetch;
 use super::ranking::LINE;
 
 /// Columns that are added together, and skipped where they are all zero.
@@ -81,11 +80,6 @@ impl Cells {
 
     pub fn lines_mut(&mut self, cell: Cell) -> &mut [Line] {
         self.rows[usize::from(cell.is_wide())].row_mut(cell.row())
-    }
-
-    /// Lets the first line of a cell be fetched.
-    pub fn prefetch(&self, cell: Cell) {
-        self.lines(cell).first().into_iter().for_each(prefetch);
     }
 
     /// How many narrow and wide cells there have been at a time.

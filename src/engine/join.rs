@@ -181,22 +181,16 @@ impl Engine {
         self.arms.begin_batch(batch);
         let mut tags = std::mem::take(&mut self.scratch.tags);
         tags.clear();
-        let catalogue = self.lists.catalogue().cloned();
-        let ahead = Ahead {
-            batch,
-            catalogue: catalogue.as_deref(),
-            lists_have_clicks: self.clicks.n_waiting() * FEW_WAITING > self.lists.len(),
-            many_arms: self.arms.are_many(),
-        };
+        let lists_have_clicks = self.clicks.n_waiting() * FEW_WAITING > self.lists.len();
         let events = &batch.events;
         tags.extend(events.iter().map(|event| self.tag_of(event)));
         let groups = || events.chunks(GROUP).zip(tags.chunks(GROUP));
         let (mut index_of, mut records_of) = (groups(), groups());
-        (0..2).for_each(|_| self.foresee(index_of.next(), &ahead));
-        self.foresee_records(records_of.next(), &ahead);
+        (0..2).for_each(|_| self.prefetch_index(index_of.next()));
+        self.prefetch_records(records_of.next(), lists_have_clicks);
         for (events, tags) in groups() {
-            self.foresee(index_of.next(), &ahead);
-            self.foresee_records(records_of.next(), &ahead);
+            self.prefetch_index(index_of.next());
+            self.prefetch_records(records_of.next(), lists_have_clicks);
             for (event, tag) in events.iter().zip(tags) {
                 self.event(event, *tag, batch);
             }
@@ -213,35 +207,19 @@ impl Engine {
         }
     }
 
-    /// Has the places fetched that a group is looked up in: in the index and the arms.
-    fn foresee(&self, group: Option<Group>, ahead: &Ahead) {
-        let Some((events, tags)) = group else { return };
-        tags.iter().for_each(|tag| self.store.prefetch(*tag));
-        if ahead.many_arms {
-            let places = events.iter().filter_map(place_of_arm);
-            places.for_each(|place| self.arms.prefetch(place));
-        }
+    /// Prefetches the lines of the index that a group is looked up in.
+    fn prefetch_index(&self, group: Option<Group>) {
+        let tags = group.into_iter().flat_map(|(_, tags)| tags);
+        tags.for_each(|tag| self.store.prefetch(*tag));
     }
 
-    /// Has fetched what these places lead to: the lists of clicks, or the clicks that came before their lists, and the rows
-    /// of arms; and items in the catalogue.
-    fn foresee_records(&self, group: Option<Group>, ahead: &Ahead) {
+    /// Prefetches what these lines lead to: the lists of clicks, and, where it is worth it, the clicks that came before their
+    /// lists.
+    fn prefetch_records(&self, group: Option<Group>, lists_have_clicks: bool) {
         let Some((events, tags)) = group else { return };
         for (event, tag) in events.iter().zip(tags) {
-            if ahead.lists_have_clicks || matches!(event.body, Body::Click(_)) {
+            if lists_have_clicks || matches!(event.body, Body::Click(_)) {
                 self.store.prefetch_records(*tag);
-            }
-        }
-        if let Some(catalogue) = ahead.catalogue {
-            ahead.items_of(events).for_each(|item| catalogue.prefetch(item));
-        }
-        if ahead.many_arms {
-            for event in events {
-                if let Body::Served(list) = &event.body
-                    && let Some(arm) = place_of_arm(event).and_then(|place| self.arms.at(place))
-                {
-                    self.lists.prefetch_row(list.ts_ms, arm);
-                }
             }
         }
     }
@@ -787,36 +765,6 @@ fn click_bucket_ms(rules: &Rules) -> i64 {
 
 /// Events in a row, and what each is looked up by.
 type Group<'a> = (&'a [Event], &'a [Tag]);
-
-/// What is looked up of events before their turn.
-struct Ahead<'a> {
-    batch: &'a Batch,
-    /// That lists will most likely count by.
-    catalogue: Option<&'a Catalogue>,
-    /// Whether it is worth looking for clicks that came before their list.
-    lists_have_clicks: bool,
-    /// There are so many that hardly any is in the cache.
-    many_arms: bool,
-}
-
-impl Ahead<'_> {
-    /// The items of the lists of a group.
-    fn items_of(&self, events: &[Event]) -> impl Iterator<Item = u64> {
-        let items = events.iter().map(|event| match &event.body {
-            Body::Served(list) => self.batch.items_of(list),
-            _ => &[],
-        });
-        items.flatten().copied()
-    }
-}
-
-/// Where in its batch the first arm of a list stands.
-fn place_of_arm(event: &Event) -> Option<usize> {
-    match &event.body {
-        Body::Served(list) if !list.arms.is_empty() => Some(list.arms.start as usize),
-        _ => None,
-    }
-}
 
 fn new_list<'a>(list: &Served, arms: &'a [ArmId], folded: u32, items: &'a [u64]) -> NewList<'a> {
     NewList {

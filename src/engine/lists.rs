@@ -215,11 +215,6 @@ impl OpenLists {
         self.catalogue = Some(catalogue);
     }
 
-    /// What slots that open from now on count by.
-    pub fn catalogue(&self) -> Option<&Arc<Catalogue>> {
-        self.catalogue.as_ref()
-    }
-
     /// What a list adds to [`Self::bytes`] at most: itself, its slot, what it leaves unused of a chunk that it does not fit in,
     /// its place among others of its id and that of the first of them, and a row for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
@@ -412,16 +407,6 @@ impl OpenLists {
         let more = tally.bytes() - before;
         slot.bytes += more;
         self.bytes += more;
-    }
-
-    /// Lets the row of an arm be fetched, if this time is in the slot that a list joined last.
-    pub fn prefetch_row(&self, ts_ms: i64, arm: ArmId) {
-        let (start_ms, place) = self.last;
-        if (ts_ms.wrapping_sub(start_ms) as u64) < self.slot_ms as u64
-            && let Some(Some(slot)) = self.places.get(place as usize)
-        {
-            slot.fresh.iter().for_each(|tally| tally.prefetch(arm));
-        }
     }
 
     /// Begin and place of the slot of a time, which is opened if need be.

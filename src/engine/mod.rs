@@ -15,7 +15,7 @@ mod join;
 mod lists;
 mod open_list;
 pub mod outcome;
-pub mod prefetch;
+mod prefetch;
 pub mod ranking;
 mod repeats;
 pub mod settling;

@@ -5,7 +5,6 @@ use std::num::NonZeroU32;
 use super::arms::ArmId;
 use super::contributions::{Contributions, MAX_POSITIONS};
 use super::first_clicks::{self, FirstClicks};
-use super::prefetch::prefetch;
 
 /// Arms in a page of [`RowsByArm`].
 const PAGE: usize = 16;
@@ -79,15 +78,6 @@ impl SlotTally {
             NO_ROW => self.new_row(arm),
             row => row as usize,
         }
-    }
-
-    /// Lets the row of an arm be fetched, if it has one.
-    pub fn prefetch(&self, arm: ArmId) {
-        let row = self.rows.get(arm);
-        self.heads
-            .get(row as usize)
-            .iter()
-            .for_each(|head| prefetch(*head));
     }
 
     #[cold]

@@ -10,7 +10,6 @@
 //! makes an addition cheap.
 
 use super::cells::{Cell, Cells, Line, is_filled, n_lines};
-use super::prefetch::prefetch;
 use super::ranking::LINE;
 
 /// Cells of a window.
@@ -88,11 +87,6 @@ impl WideSums {
             let before = (i128::from(*sum) - added) as i64;
             *carried += ((i128::from(before) + added - i128::from(*sum)) >> 64) as i64;
         }
-    }
-
-    /// Lets the first columns of a row be fetched: what lists without a click add to.
-    pub fn prefetch(&self, row: usize) {
-        prefetch(&self.low[row * self.width]);
     }
 
     /// Adds all rows to 64-bit sums, unless one would run over: what is in `sums` is then of no use.
@@ -211,27 +205,6 @@ impl Window {
     /// Touched cells that leave when the window's end moves on to the cell of this number.
     fn leaving(&self, number: i64) -> u64 {
         self.touched & places_from(self.newest.wrapping_add(1), number.abs_diff(self.newest))
-    }
-
-    /// Lets be fetched what an addition to the cell of this number reads of the window itself.
-    pub fn prefetch(&self, number: i64) {
-        prefetch(&self.newest);
-        prefetch(&self.cells[place(number)]);
-    }
-
-    /// Lets the cell of this number be fetched, if it was touched.
-    pub fn prefetch_cell(&self, number: i64, cells: &Cells) {
-        let place = place(number);
-        if self.touched & 1 << place != 0 {
-            cells.prefetch(self.cells[place]);
-        }
-    }
-
-    /// Lets the cells be fetched that leave when the window's end moves on to the cell of this number.
-    pub fn prefetch_leaving(&self, number: i64, cells: &Cells) {
-        if number > self.newest {
-            bits(self.leaving(number)).for_each(|place| cells.prefetch(self.cells[place]));
-        }
     }
 
     /// Whether the cell of this number has left.

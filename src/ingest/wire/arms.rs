@@ -22,7 +22,6 @@ use super::hash::Hashes;
 use super::range;
 use crate::engine::event::{ArmName, Batch, Reason, SpeltArms};
 use crate::engine::hashed::{GOLDEN, folded};
-use crate::engine::prefetch::prefetch;
 
 /// Places for spellings in a batch. Up to the greatest number there are at least twice as many as spellings.
 const MIN_PLACES: usize = 128;
@@ -110,9 +109,6 @@ impl Spelling {
     #[inline(always)]
     pub fn search(self, spelt: &[SpeltArms]) -> Option<Search<'_>> {
         let places: &[_; N_TRIED] = spelt.get(first_place(spelt.len(), self.hash)..)?.first_chunk()?;
-        // The line that it begins in, and mostly the next one: seldom is one further on looked at.
-        prefetch(&places[0]);
-        prefetch(&places[2]);
         Some(Search {
             hash: self.hash,
             places,
