@@ -4,7 +4,7 @@
 //! `cargo test` brings each fault about once. For as long as you like, with the table at the end:
 //!
 //! ```sh
-//! ABGAUGE_CHAOS_ROUNDS=100 tests/run --test faults -- chaos --nocapture
+//! ABGAUGE_CHAOS_ROUNDS=24 tests/run --test faults -- chaos --nocapture
 //! ```
 //!
 //! `ABGAUGE_CHAOS_SEED` repeats the order of the faults of an earlier run.
