@@ -1,7 +1,7 @@
 //! What the daemon costs, and how soon it shows what was produced: the `abgauge` binary against real Apache Kafka.
 //!
 //! `cargo bench --bench daemon -- table` prints every figure beside its goal, after `tests/run --setup-only` once; each
-//! row runs alone too. docs/performance.md tells the method and the results.
+//! row runs alone too. docs/performance.md has the method and the results, LOG.md all that was tried.
 
 mod bare;
 mod catch_up;

@@ -1,4 +1,4 @@
-//! Every figure beside its goal, in one run: the table of docs/performance.md.
+//! Every figure beside its goal, in one run: the goals of docs/performance.md.
 
 use crate::figure::Figure;
 use crate::support::kafka::Kafka;
