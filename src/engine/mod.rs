@@ -22,7 +22,7 @@ mod shared_id;
 mod shown;
 mod store;
 mod tally;
-mod watermark;
+pub mod watermark;
 pub mod window;
 
 pub use arms::{Arm, ArmId, OTHER};

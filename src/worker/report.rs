@@ -1,14 +1,14 @@
 //! What the worker says about itself: telemetry, readiness, and log lines that do not flood.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::{info, warn};
 
+use super::ahead::{self, Told};
 use super::has_shed;
-use super::pair::{EventAhead, Pair};
+use super::pair::Pair;
 use super::shard::Unreadable;
 use super::shares::{self, Shares};
 use crate::config::{Config, Limits};
@@ -17,6 +17,7 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
 use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
+use crate::ingest::skips::Skips;
 use crate::ingest::timestamps::{Timestamps, Unguarded};
 use crate::ingest::{Fault, FaultKind, TopicPartition};
 use crate::logging::Losses;
@@ -30,14 +31,14 @@ const LOG_AGAIN: Duration = Duration::from_secs(60);
 const TELL_LOSSES: Duration = Duration::from_secs(15 * 60);
 /// As many different faults are told at once.
 const MAX_FAULTS: usize = 4;
-/// As many events ahead of the clock are told one by one.
-const MAX_EVENTS_AHEAD: usize = 4;
 /// More lists of a topic than this share one request id only where a producer is wrong.
 const MAX_SHARED_ID: f64 = 0.01;
 
 pub struct Report {
     telemetry: Arc<Telemetry>,
     topics: [String; 2],
+    /// What is left out already.
+    skips: Skips,
     /// What is to be said of settings.
     of_settings: Vec<Warning>,
     /// What is wrong, all of one kind: an answer of another kind tells what has become of the earlier ones.
@@ -115,6 +116,7 @@ impl Report {
         Report {
             telemetry,
             topics,
+            skips: config.ingest.skips.clone(),
             of_settings: of_settings(config),
             faults: Vec::new(),
             faults_logged: HashMap::new(),
@@ -339,53 +341,25 @@ impl Report {
         }
     }
 
-    /// A record has moved M of its topic partition far ahead of our clock.
-    pub fn event_ahead(&self, (side, partition): TopicPartition, event: &EventAhead) {
-        warn!(
-            topic = self.topics[side as usize],
-            partition,
-            offset = event.offset,
-            ahead_seconds = event.ahead_ms / 1000,
-            "the time of an event lies ahead of the clock of this machine: later events of its partition are late; mend \
-             the clock of its producer, or of this machine; to undo what it did, name its record in ingest.skip_records \
-             and restart"
-        );
+    /// Records have moved M of their topic partition far ahead of our clock, or do so no more.
+    pub fn event_ahead(&self, of: TopicPartition, pair: &Pair, now_ms: i64) {
+        let Some(told) = Told::of(of, pair) else { return };
+        let messages = ahead::messages(vec![told], &self.topics, &self.skips, now_ms);
+        let (topic, partition) = (&self.topics[of.0 as usize], of.1);
+        for message in messages {
+            warn!(topic, partition, "{message}");
+        }
     }
 
-    /// Records that make others late, a sentence each; the furthest ahead first.
+    /// Records that make others late; the furthest ahead first.
     fn events_ahead(&self, progress: &Progress) -> Vec<Warning> {
-        let mut events: Vec<_> = progress
-            .pairs
-            .iter()
-            .flat_map(|(partition, pair)| {
-                let of_side = |side: Side| Some((side, *partition, pair.ahead[side as usize]?));
-                Side::BOTH.into_iter().filter_map(of_side)
-            })
-            .collect();
-        events.sort_by_key(|(.., event)| Reverse(event.ts_ms));
-        let more = events.len().saturating_sub(MAX_EVENTS_AHEAD);
-        let mut warnings: Vec<Warning> = events
-            .into_iter()
-            .take(MAX_EVENTS_AHEAD)
-            .map(|(side, partition, event)| {
-                let topic = &self.topics[side as usize];
-                let ahead = about(event.ts_ms - progress.now_ms);
-                let offset = event.offset;
-                Warning::critical(format!(
-                    "topic `{topic}`, partition {partition}: the event at offset {offset} lies {ahead} ahead of the clock; \
-                     {} later ones of its partition are late for it. Mend the clock of its producer; to undo what it did, \
-                     set ingest.skip_records = [\"{topic}/{partition}/{offset}\"] and restart",
-                    event.n_late
-                ))
-                .see("AbgaugeEventAhead")
-            })
-            .collect();
-        if more > 0 {
-            let message =
-                format!("{more} more partitions have events ahead of the clock: abgauge_event_ahead_seconds");
-            warnings.push(Warning::critical(message).see("AbgaugeEventAhead"));
-        }
-        warnings
+        let told = progress.pairs.iter().flat_map(|(partition, pair)| {
+            let of_side = |side: Side| Told::of((side, *partition), pair);
+            Side::BOTH.into_iter().filter_map(of_side)
+        });
+        let messages = ahead::messages(told.collect(), &self.topics, &self.skips, progress.now_ms);
+        let warning = |message| Warning::critical(message).see("AbgaugeEventAhead");
+        messages.into_iter().map(warning).collect()
     }
 
     fn look_at_log(&mut self, uptime: Duration) {
@@ -411,13 +385,13 @@ impl Report {
         let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
         for (partition, pair) in progress.pairs {
             for log in &pair.logs {
-                let ahead = pair.ahead[log.side as usize];
+                let ahead_ms = pair.ahead_ms(log.side, progress.now_ms);
                 let held_since_ms = log.held_up_since_ms(progress.steady_ms, progress.tell_open_after_ms);
                 let state = PartitionState {
                     lag: log.lag(),
                     held: pair.held.is_some_and(|held| held.side == log.side),
                     watermark_delay_seconds: pair.engine.watermark_ms(log.side).and_then(behind),
-                    event_ahead_seconds: ahead.map(|event| (event.ts_ms - progress.now_ms) as f64 / 1000.0),
+                    event_ahead_seconds: ahead_ms.map(|ms| ms as f64 / 1000.0),
                     open_transaction_since_seconds: held_since_ms
                         .map(|since_ms| (progress.now_ms - (progress.steady_ms - since_ms)) as f64 / 1000.0),
                 };
@@ -588,14 +562,6 @@ impl Report {
         }
         self.telemetry.set_warnings(warnings);
     }
-}
-
-/// A span in its largest fitting unit, such as `47 hours`.
-fn about(ms: i64) -> String {
-    let units = [("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000)];
-    let fitting = units.into_iter().find(|(_, length_ms)| ms >= 2 * length_ms);
-    let (unit, length_ms) = fitting.unwrap_or(("seconds", 1000));
-    format!("{} {unit}", ms / length_ms)
 }
 
 /// Legal but doubtful settings.
