@@ -1,6 +1,7 @@
 //! What the worker says about itself: telemetry, readiness, and log lines that do not flood.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
 use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
-use crate::ingest::skips::Skips;
+use crate::ingest::skips::{Skips, range_text};
 use crate::ingest::timestamps::{Timestamps, Unguarded};
 use crate::ingest::{Fault, FaultKind, TopicPartition};
 use crate::logging::Losses;
@@ -214,13 +215,20 @@ impl Report {
         self.held_logged.remove(&partition);
     }
 
-    /// What the operator leaves out could not be read: nobody knows what it was.
-    pub fn passed_over(&mut self, topic: &str, partition: i32, first: i64, n_skipped: u64) {
-        let last = first.saturating_add_unsigned(n_skipped) - 1;
+    /// A batch could not be read, in what the operator leaves out: nobody knows what it was.
+    pub fn passed_over(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        unreadable: i64,
+        skipped: &RangeInclusive<i64>,
+    ) {
+        let skipped = range_text(skipped);
         warn!(
             topic,
             partition,
-            "offsets {first}-{last} cannot be read, and are left out as ingest.skip_records says: numbers are no longer exact"
+            "the batch at offset {unreadable} cannot be read: offsets {skipped} are skipped, as ingest.skip_records says, and \
+             numbers are no longer exact"
         );
         self.passed_over = true;
         self.telemetry.lost_exactness();
@@ -526,7 +534,8 @@ impl Report {
             warnings.push(Warning::critical(message).see("AbgaugeRecordsShed"));
         }
         if self.passed_over {
-            let message = "records that could not be read were left out, as ingest.skip_records says: numbers are no longer exact";
+            let message = "records that could not be read were skipped, as ingest.skip_records says: numbers are no longer exact, as long as \
+                           a start reads back to them";
             warnings.push(Warning::new(message).see("AbgaugeExactnessLost"));
         }
         let held = |message: &String| Warning::critical(message).see("AbgaugePartitionHeld");
