@@ -54,7 +54,7 @@ pub struct Report {
     /// By `Side as usize`, then `Excess as usize`: a topic's share is above its limit.
     raised: [[bool; Excess::ALL.len()]; 2],
     /// Topics whose brokers take records from any time.
-    unguarded: Vec<Unguarded>,
+    unguarded: Vec<(Side, Unguarded)>,
     findings: Vec<Finding>,
     reported_keys: HashMap<String, KeyCounts>,
     waiting_for: Vec<String>,
@@ -339,13 +339,19 @@ impl Report {
         self.warn(progress, ahead);
     }
 
-    /// Who stamps the records of the topics.
+    /// Who stamps the records of the topics, as far as the brokers tell; logs where that has changed.
     pub fn timestamps(&mut self, of: &[(Side, Timestamps)], brokers: &str, max_future_ms: i64) {
-        let judge =
-            |(side, of): &(Side, Timestamps)| of.judge(&self.topics[*side as usize], brokers, max_future_ms);
-        self.unguarded = of.iter().filter_map(judge).collect();
-        for Unguarded { text, remedy } in &self.unguarded {
-            warn!("{text}: {remedy}");
+        for (side, timestamps) in of.iter().filter(|(_, timestamps)| timestamps.kind.is_some()) {
+            let topic = &self.topics[*side as usize];
+            let now = timestamps.judge(topic, brokers, max_future_ms);
+            let place = self.unguarded.iter().position(|(other, _)| other == side);
+            let before = place.map(|place| self.unguarded.remove(place).1);
+            match (&before, &now) {
+                (_, Some(now)) if before.as_ref() != Some(now) => warn!("{now}"),
+                (Some(_), None) => info!(topic, "its brokers take no events from the future any more"),
+                _ => {}
+            }
+            self.unguarded.extend(now.map(|now| (*side, now)));
         }
     }
 
@@ -526,9 +532,9 @@ impl Report {
         };
         warnings.extend(self.findings.iter().map(of_keys));
         warnings.extend(events_ahead);
-        warnings.extend(self.unguarded.iter().map(|Unguarded { text, remedy }| {
-            Warning::new(format!("{text}: {remedy}")).see("AbgaugeEventAhead")
-        }));
+        let of_topic =
+            |(_, unguarded): &(Side, Unguarded)| Warning::new(unguarded.to_string()).see("AbgaugeEventAhead");
+        warnings.extend(self.unguarded.iter().map(of_topic));
         if self.shed {
             let message = "limits.max_state was reached and records were shed: numbers are no longer exact";
             warnings.push(Warning::critical(message).see("AbgaugeRecordsShed"));

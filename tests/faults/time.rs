@@ -33,7 +33,7 @@ fn events_two_days_ahead_blank_nothing_and_are_undone_by_leaving_them_out() {
     let traffic = Traffic::with(&kafka, 2, &unguarded);
     let mut daemon = traffic.daemon(&kafka);
     daemon.wait_until_ready();
-    let guard = format!("topic `{}` has the timestamps of its producers", traffic.served);
+    let guard = format!("topic `{}` uses the timestamps of its producers", traffic.served);
     daemon.wait_until("the missing guard to be told", |daemon| {
         daemon
             .get("/api/v1/experiments")
