@@ -53,6 +53,10 @@ use crate::telemetry::Telemetry;
 
 /// How often the brokers are asked where the logs end.
 const ASK: Duration = Duration::from_millis(500);
+/// How often they are asked who stamps the records.
+const ASK_TIMESTAMPS: Duration = Duration::from_secs(3 * 60);
+/// A start that takes longer is not waited for with that.
+const LONG_START: Duration = Duration::from_secs(60);
 const COMMIT: Duration = Duration::from_secs(5);
 /// Part of the state's bound that topics may fill by being read far ahead of their twins, one over this: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
@@ -105,8 +109,8 @@ pub struct Worker {
     asking: bool,
     /// The last question but those about topics was where to start.
     asked_starts: bool,
-    /// Who stamps the records was asked.
-    asked_timestamps: bool,
+    /// When it was asked last who stamps the records.
+    asked_timestamps: Option<Duration>,
     /// Partitions of the topics, once known.
     counts: Option<TopicCounts>,
     /// What to say where the topics have come to differ in their partitions.
@@ -174,7 +178,7 @@ impl Worker {
             clocks: Clocks::default(),
             asking: false,
             asked_starts: false,
-            asked_timestamps: false,
+            asked_timestamps: None,
             counts: None,
             unequal: None,
             orders: Vec::new(),
@@ -404,9 +408,8 @@ impl Worker {
             Phase::Owning if self.membership.asks() => Question::Group { epoch: self.epoch },
             // Whoever owns nothing learns so of brokers and topics that go and come.
             Phase::Owning if self.shards.is_empty() => Question::Topics,
-            // Once, and after a start has its numbers.
-            Phase::Owning if !self.asked_timestamps && self.clocks.has_started() => {
-                self.asked_timestamps = true;
+            Phase::Owning if self.is_to_ask_timestamps(uptime) => {
+                self.asked_timestamps = Some(uptime);
                 Question::Timestamps
             }
             Phase::Owning => {
@@ -423,6 +426,14 @@ impl Worker {
         self.asked = Some(uptime);
         self.asking = true;
         self.orders.push(Order::Ask(question));
+    }
+
+    /// First when a start has its numbers, or takes long to; then again and again, since somebody may have fixed it.
+    fn is_to_ask_timestamps(&self, uptime: Duration) -> bool {
+        match self.asked_timestamps {
+            None => self.clocks.has_started() || uptime >= LONG_START,
+            Some(asked) => uptime.saturating_sub(asked) >= ASK_TIMESTAMPS,
+        }
     }
 
     fn ask_starts(&self) -> Question {

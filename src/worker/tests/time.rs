@@ -302,19 +302,20 @@ fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
     assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
 }
 
+/// By `CreateTime`, up to an hour ahead.
+fn unguarded() -> Vec<(Side, Timestamps)> {
+    let kind = Some("CreateTime".to_owned());
+    let after_max_ms = Some(3_600_000);
+    vec![
+        (Side::Served, Timestamps { kind, after_max_ms }),
+        (Side::Clicks, Timestamps::default()),
+    ]
+}
+
 #[test]
 fn a_topic_that_takes_records_from_any_time_is_told_once_a_start_has_its_numbers() {
     let mut stage = Stage::new();
-    stage.timestamps = vec![
-        (
-            Side::Served,
-            Timestamps {
-                kind: Some("CreateTime".to_owned()),
-                after_max_ms: Some(3_600_000),
-            },
-        ),
-        (Side::Clicks, Timestamps::default()),
-    ];
+    stage.timestamps = unguarded();
     stage.own(&[0], [0, 0]);
     stage.pass(2000);
     let told = stage.telemetry.warnings();
@@ -330,4 +331,32 @@ fn a_topic_that_takes_records_from_any_time_is_told_once_a_start_has_its_numbers
     ] {
         assert!(told[0].message.contains(words), "{}", told[0].message);
     }
+}
+
+/// They were asked once, so that the warning stood until a restart.
+#[test]
+fn a_topic_that_has_come_to_be_guarded_is_told_no_more() {
+    let mut stage = Stage::new();
+    stage.timestamps = unguarded();
+    stage.own(&[0], [0, 0]);
+    stage.pass(2000);
+    assert_eq!(stage.telemetry.warnings().len(), 1);
+    // Whoever is not told does not know that it is guarded.
+    stage.timestamps = vec![(Side::Served, Timestamps::default())];
+    stage.pass(200_000);
+    assert_eq!(stage.telemetry.warnings().len(), 1);
+    stage.timestamps[0].1.kind = Some("LogAppendTime".to_owned());
+    stage.pass(200_000);
+    assert_eq!(stage.telemetry.warnings(), []);
+}
+
+#[test]
+fn a_start_that_takes_long_does_not_keep_the_warning_back() {
+    let mut stage = Stage::new();
+    stage.timestamps = unguarded();
+    stage.own(&[0], [1000, 0]);
+    stage.pass(30_000);
+    assert_eq!(stage.telemetry.warnings(), [], "it may be about to end");
+    stage.pass(60_000);
+    assert_eq!(stage.telemetry.warnings().len(), 1);
 }
