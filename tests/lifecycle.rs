@@ -236,6 +236,18 @@ fn a_signal_during_the_start_ends_with_0() {
     }
 }
 
+/// What is slow before the start must not be killed either: here it cannot say what is wrong with its arguments.
+#[test]
+fn it_listens_for_signals_before_it_reads_its_arguments() {
+    for command in ["run", "demo", "simulate"] {
+        let (_reader, writer) = full_pipe(true);
+        let daemon = Running::start(&[command, "--nonsense"], writer);
+        wait::until("abgauge to listen for signals", wait::PATIENCE, || {
+            daemon.catches_sigterm().then_some(())
+        });
+    }
+}
+
 #[test]
 fn a_hang_up_during_the_start_does_not_end_it() {
     let dir = tools::temporary_dir("start");
