@@ -173,6 +173,16 @@ fn wrong_usage_is_told_on_standard_error() {
 }
 
 #[test]
+fn a_password_among_brokers_is_not_shown() {
+    let ran = run(&["simulate", "--brokers", "user:hunter2@kafka:9092"]);
+    assert_eq!(ran.code, Some(2));
+    for part in ["***@kafka:9092", "names a user before an @"] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_configuration_without_its_flag_is_understood_and_the_flag_told() {
     for command in [&["run"][..], &["check"], &["health"], &["config", "show"]] {
         let ran = run(&[command, &["abgauge.toml"]].concat());
