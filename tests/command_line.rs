@@ -276,7 +276,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
                 "{command}, {setting}: {told}"
             );
             assert!(told.contains(setting), "{command}: {told}");
-            let why = "it is a pipe, which cannot be read again: write what it gives to a file";
+            let why = "it is a pipe, which cannot be read again: write its output to a file";
             assert!(
                 told.replace("\n  │ ", " ").contains(why),
                 "{command}, {setting}: {told}"
