@@ -102,6 +102,13 @@ pub enum Command {
 
 /// An error of the command line, where it can be guessed with what was meant: `abgauge run abgauge.toml`.
 pub fn explain(mut error: clap::Error) -> clap::Error {
+    // What stands before an @ may be a password.
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
+        && let Some((_, host)) = value.rsplit_once('@')
+    {
+        let hidden = ContextValue::String(format!("***@{host}"));
+        error.insert(ContextKind::InvalidValue, hidden);
+    }
     let unknown = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word.clone(),
         _ => return error,

@@ -48,12 +48,11 @@ pub struct Options {
     pub port: u16,
 }
 
-/// Runs to the end of the duration, or until a signal.
+/// Runs to the end of the duration, or until a signal to `stop`.
 ///
 /// # Errors
 /// A port that is taken, or a part that failed.
-pub async fn run(options: &Options, log: Losses) -> anyhow::Result<()> {
-    let mut stop = StopSignal::listen()?;
+pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow::Result<()> {
     let duration_ms = (options.duration.as_secs_f64() * options.speed * 1000.0) as i64;
     let start_ms = Clock::system().now_ms() - duration_ms;
     let (clock, hand) = Clock::simulated(start_ms);

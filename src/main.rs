@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use abgauge::app::{Signals, StopSignal};
 use abgauge::catalogue_file;
 use abgauge::cli::{self, CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
 use abgauge::commands::{self, written};
@@ -15,12 +16,15 @@ use abgauge::kafka::properties;
 use abgauge::{app, check, demo, logging, simulate};
 use anyhow::Context as _;
 use clap::Parser as _;
+use tokio::runtime::Runtime;
 
 /// librdkafka allocates with it too: a good allocator halves what a record costs.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Before anything else, so that a signal ends a start as it ends a run.
+    let early = Early::listen();
     // Lines are broken for a terminal alone: a log is searched.
     let is_terminal = std::io::stderr().is_terminal();
     let style = move |_: &_| -> Box<dyn miette::ReportHandler> {
@@ -31,7 +35,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => cli::explain(error).exit(),
     };
-    match execute(cli.command) {
+    match execute(cli.command, early) {
         Ok(code) => code,
         Err(error) => {
             commands::error(&format!("{error:#}"));
@@ -40,11 +44,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn execute(command: Command) -> anyhow::Result<ExitCode> {
+fn execute(command: Command, early: Early) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run(args) => run(args.config),
-        Command::Demo(args) => with_flags(|| demo(&args)),
-        Command::Simulate(args) => with_flags(|| simulate(args)),
+        Command::Run(args) => run(args.config, early.daemon()?),
+        Command::Demo(args) => with_flags(|| demo(&args, early.other()?)),
+        Command::Simulate(args) => with_flags(|| simulate(args, early.other()?)),
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Profiles(args) => commands::profiles::profiles(&args),
         Command::Check(args) => check(&args),
@@ -57,13 +61,44 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn run(path: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+/// A runtime that listens for signals.
+type Listening<S> = anyhow::Result<(Runtime, S)>;
+
+/// What listens for signals before the arguments are read: by what the first one seems to be.
+struct Early {
+    daemon: Option<Listening<Signals>>,
+    other: Option<Listening<StopSignal>>,
+}
+
+impl Early {
+    fn listen() -> Early {
+        let command = std::env::args_os().nth(1).unwrap_or_default();
+        let is_other = command == "demo" || command == "simulate";
+        Early {
+            daemon: (command == "run").then(|| listening(Signals::listen)),
+            other: is_other.then(|| listening(StopSignal::listen)),
+        }
+    }
+
+    fn daemon(self) -> Listening<Signals> {
+        self.daemon.unwrap_or_else(|| listening(Signals::listen))
+    }
+
+    fn other(self) -> Listening<StopSignal> {
+        self.other.unwrap_or_else(|| listening(StopSignal::listen))
+    }
+}
+
+fn listening<S>(listen: fn() -> anyhow::Result<S>) -> Listening<S> {
     let runtime = runtime()?;
-    // Before anything that takes time, so that a signal ends a start as it ends a run.
     let signals = {
         let _inside = runtime.enter();
-        app::Signals::listen()?
+        listen()?
     };
+    Ok((runtime, signals))
+}
+
+fn run(path: Option<PathBuf>, (runtime, signals): (Runtime, Signals)) -> anyhow::Result<ExitCode> {
     let settings = move || {
         let loaded = config::load_with_origins(path.as_deref(), config::environment())?;
         let log = logging::start(&loaded.config.log.filter, loaded.config.log.format)?;
@@ -124,13 +159,13 @@ fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(commands::BAD_CONFIGURATION))
 }
 
-fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+fn runtime() -> anyhow::Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(2).thread_name("web").enable_all();
     builder.build().context("start the asynchronous runtime")
 }
 
-fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+fn demo(args: &DemoArgs, (runtime, stop): (Runtime, StopSignal)) -> anyhow::Result<ExitCode> {
     // What the daemon logs would tear the table apart; what matters comes as an error.
     let log = logging::start("error", LogFormat::Auto)?;
     app::take_huge_pages(false);
@@ -141,11 +176,11 @@ fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         seed: args.seed,
         port: args.port,
     };
-    runtime()?.block_on(demo::run(&options, log.losses()))?;
+    runtime.block_on(demo::run(&options, log.losses(), stop))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
+fn simulate(args: SimulateArgs, (runtime, mut stop): (Runtime, StopSignal)) -> anyhow::Result<ExitCode> {
     // What goes wrong with brokers comes as an error of ours; librdkafka would say it twice more.
     let _log = logging::start("warn,librdkafka=off,rdkafka=off", LogFormat::Auto)?;
     let options = simulate::SimulateOptions {
@@ -170,11 +205,6 @@ fn simulate(args: SimulateArgs) -> anyhow::Result<ExitCode> {
         return as_bad_configuration(refused.into());
     }
     let cancel = Arc::new(AtomicBool::new(false));
-    let runtime = runtime()?;
-    let mut stop = {
-        let _inside = runtime.enter();
-        app::StopSignal::listen()?
-    };
     runtime.spawn({
         let cancel = Arc::clone(&cancel);
         async move {

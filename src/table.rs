@@ -20,34 +20,79 @@ pub fn align_numbers(table: &mut Table, n_names: usize) {
     }
 }
 
-/// A name out of events, fit for a terminal: what would steer it, or turn the direction of the text, is written as an escape.
+/// A name out of events, fit for a terminal: what would steer it, turn the direction of the text or not be seen is written as
+/// an escape.
 pub fn visible(name: &str) -> String {
-    let mut visible = String::with_capacity(name.len());
-    for char in name.chars() {
-        if steers(char) {
-            visible.extend(char.escape_default());
-        } else {
-            visible.push(char);
-        }
-    }
-    visible
+    escaped(name, false)
 }
 
-/// A name as a cell of a table that spreadsheets read: fit to be seen as it is, and no formula.
+/// A name as a cell of a table that spreadsheets read: fit to be seen as it is, and no formula. Different names are different
+/// cells.
 pub fn cell(name: &str) -> String {
     /// What begins a formula, also in the width of Chinese and Japanese characters.
     const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-    let visible = visible(name);
-    match visible.trim_start().starts_with(FORMULA) {
-        true => format!("'{visible}"),
-        false => visible,
+    let escaped = escaped(name, true);
+    match escaped.starts_with('\'') || escaped.trim_start().starts_with(FORMULA) {
+        true => format!("'{escaped}"),
+        false => escaped,
     }
 }
 
-/// Control characters, ends of lines, marks and overrides of the direction, and the byte order mark.
+/// Where it is to be read back, the backslash that begins an escape is escaped too.
+fn escaped(name: &str, and_backslash: bool) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    let mut before = None;
+    let mut chars = name.chars().peekable();
+    while let Some(char) = chars.next() {
+        if is_joiner(char) {
+            // Families of emoji are joined and Persian words parted by these; elsewhere they do nothing.
+            let is_of_script =
+                |near: Option<char>| near.is_some_and(|near| !near.is_ascii() && !steers(near));
+            match is_of_script(before) && is_of_script(chars.peek().copied()) {
+                true => escaped.push(char),
+                false => escaped.extend(char.escape_default()),
+            }
+        } else if steers(char) || (and_backslash && char == '\\') {
+            escaped.extend(char.escape_default());
+        } else {
+            escaped.push(char);
+        }
+        before = Some(char);
+    }
+    escaped
+}
+
+fn is_joiner(char: char) -> bool {
+    matches!(char, '\u{200c}' | '\u{200d}')
+}
+
+/// Control characters, ends of lines, and what is not seen: all of Unicode's category Cf, tags and what else is drawn as
+/// nothing, and fillers.
 fn steers(char: char) -> bool {
     char.is_control()
-        || matches!(char, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(char,
+            '\u{ad}'
+            | '\u{600}'..='\u{605}'
+            | '\u{61c}'
+            | '\u{6dd}'
+            | '\u{70f}'
+            | '\u{890}'..='\u{891}'
+            | '\u{8e2}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{110bd}'
+            | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -87,6 +132,47 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_seen_is_written_as_an_escape() {
+        for char in [
+            '\u{ad}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200c}',
+            '\u{200d}',
+            '\u{2060}',
+            '\u{3164}',
+            '\u{ffa0}',
+            '\u{e0001}',
+            '\u{e0041}',
+        ] {
+            let name = format!("a{char}b");
+            assert_eq!(visible(&name), format!("a\\u{{{:x}}}b", u32::from(char)));
+        }
+        assert_eq!(visible("é\u{200d}"), "é\\u{200d}");
+        assert_eq!(visible("é\u{200d}\u{200d}é"), "é\\u{200d}\\u{200d}é");
+    }
+
+    #[test]
+    fn different_names_are_different_cells() {
+        let names = [
+            "=a",
+            "'=a",
+            "''=a",
+            "\u{7}b",
+            "\\u{7}b",
+            "\\\\u{7}b",
+            "\n",
+            "\\n",
+            "' =a",
+            " =a",
+            "a'",
+        ];
+        let cells: std::collections::BTreeSet<_> = names.into_iter().map(cell).collect();
+        assert_eq!(cells.len(), names.len(), "{cells:?}");
+        assert_eq!(visible(r"a\b"), r"a\b", "for people it is one");
+    }
+
+    #[test]
     fn a_name_cannot_become_a_formula() {
         for (name, cell) in [
             ("=1+1", "'=1+1"),
@@ -98,7 +184,7 @@ mod tests {
             ("\t=1", "\\t=1"),
             ("\r\n", "\\r\\n"),
             ("a=b", "a=b"),
-            ("'a", "'a"),
+            ("'a", "''a"),
         ] {
             assert_eq!(super::cell(name), cell);
         }

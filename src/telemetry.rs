@@ -393,7 +393,7 @@ impl Telemetry {
             exact: gauge(
                 &registry,
                 "abgauge_exact",
-                "1 as long as no record was shed, 0 once numbers are no longer exact.",
+                "1 as long as no record was shed, or skipped unread, 0 once numbers are no longer exact.",
             ),
             ready: gauge(&registry, "abgauge_ready", "1 if restored and caught up, else 0."),
             lag: family(

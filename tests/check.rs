@@ -210,7 +210,7 @@ fn short_retention_and_timestamps_of_producers_are_named() {
     let texts = [
         format!("topic `{clicks}` keeps records for 1h: after a start the window 24h fills only with time"),
         format!("topic `{clicks}` keeps at most 1000000000 bytes of each partition"),
-        format!("topic `{clicks}` has the timestamps of its producers (message.timestamp.type=CreateTime)"),
+        format!("topic `{clicks}` uses the timestamps of its producers (message.timestamp.type=CreateTime)"),
     ];
     assert_found(&findings, &texts);
     assert!(

@@ -173,6 +173,16 @@ fn wrong_usage_is_told_on_standard_error() {
 }
 
 #[test]
+fn a_password_among_brokers_is_not_shown() {
+    let ran = run(&["simulate", "--brokers", "user:hunter2@kafka:9092"]);
+    assert_eq!(ran.code, Some(2));
+    for part in ["***@kafka:9092", "names a user before an @"] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_configuration_without_its_flag_is_understood_and_the_flag_told() {
     for command in [&["run"][..], &["check"], &["health"], &["config", "show"]] {
         let ran = run(&[command, &["abgauge.toml"]].concat());
@@ -266,7 +276,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
                 "{command}, {setting}: {told}"
             );
             assert!(told.contains(setting), "{command}: {told}");
-            let why = "it is a pipe, which cannot be read again: write what it gives to a file";
+            let why = "it is a pipe, which cannot be read again: write its output to a file";
             assert!(
                 told.replace("\n  │ ", " ").contains(why),
                 "{command}, {setting}: {told}"

@@ -236,6 +236,42 @@ fn a_signal_during_the_start_ends_with_0() {
     }
 }
 
+/// It hung without a word, in commands that end too.
+#[test]
+fn a_configuration_that_is_a_pipe_is_waited_for_and_that_is_said() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/example.jsonl");
+    let file = file.to_str().expect("UTF-8");
+    for command in [&["check"][..], &["evaluate", file], &["run"]] {
+        let dir = tools::temporary_dir("pipe");
+        let config = dir.path().join("abgauge.toml");
+        named_pipe(&config);
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        let path = config.to_str().expect("UTF-8");
+        let mut child = Running::start(&[command, &["--config", path]].concat(), writer);
+        read_until(&mut reader, &format!("waiting for a writer of the pipe {path}\n"));
+        let mut end = once_awaited(&config);
+        end.write_all(b"[kafka]\n").expect("abgauge reads");
+        drop(end);
+        if command == ["run"] {
+            assert!(child.get("/healthz").contains("ok"));
+            child.signal(libc::SIGTERM);
+        }
+        assert_eq!(child.wait_exit().code(), Some(0), "{command:?}");
+    }
+}
+
+/// What is slow before the start must not be killed either: here it cannot say what is wrong with its arguments.
+#[test]
+fn it_listens_for_signals_before_it_reads_its_arguments() {
+    for command in ["run", "demo", "simulate"] {
+        let (_reader, writer) = full_pipe(true);
+        let daemon = Running::start(&[command, "--nonsense"], writer);
+        wait::until("abgauge to listen for signals", wait::PATIENCE, || {
+            daemon.catches_sigterm().then_some(())
+        });
+    }
+}
+
 #[test]
 fn a_hang_up_during_the_start_does_not_end_it() {
     let dir = tools::temporary_dir("start");

@@ -194,7 +194,8 @@ fn settings(config: &Config, name: &str, settings: &Settings) -> Vec<Finding> {
     }
     let (brokers, max_future_ms) = (&config.kafka.brokers, config.join.max_future_ms);
     if let Some(unguarded) = settings.timestamps.judge(name, brokers, max_future_ms) {
-        findings.push(Finding::new(Level::Warning, unguarded.text, unguarded.remedy));
+        let text = format!("{}. {}", unguarded.text, unguarded.alternative);
+        findings.push(Finding::new(Level::Warning, text, unguarded.remedy));
     }
     findings
 }

@@ -207,7 +207,7 @@ fn what_cannot_be_firm_is_told() {
         &[
             "note     topic `served` keeps at most 1073741824 bytes of each partition",
             "         → see that they last",
-            "warning  topic `served` has the timestamps of its producers (message.timestamp.type=CreateTime)",
+            "warning  topic `served` uses the timestamps of its producers (message.timestamp.type=CreateTime)",
             "         → kafka-configs.sh --bootstrap-server",
         ],
     );

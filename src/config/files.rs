@@ -1,4 +1,4 @@
-//! Files that settings name: opened without waiting, and refused where they are none.
+//! Files that settings name: opened without waiting, and refused where they are none. The configuration itself may be a pipe.
 //!
 //! They are read again, when they change or at SIGHUP. A pipe can be read once only, and to open one without a writer would
 //! wait for ever.
@@ -7,8 +7,13 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
+
+use crate::logging;
 
 /// The file at `path`, or the one that it links to.
 ///
@@ -41,15 +46,40 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
+/// The text of a configuration. From a pipe too, such as a shell makes of `<(command)`; to wait for its writer is said after a
+/// second.
+///
+/// # Errors
+/// It cannot be opened or read, or is not UTF-8.
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    let _told = is_pipe.then(|| tell_after(Duration::from_secs(1), path));
+    std::fs::read_to_string(path)
+}
+
+/// Says that the writer of a pipe is waited for, unless what this returns is dropped before.
+fn tell_after(patience: Duration, pipe: &Path) -> mpsc::Sender<()> {
+    let (sender, dropped) = mpsc::channel();
+    let message = format!("waiting for a writer of the pipe {}", pipe.display());
+    thread::spawn(move || {
+        if dropped.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+        match tracing::dispatcher::has_been_set() {
+            true => tracing::warn!("{message}"),
+            false => logging::say(message),
+        }
+    });
+    sender
+}
+
 /// Why what is there is no file that can be read again; none of a file.
 pub(crate) fn why_no_file(found: &Metadata) -> Option<&'static str> {
     let kind = found.file_type();
     match () {
         () if kind.is_file() => None,
         () if kind.is_dir() => Some("it is a directory"),
-        () if kind.is_fifo() => {
-            Some("it is a pipe, which cannot be read again: write what it gives to a file")
-        }
-        () => Some("it is a device or a socket, and no file"),
+        () if kind.is_fifo() => Some("it is a pipe, which cannot be read again: write its output to a file"),
+        () => Some("it is a device or a socket, not a regular file"),
     }
 }

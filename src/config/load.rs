@@ -9,7 +9,7 @@ use toml::de::{DeTable, Error};
 use super::error::{ConfigErrors, Place, Report};
 use super::raw::Raw;
 use super::validate::{counting, http, validate};
-use super::{Config, Counting, Http, InForce, Loaded, layers, redact, strangers};
+use super::{Config, Counting, Http, InForce, Loaded, files, layers, redact, strangers};
 
 /// What turns settings into what the program believes, and reports what is wrong with them.
 type Check<T> = fn(Raw, &mut Report) -> T;
@@ -110,7 +110,7 @@ fn load_as<T>(
         return parse_with(Report::default(), "environment", "", env, check);
     };
     let name = path.display().to_string();
-    match std::fs::read_to_string(path) {
+    match files::read_text(path) {
         Ok(text) => parse(&name, &text, env, check),
         Err(error) => {
             let mut report = Report::default();

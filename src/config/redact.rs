@@ -21,6 +21,8 @@ const SECRET_WORDS: [&str; 12] = [
     "user_key",
 ];
 
+const BROKERS: &str = "brokers";
+
 /// Of the hashes of ids. A number, so that no type of its own keeps it from being told.
 pub(in crate::config) const HASH_SEED: &str = "join.hash_seed";
 
@@ -70,7 +72,9 @@ fn is_secret(key: &str, value: &Value) -> bool {
 pub(super) fn telling_word(text: &str) -> Option<usize> {
     let text = text.to_ascii_lowercase();
     let end = |word: &&str| text.find(*word).map(|at| at + word.len());
-    SECRET_WORDS.iter().filter_map(end).min()
+    // A broker with a user before it, as some put one there with his password.
+    let user = text.contains('@').then_some(&BROKERS);
+    SECRET_WORDS.iter().chain(user).filter_map(end).min()
 }
 
 /// Hides the values of Kafka properties, and of whatever is named like a secret, in comments too. Every byte keeps
@@ -91,7 +95,13 @@ pub(super) fn mask(text: &str, table: &DeTable) -> String {
 
 fn secret_values(table: &DeTable, inside: bool, hidden: &mut Vec<Range<usize>>) {
     for (name, value) in table {
-        secret_value(value, inside || telling_word(name.get_ref()).is_some(), hidden);
+        let is_of_user =
+            name.get_ref() == BROKERS && value.get_ref().as_str().is_some_and(|text| text.contains('@'));
+        secret_value(
+            value,
+            inside || is_of_user || telling_word(name.get_ref()).is_some(),
+            hidden,
+        );
     }
 }
 
@@ -172,6 +182,21 @@ mod tests {
         for secret in ["hüntér2", "AB", "CD"] {
             assert!(!masked.contains(secret), "{masked}");
         }
+    }
+
+    #[test]
+    fn a_password_among_the_brokers_is_hidden() {
+        for value in ["\"user:hunter2@h:9092\"", "'''\nuser:hunter2@h:9092'''"] {
+            let text =
+                format!("kafka.brokers = {value}\n#brokers = \"a:hunter2@b\"\nkafka.group_id = \"g\"\n");
+            let masked = mask(&text, DeTable::parse(&text).expect("valid").get_ref());
+            assert!(
+                !masked.contains("hunter2") && masked.contains("group_id"),
+                "{masked}"
+            );
+        }
+        assert!(!mask_broken("brokers = user:hunter2@h:9092").contains("hunter2"));
+        assert!(mask_broken("brokers = h:9092").contains("h:9092"));
     }
 
     #[test]

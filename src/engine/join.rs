@@ -704,9 +704,12 @@ impl Engine {
         self.marks.newest_ms(side)
     }
 
-    /// The offset of the record that moved M last.
-    pub fn newest_offset(&self, side: Side) -> Option<i64> {
-        self.marks.newest_offset(side)
+    pub fn watermarks(&self) -> &Watermarks {
+        &self.marks
+    }
+
+    pub fn watermarks_mut(&mut self) -> &mut Watermarks {
+        &mut self.marks
     }
 
     pub fn watermark_ms(&self, side: Side) -> Option<i64> {

@@ -23,7 +23,7 @@ mod shared_id;
 mod shown;
 mod store;
 pub mod tally;
-mod watermark;
+pub mod watermark;
 pub mod window;
 
 pub use arms::{Arm, ArmId, OTHER};

@@ -3,8 +3,13 @@
 //! Rules D1 and D7 of docs/rules.md: M is the largest time that passed the checks, the watermark is M − lateness. A
 //! topic partition that is idle lends the frontier a higher watermark, but never moves M.
 
+use std::ops::RangeInclusive;
+
 use super::event::{Position, Side};
 use super::outcome::Outcome;
+
+/// As many ranges of offsets are kept of [`Ahead`] records.
+const MAX_RANGES: usize = 32;
 
 #[derive(Debug, Clone)]
 pub struct Watermarks {
@@ -13,10 +18,48 @@ pub struct Watermarks {
     one_topic: bool,
     /// M, by side.
     newest_ms: [Option<i64>; 2],
-    /// The offset of the record that moved it last.
-    newest_offset: [i64; 2],
     /// What an idle move raised the watermark to, by side, until a record comes.
     idle_ms: [Option<i64>; 2],
+    /// What lies behind it is noted as ahead.
+    ahead_of_ms: i64,
+    ahead: [Option<Ahead>; 2],
+}
+
+/// Records that lay too far ahead when they came, be they late or not: without one, the next would do the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Their offsets, ascending. Where there would be more than 32 ranges, the nearest two become one, with what lies between.
+    pub ranges: Vec<RangeInclusive<i64>>,
+    pub n_records: u64,
+    /// Events that are late, and would not be without these records.
+    pub n_late: u64,
+    /// M as it would be without them.
+    newest_without_ms: Option<i64>,
+}
+
+impl Ahead {
+    /// Offsets within the ranges that are none of these records.
+    pub fn n_between(&self) -> u64 {
+        let length = |range: &RangeInclusive<i64>| range.end().abs_diff(*range.start()) + 1;
+        let n_covered: u64 = self.ranges.iter().map(length).sum();
+        n_covered.saturating_sub(self.n_records)
+    }
+
+    /// One more, behind all before.
+    fn push(&mut self, offset: i64) {
+        self.n_records += 1;
+        match self.ranges.last_mut() {
+            Some(last) if last.end().saturating_add(1) >= offset => *last = *last.start()..=offset,
+            _ => self.ranges.push(offset..=offset),
+        }
+        if self.ranges.len() > MAX_RANGES {
+            let gap = |n: &usize| self.ranges[n + 1].start().abs_diff(*self.ranges[*n].end());
+            let nearest = (0..self.ranges.len() - 1).min_by_key(gap).unwrap_or_default();
+            let next = self.ranges.remove(nearest + 1);
+            let range = &mut self.ranges[nearest];
+            *range = *range.start()..=*next.end();
+        }
+    }
 }
 
 impl Watermarks {
@@ -26,8 +69,9 @@ impl Watermarks {
             max_future_ms,
             one_topic,
             newest_ms: [None; 2],
-            newest_offset: [0; 2],
             idle_ms: [None; 2],
+            ahead_of_ms: i64::MAX,
+            ahead: [None, None],
         }
     }
 
@@ -44,26 +88,55 @@ impl Watermarks {
             return Err(Outcome::Future);
         }
         let index = self.index(at.side);
-        match self.newest_ms[index] {
-            Some(newest) if ts_ms < newest - self.lateness_ms => return Err(Outcome::Late),
-            Some(newest) if ts_ms <= newest => {}
-            _ => {
-                self.newest_ms[index] = Some(ts_ms);
-                self.newest_offset[index] = at.offset;
-            }
+        if ts_ms > self.ahead_of_ms || self.ahead[index].is_some() {
+            self.note(index, at.offset, ts_ms);
         }
+        if self.is_late(self.newest_ms[index], ts_ms) {
+            return Err(Outcome::Late);
+        }
+        self.newest_ms[index] = self.newest_ms[index].max(Some(ts_ms));
         Ok(())
+    }
+
+    fn is_late(&self, newest_ms: Option<i64>, ts_ms: i64) -> bool {
+        newest_ms.is_some_and(|newest_ms| ts_ms < newest_ms - self.lateness_ms)
+    }
+
+    /// Notes an event that lies ahead, or what becomes of one that follows such.
+    #[cold]
+    fn note(&mut self, index: usize, offset: i64, ts_ms: i64) {
+        let newest_ms = self.newest_ms[index];
+        let mut ahead = self.ahead[index].take().unwrap_or_else(|| Ahead {
+            newest_without_ms: newest_ms,
+            ..Ahead::default()
+        });
+        if ts_ms > self.ahead_of_ms {
+            ahead.push(offset);
+        } else if !self.is_late(ahead.newest_without_ms, ts_ms) {
+            ahead.n_late += u64::from(self.is_late(newest_ms, ts_ms));
+            ahead.newest_without_ms = ahead.newest_without_ms.max(Some(ts_ms));
+        }
+        self.ahead[index] = Some(ahead);
+    }
+
+    /// From now on, events behind this time are noted.
+    pub fn note_ahead_of(&mut self, ahead_of_ms: i64) {
+        self.ahead_of_ms = ahead_of_ms;
+    }
+
+    /// What was noted since it was last forgotten.
+    pub fn ahead(&self, side: Side) -> Option<&Ahead> {
+        self.ahead[self.index(side)].as_ref()
+    }
+
+    pub fn forget_ahead(&mut self, side: Side) {
+        let index = self.index(side);
+        self.ahead[index] = None;
     }
 
     /// M.
     pub fn newest_ms(&self, side: Side) -> Option<i64> {
         self.newest_ms[self.index(side)]
-    }
-
-    /// The offset of the record that moved M last.
-    pub fn newest_offset(&self, side: Side) -> Option<i64> {
-        let index = self.index(side);
-        self.newest_ms[index].map(|_| self.newest_offset[index])
     }
 
     /// M − lateness: no event before it is accepted.
@@ -158,18 +231,67 @@ mod tests {
         assert_eq!(marks.effective_ms(Side::Clicks), Some(1900));
     }
 
-    #[test]
-    fn tells_which_record_moved_it_last() {
-        let mut marks = Watermarks::new(100, 30, false);
-        assert_eq!(marks.newest_offset(Side::Served), None);
-        for (offset, ts_ms) in [(5, 1000), (6, 1010), (7, 1010), (8, 950), (9, 500)] {
+    /// Feeds served events by offset and time.
+    fn feed(marks: &mut Watermarks, events: impl IntoIterator<Item = (i64, i64)>) {
+        for (offset, ts_ms) in events {
             let at = Position {
                 offset,
-                ..at(Side::Served, 1000)
+                ..at(Side::Served, ts_ms)
             };
             let _ = marks.check(at, ts_ms);
         }
-        assert_eq!(marks.newest_offset(Side::Served), Some(6));
-        assert_eq!(marks.newest_offset(Side::Clicks), None);
+    }
+
+    #[test]
+    fn every_event_ahead_is_noted_also_one_that_is_late_for_another() {
+        let mut marks = Watermarks::new(100, 30, false);
+        marks.note_ahead_of(2000);
+        feed(&mut marks, [(1, 1000), (2, 2000)]);
+        assert_eq!(marks.ahead(Side::Served), None);
+        feed(
+            &mut marks,
+            [(5, 9000), (6, 8990), (7, 1500), (8, 5000), (9, 9001)],
+        );
+        let ahead = marks.ahead(Side::Served).expect("they lie ahead");
+        assert_eq!(ahead.ranges, [5..=6, 8..=9]);
+        assert_eq!((ahead.n_records, ahead.n_between()), (4, 0));
+        assert_eq!(marks.ahead(Side::Clicks), None);
+        marks.forget_ahead(Side::Served);
+        assert_eq!(marks.ahead(Side::Served), None);
+    }
+
+    #[test]
+    fn what_would_be_late_anyway_is_not_late_because_of_them() {
+        let mut marks = Watermarks::new(100, 30, false);
+        marks.note_ahead_of(2000);
+        // After the one ahead: 1500 moves M as it would be, so that 1399 is late and 1400 is not.
+        feed(
+            &mut marks,
+            [(1, 1000), (2, 9000), (3, 899), (4, 1500), (5, 1399), (6, 1400)],
+        );
+        assert_eq!(marks.ahead(Side::Served).map(|ahead| ahead.n_late), Some(2));
+        // The clock has come there.
+        marks.note_ahead_of(10_000);
+        feed(&mut marks, [(7, 9000), (8, 8899)]);
+        assert_eq!(marks.ahead(Side::Served).map(|ahead| ahead.n_late), Some(2));
+    }
+
+    #[test]
+    fn what_is_kept_of_events_ahead_is_bounded() {
+        let mut marks = Watermarks::new(100, 30, false);
+        marks.note_ahead_of(2000);
+        let offsets = (0..1000).map(|n| 10 * n).chain([9992]);
+        feed(&mut marks, offsets.map(|offset| (offset, 9000)));
+        let ahead = marks.ahead(Side::Served).expect("they lie ahead");
+        assert_eq!(ahead.ranges.len(), MAX_RANGES);
+        assert_eq!(
+            (ahead.ranges[0].start(), ahead.ranges[MAX_RANGES - 1].end()),
+            (&0, &9992)
+        );
+        let is_covered = |offset: i64| ahead.ranges.iter().any(|range| range.contains(&offset));
+        assert!((0..1000).all(|n| is_covered(10 * n)));
+        assert_eq!(ahead.n_records, 1001);
+        let n_covered = (0..9993).filter(|offset| is_covered(*offset)).count() as u64;
+        assert_eq!(ahead.n_between(), n_covered - 1001);
     }
 }

@@ -36,6 +36,27 @@ impl Skips {
         self.0.is_empty()
     }
 
+    /// These and more.
+    pub fn and(&self, more: impl IntoIterator<Item = (TopicPartition, RangeInclusive<i64>)>) -> Skips {
+        let of = |(partition, offsets): (&TopicPartition, &Offsets)| {
+            let partition = *partition;
+            offsets.clone().into_iter().map(move |range| (partition, range))
+        };
+        Skips::new(self.0.iter().flat_map(of).chain(more))
+    }
+
+    /// As the configuration has them, of topics by `Side as usize`.
+    pub fn setting(&self, topics: &[String; 2]) -> String {
+        let of = |((side, partition), offsets): (&TopicPartition, &Offsets)| -> Vec<String> {
+            let topic = &topics[*side as usize];
+            let entry =
+                |range: &RangeInclusive<i64>| format!("\"{topic}/{partition}/{}\"", range_text(range));
+            offsets.iter().map(entry).collect()
+        };
+        let entries: Vec<String> = self.0.iter().flat_map(of).collect();
+        format!("ingest.skip_records = [{}]", entries.join(", "))
+    }
+
     /// The offsets of one topic partition.
     pub fn of(&self, partition: TopicPartition) -> &[RangeInclusive<i64>] {
         self.0.get(&partition).map_or(&[], Vec::as_slice)
@@ -46,6 +67,14 @@ impl Skips {
 pub fn range_at(offsets: &[RangeInclusive<i64>], offset: i64) -> Option<&RangeInclusive<i64>> {
     let next = offsets.partition_point(|range| *range.end() < offset);
     offsets.get(next).filter(|range| range.contains(&offset))
+}
+
+/// `1234` or `1234-1300`, as the setting has it.
+pub fn range_text(range: &RangeInclusive<i64>) -> String {
+    match (range.start(), range.end()) {
+        (first, last) if first == last => first.to_string(),
+        (first, last) => format!("{first}-{last}"),
+    }
 }
 
 /// `1234` or `1234-1300`, as the setting has it: the first offset and the last.
@@ -83,6 +112,16 @@ mod tests {
             assert_eq!(range_at(offsets, offset).is_some(), is_inside, "{offset}");
         }
         assert!(skips.of((Side::Clicks, 0)).is_empty());
+    }
+
+    #[test]
+    fn a_setting_names_what_was_left_out_before_and_what_is_to_be() {
+        let before = Skips::new([((Side::Served, 0), 3..=4)]);
+        let more = [((Side::Served, 0), 5..=9), ((Side::Clicks, 12), 7..=7)];
+        assert_eq!(
+            before.and(more).setting(&["lists".into(), "clicks".into()]),
+            r#"ingest.skip_records = ["lists/0/3-9", "clicks/12/7"]"#
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Who stamps the records of a topic, and whether that guards against events from the future.
 
+use std::fmt;
+
 use crate::config::display_ms;
 
 /// The settings of a topic that decide it; none where the broker does not tell.
@@ -16,7 +18,10 @@ pub struct Timestamps {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unguarded {
     pub text: String,
+    /// A command, to be pasted.
     pub remedy: String,
+    /// What else would do.
+    pub alternative: String,
 }
 
 impl Timestamps {
@@ -31,15 +36,29 @@ impl Timestamps {
         };
         Some(Unguarded {
             text: format!(
-                "topic `{topic}` has the timestamps of its producers (message.timestamp.type={kind}) and takes records {bound}: \
-                 one whose clock is ahead passes the guard join.max_future ({}), and honest events are then late",
+                "topic `{topic}` uses the timestamps of its producers (message.timestamp.type={kind}) and accepts records \
+                 {bound}, so a producer with a fast clock gets past join.max_future ({}) and makes honest events late",
                 display_ms(max_future_ms)
             ),
             remedy: format!(
                 "kafka-configs.sh --bootstrap-server {brokers} --alter --entity-type topics --entity-name {topic} --add-config \
-                 message.timestamp.type=LogAppendTime (or message.timestamp.after.max.ms={max_future_ms})"
+                 message.timestamp.type=LogAppendTime"
+            ),
+            alternative: format!(
+                "Where producers must keep their timestamps, set message.timestamp.after.max.ms={max_future_ms} instead"
             ),
         })
+    }
+}
+
+impl fmt::Display for Unguarded {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Unguarded {
+            text,
+            remedy,
+            alternative,
+        } = self;
+        write!(f, "{text}. {alternative}. To guard it: {remedy}")
     }
 }
 
@@ -59,17 +78,22 @@ mod tests {
         assert_eq!(judge(None, None), None, "it does not tell");
         let hour = judge(Some("CreateTime"), Some(3_600_000)).expect("no guard");
         assert!(
-            hour.text.contains("takes records up to 1h ahead"),
+            hour.text.contains("accepts records up to 1h ahead"),
             "{}",
             hour.text
         );
+        // It stands last, as it is typed.
+        let command = "kafka-configs.sh --bootstrap-server b:1 --alter --entity-type topics --entity-name served --add-config \
+                       message.timestamp.type=LogAppendTime";
+        assert_eq!(hour.remedy, command);
+        assert!(hour.to_string().ends_with(&format!(" To guard it: {command}")));
         assert!(
-            hour.remedy
-                .contains("--entity-name served --add-config message.timestamp.type=LogAppendTime")
+            hour.alternative
+                .contains("message.timestamp.after.max.ms=30000 instead")
         );
         for any in [None, Some(i64::MAX)] {
             let any = judge(Some("CreateTime"), any).expect("no guard");
-            assert!(any.text.contains("takes records from any time"), "{}", any.text);
+            assert!(any.text.contains("accepts records from any time"), "{}", any.text);
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::engine::event::{Batch, Side};
 use crate::engine::outcome::Counts;
 use crate::engine::ranking::Ranking;
 use crate::engine::tally::Rows;
+use crate::engine::watermark::Watermarks;
 use crate::engine::{Arm, ArmInSlot, Engine, Rules, ShownLists};
 
 /// Settled lists that are told for each event that is read: as many settle as come, and what has piled up shrinks.
@@ -76,6 +77,10 @@ impl PairTracker {
 
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    pub fn watermarks_mut(&mut self) -> &mut Watermarks {
+        self.engine.watermarks_mut()
     }
 
     pub fn ledger(&self) -> &Ledger {

@@ -1,6 +1,7 @@
 //! Pairs that are held: a batch of theirs cannot be read, so they stand where they are, numbers and all, while the others go
 //! on. The damage may be one replica's, so the batch is looked at again and again; once it can be read, the pair goes on.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tracing::info;
@@ -10,7 +11,7 @@ use super::looks::Standing;
 use super::pair::{Log, Pair};
 use crate::engine::event::Side;
 use crate::engine::outcome::{Counts, Outcome};
-use crate::ingest::skips::range_at;
+use crate::ingest::skips::{Skips, range_at, range_text};
 use crate::ingest::{Batch, Damage, Fault, Look, Order, TopicPartition};
 
 /// A batch that cannot be read is looked at again after this time.
@@ -29,53 +30,67 @@ pub struct Held {
 }
 
 impl Held {
-    /// In plain words, with what to do about it.
-    pub fn message(&self, topic: &str, partition: i32) -> String {
-        let Held { first, last, .. } = *self;
+    /// In plain words, with what to do about it. It `has_numbers` where its pair has ever caught up.
+    fn message(&self, topics: &[String; 2], partition: i32, skips: &Skips, has_numbers: bool) -> String {
+        let Held {
+            side, first, last, ..
+        } = *self;
+        let topic = &topics[side as usize];
         let (why, remedy) = match self.damage {
             Damage::Checksum => (
                 "cannot be read: their checksum is wrong".to_owned(),
-                "restore the log from another replica, or let one lead",
+                "restore the log from another replica, make another replica the leader",
             ),
             Damage::Compression => (
                 "cannot be decompressed, or not within kafka.properties.\"receive.message.max.bytes\""
                     .to_owned(),
-                "raise that, if they are sound but many",
+                "increase it, if they are sound but many",
             ),
             Damage::TooLarge { bytes } => {
-                let bytes = bytes.map_or(String::new(), |bytes| format!(" ({bytes})"));
-                let why = "come in an answer of more bytes";
+                let bytes = bytes.map_or(String::new(), |bytes| format!(" ({bytes} bytes)"));
+                let why = "arrive in a response larger";
                 (
                     format!("{why}{bytes} than kafka.properties.\"receive.message.max.bytes\" allows"),
-                    "raise that",
+                    "increase it",
                 )
             }
         };
-        let range = match last {
-            Some(last) if last != first => format!("{first}-{last}"),
-            _ => first.to_string(),
-        };
         let (which, or) = match last {
-            Some(_) => (
-                format!("offsets {range}"),
-                format!(
-                    ", or leave them out with ingest.skip_records = [\"{topic}/{partition}/{range}\"], which costs \
-                     exactness"
-                ),
-            ),
+            Some(last) => {
+                let batch = first..=last;
+                let setting = skips.and([((side, partition), batch.clone())]).setting(topics);
+                let is_cut = skips
+                    .of((side, partition))
+                    .iter()
+                    .any(|skip| touches(skip, &batch));
+                let part = match is_cut {
+                    true => ", whose range must cover the whole batch, as now it does not",
+                    false => "",
+                };
+                (
+                    format!("offsets {}", range_text(&batch)),
+                    format!(", or skip them with {setting}{part}, which costs exactness"),
+                )
+            }
             None => (format!("the records from offset {first} on"), String::new()),
         };
-        format!(
-            "partition {partition} of topic `{topic}` is held: {which} {why}; {remedy}{or}. The numbers of the partition stand \
-             still, the others go on"
-        )
+        let numbers = match has_numbers {
+            true => "The numbers of the partition stand still, the others go on",
+            false => "It has not caught up yet: its lists and clicks are missing from all numbers",
+        };
+        format!("partition {partition} of topic `{topic}` is held: {which} {why}; {remedy}{or}. {numbers}")
     }
+}
+
+/// Whether two ranges share offsets, or stand side by side.
+fn touches(one: &RangeInclusive<i64>, other: &RangeInclusive<i64>) -> bool {
+    *one.start() <= other.end().saturating_add(1) && *other.start() <= one.end().saturating_add(1)
 }
 
 impl Worker {
     /// A batch of a partition cannot be read: the pair is held, unless the operator leaves the batch out.
     pub(super) fn damaged(&mut self, (side, partition): TopicPartition, first: i64, damage: Damage) {
-        if self.pass_over((side, partition)) {
+        if self.pass_over((side, partition), first) {
             return self.assign_pairs();
         }
         let held = Held {
@@ -89,11 +104,7 @@ impl Worker {
         };
         let offset = pair.log(side).map(|log| log.position);
         pair.held = Some(held);
-        self.report.held(
-            &held.message(self.setup.topic(side), partition),
-            partition,
-            self.clocks.uptime(),
-        );
+        self.tell_held(partition);
         self.assign_pairs();
         if let Some(offset) = offset {
             self.look(Look {
@@ -104,8 +115,24 @@ impl Worker {
         }
     }
 
-    /// Moves behind what cannot be read, where the operator leaves that out; says whether he does.
-    fn pass_over(&mut self, (side, partition): TopicPartition) -> bool {
+    /// Logs why a partition is held, if it is.
+    fn tell_held(&mut self, partition: i32) {
+        if let Some(message) = self.held_message(partition) {
+            self.report.held(&message, partition, self.clocks.uptime());
+        }
+    }
+
+    fn held_message(&self, partition: i32) -> Option<String> {
+        let (_, life) = self.shards.lives().find(|(number, _)| *number == partition)?;
+        let (topics, skips) = (&self.setup.topics, &self.setup.skips);
+        let has_numbers = life.serving().is_some();
+        let held = life.reading()?.held?;
+        Some(held.message(topics, partition, skips, has_numbers))
+    }
+
+    /// Moves behind what cannot be read, where the operator leaves that out; says whether he does. The batch begins at
+    /// `unreadable`.
+    fn pass_over(&mut self, (side, partition): TopicPartition, unreadable: i64) -> bool {
         let skips = self.setup.skips.of((side, partition));
         let Some(log) = self.shards.get_mut(partition).and_then(|pair| pair.log(side)) else {
             return false;
@@ -117,11 +144,13 @@ impl Worker {
         let first = log.position;
         log.position = range.end().saturating_add(1).min(end);
         let n_skipped = log.position.abs_diff(first);
+        let last = log.position - 1;
         let mut counts = Counts::default();
         counts.count_many(side, Outcome::Skipped, n_skipped);
         self.report.counts(&counts);
         let topic = self.setup.topic(side);
-        self.report.passed_over(topic, partition, first, n_skipped);
+        self.report
+            .passed_over(topic, partition, unreadable, &(first..=last));
         true
     }
 
@@ -150,8 +179,7 @@ impl Worker {
                     last,
                     damage,
                 };
-                let message = held.message(self.setup.topic(side), partition);
-                self.report.held(&message, partition, self.clocks.uptime());
+                self.tell_held(partition);
             }
             (Ok(Batch::Damaged { first, damage, .. }), None) if stands => {
                 self.damaged(look.partition, first, damage);
@@ -193,11 +221,10 @@ impl Worker {
 
     /// Pairs that are held, each with what to do about it.
     pub(super) fn held(&self) -> Vec<String> {
-        let message = |(partition, pair): (i32, &Pair)| {
-            let held = pair.held?;
-            Some(held.message(self.setup.topic(held.side), partition))
-        };
-        self.shards.pairs().filter_map(message).collect()
+        let partitions = self.shards.pairs().map(|(partition, _)| partition);
+        partitions
+            .filter_map(|partition| self.held_message(partition))
+            .collect()
     }
 }
 

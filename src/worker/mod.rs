@@ -4,6 +4,7 @@
 //! somebody else carries out. Its pairs live in *shards*, one for each source; these are read side by side where enough
 //! waits. All else is done by one thread, between two readings. `life` has the states that a pair can be in.
 
+mod ahead;
 mod assignment;
 mod clocks;
 mod commits;
@@ -191,6 +192,7 @@ impl Worker {
 
     /// Counts records that wait, at most a batch of each source. Says how many they were.
     pub fn read(&mut self) -> usize {
+        self.note_ahead();
         if let Err(broken) = self.shards.read() {
             self.fault(Fault {
                 message: broken.0,
@@ -299,13 +301,8 @@ impl Worker {
             self.board.set_live_end(live_end_ms);
         }
         self.board.show_until(self.until_ms());
-        let (sides, now_ms) = (self.setup.sides(), self.clock.now_ms());
+        self.look_ahead();
         for (partition, pair) in self.shards.pairs_mut() {
-            for side in sides {
-                if let Some(event) = pair.look_ahead(*side, now_ms, self.setup.rules.lateness_ms) {
-                    self.report.event_ahead((*side, partition), &event);
-                }
-            }
             if pair.changed {
                 let delta = pair.tracker.take_delta();
                 self.board.merge(partition, &delta);

@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
+use super::ahead::EventsAhead;
 use super::hold::Held;
 use crate::engine::Engine;
 use crate::engine::event::Side;
-use crate::engine::outcome::Outcome;
 use crate::ingest::skips::Offsets;
 use crate::ingest::{LogEnd, LogStart};
 use crate::ledger::PairTracker;
@@ -25,7 +25,7 @@ pub struct Pair {
     /// It holds changes that the board has not seen.
     pub changed: bool,
     /// By `Side as usize`.
-    pub ahead: [Option<EventAhead>; 2],
+    pub ahead: [Option<EventsAhead>; 2],
     /// What its engine kept of each of two logs when neither was far ahead of the other.
     abreast_bytes: [u64; 2],
 }
@@ -145,18 +145,6 @@ struct OpenTransaction {
     since_ms: i64,
 }
 
-/// A record whose time is further ahead of our clock than the lateness: it makes what follows late.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EventAhead {
-    pub offset: i64,
-    /// Its time, epoch ms.
-    pub ts_ms: i64,
-    /// How far it was ahead when it came.
-    pub ahead_ms: i64,
-    /// Events of its topic partition that came too late since.
-    pub n_late: u64,
-}
-
 /// What to do about a topic that runs ahead of its twin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
@@ -183,35 +171,6 @@ impl Pair {
 
     pub fn log(&mut self, side: Side) -> Option<&mut Log> {
         self.logs.iter_mut().find(|log| log.side == side)
-    }
-
-    /// Looks for a record that has moved M by more than `lateness_ms` ahead of `now_ms`, and counts what is late for it. Tells
-    /// one that is new, or lies that much further ahead than the last one told.
-    pub fn look_ahead(&mut self, side: Side, now_ms: i64, lateness_ms: i64) -> Option<EventAhead> {
-        let engine = self.tracker.engine();
-        let place = &mut self.ahead[side as usize];
-        let newest = engine.newest_ms(side).zip(engine.newest_offset(side));
-        let Some((ts_ms, offset)) = newest.filter(|(ts_ms, _)| ts_ms - now_ms > lateness_ms) else {
-            *place = None;
-            return None;
-        };
-        let n_late = engine.counts().outcome(side, Outcome::Late);
-        let ahead_ms = ts_ms - now_ms;
-        match place {
-            Some(known) if ahead_ms <= known.ahead_ms + lateness_ms => {
-                known.n_late += n_late;
-                None
-            }
-            _ => {
-                *place = Some(EventAhead {
-                    offset,
-                    ts_ms,
-                    ahead_ms,
-                    n_late,
-                });
-                *place
-            }
-        }
     }
 
     pub fn is_held(&self) -> bool {

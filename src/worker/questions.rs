@@ -7,6 +7,10 @@ use crate::ingest::{Order, Question, TopicPartition};
 
 /// How often the brokers are asked.
 const ASK: Duration = Duration::from_millis(500);
+/// How often they are asked who stamps the records.
+const ASK_TIMESTAMPS: Duration = Duration::from_secs(3 * 60);
+/// A start that takes longer is not waited for with that.
+const LONG_START: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub struct Questions {
@@ -18,8 +22,8 @@ pub struct Questions {
     last: Option<Duration>,
     /// Of starts and ends, the last question was where to start.
     starts_were_last: bool,
-    /// Who stamps the records was asked.
-    asked_timestamps: bool,
+    /// When it was asked last who stamps the records.
+    asked_timestamps: Option<Duration>,
 }
 
 impl Questions {
@@ -42,8 +46,13 @@ impl Questions {
         !self.starts_were_last
     }
 
-    pub fn has_asked_timestamps(&self) -> bool {
-        self.asked_timestamps
+    /// Whether it is to be asked who stamps the records: first when a start has its numbers, or takes long to; then again and
+    /// again, since somebody may have fixed it.
+    pub fn is_turn_of_timestamps(&self, has_started: bool, uptime: Duration) -> bool {
+        match self.asked_timestamps {
+            None => has_started || uptime >= LONG_START,
+            Some(asked) => uptime.saturating_sub(asked) >= ASK_TIMESTAMPS,
+        }
     }
 
     /// This was asked, in its turn.
@@ -51,7 +60,7 @@ impl Questions {
         match question {
             Question::Starts { .. } => self.starts_were_last = true,
             Question::Ends { .. } => self.starts_were_last = false,
-            Question::Timestamps => self.asked_timestamps = true,
+            Question::Timestamps => self.asked_timestamps = Some(uptime),
             Question::Topics | Question::Group { .. } => {}
         }
         self.last = Some(uptime);
@@ -94,13 +103,16 @@ impl Worker {
             },
             // Whoever owns nothing learns so of brokers and topics that go and come.
             Phase::Owning if reads_nothing => Question::Topics,
-            // Once, and after a start has its numbers.
-            Phase::Owning if !self.questions.has_asked_timestamps() && self.clocks.has_started() => {
-                Question::Timestamps
-            }
+            Phase::Owning if self.is_turn_of_timestamps() => Question::Timestamps,
             Phase::Owning => self.ask_ends(),
         };
         Some(question)
+    }
+
+    fn is_turn_of_timestamps(&self) -> bool {
+        let uptime = self.clocks.uptime();
+        self.questions
+            .is_turn_of_timestamps(self.clocks.has_started(), uptime)
     }
 
     fn ask_ends(&mut self) -> Question {

@@ -1,14 +1,15 @@
 //! What the worker says about itself: telemetry, readiness, and log lines that do not flood.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::{info, warn};
 
+use super::ahead::{self, Told};
 use super::has_shed;
-use super::pair::EventAhead;
+use super::pair::Pair;
 use super::shard::Unreadable;
 use super::shards::Shards;
 use super::shares::{self, Shares};
@@ -18,6 +19,7 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
 use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
+use crate::ingest::skips::{Skips, range_text};
 use crate::ingest::timestamps::{Timestamps, Unguarded};
 use crate::ingest::{Fault, FaultKind, TopicPartition};
 use crate::logging::Losses;
@@ -31,14 +33,14 @@ const LOG_AGAIN: Duration = Duration::from_secs(60);
 const TELL_LOSSES: Duration = Duration::from_secs(15 * 60);
 /// As many different faults are told at once.
 const MAX_FAULTS: usize = 4;
-/// As many events ahead of the clock are told one by one.
-const MAX_EVENTS_AHEAD: usize = 4;
 /// More lists of a topic than this share one request id only where a producer is wrong.
 const MAX_SHARED_ID: f64 = 0.01;
 
 pub struct Report {
     telemetry: Arc<Telemetry>,
     topics: [String; 2],
+    /// What is left out already.
+    skips: Skips,
     /// What is to be said of settings.
     of_settings: Vec<Warning>,
     /// What is wrong, all of one kind: an answer of another kind tells what has become of the earlier ones.
@@ -53,7 +55,7 @@ pub struct Report {
     /// By `Side as usize`, then `Excess as usize`: a topic's share is above its limit.
     raised: [[bool; Excess::ALL.len()]; 2],
     /// Topics whose brokers take records from any time.
-    unguarded: Vec<Unguarded>,
+    unguarded: Vec<(Side, Unguarded)>,
     /// One for each topic, once these are known.
     audits: Vec<KeyAudit>,
     findings: Vec<Finding>,
@@ -117,6 +119,7 @@ impl Report {
         Report {
             telemetry,
             topics,
+            skips: config.ingest.skips.clone(),
             of_settings: of_settings(config),
             faults: Vec::new(),
             faults_logged: HashMap::new(),
@@ -215,13 +218,20 @@ impl Report {
         self.held_logged.remove(&partition);
     }
 
-    /// What the operator leaves out could not be read: nobody knows what it was.
-    pub fn passed_over(&mut self, topic: &str, partition: i32, first: i64, n_skipped: u64) {
-        let last = first.saturating_add_unsigned(n_skipped) - 1;
+    /// A batch could not be read, in what the operator leaves out: nobody knows what it was.
+    pub fn passed_over(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        unreadable: i64,
+        skipped: &RangeInclusive<i64>,
+    ) {
+        let skipped = range_text(skipped);
         warn!(
             topic,
             partition,
-            "offsets {first}-{last} cannot be read, and are left out as ingest.skip_records says: numbers are no longer exact"
+            "the batch at offset {unreadable} cannot be read: offsets {skipped} are skipped, as ingest.skip_records says, and \
+             numbers are no longer exact"
         );
         self.passed_over = true;
         self.telemetry.lost_exactness();
@@ -332,63 +342,41 @@ impl Report {
         self.warn(progress, ahead);
     }
 
-    /// Who stamps the records of the topics.
+    /// Who stamps the records of the topics, as far as the brokers tell; logs where that has changed.
     pub fn timestamps(&mut self, of: &[(Side, Timestamps)], brokers: &str, max_future_ms: i64) {
-        let judge =
-            |(side, of): &(Side, Timestamps)| of.judge(&self.topics[*side as usize], brokers, max_future_ms);
-        self.unguarded = of.iter().filter_map(judge).collect();
-        for Unguarded { text, remedy } in &self.unguarded {
-            warn!("{text}: {remedy}");
+        for (side, timestamps) in of.iter().filter(|(_, timestamps)| timestamps.kind.is_some()) {
+            let topic = &self.topics[*side as usize];
+            let now = timestamps.judge(topic, brokers, max_future_ms);
+            let place = self.unguarded.iter().position(|(other, _)| other == side);
+            let before = place.map(|place| self.unguarded.remove(place).1);
+            match (&before, &now) {
+                (_, Some(now)) if before.as_ref() != Some(now) => warn!("{now}"),
+                (Some(_), None) => info!(topic, "its brokers take no events from the future any more"),
+                _ => {}
+            }
+            self.unguarded.extend(now.map(|now| (*side, now)));
         }
     }
 
-    /// A record has moved M of its topic partition far ahead of our clock.
-    pub fn event_ahead(&self, (side, partition): TopicPartition, event: &EventAhead) {
-        warn!(
-            topic = self.topics[side as usize],
-            partition,
-            offset = event.offset,
-            ahead_seconds = event.ahead_ms / 1000,
-            "the time of an event lies ahead of the clock of this machine: later events of its partition are late; mend \
-             the clock of its producer, or of this machine; to undo what it did, name its record in ingest.skip_records \
-             and restart"
-        );
+    /// Records have moved M of their topic partition far ahead of our clock, or do so no more.
+    pub fn event_ahead(&self, of: TopicPartition, pair: &Pair, now_ms: i64) {
+        let Some(told) = Told::of(of, pair) else { return };
+        let messages = ahead::messages(vec![told], &self.topics, &self.skips, now_ms);
+        let (topic, partition) = (&self.topics[of.0 as usize], of.1);
+        for message in messages {
+            warn!(topic, partition, "{message}");
+        }
     }
 
-    /// Records that make others late, a sentence each; the furthest ahead first.
+    /// Records that make others late; the furthest ahead first.
     fn events_ahead(&self, progress: &Progress) -> Vec<Warning> {
-        let mut events: Vec<_> = progress
-            .shards
-            .pairs()
-            .flat_map(|(partition, pair)| {
-                let of_side = move |side: Side| Some((side, partition, pair.ahead[side as usize]?));
-                Side::BOTH.into_iter().filter_map(of_side)
-            })
-            .collect();
-        events.sort_by_key(|(.., event)| Reverse(event.ts_ms));
-        let more = events.len().saturating_sub(MAX_EVENTS_AHEAD);
-        let mut warnings: Vec<Warning> = events
-            .into_iter()
-            .take(MAX_EVENTS_AHEAD)
-            .map(|(side, partition, event)| {
-                let topic = &self.topics[side as usize];
-                let ahead = about(event.ts_ms - progress.now_ms);
-                let offset = event.offset;
-                Warning::critical(format!(
-                    "topic `{topic}`, partition {partition}: the event at offset {offset} lies {ahead} ahead of the clock; \
-                     {} later ones of its partition are late for it. Mend the clock of its producer; to undo what it did, \
-                     set ingest.skip_records = [\"{topic}/{partition}/{offset}\"] and restart",
-                    event.n_late
-                ))
-                .see("AbgaugeEventAhead")
-            })
-            .collect();
-        if more > 0 {
-            let message =
-                format!("{more} more partitions have events ahead of the clock: abgauge_event_ahead_seconds");
-            warnings.push(Warning::critical(message).see("AbgaugeEventAhead"));
-        }
-        warnings
+        let told = progress.shards.pairs().flat_map(|(partition, pair)| {
+            let of_side = move |side: Side| Told::of((side, partition), pair);
+            Side::BOTH.into_iter().filter_map(of_side)
+        });
+        let messages = ahead::messages(told.collect(), &self.topics, &self.skips, progress.now_ms);
+        let warning = |message| Warning::critical(message).see("AbgaugeEventAhead");
+        messages.into_iter().map(warning).collect()
     }
 
     fn look_at_log(&mut self, uptime: Duration) {
@@ -414,13 +402,13 @@ impl Report {
         let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
         for (partition, pair) in pairs.clone() {
             for log in &pair.logs {
-                let ahead = pair.ahead[log.side as usize];
+                let ahead_ms = pair.ahead_ms(log.side, progress.now_ms);
                 let held_since_ms = log.held_up_since_ms(progress.steady_ms, progress.tell_open_after_ms);
                 let state = PartitionState {
                     lag: log.lag(),
                     held: pair.held.is_some_and(|held| held.side == log.side),
                     watermark_delay_seconds: pair.engine().watermark_ms(log.side).and_then(behind),
-                    event_ahead_seconds: ahead.map(|event| (event.ts_ms - progress.now_ms) as f64 / 1000.0),
+                    event_ahead_seconds: ahead_ms.map(|ms| ms as f64 / 1000.0),
                     open_transaction_since_seconds: held_since_ms
                         .map(|since_ms| (progress.now_ms - (progress.steady_ms - since_ms)) as f64 / 1000.0),
                 };
@@ -557,15 +545,16 @@ impl Report {
         };
         warnings.extend(self.findings.iter().map(of_keys));
         warnings.extend(events_ahead);
-        warnings.extend(self.unguarded.iter().map(|Unguarded { text, remedy }| {
-            Warning::new(format!("{text}: {remedy}")).see("AbgaugeEventAhead")
-        }));
+        let of_topic =
+            |(_, unguarded): &(Side, Unguarded)| Warning::new(unguarded.to_string()).see("AbgaugeEventAhead");
+        warnings.extend(self.unguarded.iter().map(of_topic));
         if self.shed {
             let message = "limits.max_state was reached and records were shed: numbers are no longer exact";
             warnings.push(Warning::critical(message).see("AbgaugeRecordsShed"));
         }
         if self.passed_over {
-            let message = "records that could not be read were left out, as ingest.skip_records says: numbers are no longer exact";
+            let message = "records that could not be read were skipped, as ingest.skip_records says: numbers are no longer exact, as long as \
+                           a start reads back to them";
             warnings.push(Warning::new(message).see("AbgaugeExactnessLost"));
         }
         let held = |message: &String| Warning::critical(message).see("AbgaugePartitionHeld");
@@ -601,14 +590,6 @@ impl Report {
         }
         self.telemetry.set_warnings(warnings);
     }
-}
-
-/// A span in its largest fitting unit, such as `47 hours`.
-fn about(ms: i64) -> String {
-    let units = [("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000)];
-    let fitting = units.into_iter().find(|(_, length_ms)| ms >= 2 * length_ms);
-    let (unit, length_ms) = fitting.unwrap_or(("seconds", 1000));
-    format!("{} {unit}", ms / length_ms)
 }
 
 /// Legal but doubtful settings.

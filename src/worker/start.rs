@@ -30,6 +30,11 @@ impl StartRule {
         }
     }
 
+    /// How far back a start by rebuilding reads.
+    pub fn reach_ms(&self) -> i64 {
+        self.reach_ms
+    }
+
     /// The time to seek, for a start now; `None` means the begin of the log.
     pub fn seek_ms(&self, now_ms: i64) -> Option<i64> {
         (self.start == config::Start::Rebuild).then_some(now_ms - self.reach_ms)

@@ -18,6 +18,7 @@ use crate::ingest::keys::KeyCounts;
 use crate::ingest::timestamps::Timestamps;
 use crate::ingest::{Batch, Damage, LogEnd, LogStart, Look, Question, TopicPartition, queue_of};
 use crate::snapshot::{Snapshot, Source as _, View};
+use crate::telemetry::Warning;
 
 const T0: i64 = 1_763_596_800_000;
 
@@ -670,6 +671,58 @@ fn a_damaged_batch_that_the_operator_leaves_out_is_passed_over_and_costs_exactne
     assert_eq!(status.records["served"]["skipped"], 8);
     assert!(!status.exact);
     assert!(!stage.orders.iter().any(|order| matches!(order, Order::Look(_))));
+}
+
+/// Whoever had named a part of it was told to name the rest, and was then held at the part.
+#[test]
+fn a_range_that_covers_a_part_of_a_damaged_batch_is_told_to_be_too_short() {
+    for (skip, begin) in [("served/0/1-4", 5), ("served/0/3-5", 1)] {
+        let mut stage = Stage::with(&[("INGEST__SKIP_RECORDS", &format!("{skip},clicks/7/3"))]);
+        stage.own(&[0], [20, 0]);
+        stage.list(0, 0, "r-0", T0);
+        // As the client does: it says where it was asked to begin.
+        stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
+        stage.round();
+        if begin > 1 {
+            assert_eq!(stage.assigned_offsets(), [(SERVED, begin), (CLICKED, 0)]);
+            stage
+                .worker
+                .handle(Input::Damaged(SERVED, begin, Damage::Checksum));
+            stage.round();
+        }
+        let look = look(&stage);
+        stage
+            .worker
+            .handle(Input::Seen(look, Ok(damaged(begin, Some(8)))));
+        stage.pass(1000);
+        let warnings = stage.telemetry.warnings();
+        let is_held = |warning: &&Warning| warning.message.contains("is held");
+        let told = &warnings.iter().find(is_held).expect("it is told").message;
+        if begin == 1 {
+            assert!(told.contains("offsets 1-8 cannot be read"), "{told}");
+        }
+        let setting = "ingest.skip_records = [\"served/0/1-8\", \"clicks/7/3\"], whose range must cover the whole batch";
+        assert!(told.contains(setting), "{told}");
+    }
+}
+
+#[test]
+fn a_partition_held_during_the_start_has_no_numbers_that_stand_still() {
+    let told = |caught_up: bool| {
+        let mut stage = Stage::new();
+        stage.own(&[0], [if caught_up { 1 } else { 2 }, 0]);
+        stage.list(0, 0, "r-0", T0);
+        stage.pass(500);
+        stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
+        stage.pass(500);
+        stage.telemetry.warnings()[0].message.clone()
+    };
+    let [during, after] = [told(false), told(true)];
+    assert!(
+        during.ends_with("It has not caught up yet: its lists and clicks are missing from all numbers"),
+        "{during}"
+    );
+    assert!(after.ends_with("stand still, the others go on"), "{after}");
 }
 
 #[test]

@@ -121,8 +121,18 @@ fn a_partition_that_comes_to_be_held_keeps_its_numbers_until_its_batch_is_left_o
     assert_eq!(is_held(&shown, &traffic.served, 0), Some(false));
     assert_eq!(shown.value("abgauge_exact", &[]), Some(1.0));
 
-    // What the message says.
+    // A part of it does not do: the message says so, and names all of it.
     let skip = format!("ingest.skip_records = [\"{}/0/{offsets}\"]", traffic.clicks);
+    let last = damaged.end() - 1;
+    assert!(*damaged.start() < last, "some records");
+    for part in [format!("{first}-{last}"), damaged.end().to_string()] {
+        let part = format!("ingest.skip_records = [\"{}/0/{part}\"]", traffic.clicks);
+        let mut daemon = Daemon::run(&config(&part));
+        let parts = [&*skip, "must cover the whole batch", "missing from all numbers"];
+        wait_until_told(&mut daemon, &parts);
+    }
+
+    // What the message says.
     let mut daemon = Daemon::run(&config(&skip));
     daemon.wait_until_ready();
     let shown = daemon.metrics();
@@ -139,7 +149,7 @@ fn a_partition_that_comes_to_be_held_keeps_its_numbers_until_its_batch_is_left_o
     assert_eq!(is_held(&shown, &traffic.clicks, 0), Some(false));
     let told = |line: &Value| {
         let message = line["message"].as_str().unwrap_or_default();
-        message.contains(&format!("offsets {offsets} cannot be read")) && message.contains("no longer exact")
+        message.contains(&format!("offsets {offsets} are skipped")) && message.contains("no longer exact")
     };
     assert!(log(&daemon).iter().any(told), "{}", daemon.log());
 }
@@ -212,7 +222,7 @@ fn a_batch_larger_than_an_answer_may_be_holds_its_partition_alone() {
     let skip = format!("ingest.skip_records = [\"{}/0/10\"]", traffic.served);
     let parts = [
         "offsets 10 ",
-        "more bytes (3000",
+        "a response larger (3000",
         "receive.message.max.bytes",
         &skip,
     ];

@@ -673,6 +673,46 @@ fn a_fault_of_a_variable_names_the_variable() {
             &["kafka.brokers", told, remedy],
         );
     }
+    for (brokers, told) in [
+        (
+            "h:9092;h:3",
+            ["has a semicolon between brokers", "several with commas"],
+        ),
+        (
+            "::1",
+            ["\"::1\" has more than one colon", "such as \"[::1]:9092\""],
+        ),
+        ("fe80::1:9092", ["more than one colon", "stands in brackets"]),
+        (
+            "user:hunter2@h:9092",
+            [
+                "names a user before an @",
+                "kafka.property_files.\"sasl.password\"",
+            ],
+        ),
+        (
+            "http://user:hunter2@h:8082",
+            ["names a user before an @", "HOST:PORT"],
+        ),
+    ] {
+        let told = ["kafka.brokers", told[0], told[1]];
+        check_refused("", &[("ABGAUGE_KAFKA__BROKERS", brokers)], &told);
+        let text = format!("[kafka]\nbrokers = \"{brokers}\"\n");
+        let errors = crate::config::load_text("abgauge.toml", &text, std::iter::empty()).expect_err(brokers);
+        let shown: Vec<String> = errors
+            .each()
+            .map(|told| format!("{:?}", miette::Report::new(told)))
+            .collect();
+        assert!(
+            shown[0].contains(told[1]) && !shown.concat().contains("hunter2"),
+            "{shown:?}"
+        );
+    }
+    let bracketed = (
+        "ABGAUGE_KAFKA__BROKERS".to_owned(),
+        "[::1]:9092,[fe80::1]".to_owned(),
+    );
+    assert!(crate::config::load(None, [bracketed].into_iter()).is_ok());
     // As librdkafka has them.
     let listeners = (
         "ABGAUGE_KAFKA__BROKERS".to_owned(),

@@ -57,6 +57,12 @@ fn brokers(brokers: Option<&Spanned<String>>, report: &mut Report) -> String {
 const BROKERS_REMEDY: &str =
     "write HOST:PORT, several with commas between, such as \"kafka-1:9092,kafka-2:9092\"";
 
+const NO_USER_REMEDY: &str = "write HOST:PORT alone; the user belongs into kafka.properties.\"sasl.username\", and the password \
+                              into a file, named by kafka.property_files.\"sasl.password\"";
+
+const BRACKETS_REMEDY: &str = "write HOST:PORT, with commas between several; an IPv6 address stands in brackets, such as \
+                               \"[::1]:9092\"";
+
 const NO_HTTP_REMEDY: &str = "brokers speak Kafka's own protocol, mostly at port 9092: write HOST:PORT of a listener; a REST \
                               proxy, a schema registry or a console of Kafka is none";
 
@@ -66,6 +72,14 @@ const LISTENERS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
 /// What is wrong with a list of brokers, and what to write instead.
 fn brokers_of(text: &str) -> Result<(), (String, String)> {
     let wrong = |fault: String| Err((fault, BROKERS_REMEDY.to_owned()));
+    if text.contains('@') {
+        // It may hold a password, which is not to be shown.
+        let fault = "names a user before an @, which no broker is asked by".to_owned();
+        return Err((fault, NO_USER_REMEDY.to_owned()));
+    }
+    if text.contains(';') {
+        return wrong("has a semicolon between brokers".to_owned());
+    }
     for broker in text.split(',').map(str::trim) {
         let (scheme, broker) = match broker.split_once("://") {
             Some((scheme, rest)) => (scheme.to_lowercase(), rest),
@@ -84,6 +98,9 @@ fn brokers_of(text: &str) -> Result<(), (String, String)> {
         };
         if host.is_empty() || host.contains(char::is_whitespace) {
             return wrong(format!("\"{broker}\" has no host"));
+        } else if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
+            let fault = format!("\"{broker}\" has more than one colon");
+            return Err((fault, BRACKETS_REMEDY.to_owned()));
         } else if !port.parse::<u16>().is_ok_and(|port| port > 0) {
             return wrong(format!("\"{port}\" is not a port"));
         }

@@ -46,13 +46,78 @@ fn one_event_two_days_ahead_blanks_no_window() {
         (told[0].severity, told[0].runbook),
         (Severity::Critical, Some("AbgaugeEventAhead"))
     );
-    let expected = "topic `served`, partition 0: the event at offset 1 lies 47 hours ahead of the clock; 1 later ones of \
-                    its partition are late for it.";
+    let expected = "topic `served`, partition 0: the event at offset 1 lies 47 hours ahead of the clock; 1 later event in \
+                    that partition has been counted as late because of it.";
     assert!(told[0].message.starts_with(expected), "{}", told[0].message);
     assert!(
         told[0]
             .message
             .contains(r#"ingest.skip_records = ["served/0/1"]"#)
+    );
+}
+
+/// Only the newest was named, so that each needed a restart of its own.
+#[test]
+fn one_setting_leaves_all_events_ahead_out() {
+    let play = |settings: &[(&str, &str)]| {
+        let mut stage = Stage::with(settings);
+        stage.own(&[0, 1], [0, 0]);
+        stage.list(0, 119, "before", T0);
+        for n in 0..6 {
+            stage.list(0, 120 + n, &format!("ahead-{n}"), T0 + TWO_DAYS_MS + 1000 * n);
+        }
+        stage.list(0, 126, "between", T0);
+        // Late for the others, and it would be the next to make others late.
+        stage.list(0, 127, "a day ahead", T0 + TWO_DAYS_MS / 2);
+        stage.list(1, 7, "ahead too", T0 + TWO_DAYS_MS / 4);
+        stage.pass(1000);
+        (stage.telemetry.warnings(), lists(&stage))
+    };
+    let (told, _) = play(&[("INGEST__SKIP_RECORDS", "served/0/3,served/0/119")]);
+    let setting = r#"ingest.skip_records = ["served/0/3", "served/0/119-125", "served/0/127", "served/1/7"]"#;
+    let parts = [
+        "7 events at offsets 120-125, 127 lie up to 2 days ahead",
+        setting,
+        "leaves out 8 records",
+    ];
+    for part in parts {
+        assert!(told[0].message.contains(part), "{}", told[0].message);
+    }
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(!told[1].message.contains("skip_records"));
+    let all = play(&[("INGEST__SKIP_RECORDS", "served/0/120-125,served/0/127,served/1/7")]);
+    assert_eq!(all, (Vec::new(), [2, 2]));
+}
+
+/// It was cleared as soon as the clock had come near, with a day of numbers wrong.
+#[test]
+fn what_was_lost_for_an_event_ahead_is_told_as_long_as_a_window_lacks_it() {
+    let mut stage = Stage::owning([0, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage.list(0, 1, "ahead", T0 + 30_000);
+    stage.pass(1000);
+    for n in 2..5 {
+        stage.list(0, n, &format!("r-{n}"), stage.now_ms);
+    }
+    stage.pass(30_000);
+    let gauge = |stage: &Stage| {
+        let mut text = Vec::new();
+        stage.telemetry.render(&mut text).unwrap();
+        String::from_utf8_lossy(&text).contains("abgauge_event_ahead_seconds{")
+    };
+    assert!(!gauge(&stage), "it lies ahead no more");
+    stage.list(0, 5, "in time", stage.now_ms);
+    stage.pass(60_000);
+    let told = stage.telemetry.warnings();
+    let expected = "the event at offset 1 lay 29 seconds ahead of the clock when read; no more events are late because of it, \
+                    but 3 later events in that partition have been counted as late because of it";
+    assert!(told[0].message.contains(expected), "{told:?}");
+    assert!(told[0].message.contains(r#"["served/0/1"]"#), "{told:?}");
+    stage.pass(30_000);
+    assert_eq!(
+        stage.telemetry.warnings(),
+        [],
+        "the window of a minute has left it behind"
     );
 }
 
@@ -237,19 +302,20 @@ fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
     assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
 }
 
+/// By `CreateTime`, up to an hour ahead.
+fn unguarded() -> Vec<(Side, Timestamps)> {
+    let kind = Some("CreateTime".to_owned());
+    let after_max_ms = Some(3_600_000);
+    vec![
+        (Side::Served, Timestamps { kind, after_max_ms }),
+        (Side::Clicks, Timestamps::default()),
+    ]
+}
+
 #[test]
 fn a_topic_that_takes_records_from_any_time_is_told_once_a_start_has_its_numbers() {
     let mut stage = Stage::new();
-    stage.timestamps = vec![
-        (
-            Side::Served,
-            Timestamps {
-                kind: Some("CreateTime".to_owned()),
-                after_max_ms: Some(3_600_000),
-            },
-        ),
-        (Side::Clicks, Timestamps::default()),
-    ];
+    stage.timestamps = unguarded();
     stage.own(&[0], [0, 0]);
     stage.pass(2000);
     let told = stage.telemetry.warnings();
@@ -265,4 +331,32 @@ fn a_topic_that_takes_records_from_any_time_is_told_once_a_start_has_its_numbers
     ] {
         assert!(told[0].message.contains(words), "{}", told[0].message);
     }
+}
+
+/// They were asked once, so that the warning stood until a restart.
+#[test]
+fn a_topic_that_has_come_to_be_guarded_is_told_no_more() {
+    let mut stage = Stage::new();
+    stage.timestamps = unguarded();
+    stage.own(&[0], [0, 0]);
+    stage.pass(2000);
+    assert_eq!(stage.telemetry.warnings().len(), 1);
+    // Whoever is not told does not know that it is guarded.
+    stage.timestamps = vec![(Side::Served, Timestamps::default())];
+    stage.pass(200_000);
+    assert_eq!(stage.telemetry.warnings().len(), 1);
+    stage.timestamps[0].1.kind = Some("LogAppendTime".to_owned());
+    stage.pass(200_000);
+    assert_eq!(stage.telemetry.warnings(), []);
+}
+
+#[test]
+fn a_start_that_takes_long_does_not_keep_the_warning_back() {
+    let mut stage = Stage::new();
+    stage.timestamps = unguarded();
+    stage.own(&[0], [1000, 0]);
+    stage.pass(30_000);
+    assert_eq!(stage.telemetry.warnings(), [], "it may be about to end");
+    stage.pass(60_000);
+    assert_eq!(stage.telemetry.warnings().len(), 1);
 }
