@@ -36,7 +36,7 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 28] = [
+const NOT_RUN: [(&str, &str, Look); 29] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -68,6 +68,11 @@ const NOT_RUN: [(&str, &str, Look); 28] = [
         Look::Nothing,
     ),
     ("tests/run", "is what runs this", Look::Script),
+    (
+        "ABGAUGE_CHAOS_ROUNDS=",
+        "takes minutes, with flags of the test's own",
+        Look::Nothing,
+    ),
     (".ci/run", "runs what runs this", Look::Script),
     (
         ".ci/instructions",
