@@ -59,7 +59,7 @@ impl CatalogueFile {
         catalogue::read(BufReader::new(file), &self.decoder, previous).map_err(|error| Unusable {
             message: format!("{path}, {error}"),
             remedy: format!(
-                "mend line {} of the file: an item a line, each item once",
+                "fix line {} of the file: an item a line, each item once",
                 error.line
             ),
         })

@@ -1,4 +1,4 @@
-//! `abgauge check`: what an operator should know before a start, in the order in which to mend it.
+//! `abgauge check`: what an operator should know before a start, in the order in which to fix it.
 //!
 //! ```text
 //! Config ──▶ doubts ─────────────────────────┐
@@ -47,7 +47,7 @@ pub enum Level {
 /// Whose turn it is where a start cannot work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The configuration, here or on the brokers, must be mended.
+    /// The configuration, here or on the brokers, must be fixed.
     Configuration,
     /// The brokers do not answer, or do not let us in.
     Unavailable,
@@ -87,7 +87,7 @@ fn verdict(findings: &[Finding]) -> Finding {
         0 => Finding::ok("the configuration is valid"),
         n => Finding::new(
             Level::Note,
-            format!("the settings can be read, but a start cannot work; errors to be mended: {n}"),
+            format!("the settings can be read, but a start cannot work; errors to be fixed: {n}"),
             "",
         ),
     }
@@ -172,7 +172,7 @@ pub fn connect(config: &Config) -> Vec<Finding> {
     }
 }
 
-/// 0 without an error; else, as sysexits.h has it, 78 (EX_CONFIG) where something must be mended, 69 (EX_UNAVAILABLE)
+/// 0 without an error; else, as sysexits.h has it, 78 (EX_CONFIG) where something must be fixed, 69 (EX_UNAVAILABLE)
 /// where the brokers cannot be asked, or 65 (EX_DATAERR) where records cannot be read.
 pub fn exit_code(findings: &[Finding]) -> u8 {
     let has = |fault| {

@@ -420,7 +420,7 @@ Exit codes:
    0  nothing stands in the way of a start
   65  an event of the sample cannot be read
   69  Kafka is out of reach
-  78  something must be mended";
+  78  something must be fixed";
 
 const CONFIG_EXAMPLES: &str = "\
 Examples:

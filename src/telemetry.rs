@@ -121,7 +121,7 @@ impl Excess {
     }
 }
 
-/// What an operator should mend although numbers are shown.
+/// What an operator should fix although numbers are shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
     pub severity: Severity,
@@ -645,7 +645,7 @@ impl Telemetry {
         state.waiting_for = waiting_for;
     }
 
-    /// What an operator should mend although numbers are shown.
+    /// What an operator should fix although numbers are shown.
     pub fn set_warnings(&self, warnings: Vec<Warning>) {
         self.state().warnings = warnings;
     }

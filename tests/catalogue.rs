@@ -94,7 +94,7 @@ fn a_faulty_catalogue_ends_the_start_and_names_setting_file_line_and_remedy() {
         &file,
         "line3:",
         "\"a\"standsinline1",
-        "help:mendline3",
+        "help:fixline3",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }

@@ -216,7 +216,7 @@ fn a_configuration_with_which_nothing_can_start_is_not_called_valid() {
         let ran = run(&["check", "--config", &path]);
         assert_eq!(ran.code, Some(78), "{}", ran.stdout);
         assert!(!ran.stdout.contains("valid"), "{}", ran.stdout);
-        let first = "note     the settings can be read, but a start cannot work; errors to be mended: 1\n";
+        let first = "note     the settings can be read, but a start cannot work; errors to be fixed: 1\n";
         assert!(ran.stdout.starts_with(first), "{}", ran.stdout);
         assert!(ran.stdout.contains("\nerror    "), "{}", ran.stdout);
     }

@@ -40,7 +40,7 @@ impl Settings {
                 for line in errors.lines() {
                     error!("{line}");
                 }
-                error!("{errors}: what was read before stays in force; mend it, then send SIGHUP again");
+                error!("{errors}: what was read before stays in force; fix it, then send SIGHUP again");
             }
             Err(panic) => error!(%panic, "the configuration could not be read again"),
         }

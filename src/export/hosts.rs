@@ -106,7 +106,7 @@ fn refusal(host: &Host) -> String {
     let shown = host.to_string();
     let name = if shown.is_empty() { "NAME" } else { &shown };
     format!(
-        "abgauge is not asked for by the host \"{shown}\" here. On this machine, ask for localhost. If a proxy or a name of \
+        "This server does not answer requests for host \"{shown}\". On this machine, ask for localhost. If a proxy or a name of \
          yours leads here, set [http] hosts = [\"{name}\"] (ABGAUGE_HTTP__HOSTS={name}) and start it again.\n"
     )
 }

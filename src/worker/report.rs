@@ -528,7 +528,7 @@ impl Report {
         warnings.into_iter().map(see).collect()
     }
 
-    /// Tells what an operator should mend although numbers are shown.
+    /// Tells what an operator should fix although numbers are shown.
     fn warn(&mut self, progress: &Progress, events_ahead: Vec<Warning>) {
         let arms_without_coverage = progress.arms_without_coverage;
         let mut warnings = self.of_settings.clone();
@@ -564,7 +564,7 @@ impl Report {
         if progress.arms_folded > 0 {
             let warning = format!(
                 "limits.max_arms ({}) is reached: {} arms or more have no numbers of their own and count together as \
-                 `__other__`: mend the producer if these are no arms of yours, else raise limits.max_arms, and start again",
+                 `__other__`: fix the producer if these are no arms of yours, else raise limits.max_arms, and start again",
                 self.max_arms, progress.arms_folded
             );
             if !std::mem::replace(&mut self.folded_told, true) {

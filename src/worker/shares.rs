@@ -144,13 +144,13 @@ pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
         ))
         .see("AbgaugeTooManyInvalid"),
         Excess::Late => Warning::critical(format!(
-            "{records} come too late to count, more than limits.max_late_share ({limit}): mend the clock or the buffer of \
+            "{records} come too late to count, more than limits.max_late_share ({limit}): fix the clock or the buffer of \
              their producers, or raise join.lateness"
         ))
         .see("AbgaugeLateRecords"),
         Excess::Future => Warning::critical(format!(
             "{records} lie further ahead of their timestamp than join.max_future, more than limits.max_future_share \
-             ({limit}): mend the clock of their producers"
+             ({limit}): fix the clock of their producers"
         ))
         .see("AbgaugeFutureRecords"),
         Excess::Duplicate => Warning::new(format!(

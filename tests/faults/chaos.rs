@@ -124,7 +124,9 @@ fn config(kafka: &Kafka, served: &str, clicks: &str, skips: &[String]) -> String
 fn counts(scrape: &Exposition) -> Expected {
     let labels = [("view", "settled"), ("window", "total")];
     let mut arms = BTreeMap::<String, OfArm>::new();
-    let fields: [(&str, &[(&str, &str)], fn(&mut OfArm) -> &mut f64); 3] = [
+    type Field = fn(&mut OfArm) -> &mut f64;
+    type Labels<'a> = &'a [(&'a str, &'a str)];
+    let fields: [(&str, Labels, Field); 3] = [
         ("abgauge_lists", &[], |arm| &mut arm.lists),
         ("abgauge_clicks", &[], |arm| &mut arm.clicks),
         (

@@ -178,7 +178,7 @@ fn transaction(chaos: &mut Chaos, partition: i32, number: u32) {
         .expect("room in the queue");
     producer.flush(PATIENCE).expect("it is written");
     pass(A_WHILE);
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         producer.commit_transaction(PATIENCE).expect("it ends");
         chaos.stream.expect_list("of-transactions");
     } else {

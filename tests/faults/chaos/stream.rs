@@ -236,11 +236,11 @@ impl Shared {
         let served = &*self.served;
         self.send(served, partition, &id, &list);
         expected.list(served, &arm);
-        if number % 23 == 0 {
+        if number.is_multiple_of(23) {
             self.send(served, partition, &id, &list);
             expected.count(served, "duplicate");
         }
-        if number % 29 == 0 {
+        if number.is_multiple_of(29) {
             self.send(served, partition, &id, &json!("no list"));
             expected.count(served, "invalid");
         }
@@ -254,7 +254,7 @@ impl Shared {
             );
             expected.count(served, "late");
         }
-        if number % 37 == 0 {
+        if number.is_multiple_of(37) {
             self.send(
                 served,
                 partition,
@@ -263,12 +263,12 @@ impl Shared {
             );
             expected.count(served, "future");
         }
-        if number % 41 == 0 {
+        if number.is_multiple_of(41) {
             let click = json!({"type": "click", "request_id": "nobody's", "ts": now_ms, "item": "i0"});
             self.send(&self.clicks, partition, "nobody's", &click);
             expected.click(&self.clicks, "unmatched");
         }
-        if number % 43 == 0 {
+        if number.is_multiple_of(43) {
             self.send(served, partition, &id, &json!({"type": "heartbeat"}));
             expected.count(served, "ignored");
         }
@@ -278,11 +278,11 @@ impl Shared {
     /// What a list gets: nothing, or a click, perhaps twice, perhaps on what it did not show.
     fn click(&self, due: &Due, expected: &mut Expected) {
         let number = due.list;
-        if number % 4 == 0 {
+        if number.is_multiple_of(4) {
             return;
         }
         let (partition, id) = (partition_of(number), format!("r-{number}"));
-        let clicked = if number % 17 == 0 {
+        let clicked = if number.is_multiple_of(17) {
             "elsewhere".to_owned()
         } else {
             item(number as usize % N_ITEMS)
@@ -290,15 +290,15 @@ impl Shared {
         let click = json!({"type": "click", "request_id": id, "ts": due.at_ms, "item": clicked});
         let clicks = &*self.clicks;
         self.send(clicks, partition, &id, &click);
-        if number % 17 == 0 {
+        if number.is_multiple_of(17) {
             expected.click(clicks, "off_list");
             return;
         }
         expected.click(clicks, "matched");
         let of_arm = expected.arms.get_mut(&due.arm).expect("its list was sent");
         of_arm.clicks += 1.0;
-        of_arm.hits_at_1 += f64::from(u8::from(number as usize % N_ITEMS == 0));
-        if number % 11 == 0 {
+        of_arm.hits_at_1 += f64::from(u8::from((number as usize).is_multiple_of(N_ITEMS)));
+        if number.is_multiple_of(11) {
             self.send(clicks, partition, &id, &click);
             expected.click(clicks, "repeat");
         }
