@@ -22,7 +22,7 @@ const CONVENTIONS: [[&str; 7]; 10] = [
         "first",
         "min(k,|G|)",
     ],
-    ["seed-0", "all", "relevant", "k (micro)", "none", "sum", "–"],
+    ["summed", "all", "relevant", "k (micro)", "none", "sum", "–"],
     [
         "rs_metrics",
         "clicked",
@@ -33,7 +33,7 @@ const CONVENTIONS: [[&str; 7]; 10] = [
         "min(k,L,|G|)",
     ],
     [
-        "seed-2",
+        "uncut",
         "clicked",
         "relevant",
         "k",
@@ -50,7 +50,15 @@ const CONVENTIONS: [[&str; 7]; 10] = [
         "–",
         "|G|",
     ],
-    ["seed-4", "clicked", "relevant", "k", "k", "first", "min(k,|G|)"],
+    [
+        "ap_over_k",
+        "clicked",
+        "relevant",
+        "k",
+        "k",
+        "first",
+        "min(k,|G|)",
+    ],
     [
         "replay",
         "all",
@@ -80,8 +88,8 @@ const ALSO: [(&str, &str, &str); 6] = [
         "abgauge",
         "recall over clicked lists; mar: AR min(k,L)",
     ),
-    ("seed-0", "ranking-metrics notebook", "recall (micro)"),
-    ("seed-2", "ranking-evaluation notebook", "hits"),
+    ("summed", "ranking-metrics notebook", "recall (micro)"),
+    ("uncut", "ranking-evaluation notebook", "hits"),
     (
         "jurity",
         "Jurity 2.1.0",

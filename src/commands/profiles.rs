@@ -14,9 +14,11 @@ use crate::engine::ranking::Profile;
 pub fn profiles(args: &ProfilesArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.config.as_deref(), |counting| {
         let known = &counting.known_profiles;
+        let named_anew = known.iter().filter(|profile| !profile.has_old_name());
+        let listed: Vec<Profile> = named_anew.cloned().collect();
         let text = match (&args.name, args.format) {
-            (None, ProfilesFormat::Table) => text::all(known),
-            (None, ProfilesFormat::Json) => json::document(known)?,
+            (None, ProfilesFormat::Table) => text::all(&listed),
+            (None, ProfilesFormat::Json) => json::document(&listed)?,
             (Some(name), format) => {
                 let Some(profile) = known.iter().find(|profile| profile.name == *name) else {
                     let names: Vec<&str> = known.iter().map(|profile| profile.name.as_str()).collect();

@@ -71,9 +71,10 @@ pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
     })
 }
 
-/// Names of the profiles that come with abgauge.
+/// Names of the profiles that come with abgauge, old ones last.
 pub(super) fn profiles() -> Vec<String> {
-    Profile::all().into_iter().map(|profile| profile.name).collect()
+    let all = Profile::all().into_iter().chain(Profile::all_by_old_names());
+    all.map(|profile| profile.name).collect()
 }
 
 /// Spans that may be nothing; others are refused then.

@@ -39,14 +39,17 @@ fn one_list_has_five_values_of_map() {
     let list = r#"{"type":"served","request_id":"r","ts":1763596800000,"experiments":{"e":"a"},"items":["a","b","c","d","e"]}"#;
     let clicks = ["b", "e", "z"].map(|item| click("r", 1_763_596_800_001, item));
     let events = format!("{list}\n{}", clicks.join("\n"));
-    let arguments = ["--convention", ALL, "--metrics", "map", "--k", "10"];
+    let by_new_names_too = format!("{ALL},summed,ap_over_k");
+    let arguments = ["--convention", &by_new_names_too, "--metrics", "map", "--k", "10"];
     let profiles = &document(&arguments, &events)["profiles"];
     for (profile, map) in [
         ("seed-4", 0.09),
+        ("ap_over_k", 0.09),
         ("rs_metrics", 0.18),
         ("ranx", 0.3),
         ("default", 0.45),
         ("seed-0", 0.9),
+        ("summed", 0.9),
     ] {
         let ours = profiles[profile]["experiments"]["e"]["arms"]["a"]["metrics"]["map@10"].as_f64();
         assert!(

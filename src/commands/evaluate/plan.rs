@@ -127,7 +127,11 @@ fn named_metrics(
         }
         let defines = |profile: &&Profile| profile.metrics.contains(&metric.id);
         if !profiles.iter().any(|profile| defines(&profile)) {
-            let others = counting.known_profiles.iter().filter(defines);
+            let others = counting
+                .known_profiles
+                .iter()
+                .filter(|profile| !profile.has_old_name());
+            let others = others.filter(defines);
             return Err(format!(
                 "the metric '{name}' is not defined by {}, only by {}",
                 names(profiles.iter()),

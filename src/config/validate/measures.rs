@@ -12,9 +12,10 @@ use crate::config::raw::{RawExport, RawMetrics, RawProfile};
 use crate::engine::ranking::profile::CHOICES;
 use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
 
-/// Every profile that may be named: those that come with abgauge, then custom ones.
+/// Every profile that may be named: those that come with abgauge, by old names too, then custom ones.
 pub(super) fn known_profiles(custom: &BTreeMap<String, RawProfile>, report: &mut Report) -> Vec<Profile> {
     let mut known = Profile::all();
+    known.extend(Profile::all_by_old_names());
     for (name, choices) in custom {
         known.extend(custom_profile(name, choices, report));
     }
@@ -206,7 +207,8 @@ fn custom_profile(name: &str, raw: &RawProfile, report: &mut Report) -> Option<P
         );
         return None;
     }
-    let all = Profile::all();
+    let mut all = Profile::all();
+    all.extend(Profile::all_by_old_names());
     let bases: Vec<(&str, Profile)> = all
         .iter()
         .map(|profile| (profile.name.as_str(), profile.clone()))

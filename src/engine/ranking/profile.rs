@@ -120,13 +120,36 @@ pub struct Profile {
     pub note: &'static str,
 }
 
+/// Names that some profiles had, with those that they have: they are still understood, and then shown as they were written.
+pub const OLD_NAMES: [(&str, &str); 3] = [("seed-0", "summed"), ("seed-2", "uncut"), ("seed-4", "ap_over_k")];
+
 /// The name of the profile that holds where none is named.
 pub const DEFAULT: &str = "default";
 
 impl Profile {
-    /// The profile of this name, of those that come with abgauge.
+    /// The profile of this name, of those that come with abgauge. It may be an [old one](OLD_NAMES).
     pub fn named(name: &str) -> Option<Profile> {
-        Profile::all().into_iter().find(|profile| profile.name == name)
+        let mut all = Profile::all().into_iter().chain(Profile::all_by_old_names());
+        all.find(|profile| profile.name == name)
+    }
+
+    /// Those that have [another name](OLD_NAMES) now, by the one that they had.
+    pub fn all_by_old_names() -> Vec<Profile> {
+        let all = Profile::all();
+        let by_old_name = |(old, name): (&str, &str)| {
+            let mut profiles = all.iter();
+            let profile = profiles.find(|profile| profile.name == name)?;
+            Some(Profile {
+                name: old.to_owned(),
+                ..profile.clone()
+            })
+        };
+        OLD_NAMES.into_iter().filter_map(by_old_name).collect()
+    }
+
+    /// Whether it goes by a name that it [had](OLD_NAMES).
+    pub fn has_old_name(&self) -> bool {
+        OLD_NAMES.iter().any(|(old, _)| *old == self.name)
     }
 
     /// What every other row is told by its differences from.
@@ -183,7 +206,7 @@ impl Profile {
                 ap_denominator: ApDenominator::None,
                 reciprocal_rank: ReciprocalRank::Sum,
                 ..base(
-                    "seed-0",
+                    "summed",
                     "ranking-metrics notebook",
                     &["hit_rate", "mrr", "precision", "recall", "map"],
                 )
@@ -219,7 +242,7 @@ impl Profile {
                 ndcg_ideal: NdcgIdeal::Relevant,
                 ndcg_truncation: Truncation::None,
                 ..base(
-                    "seed-2",
+                    "uncut",
                     "ranking-evaluation notebook",
                     &["mrr", "precision", "recall", "map", "ndcg", "hits"],
                 )
@@ -240,7 +263,7 @@ impl Profile {
             Profile {
                 ap_denominator: ApDenominator::K,
                 ..base(
-                    "seed-4",
+                    "ap_over_k",
                     "course notebook",
                     &["hit_rate", "mrr", "precision", "recall", "map", "ndcg"],
                 )
