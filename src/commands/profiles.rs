@@ -21,7 +21,7 @@ pub fn profiles(args: &ProfilesArgs) -> anyhow::Result<ExitCode> {
             (None, ProfilesFormat::Json) => json::document(&listed)?,
             (Some(name), format) => {
                 let Some(profile) = known.iter().find(|profile| profile.name == *name) else {
-                    let names: Vec<&str> = known.iter().map(|profile| profile.name.as_str()).collect();
+                    let names: Vec<&str> = listed.iter().map(|profile| profile.name.as_str()).collect();
                     return Ok(misuse("profiles", &unknown(name, "[NAME]", &names)));
                 };
                 match format {

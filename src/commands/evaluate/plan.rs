@@ -69,7 +69,8 @@ fn profiles(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<Profile>, St
     let mut profiles: Vec<Profile> = Vec::new();
     for name in &args.conventions {
         let Some(profile) = known.iter().find(|profile| profile.name == *name) else {
-            let names: Vec<&str> = known.iter().map(|profile| profile.name.as_str()).collect();
+            let listed = known.iter().filter(|profile| !profile.has_old_name());
+            let names: Vec<&str> = listed.map(|profile| profile.name.as_str()).collect();
             return Err(unknown(name, "--convention <PROFILE>", &names));
         };
         if !profiles.contains(profile) {
