@@ -55,8 +55,8 @@ use crate::ingest::{Answer, Fault, FaultKind, Input, Order, Source, TopicCounts}
 use crate::logging::Losses;
 use crate::telemetry::Telemetry;
 
-/// Settled lists that a quiet round brings into ledgers, of all pairs: some 1 ms.
-const SETTLE_A_ROUND: usize = 20_000;
+/// Settled lists that a round brings into ledgers, of all pairs, beside those that each batch brings: some 1 ms.
+const SETTLE_A_ROUND: usize = 8192;
 
 /// How far a start has come.
 #[derive(Debug, PartialEq)]
@@ -229,7 +229,7 @@ impl Worker {
             self.orders.push(Order::Rejoin);
         }
         self.balance();
-        self.settle(busy);
+        self.settle();
         if self.pace.hands_over(busy, self.board.is_being_copied(), uptime) {
             self.hand_over();
         }
@@ -261,15 +261,13 @@ impl Worker {
         self.pace.took(time);
     }
 
-    /// Brings settled lists into their ledgers, beside those that each batch brings.
-    fn settle(&mut self, busy: bool) {
-        let mut n_left = if busy { 0 } else { SETTLE_A_ROUND };
-        let pairs = self.shards.pairs_mut();
-        for (_, pair) in pairs.filter(|(_, pair)| pair.tracker.has_settled()) {
-            if n_left == 0 {
-                return;
-            }
-            n_left -= pair.tracker.settle(n_left);
+    /// Brings settled lists into their ledgers, of each pair alike: also of one that nothing is read of any more, however busy
+    /// the others are.
+    fn settle(&mut self) {
+        let waiting = |pair: &pair::Pair| pair.tracker.has_settled();
+        let n_waiting = self.shards.pairs().filter(|(_, pair)| waiting(pair)).count();
+        for (_, pair) in self.shards.pairs_mut().filter(|(_, pair)| waiting(pair)) {
+            pair.tracker.settle(SETTLE_A_ROUND / n_waiting + 1);
             pair.changed = true;
         }
     }

@@ -360,3 +360,24 @@ fn a_start_that_takes_long_does_not_keep_the_warning_back() {
     stage.pass(60_000);
     assert_eq!(stage.telemetry.warnings().len(), 1);
 }
+
+/// Rounds in which records came settled nothing beside their own pair.
+#[test]
+fn what_has_settled_of_a_quiet_pair_is_told_while_others_are_busy() {
+    let mut stage = Stage::new();
+    stage.own(&[0, 1], [0, 0]);
+    for n in 0..50 {
+        stage.list(0, n, &format!("r-{n}"), T0 + n);
+    }
+    stage.round();
+    let pair = stage.worker.shards.get_mut(0).expect("it is read");
+    for side in Side::BOTH {
+        pair.tracker.idle(side, Some(T0 + 3_600_000), i64::MAX);
+    }
+    assert!(pair.tracker.has_settled());
+    let before = pair.tracker.settled_until_ms();
+    stage.worker.round(true, stage.uptime);
+    let pair = stage.worker.shards.get_mut(0).expect("it is read");
+    assert!(!pair.tracker.has_settled());
+    assert!(pair.tracker.settled_until_ms() > before);
+}
