@@ -116,8 +116,9 @@ const CROWDED_BYTES: u64 = 176;
 const FIRST_WORDS: usize = 48;
 /// What a slot takes beside its lists and rows: itself, its number, and what lists leave unused of its first chunk.
 const SLOT_BYTES: u64 = (size_of::<Option<OpenSlot>>() + size_of::<u32>() * FIRST_WORDS + 64) as u64;
-/// Tallies that are kept for the next slots.
+/// Tallies that are kept for the next slots, and how large they may be.
 const SPARE: usize = 16;
+const MAX_SPARE_BYTES: u64 = 64 << 10;
 const NO_SLOT: (i64, u32) = (i64::MIN, 0);
 
 /// The lists of one id. No two have the same time: they would be the same.
@@ -579,7 +580,7 @@ impl OpenLists {
         });
         slot.bytes -= bytes;
         self.bytes -= bytes;
-        if self.spare.len() < SPARE {
+        if self.spare.len() < SPARE && bytes <= MAX_SPARE_BYTES {
             self.spare.push(tally);
         }
         overflowed
@@ -656,6 +657,9 @@ impl OpenSlot {
     }
 
     fn click_off_list(&mut self, list: Handle, item: u64, max: usize) -> Hit {
+        if max == 0 {
+            return Hit::OffList; // Nothing is remembered of it.
+        }
         let seen = self.off_list.entry(list).or_default();
         if seen.contains(&item) {
             return Hit::Repeat;
