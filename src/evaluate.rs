@@ -57,7 +57,7 @@ use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
-use crate::ledger::{Keep, Ledger, Span};
+use crate::ledger::{Keep, Ledger, Numbers, Span};
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
 
@@ -271,18 +271,29 @@ impl Evaluator {
             spans: spans.into_iter().collect(),
         };
         let mut ledger = Ledger::new(&self.ranking, &keep);
-        self.engine.close_each(|settled| _ = ledger.take(settled));
         ledger.admit(self.engine.arms());
+        let arms = self.engine.arms().to_vec();
+        let totals = |numbers: Numbers<'_>| {
+            evaluation::totals(numbers, &arms, &self.ranking, self.catalogue.as_deref())
+        };
+        let mut spans = BTreeMap::new();
+        let span_ms = self.span_ms;
+        self.engine.close_each(|settled| {
+            let is_slot = ledger.take(settled).is_some();
+            // At once: what was seen of a catalogue takes more than its counts.
+            for span_ms in span_ms.iter().filter(|_| is_slot) {
+                let complete = ledger.take_complete(0).into_iter();
+                spans.extend(complete.map(|(number, cell)| (number * span_ms, totals(cell.numbers()))));
+            }
+        });
         let changes = self.engine.take_changes();
         let (mut counts, overflowed) = (changes.counts, changes.overflowed);
         counts.count_results(ClickResult::Undecided, self.engine.n_waiting());
-        let totals = |numbers| evaluation::totals(numbers, &ledger, &self.ranking, self.catalogue.as_deref());
-        let spans = self.span_ms.iter().flat_map(|span_ms| {
-            let cells = ledger.cells(0);
-            cells.map(move |(number, numbers)| (number * span_ms, numbers))
-        });
-        let spans = spans.map(|(begin_ms, numbers)| (begin_ms, totals(numbers)));
-        let (total, spans) = (totals(ledger.total()), spans.collect());
+        if let Some(span_ms) = span_ms {
+            let rest = ledger.cells(0);
+            spans.extend(rest.map(|(number, numbers)| (number * span_ms, totals(numbers))));
+        }
+        let total = totals(ledger.total());
         let exact = !overflowed && !ledger.overflowed();
         Evaluation {
             total,

@@ -8,7 +8,7 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::event::Reason;
 use crate::engine::outcome::Counts;
 use crate::engine::ranking::Ranking;
-use crate::ledger::{Ledger, Numbers};
+use crate::ledger::Numbers;
 
 /// Sums by arm, as wide as the ranking.
 pub type Totals = BTreeMap<Arm, Box<[i128]>>;
@@ -59,11 +59,11 @@ impl Evaluation {
 /// The sums of arms by name, distinct counts among them.
 pub(super) fn totals(
     numbers: Numbers,
-    ledger: &Ledger,
+    arms: &[Arm],
     ranking: &Ranking,
     catalogue: Option<&Catalogue>,
 ) -> Totals {
-    let arms = numbers.sums.iter().map(|(arm, sums)| {
+    let named = numbers.sums.iter().map(|(arm, sums)| {
         let mut sums = sums.clone();
         if let Some((catalogue, columns)) = catalogue.zip(ranking.coverage()) {
             sums[columns.size] = catalogue.len() as i128;
@@ -73,7 +73,7 @@ pub(super) fn totals(
                 seen.zip(counts).for_each(|(sum, count)| *sum = count.into());
             }
         }
-        (ledger.arms()[*arm as usize].clone(), sums)
+        (arms[*arm as usize].clone(), sums)
     });
-    arms.collect()
+    named.collect()
 }

@@ -103,6 +103,11 @@ impl<A: Aggregate> Book<A> {
         self.cells[span].get(&number)
     }
 
+    /// Takes a cell out, if there is one of this number.
+    pub fn take(&mut self, span: usize, number: i64) -> ByArm<A::Cell> {
+        self.cells[span].remove(&number).unwrap_or_default()
+    }
+
     /// Adds another book, whose arms have these numbers here.
     pub fn merge(&mut self, other: &Book<A>, ids: &[ArmId]) {
         merge_all::<A>(&mut self.total, &other.total, ids);
@@ -137,7 +142,7 @@ impl<A: Aggregate> Book<A> {
             for _ in 0..from.length()? {
                 let number = i64::try_from(from.signed()?).map_err(|_| Damage::Number)?;
                 let cell = self.decode_all(from, n_arms)?;
-                self.cells[index].insert(number, cell);
+                insert_last(&mut self.cells[index], number, cell)?;
             }
         }
         Ok(())
@@ -150,10 +155,19 @@ impl<A: Aggregate> Book<A> {
             if arm >= n_arms as u64 {
                 return Err(Damage::Number);
             }
-            cells.insert(arm as ArmId, self.aggregate.decode(from)?);
+            insert_last(&mut cells, arm as ArmId, self.aggregate.decode(from)?)?;
         }
         Ok(cells)
     }
+}
+
+/// Keys ascend, so that the same numbers have one way to be written.
+fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), Damage> {
+    if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
+        return Err(Damage::Number);
+    }
+    map.insert(key, value);
+    Ok(())
 }
 
 impl Span {
@@ -163,7 +177,7 @@ impl Span {
         if let (Some(n_cells), Some(newest)) = (self.n_cells, newest) {
             while let Some(first) = cells
                 .first_entry()
-                .filter(|first| *first.key() <= newest - n_cells)
+                .filter(|first| *first.key() <= newest.saturating_sub(n_cells))
             {
                 first.remove();
             }

@@ -78,6 +78,14 @@ impl<'a> Reader<'a> {
         Ok(*first)
     }
 
+    pub fn flag(&mut self) -> Result<bool, Damage> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Damage::Number),
+        }
+    }
+
     pub fn number(&mut self) -> Result<u64, Damage> {
         u64::try_from(self.wide()?).map_err(|_| Damage::Number)
     }

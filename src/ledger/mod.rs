@@ -5,7 +5,7 @@
 //! ```
 //! A list is told once its outcome is final, slot by slot; so the order of arrival is behind us, and all that is kept is
 //! additive. A ledger is a value: ledgers of several pairs [merge](Ledger::merge) to the whole, in any order, and
-//! [bytes](Ledger::encode) are the same for the same numbers. It knows no clock, no Kafka and no board.
+//! [bytes](Ledger::encode) are the same for the same numbers of arms in the same order. It knows no clock, no Kafka and no board.
 //!
 //! # How to add an aggregate
 //!
@@ -24,6 +24,7 @@ mod sums;
 mod tests;
 mod tracker;
 
+use std::collections::HashMap;
 use std::fmt;
 
 use self::book::Book;
@@ -56,8 +57,10 @@ pub struct SettledSlot {
 pub struct Ledger {
     /// In the order in which the pair has admitted them.
     arms: Vec<Arm>,
-    /// End of the last slot that was told as a whole, epoch ms.
+    /// End of what it covers, epoch ms.
     until_ms: Option<i64>,
+    /// Of what was merged or decoded: a sum had left 64 bits.
+    overflowed: bool,
     sums: Book<Sums>,
     /// Where coverage is measured.
     seen: Option<Book<Seen>>,
@@ -72,6 +75,7 @@ impl Ledger {
         Ledger {
             arms: Vec::new(),
             until_ms: None,
+            overflowed: false,
             sums: Book::new(Sums::new(ranking.clone()), keep),
             seen: ranking.coverage().map(seen),
         }
@@ -108,6 +112,11 @@ impl Ledger {
         self.arms.extend_from_slice(arms);
     }
 
+    /// Notes that no list before this time is still to come, epoch ms: also where there was none.
+    pub fn cover_until(&mut self, until_ms: Option<i64>) {
+        self.until_ms = self.until_ms.max(until_ms);
+    }
+
     /// The arms, by number.
     pub fn arms(&self) -> &[Arm] {
         &self.arms
@@ -120,7 +129,7 @@ impl Ledger {
 
     /// Whether a sum has left 64 bits in a slot: the numbers are no longer exact.
     pub fn overflowed(&self) -> bool {
-        self.sums.aggregate.overflowed()
+        self.overflowed || self.sums.aggregate.overflowed()
     }
 
     /// What each arm adds up to since the begin, as of [`Self::until_ms`].
@@ -144,38 +153,51 @@ impl Ledger {
     /// Whether nothing can be added any more to a cell of a kept span.
     pub fn is_complete(&self, span: usize, number: i64) -> bool {
         let cell_ms = self.sums.spans()[span].cell_ms;
-        self.until_ms
-            .is_some_and(|until_ms| (number + 1) * cell_ms <= until_ms)
+        let end_ms = number.saturating_add(1).saturating_mul(cell_ms);
+        self.until_ms.is_some_and(|until_ms| end_ms <= until_ms)
     }
 
-    /// Adds what another pair has, under the same configuration. It covers what both cover.
+    /// Takes out the [complete](Self::is_complete) cells of a kept span, by number.
+    pub fn take_complete(&mut self, span: usize) -> Vec<(i64, Cell)> {
+        let numbers = self.sums.cells(span).map(|(number, _)| number);
+        let complete: Vec<i64> = numbers.filter(|number| self.is_complete(span, *number)).collect();
+        let mut taken = Vec::with_capacity(complete.len());
+        for number in complete {
+            let sums = self.sums.take(span, number);
+            let seen = self.seen.as_mut().map(|seen| seen.take(span, number));
+            taken.push((number, Cell { sums, seen }));
+        }
+        taken
+    }
+
+    /// Adds what another pair has, under the same configuration. It covers what both cover, and nothing where one of them does
+    /// not cover anything: leave out pairs that never had a record.
     pub fn merge(&mut self, other: &Ledger) {
-        let ids: Vec<ArmId> = other.arms.iter().map(|arm| self.number_of(arm)).collect();
+        let mut known: HashMap<Arm, ArmId> = self.arms.iter().cloned().zip(0..).collect();
+        let arms = &mut self.arms;
+        let number_of = |arm: &Arm| {
+            *known.entry(arm.clone()).or_insert_with(|| {
+                arms.push(arm.clone());
+                (arms.len() - 1) as ArmId
+            })
+        };
+        let ids: Vec<ArmId> = other.arms.iter().map(number_of).collect();
+        self.overflowed |= other.overflowed();
         self.sums.merge(&other.sums, &ids);
         if let (Some(own), Some(other)) = (&mut self.seen, &other.seen) {
             own.merge(other, &ids);
         }
-        self.until_ms = match (self.until_ms, other.until_ms) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        };
-    }
-
-    /// The number of an arm, which is admitted if need be.
-    fn number_of(&mut self, arm: &Arm) -> ArmId {
-        let known = self.arms.iter().position(|known| known == arm);
-        let number = known.unwrap_or_else(|| {
-            self.arms.push(arm.clone());
-            self.arms.len() - 1
-        });
-        number as ArmId
+        self.until_ms = self
+            .until_ms
+            .zip(other.until_ms)
+            .map(|(one, other)| one.min(other));
     }
 
     /// The same bytes for the same numbers. Whole numbers are LEB128, signed ones zigzag; texts and rows have their length
     /// before them.
     ///
     /// ```text
-    /// 1 │ arms: n, (experiment, arm)… │ end + 1 or 0 │ sums: total, spans… │ seen: 0, or 1 and total, spans…
+    /// 1 │ arms: n, (experiment, arm)… │ 0, or 1 and end │ overflowed: 0 or 1 │ sums: total, spans… │ seen: 0, or 1 and total, spans…
     /// total  n, (arm, cell)…          span  cell length, n, (number, total)…
     /// ```
     pub fn encode(&self) -> Vec<u8> {
@@ -186,7 +208,9 @@ impl Ledger {
             to.text(experiment);
             to.text(arm);
         }
-        to.signed(self.until_ms.map_or(0, |ms| i128::from(ms) + 1));
+        to.byte(u8::from(self.until_ms.is_some()));
+        self.until_ms.iter().for_each(|ms| to.signed((*ms).into()));
+        to.byte(u8::from(self.overflowed()));
         self.sums.encode(&mut to);
         to.byte(u8::from(self.seen.is_some()));
         self.seen.iter().for_each(|seen| seen.encode(&mut to));
@@ -207,19 +231,34 @@ impl Ledger {
             let [experiment, arm] = [from.text()?.into(), from.text()?.into()];
             ledger.arms.push(Arm { experiment, arm });
         }
-        let until_ms = from.signed()?;
-        ledger.until_ms = match until_ms {
-            0 => None,
-            ms => Some(i64::try_from(ms - 1).map_err(|_| Damage::Number)?),
-        };
+        if from.flag()? {
+            ledger.until_ms = Some(i64::try_from(from.signed()?).map_err(|_| Damage::Number)?);
+        }
+        ledger.overflowed = from.flag()?;
         ledger.sums.decode(&mut from, ledger.arms.len())?;
-        match (from.byte()?, &mut ledger.seen) {
-            (1, Some(seen)) => seen.decode(&mut from, ledger.arms.len())?,
-            (0, None) => {}
+        match (from.flag()?, &mut ledger.seen) {
+            (true, Some(seen)) => seen.decode(&mut from, ledger.arms.len())?,
+            (false, None) => {}
             _ => return Err(Damage::Configuration),
         }
         from.end()?;
         Ok(ledger)
+    }
+}
+
+/// What arms add up to in a cell that was taken out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    sums: ByArm<Box<[i128]>>,
+    seen: Option<ByArm<Classes>>,
+}
+
+impl Cell {
+    pub fn numbers(&self) -> Numbers<'_> {
+        Numbers {
+            sums: &self.sums,
+            seen: self.seen.as_ref(),
+        }
     }
 }
 

@@ -126,7 +126,7 @@ impl Aggregate for Seen {
             let place = next.checked_add(from.number()?).ok_or(Damage::Number)?;
             let class = from.byte()?;
             let is_known = (1..=self.ks.len()).contains(&usize::from(class));
-            if !is_known || place >= u64::from(UNKNOWN).min(MAX_PLACES) {
+            if !is_known || place >= MAX_PLACES {
                 return Err(Damage::Number);
             }
             cell.see(place as u32, class);
@@ -136,8 +136,8 @@ impl Aggregate for Seen {
     }
 }
 
-/// Items of a catalogue that bytes may name: damaged ones must not ask for all memory.
-const MAX_PLACES: u64 = 1 << 28;
+/// Items of a catalogue that bytes may name: damaged ones must not ask for more than so many bytes a cell.
+const MAX_PLACES: u64 = 1 << 24;
 
 #[cfg(test)]
 mod tests {

@@ -66,12 +66,25 @@ fn arm(n: u8) -> Arm {
     }
 }
 
+/// The number of an arm, which is admitted if need be.
+fn number_of(ledger: &mut Ledger, arm: &Arm) -> ArmId {
+    let known = ledger.arms().iter().position(|known| known == arm);
+    if known.is_none() {
+        ledger.admit(std::slice::from_ref(arm));
+    }
+    known.unwrap_or(ledger.arms().len() - 1) as ArmId
+}
+
 /// A pair that has settled these lists, whose arms are admitted in the order in which they come.
 fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
     let mut ledger = Ledger::new(ranking, &keep());
     for slot in 0..9 {
         for list in lists.iter().filter(|list| list.slot == slot) {
-            let arms: Vec<ArmId> = list.arms.iter().map(|n| ledger.number_of(&arm(*n))).collect();
+            let arms: Vec<ArmId> = list
+                .arms
+                .iter()
+                .map(|n| number_of(&mut ledger, &arm(*n)))
+                .collect();
             let places: Vec<u32> = (list.first..list.first + N_ITEMS)
                 .map(|place| place % 8)
                 .collect();
@@ -161,7 +174,7 @@ proptest! {
         }
     }
 
-    /// Whatever was damaged is refused or read, and never costs more than it is long.
+    /// Whatever was damaged is refused or read, without a panic.
     #[test]
     fn damaged_bytes_are_refused_in_words(
         lists in prop::collection::vec(list(), 0..9),
@@ -210,6 +223,21 @@ fn cells_leave_and_totals_stay() {
         ledger.is_complete(1, 3) && !ledger.is_complete(1, 4),
         "the slot 90 is missing"
     );
+    let mut ledger = ledger;
+    ledger.cover_until(Some(200));
+    let taken: Vec<i64> = ledger
+        .take_complete(1)
+        .iter()
+        .map(|(number, _)| *number)
+        .collect();
+    assert_eq!(
+        taken,
+        [0, 1, 2, 3, 4],
+        "no list is still to come, though none came"
+    );
+    assert_eq!(ledger.cells(1).count(), 0);
+    ledger.merge(&Ledger::new(&ranking, &keep()));
+    assert_eq!(ledger.until_ms(), None, "one of them covers nothing");
 }
 
 #[test]

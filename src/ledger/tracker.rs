@@ -114,7 +114,10 @@ impl PairTracker {
         if !engine.has_settled() {
             return 0;
         }
-        engine.visit_settled(n_lists, |told| settled.extend(ledger.take(told)))
+        ledger.admit(&engine.arms()[ledger.arms().len()..]);
+        let n_told = engine.visit_settled(n_lists, |told| settled.extend(ledger.take(told)));
+        ledger.cover_until(engine.told_until_ms());
+        n_told
     }
 
     /// Settles everything, as at the end of a file.
@@ -138,7 +141,6 @@ impl PairTracker {
         let changes = self.engine.take_changes();
         let arms = self.engine.arms()[self.n_arms..].to_vec();
         self.n_arms += arms.len();
-        self.ledger.admit(&arms);
         let settled = std::mem::take(&mut self.settled);
         let is_exact = !changes.overflowed && !self.ledger.overflowed();
         #[cfg(debug_assertions)]
@@ -174,7 +176,7 @@ mod twin {
 
     /// What the live view was told of slots that have not settled yet.
     #[derive(Debug, Default)]
-    pub struct Twin(BTreeMap<i64, BTreeMap<ArmId, Vec<i64>>>);
+    pub struct Twin(BTreeMap<i64, BTreeMap<ArmId, Vec<i128>>>);
 
     impl Twin {
         /// # Panics
@@ -184,14 +186,16 @@ mod twin {
                 let slot = self.0.entry(of.start_ms).or_default();
                 let sums = slot.entry(of.arm).or_default();
                 sums.resize(sums.len().max(terms.len()), 0);
-                sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+                sums.iter_mut()
+                    .zip(terms)
+                    .for_each(|(sum, term)| *sum += i128::from(*term));
             }
             for slot in settled {
                 let mut expected = self.0.remove(&slot.start_ms).unwrap_or_default();
-                let mut told: BTreeMap<ArmId, Vec<i64>> = slot
+                let mut told: BTreeMap<ArmId, Vec<i128>> = slot
                     .tallies
                     .iter()
-                    .map(|(arm, sums)| (arm, sums.to_vec()))
+                    .map(|(arm, sums)| (arm, sums.iter().map(|sum| i128::from(*sum)).collect()))
                     .collect();
                 expected.values_mut().chain(told.values_mut()).for_each(trim);
                 assert_eq!(
@@ -203,7 +207,7 @@ mod twin {
         }
     }
 
-    fn trim(sums: &mut Vec<i64>) {
+    fn trim(sums: &mut Vec<i128>) {
         let n = sums.iter().rposition(|sum| *sum != 0).map_or(0, |last| last + 1);
         sums.truncate(n);
     }
