@@ -6,6 +6,7 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use abgauge::engine::ranking::profile::OLD_NAMES;
 use abgauge::engine::ranking::{CLICKS, LISTS, METRICS, Measures, Metric, Profile};
 use abgauge::evaluate::{Evaluator, Options};
 use abgauge::ingest::catalogue;
@@ -30,7 +31,16 @@ const N_EXPECTED: usize = 1137;
 
 /// Names of all profiles, `default` first.
 pub fn profiles() -> Vec<String> {
-    Profile::all().into_iter().map(|profile| profile.name).collect()
+    all().into_iter().map(|profile| profile.name).collect()
+}
+
+/// All profiles, by the names that the reference values know.
+fn all() -> Vec<Profile> {
+    let is_new = |name: &str| OLD_NAMES.iter().any(|(_, new)| *new == name);
+    let others = Profile::all()
+        .into_iter()
+        .filter(|profile| !is_new(&profile.name));
+    others.chain(Profile::all_by_old_names()).collect()
 }
 
 /// Ids of all metrics.
@@ -70,7 +80,7 @@ pub fn evaluated(catalog: &str) -> Values {
     let ks: Vec<NonZeroU32> = KS.into_iter().filter_map(NonZeroU32::new).collect();
     let mut evaluator = Evaluator::new(&Options {
         measures: Measures {
-            profiles: Profile::all(),
+            profiles: all(),
             metrics: metrics(),
             ..Measures::usual(&ks)
         },
