@@ -29,7 +29,7 @@ use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
 use crate::support::kafka::{Kafka, Options};
 use crate::support::wait;
-use crate::traffic::{now_ms, scrape};
+use crate::traffic::{self, now_ms, scrape};
 
 /// Faults between two looks at the numbers.
 const FAULTS_A_ROUND: usize = 3;
@@ -97,27 +97,17 @@ impl Chaos {
     }
 }
 
-/// Spans are so short that all settles within seconds, and longer than a fault.
+/// What leaves records out, and a broker that soon takes a member for gone.
 fn config(kafka: &Kafka, served: &str, clicks: &str, skips: &[String]) -> String {
-    format!(
+    let more = format!(
         r#"
-        kafka.brokers = "{brokers}"
-        kafka.served_topic = "{served}"
-        kafka.clicks_topic = "{clicks}"
-        kafka.group_id = "chaos"
         kafka.start = "earliest"
         kafka.properties."session.timeout.ms" = 2000
         kafka.properties."heartbeat.interval.ms" = 500
-        join.attribution = "2s"
-        join.lateness = "4s"
-        join.max_future = "1s"
-        join.idle_after = "1s"
-        join.slot = "1s"
-        metrics.windows = ["10m"]
         ingest.skip_records = {skips:?}
-        "#,
-        brokers = kafka.proxied_brokers(),
-    )
+        "#
+    );
+    traffic::config(&kafka.proxied_brokers(), served, clicks, "chaos", &more)
 }
 
 /// What a daemon has counted: its settled view, and the fate of every record.

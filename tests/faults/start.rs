@@ -87,14 +87,15 @@ fn topics_are_not_missed_while_their_broker_restarts() {
         let told = thread::scope(|scope| {
             let watch = scope.spawn(|| {
                 let mut told = Vec::new();
-                // Until it is ready again.
-                while !is_back.load(Ordering::Acquire) || told.last() != Some(&None) {
+                wait::until("the daemon to be ready again", wait::LONG, || {
+                    let was_back = is_back.load(Ordering::Acquire);
                     let why = waits_for(&daemon);
+                    let is_ready = why.is_none();
                     if told.last() != Some(&why) {
                         told.push(why);
                     }
-                    thread::sleep(Duration::from_millis(5));
-                }
+                    (was_back && is_ready).then_some(())
+                });
                 told
             });
             restart(&mut kafka);

@@ -109,32 +109,36 @@ impl Traffic {
         self.producer.flush();
     }
 
-    /// What a daemon of the consumer group `group` needs to know; `more` are further lines. All keys are dotted.
-    ///
-    /// Spans are so short that a slot settles within seconds.
+    /// What a daemon of the consumer group `group` needs to know; `more` are further lines.
     pub fn config(&self, brokers: &str, group: &str, more: &str) -> String {
-        let Traffic { served, clicks, .. } = self;
-        format!(
-            r#"
-            kafka.brokers = "{brokers}"
-            kafka.served_topic = "{served}"
-            kafka.clicks_topic = "{clicks}"
-            kafka.group_id = "{group}"
-            join.attribution = "2s"
-            join.lateness = "4s"
-            join.max_future = "1s"
-            join.idle_after = "1s"
-            join.slot = "1s"
-            metrics.windows = ["10m"]
-            {more}
-            "#
-        )
+        config(brokers, &self.served, &self.clicks, group, more)
     }
 
     /// A daemon alone in its group.
     pub fn daemon(&self, kafka: &Kafka) -> Daemon {
         Daemon::run(&self.config(&kafka.brokers(), &kafka.unique("group"), ""))
     }
+}
+
+/// What a daemon of the consumer group `group` needs to know; `more` are further lines. All keys are dotted.
+///
+/// Spans are so short that a slot settles within seconds.
+pub fn config(brokers: &str, served: &str, clicks: &str, group: &str, more: &str) -> String {
+    format!(
+        r#"
+        kafka.brokers = "{brokers}"
+        kafka.served_topic = "{served}"
+        kafka.clicks_topic = "{clicks}"
+        kafka.group_id = "{group}"
+        join.attribution = "2s"
+        join.lateness = "4s"
+        join.max_future = "1s"
+        join.idle_after = "1s"
+        join.slot = "1s"
+        metrics.windows = ["10m"]
+        {more}
+        "#
+    )
 }
 
 pub fn arm(partition: i32) -> String {

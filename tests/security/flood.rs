@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::daemon;
 use crate::program::run_with_input;
-use crate::support::https;
+use crate::support::{https, wait};
 
 /// More than there are connections.
 const N_GUESSERS: usize = 300;
@@ -65,11 +65,10 @@ fn with_the_right_one(guess: impl Fn(u64) -> String + Sync) -> (Option<Duration>
             });
         }
         // The flood stands once as many were answered as there are guessers, or nobody is any more.
-        let begin = Instant::now();
         let answered = || told.wrong.load(Ordering::Relaxed) + told.too_many.load(Ordering::Relaxed);
-        while answered() < N_GUESSERS as u64 && begin.elapsed() < Duration::from_secs(5) {
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait::try_until(Duration::from_secs(5), || {
+            (answered() >= N_GUESSERS as u64).then_some(())
+        });
         let begin = Instant::now();
         let first = loop {
             match ask(address, &right) {
