@@ -208,6 +208,9 @@ impl Worker {
 
     /// Reads all pairs but those that are held, from where they stand.
     pub(super) fn assign_pairs(&mut self) {
+        // Where the client stood before says nothing of where it stands now. After a damaged batch that may be anywhere: it reads on
+        // in the midst of it, and takes for an offset what is none.
+        self.questions.begin_epoch();
         let mut positions = Vec::new();
         for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| !pair.is_held()) {
             for log in &mut pair.logs {

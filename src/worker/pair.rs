@@ -99,8 +99,9 @@ impl Log {
 
     /// Takes an answer, asked at `asked_ms`, of where it ends. Says whether it stands there, unhindered.
     pub fn ends(&mut self, answer: LogEnd) -> bool {
-        // The client passes over what it keeps from us, such as the markers of transactions.
-        self.position = self.position.max(answer.position.unwrap_or(i64::MIN));
+        // The client passes over what it keeps from us, such as the markers of transactions; never over the end.
+        let passed = answer.position.filter(|position| *position <= answer.end);
+        self.position = self.position.max(passed.unwrap_or(i64::MIN));
         self.end = Some(answer.end);
         self.position >= answer.end && !self.paused
     }

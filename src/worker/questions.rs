@@ -31,7 +31,7 @@ impl Questions {
         self.epoch
     }
 
-    /// What is owned is another from now on.
+    /// What is owned, or from where it is read, is another from now on.
     pub fn begin_epoch(&mut self) {
         self.epoch += 1;
     }

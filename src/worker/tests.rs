@@ -657,6 +657,56 @@ fn a_pair_with_a_damaged_batch_stands_still_and_the_others_go_on() {
     assert_eq!(stage.total(View::Live), (4, 0));
 }
 
+/// The client reads on in the midst of a damaged batch, and says that it stands where its bytes make an offset. All that followed was
+/// taken for read.
+#[test]
+fn where_the_client_stood_in_a_damaged_batch_is_nothing_to_go_by() {
+    let text = i64::from_be_bytes(*br#"":["i0"."#);
+    for position in [2, 9, text] {
+        let mut stage = Stage::owning([1, 0]);
+        stage.list(0, 0, "r-0", T0);
+        stage.pass(1000);
+        // Asked before the damage, answered once the batch can be read again.
+        stage.uptime += Duration::from_millis(500);
+        stage.round();
+        assert!(
+            matches!(stage.questions[..], [Question::Ends { .. }]),
+            "{:?}",
+            stage.questions
+        );
+        stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
+        stage.round();
+        let look = look(&stage);
+        stage.worker.handle(Input::Seen(look, Ok(Batch::Readable)));
+        stage.round();
+        let astray = |end| LogEnd {
+            end,
+            stable: None,
+            position: Some(position),
+        };
+        stage.answer_ends_with(Ok(BTreeMap::from([(SERVED, astray(9)), (CLICKED, astray(9))])));
+        stage.list(0, 1, "r-1", T0);
+        stage.round();
+        assert_eq!(stage.total(View::Live), (2, 0), "the client said {position}");
+    }
+}
+
+#[test]
+fn a_position_beyond_the_end_is_not_believed() {
+    let mut stage = Stage::owning([1, 0]);
+    stage.uptime += Duration::from_millis(500);
+    stage.round();
+    let beyond = LogEnd {
+        end: 1,
+        stable: None,
+        position: Some(2),
+    };
+    stage.answer_ends_with(Ok(BTreeMap::from([(SERVED, beyond)])));
+    stage.list(0, 0, "r-0", T0);
+    stage.round();
+    assert_eq!(stage.total(View::Live), (1, 0));
+}
+
 #[test]
 fn a_damaged_batch_that_the_operator_leaves_out_is_passed_over_and_costs_exactness() {
     let mut stage = Stage::with(&[("INGEST__SKIP_RECORDS", "served/0/1-8")]);
