@@ -114,6 +114,7 @@ fn freeze(chaos: &mut Chaos) {
 fn restart_broker(chaos: &mut Chaos, restart: fn(&mut Kafka)) {
     chaos.stream.pause();
     restart(&mut chaos.kafka);
+    chaos.stream.reach_all();
     chaos.stream.go_on();
 }
 

@@ -136,6 +136,19 @@ impl Stream {
         self.shared.producer.flush();
     }
 
+    /// Waits until its producer reaches every partition. After a restart of the broker it may take ten seconds to connect again,
+    /// and what it sends meanwhile comes too late to count.
+    pub fn reach_all(&self) {
+        let Shared { served, clicks, .. } = &*self.shared;
+        for topic in [served, clicks] {
+            for partition in 0..N_PARTITIONS {
+                self.shared.send(topic, partition, "reach", &heartbeat());
+                self.expect(|expected| expected.count(topic, "ignored"));
+            }
+        }
+        self.flush();
+    }
+
     pub fn expected(&self) -> Expected {
         self.shared.sent().expected.clone()
     }
@@ -180,6 +193,11 @@ impl Drop for Stream {
         // One that failed has said so; the test fails by what it did not send.
         let _ = thread.join();
     }
+}
+
+/// What is neither a list nor a click.
+fn heartbeat() -> Value {
+    json!({"type": "heartbeat"})
 }
 
 fn item(n: usize) -> String {
@@ -269,7 +287,7 @@ impl Shared {
             expected.click(&self.clicks, "unmatched");
         }
         if number.is_multiple_of(43) {
-            self.send(served, partition, &id, &json!({"type": "heartbeat"}));
+            self.send(served, partition, &id, &heartbeat());
             expected.count(served, "ignored");
         }
         arm
