@@ -203,6 +203,7 @@ impl World {
 
     /// Hands the changes of a pair over.
     fn merge(&mut self, pair: usize) -> Merged {
+        while self.pairs[pair].0.settle(usize::MAX) > 0 {}
         let start = thread_cpu_ns();
         let delta = self.pairs[pair].0.take_delta();
         self.board.merge(pair as i32, &delta);

@@ -1,34 +1,36 @@
 //! What all arms add up to: the only shared mutable state, written by workers, read by scrapes.
 //!
-//! Each pair of partitions has its own part, so that a pair that is taken away takes its numbers with it at once. A
-//! hand-over locks the part of its pair, once, and shares the gate with those of other pairs; a scrape has the gate
-//! alone for as long as it takes to copy the sums, so it sees whole batches only. A worker that meets one hands over
-//! later, within a second. Distinct counts do not add up: each arm keeps what each pair has shown of the catalogue,
-//! within a bound on memory, and their union is counted at a scrape.
+//! ```text
+//!                      ┌ gate ────────────────────────────────────────────────────────────┐
+//! hand-over ─ shared ─▶ │ (experiment, arm) ─▶ its windows, by pair     a lock for each arm │
+//! scrape    ─ alone  ─▶ │ how far each pair has come                    a lock              │
+//!                      └───────────────────────────────────────────────────────────────────┘
+//! ```
+//! Hand-overs share the gate and lock one arm at a time; a scrape has the gate alone for as long as it takes to copy the sums,
+//! so it sees whole deltas only. A worker that meets one hands over later, within a second. What lies behind the gate cannot
+//! be reached without it, and neither of the two locks there is held while the other is taken.
 
-mod ahead;
-mod covered;
-mod part;
-mod runs;
+mod arm;
+mod covering;
+mod progress;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use dashmap::DashMap;
+use dashmap::mapref::one::RefMut;
 
-use covered::{Covered, Covering, Instant};
-use part::{Part, Row};
-
+use self::arm::{ArmWindows, Ends, Shape};
+use self::covering::Covering;
+use self::progress::Progress;
 use crate::config::{self, Config};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::{LISTS, Ranking};
-use crate::engine::window::{N_CELLS, Overflow};
+use crate::engine::window::{Cell, N_CELLS, Overflow};
 use crate::engine::{Arm, ArmId, ArmInSlot};
-use crate::ledger::{PairDelta, Reach};
+use crate::ledger::PairDelta;
 use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline, View};
 
 /// Arms whose cells a snapshot holds at most.
@@ -38,246 +40,203 @@ const MAX_TIMELINES: usize = 200;
 pub type Pair = i32;
 
 pub struct Board {
-    windows: Vec<config::Window>,
     width: usize,
-    n_of_new_list: usize,
+    shape: Shape,
     /// By experiment: slots that begin before this (epoch ms) do not count in its `total`.
     experiment_starts: BTreeMap<String, i64>,
-    covering: Option<Covering>,
-    /// The gate: shared by hand-overs, each of which locks one part; a scrape has it alone.
-    parts: RwLock<Parts>,
+    gate: RwLock<Shared>,
     /// No sum has run over.
     exact: AtomicBool,
-    /// Every arm that a part has, by name.
-    arms: DashMap<Arm, Arc<Entry>>,
-    order: Mutex<Order>,
+    n_arms_without_coverage: AtomicU64,
+}
+
+/// What lies behind the gate.
+struct Shared {
+    arms: DashMap<Arm, ArmWindows>,
     progress: Mutex<Progress>,
-}
-
-type Parts = BTreeMap<Pair, Mutex<Part>>;
-
-/// An arm, whichever pairs add to it.
-#[derive(Debug)]
-struct Entry {
-    arm: Arm,
-    /// Slots that begin before this (epoch ms) do not count in its total.
-    total_from_ms: i64,
-    /// Its number in each pair that has it.
-    parts: Mutex<Vec<(Pair, ArmId)>>,
-    covered: Mutex<Covered>,
-}
-
-/// All arms by name, as snapshots show them.
-#[derive(Debug, Default)]
-struct Order {
-    entries: Vec<Arc<Entry>>,
-    /// Arms have come or gone since it was put in order.
-    stale: bool,
-    /// How often it was.
-    version: u64,
-}
-
-/// How far the pairs have come.
-#[derive(Debug, Default)]
-struct Progress {
-    live_end_ms: Option<i64>,
-    /// The furthest that a shown pair has ever settled: windows do not slide back when that pair is taken away.
-    settled_end_ms: Option<i64>,
-    /// No window is shown to end after this, by view.
-    until_ms: [Option<i64>; 2],
-    /// The furthest ends that were shown, by view.
-    shown_ends_ms: [Option<i64>; 2],
-    pairs: HashMap<Pair, PairProgress>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct PairProgress {
-    /// Caught up, and owned.
-    shown: bool,
-    reach: Reach,
+    /// The arms of each pair, by their number there. Changed by who has the gate alone, as all below.
+    pairs: BTreeMap<Pair, Vec<Arm>>,
+    /// The arms in the order of snapshots.
+    order: BTreeSet<Arm>,
+    covering: Option<Covering>,
 }
 
 impl Board {
     /// An empty board for tallies of this ranking.
     pub fn new(config: &Config, ranking: &Ranking) -> Board {
-        let cells_ms = config.windows.iter().map(config::Window::cell_ms).collect();
-        let max_bytes = config.limits.max_coverage_bytes;
-        let columns = ranking.coverage().cloned();
+        let covering = |columns| {
+            let max_bytes = config.limits.max_coverage_bytes;
+            Covering::new(columns, config.join.slot_ms, max_bytes)
+        };
         Board {
-            windows: config.windows.clone(),
             width: ranking.width(),
-            n_of_new_list: ranking.n_of_new_list(),
+            shape: Shape {
+                cells_ms: config.windows.iter().map(config::Window::cell_ms).collect(),
+                n_ahead: AtomicUsize::new(0),
+            },
             experiment_starts: config.experiment_starts.clone(),
-            covering: columns.map(|columns| Covering::new(columns, config.join.slot_ms, cells_ms, max_bytes)),
-            parts: RwLock::default(),
-            arms: DashMap::new(),
-            order: Mutex::default(),
-            progress: Mutex::default(),
+            gate: RwLock::new(Shared {
+                arms: DashMap::new(),
+                progress: Mutex::default(),
+                pairs: BTreeMap::new(),
+                order: BTreeSet::new(),
+                covering: ranking.coverage().cloned().map(covering),
+            }),
             exact: AtomicBool::new(true),
+            n_arms_without_coverage: AtomicU64::new(0),
         }
     }
 
     /// Takes over what has changed in a pair. All deltas of a pair come in their order, from the first one on, until it is
     /// [removed](Self::remove).
     pub fn merge(&self, pair: Pair, delta: &PairDelta) {
-        let live = delta.live.iter().map(|(of, sums)| Row { of, sums });
-        let settled = delta.settled.iter().flat_map(|slot| {
-            let of = |arm| ArmInSlot {
-                arm,
-                start_ms: slot.start_ms,
-                last_list_ms: None,
-            };
-            let rows = slot.tallies.iter();
-            rows.map(move |(arm, sums)| Row { of: of(arm), sums })
+        if !delta.arms.is_empty() {
+            self.admit(pair, &delta.arms);
+        }
+        let shared = self.shared();
+        let until_ms = shared.with_progress(|progress| {
+            progress.set_reach(pair, delta.reach);
+            progress.until_ms()
         });
-        let (live, settled) = (part::in_order(live), part::in_order(settled));
-        let until_ms = self.progress().until_ms();
-        let parts = self.shared_with(pair);
-        let mut part = lock(&parts[&pair]);
-        self.admit(pair, &mut part, &delta.arms);
-        let mut exact = delta.reach.is_exact.then_some(()).ok_or(Overflow);
-        for (view, rows) in View::BOTH.into_iter().zip([&live, &settled]) {
-            exact = exact.and(part.add_all(view, rows, until_ms[view as usize]));
+        if !delta.reach.is_exact {
+            self.note(Err(Overflow));
         }
-        if let Some(covering) = &self.covering {
-            covering.note(pair, &part, delta);
+        let Some(arms) = shared.pairs.get(&pair) else {
+            return;
+        };
+        // All that goes to one arm side by side.
+        let mut rows: Vec<Row> = rows(delta).collect();
+        rows.sort_by_key(|row| row.of.arm);
+        for rows in rows.chunk_by(|one, next| one.of.arm == next.of.arm) {
+            let mut windows = shared.windows_of(arms, rows[0].of.arm);
+            for row in rows {
+                let until_ms = until_ms[row.view as usize];
+                self.note(windows.add(pair, row.view, &row.of, row.tally, until_ms, &self.shape));
+            }
         }
+        if let Some(covering) = &shared.covering {
+            let settled = delta.settled.iter().map(|slot| (View::Settled, &slot.shown));
+            for (view, shown) in std::iter::once((View::Live, &delta.shown)).chain(settled) {
+                for (arm, lists) in shown.by_arm() {
+                    let covered = &mut shared.windows_of(arms, arm).covered;
+                    covered.see(pair, view, lists, covering.catalogue());
+                }
+            }
+        }
+    }
+
+    /// Makes room for the arms that a pair has admitted since.
+    fn admit(&self, pair: Pair, admitted: &[Arm]) {
+        let mut shared = self.alone();
+        let Shared {
+            arms,
+            pairs,
+            order,
+            covering,
+            ..
+        } = &mut *shared;
+        pairs.entry(pair).or_default().extend_from_slice(admitted);
+        for arm in admitted {
+            let new = || {
+                order.insert(arm.clone());
+                let start_ms = self.experiment_starts.get(&*arm.experiment);
+                ArmWindows::new(start_ms.copied().unwrap_or(i64::MIN))
+            };
+            let mut windows = arms.entry(arm.clone()).or_insert_with(new);
+            windows.admit(pair, &self.shape);
+            if let Some(covering) = covering {
+                covering.admit(&mut windows.covered, pair);
+            }
+        }
+        self.note_left_out(&shared);
+    }
+
+    fn shared(&self) -> RwLockReadGuard<'_, Shared> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn alone(&self) -> RwLockWriteGuard<'_, Shared> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, exact: Result<(), Overflow>) {
         if exact.is_err() {
             self.exact.store(false, Ordering::Relaxed);
         }
-        self.progress().pairs.entry(pair).or_default().reach = delta.reach;
     }
 
-    /// The gate, shared, and a part of this pair behind it.
-    fn shared_with(&self, pair: Pair) -> RwLockReadGuard<'_, Parts> {
-        let shared = || self.parts.read().unwrap_or_else(PoisonError::into_inner);
-        let parts = shared();
-        if parts.contains_key(&pair) {
-            return parts;
-        }
-        drop(parts);
-        let new = || Mutex::new(Part::new(&self.windows, self.width, self.n_of_new_list));
-        self.alone().entry(pair).or_insert_with(new);
-        shared()
-    }
-
-    /// Before the gate: so that what is counted of the catalogue does not change meanwhile.
-    fn turn_to_count(&self) -> Option<MutexGuard<'_, ()>> {
-        self.covering.as_ref().map(Covering::turn)
-    }
-
-    fn alone(&self) -> RwLockWriteGuard<'_, Parts> {
-        self.parts.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives a part the arms that its pair has admitted since.
-    fn admit(&self, pair: Pair, part: &mut Part, arms: &[Arm]) {
-        for arm in arms {
-            let entry = self.entry(arm);
-            lock(&entry.parts).push((pair, part.n_arms() as ArmId));
-            if let Some(covering) = &self.covering {
-                // An arm whose lists show nothing has a count too: 0.
-                covering.admit(&mut lock(&entry.covered), pair, &covering.catalogue());
-            }
-            part.push(entry);
-        }
-    }
-
-    fn entry(&self, arm: &Arm) -> Arc<Entry> {
-        let new = || {
-            let start = self.experiment_starts.get(&*arm.experiment);
-            let entry = Arc::new(Entry {
-                arm: arm.clone(),
-                total_from_ms: start.copied().unwrap_or(i64::MIN),
-                parts: Mutex::default(),
-                covered: Mutex::default(),
-            });
-            let mut order = lock(&self.order);
-            order.entries.push(Arc::clone(&entry));
-            order.stale = true;
-            entry
-        };
-        Arc::clone(&*self.arms.entry(arm.clone()).or_insert_with(new))
+    fn note_left_out(&self, shared: &Shared) {
+        let n = shared.covering.as_ref().map_or(0, Covering::n_left_out);
+        self.n_arms_without_coverage.store(n, Ordering::Relaxed);
     }
 
     /// Counts coverage by this catalogue from now on. Engines take it after the board.
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
-        let _turn = self.turn_to_count();
-        let _alone = self.alone();
-        if let Some(covering) = &self.covering {
+        let mut shared = self.alone();
+        let Shared { arms, covering, .. } = &mut *shared;
+        if let Some(covering) = covering {
             covering.set_catalogue(catalogue);
-            let arms = self.arms.iter();
-            arms.for_each(|entry| covering.readmit(&mut lock(&entry.covered)));
+            let arms = arms.iter_mut();
+            arms.for_each(|mut windows| covering.readmit(&mut windows.covered));
         }
+        self.note_left_out(&shared);
     }
 
-    /// Arms without coverage because of its bound on memory.
+    /// Arms without coverage because of its bound on memory. Never waits.
     pub fn n_arms_without_coverage(&self) -> u64 {
-        self.covering.as_ref().map_or(0, Covering::n_left_out)
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        lock(&self.progress)
+        self.n_arms_without_coverage.load(Ordering::Relaxed)
     }
 
     /// Moves the end of the live windows on; it never falls.
     pub fn set_live_end(&self, ms: i64) {
-        let mut progress = self.progress();
-        progress.live_end_ms = progress.live_end_ms.max(Some(ms));
+        self.shared().with_progress(|progress| progress.set_live_end(ms));
     }
 
     /// Shows no window beyond these ends, by view (epoch ms). What lies ahead of them waits.
     pub fn show_until(&self, until_ms: [i64; 2]) {
-        self.progress().until_ms = until_ms.map(Some);
+        self.shared()
+            .with_progress(|progress| progress.show_until(until_ms));
     }
 
     /// Lets a pair that is caught up into the views.
     pub fn show(&self, pair: Pair) {
-        let _alone = self.alone();
-        self.progress().pairs.entry(pair).or_default().shown = true;
+        self.shared().with_progress(|progress| progress.show(pair));
     }
 
-    /// Takes a pair's part out of the views at once, and keeps it.
+    /// Takes what a pair adds out of the views at once, and keeps it.
     pub fn hide(&self, pair: Pair) {
-        let _alone = self.alone();
-        let mut progress = self.progress();
-        progress.note_settled_end();
-        if let Some(progress) = progress.pairs.get_mut(&pair) {
-            progress.shown = false;
-        }
+        self.shared().with_progress(|progress| progress.hide(pair));
     }
 
     /// Forgets a pair.
     pub fn remove(&self, pair: Pair) {
-        let _turn = self.turn_to_count();
-        let mut parts = self.alone();
-        if let Some(covering) = &self.covering {
-            covering.note_queued();
-        }
-        let mut progress = self.progress();
-        progress.note_settled_end();
-        progress.pairs.remove(&pair);
-        drop(progress);
-        let Some(part) = parts.remove(&pair) else {
-            return;
-        };
-        for entry in lock(&part).entries() {
-            let mut of_arm = lock(&entry.parts);
-            of_arm.retain(|(other, _)| *other != pair);
-            let is_left = !of_arm.is_empty();
-            let mut covered = lock(&entry.covered);
-            match &self.covering {
-                Some(covering) if is_left => covering.remove(&mut covered, pair),
-                Some(covering) => covering.forget(&covered),
-                None => {}
+        let mut shared = self.alone();
+        let Shared {
+            arms,
+            progress,
+            pairs,
+            order,
+            covering,
+        } = &mut *shared;
+        of(progress).remove(pair);
+        for arm in pairs.remove(&pair).unwrap_or_default() {
+            let Some(mut windows) = arms.get_mut(&arm) else {
+                continue;
+            };
+            windows.remove(pair, &self.shape);
+            if let Some(covering) = covering {
+                covering.remove(&mut windows.covered, pair);
             }
-            if !is_left {
-                self.arms.remove(&entry.arm);
+            if windows.is_empty() {
+                if let Some(covering) = covering {
+                    covering.forget(&windows.covered);
+                }
+                drop(windows);
+                arms.remove(&arm);
+                order.remove(&arm);
             }
         }
-        let mut order = lock(&self.order);
-        order.entries.retain(|entry| !lock(&entry.parts).is_empty());
-        order.stale = true;
+        self.note_left_out(&shared);
     }
 
     /// Whether every sum is exact: none has run over. Never waits.
@@ -287,272 +246,181 @@ impl Board {
 
     /// Whether a scrape has the gate, so that whoever hands over would wait for it.
     pub fn is_being_copied(&self) -> bool {
-        matches!(self.parts.try_read(), Err(TryLockError::WouldBlock))
+        matches!(self.gate.try_read(), Err(TryLockError::WouldBlock))
     }
 
     /// Lets `go` happen while a scrape copies.
     #[cfg(test)]
     pub fn while_copied(&self, go: impl FnOnce()) {
-        let _parts = self.alone();
-        let _progress = self.progress();
+        let _shared = self.alone();
         go();
     }
 }
 
+/// The tally of an arm in a slot, on its way to the windows.
+struct Row<'a> {
+    view: View,
+    of: ArmInSlot,
+    tally: &'a [i64],
+}
+
+fn rows(delta: &PairDelta) -> impl Iterator<Item = Row<'_>> {
+    let live = delta.live.iter().map(|(of, tally)| Row {
+        view: View::Live,
+        of,
+        tally,
+    });
+    let settled = delta.settled.iter().flat_map(|slot| {
+        slot.tallies.iter().map(|(arm, tally)| {
+            let of = ArmInSlot {
+                arm,
+                start_ms: slot.start_ms,
+                last_list_ms: None,
+            };
+            Row {
+                view: View::Settled,
+                of,
+                tally,
+            }
+        })
+    });
+    live.chain(settled)
+}
+
+impl Shared {
+    /// What is done here cannot take another lock: it sees nothing but the progress.
+    fn with_progress<T>(&self, act: impl FnOnce(&mut Progress) -> T) -> T {
+        act(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The windows of an arm of a pair, by its number there, under their lock.
+    fn windows_of(&self, arms: &[Arm], arm: ArmId) -> RefMut<'_, Arm, ArmWindows> {
+        let windows = self.arms.get_mut(&arms[arm as usize]);
+        windows.expect("an arm is admitted before anything is added to it")
+    }
+}
+
+/// Nothing panics between two states that belong together, so what a lock guards is sound whoever panicked with it.
+fn of<T>(mutex: &mut Mutex<T>) -> &mut T {
+    mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Source for Board {
     fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
-        // Most of it is laid out before the gate is taken; arms that come in between are seldom.
-        let version = self.lay_out(&mut snapshot.arms);
-        let turn = self.turn_to_count();
-        let mut parts = self.alone();
-        if !lock(&self.order).is_still(version) {
-            self.lay_out(&mut snapshot.arms);
-        }
-        let mut progress = self.progress();
+        let mut shared = self.alone();
+        let Shared {
+            arms,
+            progress,
+            order,
+            covering,
+            ..
+        } = &mut *shared;
+        let progress = of(progress);
         let ends = progress.ends();
-        let [live_end_ms, settled_end_ms] = ends;
-        let shown = || progress.pairs.values().filter(|pair| pair.shown);
-        let begin_ms = shown().filter_map(|pair| pair.reach.begin_ms).max();
-        let first_ms = shown().filter_map(|pair| pair.reach.first_accepted_ms).min();
-        let mut shown_parts = progress.shown_parts(&mut parts);
-        self.release(&mut shown_parts, progress.until_ms());
-        snapshot.live_end_ms = live_end_ms;
-        snapshot.settled_end_ms = settled_end_ms;
+        let shown = progress.shown();
+        [snapshot.live_end_ms, snapshot.settled_end_ms] = ends.ends_ms;
+        let begin_ms = progress.reaches().filter_map(|reach| reach.begin_ms).max();
+        let first_ms = progress
+            .reaches()
+            .filter_map(|reach| reach.first_accepted_ms)
+            .min();
         snapshot.since_ms = begin_ms.or(first_ms);
-        snapshot.folded_arms = shown().map(|pair| pair.reach.n_folded).sum();
+        snapshot.folded_arms = progress.reaches().map(|reach| reach.n_folded).sum();
         snapshot.arms_without_coverage = self.n_arms_without_coverage();
-        let order = lock(&self.order);
-        let mut low = vec![0; 2 * (self.windows.len() + 1) * self.width];
-        for (entry, arm) in order.entries.iter().zip(&mut snapshot.arms) {
-            add_up(entry, &mut shown_parts, ends, &mut low, arm);
-        }
-        if let Some(window) = timelines {
-            self.add_timelines(&order.entries, &shown_parts, ends, window, &mut snapshot.arms);
-        }
-        if let Some(covering) = &self.covering {
-            covering.note_queued();
-            let instant = Instant {
-                ends,
-                shown: shown_parts.iter().map(|(pair, _)| *pair).collect(),
-                catalogue: covering.catalogue(),
+        snapshot.arms.truncate(order.len());
+        for (place, name) in order.iter().enumerate() {
+            if place == snapshot.arms.len() {
+                snapshot.arms.push(self.blank());
+            }
+            let arm = &mut snapshot.arms[place];
+            arm.experiment.clone_from(&name.experiment);
+            arm.arm.clone_from(&name.arm);
+            arm.timelines = None;
+            let Some(mut windows) = arms.get_mut(name) else {
+                continue;
             };
-            let entries = order.entries.clone();
-            drop(order);
-            drop(progress);
-            drop(parts);
-            count_covered(covering, &entries, &instant, &mut snapshot.arms);
+            self.note(windows.advance(&shown, &ends, &self.shape));
+            windows.add_up(&shown, arm);
+            if let Some(covering) = covering {
+                covering.fill(&mut windows, &shown, &self.shape.cells_ms, &ends, arm);
+            }
         }
-        drop(turn);
         snapshot.arms.retain(|arm| arm.last_list_ms != i64::MIN);
+        if let Some(window) = timelines {
+            for arm in with_most_lists(&mut snapshot.arms) {
+                let windows = arms.get(&name_of(arm));
+                arm.timelines = windows.map(|windows| self.timelines_of(&windows, &shown, &ends, window));
+            }
+        }
     }
 
-    fn timelines(&self, window: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
-        let entry = |arm: &&ArmSnapshot| {
-            let (experiment, arm) = (Arc::clone(&arm.experiment), Arc::clone(&arm.arm));
-            let entry = self.arms.get(&Arm { experiment, arm })?;
-            Some(Arc::clone(&entry))
+    fn timelines(&self, window: usize, told: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
+        let mut shared = self.alone();
+        let Shared { arms, progress, .. } = &mut *shared;
+        let progress = of(progress);
+        let (ends, shown) = (progress.ends(), progress.shown());
+        let of_arm = |arm: &&ArmSnapshot| {
+            let mut windows = arms
+                .get_mut(&name_of(arm))
+                .filter(|windows| windows.is_of(&shown))?;
+            self.note(windows.advance(&shown, &ends, &self.shape));
+            Some(self.timelines_of(&windows, &shown, &ends, window))
         };
-        let entries: Vec<Option<Arc<Entry>>> = arms.iter().map(entry).collect();
-        let mut parts = self.alone();
-        let mut progress = self.progress();
-        let ends = progress.ends();
-        let mut shown = progress.shown_parts(&mut parts);
-        self.release(&mut shown, progress.until_ms());
-        let entries = entries.iter();
-        entries
-            .map(|entry| {
-                let entry = entry.as_ref()?;
-                let is_shown = !parts_of(entry, &shown).is_empty();
-                is_shown.then(|| self.timelines_of(entry, &shown, ends, window))
-            })
-            .collect()
+        told.iter().map(of_arm).collect()
     }
 }
 
-/// The parts that are shown, by pair.
-type ShownParts<'a> = Vec<(Pair, &'a mut Part)>;
+fn name_of(arm: &ArmSnapshot) -> Arm {
+    Arm {
+        experiment: Arc::clone(&arm.experiment),
+        arm: Arc::clone(&arm.arm),
+    }
+}
 
-/// The shown parts that an arm has, as their index, and its number there.
-fn parts_of(entry: &Entry, shown: &ShownParts) -> Vec<(usize, ArmId)> {
-    let parts = lock(&entry.parts);
-    let places = parts.iter().filter_map(|(pair, id)| {
-        let place = shown.binary_search_by_key(pair, |(pair, _)| *pair).ok()?;
-        Some((place, *id))
+/// Those whose cells a snapshot has: of ten thousand arms they would be gigabytes.
+fn with_most_lists(arms: &mut [ArmSnapshot]) -> impl Iterator<Item = &mut ArmSnapshot> {
+    let mut arms: Vec<&mut ArmSnapshot> = arms.iter_mut().collect();
+    arms.sort_by_key(|arm| {
+        Reverse(
+            arm.sums[View::Live as usize]
+                .last()
+                .map_or(0, |total| total[LISTS]),
+        )
     });
-    places.collect()
-}
-
-/// Adds up what the shown pairs have of an arm; without any, it keeps no last list. `low` is as wide as all sums.
-fn add_up(
-    entry: &Entry,
-    shown: &mut ShownParts,
-    ends: [Option<i64>; 2],
-    low: &mut [i64],
-    arm: &mut ArmSnapshot,
-) {
-    let parts = parts_of(entry, shown);
-    low.fill(0);
-    let mut is_low = true;
-    for (place, id) in &parts {
-        let part = &mut shown[*place].1;
-        part.advance(*id, ends);
-        let (sums, last_list_ms) = part.sums(*id);
-        arm.last_list_ms = arm.last_list_ms.max(last_list_ms);
-        is_low &= sums.add_to_low(low);
-    }
-    let rows = arm.sums.iter_mut().flatten().enumerate();
-    for (row, sums) in rows {
-        if is_low {
-            let low = &low[row * sums.len()..];
-            let columns = sums.iter_mut().zip(low);
-            columns.for_each(|(sum, low)| *sum = i128::from(*low));
-            continue;
-        }
-        sums.fill(0);
-        for (place, id) in &parts {
-            shown[*place].1.sums(*id).0.add_to(row, sums);
-        }
-    }
-}
-
-/// Counts the distinct items of each arm.
-fn count_covered(covering: &Covering, entries: &[Arc<Entry>], instant: &Instant, arms: &mut [ArmSnapshot]) {
-    for (entry, arm) in entries.iter().zip(arms) {
-        let mut covered = lock(&entry.covered);
-        for view in View::BOTH {
-            let sums = &mut arm.sums[view as usize];
-            covering.fill(instant, &mut covered, view, entry.total_from_ms, sums);
-        }
-    }
-}
-
-impl Order {
-    fn put_in_order(&mut self) {
-        if std::mem::take(&mut self.stale) {
-            self.version += 1;
-            // What was in order stays so: a merge of two runs, not a sort.
-            self.entries.sort_by(|a, b| a.arm.cmp(&b.arm));
-        }
-    }
-
-    fn is_still(&self, version: u64) -> bool {
-        !self.stale && self.version == version
-    }
-}
-
-impl Progress {
-    /// Takes note of how far the shown pairs have settled, before one is taken away: distinct counts have slid that far.
-    fn note_settled_end(&mut self) {
-        let shown = self.pairs.values().filter(|pair| pair.shown);
-        let furthest_ms = shown.filter_map(|pair| pair.reach.settled_end_ms).max();
-        self.settled_end_ms = self.settled_end_ms.max(furthest_ms);
-    }
-
-    fn until_ms(&self) -> [i64; 2] {
-        self.until_ms.map(|until_ms| until_ms.unwrap_or(i64::MAX))
-    }
-
-    /// Where the windows end that are shown, by view. They do not fall.
-    fn ends(&mut self) -> [Option<i64>; 2] {
-        self.note_settled_end();
-        let ends = [self.live_end_ms.max(self.settled_end_ms), self.settled_end_ms];
-        let until_ms = self.until_ms();
-        for (shown, (end, until_ms)) in self.shown_ends_ms.iter_mut().zip(ends.into_iter().zip(until_ms)) {
-            *shown = (*shown).max(end.map(|end| end.min(until_ms)));
-        }
-        self.shown_ends_ms
-    }
-
-    fn shows(&self, pair: Pair) -> bool {
-        self.pairs.get(&pair).is_some_and(|pair| pair.shown)
-    }
-
-    fn shown_parts<'a>(&self, parts: &'a mut Parts) -> ShownParts<'a> {
-        let shown = parts.iter_mut().filter(|(pair, _)| self.shows(**pair));
-        shown
-            .map(|(pair, part)| (*pair, part.get_mut().unwrap_or_else(PoisonError::into_inner)))
-            .collect()
-    }
+    arms.into_iter().take(MAX_TIMELINES)
 }
 
 impl Board {
-    /// Makes `arms` those of the board, by name, without lists; what stands there already is used again. Returns the
-    /// version of the order that they stand in.
-    fn lay_out(&self, arms: &mut Vec<ArmSnapshot>) -> u64 {
-        let mut order = lock(&self.order);
-        order.put_in_order();
-        arms.truncate(order.entries.len());
-        for (place, entry) in order.entries.iter().enumerate() {
-            match arms.get_mut(place) {
-                Some(arm) => {
-                    arm.experiment.clone_from(&entry.arm.experiment);
-                    arm.arm.clone_from(&entry.arm.arm);
-                    arm.last_list_ms = i64::MIN;
-                    arm.timelines = None;
-                }
-                None => arms.push(self.blank(&entry.arm)),
-            }
-        }
-        order.version
-    }
-
-    /// Adds what waited for its time to the windows.
-    fn release(&self, parts: &mut ShownParts, until_ms: [i64; 2]) {
-        let released = parts.iter_mut().map(|(_, part)| part.release(until_ms));
-        if released.fold(Ok(()), Result::and).is_err() {
-            self.exact.store(false, Ordering::Relaxed);
-        }
-    }
-
-    fn blank(&self, arm: &Arm) -> ArmSnapshot {
-        let of_view = || vec![vec![0; self.width].into_boxed_slice(); self.windows.len() + 1];
+    fn blank(&self) -> ArmSnapshot {
+        let n_rows = self.shape.cells_ms.len() + 1;
+        let of_view = || vec![vec![0; self.width].into_boxed_slice(); n_rows];
         ArmSnapshot {
-            experiment: arm.experiment.clone(),
-            arm: arm.arm.clone(),
+            experiment: "".into(),
+            arm: "".into(),
             last_list_ms: i64::MIN,
             sums: View::BOTH.map(|_| of_view()),
             timelines: None,
         }
     }
 
-    /// Adds the cells of one window to the arms with the most lists: those of ten thousand arms would be gigabytes.
-    fn add_timelines(
-        &self,
-        entries: &[Arc<Entry>],
-        parts: &ShownParts,
-        ends: [Option<i64>; 2],
-        window: usize,
-        arms: &mut [ArmSnapshot],
-    ) {
-        let total = self.windows.len();
-        let shown = (0..arms.len()).filter(|place| arms[*place].last_list_ms != i64::MIN);
-        let mut places: Vec<usize> = shown.collect();
-        places.sort_by_key(|place| Reverse(arms[*place].sums(View::Live, total)[LISTS]));
-        for place in places.into_iter().take(MAX_TIMELINES) {
-            arms[place].timelines = Some(self.timelines_of(&entries[place], parts, ends, window));
-        }
-    }
-
     /// The cells of one window of an arm, by `View as usize`.
     fn timelines_of(
         &self,
-        entry: &Entry,
-        parts: &ShownParts,
-        ends: [Option<i64>; 2],
+        windows: &ArmWindows,
+        shown: &[Pair],
+        ends: &Ends,
         window: usize,
     ) -> [Timeline; 2] {
-        let mut timelines = ends.map(|end_ms| self.timeline(window, end_ms.unwrap_or(0)));
-        for (part, id) in parts_of(entry, parts) {
-            for (view, timeline) in View::BOTH.into_iter().zip(&mut timelines) {
-                timeline.add(self.width, parts[part].1.cells(id, view, window));
-            }
-        }
+        let mut timelines = ends
+            .ends_ms
+            .map(|end_ms| self.timeline(window, end_ms.unwrap_or(0)));
+        windows.add_cells(shown, window, self.width, &mut timelines);
         timelines
     }
 
     /// Empty cells up to an end.
     fn timeline(&self, window: usize, end_ms: i64) -> Timeline {
-        let cell_ms = self.windows[window].cell_ms();
+        let cell_ms = self.shape.cells_ms[window];
         Timeline {
             start_ms: (end_ms.div_euclid(cell_ms) - (N_CELLS - 1)) * cell_ms,
             cell_ms,
@@ -562,8 +430,8 @@ impl Board {
 }
 
 impl Timeline {
-    /// Adds cells by their number: epoch ms ÷ cell length. Of `width` columns each has the first ones, the others are zero.
-    fn add<'a>(&mut self, width: usize, cells: impl Iterator<Item = (i64, &'a [i64])>) {
+    /// Adds cells by their number: epoch ms ÷ cell length. They have `width` columns at most.
+    fn add<'a>(&mut self, width: usize, cells: impl Iterator<Item = (i64, &'a Cell)>) {
         let first = self.start_ms / self.cell_ms;
         for (number, cell) in cells {
             let place = usize::try_from(number - first).ok();
@@ -571,15 +439,10 @@ impl Timeline {
                 continue;
             };
             let sums = sums.get_or_insert_with(|| vec![0; width].into());
-            let columns = sums.iter_mut().zip(cell);
+            let columns = sums.iter_mut().zip(cell.sums());
             columns.for_each(|(sum, term)| *sum += i128::from(*term));
         }
     }
-}
-
-/// Nothing panics between two states that belong together, so what a lock guards is sound whoever panicked with it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use tracing::info;
 
 use crate::config::{Config, N_CELLS};
 use crate::engine::ranking::Ranking;
+use crate::engine::window::Cell;
 use crate::kafka::consumer::queued_bytes;
 use crate::snapshot::View;
 
@@ -31,8 +32,8 @@ impl Bounds {
         let has_coverage = ranking.coverage().is_some();
         let n_cells = config.windows.len() as u64 * N_CELLS.unsigned_abs();
         let columns = ranking.width() as u64;
-        // A cell may have been narrow before it was wide.
-        let of_cell = columns + ranking.n_of_new_list() as u64;
+        // Where it is found, and its columns.
+        let of_cell = size_of::<(i64, Cell)>() as u64 + columns * size_of::<i64>() as u64;
         let sums = (config.windows.len() as u64 + 1) * columns * size_of::<i128>() as u64;
         Bounds {
             state: config.limits.max_state_bytes,
@@ -42,7 +43,7 @@ impl Bounds {
                 0
             },
             fetched: queued_bytes(&config.kafka, config.ingest.n_workers()),
-            arm: View::BOTH.len() as u64 * (n_cells * of_cell * size_of::<i64>() as u64 + sums),
+            arm: View::BOTH.len() as u64 * (n_cells * of_cell + sums),
             followed_arm: View::BOTH.len() as u64 * sums,
             max_arms: config.limits.max_arms,
         }
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_has_two_views_of_sixty_cells_narrow_and_wide_and_two_sums_for_each_column() {
+    fn an_arm_has_two_views_of_sixty_cells_and_two_sums_for_each_column() {
         let windows = ("METRICS__WINDOWS", "5m");
         let few = bounds(
             &[windows, ("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")],
@@ -163,8 +164,7 @@ mod tests {
         let many = bounds(&[windows], 1);
         let [n_few, n_many] = [&few, &many].map(|bounds| bounds.followed_arm / (2 * 2 * 16));
         assert_eq!([n_few, n_many], [8, 32], "columns: the sums without the cells");
-        // Eight of them are what a list adds to before its first click.
-        let arm = |n_columns| 2 * (60 * 8 * (8 + n_columns) + 2 * 16 * n_columns);
+        let arm = |n_columns| 2 * (60 * (32 + 8 * n_columns) + 2 * 16 * n_columns);
         assert_eq!([few.arm, many.arm], [n_few, n_many].map(arm));
     }
 }

@@ -21,8 +21,8 @@
 //!   An aggregate is what a settled list adds to; a new one does not touch the join.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, is dull. Its pairs live in
 //!   shards, which threads read side by side where much waits; between two readings all is one thread's.
-//! - `board` is the only shared mutable state: what every pair adds to every arm. A batch is merged under the lock of its pair;
-//!   a scrape sees whole batches only.
+//! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over what has changed in
+//!   a pair as one value, under one lock for each arm; a scrape sees whole deltas only.
 //! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says of itself.
 //! - [`evaluate`] feeds files to the same engine, as `commands` tell it to; `demo` runs all of it on `simulate`d traffic,
 //!   an embedded broker and one simulated `clock`.

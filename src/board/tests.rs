@@ -6,8 +6,7 @@ use super::*;
 use crate::engine::Rules;
 use crate::engine::catalogue::NewItem;
 use crate::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
-use crate::engine::ranking::{LINE, Measures};
-use crate::engine::window::WideSums;
+use crate::engine::ranking::Measures;
 use crate::ledger::{Keep, PairTracker};
 
 const T0: i64 = 1_763_596_800_000;
@@ -193,13 +192,18 @@ fn a_total_begins_where_the_experiment_was_begun_afresh() {
 
 #[test]
 fn a_time_line_adds_cells_of_any_width() {
-    let (narrow, wide) = ([1; LINE], [2; 2 * LINE]);
-    for cells in [[&narrow[..], &wide[..]], [&wide[..], &narrow[..]]] {
+    let cell = |tally: &[i64]| {
+        let mut cell = Cell::default();
+        cell.add(tally).expect("small sums");
+        cell
+    };
+    let (narrow, wide) = (cell(&[1]), cell(&[2, 5]));
+    for cells in [[&narrow, &wide], [&wide, &narrow]] {
         let mut timeline = board(&[]).timeline(0, T0);
         let number = T0 / timeline.cell_ms;
-        timeline.add(2 * LINE, cells.map(|cell| (number, cell)).into_iter());
+        timeline.add(3, cells.map(|cell| (number, cell)).into_iter());
         let last = timeline.cells.last().and_then(Option::as_deref);
-        assert_eq!(last, Some(&[[3; LINE], [2; LINE]].concat()[..]));
+        assert_eq!(last, Some(&[3, 5, 0][..]));
     }
 }
 
@@ -276,23 +280,7 @@ fn a_snapshot_over_an_earlier_one_is_as_a_new_one() {
 }
 
 #[test]
-fn sums_beyond_64_bits_add_up_over_pairs() {
-    let low = |terms: &[i64]| {
-        let mut sums = WideSums::new(1, LINE);
-        terms.iter().for_each(|term| sums.add(0, &[*term; LINE]));
-        sums
-    };
-    let parts = [low(&[i64::MAX, i64::MAX]), low(&[5])];
-    let mut sums = [0];
-    parts.iter().for_each(|part| part.add_to(0, &mut sums));
-    assert_eq!(sums, [2 * i128::from(i64::MAX) + 5]);
-    assert!(!parts[0].add_to_low(&mut [0]), "64 bits do not hold it");
-    assert!(!parts[1].add_to_low(&mut [i64::MAX]));
-    assert!(parts[1].add_to_low(&mut [0]));
-}
-
-/// What a list of items 1 and 2 shows, handed over by `hand_over`, of a catalogue of three.
-fn shown_items(hand_over: impl FnOnce(&Board, &PairDelta)) -> Vec<i128> {
+fn an_arm_has_shown_the_union_of_what_its_shown_pairs_have() {
     let measures = Measures {
         metrics: vec!["coverage"],
         catalogue: true,
@@ -310,22 +298,54 @@ fn shown_items(hand_over: impl FnOnce(&Board, &PairDelta)) -> Vec<i128> {
     let catalogue = Arc::new(Catalogue::new([1, 2, 3].map(item).into(), 1, None));
     let board = Board::new(&config, &ranking);
     board.set_catalogue(Arc::clone(&catalogue));
-    let delta = delta_of(ranking.clone(), &[("a", 0)], &[1, 2], Some(catalogue));
-    board.show(0);
-    hand_over(&board, &delta);
+    for (pair, items) in [(0, [1, 2]), (1, [1, 3])] {
+        let delta = delta_of(ranking.clone(), &[("a", 0)], &items, Some(Arc::clone(&catalogue)));
+        board.merge(pair, &delta);
+    }
     let columns = ranking.coverage().expect("it is measured");
-    let snapshot = board.snapshot(None);
-    snapshot.arms[0].sums(View::Live, 0)[columns.seen.clone()].to_vec()
+    let shown = || {
+        let arms = board.snapshot(None).arms;
+        arms[0].sums(View::Live, 0)[columns.seen.clone()].to_vec()
+    };
+    board.show(0);
+    assert_eq!(shown(), [1, 2], "at rank 1, and in all");
+    board.show(1);
+    assert_eq!(shown(), [1, 3]);
+    board.remove(0);
+    assert_eq!(shown(), [1, 2]);
 }
 
 #[test]
-fn what_is_handed_over_while_a_scrape_counts_is_counted_by_the_next() {
-    let at_once = shown_items(|board, delta| board.merge(0, delta));
-    assert_eq!(at_once, [1, 2]);
-    let queued = shown_items(|board, delta| {
-        let turn = board.turn_to_count();
-        board.merge(0, delta);
-        drop(turn);
-    });
-    assert_eq!(queued, at_once);
+fn an_arm_without_room_for_its_coverage_has_none_until_its_pairs_are_gone() {
+    let measures = Measures {
+        metrics: vec!["coverage"],
+        catalogue: true,
+        ..Measures::usual(&[NonZeroU32::MIN])
+    };
+    let ranking = Ranking::new(&measures);
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+    let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    let item = NewItem {
+        id: "1".into(),
+        hash: 1,
+        aspects: Vec::new(),
+        users: 0,
+    };
+    let catalogue = Arc::new(Catalogue::new(vec![item], 1, None));
+    let of_part = 2 * crate::engine::coverage::Coverage::part_bytes(&catalogue, 2);
+    config.limits.max_coverage_bytes = 2 * of_part;
+    let board = Board::new(&config, &ranking);
+    board.set_catalogue(Arc::clone(&catalogue));
+    let delta = |arm| delta_of(ranking.clone(), &[(arm, 0)], &[1], Some(Arc::clone(&catalogue)));
+    for (pair, arm, n_left_out) in [(0, "a", 0), (1, "b", 0), (2, "c", 1), (3, "c", 1)] {
+        board.merge(pair, &delta(arm));
+        assert_eq!(board.n_arms_without_coverage(), n_left_out, "{arm}");
+    }
+    board.remove(2);
+    assert_eq!(board.n_arms_without_coverage(), 1);
+    board.remove(3);
+    assert_eq!(board.n_arms_without_coverage(), 0);
+    board.remove(0);
+    board.merge(4, &delta("c"));
+    assert_eq!(board.n_arms_without_coverage(), 0, "there is room again");
 }

@@ -2,7 +2,6 @@
 
 mod arms;
 pub mod catalogue;
-pub mod cells;
 mod chunks;
 mod clicks;
 pub mod contributions;

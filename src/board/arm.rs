@@ -1,0 +1,367 @@
+//! The windows of one arm: what each pair of partitions adds to it.
+//!
+//! ```text
+//! (ranker, neural) ─▶ pair 0 │ live: 5m 1h 24h total, ahead │ settled: … │
+//!                     pair 1 │ live: …                      │ settled: … │
+//!                     covered: which items of the catalogue
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Pair;
+use super::covering::Covered;
+use crate::engine::ArmInSlot;
+use crate::engine::window::{Cell, Overflow, Window, add_wide};
+use crate::snapshot::{ArmSnapshot, Timeline, View};
+
+/// Tallies that wait at most in a board: some 30 MB with the usual metrics.
+const MAX_AHEAD: usize = 65_536;
+
+/// What the windows of all arms share.
+#[derive(Debug)]
+pub(super) struct Shape {
+    /// Of each sliding window.
+    pub cells_ms: Vec<i64>,
+    /// Tallies that wait.
+    pub n_ahead: AtomicUsize,
+}
+
+/// How far the windows of an instant reach.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    /// Where they end (epoch ms), by view.
+    pub ends_ms: [Option<i64>; 2],
+    /// Slots that begin after this wait, by view.
+    pub until_ms: [i64; 2],
+}
+
+#[derive(Debug)]
+pub(super) struct ArmWindows {
+    /// Slots that begin before this (epoch ms) do not count in its total.
+    pub total_from_ms: i64,
+    parts: BTreeMap<Pair, Part>,
+    pub covered: Covered,
+}
+
+/// What one pair adds to an arm.
+#[derive(Debug)]
+struct Part {
+    last_list_ms: i64,
+    /// By `View as usize`.
+    views: [Slots; 2],
+}
+
+/// What the slots of one view add up to.
+#[derive(Debug)]
+struct Slots {
+    windows: Vec<Window>,
+    total: Vec<i128>,
+    /// Slots that lie further ahead than is shown, by begin: one event ahead of its time must not slide a window past everything
+    /// else.
+    ahead: BTreeMap<i64, Ahead>,
+}
+
+#[derive(Debug, Default)]
+struct Ahead {
+    tally: Cell,
+    last_list_ms: Option<i64>,
+}
+
+impl ArmWindows {
+    pub fn new(total_from_ms: i64) -> ArmWindows {
+        ArmWindows {
+            total_from_ms,
+            parts: BTreeMap::new(),
+            covered: Covered::default(),
+        }
+    }
+
+    /// Makes room for what a pair adds.
+    pub fn admit(&mut self, pair: Pair, shape: &Shape) {
+        self.parts.entry(pair).or_insert_with(|| Part::new(shape));
+    }
+
+    /// Forgets what a pair has added.
+    pub fn remove(&mut self, pair: Pair, shape: &Shape) {
+        if let Some(part) = self.parts.remove(&pair) {
+            let n_ahead = part.views.iter().map(|slots| slots.ahead.len()).sum();
+            shape.n_ahead.fetch_sub(n_ahead, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether no pair adds to it any more.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Adds the tally of a slot of a pair that was [admitted](Self::admit). If the slot begins after `until_ms`, it counts in
+    /// `total` at once, and waits for the windows.
+    ///
+    /// # Errors
+    /// [`Overflow`] where a cell's sum left 64 bits, or too much waits.
+    pub fn add(
+        &mut self,
+        pair: Pair,
+        view: View,
+        of: &ArmInSlot,
+        tally: &[i64],
+        until_ms: i64,
+        shape: &Shape,
+    ) -> Result<(), Overflow> {
+        let Some(Part { last_list_ms, views }) = self.parts.get_mut(&pair) else {
+            return Ok(());
+        };
+        let slots = &mut views[view as usize];
+        if of.start_ms >= self.total_from_ms {
+            add_wide(&mut slots.total, tally);
+        }
+        let released = slots.release(until_ms, last_list_ms, shape);
+        if of.start_ms > until_ms {
+            return slots.hold(of, tally, shape).and(released);
+        }
+        *last_list_ms = (*last_list_ms).max(of.last_list_ms.unwrap_or(i64::MIN));
+        slots.add(of.start_ms, tally).and(released)
+    }
+
+    /// Moves the windows of these pairs on, and adds to them what has waited long enough.
+    ///
+    /// # Errors
+    /// [`Overflow`] where a cell's sum left 64 bits.
+    pub fn advance(&mut self, pairs: &[Pair], ends: &Ends, shape: &Shape) -> Result<(), Overflow> {
+        let mut exact = Ok(());
+        for pair in pairs {
+            let Some(part) = self.parts.get_mut(pair) else {
+                continue;
+            };
+            for (view, slots) in part.views.iter_mut().enumerate() {
+                exact = exact.and(slots.release(ends.until_ms[view], &mut part.last_list_ms, shape));
+                if let Some(end_ms) = ends.ends_ms[view] {
+                    slots.windows.iter_mut().for_each(|window| window.advance(end_ms));
+                }
+            }
+        }
+        exact
+    }
+
+    /// Adds up what these pairs have of it; without any of them it has no last list.
+    pub fn add_up(&self, pairs: &[Pair], arm: &mut ArmSnapshot) {
+        arm.last_list_ms = self
+            .parts_of(pairs)
+            .map(|part| part.last_list_ms)
+            .max()
+            .unwrap_or(i64::MIN);
+        for (view, rows) in arm.sums.iter_mut().enumerate() {
+            for (place, row) in rows.iter_mut().enumerate() {
+                let mut of_pairs = self.parts_of(pairs).map(|part| part.views[view].sums(place));
+                let first = of_pairs.next().unwrap_or_default();
+                let (sums, rest) = row.split_at_mut(first.len());
+                sums.copy_from_slice(first);
+                rest.fill(0);
+                for more in of_pairs {
+                    row.iter_mut().zip(more).for_each(|(sum, term)| *sum += term);
+                }
+            }
+        }
+    }
+
+    /// Whether one of these pairs adds to it.
+    pub fn is_of(&self, pairs: &[Pair]) -> bool {
+        self.parts_of(pairs).next().is_some()
+    }
+
+    /// Adds the cells of one window to time lines of `width` columns, by `View as usize`.
+    pub fn add_cells(&self, pairs: &[Pair], window: usize, width: usize, timelines: &mut [Timeline; 2]) {
+        for part in self.parts_of(pairs) {
+            for (slots, timeline) in part.views.iter().zip(timelines.iter_mut()) {
+                timeline.add(width, slots.windows[window].cells());
+            }
+        }
+    }
+
+    fn parts_of(&self, pairs: &[Pair]) -> impl Iterator<Item = &Part> {
+        pairs.iter().filter_map(|pair| self.parts.get(pair))
+    }
+}
+
+impl Part {
+    fn new(shape: &Shape) -> Part {
+        let slots = |_| Slots {
+            windows: shape
+                .cells_ms
+                .iter()
+                .map(|cell_ms| Window::new(*cell_ms))
+                .collect(),
+            total: Vec::new(),
+            ahead: BTreeMap::new(),
+        };
+        Part {
+            last_list_ms: i64::MIN,
+            views: View::BOTH.map(slots),
+        }
+    }
+}
+
+impl Slots {
+    /// What a window adds up to, or the total, which comes last.
+    fn sums(&self, place: usize) -> &[i128] {
+        self.windows.get(place).map_or(&self.total, Window::sums)
+    }
+
+    fn add(&mut self, start_ms: i64, tally: &[i64]) -> Result<(), Overflow> {
+        let mut exact = Ok(());
+        for window in &mut self.windows {
+            exact = exact.and(window.add(start_ms, tally));
+        }
+        exact
+    }
+
+    /// Lets a tally wait. If too much waits already, it is forgotten.
+    fn hold(&mut self, of: &ArmInSlot, tally: &[i64], shape: &Shape) -> Result<(), Overflow> {
+        if !self.ahead.contains_key(&of.start_ms) {
+            if shape.n_ahead.load(Ordering::Relaxed) >= MAX_AHEAD {
+                return Err(Overflow);
+            }
+            shape.n_ahead.fetch_add(1, Ordering::Relaxed);
+        }
+        let ahead = self.ahead.entry(of.start_ms).or_default();
+        ahead.last_list_ms = ahead.last_list_ms.max(of.last_list_ms);
+        ahead.tally.add(tally)
+    }
+
+    /// Adds to the windows what begins by `until_ms`.
+    fn release(&mut self, until_ms: i64, last_list_ms: &mut i64, shape: &Shape) -> Result<(), Overflow> {
+        let mut exact = Ok(());
+        while let Some(first) = self.ahead.first_entry().filter(|first| *first.key() <= until_ms) {
+            let (start_ms, ahead) = first.remove_entry();
+            shape.n_ahead.fetch_sub(1, Ordering::Relaxed);
+            *last_list_ms = (*last_list_ms).max(ahead.last_list_ms.unwrap_or(i64::MIN));
+            exact = exact.and(self.add(start_ms, ahead.tally.sums()));
+        }
+        exact
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAIR: Pair = 3;
+
+    fn shape() -> Shape {
+        Shape {
+            cells_ms: vec![1000, 60_000],
+            n_ahead: AtomicUsize::new(0),
+        }
+    }
+
+    fn windows(shape: &Shape) -> ArmWindows {
+        let mut windows = ArmWindows::new(i64::MIN);
+        windows.admit(PAIR, shape);
+        windows
+    }
+
+    fn of(start_ms: i64) -> ArmInSlot {
+        ArmInSlot {
+            arm: 0,
+            start_ms,
+            last_list_ms: Some(start_ms + 1),
+        }
+    }
+
+    fn told(windows: &ArmWindows) -> ArmSnapshot {
+        let mut arm = ArmSnapshot {
+            experiment: "e".into(),
+            arm: "a".into(),
+            last_list_ms: i64::MIN,
+            sums: View::BOTH.map(|_| vec![vec![0; 2].into(); 3]),
+            timelines: None,
+        };
+        windows.add_up(&[PAIR], &mut arm);
+        arm
+    }
+
+    proptest! {
+        /// Whatever is held back meanwhile: once its time has come, all is as if it had not been.
+        #[test]
+        fn what_waited_is_added_as_if_it_had_not(
+            rows in vec((0_i64..300, 0_usize..2), 1..100),
+            until in vec(0_i64..300, 1..5),
+        ) {
+            let shape = shape();
+            let [mut at_once, mut held] = [windows(&shape), windows(&shape)];
+            let mut until_ms: Vec<i64> = until.iter().map(|second| second * 1000).collect();
+            until_ms.sort_unstable();
+            for (n, (second, column)) in rows.iter().enumerate() {
+                let until_ms = until_ms[n * until_ms.len() / rows.len()];
+                let of = of(second * 1000);
+                let tally = &[[1, 0], [0, 1]][*column][..=*column];
+                at_once.add(PAIR, View::Live, &of, tally, i64::MAX, &shape).expect("small sums");
+                held.add(PAIR, View::Live, &of, tally, until_ms, &shape).expect("small sums");
+            }
+            let ends = Ends { ends_ms: [Some(300_000); 2], until_ms: [i64::MAX; 2] };
+            for windows in [&mut at_once, &mut held] {
+                windows.advance(&[PAIR], &ends, &shape).expect("small sums");
+            }
+            prop_assert_eq!(format!("{:?}", told(&at_once)), format!("{:?}", told(&held)));
+            prop_assert_eq!(shape.n_ahead.into_inner(), 0);
+        }
+    }
+
+    #[test]
+    fn what_lies_ahead_counts_in_the_total_alone_until_its_time_has_come() {
+        let shape = shape();
+        let mut windows = windows(&shape);
+        for start_ms in [20_000, 10_000, 20_000] {
+            let added = windows.add(PAIR, View::Live, &of(start_ms), &[1], 9_999, &shape);
+            assert_eq!(added, Ok(()));
+        }
+        for (until_ms, in_windows) in [(9_999, 0), (10_000, 1), (19_999, 1), (20_000, 3)] {
+            let ends = Ends {
+                ends_ms: [Some(until_ms), None],
+                until_ms: [until_ms; 2],
+            };
+            assert_eq!(windows.advance(&[PAIR], &ends, &shape), Ok(()));
+            let live: Vec<i128> = told(&windows).sums[0].iter().map(|sums| sums[0]).collect();
+            assert_eq!(live, [in_windows, in_windows, 3], "until {until_ms}");
+        }
+    }
+
+    #[test]
+    fn what_comes_when_too_much_waits_is_forgotten_and_told_until_there_is_room() {
+        let shape = shape();
+        let mut windows = windows(&shape);
+        let mut add = |start_ms| windows.add(PAIR, View::Live, &of(start_ms), &[1], -1, &shape);
+        for start_ms in 0..MAX_AHEAD as i64 {
+            add(start_ms).expect("there is room");
+        }
+        assert_eq!(add(i64::MAX - 1), Err(Overflow));
+        assert_eq!(add(0), Ok(()), "this slot waits already");
+        windows.remove(PAIR, &shape);
+        windows.admit(PAIR, &shape);
+        let added = windows.add(PAIR, View::Live, &of(0), &[1], -1, &shape);
+        assert_eq!(added, Ok(()));
+        assert_eq!(shape.n_ahead.into_inner(), 1);
+    }
+
+    #[test]
+    fn an_arm_has_the_sums_of_the_pairs_that_are_asked_for() {
+        let shape = shape();
+        let mut windows = windows(&shape);
+        windows.admit(4, &shape);
+        for (pair, tally) in [(PAIR, &[1][..]), (4, &[10, 20])] {
+            let added = windows.add(pair, View::Settled, &of(0), tally, i64::MAX, &shape);
+            assert_eq!(added, Ok(()));
+        }
+        let mut arm = told(&windows);
+        assert_eq!(arm.sums[1], vec![Box::from([1, 0]); 3]);
+        windows.add_up(&[PAIR, 4], &mut arm);
+        assert_eq!(arm.sums[1], vec![Box::from([11, 20]); 3]);
+        assert_eq!(arm.sums[0], vec![Box::from([0, 0]); 3]);
+        windows.remove(PAIR, &shape);
+        assert!(!windows.is_of(&[PAIR]) && windows.is_of(&[4]) && !windows.is_empty());
+    }
+}

@@ -1,0 +1,171 @@
+//! Which items of the catalogue arms have shown, within a bound on memory: distinct counts do not add up, so each arm keeps what
+//! each pair has shown, and their union is counted at a scrape.
+
+use std::sync::Arc;
+
+use super::Pair;
+use super::arm::{ArmWindows, Ends};
+use crate::engine::catalogue::Catalogue;
+use crate::engine::coverage::Coverage;
+use crate::engine::ranking::CoverageColumns;
+use crate::engine::window::N_CELLS;
+use crate::snapshot::{ArmSnapshot, View};
+
+/// What one arm has shown of the catalogue.
+#[derive(Debug, Default)]
+pub(super) enum Covered {
+    /// Nothing yet.
+    #[default]
+    Empty,
+    /// By `View as usize`.
+    Counted(Box<[Coverage; 2]>),
+    /// There was no room for it.
+    LeftOut,
+}
+
+/// What the counts of all arms share.
+#[derive(Debug)]
+pub(super) struct Covering {
+    columns: CoverageColumns,
+    slot_ms: i64,
+    max_bytes: u64,
+    bytes: u64,
+    n_left_out: u64,
+    catalogue: Arc<Catalogue>,
+}
+
+impl Covered {
+    /// Notes lists of a pair: the begin of the slot of each, and the places of its items.
+    pub fn see<'a>(
+        &mut self,
+        pair: Pair,
+        view: View,
+        lists: impl IntoIterator<Item = (i64, &'a [u32])>,
+        catalogue: &Catalogue,
+    ) {
+        if let Covered::Counted(views) = self {
+            views[view as usize].see(pair, lists, catalogue);
+        }
+    }
+}
+
+impl Covering {
+    pub fn new(columns: CoverageColumns, slot_ms: i64, max_bytes: u64) -> Covering {
+        Covering {
+            columns,
+            slot_ms,
+            max_bytes,
+            bytes: 0,
+            n_left_out: 0,
+            catalogue: Arc::new(Catalogue::new(Vec::new(), 0, None)),
+        }
+    }
+
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// Arms without a count for want of room.
+    pub fn n_left_out(&self) -> u64 {
+        self.n_left_out
+    }
+
+    /// Bytes of a pair's part of an arm, both views.
+    fn part_bytes(&self) -> u64 {
+        2 * Coverage::part_bytes(&self.catalogue, self.columns.ks.len())
+    }
+
+    fn bytes_of(&self, covered: &Covered) -> u64 {
+        match covered {
+            Covered::Counted(views) => views[0].n_parts() as u64 * self.part_bytes(),
+            Covered::Empty | Covered::LeftOut => 0,
+        }
+    }
+
+    /// Makes room for a pair's part of an arm. An arm whose lists show nothing has a count too: 0.
+    pub fn admit(&mut self, covered: &mut Covered, pair: Pair) {
+        if let Covered::LeftOut = covered {
+            return;
+        }
+        if self.bytes + self.part_bytes() > self.max_bytes {
+            self.leave_out(covered);
+            return;
+        }
+        self.bytes += self.part_bytes();
+        if let Covered::Empty = covered {
+            let coverage = |_| Coverage::new(self.columns.ks.clone(), self.slot_ms);
+            *covered = Covered::Counted(Box::new(View::BOTH.map(coverage)));
+        }
+        if let Covered::Counted(views) = covered {
+            views.iter_mut().for_each(|view| view.add_part(pair));
+        }
+    }
+
+    /// A count without one of its pairs would be too small, so the arm has none.
+    fn leave_out(&mut self, covered: &mut Covered) {
+        self.bytes -= self.bytes_of(covered);
+        *covered = Covered::LeftOut;
+        self.n_left_out += 1;
+    }
+
+    /// Forgets a pair's part of an arm.
+    pub fn remove(&mut self, covered: &mut Covered, pair: Pair) {
+        if let Covered::Counted(views) = covered {
+            views.iter_mut().for_each(|view| view.remove_part(pair));
+            self.bytes -= self.part_bytes();
+        }
+    }
+
+    /// Forgets an arm, without any pair.
+    pub fn forget(&mut self, covered: &Covered) {
+        if let Covered::LeftOut = covered {
+            self.n_left_out -= 1;
+        }
+    }
+
+    /// Counts by this catalogue from now on; each arm is to be [readmitted](Self::readmit).
+    pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
+        self.catalogue = catalogue;
+        self.bytes = 0;
+    }
+
+    /// Sees whether an arm still has room by the catalogue that was [set](Self::set_catalogue).
+    pub fn readmit(&mut self, covered: &mut Covered) {
+        self.bytes += self.bytes_of(covered);
+        if let Covered::Counted(views) = covered {
+            views.iter_mut().for_each(Coverage::forget_counts);
+        }
+        if self.bytes > self.max_bytes {
+            self.leave_out(covered);
+        }
+    }
+
+    /// Writes the counts of an arm into its sums: of each window, then of the total.
+    pub fn fill(
+        &self,
+        windows: &mut ArmWindows,
+        pairs: &[Pair],
+        cells_ms: &[i64],
+        ends: &Ends,
+        arm: &mut ArmSnapshot,
+    ) {
+        let Covered::Counted(views) = &mut windows.covered else {
+            return;
+        };
+        for ((coverage, end_ms), rows) in views.iter_mut().zip(ends.ends_ms).zip(&mut arm.sums) {
+            let first_cell =
+                |cell_ms: i64| end_ms.map_or(i64::MIN, |end_ms| end_ms.div_euclid(cell_ms) - N_CELLS + 1);
+            let of_windows = cells_ms
+                .iter()
+                .map(|cell_ms| first_cell(*cell_ms).saturating_mul(*cell_ms));
+            let from_ms: Vec<i64> = of_windows.chain([windows.total_from_ms]).collect();
+            let counts = coverage.counts(&from_ms, pairs, &self.catalogue);
+            for (counts, sums) in counts.iter().zip(rows) {
+                for (sum, count) in sums[self.columns.seen.clone()].iter_mut().zip(counts) {
+                    *sum = i128::from(*count);
+                }
+                sums[self.columns.size] = self.catalogue.len() as i128;
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! How far the pairs have come, and which of them are shown.
+
+use std::collections::BTreeMap;
+
+use super::Pair;
+use super::arm::Ends;
+use crate::ledger::Reach;
+
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    live_end_ms: Option<i64>,
+    /// The furthest that a shown pair has ever settled: windows do not slide back when that pair is taken away.
+    settled_end_ms: Option<i64>,
+    /// No window is shown to end after this, by view.
+    until_ms: [Option<i64>; 2],
+    /// The furthest ends that were shown, by view.
+    shown_ends_ms: [Option<i64>; 2],
+    pairs: BTreeMap<Pair, PairProgress>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct PairProgress {
+    /// Caught up, and owned.
+    shown: bool,
+    reach: Reach,
+}
+
+impl Progress {
+    /// Moves the end of the live windows on; it never falls.
+    pub fn set_live_end(&mut self, ms: i64) {
+        self.live_end_ms = self.live_end_ms.max(Some(ms));
+    }
+
+    /// Shows no window beyond these ends, by view (epoch ms).
+    pub fn show_until(&mut self, until_ms: [i64; 2]) {
+        self.until_ms = until_ms.map(Some);
+    }
+
+    pub fn set_reach(&mut self, pair: Pair, reach: Reach) {
+        self.pairs.entry(pair).or_default().reach = reach;
+    }
+
+    pub fn show(&mut self, pair: Pair) {
+        self.pairs.entry(pair).or_default().shown = true;
+    }
+
+    pub fn hide(&mut self, pair: Pair) {
+        self.note_settled_end();
+        if let Some(progress) = self.pairs.get_mut(&pair) {
+            progress.shown = false;
+        }
+    }
+
+    pub fn remove(&mut self, pair: Pair) {
+        self.note_settled_end();
+        self.pairs.remove(&pair);
+    }
+
+    /// The pairs that are shown, ascending.
+    pub fn shown(&self) -> Vec<Pair> {
+        let shown = self.pairs.iter().filter(|(_, pair)| pair.shown);
+        shown.map(|(pair, _)| *pair).collect()
+    }
+
+    /// How far those have come.
+    pub fn reaches(&self) -> impl Iterator<Item = &Reach> {
+        let shown = self.pairs.values().filter(|pair| pair.shown);
+        shown.map(|pair| &pair.reach)
+    }
+
+    /// Takes note of how far the shown pairs have settled, before one is taken away.
+    fn note_settled_end(&mut self) {
+        let furthest_ms = self.reaches().filter_map(|reach| reach.settled_end_ms).max();
+        self.settled_end_ms = self.settled_end_ms.max(furthest_ms);
+    }
+
+    /// Slots that begin after this wait, by view.
+    pub fn until_ms(&self) -> [i64; 2] {
+        self.until_ms.map(|until_ms| until_ms.unwrap_or(i64::MAX))
+    }
+
+    /// Where the windows end that are shown. They do not fall.
+    pub fn ends(&mut self) -> Ends {
+        self.note_settled_end();
+        let ends_ms = [self.live_end_ms.max(self.settled_end_ms), self.settled_end_ms];
+        let until_ms = self.until_ms();
+        for (shown, (end, until_ms)) in self
+            .shown_ends_ms
+            .iter_mut()
+            .zip(ends_ms.into_iter().zip(until_ms))
+        {
+            *shown = (*shown).max(end.map(|end| end.min(until_ms)));
+        }
+        Ends {
+            ends_ms: self.shown_ends_ms,
+            until_ms,
+        }
+    }
+}
