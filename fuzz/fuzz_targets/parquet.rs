@@ -1,4 +1,4 @@
-//! Whatever stands in a file of Parquet, it is read, or refused in words, within bounds of memory.
+//! Whatever stands in a file of Parquet, it is read, or refused in words.
 
 #![no_main]
 

@@ -38,7 +38,6 @@ pub(super) fn read(
     if !is_whole(&mut file, n_bytes)? {
         bail!("it ends early: its Parquet is cut off, or still being written");
     }
-    let pages = file.try_clone()?;
     let reader = sound(|| SerializedFileReader::new(file).context("read the footer of Parquet"))?;
     let mut fields = schema::fields(reader.metadata().file_metadata().schema_descr())?;
     let n_rows_in_all = u64::try_from(reader.metadata().file_metadata().num_rows()).context(Damaged)?;
@@ -52,7 +51,7 @@ pub(super) fn read(
     let mut json = Vec::new();
     for index in 0..reader.num_row_groups() {
         let row_group = reader.get_row_group(index)?;
-        sound(|| all_leaves(&mut fields, |leaf| leaf.open(&*row_group, &pages)))?;
+        sound(|| all_leaves(&mut fields, |leaf| leaf.open(&*row_group)))?;
         let mut n_left = usize::try_from(row_group.metadata().num_rows()).context(Damaged)?;
         while n_left > 0 {
             let n_rows = n_left.min(BATCH);

@@ -1,15 +1,17 @@
 //! A leaf column of a Parquet file: its values as JSON text, some rows at a time.
 
-use std::fs::File;
-
 use anyhow::{Context as _, bail, ensure};
 use parquet::basic::Compression;
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type, Int96, Int96Type};
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescriptor;
 
-use super::{Damaged, pages};
+use super::Damaged;
+use super::pages::Checked;
+
+/// Bytes of JSON that a batch may take in a column.
+const MAX_BYTES: u64 = 256 << 20;
 
 /// Appends a value as JSON.
 pub(super) type Write<T> = fn(&T, &mut Vec<u8>);
@@ -82,8 +84,8 @@ impl Leaf {
         }
     }
 
-    /// Begins to read a row group of this file.
-    pub(super) fn open(&mut self, row_group: &dyn RowGroupReader, file: &File) -> anyhow::Result<()> {
+    /// Begins to read a row group.
+    pub(super) fn open(&mut self, row_group: &dyn RowGroupReader) -> anyhow::Result<()> {
         let metadata = row_group.metadata().column(self.index);
         let foreign = match metadata.compression() {
             Compression::BROTLI(_) => Some("brotli"),
@@ -94,8 +96,9 @@ impl Leaf {
             let name = metadata.column_path().string();
             bail!("column {name} is packed with {packing}: write it with snappy, zstd, gzip, lz4 or none");
         }
-        pages::check(file, metadata)?;
-        self.column = Some(match (self.render, row_group.get_column_reader(self.index)?) {
+        let pages = Box::new(Checked(row_group.get_column_page_reader(self.index)?));
+        let reader = get_column_reader(metadata.column_descr_ptr(), pages);
+        self.column = Some(match (self.render, reader) {
             (Render::Bytes(write), ColumnReader::ByteArrayColumnReader(it)) => {
                 typed::<ByteArrayType>(it, write)
             }
@@ -199,7 +202,7 @@ impl<T: DataType> Column for Typed<T> {
             batch.ends.push(batch.json.len());
             // A dictionary says a long text as often as it likes, in next to no bytes.
             ensure!(
-                batch.json.len() as u64 <= pages::MAX_BYTES,
+                batch.json.len() as u64 <= MAX_BYTES,
                 "{} rows take more than 256 MiB of memory: write shorter ones",
                 n_rows
             );

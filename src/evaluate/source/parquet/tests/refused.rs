@@ -124,3 +124,14 @@ fn a_damaged_file_gives_its_rows_or_an_error() {
         assert!(errors.contains(told), "{told}: {errors:#?}");
     }
 }
+
+/// The reader would take memory for so many before it finds that they are not there.
+#[test]
+fn a_dictionary_that_says_more_than_it_has_is_refused() {
+    let mut damaged = click_file();
+    let entries = b"\x4c\x15\x02";
+    let place = damaged.windows(3).position(|bytes| bytes == entries);
+    damaged[place.expect("a dictionary of one") + 2] = 0x7e;
+    let error = outcome(&damaged).unwrap_err();
+    assert!(error.contains("a page says that it has more than"), "{error}");
+}
