@@ -66,7 +66,7 @@ pub(super) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
         ),
         Trouble::Tls => {
             let (what, remedy) = failure.of_tls();
-            let text = format!("the brokers at {brokers}: {what}");
+            let text = format!("the brokers at {brokers}: {what}: {detail}");
             return Finding::new(UNAVAILABLE, text, remedy);
         }
         Trouble::Resolve => (

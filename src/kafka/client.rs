@@ -81,7 +81,10 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
         Some(RDKafkaErrorCode::Resolve) => {
             format!("a broker's name cannot be resolved ({detail}): check kafka.brokers")
         }
-        Some(RDKafkaErrorCode::SSL) => tls_refused(&detail),
+        Some(RDKafkaErrorCode::SSL) => {
+            let TlsFault { what, remedy } = TlsFault::of(&detail);
+            format!("{what} ({detail}): {remedy}")
+        }
         Some(
             RDKafkaErrorCode::AllBrokersDown
             | RDKafkaErrorCode::BrokerTransportFailure
@@ -96,19 +99,6 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
         message,
         kind: code.map_or(FaultKind::Refusal, kind),
     }
-}
-
-pub(super) const CERTIFICATE_REFUSED: &str = "the brokers' certificate is refused";
-
-/// A failure of TLS with what to do about it, as far as librdkafka's words tell.
-pub(super) fn tls_refused(detail: &str) -> String {
-    let TlsFault { what, remedy } = TlsFault::of(detail);
-    format!("{what} ({detail}): {remedy}")
-}
-
-/// Whether it is the brokers' certificate that librdkafka refuses; why, only a [`handshake`](super::handshake) tells.
-pub(super) fn is_refused_certificate(code: Option<RDKafkaErrorCode>, detail: &str) -> bool {
-    code == Some(RDKafkaErrorCode::SSL) && TlsFault::of(detail).what == CERTIFICATE_REFUSED
 }
 
 /// What a failure of TLS means, as far as librdkafka's words tell.
@@ -127,10 +117,12 @@ impl TlsFault {
             };
         }
         if detail.contains("verify") {
+            // Why, librdkafka does not say.
             return TlsFault {
-                what: CERTIFICATE_REFUSED,
+                what: "the brokers' certificate is refused",
                 remedy: "kafka.properties.\"ssl.ca.location\" must name the authority that signed it, it must be for the \
-                         host in kafka.brokers, and it must not have expired",
+                         host in kafka.brokers, and it must not have expired; which of these it is tells `openssl \
+                         s_client -connect HOST:PORT -verify_hostname HOST -CAfile FILE`",
             };
         }
         TlsFault {

@@ -24,7 +24,6 @@ pub use self::queue::QueueReader;
 pub(super) use self::queue::{First, Forwarding};
 use super::batches::Batches;
 use super::client;
-use super::diagnosis::Diagnosis;
 use super::probe;
 use super::producer::explain_refusal;
 use crate::config;
@@ -176,7 +175,6 @@ pub struct Consumer {
     client: Arc<Client>,
     answers: Receiver<Answer>,
     batches: Batches,
-    diagnosis: Diagnosis,
     topics: Topics,
 }
 
@@ -203,7 +201,6 @@ impl Consumer {
             client,
             answers,
             batches,
-            diagnosis: Diagnosis::start(kafka)?,
             topics,
         };
         Ok((consumer, readers))
@@ -232,19 +229,10 @@ impl Consumer {
                 Note::Assigned(partitions) => Input::Assigned(partitions),
                 Note::Misassigned(topics) => Input::Misassigned(topics),
                 Note::Revoked => Input::Revoked,
-                Note::Error(error, reason) => {
-                    if client::is_refused_certificate(error.rdkafka_error_code(), &reason) {
-                        self.diagnosis.ask(reason);
-                        continue;
-                    }
-                    Input::Fault(client::fault(&error, &reason))
-                }
+                Note::Error(error, reason) => Input::Fault(client::fault(&error, &reason)),
             });
         }
         self.batches.answers().for_each(&mut take);
-        self.diagnosis
-            .faults()
-            .for_each(|fault| take(Input::Fault(fault)));
     }
 
     fn assign(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {

@@ -84,8 +84,7 @@ pub fn inspect(config: &Config) -> Result<Facts, Failure> {
 fn inspect_within(answer: Duration, config: &Config) -> Result<Facts, Failure> {
     let asker = Asker::new(answer, &config.kafka)?;
     let kafka = &config.kafka;
-    let metadata = asker.metadata(&kafka.served_topic);
-    let metadata = metadata.map_err(|failure| failure.explained(kafka))?;
+    let metadata = asker.metadata(&kafka.served_topic)?;
     let brokers = metadata.brokers().iter();
     let brokers = brokers
         .map(|broker| format!("{}:{}", broker.host(), broker.port()))

@@ -64,16 +64,15 @@ fn certificates_of_brokers_that_are_not_what_they_should_be() {
     let listeners = kafka.encrypted();
     let mut stranger = sasl(&kafka, "PLAIN", READER);
     stranger.insert("ssl.ca.location", listeners.other_authority.display().to_string());
-    let signed = [
-        "is signed by `CN=authority`, and",
-        "has `CN=stranger`",
+    let to_do = [
         "kafka.properties.\"ssl.ca.location\"",
+        "kafka.brokers",
+        "expired",
+        "openssl s_client",
     ];
-    check_refused(&listeners.sasl, &stranger, CERTIFICATE, &signed);
-    let named = ["is for `elsewhere.test`, not for `", "kafka.brokers"];
-    check_refused(&listeners.misnamed, &tls(&kafka), CERTIFICATE, &named);
-    let expired = ["has expired at 2020-02-01T00:00:00Z", "renew it"];
-    check_refused(&listeners.expired, &tls(&kafka), CERTIFICATE, &expired);
+    check_refused(&listeners.sasl, &stranger, CERTIFICATE, &to_do);
+    check_refused(&listeners.misnamed, &tls(&kafka), CERTIFICATE, &to_do);
+    check_refused(&listeners.expired, &tls(&kafka), CERTIFICATE, &to_do);
 }
 
 #[test]

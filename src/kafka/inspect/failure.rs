@@ -2,9 +2,7 @@
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
-use crate::config;
-use crate::kafka::client::{self, TlsFault};
-use crate::kafka::handshake::{self, Broker, Cause};
+use crate::kafka::client::TlsFault;
 use crate::kafka::producer::explain_refusal;
 
 /// Why a question has no answer.
@@ -14,8 +12,6 @@ pub struct Failure {
     /// The client's or the broker's own words; never a property's value.
     pub detail: String,
     pub(super) code: Option<Code>,
-    /// Of [`Trouble::Tls`], where it was found out.
-    cause: Option<Cause>,
 }
 
 /// By what can be done about it; the more telling first.
@@ -40,7 +36,6 @@ impl Failure {
             trouble,
             detail: detail.into(),
             code: None,
-            cause: None,
         }
     }
 
@@ -55,7 +50,6 @@ impl Failure {
             trouble: code.map_or(Trouble::Other, trouble),
             detail,
             code,
-            cause: None,
         }
     }
 
@@ -63,22 +57,10 @@ impl Failure {
         Failure::new(Trouble::Property, format!("{:#}", explain_refusal(error)))
     }
 
-    /// The same; where a certificate is refused, with the cause, if the broker shows it to us too. Takes some seconds at
-    /// most.
-    pub(super) fn explained(mut self, kafka: &config::Kafka) -> Failure {
-        if client::is_refused_certificate(self.code, &self.detail) {
-            self.cause = Broker::of(&self.detail).and_then(|broker| handshake::cause(kafka, &broker));
-        }
-        self
-    }
-
     /// Of [`Trouble::Tls`], what is wrong and what to do.
-    pub fn of_tls(&self) -> (String, &str) {
-        let fault = TlsFault::of(&self.detail);
-        match &self.cause {
-            Some(Cause { what, remedy }) => (format!("{}: {what}", fault.what), remedy),
-            None => (format!("{}: {}", fault.what, self.detail), fault.remedy),
-        }
+    pub fn of_tls(&self) -> (&'static str, &'static str) {
+        let TlsFault { what, remedy } = TlsFault::of(&self.detail);
+        (what, remedy)
     }
 
     /// Whether asking again is of no use.
