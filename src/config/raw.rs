@@ -12,6 +12,24 @@ use super::properties::PropertyValue;
 use super::units::{ByteSize, TimeSpan};
 use crate::engine::ranking::profile;
 
+/// A section, and the default of each setting beside it.
+macro_rules! section {
+    ($(#[$of_section:meta])* $section:ident { $($(#[$about:meta])* $setting:ident: $kind:ty = $default:expr,)* }) => {
+        $(#[$of_section])*
+        #[derive(Deserialize, Serialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(super) struct $section {
+            $($(#[$about])* pub $setting: $kind,)*
+        }
+
+        impl Default for $section {
+            fn default() -> Self {
+                $section { $($setting: $default,)* }
+            }
+        }
+    };
+}
+
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Raw {
@@ -29,20 +47,20 @@ pub(super) struct Raw {
     pub experiments: BTreeMap<String, RawExperiment>,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawKafka {
-    /// The one setting without a default.
-    pub brokers: Option<Spanned<String>>,
-    pub served_topic: Spanned<String>,
-    pub clicks_topic: Spanned<String>,
-    pub group_id: Spanned<String>,
-    pub key: Spanned<String>,
-    pub start: Spanned<String>,
-    pub dead_letter_topic: Option<Spanned<String>>,
-    pub dead_letter_payload: Spanned<bool>,
-    pub properties: BTreeMap<String, Spanned<PropertyValue>>,
-    pub property_files: BTreeMap<String, Spanned<String>>,
+section! {
+    RawKafka {
+        /// The one setting without a default.
+        brokers: Option<Spanned<String>> = None,
+        served_topic: Spanned<String> = unwritten("served"),
+        clicks_topic: Spanned<String> = unwritten("clicks"),
+        group_id: Spanned<String> = unwritten("abgauge"),
+        key: Spanned<String> = unwritten("request"),
+        start: Spanned<String> = unwritten("rebuild"),
+        dead_letter_topic: Option<Spanned<String>> = None,
+        dead_letter_payload: Spanned<bool> = unwritten(true),
+        properties: BTreeMap<String, Spanned<PropertyValue>> = BTreeMap::new(),
+        property_files: BTreeMap<String, Spanned<String>> = BTreeMap::new(),
+    }
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -95,89 +113,89 @@ pub(super) struct RawClick {
     pub item: Option<Spanned<String>>,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawJoin {
-    pub attribution: Spanned<TimeSpan>,
-    pub click_skew: Spanned<TimeSpan>,
-    pub lateness: Spanned<TimeSpan>,
-    pub max_future: Spanned<TimeSpan>,
-    pub idle_after: Spanned<TimeSpan>,
-    pub slot: Spanned<TimeSpan>,
-    pub max_items: Spanned<i64>,
-    pub max_experiments: Spanned<i64>,
-    pub max_lists_per_click: Spanned<i64>,
-    pub max_off_list: Spanned<i64>,
-    pub hash_seed: Spanned<i64>,
-    /// `None`: the seed alone makes the key.
-    pub user_key: Option<Spanned<String>>,
+section! {
+    RawJoin {
+        attribution: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(30)),
+        click_skew: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(0)),
+        lateness: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(2)),
+        max_future: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)),
+        idle_after: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)),
+        slot: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(5)),
+        max_items: Spanned<i64> = unwritten(1_000),
+        max_experiments: Spanned<i64> = unwritten(100),
+        max_lists_per_click: Spanned<i64> = unwritten(32),
+        max_off_list: Spanned<i64> = unwritten(1_000),
+        hash_seed: Spanned<i64> = unwritten(0),
+        /// `None`: the seed alone makes the key.
+        user_key: Option<Spanned<String>> = None,
+    }
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawMetrics {
-    pub k: Spanned<Vec<Spanned<i64>>>,
-    pub windows: Spanned<Vec<Spanned<TimeSpan>>>,
-    /// `None`: the usual ones, and those that `[export]` names.
-    pub metrics: Option<Spanned<Vec<Spanned<String>>>>,
-    /// A name or a list of names.
-    pub profile: Spanned<toml::Value>,
-    pub alpha: Spanned<f64>,
-    pub catalog: Option<Spanned<String>>,
+section! {
+    RawMetrics {
+        k: Spanned<Vec<Spanned<i64>>> = list([1, 5, 10]),
+        windows: Spanned<Vec<Spanned<TimeSpan>>> = list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)]),
+        /// `None`: the usual ones, and those that `[export]` names.
+        metrics: Option<Spanned<Vec<Spanned<String>>>> = None,
+        /// A name or a list of names.
+        profile: Spanned<toml::Value> = unwritten(profile::DEFAULT),
+        alpha: Spanned<f64> = unwritten(0.5),
+        catalog: Option<Spanned<String>> = None,
+    }
 }
 
 /// `base`, `metrics`, and a word for each choice that differs from the base.
 pub(super) type RawProfile = BTreeMap<String, Spanned<toml::Value>>;
 
-/// `None` where the default is everything that `[metrics]` configures.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawExport {
-    pub metrics: Option<Spanned<Vec<Spanned<String>>>>,
-    pub k: Option<Spanned<Vec<Spanned<i64>>>>,
-    pub windows: Option<Spanned<Vec<Spanned<String>>>>,
-    pub views: Spanned<Vec<Spanned<String>>>,
-    pub numerators: Option<Spanned<Vec<Spanned<String>>>>,
-    pub max_series: Spanned<i64>,
-    pub forget_after: Spanned<TimeSpan>,
+section! {
+    /// `None` where the default is everything that `[metrics]` configures.
+    RawExport {
+        metrics: Option<Spanned<Vec<Spanned<String>>>> = None,
+        k: Option<Spanned<Vec<Spanned<i64>>>> = None,
+        windows: Option<Spanned<Vec<Spanned<String>>>> = None,
+        views: Spanned<Vec<Spanned<String>>> = list(["live", "settled"]),
+        numerators: Option<Spanned<Vec<Spanned<String>>>> = None,
+        max_series: Spanned<i64> = unwritten(300_000),
+        forget_after: Spanned<TimeSpan> = unwritten(TimeSpan::days(14)),
+    }
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawLimits {
-    pub max_arms: Spanned<i64>,
-    pub max_state: Spanned<ByteSize>,
-    pub max_coverage: Spanned<ByteSize>,
-    pub max_invalid_share: Spanned<f64>,
-    pub max_late_share: Spanned<f64>,
-    pub max_future_share: Spanned<f64>,
-    pub max_duplicate_share: Spanned<f64>,
-    pub max_unmatched_share: Spanned<f64>,
+section! {
+    RawLimits {
+        max_arms: Spanned<i64> = unwritten(10_000),
+        max_state: Spanned<ByteSize> = unwritten(ByteSize::gibibytes(4)),
+        max_coverage: Spanned<ByteSize> = unwritten(ByteSize::mebibytes(256)),
+        max_invalid_share: Spanned<f64> = unwritten(0.05),
+        max_late_share: Spanned<f64> = unwritten(0.05),
+        max_future_share: Spanned<f64> = unwritten(0.05),
+        max_duplicate_share: Spanned<f64> = unwritten(0.1),
+        max_unmatched_share: Spanned<f64> = unwritten(0.05),
+    }
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawHttp {
-    pub listen: Spanned<String>,
-    pub max_connections: Spanned<i64>,
-    pub timeout: Spanned<TimeSpan>,
-    pub hosts: Spanned<Vec<Spanned<String>>>,
-    /// `None`: no TLS.
-    pub tls_certificate: Option<Spanned<String>>,
-    /// `None`: in the same file.
-    pub tls_key: Option<Spanned<String>>,
-    pub bearer_tokens: Spanned<Hashes>,
-    pub bearer_tokens_file: Option<Spanned<String>>,
-    pub basic_passwords: Spanned<Hashes>,
-    pub basic_passwords_file: Option<Spanned<String>>,
-    pub open_probes: Spanned<bool>,
+section! {
+    RawHttp {
+        listen: Spanned<String> = unwritten("127.0.0.1:9464"),
+        max_connections: Spanned<i64> = unwritten(256),
+        timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
+        hosts: Spanned<Vec<Spanned<String>>> = unwritten(Vec::new()),
+        /// `None`: no TLS.
+        tls_certificate: Option<Spanned<String>> = None,
+        /// `None`: in the same file.
+        tls_key: Option<Spanned<String>> = None,
+        bearer_tokens: Spanned<Hashes> = unwritten(Hashes::default()),
+        bearer_tokens_file: Option<Spanned<String>> = None,
+        basic_passwords: Spanned<Hashes> = unwritten(Hashes::default()),
+        basic_passwords_file: Option<Spanned<String>> = None,
+        open_probes: Spanned<bool> = unwritten(true),
+    }
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawLog {
-    pub filter: Spanned<String>,
-    pub format: Spanned<String>,
+section! {
+    RawLog {
+        filter: Spanned<String> = unwritten("info"),
+        format: Spanned<String> = unwritten("auto"),
+    }
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -204,109 +222,4 @@ fn unwritten<T>(value: impl Into<T>) -> Spanned<T> {
 
 fn list<T>(values: impl IntoIterator<Item = impl Into<T>>) -> Spanned<Vec<Spanned<T>>> {
     unwritten(values.into_iter().map(unwritten).collect::<Vec<_>>())
-}
-
-impl Default for RawKafka {
-    fn default() -> Self {
-        RawKafka {
-            brokers: None,
-            served_topic: unwritten("served"),
-            clicks_topic: unwritten("clicks"),
-            group_id: unwritten("abgauge"),
-            key: unwritten("request"),
-            start: unwritten("rebuild"),
-            dead_letter_topic: None,
-            dead_letter_payload: unwritten(true),
-            properties: BTreeMap::new(),
-            property_files: BTreeMap::new(),
-        }
-    }
-}
-
-impl Default for RawJoin {
-    fn default() -> Self {
-        RawJoin {
-            attribution: unwritten(TimeSpan::minutes(30)),
-            click_skew: unwritten(TimeSpan::seconds(0)),
-            lateness: unwritten(TimeSpan::minutes(2)),
-            max_future: unwritten(TimeSpan::seconds(30)),
-            idle_after: unwritten(TimeSpan::seconds(30)),
-            slot: unwritten(TimeSpan::seconds(5)),
-            max_items: unwritten(1_000),
-            max_experiments: unwritten(100),
-            max_lists_per_click: unwritten(32),
-            max_off_list: unwritten(1_000),
-            hash_seed: unwritten(0),
-            user_key: None,
-        }
-    }
-}
-
-impl Default for RawMetrics {
-    fn default() -> Self {
-        RawMetrics {
-            k: list([1, 5, 10]),
-            windows: list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)]),
-            metrics: None,
-            profile: unwritten(profile::DEFAULT),
-            alpha: unwritten(0.5),
-            catalog: None,
-        }
-    }
-}
-
-impl Default for RawExport {
-    fn default() -> Self {
-        RawExport {
-            metrics: None,
-            k: None,
-            windows: None,
-            views: list(["live", "settled"]),
-            numerators: None,
-            max_series: unwritten(300_000),
-            forget_after: unwritten(TimeSpan::days(14)),
-        }
-    }
-}
-
-impl Default for RawLimits {
-    fn default() -> Self {
-        RawLimits {
-            max_arms: unwritten(10_000),
-            max_state: unwritten(ByteSize::gibibytes(4)),
-            max_coverage: unwritten(ByteSize::mebibytes(256)),
-            max_invalid_share: unwritten(0.05),
-            max_late_share: unwritten(0.05),
-            max_future_share: unwritten(0.05),
-            max_duplicate_share: unwritten(0.1),
-            max_unmatched_share: unwritten(0.05),
-        }
-    }
-}
-
-impl Default for RawHttp {
-    fn default() -> Self {
-        RawHttp {
-            listen: unwritten("127.0.0.1:9464"),
-            max_connections: unwritten(256),
-            timeout: unwritten(TimeSpan::seconds(10)),
-            hosts: unwritten(Vec::new()),
-            tls_certificate: None,
-            tls_key: None,
-            bearer_tokens: unwritten(Hashes::default()),
-            bearer_tokens_file: None,
-            basic_passwords: unwritten(Hashes::default()),
-            basic_passwords_file: None,
-            open_probes: unwritten(true),
-        }
-    }
-}
-
-impl Default for RawLog {
-    fn default() -> Self {
-        RawLog {
-            filter: unwritten("info"),
-            format: unwritten("auto"),
-        }
-    }
 }
