@@ -8,8 +8,8 @@
 //! within its answer. Only where we owe an answer to all does it wait, in the kernel's bounded backlog: a scrape thus gets its turn, where a 503 would lose it. A body that others
 //! need is called back likewise, and who does not read it is cut.
 //!
-//! An answer that does not end (server-sent events) may last while its reader keeps up; half of the slots are for such
-//! answers at most.
+//! An answer that does not end (server-sent events) may last while its reader keeps up. How many there may be is for the
+//! routes to say.
 
 mod answer;
 mod exchange;
@@ -27,7 +27,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -101,7 +100,6 @@ pub async fn serve(
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let slots = Slots::new(http.max_connections);
-    let streams = Arc::new(Semaphore::new(http.max_connections.div_ceil(2)));
     let cut = CancellationToken::new();
     let told = Arc::new(Seldom::default());
     let connections = TaskTracker::new();
@@ -115,7 +113,6 @@ pub async fn serve(
             exchange: Arc::new(Exchange::new(http.timeout, slot)),
             peer,
             router: router.clone(),
-            streams: Arc::clone(&streams),
             telemetry: Arc::clone(&telemetry),
             told: Arc::clone(&told),
             shutdown: shutdown.clone(),
@@ -164,8 +161,6 @@ struct Connection {
     exchange: Arc<Exchange>,
     peer: Peer,
     router: Router,
-    /// As many answers without an end may there be.
-    streams: Arc<Semaphore>,
     telemetry: Arc<Telemetry>,
     /// Of those who do not read.
     told: Arc<Seldom>,
@@ -218,7 +213,7 @@ impl Connection {
             let answer = self.router.clone().oneshot(request);
             async {
                 let Ok(answer) = answer.await;
-                Ok::<_, Infallible>(answer::watched(answer, &self.exchange, &self.streams))
+                Ok::<_, Infallible>(answer::watched(answer, &self.exchange))
             }
         });
         let http = http1::Builder::new()

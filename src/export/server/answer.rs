@@ -1,14 +1,13 @@
-//! Answers on their way: the end of each is told to its exchange, and those that do not end are bounded.
+//! Answers on their way: the end of each is told to its exchange.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::header;
+use axum::response::Response;
 use http_body::{Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::super::loan::Loan;
 use super::exchange::Exchange;
@@ -16,47 +15,22 @@ use super::exchange::Exchange;
 /// The content type of an answer that does not end: server-sent events.
 const EVENTS: &[u8] = b"text/event-stream";
 
-/// The answer, watched. One that does not end takes one of `streams` for as long as it lasts; where none is left it is
-/// refused, so that scrapes keep their share of the connections.
-pub(super) fn watched(mut answer: Response, exchange: &Arc<Exchange>, streams: &Arc<Semaphore>) -> Response {
+/// The answer, watched.
+pub(super) fn watched(mut answer: Response, exchange: &Arc<Exchange>) -> Response {
     if let Some(loan) = answer.extensions_mut().remove::<Arc<Loan>>() {
         exchange.borrows(loan);
     }
     let content_type = answer.headers().get(header::CONTENT_TYPE);
-    if !content_type.is_some_and(|value| value.as_bytes().starts_with(EVENTS)) {
-        return answer.map(|body| Body::new(Watched::new(body, exchange, None)));
+    if content_type.is_some_and(|value| value.as_bytes().starts_with(EVENTS)) {
+        exchange.streams();
     }
-    match Arc::clone(streams).try_acquire_owned() {
-        Ok(permit) => {
-            exchange.streams();
-            answer.map(|body| Body::new(Watched::new(body, exchange, Some(permit))))
-        }
-        Err(_) => {
-            let mut refusal = (StatusCode::SERVICE_UNAVAILABLE, TOO_MANY).into_response();
-            let headers = refusal.headers_mut();
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("30"));
-            refusal.map(|body| Body::new(Watched::new(body, exchange, None)))
-        }
-    }
+    let exchange = Arc::clone(exchange);
+    answer.map(|body| Body::new(Watched { body, exchange }))
 }
-
-const TOO_MANY: &str =
-    "too many pages are open: half of http.max_connections are for answers that do not end\n";
 
 struct Watched {
     body: Body,
     exchange: Arc<Exchange>,
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Watched {
-    fn new(body: Body, exchange: &Arc<Exchange>, permit: Option<OwnedSemaphorePermit>) -> Watched {
-        Watched {
-            body,
-            exchange: Arc::clone(exchange),
-            _permit: permit,
-        }
-    }
 }
 
 impl HttpBody for Watched {
