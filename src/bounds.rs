@@ -163,7 +163,7 @@ mod tests {
         );
         let many = bounds(&[windows], 1);
         let [n_few, n_many] = [&few, &many].map(|bounds| bounds.followed_arm / (2 * 2 * 16));
-        assert_eq!([n_few, n_many], [8, 32], "columns: the sums without the cells");
+        assert_eq!([n_few, n_many], [5, 31], "columns: the sums without the cells");
         let arm = |n_columns| 2 * (60 * (32 + 8 * n_columns) + 2 * 16 * n_columns);
         assert_eq!([few.arm, many.arm], [n_few, n_many].map(arm));
     }

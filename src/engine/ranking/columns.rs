@@ -100,9 +100,6 @@ impl Column {
     }
 }
 
-/// Sums are kept in lines of so many: a cache line, which the processor adds at once.
-pub const LINE: usize = 8;
-
 /// Served lists.
 pub const LISTS: usize = 0;
 /// Positions shown, copies included: CTR's denominator over the whole list.
@@ -260,14 +257,14 @@ impl Ranking {
         &self.profiles
     }
 
-    /// How many integers a tally has: a sum each, and zeros up to a whole [line](LINE).
+    /// How many sums a tally has.
     pub fn width(&self) -> usize {
-        self.sums.len().next_multiple_of(LINE)
+        self.sums.len()
     }
 
-    /// How many of them a list adds to before its first click: the first ones, in whole lines.
+    /// How many of them a list adds to before its first click: the first ones.
     pub fn n_of_new_list(&self) -> usize {
-        self.n_of_new_list.next_multiple_of(LINE)
+        self.n_of_new_list
     }
 
     /// The columns that a count of distinct items fills, where coverage is measured.
