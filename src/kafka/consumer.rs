@@ -3,6 +3,18 @@
 //! The main queue is polled for rebalances and errors; records come by queues of our own, each with a [`QueueReader`].
 
 mod queue;
+/// A record in the main queue, which nobody reads: it would be missing from the numbers, so the daemon must begin anew.
+fn strayed(record: &impl Message) -> Fault {
+    let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());
+    Fault {
+        kind: FaultKind::Fatal,
+        message: format!(
+            "the record at offset {offset} of partition {partition} of topic `{topic}` came past the queue of its partition, \
+             which is a fault of abgauge: start it again, so that it reads the log anew"
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +30,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaRespErr;
-use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 
 pub use self::queue::QueueReader;
 pub(super) use self::queue::{First, Forwarding};
@@ -28,7 +40,7 @@ use super::probe;
 use super::producer::explain_refusal;
 use crate::config;
 use crate::engine::event::Side;
-use crate::ingest::{Answer, Input, Order, Question, TopicPartition};
+use crate::ingest::{Answer, Fault, FaultKind, Input, Order, Question, TopicPartition};
 
 /// The names of our topics. Where both kinds share one, everything is on the side of served lists.
 #[derive(Debug, Clone)]
@@ -219,10 +231,10 @@ impl Consumer {
                 Some(RDKafkaErrorCode::BadMessage | RDKafkaErrorCode::UnknownTopicOrPartition)
             )
         };
-        if let Some(Err(error)) = self.client.poll(Duration::ZERO)
-            && !is_noted(&error)
-        {
-            take(Input::Fault(client::fault(&error, "")));
+        match self.client.poll(Duration::ZERO) {
+            Some(Ok(record)) => take(Input::Fault(strayed(&record))),
+            Some(Err(error)) if !is_noted(&error) => take(Input::Fault(client::fault(&error, ""))),
+            Some(Err(_)) | None => {}
         }
         while let Some(note) = self.client.context().pop() {
             take(match note {
