@@ -14,7 +14,6 @@ pub const OTHER: &str = "__other__";
 pub type ArmId = u32;
 
 const RECENT: usize = 64;
-const NO_ARM: ArmId = ArmId::MAX;
 
 /// Names of an admitted arm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,11 +33,6 @@ pub struct Arms {
     by_hash: HashMap<u128, ArmId, Hashed>,
     /// What was found last, by the last bits of its hash: most lists are in one of few arms.
     recent: [Option<(u128, ArmId)>; RECENT],
-    /// Those of the names that a batch keeps, by their place. Lists that spell their arms alike share one, and it is known
-    /// ahead.
-    by_place: Vec<ArmId>,
-    /// The [`Batch::spelling_factors`] of that batch, which say whether it still has these names.
-    spelling_factors: [u64; 2],
     n_folded: u64,
     /// The `__other__` arm of an experiment, once it has one.
     other_of: std::collections::HashMap<Arc<str>, Option<ArmId>>,
@@ -52,41 +46,9 @@ impl Arms {
             arms: Vec::new(),
             by_hash: HashMap::default(),
             recent: [None; RECENT],
-            by_place: Vec::new(),
-            spelling_factors: [0; 2],
             n_folded: 0,
             other_of: std::collections::HashMap::new(),
         }
-    }
-
-    /// Forgets the places of other names than this batch has; to be called before any of its places is asked for.
-    pub fn begin_batch(&mut self, batch: &Batch) {
-        if self.spelling_factors != batch.spelling_factors {
-            self.spelling_factors = batch.spelling_factors;
-            self.by_place.clear();
-        }
-    }
-
-    /// The arm that lists of the name at this place of the batch count in.
-    #[inline(always)]
-    pub fn admit_at(&mut self, place: usize, batch: &Batch) -> ArmId {
-        self.at(place).unwrap_or_else(|| self.admit_new(place, batch))
-    }
-
-    /// The arm that was found for this place of the batch, if there was one.
-    #[inline(always)]
-    pub fn at(&self, place: usize) -> Option<ArmId> {
-        self.by_place.get(place).copied().filter(|id| *id != NO_ARM)
-    }
-
-    #[inline(never)]
-    fn admit_new(&mut self, place: usize, batch: &Batch) -> ArmId {
-        let id = self.admit(&batch.arms[place], batch);
-        if place < batch.n_kept_arms {
-            self.by_place.resize(batch.n_kept_arms, NO_ARM);
-            self.by_place[place] = id;
-        }
-        id
     }
 
     /// The arm that lists of this name count in.
@@ -243,36 +205,6 @@ mod tests {
             2,
             "a/y and c/z are remembered, a/q is beyond the bound"
         );
-    }
-
-    #[test]
-    fn a_name_finds_its_arm_whatever_stood_at_its_place_before_the_batch_dropped_its_names() {
-        let mut arms = Arms::new(100_000);
-        let mut batches = [Batch::default(), Batch::default()];
-        let mut number: usize = 1;
-        for turn in 0..200 {
-            let batch = &mut batches[usize::from(turn % 10 == 9)];
-            // Names of earlier batches stay until these have become too many.
-            batch.clear();
-            batch.arms.resize_with(batch.arms.len() + 7_000, || {
-                number = number * 40_503 % 65_537;
-                let hash = (number % 500) as u128;
-                ArmName {
-                    hash: hash << 60,
-                    experiment: 0..0,
-                    arm: 0..0,
-                }
-            });
-            arms.begin_batch(batch);
-            let n = batch.arms.len();
-            for place in [0, 1, 77, batch.n_kept_arms, n / 2, n - 1, 77, 0] {
-                let id = arms.admit_at(place, batch);
-                assert_eq!(id, arms.admit(&batch.arms[place], batch));
-            }
-        }
-        assert!(arms.at(77).is_some());
-        let last = batches[0].arms.len() - 1;
-        assert_eq!(arms.at(last), None, "what no batch has kept is not remembered");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::hashed::random_factors;
+use foldhash::HashMap;
 
 /// What a record says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -159,58 +159,22 @@ pub struct ArmName {
     pub arm: Range<u32>,
 }
 
-/// How a list of a batch spelt its experiments, and what that means, in [`Batch::arms`].
-#[derive(Debug, Default, Clone, PartialEq)]
-pub struct SpeltArms {
-    /// Of the text; 0 where the place is free.
-    pub hash: [u64; 2],
-    pub arms: Range<u32>,
-}
-
-impl SpeltArms {
-    pub fn is_free(&self) -> bool {
-        self.hash == [0; 2]
-    }
-}
-
-/// The most arms, and bytes of their names, that a batch keeps when it is cleared.
+/// The most arms, objects of them, and bytes of names that a batch keeps when it is cleared.
 const MAX_KEPT_ARMS: usize = 32_768;
 const MAX_KEPT_BYTES: usize = 4 << 20;
 
 /// Records of one pair of partitions, each topic's in offset order. Cleared and refilled, so that its arenas are
 /// allocated once.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub struct Batch {
     pub events: Vec<Event>,
     /// Seeded hashes of items.
     pub items: Vec<u64>,
     /// Lists may share a part of it, with lists of earlier batches too.
     pub arms: Vec<ArmName>,
-    /// Those of earlier batches: later lists may share them, while what lists spell in ways of their own stays theirs.
-    pub n_kept_arms: usize,
     pub text: String,
-    /// The decoder's, which knows by it what it has read before.
-    pub spelt: Vec<SpeltArms>,
-    /// How many it has put there.
-    pub n_spelt: usize,
-    /// Random, odd: what spellings are hashed with. Drawn anew when arms are dropped: as long as it stands, so does each
-    /// name in `arms` that an engine has read.
-    pub spelling_factors: [u64; 2],
-}
-
-impl Default for Batch {
-    fn default() -> Batch {
-        Batch {
-            events: Vec::new(),
-            items: Vec::new(),
-            arms: Vec::new(),
-            n_kept_arms: 0,
-            text: String::new(),
-            spelt: Vec::new(),
-            n_spelt: 0,
-            spelling_factors: random_factors(),
-        }
-    }
+    /// What JSON objects mean in `arms`, so that the decoder reads each once.
+    pub arms_by_json: HashMap<Box<[u8]>, Range<u32>>,
 }
 
 impl Batch {
@@ -218,14 +182,12 @@ impl Batch {
     pub fn clear(&mut self) {
         self.events.clear();
         self.items.clear();
-        if self.arms.len() > MAX_KEPT_ARMS || self.text.len() > MAX_KEPT_BYTES {
+        let n_kept = self.arms.len().max(self.arms_by_json.len());
+        if n_kept > MAX_KEPT_ARMS || self.text.len() > MAX_KEPT_BYTES {
             self.arms.clear();
             self.text.clear();
-            self.spelt.clear();
-            self.n_spelt = 0;
-            self.spelling_factors = random_factors();
+            self.arms_by_json.clear();
         }
-        self.n_kept_arms = self.arms.len();
     }
 
     pub fn is_empty(&self) -> bool {

@@ -178,7 +178,6 @@ impl Engine {
     /// Counts a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
-        self.arms.begin_batch(batch);
         let mut tags = std::mem::take(&mut self.scratch.tags);
         tags.clear();
         let lists_have_clicks = self.clicks.n_waiting() * FEW_WAITING > self.lists.len();
@@ -275,11 +274,10 @@ impl Engine {
         if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
         }
-        let places = list.arms.start as usize..list.arms.end as usize;
         let arms = &mut self.arms;
         self.scratch
             .arms
-            .extend(places.map(|place| arms.admit_at(place, batch)));
+            .extend(names.iter().map(|name| arms.admit(name, batch)));
         let folded = arms.count_once(names, &mut self.scratch.arms);
         self.accepted(at, list.ts_ms);
         self.changes.counts.repeated_items += self.scratch.repeats.count(items);

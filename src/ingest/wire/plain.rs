@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::arms::{self, Search, Spelling};
+use super::arms;
 use super::keys::Key;
 use super::scan::Scanner;
 use super::{Decoder, check_label, check_topic, range, time};
@@ -22,8 +22,8 @@ struct Fields<'a> {
     user_id: Option<&'a [u8]>,
     ts_ms: i64,
     arms: Range<u32>,
-    /// How the arms are spelt, if that is new.
-    spelling: Option<Spelling>,
+    /// The object that the arms are, if it is to be remembered.
+    new_object: Option<&'a [u8]>,
     item: u64,
 }
 
@@ -64,8 +64,8 @@ impl Decoder {
                 if !fields.has(&[Key::RequestId, Key::Ts, Key::Items]) {
                     return None;
                 }
-                if let Some(spelling) = fields.spelling {
-                    spelling.remember(fields.arms.clone(), batch);
+                if let Some(object) = fields.new_object {
+                    arms::remember(object, fields.arms.clone(), batch);
                 }
                 Some(Body::Served(Served {
                     id: fields.request_id,
@@ -118,7 +118,7 @@ impl Decoder {
                 more = json.more(b'}')?;
             }
             if more && fields.come(Key::Experiments, &mut json)? {
-                (fields.arms, fields.spelling) = self.plain_arms(&mut json, batch)?;
+                (fields.arms, fields.new_object) = self.plain_arms(&mut json, batch)?;
                 more = json.more(b'}')?;
             }
             if more && fields.come(Key::Items, &mut json)? {
@@ -155,23 +155,27 @@ impl Decoder {
         Some(json.rest())
     }
 
-    /// The place of the arms, and how they are spelt if that is to be remembered.
+    /// The place of the arms, and the object that they are if it is to be remembered.
     #[inline(always)]
-    fn plain_arms(&self, json: &mut Scanner, batch: &mut Batch) -> Option<(Range<u32>, Option<Spelling>)> {
+    fn plain_arms<'a>(
+        &self,
+        json: &mut Scanner<'a>,
+        batch: &mut Batch,
+    ) -> Option<(Range<u32>, Option<&'a [u8]>)> {
         if json.null() {
             return Some((0..0, None));
         }
-        let spelling = Spelling::at_start_of(json.rest(), batch);
-        if let Some(spelling) = spelling
-            && let Some(known) = spelling.search(&batch.spelt).and_then(Search::known)
+        let object = arms::object(json.rest());
+        if let Some(object) = object
+            && let Some(known) = batch.arms_by_json.get(object)
         {
-            json.pass(spelling.n_bytes);
-            return Some((known, None));
+            json.pass(object.len());
+            return Some((known.clone(), None));
         }
         let (arms, behind) = self.new_arms(*json, batch)?;
         let n_bytes = behind.n_passed() - json.n_passed();
         *json = behind;
-        Some((arms, spelling.filter(|spelling| spelling.n_bytes == n_bytes)))
+        Some((arms, object.filter(|object| object.len() == n_bytes)))
     }
 
     /// The scanner goes in and out by value, so that its place in the text stays in registers where it comes from.

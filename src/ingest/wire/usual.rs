@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use super::arms::{Search, Spelling};
+use super::arms;
 use super::scan::Scanner;
 use super::{Decoder, range};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
@@ -72,21 +72,16 @@ impl Decoder {
         let ts_ms = json.epoch_ms()?;
         match kind {
             Kind::Served => {
-                let known_arms = match json.comes(L::EXPERIMENTS) {
+                let arms = match json.comes(L::EXPERIMENTS) {
                     true => {
-                        let spelling = Spelling::at_start_of(json.rest(), batch)?;
-                        json.pass(spelling.n_bytes);
-                        Some(spelling.search(&batch.spelt)?)
+                        let object = arms::object(json.rest())?;
+                        json.pass(object.len());
+                        batch.arms_by_json.get(object)?.clone()
                     }
-                    false => None,
+                    false => 0..0,
                 };
                 json.expect_all(L::ITEMS)?;
                 let items = self.usual_items(payload, json.n_passed(), &mut batch.items)?;
-                // Asked for last: where arms are many, what is known of them came meanwhile.
-                let Some(arms) = known_arms.map_or(Some(0..0), Search::known) else {
-                    batch.items.truncate(items.start as usize);
-                    return None;
-                };
                 Some(Body::Served(Served {
                     id: self.hash.request(id),
                     ts_ms,

@@ -282,8 +282,7 @@ fn many_spellings_are_remembered_beyond_their_batch() {
     batch.clear();
     assert!(batch.is_empty());
     decode_all(&records, &mut batch);
-    // Some may have driven each other from their places.
-    assert!(batch.arms.len() < 2200, "{}", batch.arms.len());
+    assert_eq!(batch.arms.len(), 2000);
 }
 
 #[test]
@@ -297,4 +296,26 @@ fn a_batch_that_holds_too_many_arms_forgets_them() {
     assert!(batch.arms.is_empty() && batch.text.is_empty());
     decode_all(&[(&list, Kind::Served)], &mut batch);
     assert_eq!(batch.arms.len(), 1);
+}
+
+#[test]
+fn a_batch_that_holds_too_many_ways_to_say_nothing_forgets_them() {
+    let spaces = |n: usize| [b' ', b'\t', b'\n', b'\r'].map(char::from)[n % 4];
+    let lists = (0..40_000).map(|n| {
+        let space: String = (0..8).map(|digit| spaces(n >> (2 * digit))).collect();
+        with("experiments", &format!("{{{space}}}"))
+    });
+    let at = Position {
+        side: Side::Served,
+        offset: 0,
+        record_ts_ms: 0,
+    };
+    let decoder = decoder();
+    let mut batch = Batch::default();
+    for list in lists {
+        decoder.decode(Some(list.as_bytes()), Some(Kind::Served), at, &mut batch);
+    }
+    assert_eq!(batch.arms_by_json.len(), 40_000);
+    batch.clear();
+    assert!(batch.arms_by_json.is_empty());
 }
