@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use foldhash::HashMap;
 
 use super::event::{ArmName, Batch};
-use super::hashed::{GOLDEN, Hashed, folded};
 
 /// Stands for everything beyond the bound on arms. No event may carry it.
 pub const OTHER: &str = "__other__";
@@ -30,12 +29,12 @@ pub struct Arms {
     n_admitted: usize,
     arms: Vec<Arm>,
     /// Admitted arms, and the first `max` folded ones under the arm that they fold into.
-    by_hash: HashMap<u128, ArmId, Hashed>,
+    by_hash: HashMap<u128, ArmId>,
     /// What was found last, by the last bits of its hash: most lists are in one of few arms.
     recent: [Option<(u128, ArmId)>; RECENT],
     n_folded: u64,
     /// The `__other__` arm of an experiment, once it has one.
-    other_of: std::collections::HashMap<Arc<str>, Option<ArmId>>,
+    other_of: HashMap<Arc<str>, Option<ArmId>>,
 }
 
 impl Arms {
@@ -47,7 +46,7 @@ impl Arms {
             by_hash: HashMap::default(),
             recent: [None; RECENT],
             n_folded: 0,
-            other_of: std::collections::HashMap::new(),
+            other_of: HashMap::default(),
         }
     }
 
@@ -107,10 +106,9 @@ impl Arms {
     fn fold_into_one(&self, names: &[ArmName], arms: &mut Vec<ArmId>) -> u32 {
         let is_other = |arm: ArmId| &*self.get(arm).arm == OTHER;
         let of_other = names.iter().zip(&*arms).filter(|(_, arm)| is_other(**arm));
-        let mixed = |hash, name: u128| folded(hash ^ name as u64, GOLDEN) ^ (name >> 64) as u64;
-        let hash = of_other.fold(None, |hash, (name, _)| {
-            Some(mixed(hash.unwrap_or(GOLDEN), name.hash))
-        });
+        let hash = of_other
+            .map(|(name, _)| name.hash as u32)
+            .reduce(|hash, name| hash.rotate_left(5) ^ name);
         // A list has one arm of an experiment: two can only meet in the experiment that stands for all others.
         let of_all = self.other_of.get(OTHER).copied().flatten();
         let mut n_of_all = 0;
@@ -118,7 +116,7 @@ impl Arms {
             n_of_all += u32::from(Some(*arm) == of_all);
             Some(*arm) != of_all || n_of_all == 1
         });
-        hash.map_or(0, |hash| hash as u32 | 1)
+        hash.map_or(0, |hash| hash | 1)
     }
 
     fn other(&mut self, experiment: &str) -> ArmId {

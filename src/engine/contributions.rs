@@ -1,8 +1,7 @@
 //! What lists contribute, remembered by outcome: most lists of a stream have one of few lengths and click patterns.
 
-use hashbrown::HashMap;
+use foldhash::HashMap;
 
-use super::hashed::Hashed;
 use super::ranking::{ListOutcome, Ranking};
 
 /// Bytes of rows that are remembered: of first clicks, and of all others.
@@ -38,7 +37,7 @@ pub struct Contributions {
     /// What the first click on a list of one length adds, by length and position.
     of_first_click: Vec<Option<Box<[i64]>>>,
     /// Rows of the differences that clicks make.
-    differences: HashMap<(Short, Short), u32, Hashed>,
+    differences: HashMap<(Short, Short), u32>,
     values: Vec<i64>,
     /// A row that is not remembered, and room to work another out.
     other: Vec<i64>,

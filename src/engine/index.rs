@@ -12,14 +12,15 @@
 //! dead or split in two, 3577 entries at a time, so no insertion ever waits for the whole table; and two halves that
 //! a spike has left almost empty are joined again, two at a time.
 //!
-//! Ids are hashes that outsiders may choose the input of. Tags are made with two random factors of this process, so that
-//! nobody can aim at a line: products of 128 bits, folded as wyhash does, and multiplied once more. A product alone spreads
-//! some sequences badly, in one process of some dozens.
+//! Ids are hashes that outsiders may choose the input of. They come here with a secret added, and tags are made of them with
+//! a random seed, so that nobody can aim at a line.
 
+use std::hash::BuildHasher;
 use std::ops::Range;
 
+use foldhash::quality::RandomState;
+
 use super::chunks::Handle;
-use super::hashed::{GOLDEN, folded, random_factors};
 use super::prefetch::prefetch;
 
 /// Lines of a segment: with its alignment it fills a block of 32 KiB. The allocator took 43 KB for 512 of them.
@@ -66,7 +67,7 @@ struct Segment {
 
 #[derive(Debug)]
 pub struct Index {
-    factors: [u64; 2],
+    random: RandomState,
     /// Bits of a tag that choose a segment.
     depth: u32,
     /// Places in `segments`, 2^depth of them.
@@ -79,7 +80,7 @@ pub struct Index {
 impl Index {
     pub fn new() -> Index {
         Index {
-            factors: random_factors(),
+            random: RandomState::default(),
             depth: 0,
             directory: vec![0],
             segments: vec![Segment::new(0)],
@@ -88,9 +89,7 @@ impl Index {
     }
 
     pub fn tag(&self, id: u128) -> Tag {
-        let [low, high] = [(id as u64, self.factors[0]), ((id >> 64) as u64, self.factors[1])]
-            .map(|(half, factor)| folded(half ^ factor.rotate_left(32), factor));
-        Tag(folded(low ^ high, GOLDEN) as u32)
+        Tag(self.random.hash_one(id) as u32)
     }
 
     fn place(&self, tag: Tag) -> usize {
@@ -354,7 +353,8 @@ impl Line {
 
 /// By other bits than the directory: the product's high ones, which depend on all low ones of the tag.
 fn home(tag: Tag) -> usize {
-    let mixed = tag.0.wrapping_mul(GOLDEN as u32);
+    // 2^32 ÷ the golden ratio, whose bits follow no pattern.
+    let mixed = tag.0.wrapping_mul(0x9e37_79b9);
     ((u64::from(mixed) * N_LINES as u64) >> 32) as usize
 }
 

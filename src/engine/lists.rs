@@ -12,13 +12,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use foldhash::HashMap;
 
 use super::arms::ArmId;
 use super::catalogue::Catalogue;
 use super::chunks::ChunkId;
 use super::contributions::Contributions;
-use super::hashed::Hashed;
 use super::open_list::{self, OpenList, Stamp};
 use super::outcome::ClickResult;
 use super::ranking::ListOutcome;
@@ -40,7 +39,7 @@ pub struct OpenSlot {
     chunks: Vec<ChunkId>,
     n_lists: u64,
     /// Distinct off-list items clicked, by list, in the order of offsets.
-    off_list: HashMap<Handle, Vec<u64>, Hashed>,
+    off_list: HashMap<Handle, Vec<u64>>,
     /// Ids of lists that stand among others of their id.
     crowded: Vec<u128>,
     /// What its lists and clicks have added since the last hand-over, by arm.
@@ -149,7 +148,7 @@ pub struct OpenLists {
     /// What slots that open from now on count by.
     catalogue: Option<Arc<Catalogue>>,
     /// All lists of an id, where several were open at once.
-    crowded: HashMap<u128, Crowd, Hashed>,
+    crowded: HashMap<u128, Crowd>,
     by_number: BTreeMap<i64, u32>,
     /// Begin and place of the slot that a list joined last: most lists join it too.
     last: (i64, u32),

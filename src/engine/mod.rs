@@ -8,7 +8,6 @@ pub mod contributions;
 pub mod coverage;
 pub mod event;
 mod first_clicks;
-pub(crate) mod hashed;
 mod index;
 mod join;
 mod lists;

@@ -9,12 +9,11 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use foldhash::HashMap;
 
 use super::arms::ArmId;
 use super::catalogue::Catalogue;
 use super::chunks::{ChunkId, Chunks, Handle};
-use super::hashed::Hashed;
 use super::open_list::OpenList;
 use super::ranking::ListOutcome;
 
@@ -63,7 +62,7 @@ pub struct ClosedSlot {
     /// With the words that they had.
     pub chunks: VecDeque<(ChunkId, Vec<u32>)>,
     /// Distinct off-list items clicked, by list.
-    pub off_list: HashMap<Handle, Vec<u64>, Hashed>,
+    pub off_list: HashMap<Handle, Vec<u64>>,
     pub bytes: u64,
 }
 

@@ -7,8 +7,9 @@
 //! Both kinds share one index, so that a record that comes costs one look into memory that is not at hand. Of each id
 //! it holds one list and one click at the most; these lead to the others.
 
+use std::hash::{BuildHasher, RandomState};
+
 use super::chunks::{Chunks, Handle};
-use super::hashed::random_factors;
 use super::index::Index;
 
 pub use super::index::Tag;
@@ -57,7 +58,7 @@ pub struct Found {
 
 #[derive(Debug)]
 pub struct Store {
-    /// Added to the ids that stand in records, so that nobody can send items that look like one.
+    /// Added to ids, so that nobody can send items that look like one in a record, nor ids of one line of the index.
     secret: u128,
     pub chunks: Chunks,
     index: Index,
@@ -65,7 +66,8 @@ pub struct Store {
 
 impl Store {
     pub fn new() -> Store {
-        let [low, high] = random_factors().map(u128::from);
+        let random = RandomState::new();
+        let [low, high] = [0, 1].map(|n| u128::from(random.hash_one(n)));
         Store {
             secret: high << 64 | low,
             chunks: Chunks::new(),
@@ -75,16 +77,20 @@ impl Store {
 
     /// What an id is looked up by.
     pub fn tag(&self, id: u128) -> Tag {
-        self.index.tag(id)
+        self.index.tag(self.stored(id))
     }
 
     /// An id, whose tag is known.
     pub fn key(&self, id: u128, tag: Tag) -> Key {
-        let stored = id.wrapping_add(self.secret);
+        let stored = self.stored(id);
         Key {
             tag,
             id: [0, 32, 64, 96].map(|shift| (stored >> shift) as u32),
         }
+    }
+
+    fn stored(&self, id: u128) -> u128 {
+        id.wrapping_add(self.secret)
     }
 
     /// The key of a record.
@@ -96,7 +102,7 @@ impl Store {
             .expect("a record has an id");
         let stored = id.iter().rev().fold(0, |id, word| id << 32 | u128::from(*word));
         Key {
-            tag: self.index.tag(stored.wrapping_sub(self.secret)),
+            tag: self.index.tag(stored),
             id,
         }
     }
