@@ -105,7 +105,7 @@ impl Board {
             return;
         };
         // All that goes to one arm side by side.
-        let mut rows: Vec<Row> = rows(delta).collect();
+        let mut rows: Vec<ArmTally> = rows(delta).collect();
         rows.sort_by_key(|row| row.of.arm);
         for rows in rows.chunk_by(|one, next| one.of.arm == next.of.arm) {
             let mut windows = shared.windows_of(arms, rows[0].of.arm);
@@ -258,14 +258,14 @@ impl Board {
 }
 
 /// The tally of an arm in a slot, on its way to the windows.
-struct Row<'a> {
+struct ArmTally<'a> {
     view: View,
     of: ArmInSlot,
     tally: &'a [i64],
 }
 
-fn rows(delta: &PairDelta) -> impl Iterator<Item = Row<'_>> {
-    let live = delta.live.iter().map(|(of, tally)| Row {
+fn rows(delta: &PairDelta) -> impl Iterator<Item = ArmTally<'_>> {
+    let live = delta.live.iter().map(|(of, tally)| ArmTally {
         view: View::Live,
         of,
         tally,
@@ -277,7 +277,7 @@ fn rows(delta: &PairDelta) -> impl Iterator<Item = Row<'_>> {
                 start_ms: slot.start_ms,
                 last_list_ms: None,
             };
-            Row {
+            ArmTally {
                 view: View::Settled,
                 of,
                 tally,

@@ -300,17 +300,17 @@ fn profile_label(ranking: &Ranking, column: &Column) -> String {
 }
 
 #[derive(Clone, Copy)]
-struct Row<'a> {
+struct ExportedArm<'a> {
     arm: &'a ArmSnapshot,
     is_control: bool,
 }
 
 /// Arms in the order of the snapshot, experiment by experiment.
-fn rows<'a>(arms: &[&'a ArmSnapshot], controls: &BTreeMap<String, String>) -> Vec<Row<'a>> {
+fn rows<'a>(arms: &[&'a ArmSnapshot], controls: &BTreeMap<String, String>) -> Vec<ExportedArm<'a>> {
     let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
     let rows = experiments.flat_map(|arms| {
         let control = control_of(controls, arms);
-        arms.iter().map(move |arm| Row {
+        arms.iter().map(move |arm| ExportedArm {
             arm,
             is_control: Some(&*arm.arm) == control,
         })
@@ -322,12 +322,12 @@ fn rows<'a>(arms: &[&'a ArmSnapshot], controls: &BTreeMap<String, String>) -> Ve
 ///
 /// Arms are admitted by descending live lists of `total`, then by name, up to the first that does not fit.
 fn choose<'a>(
-    rows: &[Row<'a>],
+    rows: &[ExportedArm<'a>],
     config: &Export,
     places: &[Place],
     families: &[Family],
     total: usize,
-) -> (Vec<Row<'a>>, usize) {
+) -> (Vec<ExportedArm<'a>>, usize) {
     let sizes = Sizes::of(families);
     let sizes: Vec<usize> = rows.iter().map(|row| sizes.n_series(row, places)).collect();
     let mut by_lists: Vec<usize> = (0..rows.len()).collect();
@@ -376,7 +376,7 @@ impl Sizes {
         sizes
     }
 
-    fn n_series(&self, row: &Row, places: &[Place]) -> usize {
+    fn n_series(&self, row: &ExportedArm, places: &[Place]) -> usize {
         let of_place = |sums: &[i128]| {
             let ratios = self.n_ratios.iter();
             let shown = ratios.filter(|((column, factor), _)| sums[*column] != 0 && *factor != 0);

@@ -20,7 +20,11 @@ impl Serialize for Document<'_> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry(
             "profiles",
-            &Map(|| self.0.iter().map(|profile| (&profile.name, Row(profile)))),
+            &Map(|| {
+                self.0
+                    .iter()
+                    .map(|profile| (&profile.name, ProfileEntry(profile)))
+            }),
         )?;
         map.serialize_entry(
             "choices",
@@ -30,9 +34,9 @@ impl Serialize for Document<'_> {
     }
 }
 
-struct Row<'a>(&'a Profile);
+struct ProfileEntry<'a>(&'a Profile);
 
-impl Serialize for Row<'_> {
+impl Serialize for ProfileEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let words = || {
             CHOICES

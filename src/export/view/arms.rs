@@ -78,7 +78,7 @@ impl<'a> Found<'a> {
             control: self.control,
             n_arms: self.n_arms,
             n_found,
-            arms: rows.map(|arm| Row::of(arm, query, columns)).collect(),
+            arms: rows.map(|arm| ArmRow::of(arm, query, columns)).collect(),
         }
     }
 }
@@ -91,11 +91,11 @@ pub(super) struct Shown<'a> {
     n_arms: usize,
     /// Arms that the filter lets through, and the control.
     n_found: usize,
-    arms: Vec<Row<'a>>,
+    arms: Vec<ArmRow<'a>>,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct ArmRow<'a> {
     name: &'a str,
     last_list_ms: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,8 +127,8 @@ struct Line {
     values: Vec<Vec<Option<f64>>>,
 }
 
-impl<'a> Row<'a> {
-    fn of(arm: &'a ArmSnapshot, query: &Query, columns: &[Option<&Column>]) -> Row<'a> {
+impl<'a> ArmRow<'a> {
+    fn of(arm: &'a ArmSnapshot, query: &Query, columns: &[Option<&Column>]) -> ArmRow<'a> {
         let place = |view| {
             let sums = arm.sums(view, query.window);
             let values = columns
@@ -142,7 +142,7 @@ impl<'a> Row<'a> {
                 line: None,
             })
         };
-        Row {
+        ArmRow {
             name: &arm.arm,
             last_list_ms: arm.last_list_ms,
             live: place(View::Live),
