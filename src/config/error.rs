@@ -22,7 +22,7 @@ pub struct ConfigErrors {
 pub struct ConfigError {
     /// The setting, such as `join.lateness`; empty where the file as a whole is meant.
     pub key: String,
-    pub place: Place,
+    pub place: Location,
     pub message: String,
     /// What to write instead.
     pub remedy: String,
@@ -30,7 +30,7 @@ pub struct ConfigError {
 
 /// Where a faulty value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// Nowhere: it is missing, or a default.
     Nowhere,
     /// Bytes of the file.
@@ -65,11 +65,11 @@ impl ConfigErrors {
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.errors.iter().map(|error| {
             let place = match &error.place {
-                Place::File(span) => {
+                Location::File(span) => {
                     let line = Lines::of(self.source.inner()).at(span.start);
                     format!(" ({} line {line})", self.name)
                 }
-                Place::Nowhere | Place::Variable(_) => String::new(),
+                Location::Nowhere | Location::Variable(_) => String::new(),
             };
             let remedy = match &*error.remedy {
                 "" => String::new(),
@@ -124,7 +124,7 @@ impl Diagnostic for Told {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let Place::File(span) = &self.error.place else {
+        let Location::File(span) = &self.error.place else {
             return None;
         };
         let label = LabeledSpan::new_with_span(Some("here".to_owned()), span.clone());
@@ -135,8 +135,8 @@ impl Diagnostic for Told {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::Variable(name) if self.key.is_empty() => write!(f, "{name}: {}", self.message),
-            Place::Variable(name) => write!(f, "{} (from {name}): {}", self.key, self.message),
+            Location::Variable(name) if self.key.is_empty() => write!(f, "{name}: {}", self.message),
+            Location::Variable(name) => write!(f, "{} (from {name}): {}", self.key, self.message),
             _ if self.key.is_empty() => f.write_str(&self.message),
             _ => write!(f, "{}: {}", self.key, self.message),
         }
@@ -218,7 +218,7 @@ impl Report {
     /// Takes back that `key` is missing, for who only wants to see what there is.
     pub fn forgive_missing(&mut self, key: &str) {
         self.errors
-            .retain(|error| error.key != key || error.place != Place::Nowhere);
+            .retain(|error| error.key != key || error.place != Location::Nowhere);
     }
 
     /// Takes back what is wrong with other settings than those that begin so, and with variables that are none.
@@ -249,9 +249,9 @@ impl Report {
         remedy: impl Into<String>,
     ) {
         let place = match self.variables.get(key) {
-            Some(name) => Place::Variable(name.clone()),
-            None if value.span().is_empty() => Place::Nowhere,
-            None => Place::File(value.span()),
+            Some(name) => Location::Variable(name.clone()),
+            None if value.span().is_empty() => Location::Nowhere,
+            None => Location::File(value.span()),
         };
         self.refuse_at(key, place, message, remedy);
     }
@@ -259,7 +259,7 @@ impl Report {
     pub fn refuse_at(
         &mut self,
         key: &str,
-        place: Place,
+        place: Location,
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
@@ -289,7 +289,7 @@ impl Report {
     /// All errors: those of the file by line, then the others as they were found.
     pub fn into_errors(mut self) -> Vec<ConfigError> {
         self.errors.sort_by_key(|error| match &error.place {
-            Place::File(span) => span.start,
+            Location::File(span) => span.start,
             _ => usize::MAX,
         });
         self.errors

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
-use super::error::{Origin, Place, Report, nearest};
+use super::error::{Location, Origin, Report, nearest};
 use super::raw::Raw;
 use super::redact::HASH_SEED;
 use super::strangers;
@@ -59,7 +59,7 @@ pub(super) fn lay<'i>(file: DeTable<'i>, variables: &'i [Variable], report: &mut
     }
     read(layers.settings).unwrap_or_else(|error| {
         // Each setting was read by itself, so only their company can be at fault.
-        report.refuse_at("", Place::Nowhere, error.message(), "");
+        report.refuse_at("", Location::Nowhere, error.message(), "");
         Raw::default()
     })
 }
@@ -153,7 +153,7 @@ impl<'i> Layers<'i, '_> {
     fn variable(&mut self, variable: &'i Variable) {
         let name = &variable.name;
         let Some(key) = self.key_of(name) else {
-            let place = Place::Variable(name.clone());
+            let place = Location::Variable(name.clone());
             let (message, remedy) = if name.starts_with("ABGAUGE_EXPERIMENTS__") {
                 let remedy = "write [experiments.NAME] into the file";
                 ("experiments are no matter of the environment", remedy.to_owned())

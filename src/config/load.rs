@@ -6,7 +6,7 @@ use std::path::Path;
 use toml::Table;
 use toml::de::{DeTable, Error};
 
-use super::error::{ConfigErrors, Place, Report};
+use super::error::{ConfigErrors, Location, Report};
 use super::raw::Raw;
 use super::validate::{counting, http, validate};
 use super::{Config, Counting, Http, InForce, Loaded, files, layers, redact, strangers};
@@ -117,7 +117,7 @@ fn load_as<T>(
             let message = format!("cannot read the file {name}: {error}");
             let remedy =
                 "name a TOML file in UTF-8 that exists, or no file to run on defaults and the environment";
-            report.refuse_at("", Place::Nowhere, message, remedy);
+            report.refuse_at("", Location::Nowhere, message, remedy);
             Err(ConfigErrors::new(&name, String::new(), report.into_errors()))
         }
     }
@@ -180,7 +180,7 @@ fn parse_with<T>(
 fn not_toml(name: &str, text: &str, errors: &[Error]) -> ConfigErrors {
     let mut report = Report::default();
     for error in errors {
-        let place = error.span().map_or(Place::Nowhere, Place::File);
+        let place = error.span().map_or(Location::Nowhere, Location::File);
         let remedy = "write TOML: setting = value, text in quotes, sections in brackets";
         report.refuse_at("", place, error.message(), remedy);
     }

@@ -29,7 +29,7 @@ mod warnings;
 
 pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
-pub use error::{ConfigError, ConfigErrors, Place, Told};
+pub use error::{ConfigError, ConfigErrors, Location, Told};
 pub use hosts::Host;
 pub use in_force::InForce;
 pub use load::{

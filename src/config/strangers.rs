@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::error::{Place, Report, nearest};
+use super::error::{Location, Report, nearest};
 use super::layers::{PREFIX, known_settings};
 
 /// What is read elsewhere: by the command line, and by the scripts that test and measure.
@@ -42,13 +42,13 @@ pub(super) fn judge(name: String, value: &str, report: &mut Report) {
     }
     if let Some((command, known)) = OF_COMMANDS.iter().find(|(command, _)| rest.starts_with(command)) {
         if let Some(remedy) = not_of_command(command, known, rest) {
-            report.refuse_at("", Place::Variable(name), "there is no such flag", remedy);
+            report.refuse_at("", Location::Variable(name), "there is no such flag", remedy);
         }
         return;
     }
     match remedy(&rest.to_lowercase()) {
         Some(remedy) => {
-            let place = Place::Variable(name);
+            let place = Location::Variable(name);
             report.refuse_at("", place, "there is no such setting", remedy);
         }
         None => report.is_strange(name),

@@ -156,7 +156,7 @@ impl Serialize for Views<'_> {
                 .timelines
                 .as_ref()
                 .filter(|_| of.timelines == Some(self.window));
-            let place = Place {
+            let place = WindowMetrics {
                 lists: sums[LISTS],
                 clicks: sums[CLICKS],
                 items_shown: sums[ITEMS_SHOWN],
@@ -174,7 +174,7 @@ impl Serialize for Views<'_> {
 }
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct WindowMetrics<'a> {
     lists: i128,
     clicks: i128,
     items_shown: i128,

@@ -94,14 +94,14 @@ pub fn render(
 }
 
 /// A view of a window.
-struct Place {
+struct WindowLabels {
     view: View,
     window: usize,
     /// `window="5m",view="live",scope="own"`
     labels: String,
 }
 
-impl Place {
+impl WindowLabels {
     /// None where the window is empty.
     fn sums<'a>(&self, arm: &'a ArmSnapshot) -> Option<&'a [i128]> {
         let sums = arm.sums(self.view, self.window);
@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-fn places(config: &Export, windows: &[Window]) -> Vec<Place> {
+fn places(config: &Export, windows: &[Window]) -> Vec<WindowLabels> {
     let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
     let mut places = Vec::new();
     for (window, name) in names
@@ -125,7 +125,7 @@ fn places(config: &Export, windows: &[Window]) -> Vec<Place> {
                 let mut labels = r#",window=""#.to_owned();
                 escape(name, &mut labels);
                 let _ = write!(labels, r#"",view="{}",scope="own""#, view.name());
-                places.push(Place { view, window, labels });
+                places.push(WindowLabels { view, window, labels });
             }
         }
     }
@@ -141,8 +141,8 @@ struct Family {
 
 impl Family {
     /// What follows an arm's labels, by place, then series.
-    fn ends(&self, places: &[Place]) -> Vec<Vec<String>> {
-        let of = |place: &Place| {
+    fn ends(&self, places: &[WindowLabels]) -> Vec<Vec<String>> {
+        let of = |place: &WindowLabels| {
             let series = self.series.iter();
             series
                 .map(|series| format!("{}{}", place.labels, series.tail))
@@ -324,7 +324,7 @@ fn rows<'a>(arms: &[&'a ArmSnapshot], controls: &BTreeMap<String, String>) -> Ve
 fn choose<'a>(
     rows: &[ExportedArm<'a>],
     config: &Export,
-    places: &[Place],
+    places: &[WindowLabels],
     families: &[Family],
     total: usize,
 ) -> (Vec<ExportedArm<'a>>, usize) {
@@ -376,7 +376,7 @@ impl Sizes {
         sizes
     }
 
-    fn n_series(&self, row: &ExportedArm, places: &[Place]) -> usize {
+    fn n_series(&self, row: &ExportedArm, places: &[WindowLabels]) -> usize {
         let of_place = |sums: &[i128]| {
             let ratios = self.n_ratios.iter();
             let shown = ratios.filter(|((column, factor), _)| sums[*column] != 0 && *factor != 0);

@@ -3,7 +3,7 @@
 use toml::Spanned;
 
 use super::values::choice;
-use crate::config::error::{Place, Report};
+use crate::config::error::{Location, Report};
 use crate::config::raw::RawKafka;
 use crate::config::{Kafka, Key, Start, properties};
 
@@ -44,7 +44,7 @@ fn brokers(brokers: Option<&Spanned<String>>, report: &mut Report) -> String {
     let Some(brokers) = brokers else {
         if report.is_sound(KEY) {
             let remedy = "write brokers = \"host:9092\" under [kafka], or set ABGAUGE_KAFKA__BROKERS";
-            report.refuse_at(KEY, Place::Nowhere, "is missing", remedy);
+            report.refuse_at(KEY, Location::Nowhere, "is missing", remedy);
         }
         return String::new();
     };

@@ -19,10 +19,10 @@ pub(super) struct Slots {
 #[derive(Default)]
 struct Queue {
     next: u64,
-    waiting: BTreeMap<Place, CancellationToken>,
+    waiting: BTreeMap<QueuePosition, CancellationToken>,
 }
 
-type Place = (For, u64);
+type QueuePosition = (For, u64);
 
 /// What a connection waits for; who has not asked makes room before those who have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub(super) enum For {
 pub(super) struct Slot {
     slots: Arc<Slots>,
     /// Its place in the queue.
-    place: Mutex<Option<Place>>,
+    place: Mutex<Option<QueuePosition>>,
     lost: CancellationToken,
     _permit: OwnedSemaphorePermit,
 }
@@ -119,7 +119,7 @@ impl Slot {
         self.lost.cancelled().await;
     }
 
-    fn place(&self) -> MutexGuard<'_, Option<Place>> {
+    fn place(&self) -> MutexGuard<'_, Option<QueuePosition>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -99,16 +99,16 @@ struct ArmRow<'a> {
     name: &'a str,
     last_list_ms: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    live: Option<Place>,
+    live: Option<ArmValues>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    settled: Option<Place>,
+    settled: Option<ArmValues>,
     #[serde(skip)]
     of: &'a ArmSnapshot,
 }
 
 /// A view of the window, if it holds lists.
 #[derive(Serialize)]
-struct Place {
+struct ArmValues {
     lists: i128,
     clicks: i128,
     items_shown: i128,
@@ -134,7 +134,7 @@ impl<'a> ArmRow<'a> {
             let values = columns
                 .iter()
                 .map(|column| column.and_then(|column| column.value(sums)));
-            (sums[LISTS] != 0).then(|| Place {
+            (sums[LISTS] != 0).then(|| ArmValues {
                 lists: sums[LISTS],
                 clicks: sums[CLICKS],
                 items_shown: sums[ITEMS_SHOWN],
