@@ -228,17 +228,17 @@ fn write_line(line: &[u8], out: &mut impl Write, is_cut: &mut bool) -> io::Resul
 struct Waiting(Arc<Lines>);
 
 impl<'a> MakeWriter<'a> for Waiting {
-    type Writer = Line<'a>;
+    type Writer = LineWriter<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line(&self.0)
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter(&self.0)
     }
 }
 
 /// Is given a line at a time.
-struct Line<'a>(&'a Lines);
+struct LineWriter<'a>(&'a Lines);
 
-impl Write for Line<'_> {
+impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.0.push(line);
         Ok(line.len())

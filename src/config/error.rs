@@ -66,7 +66,7 @@ impl ConfigErrors {
         self.errors.iter().map(|error| {
             let place = match &error.place {
                 Location::File(span) => {
-                    let line = Lines::of(self.source.inner()).at(span.start);
+                    let line = LineStarts::of(self.source.inner()).at(span.start);
                     format!(" ({} line {line})", self.name)
                 }
                 Location::Nowhere | Location::Variable(_) => String::new(),
@@ -157,12 +157,12 @@ pub(super) enum Origin {
 
 /// Where the lines of a text begin.
 #[derive(Default)]
-struct Lines(Vec<usize>);
+struct LineStarts(Vec<usize>);
 
-impl Lines {
-    fn of(text: &str) -> Lines {
+impl LineStarts {
+    fn of(text: &str) -> LineStarts {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        Lines(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
+        LineStarts(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
     }
 
     /// The number of the line that this byte is in, from 1 on.
@@ -176,7 +176,7 @@ impl Lines {
 pub(super) struct Report {
     /// The file's name as the operator wrote it; none where there is no file.
     file: Option<String>,
-    lines: Lines,
+    lines: LineStarts,
     errors: Vec<ConfigError>,
     faulty: BTreeSet<String>,
     /// By setting, the environment variable that gave its value.
@@ -191,7 +191,7 @@ impl Report {
     pub fn of_file(name: &str, text: &str) -> Report {
         Report {
             file: Some(name.to_owned()),
-            lines: Lines::of(text),
+            lines: LineStarts::of(text),
             ..Report::default()
         }
     }

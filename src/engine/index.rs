@@ -44,14 +44,14 @@ pub struct Tag(u32);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Line {
+struct CacheLine {
     tags: [u32; 8],
     handles: [Handle; N_ENTRIES],
     /// The entry whose turn it is to be replaced: of those that are there the oldest one, which dies first.
     turn: u32,
 }
 
-const EMPTY: Line = Line {
+const EMPTY: CacheLine = CacheLine {
     tags: [0; 8],
     handles: [Handle::NONE; N_ENTRIES],
     turn: 0,
@@ -61,7 +61,7 @@ const EMPTY: Line = Line {
 struct Segment {
     /// Bits of the directory that it stands for.
     depth: u32,
-    lines: Box<[Line; N_LINES]>,
+    lines: Box<[CacheLine; N_LINES]>,
 }
 
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Index {
 
     /// Hands over every entry of this tag: those that are looked for, dead ones, and those of other ids.
     pub fn find(&self, tag: Tag, mut to: impl FnMut(Handle)) {
-        let lines: &[Line; N_LINES] = &self.segments[self.place(tag)].lines;
+        let lines: &[CacheLine; N_LINES] = &self.segments[self.place(tag)].lines;
         let home = home(tag);
         let mut displaced = lines[home].tags[DISPLACED];
         let mut at = home;
@@ -190,7 +190,7 @@ impl Index {
     fn refill(&mut self, living: Vec<(Tag, Handle)>, is_living: &impl Fn(Handle) -> bool) {
         for (tag, handle) in living {
             let place = self.place(tag);
-            if !self.segments[place].insert(tag, handle, Line::take_free) {
+            if !self.segments[place].insert(tag, handle, CacheLine::take_free) {
                 self.insert(tag, handle, is_living);
             }
         }
@@ -267,7 +267,7 @@ impl Segment {
     }
 
     /// Adds an entry in the first place that `take` finds in its line or in those behind, if there is one.
-    fn insert(&mut self, tag: Tag, handle: Handle, take: impl Fn(&mut Line) -> Option<usize>) -> bool {
+    fn insert(&mut self, tag: Tag, handle: Handle, take: impl Fn(&mut CacheLine) -> Option<usize>) -> bool {
         let mut at = home(tag);
         for n_passed in 0..MAX_LINES {
             let line = &mut self.lines[at];
@@ -289,7 +289,7 @@ impl Segment {
     }
 }
 
-impl Line {
+impl CacheLine {
     /// An entry that is free or dead.
     fn take_turn(&mut self, is_living: &impl Fn(Handle) -> bool) -> Option<usize> {
         let turn = self.turn as usize;
@@ -363,8 +363,8 @@ fn one_displaced(n_passed: usize) -> u32 {
     1 << (DISPLACED_BITS * n_passed)
 }
 
-fn entries(lines: &[Line]) -> impl Iterator<Item = (Tag, Handle)> {
-    lines.iter().flat_map(Line::oldest_first)
+fn entries(lines: &[CacheLine]) -> impl Iterator<Item = (Tag, Handle)> {
+    lines.iter().flat_map(CacheLine::oldest_first)
 }
 
 #[cfg(test)]
@@ -453,7 +453,7 @@ mod tests {
             }
             n_kept = n_kept.max(world.twin.len());
         }
-        let n_bytes = world.index.segments.len() * N_LINES * size_of::<Line>();
+        let n_bytes = world.index.segments.len() * N_LINES * size_of::<CacheLine>();
         let bytes = n_bytes as f64 / n_kept as f64;
         assert!(bytes < 30.0, "{bytes} bytes an entry at the most that lived");
     }

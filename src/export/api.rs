@@ -211,7 +211,7 @@ struct Cells<'a> {
     start_ms: i64,
     cell_ms: i64,
     lists: Vec<i128>,
-    metrics: Lines<'a>,
+    metrics: CellValues<'a>,
 }
 
 impl<'a> Cells<'a> {
@@ -223,7 +223,7 @@ impl<'a> Cells<'a> {
             lists: cells
                 .map(|cell| cell.as_ref().map_or(0, |sums| sums[LISTS]))
                 .collect(),
-            metrics: Lines {
+            metrics: CellValues {
                 ranking,
                 profile,
                 timeline,
@@ -233,13 +233,13 @@ impl<'a> Cells<'a> {
 }
 
 /// Each metric's value in every cell, null where it is undefined. A distinct count has no value in a cell.
-struct Lines<'a> {
+struct CellValues<'a> {
     ranking: &'a Ranking,
     profile: usize,
     timeline: &'a Timeline,
 }
 
-impl Serialize for Lines<'_> {
+impl Serialize for CellValues<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let line = |column: &Column| -> Vec<Option<f64>> {
             let cells = self.timeline.cells.iter();

@@ -5,7 +5,7 @@
 //! wrong password costs nothing. One password is checked at a time, so that guessing takes a core at most; few wait for
 //! that, and the others are told to come again.
 
-mod line;
+mod queue;
 mod memory;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,7 +22,7 @@ use ring::digest;
 use subtle::{Choice, ConstantTimeEq as _};
 use tracing::{debug, warn};
 
-use self::line::Line;
+use self::queue::ClaimQueue;
 use self::memory::{Memory, Proof};
 use super::files::{self, Unusable};
 use super::seldom::Seldom;
@@ -168,7 +168,7 @@ pub struct Gate {
     open_probes: bool,
     telemetry: Arc<Telemetry>,
     /// One password at a time.
-    line: Line,
+    queue: ClaimQueue,
     told_wrong: Seldom,
     told_too_many: Seldom,
 }
@@ -197,7 +197,7 @@ impl Gate {
             credentials: RwLock::new(Arc::new(credentials)),
             open_probes,
             telemetry,
-            line: Line::default(),
+            queue: ClaimQueue::default(),
             told_wrong: Seldom::default(),
             told_too_many: Seldom::default(),
         }
@@ -238,8 +238,8 @@ impl Gate {
             return is_right.into();
         }
         let came_before = memory.was_left_unchecked(&proof);
-        let claimant = self.line.claimant(peer, &claim.name, came_before);
-        let Ok(Some(turn)) = tokio::time::timeout(PATIENCE, self.line.turn(claimant)).await else {
+        let claimant = self.queue.claimant(peer, &claim.name, came_before);
+        let Ok(Some(turn)) = tokio::time::timeout(PATIENCE, self.queue.turn(claimant)).await else {
             memory.is_left_unchecked(&proof);
             return Verdict::Unchecked;
         };

@@ -95,7 +95,7 @@ async fn metrics(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Respo
 }
 
 #[derive(Deserialize)]
-struct Lines {
+struct TimelineQuery {
     /// The name of a sliding window.
     timelines: Option<String>,
     /// The profile by which they are; else the first one.
@@ -104,7 +104,7 @@ struct Lines {
 
 async fn experiments(
     State(routes): State<Arc<Routes>>,
-    Query(wanted): Query<Lines>,
+    Query(wanted): Query<TimelineQuery>,
     headers: HeaderMap,
 ) -> Response {
     let windows = &routes.exporter.windows;

@@ -114,12 +114,12 @@ struct ArmValues {
     items_shown: i128,
     /// By metric; null where it is not defined.
     values: Vec<Option<f64>>,
-    line: Option<Line>,
+    line: Option<Sparkline>,
 }
 
 /// The cells of the window, oldest first.
 #[derive(Serialize)]
-struct Line {
+struct Sparkline {
     start_ms: i64,
     cell_ms: i64,
     lists: Vec<i128>,
@@ -169,21 +169,21 @@ pub(super) fn with_lines<'a>(
         };
         for (place, timeline) in [(&mut row.live, live), (&mut row.settled, settled)] {
             if let Some(place) = place {
-                place.line = Some(Line::of(&timeline, columns));
+                place.line = Some(Sparkline::of(&timeline, columns));
             }
         }
     }
     experiments
 }
 
-impl Line {
-    fn of(timeline: &Timeline, columns: &[Option<&Column>]) -> Line {
+impl Sparkline {
+    fn of(timeline: &Timeline, columns: &[Option<&Column>]) -> Sparkline {
         let cells = &timeline.cells;
         let value = |column: &Option<&Column>, cell: &Option<Box<[i128]>>| {
             Some(five_digits((*column)?.value(cell.as_ref()?)?))
         };
         let line = |column| cells.iter().map(|cell| value(column, cell)).collect();
-        Line {
+        Sparkline {
             start_ms: timeline.start_ms,
             cell_ms: timeline.cell_ms,
             lists: cells

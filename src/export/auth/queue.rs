@@ -21,7 +21,7 @@ const FORGET: Duration = Duration::from_secs(10);
 const N_COUNTERS: usize = 4096;
 
 #[derive(Default)]
-pub(super) struct Line {
+pub(super) struct ClaimQueue {
     now: Arc<Mutex<Standing>>,
     hasher: RandomState,
 }
@@ -54,7 +54,7 @@ pub(super) struct Turn {
     is_passed_on: bool,
 }
 
-impl Line {
+impl ClaimQueue {
     /// Who claims to be `name`, and whether with a password that was left unchecked before.
     pub fn claimant(&self, peer: Option<&Peer>, name: &str, came_before: bool) -> Claimant {
         // Who has an IPv6 address has a network of 64 bits of them.
@@ -202,7 +202,7 @@ mod tests {
     }
 
     /// Lets those wait in this order, has some fail before, and says in which order they are called.
-    async fn order(line: &Line, failed: &[Claimant], coming: &[Claimant]) -> Vec<usize> {
+    async fn order(line: &ClaimQueue, failed: &[Claimant], coming: &[Claimant]) -> Vec<usize> {
         let turn = line.turn(coming[0]).await.expect("nobody waits");
         for who in failed {
             lock(&line.now).failures.note(who);
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn who_comes_again_goes_first_then_who_has_failed_least_then_the_newest() {
         run(async {
-            let line = Line::default();
+            let line = ClaimQueue::default();
             let of = |address, name, came_before| line.claimant(Some(&peer(address)), name, came_before);
             let guesser = of("192.0.2.1:1000", "anne", false);
             let coming = [
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn beyond_the_bound_the_last_is_sent_away_and_who_has_gone_is_passed_over() {
         run(async {
-            let line = Line::default();
+            let line = ClaimQueue::default();
             let peers: Vec<_> = (0..=MAX_WAITING)
                 .map(|n| format!("192.0.2.1:{}", n + 1))
                 .collect();
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn failures_fade() {
-        let line = Line::default();
+        let line = ClaimQueue::default();
         let who = line.claimant(None, "anne", false);
         let (mut failures, begin) = (Failures::default(), Instant::now());
         failures.fade(begin);
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn neighbours_of_an_ipv6_network_are_one() {
-        let line = Line::default();
+        let line = ClaimQueue::default();
         let mark = |address| line.claimant(Some(&peer(address)), "", false).marks[0];
         assert_eq!(mark("[2001:db8::1]:1"), mark("[2001:db8::2:3]:2"));
         assert_ne!(mark("[2001:db8::1]:1"), mark("[2001:db8:0:1::1]:1"));
