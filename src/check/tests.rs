@@ -7,7 +7,7 @@ use crate::engine::event::Kind;
 use crate::ingest::keys::{crc32_partition, murmur2_partition};
 use crate::ingest::timestamps::Timestamps;
 use crate::ingest::wire::Decoder;
-use crate::kafka::inspect::{Facts, Failure, Found, Sample, Settings, Topic, Trouble};
+use crate::kafka::inspect::{Facts, Failure, Sample, Settings, Topic, Trouble, VisibleTopic};
 
 type Partitioner = fn(&[u8], NonZeroU32) -> u32;
 
@@ -57,7 +57,7 @@ fn settings() -> Settings {
 }
 
 fn topic(name: &str, n_partitions: u32) -> Topic {
-    let found = Found {
+    let found = VisibleTopic {
         n_partitions: n(n_partitions),
         settings: Ok(settings()),
         sample: Ok(sample(name, n_partitions, 500, murmur2_partition)),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::chunks::{ChunkId, Handle, UNIT};
 use super::event::Click;
 use super::lists::INDEX_BYTES;
-use super::store::{Found, ID, KIND, Key, Kind, Store};
+use super::store::{Handles, ID, KIND, Key, Kind, Store};
 
 const TIME: usize = KIND + 1;
 const ITEM: usize = TIME + 2;
@@ -97,7 +97,7 @@ impl KeptClicks {
         &mut self,
         store: &mut Store,
         key: &Key,
-        found: Found,
+        found: Handles,
         click: &Click,
         n_lists: u32,
     ) -> Handle {

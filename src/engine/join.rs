@@ -18,7 +18,7 @@ use super::repeats::Repeats;
 use super::settling::{Settled, Settling};
 use super::shared_id::SharedId;
 use super::shown::ShownLists;
-use super::store::{Found, Key, Store, Tag};
+use super::store::{Handles, Key, Store, Tag};
 use super::tally::Rows;
 use super::watermark::Watermarks;
 
@@ -289,7 +289,7 @@ impl Engine {
     }
 
     /// Kept clicks of an id in the order of their offsets.
-    fn kept_of(&self, found: Found) -> impl Iterator<Item = Handle> {
+    fn kept_of(&self, found: Handles) -> impl Iterator<Item = Handle> {
         let existing = |click: Handle| (!click.is_none()).then_some(click);
         std::iter::successors(existing(found.click), move |click| {
             existing(self.clicks.get(&self.store, *click).1)
@@ -297,7 +297,7 @@ impl Engine {
     }
 
     /// A list takes the kept clicks of its id, in the order of their offsets. One that has had all its lists leaves.
-    fn take_kept_clicks(&mut self, handle: Handle, list: &Served, found: Found) {
+    fn take_kept_clicks(&mut self, handle: Handle, list: &Served, found: Handles) {
         let mut next = found.click;
         while !next.is_none() {
             let place = next;
@@ -352,7 +352,7 @@ impl Engine {
 
     /// Counts a click for the lists that it falls to, in the order of their offsets, and keeps it for others unless these are
     /// too many already.
-    fn take(&mut self, at: Position, click: &Click, key: &Key, found: Found, lists: &[Crowded]) -> Outcome {
+    fn take(&mut self, at: Position, click: &Click, key: &Key, found: Handles, lists: &[Crowded]) -> Outcome {
         let max_lists = self.rules.max_lists_per_click as usize;
         let is_cut = lists.len() > max_lists;
         let lists = &lists[..lists.len().min(max_lists)];
@@ -480,7 +480,7 @@ impl Engine {
     fn add_new_list(
         &mut self,
         key: &Key,
-        (found, standing): (Found, Standing),
+        (found, standing): (Handles, Standing),
         list: &Served,
         folded: u32,
         items: &[u64],

@@ -23,7 +23,7 @@ use super::open_list::{self, OpenList, Stamp};
 use super::outcome::ClickResult;
 use super::ranking::ListOutcome;
 use super::settling::ClosedSlot;
-use super::store::{Found, Key, Kind, Store};
+use super::store::{Handles, Key, Kind, Store};
 use super::tally::SlotTally;
 
 pub use super::chunks::Handle;
@@ -255,7 +255,7 @@ impl OpenLists {
         &self,
         store: &Store,
         id: u128,
-        found: Found,
+        found: Handles,
         times_ms: RangeInclusive<i64>,
         lists: &mut Vec<Crowded>,
     ) {
@@ -277,7 +277,7 @@ impl OpenLists {
     }
 
     /// Whether a list of this id is open, in the slot of `ts_ms` or elsewhere.
-    pub fn look_up(&self, store: &Store, id: u128, found: Found, ts_ms: i64) -> Standing {
+    pub fn look_up(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> Standing {
         let crowd = self.crowd_of(id);
         // Nearly always.
         if found.list.is_none() && crowd.is_none() {
@@ -308,7 +308,7 @@ impl OpenLists {
         &mut self,
         store: &mut Store,
         key: &Key,
-        found: Found,
+        found: Handles,
         standing: Standing,
         list: &NewList,
         worth: &Worth,
@@ -369,7 +369,7 @@ impl OpenLists {
     /// Puts a list with its time among the others of its id: those that are known as such, or else the one that was found.
     #[cold]
     #[inline(never)]
-    fn join_crowd(&mut self, store: &Store, id: u128, found: Found, list: (i64, Handle)) {
+    fn join_crowd(&mut self, store: &Store, id: u128, found: Handles, list: (i64, Handle)) {
         let is_new = self.crowd_of(id).is_none();
         let first = is_new.then(|| (self.ts_ms(store, found.list), found.list));
         for (ts_ms, list) in first.into_iter().chain([list]) {

@@ -49,7 +49,7 @@ pub struct Key {
 
 /// What the index holds of an id.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct Handles {
     pub list: Handle,
     /// The first click that was kept.
     pub click: Handle,
@@ -111,8 +111,8 @@ impl Store {
         self.index.find(tag, |handle| self.chunks.prefetch(handle));
     }
 
-    pub fn find(&self, key: &Key) -> Found {
-        let mut found = Found::default();
+    pub fn find(&self, key: &Key) -> Handles {
+        let mut found = Handles::default();
         self.index.find(key.tag, |handle| {
             // An old handle may point anywhere: what stands there decides.
             let Some([id @ .., kind]) = self.chunks.get(handle).and_then(<[u32]>::first_chunk::<5>) else {

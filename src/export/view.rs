@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use serde::Serialize;
 
-use self::arms::{Found, Shown};
+use self::arms::{SelectedExperiment, Shown};
 pub(super) use self::query::{Query, Wanted};
 use super::api::{Measured, Stream, profiles, window_names};
 use super::{Exporter, shown_arms};
@@ -85,7 +85,7 @@ pub(super) fn render(
     let is_alone = alone.is_some() || n_experiments_in_all == 1;
     let n_per_page = if is_alone { ARMS_OF_ONE } else { EXPERIMENTS };
     let n_paged = match is_alone {
-        true => found.first().map_or(0, Found::n_others),
+        true => found.first().map_or(0, SelectedExperiment::n_others),
         false => found.len(),
     };
     let n_pages = n_paged.div_ceil(n_per_page).max(1);

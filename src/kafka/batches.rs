@@ -46,7 +46,7 @@ struct Reader {
 
 /// What a fetch at an offset finds first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum FetchOutcome {
     /// A record, or the end of what may be read.
     Readable,
     /// A batch that begins at this offset, as far as that is known.
@@ -136,8 +136,8 @@ impl Reader {
             return Ok(Batch::Readable); // Retention took it, or nothing is there yet.
         }
         match self.find(partition, offset)? {
-            Found::Readable => Ok(Batch::Readable),
-            Found::Damaged(first, damage) => {
+            FetchOutcome::Readable => Ok(Batch::Readable),
+            FetchOutcome::Damaged(first, damage) => {
                 let damaged = (first, damage);
                 let last = to_its_end.then(|| self.last(partition, offset, damaged, high));
                 Ok(Batch::Damaged {
@@ -164,9 +164,9 @@ impl Reader {
             }
             Ok(match (self.find(partition, offset)?, damage) {
                 // Where it begins is not known: neighbours of that kind are taken for one.
-                (Found::Damaged(_, Damage::TooLarge { .. }), Damage::TooLarge { .. }) => true,
-                (Found::Damaged(other, _), _) => other == first,
-                (Found::Readable, _) => false,
+                (FetchOutcome::Damaged(_, Damage::TooLarge { .. }), Damage::TooLarge { .. }) => true,
+                (FetchOutcome::Damaged(other, _), _) => other == first,
+                (FetchOutcome::Readable, _) => false,
             })
         };
         let (mut inside, mut step) = (offset, STEP);
@@ -192,7 +192,7 @@ impl Reader {
     }
 
     /// A client for each fetch: one that has met with a damaged batch may stand anywhere, and tells the same error but twice.
-    fn find(&self, partition: TopicPartition, offset: i64) -> Result<Found, KafkaError> {
+    fn find(&self, partition: TopicPartition, offset: i64) -> Result<FetchOutcome, KafkaError> {
         let (side, number) = partition;
         let topic = self.topics.name(side);
         let client: Arc<Client> = Arc::new(self.config.create_with_context(Notes::new(&self.topics))?);
@@ -213,7 +213,7 @@ impl Reader {
         client: &Client,
         mut first: impl FnMut() -> Option<First>,
         offset: i64,
-    ) -> Result<Found, KafkaError> {
+    ) -> Result<FetchOutcome, KafkaError> {
         let begin = Instant::now();
         while begin.elapsed() < DEADLINE && !self.closing.load(Ordering::Acquire) {
             if let Some(Err(error)) = client.poll(Duration::from_millis(2)) {
@@ -223,12 +223,12 @@ impl Reader {
                 if let Note::Error(_, reason) = note
                     && let Some(damage) = too_large(&reason)
                 {
-                    return Ok(Found::Damaged(offset, damage));
+                    return Ok(FetchOutcome::Damaged(offset, damage));
                 }
             }
             match first() {
-                Some(First::Record | First::End) => return Ok(Found::Readable),
-                Some(First::Damaged(first, damage)) => return Ok(Found::Damaged(first, damage)),
+                Some(First::Record | First::End) => return Ok(FetchOutcome::Readable),
+                Some(First::Damaged(first, damage)) => return Ok(FetchOutcome::Damaged(first, damage)),
                 Some(First::Error) | None => {}
             }
         }

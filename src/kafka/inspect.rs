@@ -50,12 +50,12 @@ pub struct Facts {
 #[derive(Debug)]
 pub struct Topic {
     pub name: String,
-    pub found: Result<Found, Failure>,
+    pub found: Result<VisibleTopic, Failure>,
 }
 
 /// A topic that exists and that we may see.
 #[derive(Debug)]
-pub struct Found {
+pub struct VisibleTopic {
     pub n_partitions: NonZeroU32,
     pub settings: Result<Settings, Failure>,
     pub sample: Result<Sample, Failure>,
@@ -187,7 +187,7 @@ impl Asker {
         partitions: Result<NonZeroU32, Failure>,
         topic_says: Option<Kind>,
     ) -> Topic {
-        let found = partitions.map(|n_partitions| Found {
+        let found = partitions.map(|n_partitions| VisibleTopic {
             n_partitions,
             settings: self.settings(name),
             sample: self.sample(config, name, n_partitions, topic_says),

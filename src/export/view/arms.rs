@@ -11,7 +11,7 @@ use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS};
 use crate::snapshot::{ArmSnapshot, Source, Timeline, View};
 
 /// An experiment, and those of its arms that are looked for.
-pub(super) struct Found<'a> {
+pub(super) struct SelectedExperiment<'a> {
     name: &'a str,
     /// The control by its name, whether it is there or not.
     control: Option<&'a str>,
@@ -26,7 +26,7 @@ pub(super) fn find<'a>(
     query: &Query,
     alone: Option<&str>,
     controls: &'a BTreeMap<String, String>,
-) -> Vec<Found<'a>> {
+) -> Vec<SelectedExperiment<'a>> {
     let passes = |name: &str| query.filter.is_empty() || name.to_lowercase().contains(&query.filter);
     let mut found = Vec::new();
     for arms in arms.chunk_by(|a, b| a.experiment == b.experiment) {
@@ -42,7 +42,7 @@ pub(super) fn find<'a>(
         if !all && others.is_empty() && !control.is_some_and(passes) {
             continue;
         }
-        found.push(Found {
+        found.push(SelectedExperiment {
             name,
             control: control.or(controls.get(name).map(String::as_str)),
             control_arm: arms.iter().find(is_control).copied(),
@@ -54,7 +54,7 @@ pub(super) fn find<'a>(
     found
 }
 
-impl<'a> Found<'a> {
+impl<'a> SelectedExperiment<'a> {
     /// Arms beside the control.
     pub fn n_others(&self) -> usize {
         self.others.len()

@@ -37,7 +37,12 @@ impl Field {
 }
 
 /// The columns that are read: name, whether every file has it, reader, and what it may hold.
-type Known = (&'static str, bool, fn(&[Found]) -> Option<Shape>, &'static str);
+type Known = (
+    &'static str,
+    bool,
+    fn(&[LeafColumn]) -> Option<Shape>,
+    &'static str,
+);
 const COLUMNS: [Known; 7] = [
     (
         "type",
@@ -69,7 +74,7 @@ const COLUMNS: [Known; 7] = [
 ];
 
 /// A leaf column below a column of the file, with its place among all leaf columns.
-struct Found<'a> {
+struct LeafColumn<'a> {
     index: usize,
     column: &'a ColumnDescriptor,
 }
@@ -95,9 +100,9 @@ pub(super) fn fields(schema: &SchemaDescriptor) -> anyhow::Result<Vec<Field>> {
         if is_only_nulls(column) {
             continue;
         }
-        let found: Vec<Found> = (0..schema.num_columns())
+        let found: Vec<LeafColumn> = (0..schema.num_columns())
             .filter(|index| schema.get_column_root(*index).name() == name)
-            .map(|index| Found {
+            .map(|index| LeafColumn {
                 index,
                 column: &schema.columns()[index],
             })
@@ -126,33 +131,33 @@ fn described(column: &Type) -> String {
 
 type Reading = fn(&ColumnDescriptor) -> Option<Render>;
 
-fn leaf(found: &Found, reading: Reading) -> Option<Leaf> {
+fn leaf(found: &LeafColumn, reading: Reading) -> Option<Leaf> {
     Some(Leaf::new(found.index, found.column, reading(found.column)?))
 }
 
-fn is_plain(found: &Found) -> bool {
+fn is_plain(found: &LeafColumn) -> bool {
     found.column.max_rep_level() == 0 && found.column.path().parts().len() == 1
 }
 
-fn is_in_one_list(found: &Found) -> bool {
+fn is_in_one_list(found: &LeafColumn) -> bool {
     found.column.max_rep_level() == 1
 }
 
-fn scalar(found: &[Found], reading: Reading) -> Option<Shape> {
+fn scalar(found: &[LeafColumn], reading: Reading) -> Option<Shape> {
     match found {
         [it] if is_plain(it) => Some(Shape::Scalar(leaf(it, reading)?)),
         _ => None,
     }
 }
 
-fn items(found: &[Found]) -> Option<Shape> {
+fn items(found: &[LeafColumn]) -> Option<Shape> {
     match found {
         [it] if is_in_one_list(it) => Some(Shape::List(leaf(it, |column| id(column).or(nulls(column)))?)),
         _ => None,
     }
 }
 
-fn experiments(found: &[Found]) -> Option<Shape> {
+fn experiments(found: &[LeafColumn]) -> Option<Shape> {
     let text_or_null: Reading = |column| text(column).or(nulls(column));
     match found {
         [it] if is_plain(it) => scalar(found, json),
@@ -161,7 +166,7 @@ fn experiments(found: &[Found]) -> Option<Shape> {
             value: leaf(value, text_or_null)?,
         }),
         _ => {
-            let field = |it: &Found| {
+            let field = |it: &LeafColumn| {
                 let is_direct = it.column.max_rep_level() == 0 && it.column.path().parts().len() == 2;
                 let name = serde_json::to_vec(it.column.name()).ok()?;
                 is_direct.then_some((name, leaf(it, text_or_null)?))
