@@ -31,7 +31,7 @@ use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::window::{Cell, N_CELLS, Overflow};
 use crate::engine::{Arm, ArmId, ArmInSlot};
 use crate::ledger::PairDelta;
-use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline, View};
+use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline, View};
 
 /// Arms whose cells a snapshot holds at most.
 const MAX_TIMELINES: usize = 200;
@@ -305,7 +305,7 @@ fn of<T>(mutex: &mut Mutex<T>) -> &mut T {
     mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Source for Board {
+impl SnapshotSource for Board {
     fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
         let mut shared = self.alone();
         let Shared {

@@ -5,8 +5,8 @@
 //! wrong password costs nothing. One password is checked at a time, so that guessing takes a core at most; few wait for
 //! that, and the others are told to come again.
 
-mod queue;
 mod memory;
+mod queue;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -22,8 +22,8 @@ use ring::digest;
 use subtle::{Choice, ConstantTimeEq as _};
 use tracing::{debug, warn};
 
-use self::queue::ClaimQueue;
 use self::memory::{Memory, Proof};
+use self::queue::ClaimQueue;
 use super::files::{self, Unusable};
 use super::seldom::Seldom;
 use super::server::Peer;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Exporter;
 use crate::config::{Access, Export, Http, Window};
 use crate::engine::ranking::{ListOutcome, Measures, Profile, Ranking};
-use crate::snapshot::{ArmSnapshot, Snapshot, Source};
+use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource};
 use crate::telemetry::Telemetry;
 
 /// Five items, of which those at ranks 2 and 5 were clicked.
@@ -138,7 +138,7 @@ pub fn snapshot(arms: Vec<ArmSnapshot>) -> Snapshot {
 }
 
 /// An exporter of what `source` has, ready.
-pub fn exporter(source: Arc<dyn Source>) -> Exporter {
+pub fn exporter(source: Arc<dyn SnapshotSource>) -> Exporter {
     let telemetry = Telemetry::new("served", "clicks", "0.1.0");
     telemetry.set_waiting_for(Vec::new());
     Exporter {

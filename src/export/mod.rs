@@ -23,13 +23,13 @@ use std::sync::Arc;
 
 use crate::config;
 use crate::engine::ranking::{LISTS, Ranking};
-use crate::snapshot::{ArmSnapshot, Snapshot, Source, View};
+use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, View};
 use crate::telemetry::Telemetry;
 
 /// Everything that an answer is made of.
 pub struct Exporter {
     pub telemetry: Arc<Telemetry>,
-    pub source: Arc<dyn Source>,
+    pub source: Arc<dyn SnapshotSource>,
     pub ranking: Ranking,
     /// The sliding windows, without `total`.
     pub windows: Vec<config::Window>,

@@ -17,7 +17,7 @@ use crate::engine::ranking::{CLICKS, LISTS};
 use crate::ingest::keys::KeyCounts;
 use crate::ingest::timestamps::Timestamps;
 use crate::ingest::{Batch, Damage, LogEnd, LogStart, Look, Question, TopicPartition, queue_of};
-use crate::snapshot::{Snapshot, Source as _, View};
+use crate::snapshot::{Snapshot, SnapshotSource as _, View};
 use crate::telemetry::Warning;
 
 const T0: i64 = 1_763_596_800_000;

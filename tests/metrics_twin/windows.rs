@@ -15,7 +15,7 @@ use abgauge::engine::{self, Arm};
 use abgauge::ingest::catalogue;
 use abgauge::ingest::wire::Decoder;
 use abgauge::ledger::{Keep, PairTracker};
-use abgauge::snapshot::{Snapshot, Source, View};
+use abgauge::snapshot::{Snapshot, SnapshotSource, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::alpha_ndcg::AlphaNdcg;
 use super::ndcg::Discounts;
 use super::popularity::means_of_top;
-use super::term::Source;
+use super::term::TermSource;
 use super::{
     FIXED_ONE, ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL,
     Unit, fixed, profile,
@@ -228,8 +228,8 @@ impl Ranking {
             denominator: place(&ratio.denominator),
             factor: ratio.factor,
         });
-        let of_catalogue = Block::of(Source::Catalogue, &sums);
-        let of_window = Block::of(Source::Window, &sums);
+        let of_catalogue = Block::of(TermSource::Catalogue, &sums);
+        let of_window = Block::of(TermSource::Window, &sums);
         let of_term = |term: Term| of_window.terms.iter().find(|columns| columns.term == term);
         let in_window = |first: usize| of_window.columns.start + first;
         Ranking {
@@ -237,7 +237,7 @@ impl Ranking {
             n_of_new_list: of_catalogue.columns.end,
             shares: SharesColumns::of(&sums[of_catalogue.columns.clone()]),
             of_catalogue: of_catalogue.columns,
-            of_aspects: Block::of(Source::ClicksAndCatalogue, &sums),
+            of_aspects: Block::of(TermSource::ClicksAndCatalogue, &sums),
             coverage: of_term(Term::Seen)
                 .zip(of_term(Term::CatalogueSize))
                 .map(|(seen, size)| CoverageColumns {
@@ -403,7 +403,7 @@ impl Ranking {
 
 impl Block {
     /// Of sums of which all but the bases are sorted by their source.
-    fn of(source: Source, sums: &[Sum]) -> Block {
+    fn of(source: TermSource, sums: &[Sum]) -> Block {
         let sorted = &sums[N_BASES..];
         let start = sorted.partition_point(|sum| sum.term.source() < source);
         let end = sorted.partition_point(|sum| sum.term.source() <= source);

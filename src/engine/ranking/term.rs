@@ -65,7 +65,7 @@ pub enum Term {
 
 /// Who works a term out, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Source {
+pub(super) enum TermSource {
     /// The list's outcome; not 0 even without a click.
     Shown,
     /// The catalogue, when the list is served.
@@ -87,13 +87,13 @@ impl Term {
         }
     }
 
-    pub(super) fn source(self) -> Source {
+    pub(super) fn source(self) -> TermSource {
         match self {
-            Term::Lists(Population::All, _) | Term::Shown(Population::All, _) => Source::Shown,
-            Term::WithShares | Term::Popularity | Term::Surprisal => Source::Catalogue,
-            Term::AlphaNdcg(_) => Source::ClicksAndCatalogue,
-            Term::Seen | Term::CatalogueSize => Source::Window,
-            _ => Source::Clicks,
+            Term::Lists(Population::All, _) | Term::Shown(Population::All, _) => TermSource::Shown,
+            Term::WithShares | Term::Popularity | Term::Surprisal => TermSource::Catalogue,
+            Term::AlphaNdcg(_) => TermSource::ClicksAndCatalogue,
+            Term::Seen | Term::CatalogueSize => TermSource::Window,
+            _ => TermSource::Clicks,
         }
     }
 

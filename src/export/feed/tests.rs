@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::super::fixture::{self, HIT, arm};
 use super::super::view::Wanted;
 use super::*;
-use crate::snapshot::{ArmSnapshot, Source, Timeline};
+use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 
 const SOON: Duration = Duration::from_millis(5);
 
@@ -16,7 +16,7 @@ struct Board {
     fails: AtomicBool,
 }
 
-impl Source for Board {
+impl SnapshotSource for Board {
     fn snapshot_into(&self, _: Option<usize>, snapshot: &mut Snapshot) {
         assert!(!self.fails.swap(false, Ordering::Relaxed), "out of order");
         self.n_taken.fetch_add(1, Ordering::Relaxed);

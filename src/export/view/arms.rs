@@ -8,7 +8,7 @@ use super::super::control_of;
 use super::order;
 use super::query::Query;
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS};
-use crate::snapshot::{ArmSnapshot, Source, Timeline, View};
+use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline, View};
 
 /// An experiment, and those of its arms that are looked for.
 pub(super) struct SelectedExperiment<'a> {
@@ -155,7 +155,7 @@ impl<'a> ArmRow<'a> {
 /// The same with the lines of all rows, which are fetched at once.
 pub(super) fn with_lines<'a>(
     mut experiments: Vec<Shown<'a>>,
-    source: &dyn Source,
+    source: &dyn SnapshotSource,
     window: usize,
     columns: &[Option<&Column>],
 ) -> Vec<Shown<'a>> {
