@@ -16,7 +16,7 @@ use self::scene::Scene;
 use self::screen::Screen;
 use crate::app::{Daemon, StopSignal};
 use crate::clock::Clock;
-use crate::config::{self, Config, Key, Start};
+use crate::config::{self, Config, Start, TopicKey};
 use crate::export::Exporter;
 use crate::export::server::BindError;
 use crate::kafka::embedded::Embedded;
@@ -137,7 +137,7 @@ fn configuration(brokers: &str, port: u16) -> anyhow::Result<Config> {
     ];
     let mut config = config::load(None, settings.into_iter()).context("configure the demo")?;
     config.kafka.start = Start::Earliest;
-    config.kafka.key = Key::Request;
+    config.kafka.key = TopicKey::Request;
     Ok(config)
 }
 

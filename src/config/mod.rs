@@ -111,7 +111,7 @@ pub struct Kafka {
     /// The same as `served_topic` where one topic carries both.
     pub clicks_topic: String,
     pub group_id: String,
-    pub key: Key,
+    pub key: TopicKey,
     pub start: Start,
     pub dead_letter_topic: Option<String>,
     /// Whether dead letters carry key and payload.
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Properties {
 
 /// What both topics are keyed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum TopicKey {
     Request,
     User,
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::chunks::{ChunkId, Handle, UNIT};
 use super::event::Click;
 use super::lists::INDEX_BYTES;
-use super::store::{Handles, ID, KIND, Key, Kind, Store};
+use super::store::{Handles, ID, KIND, Kind, LookupKey, Store};
 
 const TIME: usize = KIND + 1;
 const ITEM: usize = TIME + 2;
@@ -96,7 +96,7 @@ impl KeptClicks {
     pub fn keep(
         &mut self,
         store: &mut Store,
-        key: &Key,
+        key: &LookupKey,
         found: Handles,
         click: &Click,
         n_lists: u32,

@@ -18,7 +18,7 @@ use super::repeats::Repeats;
 use super::settling::{Settled, Settling};
 use super::shared_id::SharedId;
 use super::shown::ShownLists;
-use super::store::{Handles, Key, Store, Tag};
+use super::store::{Handles, LookupKey, Store, Tag};
 use super::tally::Rows;
 use super::watermark::Watermarks;
 
@@ -247,7 +247,7 @@ impl Engine {
         self.open(at, list, &self.store.key(list.id, tag), batch)
     }
 
-    fn open(&mut self, at: Position, list: &Served, key: &Key, batch: &Batch) -> Outcome {
+    fn open(&mut self, at: Position, list: &Served, key: &LookupKey, batch: &Batch) -> Outcome {
         let items = batch.items_of(list);
         let names = batch.arms_of(list);
         let arm_ids = &mut self.scratch.arms;
@@ -352,7 +352,14 @@ impl Engine {
 
     /// Counts a click for the lists that it falls to, in the order of their offsets, and keeps it for others unless these are
     /// too many already.
-    fn take(&mut self, at: Position, click: &Click, key: &Key, found: Handles, lists: &[Crowded]) -> Outcome {
+    fn take(
+        &mut self,
+        at: Position,
+        click: &Click,
+        key: &LookupKey,
+        found: Handles,
+        lists: &[Crowded],
+    ) -> Outcome {
         let max_lists = self.rules.max_lists_per_click as usize;
         let is_cut = lists.len() > max_lists;
         let lists = &lists[..lists.len().min(max_lists)];
@@ -479,7 +486,7 @@ impl Engine {
     /// Opens a list and adds what it contributes before its first click.
     fn add_new_list(
         &mut self,
-        key: &Key,
+        key: &LookupKey,
         (found, standing): (Handles, Standing),
         list: &Served,
         folded: u32,

@@ -23,7 +23,7 @@ use super::open_list::{self, OpenList, Stamp};
 use super::outcome::ClickResult;
 use super::ranking::ListOutcome;
 use super::settling::ClosedSlot;
-use super::store::{Handles, Key, Kind, Store};
+use super::store::{Handles, Kind, LookupKey, Store};
 use super::tally::SlotTally;
 
 pub use super::chunks::Handle;
@@ -307,7 +307,7 @@ impl OpenLists {
     pub fn insert(
         &mut self,
         store: &mut Store,
-        key: &Key,
+        key: &LookupKey,
         found: Handles,
         standing: Standing,
         list: &NewList,

@@ -42,7 +42,7 @@ impl Kind {
 
 /// An id as it is looked up and as it stands in records.
 #[derive(Debug, Clone, Copy)]
-pub struct Key {
+pub struct LookupKey {
     tag: Tag,
     pub id: [u32; ID],
 }
@@ -79,23 +79,23 @@ impl Store {
     }
 
     /// An id, whose tag is known.
-    pub fn key(&self, id: u128, tag: Tag) -> Key {
+    pub fn key(&self, id: u128, tag: Tag) -> LookupKey {
         let stored = id.wrapping_add(self.secret);
-        Key {
+        LookupKey {
             tag,
             id: [0, 32, 64, 96].map(|shift| (stored >> shift) as u32),
         }
     }
 
     /// The key of a record.
-    pub fn key_of(&self, record: Handle) -> Key {
+    pub fn key_of(&self, record: Handle) -> LookupKey {
         let id: [u32; ID] = *self
             .chunks
             .words(record)
             .first_chunk()
             .expect("a record has an id");
         let stored = id.iter().rev().fold(0, |id, word| id << 32 | u128::from(*word));
-        Key {
+        LookupKey {
             tag: self.index.tag(stored.wrapping_sub(self.secret)),
             id,
         }
@@ -111,7 +111,7 @@ impl Store {
         self.index.find(tag, |handle| self.chunks.prefetch(handle));
     }
 
-    pub fn find(&self, key: &Key) -> Handles {
+    pub fn find(&self, key: &LookupKey) -> Handles {
         let mut found = Handles::default();
         self.index.find(key.tag, |handle| {
             // An old handle may point anywhere: what stands there decides.
@@ -130,7 +130,7 @@ impl Store {
     }
 
     /// Lets a record be found, which is the first of its id and kind.
-    pub fn index(&mut self, key: &Key, record: Handle) {
+    pub fn index(&mut self, key: &LookupKey, record: Handle) {
         let chunks = &self.chunks;
         self.index
             .insert(key.tag, record, &|other| chunks.may_live(other));

@@ -9,7 +9,7 @@ use serde::ser::{SerializeMap, Serializer};
 use super::{TOTAL, control_of};
 use crate::config::Window;
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
-use crate::metrics_map::{Key, MetricsMap, metrics_map};
+use crate::metrics_map::{MetricKey, MetricsMap, metrics_map};
 use crate::snapshot::{ArmSnapshot, Snapshot, Timeline, View};
 use crate::telemetry::StreamStatus;
 
@@ -66,14 +66,14 @@ impl Serialize for Document<'_> {
 #[derive(Serialize)]
 pub(super) struct Measured<'a> {
     name: &'a str,
-    metrics: Vec<Key<'a>>,
+    metrics: Vec<MetricKey<'a>>,
 }
 
 pub(super) fn profiles(ranking: &Ranking) -> Vec<Measured<'_>> {
     let profiles = ranking.profiles().iter().enumerate();
     let measured = profiles.map(|(index, profile)| Measured {
         name: &profile.name,
-        metrics: columns_of(ranking, index).map(Key).collect(),
+        metrics: columns_of(ranking, index).map(MetricKey).collect(),
     });
     measured.collect()
 }
@@ -246,7 +246,7 @@ impl Serialize for CellValues<'_> {
             cells.map(|cell| column.value(cell.as_ref()?)).collect()
         };
         let columns = columns_of(self.ranking, self.profile);
-        serializer.collect_map(columns.map(|column| (Key(column), line(column))))
+        serializer.collect_map(columns.map(|column| (MetricKey(column), line(column))))
     }
 }
 

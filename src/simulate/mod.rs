@@ -33,7 +33,7 @@ pub use self::record::{Record, RecordKind, RecordRef};
 pub use self::traffic::{Noise, Settings, Traffic};
 pub use self::truth::Truth;
 use crate::clock::Clock;
-use crate::config::{Key, Properties};
+use crate::config::{Properties, TopicKey};
 
 /// What `abgauge simulate` was asked to do.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ pub struct SimulateOptions {
     /// Wall time. `None`: until it is stopped.
     pub duration: Option<Duration>,
     pub seed: u64,
-    pub key: Key,
+    pub key: TopicKey,
     /// Event time of the first list, epoch ms. `None`: such that Kafka's traffic ends, or at speed 1 begins, now; and
     /// a fixed day for a file, so that it is the same each time.
     pub start_ms: Option<i64>,

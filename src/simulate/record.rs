@@ -4,7 +4,7 @@ use super::draft::{Content, Draft, Origin};
 use super::model::{EXPERIMENTS, N_EXPERIMENTS, N_ITEMS, Visitor};
 use super::random::Random;
 use super::text::{Short, Text};
-use crate::config::Key;
+use crate::config::TopicKey;
 use crate::engine::event::Side;
 
 /// One Kafka record, or one line of a file.
@@ -108,7 +108,7 @@ const CLICK: &str = r#""type":"click","#;
 #[derive(Debug)]
 pub struct Json {
     with_type: bool,
-    keyed_by: Key,
+    keyed_by: TopicKey,
     /// Begin of every request id.
     id_prefix: Short<32>,
     user_prefix: Short<32>,
@@ -124,7 +124,7 @@ pub struct Json {
 impl Json {
     /// # Panics
     /// The prefix has more than 12 bytes.
-    pub fn new(with_type: bool, keyed_by: Key, id_prefix: &str) -> Json {
+    pub fn new(with_type: bool, keyed_by: TopicKey, id_prefix: &str) -> Json {
         let [rankers, layouts] = EXPERIMENTS.each_ref().map(|experiment| experiment.arms.len());
         let row = |ranker| (0..layouts).map(move |layout| experiments([ranker, layout]));
         Json {
@@ -151,8 +151,8 @@ impl Json {
             Content::Text(text) => self.replace(text),
         };
         self.key = match self.keyed_by {
-            Key::Request => id,
-            Key::User => self.user(origin),
+            TopicKey::Request => id,
+            TopicKey::User => self.user(origin),
         };
         RecordRef {
             arrival_ms: draft.arrival_ms,
@@ -165,8 +165,8 @@ impl Json {
 
     pub fn key(&self, origin: &Origin) -> Short<32> {
         match self.keyed_by {
-            Key::Request => self.id(origin),
-            Key::User => self.user(origin),
+            TopicKey::Request => self.id(origin),
+            TopicKey::User => self.user(origin),
         }
     }
 
@@ -302,7 +302,7 @@ mod tests {
     }
 
     fn json(with_type: bool) -> Json {
-        Json::new(with_type, Key::Request, "r-")
+        Json::new(with_type, TopicKey::Request, "r-")
     }
 
     fn list(json: &mut Json, request: &Request) -> String {
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_key_that_it_was_asked_for() {
-        for (keyed_by, key) in [(Key::Request, b"r-1"), (Key::User, b"u-7")] {
+        for (keyed_by, key) in [(TopicKey::Request, b"r-1"), (TopicKey::User, b"u-7")] {
             let mut json = Json::new(false, keyed_by, "r-");
             let record = json.record(&Draft {
                 arrival_ms: 5,

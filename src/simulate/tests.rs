@@ -83,7 +83,7 @@ fn all_kinds_of_noise_occur_and_can_be_switched_off() {
 
 #[test]
 fn a_key_is_the_request_or_the_user_of_the_list_on_both_sides() {
-    for key in [Key::Request, Key::User] {
+    for key in [TopicKey::Request, TopicKey::User] {
         let mut lists = HashMap::new();
         let mut clicks = Vec::new();
         for record in traffic(2_000, |settings| settings.key = key) {
@@ -93,8 +93,8 @@ fn a_key_is_the_request_or_the_user_of_the_list_on_both_sides() {
             match record.kind {
                 RecordKind::List => {
                     let name = match key {
-                        Key::Request => &json["request_id"],
-                        Key::User => &json["user_id"],
+                        TopicKey::Request => &json["request_id"],
+                        TopicKey::User => &json["user_id"],
                     };
                     assert_eq!(name.as_str().map(str::as_bytes), Some(record.key.as_slice()));
                     lists.insert(json["request_id"].to_string(), record.key);
@@ -369,7 +369,7 @@ fn options() -> SimulateOptions {
         speed: 300.0,
         duration: Some(Duration::from_secs(1)),
         seed: 1,
-        key: Key::Request,
+        key: TopicKey::Request,
         start_ms: None,
     }
 }

@@ -13,7 +13,7 @@ use super::pending::{Arriving, Pending};
 use super::random::Random;
 use super::record::{Json, Record, RecordKind, RecordRef, Request};
 use super::truth::{self, Truth};
-use crate::config::Key;
+use crate::config::TopicKey;
 use crate::engine::event::Side;
 use crate::ingest::keys::murmur2;
 
@@ -28,7 +28,7 @@ pub struct Settings {
     /// Lists are served for this long; their clicks come up to an attribution window later. `None`: for ever.
     pub duration_ms: Option<i64>,
     /// What records are keyed by.
-    pub key: Key,
+    pub key: TopicKey,
     /// Whether every record says what it is.
     pub with_type: bool,
     /// Genuine clicks come within it; expired ones after it.
@@ -48,7 +48,7 @@ impl Settings {
             lists_per_second,
             start_ms,
             duration_ms: None,
-            key: Key::Request,
+            key: TopicKey::Request,
             with_type: false,
             attribution_ms: 30 * MINUTE_MS,
             lateness_ms: 2 * MINUTE_MS,

@@ -5,7 +5,7 @@ use toml::Spanned;
 use super::values::choice;
 use crate::config::error::{Location, Report};
 use crate::config::raw::RawKafka;
-use crate::config::{Kafka, Key, Start, properties};
+use crate::config::{Kafka, Start, TopicKey, properties};
 
 pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
     let served_topic = topic("kafka.served_topic", &raw.served_topic, report);
@@ -31,7 +31,7 @@ pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
         served_topic,
         clicks_topic,
         group_id: raw.group_id.get_ref().trim().to_owned(),
-        key: choice("kafka.key", &raw.key, &Key::ALL, report).unwrap_or(Key::Request),
+        key: choice("kafka.key", &raw.key, &TopicKey::ALL, report).unwrap_or(TopicKey::Request),
         start: choice("kafka.start", &raw.start, &Start::ALL, report).unwrap_or(Start::Rebuild),
         dead_letter_topic,
         dead_letter_payload: *raw.dead_letter_payload.get_ref(),

@@ -9,7 +9,7 @@ use super::account::Account;
 use super::{Difference, Experiment, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, LISTS};
 use crate::evaluate::Totals;
-use crate::metrics_map::{Key, MetricsMap, metrics_map};
+use crate::metrics_map::{MetricKey, MetricsMap, metrics_map};
 
 /// The numbers, and what became of the lines.
 #[derive(serde::Serialize)]
@@ -144,7 +144,7 @@ impl Serialize for Differences<'_> {
         let columns = self.report.columns(self.profile);
         serializer.collect_map(columns.filter_map(|column| {
             let difference = Difference::of_sums(column, self.sums, self.control)?;
-            Some((Key(column), difference))
+            Some((MetricKey(column), difference))
         }))
     }
 }
