@@ -240,7 +240,7 @@ impl Worker {
         }
         let waiting_for = self.waiting_for();
         let engines = self.shards.pairs().map(|(_, pair)| pair.engine());
-        let progress = report::Progress {
+        let round = report::Round {
             shards: &self.shards,
             live_end_ms: self.shown_live_end_ms(),
             now_ms: self.clock.now_ms(),
@@ -253,7 +253,7 @@ impl Worker {
             held: self.held(),
             waiting_for,
         };
-        self.report.round(progress, uptime);
+        self.report.round(round, uptime);
     }
 
     /// How long the last round took.

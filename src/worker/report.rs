@@ -95,7 +95,7 @@ struct LogLimit {
 }
 
 /// What a round of the worker looks at.
-pub struct Progress<'a> {
+pub struct Round<'a> {
     pub shards: &'a Shards,
     pub live_end_ms: Option<i64>,
     /// Wall time, epoch ms, and steady time.
@@ -309,37 +309,37 @@ impl Report {
         self.faults.iter().map(|fault| fault.message.clone())
     }
 
-    pub fn round(&mut self, progress: Progress, uptime: Duration) {
-        let is_other = progress.waiting_for != self.waiting_for;
+    pub fn round(&mut self, round: Round, uptime: Duration) {
+        let is_other = round.waiting_for != self.waiting_for;
         let due = self
             .refreshed
             .is_none_or(|last| uptime.saturating_sub(last) >= REFRESH);
         if is_other || due {
             // First, so that whoever sees that it is ready sees of what.
-            self.refresh(&progress, uptime);
+            self.refresh(&round, uptime);
         }
         if is_other {
-            if progress.waiting_for.is_empty() {
+            if round.waiting_for.is_empty() {
                 info!("ready");
             } else if self.waiting_for.is_empty() {
-                warn!(waiting_for = ?progress.waiting_for, "not ready");
+                warn!(waiting_for = ?round.waiting_for, "not ready");
             }
-            self.telemetry.set_waiting_for(progress.waiting_for.clone());
-            self.waiting_for = progress.waiting_for;
+            self.telemetry.set_waiting_for(round.waiting_for.clone());
+            self.waiting_for = round.waiting_for;
         }
     }
 
-    fn refresh(&mut self, progress: &Progress, uptime: Duration) {
+    fn refresh(&mut self, round: &Round, uptime: Duration) {
         self.refreshed = Some(uptime);
-        if !progress.exact {
+        if !round.exact {
             self.telemetry.lost_exactness();
         }
-        self.set_gauges(progress);
+        self.set_gauges(round);
         self.look_at_keys();
         self.shares.advance(uptime);
         self.look_at_log(uptime);
-        let ahead = self.events_ahead(progress);
-        self.warn(progress, ahead);
+        let ahead = self.events_ahead(round);
+        self.warn(round, ahead);
     }
 
     /// Who stamps the records of the topics, as far as the brokers tell; logs where that has changed.
@@ -369,12 +369,12 @@ impl Report {
     }
 
     /// Records that make others late; the furthest ahead first.
-    fn events_ahead(&self, progress: &Progress) -> Vec<Warning> {
-        let told = progress.shards.pairs().flat_map(|(partition, pair)| {
+    fn events_ahead(&self, round: &Round) -> Vec<Warning> {
+        let told = round.shards.pairs().flat_map(|(partition, pair)| {
             let of_side = move |side: Side| Told::of((side, partition), pair);
             Side::BOTH.into_iter().filter_map(of_side)
         });
-        let messages = ahead::messages(told.collect(), &self.topics, &self.skips, progress.now_ms);
+        let messages = ahead::messages(told.collect(), &self.topics, &self.skips, round.now_ms);
         let warning = |message| Warning::critical(message).see("AbgaugeEventAhead");
         messages.into_iter().map(warning).collect()
     }
@@ -396,21 +396,21 @@ impl Report {
         }
     }
 
-    fn set_gauges(&self, progress: &Progress) {
-        let pairs = progress.shards.pairs();
+    fn set_gauges(&self, round: &Round) {
+        let pairs = round.shards.pairs();
         self.telemetry.set_partitions_owned(pairs.clone().count());
-        let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
+        let behind = |ms: i64| round.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
         for (partition, pair) in pairs.clone() {
             for log in &pair.logs {
-                let ahead_ms = pair.ahead_ms(log.side, progress.now_ms);
-                let held_since_ms = log.held_up_since_ms(progress.steady_ms, progress.tell_open_after_ms);
+                let ahead_ms = pair.ahead_ms(log.side, round.now_ms);
+                let held_since_ms = log.held_up_since_ms(round.steady_ms, round.tell_open_after_ms);
                 let state = PartitionState {
                     lag: log.lag(),
                     held: pair.held.is_some_and(|held| held.side == log.side),
                     watermark_delay_seconds: pair.engine().watermark_ms(log.side).and_then(behind),
                     event_ahead_seconds: ahead_ms.map(|ms| ms as f64 / 1000.0),
                     open_transaction_since_seconds: held_since_ms
-                        .map(|since_ms| (progress.now_ms - (progress.steady_ms - since_ms)) as f64 / 1000.0),
+                        .map(|since_ms| (round.now_ms - (round.steady_ms - since_ms)) as f64 / 1000.0),
                 };
                 self.telemetry
                     .set_partition(&self.topics[log.side as usize], partition, state);
@@ -422,8 +422,8 @@ impl Report {
             .filter_map(|(_, pair)| pair.tracker.settled_until_ms())
             .min();
         self.telemetry
-            .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + progress.settle_after_ms)));
-        let serving = progress.shards.serving().map(|pair| pair.engine());
+            .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + round.settle_after_ms)));
+        let serving = round.shards.serving().map(|pair| pair.engine());
         let begin_ms = serving.clone().filter_map(Engine::begin_ms).max();
         let first_ms = serving
             .filter_map(|engine| engine.accepted_ms())
@@ -529,8 +529,8 @@ impl Report {
     }
 
     /// Tells what an operator should fix although numbers are shown.
-    fn warn(&mut self, progress: &Progress, events_ahead: Vec<Warning>) {
-        let arms_without_coverage = progress.arms_without_coverage;
+    fn warn(&mut self, round: &Round, events_ahead: Vec<Warning>) {
+        let arms_without_coverage = round.arms_without_coverage;
         let mut warnings = self.of_settings.clone();
         let of_keys = |finding: &Finding| {
             let message = finding.to_string();
@@ -558,14 +558,14 @@ impl Report {
             warnings.push(Warning::new(message).see("AbgaugeExactnessLost"));
         }
         let held = |message: &String| Warning::critical(message).see("AbgaugePartitionHeld");
-        warnings.extend(progress.held.iter().map(held));
+        warnings.extend(round.held.iter().map(held));
         warnings.extend(self.look_at_shares());
         warnings.extend(self.look_at_shared_ids());
-        if progress.arms_folded > 0 {
+        if round.arms_folded > 0 {
             let warning = format!(
                 "limits.max_arms ({}) is reached: {} arms or more have no numbers of their own and count together as \
                  `__other__`: fix the producer if these are no arms of yours, else raise limits.max_arms, and start again",
-                self.max_arms, progress.arms_folded
+                self.max_arms, round.arms_folded
             );
             if !std::mem::replace(&mut self.folded_told, true) {
                 warn!("{warning}");

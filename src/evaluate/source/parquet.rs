@@ -41,7 +41,7 @@ pub(super) fn read(
     let reader = sound(|| SerializedFileReader::new(file).context("read the footer of Parquet"))?;
     let mut fields = schema::fields(reader.metadata().file_metadata().schema_descr())?;
     let n_rows_in_all = u64::try_from(reader.metadata().file_metadata().num_rows()).context(Damaged)?;
-    let mut progress = Progress {
+    let mut progress = ReadProgress {
         n_bytes,
         n_rows: n_rows_in_all,
         n_told: 0,
@@ -158,14 +158,14 @@ fn close(json: &mut Vec<u8>, bracket: u8) {
 }
 
 /// Bytes that are told as read, in proportion to the rows.
-struct Progress<'a> {
+struct ReadProgress<'a> {
     n_bytes: u64,
     n_rows: u64,
     n_told: u64,
     watch: &'a dyn Fn(u64),
 }
 
-impl Progress<'_> {
+impl ReadProgress<'_> {
     fn read(&mut self, n_rows: u64) {
         let share = u128::from(self.n_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
         let n_read = u64::try_from(share).unwrap_or(self.n_bytes).min(self.n_bytes);
