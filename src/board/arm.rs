@@ -40,13 +40,13 @@ pub(super) struct Ends {
 pub(super) struct ArmWindows {
     /// Slots that begin before this (epoch ms) do not count in its total.
     pub total_from_ms: i64,
-    parts: BTreeMap<Pair, Part>,
+    parts: BTreeMap<Pair, PairWindows>,
     pub covered: Covered,
 }
 
 /// What one pair adds to an arm.
 #[derive(Debug)]
-struct Part {
+struct PairWindows {
     last_list_ms: i64,
     /// By `View as usize`.
     views: [Slots; 2],
@@ -79,7 +79,7 @@ impl ArmWindows {
 
     /// Makes room for what a pair adds.
     pub fn admit(&mut self, pair: Pair, shape: &Shape) {
-        self.parts.entry(pair).or_insert_with(|| Part::new(shape));
+        self.parts.entry(pair).or_insert_with(|| PairWindows::new(shape));
     }
 
     /// Forgets what a pair has added.
@@ -109,7 +109,7 @@ impl ArmWindows {
         until_ms: i64,
         shape: &Shape,
     ) -> Result<(), Overflow> {
-        let Some(Part { last_list_ms, views }) = self.parts.get_mut(&pair) else {
+        let Some(PairWindows { last_list_ms, views }) = self.parts.get_mut(&pair) else {
             return Ok(());
         };
         let slots = &mut views[view as usize];
@@ -179,13 +179,13 @@ impl ArmWindows {
         }
     }
 
-    fn parts_of(&self, pairs: &[Pair]) -> impl Iterator<Item = &Part> {
+    fn parts_of(&self, pairs: &[Pair]) -> impl Iterator<Item = &PairWindows> {
         pairs.iter().filter_map(|pair| self.parts.get(pair))
     }
 }
 
-impl Part {
-    fn new(shape: &Shape) -> Part {
+impl PairWindows {
+    fn new(shape: &Shape) -> PairWindows {
         let slots = |_| Slots {
             windows: shape
                 .cells_ms
@@ -195,7 +195,7 @@ impl Part {
             total: Vec::new(),
             ahead: BTreeMap::new(),
         };
-        Part {
+        PairWindows {
             last_list_ms: i64::MIN,
             views: View::BOTH.map(slots),
         }

@@ -90,19 +90,19 @@ struct Chunk {
 enum Page {
     Dead,
     Whole(Chunk),
-    Parts(Box<Parts>),
+    Small(Box<SmallChunks>),
 }
 
 /// Small chunks of one size, opened one after the other.
 #[derive(Debug)]
-struct Parts {
+struct SmallChunks {
     /// Places of each, as a power of two.
     bits: u32,
     chunks: Vec<Chunk>,
     n_open: usize,
 }
 
-impl Parts {
+impl SmallChunks {
     fn is_full(&self) -> bool {
         self.chunks.len() == 1 << (PLACE_BITS - self.bits)
     }
@@ -114,7 +114,7 @@ impl Page {
     fn at(&self, place: usize) -> Option<(&Chunk, usize)> {
         match self {
             Page::Whole(chunk) => Some((chunk, place * UNIT)),
-            Page::Parts(parts) => {
+            Page::Small(parts) => {
                 let chunk = parts.chunks.get(place >> parts.bits)?;
                 Some((chunk, (place & ((1 << parts.bits) - 1)) * UNIT))
             }
@@ -126,7 +126,7 @@ impl Page {
     fn at_mut(&mut self, place: usize) -> Option<(&mut Chunk, usize)> {
         match self {
             Page::Whole(chunk) => Some((chunk, place * UNIT)),
-            Page::Parts(parts) => {
+            Page::Small(parts) => {
                 let bits = parts.bits;
                 let chunk = parts.chunks.get_mut(place >> bits)?;
                 Some((chunk, (place & ((1 << bits) - 1)) * UNIT))
@@ -222,15 +222,15 @@ impl Chunks {
         let bits = PART_BITS[kind];
         // Its number may have come round.
         let has_room =
-            |page: &Page| matches!(page, Page::Parts(parts) if parts.bits == bits && !parts.is_full());
+            |page: &Page| matches!(page, Page::Small(parts) if parts.bits == bits && !parts.is_full());
         if !has_room(&self.pages[self.filling[kind] as usize]) {
             let chunks = Vec::new();
             let n_open = 0;
-            let parts = Parts { bits, chunks, n_open };
-            self.filling[kind] = self.take_page(Page::Parts(Box::new(parts)));
+            let parts = SmallChunks { bits, chunks, n_open };
+            self.filling[kind] = self.take_page(Page::Small(Box::new(parts)));
         }
         let page = self.filling[kind];
-        let Page::Parts(parts) = &mut self.pages[page as usize] else {
+        let Page::Small(parts) = &mut self.pages[page as usize] else {
             unreachable!("a page that is filled has parts")
         };
         let place = (parts.chunks.len() as u32) << bits;
@@ -373,7 +373,7 @@ impl Chunks {
         let words = std::mem::take(&mut self.at_mut(id.first()).0.words);
         let number = id.first().page();
         let is_last = match &mut self.pages[number] {
-            Page::Parts(parts) => {
+            Page::Small(parts) => {
                 parts.n_open -= 1;
                 parts.n_open == 0
             }

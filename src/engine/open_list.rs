@@ -58,7 +58,7 @@ pub struct OpenList<'a> {
 
 /// What a list consists of.
 #[derive(Debug, Clone, Copy)]
-pub struct Parts<'a> {
+pub struct ListParts<'a> {
     pub n_items: u32,
     pub arms: &'a [ArmId],
     pub places: &'a [u32],
@@ -124,11 +124,11 @@ impl<'a> OpenList<'a> {
     }
 
     /// All of it at once, for who walks from list to list.
-    pub fn parts(self) -> Parts<'a> {
+    pub fn parts(self) -> ListParts<'a> {
         let (arms, tags) = (self.arms_at(), self.tags_at());
         let places = tags.end..tags.end + self.n_places;
         let mask = places.end..places.end + mask_words(tags.len());
-        Parts {
+        ListParts {
             n_items: tags.len() as u32,
             arms: &self.words[arms],
             places: &self.words[places],

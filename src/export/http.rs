@@ -1,7 +1,7 @@
 //! The routes: `/metrics`, `/healthz`, `/readyz`, the live page, the stream that it follows, the runbooks, and the JSON API.
 
 mod events;
-mod parts;
+mod assets;
 mod runbooks;
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::events::Events;
-use self::parts::{PAGE, Parts};
+use self::assets::{Assets, PAGE};
 use super::Exporter;
 use super::encoding::{Encoding, gzip};
 use super::feed::Feed;
@@ -64,7 +64,7 @@ pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: Cancellati
         .with_state(Arc::new(Routes {
             feed: Feed::new(Arc::clone(&exporter)),
             exporter,
-            page: Parts::new(),
+            page: Assets::new(),
             metrics: Renderer::new(),
             experiments: Renderer::new(),
             streams: Arc::new(Semaphore::new(MAX_STREAMS.min(http.max_connections / 2))),
@@ -79,7 +79,7 @@ struct Routes {
     /// By the window whose time lines are wanted, and their profile.
     experiments: Renderer<(Option<usize>, usize)>,
     feed: Feed,
-    page: Parts,
+    page: Assets,
     /// A permit for each stream.
     streams: Arc<Semaphore>,
     beat: Duration,

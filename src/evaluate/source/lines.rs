@@ -85,9 +85,9 @@ mod tests {
     use super::*;
 
     /// Gives its parts one by one.
-    struct Parts(Vec<Vec<u8>>);
+    struct Pieces(Vec<Vec<u8>>);
 
-    impl Read for Parts {
+    impl Read for Pieces {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             while self.0.first().is_some_and(Vec::is_empty) {
                 self.0.remove(0);
@@ -183,7 +183,7 @@ mod tests {
                 .map(|(number, line)| (number, line.trim_matches([' ', '\r']).to_owned()))
                 .filter(|(_, line)| !line.is_empty())
                 .collect();
-            let parts = Parts(parts.into_iter().map(String::into_bytes).collect());
+            let parts = Pieces(parts.into_iter().map(String::into_bytes).collect());
             prop_assert_eq!(lines(parts, Bounds { buffer, line: 1 << 20 }), expected);
         }
     }

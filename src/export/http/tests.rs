@@ -150,7 +150,7 @@ fn the_page_may_load_nothing_from_elsewhere() {
         );
         assert_eq!(
             answer.headers["content-security-policy"],
-            parts::CONTENT_SECURITY_POLICY
+            assets::CONTENT_SECURITY_POLICY
         );
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
         assert_eq!(answer.headers["referrer-policy"], "no-referrer");
