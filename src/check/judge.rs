@@ -1,11 +1,11 @@
 //! What the facts about a cluster mean for a start.
 
-use super::{Fault, Finding, Level, sample};
+use super::{CheckFailure, Finding, Level, sample};
 use crate::config::{Config, display_ms};
 use crate::kafka::inspect::{Facts, Failure, Settings, Topic, Trouble, VisibleTopic};
 
-const CONFIGURATION: Level = Level::Error(Fault::Configuration);
-const UNAVAILABLE: Level = Level::Error(Fault::Unavailable);
+const CONFIGURATION: Level = Level::Error(CheckFailure::Configuration);
+const UNAVAILABLE: Level = Level::Error(CheckFailure::Unavailable);
 
 /// All findings, those first that others follow from.
 pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {

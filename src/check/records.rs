@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Fault, Finding, Level};
+use super::{CheckFailure, Finding, Level};
 use crate::engine::event::{Kind, Reason};
 use crate::ingest::wire::{Decoder, Explained, Place};
 use crate::table::visible;
 
-const REFUSED: Level = Level::Error(Fault::Data);
+const REFUSED: Level = Level::Error(CheckFailure::Data);
 /// Records of each outcome that are shown; the others are counted.
 const MAX_SHOWN: u64 = 10;
 /// Items and experiments of a list that are shown.
