@@ -37,7 +37,7 @@ use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline, View};
 const MAX_TIMELINES: usize = 200;
 
 /// The partition number that both topics of a pair share.
-pub type Pair = i32;
+pub type PairId = i32;
 
 pub struct Board {
     width: usize,
@@ -55,7 +55,7 @@ struct Shared {
     arms: DashMap<Arm, ArmWindows>,
     progress: Mutex<Progress>,
     /// The arms of each pair, by their number there. Changed by who has the gate alone, as all below.
-    pairs: BTreeMap<Pair, Vec<Arm>>,
+    pairs: BTreeMap<PairId, Vec<Arm>>,
     /// The arms in the order of snapshots.
     order: BTreeSet<Arm>,
     covering: Option<Covering>,
@@ -89,7 +89,7 @@ impl Board {
 
     /// Takes over what has changed in a pair. All deltas of a pair come in their order, from the first one on, until it is
     /// [removed](Self::remove).
-    pub fn merge(&self, pair: Pair, delta: &PairDelta) {
+    pub fn merge(&self, pair: PairId, delta: &PairDelta) {
         if !delta.arms.is_empty() {
             self.admit(pair, &delta.arms);
         }
@@ -126,7 +126,7 @@ impl Board {
     }
 
     /// Makes room for the arms that a pair has admitted since.
-    fn admit(&self, pair: Pair, admitted: &[Arm]) {
+    fn admit(&self, pair: PairId, admitted: &[Arm]) {
         let mut shared = self.alone();
         let Shared {
             arms,
@@ -199,17 +199,17 @@ impl Board {
     }
 
     /// Lets a pair that is caught up into the views.
-    pub fn show(&self, pair: Pair) {
+    pub fn show(&self, pair: PairId) {
         self.shared().with_progress(|progress| progress.show(pair));
     }
 
     /// Takes what a pair adds out of the views at once, and keeps it.
-    pub fn hide(&self, pair: Pair) {
+    pub fn hide(&self, pair: PairId) {
         self.shared().with_progress(|progress| progress.hide(pair));
     }
 
     /// Forgets a pair.
-    pub fn remove(&self, pair: Pair) {
+    pub fn remove(&self, pair: PairId) {
         let mut shared = self.alone();
         let Shared {
             arms,
@@ -407,7 +407,7 @@ impl Board {
     fn timelines_of(
         &self,
         windows: &ArmWindows,
-        shown: &[Pair],
+        shown: &[PairId],
         ends: &Ends,
         window: usize,
     ) -> [Timeline; 2] {

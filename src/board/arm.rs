@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Pair;
+use super::PairId;
 use super::covering::Covered;
 use crate::engine::ArmInSlot;
 use crate::engine::window::{Cell, Overflow, Window, add_wide};
@@ -40,7 +40,7 @@ pub(super) struct Ends {
 pub(super) struct ArmWindows {
     /// Slots that begin before this (epoch ms) do not count in its total.
     pub total_from_ms: i64,
-    parts: BTreeMap<Pair, PairWindows>,
+    parts: BTreeMap<PairId, PairWindows>,
     pub covered: Covered,
 }
 
@@ -78,12 +78,12 @@ impl ArmWindows {
     }
 
     /// Makes room for what a pair adds.
-    pub fn admit(&mut self, pair: Pair, shape: &Shape) {
+    pub fn admit(&mut self, pair: PairId, shape: &Shape) {
         self.parts.entry(pair).or_insert_with(|| PairWindows::new(shape));
     }
 
     /// Forgets what a pair has added.
-    pub fn remove(&mut self, pair: Pair, shape: &Shape) {
+    pub fn remove(&mut self, pair: PairId, shape: &Shape) {
         if let Some(part) = self.parts.remove(&pair) {
             let n_ahead = part.views.iter().map(|slots| slots.ahead.len()).sum();
             shape.n_ahead.fetch_sub(n_ahead, Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl ArmWindows {
     /// [`Overflow`] where a cell's sum left 64 bits, or too much waits.
     pub fn add(
         &mut self,
-        pair: Pair,
+        pair: PairId,
         view: View,
         of: &ArmInSlot,
         tally: &[i64],
@@ -128,7 +128,7 @@ impl ArmWindows {
     ///
     /// # Errors
     /// [`Overflow`] where a cell's sum left 64 bits.
-    pub fn advance(&mut self, pairs: &[Pair], ends: &Ends, shape: &Shape) -> Result<(), Overflow> {
+    pub fn advance(&mut self, pairs: &[PairId], ends: &Ends, shape: &Shape) -> Result<(), Overflow> {
         let mut exact = Ok(());
         for pair in pairs {
             let Some(part) = self.parts.get_mut(pair) else {
@@ -145,7 +145,7 @@ impl ArmWindows {
     }
 
     /// Adds up what these pairs have of it; without any of them it has no last list.
-    pub fn add_up(&self, pairs: &[Pair], arm: &mut ArmSnapshot) {
+    pub fn add_up(&self, pairs: &[PairId], arm: &mut ArmSnapshot) {
         arm.last_list_ms = self
             .parts_of(pairs)
             .map(|part| part.last_list_ms)
@@ -166,12 +166,12 @@ impl ArmWindows {
     }
 
     /// Whether one of these pairs adds to it.
-    pub fn is_of(&self, pairs: &[Pair]) -> bool {
+    pub fn is_of(&self, pairs: &[PairId]) -> bool {
         self.parts_of(pairs).next().is_some()
     }
 
     /// Adds the cells of one window to time lines of `width` columns, by `View as usize`.
-    pub fn add_cells(&self, pairs: &[Pair], window: usize, width: usize, timelines: &mut [Timeline; 2]) {
+    pub fn add_cells(&self, pairs: &[PairId], window: usize, width: usize, timelines: &mut [Timeline; 2]) {
         for part in self.parts_of(pairs) {
             for (slots, timeline) in part.views.iter().zip(timelines.iter_mut()) {
                 timeline.add(width, slots.windows[window].cells());
@@ -179,7 +179,7 @@ impl ArmWindows {
         }
     }
 
-    fn parts_of(&self, pairs: &[Pair]) -> impl Iterator<Item = &PairWindows> {
+    fn parts_of(&self, pairs: &[PairId]) -> impl Iterator<Item = &PairWindows> {
         pairs.iter().filter_map(|pair| self.parts.get(pair))
     }
 }
@@ -249,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    const PAIR: Pair = 3;
+    const PAIR: PairId = 3;
 
     fn shape() -> Shape {
         Shape {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::Pair;
+use super::PairId;
 use super::arm::{ArmWindows, Ends};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::coverage::Coverage;
@@ -38,7 +38,7 @@ impl Covered {
     /// Notes lists of a pair: the begin of the slot of each, and the places of its items.
     pub fn see<'a>(
         &mut self,
-        pair: Pair,
+        pair: PairId,
         view: View,
         lists: impl IntoIterator<Item = (i64, &'a [u32])>,
         catalogue: &Catalogue,
@@ -83,7 +83,7 @@ impl Covering {
     }
 
     /// Makes room for a pair's part of an arm. An arm whose lists show nothing has a count too: 0.
-    pub fn admit(&mut self, covered: &mut Covered, pair: Pair) {
+    pub fn admit(&mut self, covered: &mut Covered, pair: PairId) {
         if let Covered::LeftOut = covered {
             return;
         }
@@ -109,7 +109,7 @@ impl Covering {
     }
 
     /// Forgets a pair's part of an arm.
-    pub fn remove(&mut self, covered: &mut Covered, pair: Pair) {
+    pub fn remove(&mut self, covered: &mut Covered, pair: PairId) {
         if let Covered::Counted(views) = covered {
             views.iter_mut().for_each(|view| view.remove_part(pair));
             self.bytes -= self.part_bytes();
@@ -144,7 +144,7 @@ impl Covering {
     pub fn fill(
         &self,
         windows: &mut ArmWindows,
-        pairs: &[Pair],
+        pairs: &[PairId],
         cells_ms: &[i64],
         ends: &Ends,
         arm: &mut ArmSnapshot,

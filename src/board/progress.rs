@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Pair;
+use super::PairId;
 use super::arm::Ends;
 use crate::ledger::Reach;
 
@@ -15,7 +15,7 @@ pub(super) struct Progress {
     until_ms: [Option<i64>; 2],
     /// The furthest ends that were shown, by view.
     shown_ends_ms: [Option<i64>; 2],
-    pairs: BTreeMap<Pair, PairProgress>,
+    pairs: BTreeMap<PairId, PairProgress>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,28 +36,28 @@ impl Progress {
         self.until_ms = until_ms.map(Some);
     }
 
-    pub fn set_reach(&mut self, pair: Pair, reach: Reach) {
+    pub fn set_reach(&mut self, pair: PairId, reach: Reach) {
         self.pairs.entry(pair).or_default().reach = reach;
     }
 
-    pub fn show(&mut self, pair: Pair) {
+    pub fn show(&mut self, pair: PairId) {
         self.pairs.entry(pair).or_default().shown = true;
     }
 
-    pub fn hide(&mut self, pair: Pair) {
+    pub fn hide(&mut self, pair: PairId) {
         self.note_settled_end();
         if let Some(progress) = self.pairs.get_mut(&pair) {
             progress.shown = false;
         }
     }
 
-    pub fn remove(&mut self, pair: Pair) {
+    pub fn remove(&mut self, pair: PairId) {
         self.note_settled_end();
         self.pairs.remove(&pair);
     }
 
     /// The pairs that are shown, ascending.
-    pub fn shown(&self) -> Vec<Pair> {
+    pub fn shown(&self) -> Vec<PairId> {
         let shown = self.pairs.iter().filter(|(_, pair)| pair.shown);
         shown.map(|(pair, _)| *pair).collect()
     }
