@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use self::arms::{SelectedExperiment, Shown};
 pub(super) use self::query::{Query, Wanted};
-use super::api::{Measured, Stream, profiles, window_names};
+use super::api::{MeasuredProfile, StreamSummary, profiles, window_names};
 use super::{Exporter, shown_arms};
 use crate::engine::ranking::Column;
 use crate::snapshot::{ArmSnapshot, Snapshot};
@@ -26,7 +26,7 @@ const ARMS_OF_ONE: usize = 50;
 const PARTITIONS: usize = 64;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ViewDocument<'a> {
     version: u32,
     chosen: Chosen<'a>,
     /// What was asked for and is not there, in sentences.
@@ -35,7 +35,7 @@ struct Answer<'a> {
     /// The window whose cells the lines are.
     line_window: &'a str,
     k: &'a [NonZeroU32],
-    profiles: Vec<Measured<'a>>,
+    profiles: Vec<MeasuredProfile<'a>>,
     experiments: Vec<Shown<'a>>,
     /// Those with an arm that the filter lets through.
     n_experiments: usize,
@@ -50,7 +50,7 @@ struct Answer<'a> {
     n_partitions: usize,
     /// Records between the read positions and the ends of the log, all partitions together.
     lag: i64,
-    stream: Stream<'a>,
+    stream: StreamSummary<'a>,
 }
 
 /// What is shown: what was asked for, as far as it is there.
@@ -119,7 +119,7 @@ pub(super) fn render(
         status.partitions.truncate(PARTITIONS);
     }
     let windows: Vec<&str> = window_names(&exporter.windows).collect();
-    let answer = Answer {
+    let answer = ViewDocument {
         version: 1,
         chosen: Chosen {
             window: windows[query.window],
@@ -144,7 +144,7 @@ pub(super) fn render(
         n_pages,
         n_partitions,
         lag,
-        stream: Stream::of(snapshot, &status, exporter.settle_after_ms, 0),
+        stream: StreamSummary::of(snapshot, &status, exporter.settle_after_ms, 0),
     };
     Ok(serde_json::to_writer(out, &answer)?)
 }

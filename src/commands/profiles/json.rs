@@ -8,14 +8,14 @@ use crate::engine::ranking::profile::{CHOICES, Choice};
 /// `{"profiles":{NAME:{"source":…,"metrics":[…],"choices":{"population":"clicked",…},"note":…}},"choices":{"population":
 /// {"about":…,"words":{"all":…}}}}`, all in the order of the table.
 pub(super) fn document(profiles: &[Profile]) -> anyhow::Result<String> {
-    let mut text = serde_json::to_string_pretty(&Document(profiles))?;
+    let mut text = serde_json::to_string_pretty(&ProfileList(profiles))?;
     text.push('\n');
     Ok(text)
 }
 
-struct Document<'a>(&'a [Profile]);
+struct ProfileList<'a>(&'a [Profile]);
 
-impl Serialize for Document<'_> {
+impl Serialize for ProfileList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry(

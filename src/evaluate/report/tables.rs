@@ -1,7 +1,7 @@
 //! An evaluation as tables for people: arms side by side, or conventions, a metric a row.
 
 use super::grid::{self, Grid};
-use super::{Difference, Experiment, Report, experiments, time};
+use super::{Difference, ExperimentSums, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, Column, LISTS, METRICS};
 
 /// A row and its cells, one for each arm or profile.
@@ -88,7 +88,7 @@ impl<'a> Report<'a> {
         grids
     }
 
-    fn arms_abreast(self, experiment: &Experiment<'a>, profile: usize) -> Grid {
+    fn arms_abreast(self, experiment: &ExperimentSums<'a>, profile: usize) -> Grid {
         let arms = &experiment.arms;
         let counts = COUNTS.map(|(name, column)| Row {
             name: name.to_owned(),
@@ -104,7 +104,7 @@ impl<'a> Report<'a> {
         side_by_side(corner, &names, self.control_among(&names), &rows)
     }
 
-    fn profiles_abreast(self, experiment: &Experiment<'a>, (arm, sums): (&str, &'a [i128])) -> Grid {
+    fn profiles_abreast(self, experiment: &ExperimentSums<'a>, (arm, sums): (&str, &'a [i128])) -> Grid {
         let counts = COUNTS.map(|(name, column)| Row {
             name: name.to_owned(),
             cells: self.profiles().map(|_| Cell::Count(sums[column])).collect(),
@@ -139,7 +139,7 @@ impl<'a> Report<'a> {
     }
 
     /// A table for each metric of an experiment, a span a row.
-    fn series(self, experiment: &Experiment<'a>) -> Vec<Grid> {
+    fn series(self, experiment: &ExperimentSums<'a>) -> Vec<Grid> {
         let names: Vec<&str> = experiment.arms.iter().map(|(name, _)| *name).collect();
         let spans = self.evaluation.spans.iter().map(|(start_ms, totals)| {
             let here = experiments(totals).find(|here| here.name == experiment.name);
