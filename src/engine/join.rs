@@ -10,7 +10,7 @@ use super::clicks::KeptClicks;
 use super::contributions::{Before, Contributions};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::lists::{
-    ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth,
+    ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, SlotMatch, Worth,
 };
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
@@ -254,10 +254,10 @@ impl Engine {
         arm_ids.clear();
         let found = self.store.find(key);
         let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
-        if standing != Standing::Nowhere && self.shared_id.saw(list.id) {
+        if standing != SlotMatch::Nowhere && self.shared_id.saw(list.id) {
             self.changes.counts.shared_id_lists += 1;
         }
-        if let Standing::InSlot(standing) = standing {
+        if let SlotMatch::InSlot(standing) = standing {
             // A list that does not count admits no arm either.
             arm_ids.extend(names.iter().map_while(|name| self.arms.find(name, batch)));
             let are_known = arm_ids.len() == names.len();
@@ -487,7 +487,7 @@ impl Engine {
     fn add_new_list(
         &mut self,
         key: &LookupKey,
-        (found, standing): (Handles, Standing),
+        (found, standing): (Handles, SlotMatch),
         list: &Served,
         folded: u32,
         items: &[u64],

@@ -99,7 +99,7 @@ impl Hit {
 
 /// Where a list of an id is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum SlotMatch {
     /// In the slot that was asked for.
     InSlot(Handle),
     InOtherSlot,
@@ -277,11 +277,11 @@ impl OpenLists {
     }
 
     /// Whether a list of this id is open, in the slot of `ts_ms` or elsewhere.
-    pub fn look_up(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> Standing {
+    pub fn look_up(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> SlotMatch {
         let crowd = self.crowd_of(id);
         // Nearly always.
         if found.list.is_none() && crowd.is_none() {
-            return Standing::Nowhere;
+            return SlotMatch::Nowhere;
         }
         let start_ms = ts_ms.div_euclid(self.same_ms) * self.same_ms;
         let part = start_ms..start_ms + self.same_ms;
@@ -289,7 +289,7 @@ impl OpenLists {
             Some(crowd) => crowd.by_time.range(part).next().map(|(_, other)| other.list),
             None => Some(found.list).filter(|list| part.contains(&self.ts_ms(store, *list))),
         };
-        stands.map_or(Standing::InOtherSlot, Standing::InSlot)
+        stands.map_or(SlotMatch::InOtherSlot, SlotMatch::InSlot)
     }
 
     /// The begin of the slot of a time, epoch ms, which is opened if need be, and the catalogue that its lists count by.
@@ -309,7 +309,7 @@ impl OpenLists {
         store: &mut Store,
         key: &LookupKey,
         found: Handles,
-        standing: Standing,
+        standing: SlotMatch,
         list: &NewList,
         worth: &Worth,
     ) -> Handle {
@@ -346,7 +346,7 @@ impl OpenLists {
         slot.n_lists += 1;
         self.bytes += cost;
         self.n_lists += 1;
-        if standing != Standing::Nowhere {
+        if standing != SlotMatch::Nowhere {
             self.join_crowd(store, list.id, found, (list.ts_ms, handle));
         }
         let list_ms = stamp.ts_in_slot_ms;

@@ -14,12 +14,12 @@ pub(super) const LONGEST: Duration = Duration::from_secs(3);
 /// What the server and the renderer know of a body and all its readers.
 #[derive(Default)]
 pub(super) struct Loan {
-    now: Mutex<Standing>,
+    now: Mutex<LoanState>,
     called_back: CancellationToken,
 }
 
 #[derive(Default)]
-struct Standing {
+struct LoanState {
     /// None: nobody has it yet.
     since: Option<Instant>,
     last_read: Option<Instant>,
@@ -69,7 +69,7 @@ impl Loan {
         self.called_back.cancelled().await;
     }
 
-    fn now(&self) -> MutexGuard<'_, Standing> {
+    fn now(&self) -> MutexGuard<'_, LoanState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracing::info;
 
 use super::Worker;
-use super::looks::Standing;
+use super::looks::StalledLog;
 use super::pair::{Log, Pair};
 use crate::engine::event::Side;
 use crate::engine::outcome::{Counts, Outcome};
@@ -190,7 +190,7 @@ impl Worker {
 
     /// Looks at what is held, and at what stands still for no known reason: one at a time.
     pub(super) fn look_around(&mut self) {
-        let standing: Vec<Standing> = self
+        let standing: Vec<StalledLog> = self
             .shards
             .pairs()
             .flat_map(|(partition, pair)| standing(partition, pair))
@@ -232,8 +232,8 @@ impl Worker {
 }
 
 /// Logs of a pair that more is to come of.
-fn standing(partition: i32, pair: &Pair) -> Vec<Standing> {
-    let standing = |log: &Log, after: Duration, to_its_end: bool| Standing {
+fn standing(partition: i32, pair: &Pair) -> Vec<StalledLog> {
+    let standing = |log: &Log, after: Duration, to_its_end: bool| StalledLog {
         look: Look {
             partition: (log.side, partition),
             offset: log.position,

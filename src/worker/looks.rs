@@ -15,18 +15,18 @@ pub struct Looks {
 
 /// A log that more is to come of, which is looked at once it has stood there for so long.
 #[derive(Debug)]
-pub struct Standing {
+pub struct StalledLog {
     pub look: Look,
     pub after: Duration,
 }
 
 impl Looks {
     /// Notes where these logs stand, and forgets the others; returns the first look that is due.
-    pub fn due(&mut self, logs: &[Standing], uptime: Duration) -> Option<Look> {
+    pub fn due(&mut self, logs: &[StalledLog], uptime: Duration) -> Option<Look> {
         self.standing
             .retain(|partition, _| logs.iter().any(|log| log.look.partition == *partition));
         let mut due = None;
-        for Standing { look, after } in logs {
+        for StalledLog { look, after } in logs {
             let here = (look.offset, uptime);
             let since = self.standing.entry(look.partition).or_insert(here);
             if since.0 != look.offset {

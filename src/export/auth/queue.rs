@@ -22,12 +22,12 @@ const N_COUNTERS: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct ClaimQueue {
-    now: Arc<Mutex<Standing>>,
+    now: Arc<Mutex<QueueState>>,
     hasher: RandomState,
 }
 
 #[derive(Default)]
-struct Standing {
+struct QueueState {
     is_checking: bool,
     /// In the order of their coming.
     waiting: Vec<Waiting>,
@@ -49,7 +49,7 @@ pub(super) struct Claimant {
 
 /// The right to check a password. The next one has it once this is dropped.
 pub(super) struct Turn {
-    now: Arc<Mutex<Standing>>,
+    now: Arc<Mutex<QueueState>>,
     who: Claimant,
     is_passed_on: bool,
 }
@@ -95,7 +95,7 @@ impl ClaimQueue {
     }
 }
 
-impl Standing {
+impl QueueState {
     /// What puts one before others: the least comes first.
     fn rank(&self, place: usize) -> (bool, u32, std::cmp::Reverse<usize>) {
         let who = self.waiting[place].who;
@@ -186,7 +186,7 @@ fn counter(mark: u64) -> usize {
     (mark % N_COUNTERS as u64) as usize
 }
 
-fn lock(now: &Mutex<Standing>) -> MutexGuard<'_, Standing> {
+fn lock(now: &Mutex<QueueState>) -> MutexGuard<'_, QueueState> {
     now.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

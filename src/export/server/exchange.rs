@@ -17,14 +17,14 @@ use crate::telemetry::HttpRefusal;
 pub(super) struct Exchange {
     timeout: Duration,
     slot: Slot,
-    now: Mutex<Standing>,
+    now: Mutex<ExchangeState>,
     /// There is a deadline where there was none.
     hurried: Notify,
     /// There is another loan, or none any more.
     borrowed: Notify,
 }
 
-struct Standing {
+struct ExchangeState {
     stage: Stage,
     /// `None`: it may stand so for ever.
     deadline: Option<Instant>,
@@ -61,7 +61,7 @@ impl Exchange {
         Exchange {
             timeout,
             slot,
-            now: Mutex::new(Standing {
+            now: Mutex::new(ExchangeState {
                 stage: Stage::Idle,
                 deadline: Some(Instant::now() + timeout),
                 is_whole: false,
@@ -153,7 +153,7 @@ impl Exchange {
         }
     }
 
-    fn goes_on(&self, now: &mut Standing) {
+    fn goes_on(&self, now: &mut ExchangeState) {
         if std::mem::take(&mut now.is_stuck) {
             self.slot.keep();
         }
@@ -220,7 +220,7 @@ impl Exchange {
         }
     }
 
-    fn hurry(&self, now: &mut Standing) {
+    fn hurry(&self, now: &mut ExchangeState) {
         now.deadline = Some(self.deadline());
         self.hurried.notify_one();
     }
@@ -229,7 +229,7 @@ impl Exchange {
         Instant::now() + self.timeout
     }
 
-    fn now(&self) -> MutexGuard<'_, Standing> {
+    fn now(&self) -> MutexGuard<'_, ExchangeState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
