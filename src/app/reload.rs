@@ -18,7 +18,7 @@ pub struct Reloader {
     path: Arc<Mutex<PathBuf>>,
 }
 
-struct Reader {
+struct CatalogueReader {
     file: CatalogueFile,
     path: Arc<Mutex<PathBuf>>,
     /// The last one read: its items keep their places in the next one.
@@ -46,7 +46,7 @@ impl Reloader {
         // A request that waits stands for those that come meanwhile.
         let (requests, asked) = sync_channel(1);
         let path = Arc::new(Mutex::new(file.path().to_owned()));
-        let mut reader = Reader {
+        let mut reader = CatalogueReader {
             file,
             path: Arc::clone(&path),
             last: first,
@@ -71,7 +71,7 @@ impl Reloader {
     }
 }
 
-impl Reader {
+impl CatalogueReader {
     fn read_again(&mut self) {
         info!("reading the catalogue again");
         let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);

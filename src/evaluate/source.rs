@@ -43,7 +43,7 @@ const HEAD: usize = 6;
 pub fn read(path: &Path, watch: &dyn Fn(u64), mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<()> {
     let name = name(path);
     if is_standard_input(path) {
-        let input = Watched::new(io::stdin().lock(), watch);
+        let input = ProgressReader::new(io::stdin().lock(), watch);
         return stream(input, &mut record).with_context(|| format!("read {name}"));
     }
     let file = open(path).with_context(|| format!("open {name}"))?;
@@ -104,13 +104,13 @@ fn open(path: &Path) -> anyhow::Result<File> {
 fn read_file(mut file: File, watch: &dyn Fn(u64), record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return stream(Watched::new(file, watch), record);
+        return stream(ProgressReader::new(file, watch), record);
     }
     let (format, head) = sniff(&mut file)?;
     if format == Format::Parquet {
         return rows(file, watch, record);
     }
-    let input = Watched::new(head.chain(file), watch);
+    let input = ProgressReader::new(head.chain(file), watch);
     unpack(format, input, record)
 }
 
@@ -222,15 +222,15 @@ fn sniff(input: &mut impl Read) -> io::Result<(Format, Cursor<Vec<u8>>)> {
 }
 
 /// Tells how many bytes are read: many at a time, as each telling may be drawn.
-struct Watched<'a, R> {
+struct ProgressReader<'a, R> {
     inner: R,
     n_untold: u64,
     watch: &'a dyn Fn(u64),
 }
 
-impl<'a, R> Watched<'a, R> {
+impl<'a, R> ProgressReader<'a, R> {
     fn new(inner: R, watch: &'a dyn Fn(u64)) -> Self {
-        Watched {
+        ProgressReader {
             inner,
             n_untold: 0,
             watch,
@@ -238,7 +238,7 @@ impl<'a, R> Watched<'a, R> {
     }
 }
 
-impl<R: Read> Read for Watched<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_read = self.inner.read(buffer)?;
         self.n_untold += n_read as u64;

@@ -83,14 +83,14 @@ pub(super) struct Feed {
 
 struct Shared {
     exporter: Arc<Exporter>,
-    watched: Mutex<Watched>,
+    watched: Mutex<WatchedViews>,
     /// Somebody waits for a view that nobody watched before.
     new: Notify,
     every: Duration,
 }
 
 #[derive(Default)]
-struct Watched {
+struct WatchedViews {
     views: Vec<(Query, watch::Sender<Latest>)>,
     /// A task makes rounds.
     runs: bool,
@@ -223,7 +223,7 @@ impl Shared {
         }
     }
 
-    fn watched(&self) -> MutexGuard<'_, Watched> {
+    fn watched(&self) -> MutexGuard<'_, WatchedViews> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -33,7 +33,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
-use self::exchange::{Exchange, Stage, Watched};
+use self::exchange::{Exchange, Stage, WatchedStream};
 use self::slots::{Slot, Slots};
 use super::seldom::Seldom;
 use crate::config;
@@ -203,7 +203,7 @@ impl Connection {
     }
 
     async fn answer<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S) {
-        let io = Watched {
+        let io = WatchedStream {
             stream,
             exchange: Arc::clone(&self.exchange),
         };

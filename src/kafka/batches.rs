@@ -38,7 +38,7 @@ pub(super) struct Batches {
     thread: Option<JoinHandle<()>>,
 }
 
-struct Reader {
+struct BatchReader {
     topics: Topics,
     config: ClientConfig,
     closing: Arc<AtomicBool>,
@@ -59,7 +59,7 @@ impl Batches {
         let (looks, asked) = channel::<Look>();
         let (tell, answers) = channel();
         let closing = Arc::new(AtomicBool::new(false));
-        let reader = Reader {
+        let reader = BatchReader {
             topics,
             config: config_of(config),
             closing: Arc::clone(&closing),
@@ -120,7 +120,7 @@ fn config_of(group: &ClientConfig) -> ClientConfig {
     config
 }
 
-impl Reader {
+impl BatchReader {
     fn look(&self, look: Look) -> Result<Batch, KafkaError> {
         let Look {
             partition,

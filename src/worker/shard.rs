@@ -16,7 +16,7 @@ pub type DeadLetters = Arc<dyn Fn(&Record, Reason) + Send + Sync>;
 
 pub struct Shard {
     source: Box<dyn Source>,
-    reader: Reader,
+    reader: RecordReader,
     news: News,
 }
 
@@ -40,7 +40,7 @@ pub struct Unreadable {
 }
 
 /// From records to what they change of their pairs.
-struct Reader {
+struct RecordReader {
     decoder: Decoder,
     /// What each topic says of its records, by `Side as usize`: nothing where both kinds share one.
     topics_say: [Option<Kind>; 2],
@@ -61,7 +61,7 @@ impl Shard {
         let topics_say = [Kind::Served, Kind::Click].map(|kind| (!one_topic).then_some(kind));
         Shard {
             source,
-            reader: Reader {
+            reader: RecordReader {
                 decoder,
                 topics_say,
                 dead_letters: None,
@@ -123,7 +123,7 @@ impl Shard {
     }
 }
 
-impl Reader {
+impl RecordReader {
     /// Counts records of one partition of one topic.
     fn take(&mut self, records: &[Record]) {
         let Some(&Record { side, partition, .. }) = records.first() else {

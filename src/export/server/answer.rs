@@ -25,15 +25,15 @@ pub(super) fn watched(mut answer: Response, exchange: &Arc<Exchange>) -> Respons
         exchange.streams();
     }
     let exchange = Arc::clone(exchange);
-    answer.map(|body| Body::new(Watched { body, exchange }))
+    answer.map(|body| Body::new(WatchedBody { body, exchange }))
 }
 
-struct Watched {
+struct WatchedBody {
     body: Body,
     exchange: Arc<Exchange>,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -53,7 +53,7 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedBody {
     /// The server lets go of a body once it has taken all of it.
     fn drop(&mut self) {
         self.exchange.is_whole();

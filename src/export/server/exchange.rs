@@ -235,12 +235,12 @@ impl Exchange {
 }
 
 /// A stream that tells its [`Exchange`] what passes.
-pub(super) struct Watched<S> {
+pub(super) struct WatchedStream<S> {
     pub stream: S,
     pub exchange: Arc<Exchange>,
 }
 
-impl<S> Watched<S> {
+impl<S> WatchedStream<S> {
     fn written(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match written {
             Poll::Pending => self.exchange.stuck(),
@@ -250,7 +250,7 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -265,7 +265,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.written(written)
