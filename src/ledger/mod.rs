@@ -158,14 +158,14 @@ impl Ledger {
     }
 
     /// Takes out the [complete](Self::is_complete) cells of a kept span, by number.
-    pub fn take_complete(&mut self, span: usize) -> Vec<(i64, Cell)> {
+    pub fn take_complete(&mut self, span: usize) -> Vec<(i64, TakenCell)> {
         let numbers = self.sums.cells(span).map(|(number, _)| number);
         let complete: Vec<i64> = numbers.filter(|number| self.is_complete(span, *number)).collect();
         let mut taken = Vec::with_capacity(complete.len());
         for number in complete {
             let sums = self.sums.take(span, number);
             let seen = self.seen.as_mut().map(|seen| seen.take(span, number));
-            taken.push((number, Cell { sums, seen }));
+            taken.push((number, TakenCell { sums, seen }));
         }
         taken
     }
@@ -248,12 +248,12 @@ impl Ledger {
 
 /// What arms add up to in a cell that was taken out.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct TakenCell {
     sums: ByArm<Box<[i128]>>,
     seen: Option<ByArm<Classes>>,
 }
 
-impl Cell {
+impl TakenCell {
     pub fn numbers(&self) -> Numbers<'_> {
         Numbers {
             sums: &self.sums,

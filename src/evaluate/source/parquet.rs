@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use anyhow::{Context as _, bail};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
-use self::leaf::{Cell, Leaf};
+use self::leaf::{Leaf, LeafValue};
 use self::schema::{Field, Shape};
 
 /// Rows that are read at a time.
@@ -108,17 +108,17 @@ fn write_record(fields: &mut [Field], json: &mut Vec<u8>) {
 fn write_field(shape: &mut Shape, json: &mut Vec<u8>) -> bool {
     match shape {
         Shape::Scalar(leaf) => match leaf.row().next() {
-            Some(Cell::Json(value)) => json.extend_from_slice(value),
+            Some(LeafValue::Json(value)) => json.extend_from_slice(value),
             _ => return false,
         },
         Shape::List(leaf) => {
             json.push(b'[');
             for cell in leaf.row() {
                 match cell {
-                    Cell::Json(value) => write_all(json, &[value, b","]),
-                    Cell::Null => json.extend_from_slice(b"null,"),
-                    Cell::EmptyList => {}
-                    Cell::NoList => return false,
+                    LeafValue::Json(value) => write_all(json, &[value, b","]),
+                    LeafValue::Null => json.extend_from_slice(b"null,"),
+                    LeafValue::EmptyList => {}
+                    LeafValue::NoList => return false,
                 }
             }
             close(json, b']');
@@ -127,8 +127,10 @@ fn write_field(shape: &mut Shape, json: &mut Vec<u8>) -> bool {
             json.push(b'{');
             for (key, value) in key.row().zip(value.row()) {
                 match (key, value) {
-                    (Cell::Json(key), Cell::Json(value)) => write_all(json, &[key, b":", value, b","]),
-                    (Cell::NoList, _) => return false,
+                    (LeafValue::Json(key), LeafValue::Json(value)) => {
+                        write_all(json, &[key, b":", value, b","])
+                    }
+                    (LeafValue::NoList, _) => return false,
                     _ => {}
                 }
             }
@@ -137,7 +139,7 @@ fn write_field(shape: &mut Shape, json: &mut Vec<u8>) -> bool {
         Shape::Struct(fields) => {
             json.push(b'{');
             for (name, leaf) in fields {
-                if let Some(Cell::Json(value)) = leaf.row().next() {
+                if let Some(LeafValue::Json(value)) = leaf.row().next() {
                     write_all(json, &[name, b":", value, b","]);
                 }
             }

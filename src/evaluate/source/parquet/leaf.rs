@@ -27,7 +27,7 @@ pub(super) enum Render {
 
 /// What a row has at one place of a leaf column. Where nothing repeats, a row has one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cell<'a> {
+pub(super) enum LeafValue<'a> {
     /// The list or map itself is null.
     NoList,
     EmptyList,
@@ -40,7 +40,7 @@ pub(super) struct Leaf {
     index: usize,
     render: Render,
     levels: Levels,
-    column: Option<Box<dyn Column>>,
+    column: Option<Box<dyn LeafReader>>,
     batch: Batch,
     /// Where the next row begins in the batch.
     next_place: usize,
@@ -124,7 +124,7 @@ impl Leaf {
     }
 
     /// What the next row has, in order; at least one cell while there are rows.
-    pub(super) fn row(&mut self) -> impl Iterator<Item = Cell<'_>> {
+    pub(super) fn row(&mut self) -> impl Iterator<Item = LeafValue<'_>> {
         let rest = self
             .batch
             .repetition
@@ -141,11 +141,11 @@ impl Leaf {
         places.iter().map(move |level| match *level {
             level if level == levels.value => {
                 value += 1;
-                Cell::Json(batch.value(value - 1))
+                LeafValue::Json(batch.value(value - 1))
             }
-            level if level >= levels.entry => Cell::Null,
-            level if level == levels.entry - 1 => Cell::EmptyList,
-            _ => Cell::NoList,
+            level if level >= levels.entry => LeafValue::Null,
+            level if level == levels.entry - 1 => LeafValue::EmptyList,
+            _ => LeafValue::NoList,
         })
     }
 }
@@ -165,7 +165,7 @@ impl Batch {
 }
 
 /// A column whose physical type does not matter any more.
-trait Column {
+trait LeafReader {
     /// Fills the batch; gives the number of rows.
     fn read(&mut self, n_rows: usize, batch: &mut Batch) -> anyhow::Result<usize>;
 }
@@ -176,7 +176,7 @@ struct Typed<T: DataType> {
     values: Vec<T::T>,
 }
 
-fn typed<T: DataType>(reader: ColumnReaderImpl<T>, write: Write<T::T>) -> Box<dyn Column> {
+fn typed<T: DataType>(reader: ColumnReaderImpl<T>, write: Write<T::T>) -> Box<dyn LeafReader> {
     Box::new(Typed::<T> {
         reader,
         write,
@@ -184,7 +184,7 @@ fn typed<T: DataType>(reader: ColumnReaderImpl<T>, write: Write<T::T>) -> Box<dy
     })
 }
 
-impl<T: DataType> Column for Typed<T> {
+impl<T: DataType> LeafReader for Typed<T> {
     fn read(&mut self, n_rows: usize, batch: &mut Batch) -> anyhow::Result<usize> {
         batch.clear();
         self.values.clear();
