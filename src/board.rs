@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use dashmap::DashMap;
 use dashmap::mapref::one::RefMut;
 
-use self::arm::{ArmWindows, Ends, Shape};
+use self::arm::{ArmWindows, WindowEnds, WindowShape};
 use self::covering::Covering;
 use self::progress::Progress;
 use crate::config::{self, Config};
@@ -41,17 +41,17 @@ pub type PairId = i32;
 
 pub struct Board {
     width: usize,
-    shape: Shape,
+    shape: WindowShape,
     /// By experiment: slots that begin before this (epoch ms) do not count in its `total`.
     experiment_starts: BTreeMap<String, i64>,
-    gate: RwLock<Shared>,
+    gate: RwLock<Gated>,
     /// No sum has run over.
     exact: AtomicBool,
     n_arms_without_coverage: AtomicU64,
 }
 
 /// What lies behind the gate.
-struct Shared {
+struct Gated {
     arms: DashMap<Arm, ArmWindows>,
     progress: Mutex<Progress>,
     /// The arms of each pair, by their number there. Changed by who has the gate alone, as all below.
@@ -70,12 +70,12 @@ impl Board {
         };
         Board {
             width: ranking.width(),
-            shape: Shape {
+            shape: WindowShape {
                 cells_ms: config.windows.iter().map(config::Window::cell_ms).collect(),
                 n_ahead: AtomicUsize::new(0),
             },
             experiment_starts: config.experiment_starts.clone(),
-            gate: RwLock::new(Shared {
+            gate: RwLock::new(Gated {
                 arms: DashMap::new(),
                 progress: Mutex::default(),
                 pairs: BTreeMap::new(),
@@ -128,7 +128,7 @@ impl Board {
     /// Makes room for the arms that a pair has admitted since.
     fn admit(&self, pair: PairId, admitted: &[Arm]) {
         let mut shared = self.alone();
-        let Shared {
+        let Gated {
             arms,
             pairs,
             order,
@@ -151,11 +151,11 @@ impl Board {
         self.note_left_out(&shared);
     }
 
-    fn shared(&self) -> RwLockReadGuard<'_, Shared> {
+    fn shared(&self) -> RwLockReadGuard<'_, Gated> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn alone(&self) -> RwLockWriteGuard<'_, Shared> {
+    fn alone(&self) -> RwLockWriteGuard<'_, Gated> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,7 +165,7 @@ impl Board {
         }
     }
 
-    fn note_left_out(&self, shared: &Shared) {
+    fn note_left_out(&self, shared: &Gated) {
         let n = shared.covering.as_ref().map_or(0, Covering::n_left_out);
         self.n_arms_without_coverage.store(n, Ordering::Relaxed);
     }
@@ -173,7 +173,7 @@ impl Board {
     /// Counts coverage by this catalogue from now on. Engines take it after the board.
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
         let mut shared = self.alone();
-        let Shared { arms, covering, .. } = &mut *shared;
+        let Gated { arms, covering, .. } = &mut *shared;
         if let Some(covering) = covering {
             covering.set_catalogue(catalogue);
             let arms = arms.iter_mut();
@@ -211,7 +211,7 @@ impl Board {
     /// Forgets a pair.
     pub fn remove(&self, pair: PairId) {
         let mut shared = self.alone();
-        let Shared {
+        let Gated {
             arms,
             progress,
             pairs,
@@ -287,7 +287,7 @@ fn rows(delta: &PairDelta) -> impl Iterator<Item = ArmTally<'_>> {
     live.chain(settled)
 }
 
-impl Shared {
+impl Gated {
     /// What is done here cannot take another lock: it sees nothing but the progress.
     fn with_progress<T>(&self, act: impl FnOnce(&mut Progress) -> T) -> T {
         act(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
@@ -308,7 +308,7 @@ fn of<T>(mutex: &mut Mutex<T>) -> &mut T {
 impl SnapshotSource for Board {
     fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
         let mut shared = self.alone();
-        let Shared {
+        let Gated {
             arms,
             progress,
             order,
@@ -356,7 +356,7 @@ impl SnapshotSource for Board {
 
     fn timelines(&self, window: usize, told: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
         let mut shared = self.alone();
-        let Shared { arms, progress, .. } = &mut *shared;
+        let Gated { arms, progress, .. } = &mut *shared;
         let progress = of(progress);
         let (ends, shown) = (progress.ends(), progress.shown());
         let of_arm = |arm: &&ArmSnapshot| {
@@ -408,7 +408,7 @@ impl Board {
         &self,
         windows: &ArmWindows,
         shown: &[PairId],
-        ends: &Ends,
+        ends: &WindowEnds,
         window: usize,
     ) -> [Timeline; 2] {
         let mut timelines = ends

@@ -20,7 +20,7 @@ const MAX_AHEAD: usize = 65_536;
 
 /// What the windows of all arms share.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct WindowShape {
     /// Of each sliding window.
     pub cells_ms: Vec<i64>,
     /// Tallies that wait.
@@ -29,7 +29,7 @@ pub(super) struct Shape {
 
 /// How far the windows of an instant reach.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct WindowEnds {
     /// Where they end (epoch ms), by view.
     pub ends_ms: [Option<i64>; 2],
     /// Slots that begin after this wait, by view.
@@ -49,21 +49,21 @@ pub(super) struct ArmWindows {
 struct PairWindows {
     last_list_ms: i64,
     /// By `View as usize`.
-    views: [Slots; 2],
+    views: [ViewWindows; 2],
 }
 
 /// What the slots of one view add up to.
 #[derive(Debug)]
-struct Slots {
+struct ViewWindows {
     windows: Vec<Window>,
     total: Vec<i128>,
     /// Slots that lie further ahead than is shown, by begin: one event ahead of its time must not slide a window past everything
     /// else.
-    ahead: BTreeMap<i64, Ahead>,
+    ahead: BTreeMap<i64, SlotAhead>,
 }
 
 #[derive(Debug, Default)]
-struct Ahead {
+struct SlotAhead {
     tally: Cell,
     last_list_ms: Option<i64>,
 }
@@ -78,12 +78,12 @@ impl ArmWindows {
     }
 
     /// Makes room for what a pair adds.
-    pub fn admit(&mut self, pair: PairId, shape: &Shape) {
+    pub fn admit(&mut self, pair: PairId, shape: &WindowShape) {
         self.parts.entry(pair).or_insert_with(|| PairWindows::new(shape));
     }
 
     /// Forgets what a pair has added.
-    pub fn remove(&mut self, pair: PairId, shape: &Shape) {
+    pub fn remove(&mut self, pair: PairId, shape: &WindowShape) {
         if let Some(part) = self.parts.remove(&pair) {
             let n_ahead = part.views.iter().map(|slots| slots.ahead.len()).sum();
             shape.n_ahead.fetch_sub(n_ahead, Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl ArmWindows {
         of: &ArmInSlot,
         tally: &[i64],
         until_ms: i64,
-        shape: &Shape,
+        shape: &WindowShape,
     ) -> Result<(), Overflow> {
         let Some(PairWindows { last_list_ms, views }) = self.parts.get_mut(&pair) else {
             return Ok(());
@@ -128,7 +128,12 @@ impl ArmWindows {
     ///
     /// # Errors
     /// [`Overflow`] where a cell's sum left 64 bits.
-    pub fn advance(&mut self, pairs: &[PairId], ends: &Ends, shape: &Shape) -> Result<(), Overflow> {
+    pub fn advance(
+        &mut self,
+        pairs: &[PairId],
+        ends: &WindowEnds,
+        shape: &WindowShape,
+    ) -> Result<(), Overflow> {
         let mut exact = Ok(());
         for pair in pairs {
             let Some(part) = self.parts.get_mut(pair) else {
@@ -185,8 +190,8 @@ impl ArmWindows {
 }
 
 impl PairWindows {
-    fn new(shape: &Shape) -> PairWindows {
-        let slots = |_| Slots {
+    fn new(shape: &WindowShape) -> PairWindows {
+        let slots = |_| ViewWindows {
             windows: shape
                 .cells_ms
                 .iter()
@@ -202,7 +207,7 @@ impl PairWindows {
     }
 }
 
-impl Slots {
+impl ViewWindows {
     /// What a window adds up to, or the total, which comes last.
     fn sums(&self, place: usize) -> &[i128] {
         self.windows.get(place).map_or(&self.total, Window::sums)
@@ -217,7 +222,7 @@ impl Slots {
     }
 
     /// Lets a tally wait. If too much waits already, it is forgotten.
-    fn hold(&mut self, of: &ArmInSlot, tally: &[i64], shape: &Shape) -> Result<(), Overflow> {
+    fn hold(&mut self, of: &ArmInSlot, tally: &[i64], shape: &WindowShape) -> Result<(), Overflow> {
         if !self.ahead.contains_key(&of.start_ms) {
             if shape.n_ahead.load(Ordering::Relaxed) >= MAX_AHEAD {
                 return Err(Overflow);
@@ -230,7 +235,12 @@ impl Slots {
     }
 
     /// Adds to the windows what begins by `until_ms`.
-    fn release(&mut self, until_ms: i64, last_list_ms: &mut i64, shape: &Shape) -> Result<(), Overflow> {
+    fn release(
+        &mut self,
+        until_ms: i64,
+        last_list_ms: &mut i64,
+        shape: &WindowShape,
+    ) -> Result<(), Overflow> {
         let mut exact = Ok(());
         while let Some(first) = self.ahead.first_entry().filter(|first| *first.key() <= until_ms) {
             let (start_ms, ahead) = first.remove_entry();
@@ -251,14 +261,14 @@ mod tests {
 
     const PAIR: PairId = 3;
 
-    fn shape() -> Shape {
-        Shape {
+    fn shape() -> WindowShape {
+        WindowShape {
             cells_ms: vec![1000, 60_000],
             n_ahead: AtomicUsize::new(0),
         }
     }
 
-    fn windows(shape: &Shape) -> ArmWindows {
+    fn windows(shape: &WindowShape) -> ArmWindows {
         let mut windows = ArmWindows::new(i64::MIN);
         windows.admit(PAIR, shape);
         windows
@@ -302,7 +312,7 @@ mod tests {
                 at_once.add(PAIR, View::Live, &of, tally, i64::MAX, &shape).expect("small sums");
                 held.add(PAIR, View::Live, &of, tally, until_ms, &shape).expect("small sums");
             }
-            let ends = Ends { ends_ms: [Some(300_000); 2], until_ms: [i64::MAX; 2] };
+            let ends = WindowEnds { ends_ms: [Some(300_000); 2], until_ms: [i64::MAX; 2] };
             for windows in [&mut at_once, &mut held] {
                 windows.advance(&[PAIR], &ends, &shape).expect("small sums");
             }
@@ -320,7 +330,7 @@ mod tests {
             assert_eq!(added, Ok(()));
         }
         for (until_ms, in_windows) in [(9_999, 0), (10_000, 1), (19_999, 1), (20_000, 3)] {
-            let ends = Ends {
+            let ends = WindowEnds {
                 ends_ms: [Some(until_ms), None],
                 until_ms: [until_ms; 2],
             };

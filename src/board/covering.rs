@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::PairId;
-use super::arm::{ArmWindows, Ends};
+use super::arm::{ArmWindows, WindowEnds};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::coverage::Coverage;
 use crate::engine::ranking::CoverageColumns;
@@ -146,7 +146,7 @@ impl Covering {
         windows: &mut ArmWindows,
         pairs: &[PairId],
         cells_ms: &[i64],
-        ends: &Ends,
+        ends: &WindowEnds,
         arm: &mut ArmSnapshot,
     ) {
         let Covered::Counted(views) = &mut windows.covered else {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::PairId;
-use super::arm::Ends;
+use super::arm::WindowEnds;
 use crate::ledger::Reach;
 
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Progress {
     }
 
     /// Where the windows end that are shown. They do not fall.
-    pub fn ends(&mut self) -> Ends {
+    pub fn ends(&mut self) -> WindowEnds {
         self.note_settled_end();
         let ends_ms = [self.live_end_ms.max(self.settled_end_ms), self.settled_end_ms];
         let until_ms = self.until_ms();
@@ -91,7 +91,7 @@ impl Progress {
         {
             *shown = (*shown).max(end.map(|end| end.min(until_ms)));
         }
-        Ends {
+        WindowEnds {
             ends_ms: self.shown_ends_ms,
             until_ms,
         }
