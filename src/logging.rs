@@ -97,7 +97,7 @@ pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<Log> {
         .context("start the thread of the log")?;
     let log = fmt()
         .with_env_filter(filter)
-        .with_writer(Waiting(Arc::clone(&lines)))
+        .with_writer(LineSink(Arc::clone(&lines)))
         // It would be told on standard error, and a failure of that ends the thread that logs.
         .log_internal_errors(false);
     let is_text = match format {
@@ -136,14 +136,14 @@ fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
 /// Lines on their way to the thread that writes them.
 #[derive(Default)]
 struct Lines {
-    waiting: Mutex<Queue>,
+    waiting: Mutex<UnwrittenLines>,
     /// There are lines, or all of them are written.
     changed: Condvar,
     losses: Losses,
 }
 
 #[derive(Default)]
-struct Queue {
+struct UnwrittenLines {
     lines: Vec<Vec<u8>>,
     n_bytes: usize,
     /// Lines were taken and are being written.
@@ -151,7 +151,7 @@ struct Queue {
 }
 
 impl Lines {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, UnwrittenLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -185,7 +185,7 @@ impl Lines {
         let mut queue = self.queue();
         queue.is_writing = false;
         self.changed.notify_all();
-        let is_empty = |queue: &mut Queue| queue.lines.is_empty();
+        let is_empty = |queue: &mut UnwrittenLines| queue.lines.is_empty();
         let queue = self.changed.wait_while(queue, is_empty);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
         queue.is_writing = true;
@@ -194,7 +194,7 @@ impl Lines {
     }
 
     fn wait_until_written(&self, at_most: Duration) {
-        let is_waiting = |queue: &mut Queue| queue.is_writing || !queue.lines.is_empty();
+        let is_waiting = |queue: &mut UnwrittenLines| queue.is_writing || !queue.lines.is_empty();
         // In time or not: the program ends.
         drop(self.changed.wait_timeout_while(self.queue(), at_most, is_waiting));
     }
@@ -225,9 +225,9 @@ fn write_line(line: &[u8], out: &mut impl Write, is_cut: &mut bool) -> io::Resul
 }
 
 /// Takes the lines of the log. Never fails.
-struct Waiting(Arc<Lines>);
+struct LineSink(Arc<Lines>);
 
-impl<'a> MakeWriter<'a> for Waiting {
+impl<'a> MakeWriter<'a> for LineSink {
     type Writer = LineWriter<'a>;
 
     fn make_writer(&'a self) -> LineWriter<'a> {

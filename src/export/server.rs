@@ -34,7 +34,7 @@ use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
 use self::exchange::{Exchange, Stage, WatchedStream};
-use self::slots::{Slot, Slots};
+use self::slots::{ConnectionSlot, ConnectionSlots};
 use super::seldom::Seldom;
 use crate::config;
 use crate::telemetry::{HttpRefusal, Telemetry};
@@ -99,7 +99,7 @@ pub async fn serve(
     grace: Duration,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let slots = Slots::new(http.max_connections);
+    let slots = ConnectionSlots::new(http.max_connections);
     let cut = CancellationToken::new();
     let told = Arc::new(Seldom::default());
     let connections = TaskTracker::new();
@@ -134,7 +134,10 @@ pub async fn serve(
 }
 
 /// The next connection, once there is a slot for it.
-async fn accept(listener: &tokio::net::TcpListener, slots: &Arc<Slots>) -> (TcpStream, Peer, Slot) {
+async fn accept(
+    listener: &tokio::net::TcpListener,
+    slots: &Arc<ConnectionSlots>,
+) -> (TcpStream, Peer, ConnectionSlot) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => return (stream, Peer(peer), slots.take().await),

@@ -30,11 +30,11 @@ pub(super) struct ClaimQueue {
 struct QueueState {
     is_checking: bool,
     /// In the order of their coming.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingClaim>,
     failures: Failures,
 }
 
-struct Waiting {
+struct WaitingClaim {
     who: Claimant,
     call: oneshot::Sender<Turn>,
 }
@@ -85,7 +85,7 @@ impl ClaimQueue {
             }
             let (call, called) = oneshot::channel();
             now.waiting.retain(|waiting| !waiting.call.is_closed());
-            now.waiting.push(Waiting { who, call });
+            now.waiting.push(WaitingClaim { who, call });
             if now.waiting.len() > MAX_WAITING {
                 now.remove_last();
             }
@@ -102,7 +102,7 @@ impl QueueState {
         (!who.came_before, self.failures.of(&who), std::cmp::Reverse(place))
     }
 
-    fn take_first(&mut self) -> Option<Waiting> {
+    fn take_first(&mut self) -> Option<WaitingClaim> {
         self.failures.fade(Instant::now());
         let first = (0..self.waiting.len()).min_by_key(|place| self.rank(*place))?;
         Some(self.waiting.remove(first))
@@ -125,7 +125,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         while !std::mem::replace(&mut self.is_passed_on, true) {
             let mut now = lock(&self.now);
-            let Some(Waiting { who, call }) = now.take_first() else {
+            let Some(WaitingClaim { who, call }) = now.take_first() else {
                 now.is_checking = false;
                 return;
             };

@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::super::loan::Loan;
-use super::slots::{For, Slot};
+use super::slots::{ConnectionSlot, For};
 use crate::telemetry::HttpRefusal;
 
 pub(super) struct Exchange {
     timeout: Duration,
-    slot: Slot,
+    slot: ConnectionSlot,
     now: Mutex<ExchangeState>,
     /// There is a deadline where there was none.
     hurried: Notify,
@@ -57,7 +57,7 @@ pub(super) enum Stage {
 }
 
 impl Exchange {
-    pub fn new(timeout: Duration, slot: Slot) -> Exchange {
+    pub fn new(timeout: Duration, slot: ConnectionSlot) -> Exchange {
         Exchange {
             timeout,
             slot,
