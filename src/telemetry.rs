@@ -36,12 +36,12 @@ pub struct Telemetry {
     key_findings: IntCounterVec,
     dead_letters: [IntCounter; DeadLetter::ALL.len()],
     http_refused: [IntCounter; HttpRefusal::ALL.len()],
-    http_certificate_expiry: Known,
+    http_certificate_expiry: OptionalGauge,
     log_lines_lost: IntCounter,
     clicks_waiting: IntGauge,
     open_lists: IntGauge,
     state_bytes: IntGauge,
-    state_max_bytes: Known,
+    state_max_bytes: OptionalGauge,
     partitions_owned: IntGauge,
     exact: IntGauge,
     ready: IntGauge,
@@ -51,16 +51,16 @@ pub struct Telemetry {
     open_transaction_since: GaugeVec,
     frontier: GaugeVec,
     held: IntGaugeVec,
-    settle_delay: Known,
-    since: Known,
-    catalog_items: Known,
-    catalog_loaded: Known,
-    catalog_reload_failed: Known,
-    state: Mutex<State>,
+    settle_delay: OptionalGauge,
+    since: OptionalGauge,
+    catalog_items: OptionalGauge,
+    catalog_loaded: OptionalGauge,
+    catalog_reload_failed: OptionalGauge,
+    state: Mutex<TelemetryState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TelemetryState {
     waiting_for: Vec<String>,
     warnings: Vec<Warning>,
     was_ready: bool,
@@ -319,7 +319,7 @@ impl Telemetry {
             click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),
             dead_letters: DeadLetter::ALL.map(|result| dead_letters.with_label_values(&[result.name()])),
             http_refused: HttpRefusal::ALL.map(|reason| http_refused.with_label_values(&[reason.name()])),
-            http_certificate_expiry: Known::new(
+            http_certificate_expiry: OptionalGauge::new(
                 &registry,
                 "abgauge_http_certificate_expiry_timestamp_seconds",
                 "When the certificate expires that the HTTP server shows.",
@@ -380,7 +380,7 @@ impl Telemetry {
                 "abgauge_state_bytes",
                 "Memory of open lists and waiting clicks.",
             ),
-            state_max_bytes: Known::new(
+            state_max_bytes: OptionalGauge::new(
                 &registry,
                 "abgauge_state_max_bytes",
                 "Bound on abgauge_state_bytes, limits.max_state: beyond it records are shed.",
@@ -438,34 +438,34 @@ impl Telemetry {
                 "1 while the partition stands still, as a batch of it cannot be read, else 0.",
                 &["topic", "partition"],
             ),
-            settle_delay: Known::new(
+            settle_delay: OptionalGauge::new(
                 &registry,
                 "abgauge_settle_delay_seconds",
                 "Event time by which settling lags behind what attribution and lateness ask for, slowest pair.",
             ),
-            since: Known::new(
+            since: OptionalGauge::new(
                 &registry,
                 "abgauge_since_timestamp_seconds",
                 "Event time at which the window total begins.",
             ),
-            catalog_items: Known::new(
+            catalog_items: OptionalGauge::new(
                 &registry,
                 "abgauge_catalog_items",
                 "Items of the catalogue in use.",
             ),
-            catalog_loaded: Known::new(
+            catalog_loaded: OptionalGauge::new(
                 &registry,
                 "abgauge_catalog_loaded_timestamp_seconds",
                 "When the catalogue in use was taken.",
             ),
-            catalog_reload_failed: Known::new(
+            catalog_reload_failed: OptionalGauge::new(
                 &registry,
                 "abgauge_catalog_reload_failed",
                 "1 if the last reload of the catalogue failed and the one before stays in use, else 0.",
             ),
-            state: Mutex::new(State {
+            state: Mutex::new(TelemetryState {
                 waiting_for: vec!["the first assignment of partitions".to_owned()],
-                ..State::default()
+                ..TelemetryState::default()
             }),
             topics,
             registry,
@@ -709,7 +709,7 @@ impl Telemetry {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TelemetryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -759,13 +759,13 @@ pub struct PartitionStatus {
 }
 
 /// A gauge that has no series until its value is known.
-struct Known(GaugeVec);
+struct OptionalGauge(GaugeVec);
 
 const NO_LABELS: [&str; 0] = [];
 
-impl Known {
-    fn new(registry: &Registry, name: &str, help: &str) -> Known {
-        Known(family(registry, GaugeVec::new, name, help, &NO_LABELS))
+impl OptionalGauge {
+    fn new(registry: &Registry, name: &str, help: &str) -> OptionalGauge {
+        OptionalGauge(family(registry, GaugeVec::new, name, help, &NO_LABELS))
     }
 
     fn set(&self, value: Option<f64>) {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use super::{error, print, refuse};
 use crate::cli::HealthArgs;
 use crate::config;
-use crate::health::{self, Question, Target};
+use crate::health::{self, HealthQuestion, Target};
 
 /// What stands between us and a door that asks who we are.
 const UNAUTHORIZED: u16 = 401;
@@ -30,9 +30,9 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
         token: token.transpose()?,
     };
     let question = if args.ready {
-        Question::Ready
+        HealthQuestion::Ready
     } else {
-        Question::Alive
+        HealthQuestion::Alive
     };
     let address = target.address;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -44,7 +44,7 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
             ExitCode::SUCCESS
         }
         // Who refuses us lives.
-        Ok(answer) if answer.status == UNAUTHORIZED && question == Question::Alive => {
+        Ok(answer) if answer.status == UNAUTHORIZED && question == HealthQuestion::Alive => {
             print("it answers, and asks who we are\n")?;
             ExitCode::SUCCESS
         }

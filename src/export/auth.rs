@@ -175,18 +175,18 @@ pub struct Gate {
 
 /// What becomes of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum ClaimVerdict {
     Right,
     Wrong,
     /// More come than can be checked.
     Unchecked,
 }
 
-impl From<bool> for Verdict {
-    fn from(is_right: bool) -> Verdict {
+impl From<bool> for ClaimVerdict {
+    fn from(is_right: bool) -> ClaimVerdict {
         match is_right {
-            true => Verdict::Right,
-            false => Verdict::Wrong,
+            true => ClaimVerdict::Right,
+            false => ClaimVerdict::Wrong,
         }
     }
 }
@@ -217,11 +217,11 @@ impl Gate {
         Arc::clone(&self.credentials.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn judge(&self, claim: Claim, peer: Option<&Peer>) -> Verdict {
+    async fn judge(&self, claim: Claim, peer: Option<&Peer>) -> ClaimVerdict {
         let credentials = self.credentials();
         match claim {
             Claim::Token(token) => credentials.has_token(&token).into(),
-            Claim::Password(_) if credentials.users.is_empty() => Verdict::Wrong,
+            Claim::Password(_) if credentials.users.is_empty() => ClaimVerdict::Wrong,
             Claim::Password(password) => self.judge_password(credentials, password, peer).await,
         }
     }
@@ -231,7 +231,7 @@ impl Gate {
         credentials: Arc<Credentials>,
         claim: Password,
         peer: Option<&Peer>,
-    ) -> Verdict {
+    ) -> ClaimVerdict {
         let memory = &credentials.memory;
         let proof = memory.proof(&claim.name, &claim.password);
         if let Some(is_right) = memory.verdict(&proof) {
@@ -241,7 +241,7 @@ impl Gate {
         let claimant = self.queue.claimant(peer, &claim.name, came_before);
         let Ok(Some(turn)) = tokio::time::timeout(PATIENCE, self.queue.turn(claimant)).await else {
             memory.is_left_unchecked(&proof);
-            return Verdict::Unchecked;
+            return ClaimVerdict::Unchecked;
         };
         // Who waited beside us may have said the same.
         if let Some(is_right) = memory.verdict(&proof) {
@@ -327,12 +327,12 @@ async fn ask(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Res
     };
     let peer = request.extensions().get::<Peer>().copied();
     match gate.judge(claim, peer.as_ref()).await {
-        Verdict::Right => next.run(request).await,
-        Verdict::Wrong => {
+        ClaimVerdict::Right => next.run(request).await,
+        ClaimVerdict::Wrong => {
             gate.tell_wrong(peer.as_ref());
             gate.refuse(HttpRefusal::WrongCredentials)
         }
-        Verdict::Unchecked => {
+        ClaimVerdict::Unchecked => {
             gate.tell_too_many(peer.as_ref());
             gate.send_away()
         }

@@ -40,14 +40,14 @@ const END: &[u8] = b"\n\n";
 
 /// A view at one instant.
 #[derive(Debug, Clone)]
-pub(super) struct Rendering {
+pub(super) struct RenderedView {
     event: Bytes,
     piece: Piece,
 }
 
-impl Rendering {
-    fn of(event: Vec<u8>) -> Rendering {
-        Rendering {
+impl RenderedView {
+    fn of(event: Vec<u8>) -> RenderedView {
+        RenderedView {
             piece: Piece::of(&event),
             event: event.into(),
         }
@@ -70,18 +70,18 @@ impl Rendering {
 
 /// It could not be rendered; the log says why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Failed;
+pub(super) struct ViewFailed;
 
 /// None before the first.
-type Latest = Option<Result<Rendering, Failed>>;
+type Latest = Option<Result<RenderedView, ViewFailed>>;
 
 pub(super) type Watcher = watch::Receiver<Latest>;
 
 pub(super) struct Feed {
-    shared: Arc<Shared>,
+    shared: Arc<FeedState>,
 }
 
-struct Shared {
+struct FeedState {
     exporter: Arc<Exporter>,
     watched: Mutex<WatchedViews>,
     /// Somebody waits for a view that nobody watched before.
@@ -103,7 +103,7 @@ impl Feed {
 
     fn with_pause(exporter: Arc<Exporter>, every: Duration) -> Feed {
         Feed {
-            shared: Arc::new(Shared {
+            shared: Arc::new(FeedState {
                 exporter,
                 watched: Mutex::default(),
                 new: Notify::new(),
@@ -136,7 +136,7 @@ impl Feed {
     }
 }
 
-impl Shared {
+impl FeedState {
     /// Round after round, until nobody watches.
     async fn rounds(self: Arc<Self>) {
         let mut snapshot = Snapshot::default();
@@ -208,7 +208,7 @@ impl Shared {
         views.map(|(query, _)| query.clone()).collect()
     }
 
-    fn publish(&self, queries: &[Query], views: &[Result<Rendering, Failed>]) {
+    fn publish(&self, queries: &[Query], views: &[Result<RenderedView, ViewFailed>]) {
         let watched = self.watched();
         for (query, view) in queries.iter().zip(views) {
             if let Some((_, publish)) = watched.views.iter().find(|(other, _)| other == query) {
@@ -219,7 +219,7 @@ impl Shared {
 
     fn fail(&self) {
         for (_, view) in &self.watched().views {
-            view.send_replace(Some(Err(Failed)));
+            view.send_replace(Some(Err(ViewFailed)));
         }
     }
 
@@ -233,16 +233,16 @@ fn is_new(view: &watch::Sender<Latest>) -> bool {
     view.receiver_count() > 0 && view.borrow().is_none()
 }
 
-fn render(exporter: &Exporter, query: &Query, snapshot: &Snapshot) -> Result<Rendering, Failed> {
+fn render(exporter: &Exporter, query: &Query, snapshot: &Snapshot) -> Result<RenderedView, ViewFailed> {
     let mut event = BEGIN.to_vec();
     match view::render(exporter, query, snapshot, &mut event) {
         Ok(()) => {
             event.extend_from_slice(END);
-            Ok(Rendering::of(event))
+            Ok(RenderedView::of(event))
         }
         Err(error) => {
             error!(%error, "cannot render what a page watches");
-            Err(Failed)
+            Err(ViewFailed)
         }
     }
 }

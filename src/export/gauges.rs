@@ -32,7 +32,7 @@ pub fn render(
     let (rows, n_dropped) = choose(&rows(&arms, controls), config, &places, &families, windows.len());
 
     let blocks: Vec<String> = rows.iter().map(|row| arm_block(row.arm)).collect();
-    let mut text = Text::new(out);
+    let mut text = ExpositionText::new(out);
     for family in &families {
         let begin = format!("{}{{", family.name);
         let ends = family.ends(&places);
@@ -410,15 +410,15 @@ fn escape(value: &str, out: &mut String) {
     }
 }
 
-struct Text<'a> {
+struct ExpositionText<'a> {
     out: &'a mut Vec<u8>,
     integer: itoa::Buffer,
     float: ryu::Buffer,
 }
 
-impl<'a> Text<'a> {
-    fn new(out: &'a mut Vec<u8>) -> Text<'a> {
-        Text {
+impl<'a> ExpositionText<'a> {
+    fn new(out: &'a mut Vec<u8>) -> ExpositionText<'a> {
+        ExpositionText {
             out,
             integer: itoa::Buffer::new(),
             float: ryu::Buffer::new(),

@@ -30,32 +30,32 @@ pub(super) struct Hosts {
 }
 
 /// Whom a request is for.
-enum Target {
+enum RequestedHost {
     Host(Host),
     /// It is of HTTP/1.0, which no browser speaks and some probes do, and does not say.
     Nobody,
     Malformed,
 }
 
-impl Target {
-    fn of(request: &Request) -> Target {
+impl RequestedHost {
+    fn of(request: &Request) -> RequestedHost {
         let mut headers = request.headers().get_all(header::HOST).iter();
         let (first, second) = (headers.next(), headers.next());
         let text = match (first, second) {
-            (_, Some(_)) => return Target::Malformed,
-            (None, _) if request.version() >= Version::HTTP_11 => return Target::Malformed,
+            (_, Some(_)) => return RequestedHost::Malformed,
+            (None, _) if request.version() >= Version::HTTP_11 => return RequestedHost::Malformed,
             (None, _) => None,
             (Some(value), None) => match value.to_str() {
                 Ok(text) => Some(text),
-                Err(_) => return Target::Malformed,
+                Err(_) => return RequestedHost::Malformed,
             },
         };
         // A whole address in the first line stands above the header (RFC 9112, 3.2.2).
         let authority = request.uri().authority().map(|authority| authority.as_str());
         match authority.or(text).map(Host::of_request) {
-            Some(Some(host)) => Target::Host(host),
-            Some(None) => Target::Malformed,
-            None => Target::Nobody,
+            Some(Some(host)) => RequestedHost::Host(host),
+            Some(None) => RequestedHost::Malformed,
+            None => RequestedHost::Nobody,
         }
     }
 }
@@ -120,10 +120,12 @@ fn answer(status: StatusCode, text: &str) -> Response {
 }
 
 async fn ask(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
-    match Target::of(&request) {
-        Target::Host(host) if !hosts.are_answered(&host) => hosts.refuse(&host, request.extensions().get()),
-        Target::Host(_) | Target::Nobody => next.run(request).await,
-        Target::Malformed => {
+    match RequestedHost::of(&request) {
+        RequestedHost::Host(host) if !hosts.are_answered(&host) => {
+            hosts.refuse(&host, request.extensions().get())
+        }
+        RequestedHost::Host(_) | RequestedHost::Nobody => next.run(request).await,
+        RequestedHost::Malformed => {
             hosts.telemetry.refused_http(HttpRefusal::Malformed);
             answer(StatusCode::BAD_REQUEST, MALFORMED)
         }

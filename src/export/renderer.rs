@@ -43,10 +43,10 @@ pub(super) struct Lent {
 
 /// Renders what is asked for by a `Key`.
 pub(super) struct Renderer<Key> {
-    shared: Arc<Shared<Key>>,
+    shared: Arc<RendererState<Key>>,
 }
 
-struct Shared<Key> {
+struct RendererState<Key> {
     bodies: Arc<Semaphore>,
     /// Held while rendering: one at a time, so that the processor is left to the rest.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -80,7 +80,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
 
     fn keeping_for(kept: Duration) -> Renderer<Key> {
         Renderer {
-            shared: Arc::new(Shared {
+            shared: Arc::new(RendererState {
                 bodies: Arc::new(Semaphore::new(MAX_BODIES)),
                 turn: Arc::default(),
                 waiting: Mutex::default(),
@@ -140,7 +140,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
     }
 }
 
-impl<Key: PartialEq + Send + Sync + 'static> Shared<Key> {
+impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
     async fn render(
         self: Arc<Self>,
         key: Key,

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 const LOG_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-pub(super) struct Seldom(Mutex<Told>);
+pub(super) struct Seldom(Mutex<LastLine>);
 
 #[derive(Default)]
-struct Told {
+struct LastLine {
     last: Option<Instant>,
     n_silent: u64,
 }

@@ -20,14 +20,14 @@ const LOG_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub struct Membership {
-    state: State,
+    state: OwnershipState,
     left: Option<Duration>,
     pause: Duration,
     told: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum OwnershipState {
     #[default]
     Right,
     /// It gave us nothing; others may own all.
@@ -40,7 +40,7 @@ impl Membership {
     /// The group gave us so many partitions, all of our topics.
     pub fn assigned(&mut self, n: usize) {
         if n == 0 {
-            self.state = State::Unknown;
+            self.state = OwnershipState::Unknown;
         } else {
             self.right();
         }
@@ -62,7 +62,7 @@ impl Membership {
 
     /// Whether the group is to be asked what others own.
     pub fn asks(&self) -> bool {
-        matches!(self.state, State::Unknown)
+        matches!(self.state, OwnershipState::Unknown)
     }
 
     /// What all members own, of topics with so many partitions.
@@ -92,7 +92,7 @@ impl Membership {
         let is_due = self
             .left
             .is_none_or(|left| uptime.saturating_sub(left) >= self.pause);
-        let rejoins = matches!(self.state, State::Wrong(_)) && is_due;
+        let rejoins = matches!(self.state, OwnershipState::Wrong(_)) && is_due;
         if rejoins {
             self.left = Some(uptime);
             self.pause = (self.pause * 2).clamp(REJOIN, LONGEST);
@@ -103,11 +103,11 @@ impl Membership {
     /// Why we are not ready.
     pub fn waiting_for(&self) -> Option<String> {
         match &self.state {
-            State::Right => None,
-            State::Unknown => {
+            OwnershipState::Right => None,
+            OwnershipState::Unknown => {
                 Some("the group to tell whether others own all partitions: we have none".into())
             }
-            State::Wrong(message) => Some(message.clone()),
+            OwnershipState::Wrong(message) => Some(message.clone()),
         }
     }
 
@@ -123,7 +123,7 @@ impl Membership {
             warn!("{message}");
             self.told = Some(uptime);
         }
-        self.state = State::Wrong(message);
+        self.state = OwnershipState::Wrong(message);
     }
 }
 

@@ -46,7 +46,7 @@ fn query(feed: &Feed, window: &str) -> Query {
     Query::of(wanted, &feed.shared.exporter)
 }
 
-async fn next(watcher: &mut Watcher) -> Result<Rendering, Failed> {
+async fn next(watcher: &mut Watcher) -> Result<RenderedView, ViewFailed> {
     loop {
         watcher.changed().await.unwrap();
         if let Some(view) = watcher.borrow_and_update().clone() {
@@ -114,7 +114,7 @@ fn a_round_that_fails_is_told_and_not_the_last() {
     run(async |feed, board| {
         board.fails.store(true, Ordering::Relaxed);
         let mut watcher = feed.watch(&query(&feed, "5m"));
-        assert_eq!(next(&mut watcher).await.map(|_| ()), Err(Failed));
+        assert_eq!(next(&mut watcher).await.map(|_| ()), Err(ViewFailed));
         assert!(next(&mut watcher).await.is_ok());
     });
 }
