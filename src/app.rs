@@ -78,8 +78,8 @@ impl Daemon {
     /// inside a tokio runtime.
     ///
     /// # Errors
-    /// [`Unusable`](crate::catalogue_file::Unusable), where the catalogue is, and another such
-    /// [error](crate::export::secured::Unusable) for the files of `[http]`; properties that librdkafka
+    /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue), where the catalogue is, and another such
+    /// [error](crate::export::secured::UnusableFile) for the files of `[http]`; properties that librdkafka
     /// [refuses](properties::Refused); an address that cannot be listened on.
     pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
@@ -260,8 +260,8 @@ fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
 /// SIGHUP reads the configuration again, the catalogue and the files of `[http]`.
 ///
 /// # Errors
-/// Why there are no settings, or it could not start ([`Unusable`](crate::catalogue_file::Unusable), where the catalogue is,
-/// and its [like](crate::export::secured::Unusable) for the files of `[http]`), or not go on.
+/// Why there are no settings, or it could not start ([`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue), where the catalogue is,
+/// and its [like](crate::export::secured::UnusableFile) for the files of `[http]`), or not go on.
 pub async fn run(
     settings: impl FnOnce() -> anyhow::Result<Settings> + Send + 'static,
     Signals { mut stop, mut reload }: Signals,

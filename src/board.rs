@@ -71,7 +71,7 @@ impl Board {
         Board {
             width: ranking.width(),
             shape: WindowShape {
-                cells_ms: config.windows.iter().map(config::Window::cell_ms).collect(),
+                cells_ms: config.windows.iter().map(config::WindowSpan::cell_ms).collect(),
                 n_ahead: AtomicUsize::new(0),
             },
             experiment_starts: config.experiment_starts.clone(),

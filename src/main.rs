@@ -141,11 +141,11 @@ fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
         Err(error) => error,
     };
     let reports = error
-        .downcast::<catalogue_file::Unusable>()
+        .downcast::<catalogue_file::UnusableCatalogue>()
         .map(|fault| vec![miette::Report::new(fault)])
         .or_else(|error| {
             error
-                .downcast::<secured::Unusable>()
+                .downcast::<secured::UnusableFile>()
                 .map(|fault| vec![miette::Report::new(fault)])
         })
         .or_else(|error| {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context as _;
 use tracing::{error, info};
 
-use crate::catalogue_file::{CatalogueFile, Unusable};
+use crate::catalogue_file::{CatalogueFile, UnusableCatalogue};
 use crate::engine::catalogue::Catalogue;
 use crate::telemetry::Telemetry;
 
@@ -32,7 +32,7 @@ impl Reloader {
     /// they are to be used.
     ///
     /// # Errors
-    /// [`Unusable`], where the file is.
+    /// [`UnusableCatalogue`], where the file is.
     pub fn start(
         file: CatalogueFile,
         telemetry: Arc<Telemetry>,
@@ -84,7 +84,7 @@ impl CatalogueReader {
                 // Nobody takes it once the daemon stops.
                 let _ = self.catalogues.send(Arc::clone(&self.last));
             }
-            Err(Unusable { message, remedy }) => {
+            Err(UnusableCatalogue { message, remedy }) => {
                 error!(
                     "metrics.catalog: {message}; the catalogue before stays in use: {remedy}, then send SIGHUP"
                 );

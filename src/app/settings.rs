@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tracing::{error, info, warn};
 
-use crate::config::{self, Changes, Config, Loaded};
+use crate::config::{self, Config, Loaded, SettingChanges};
 use crate::logging::{Log, Losses};
 
 /// What the daemon goes by, and where it came from.
@@ -48,7 +48,7 @@ impl Settings {
 
     fn take_over(&mut self, new: &Loaded) {
         let before = self.config().warnings();
-        let Changes {
+        let SettingChanges {
             taken_over,
             at_a_restart,
         } = self.loaded.take_over(new);

@@ -138,9 +138,9 @@ impl fmt::Debug for User {
 
 /// A list of texts. Without `Debug`, and no error shows a value: each may be a secret that was to be hashed.
 #[derive(Default, Serialize)]
-pub(super) struct Hashes(pub Vec<String>);
+pub(super) struct HashList(pub Vec<String>);
 
-impl<'de> Deserialize<'de> for Hashes {
+impl<'de> Deserialize<'de> for HashList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wrong = |value: &toml::Value| {
             de::Error::custom(format!(
@@ -153,7 +153,11 @@ impl<'de> Deserialize<'de> for Hashes {
             other => Err(wrong(&other)),
         };
         match toml::Value::deserialize(deserializer)? {
-            toml::Value::Array(values) => values.into_iter().map(text).collect::<Result<_, _>>().map(Hashes),
+            toml::Value::Array(values) => values
+                .into_iter()
+                .map(text)
+                .collect::<Result<_, _>>()
+                .map(HashList),
             other => Err(wrong(&other)),
         }
     }

@@ -54,8 +54,8 @@ impl ConfigErrors {
     }
 
     /// Each of them by itself, with the text that it points into.
-    pub fn each(&self) -> impl Iterator<Item = Told> {
-        self.errors.iter().map(|error| Told {
+    pub fn each(&self) -> impl Iterator<Item = SourcedError> {
+        self.errors.iter().map(|error| SourcedError {
             error: error.clone(),
             source: Arc::clone(&self.source),
         })
@@ -99,21 +99,21 @@ impl std::error::Error for ConfigErrors {}
 
 /// An error, and the text that its place is in.
 #[derive(Debug)]
-pub struct Told {
+pub struct SourcedError {
     error: ConfigError,
     /// Without secrets.
     source: Arc<NamedSource<String>>,
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for SourcedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for SourcedError {}
 
-impl Diagnostic for Told {
+impl Diagnostic for SourcedError {
     fn source_code(&self) -> Option<&dyn SourceCode> {
         Some(&*self.source)
     }
@@ -147,7 +147,7 @@ impl std::error::Error for ConfigError {}
 
 /// Where the value of a setting came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum SettingOrigin {
     Default,
     /// Of the file, from 1 on.
     Line(usize),
@@ -173,7 +173,7 @@ impl LineStarts {
 
 /// Collects errors while a configuration is read.
 #[derive(Default)]
-pub(super) struct Report {
+pub(super) struct ErrorReport {
     /// The file's name as the operator wrote it; none where there is no file.
     file: Option<String>,
     lines: LineStarts,
@@ -187,12 +187,12 @@ pub(super) struct Report {
     strange_variables: Vec<String>,
 }
 
-impl Report {
-    pub fn of_file(name: &str, text: &str) -> Report {
-        Report {
+impl ErrorReport {
+    pub fn of_file(name: &str, text: &str) -> ErrorReport {
+        ErrorReport {
             file: Some(name.to_owned()),
             lines: LineStarts::of(text),
-            ..Report::default()
+            ..ErrorReport::default()
         }
     }
 
@@ -207,11 +207,11 @@ impl Report {
         }
     }
 
-    pub fn origin(&self, key: &str) -> Origin {
+    pub fn origin(&self, key: &str) -> SettingOrigin {
         match (self.variables.get(key), self.written.get(key)) {
-            (Some(name), _) => Origin::Variable(name.clone()),
-            (None, Some(line)) => Origin::Line(*line),
-            (None, None) => Origin::Default,
+            (Some(name), _) => SettingOrigin::Variable(name.clone()),
+            (None, Some(line)) => SettingOrigin::Line(*line),
+            (None, None) => SettingOrigin::Default,
         }
     }
 

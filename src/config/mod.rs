@@ -29,7 +29,7 @@ mod warnings;
 
 pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
-pub use error::{ConfigError, ConfigErrors, Location, Told};
+pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
 pub use hosts::Host;
 pub use in_force::InForce;
 pub use load::{
@@ -37,7 +37,7 @@ pub use load::{
 };
 #[cfg(test)]
 pub(crate) use strangers::OF_COMMANDS;
-pub use take_over::{Changes, Loaded};
+pub use take_over::{Loaded, SettingChanges};
 pub(crate) use units::display_ms;
 pub use units::{parse_size, parse_span_ms};
 pub use validate::{parse_brokers, parse_topic};
@@ -65,11 +65,11 @@ pub struct Config {
     /// The file that lists the items of the catalogue.
     pub catalog: Option<PathBuf>,
     /// Sliding windows, ascending; `total` is always kept beside them.
-    pub windows: Vec<Window>,
+    pub windows: Vec<WindowSpan>,
     pub limits: Limits,
     pub export: Export,
     pub http: Http,
-    pub log: Log,
+    pub log: LogConfig,
     /// By experiment: lists before this time (epoch ms) do not count in its `total`.
     pub experiment_starts: BTreeMap<String, i64>,
     /// By experiment: the arm that the others are compared with, where that is not the one called `control`.
@@ -196,7 +196,7 @@ impl Join {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct WindowSpan {
     /// The value of the label `window`, as the operator wrote it.
     pub name: String,
     pub span_ms: i64,
@@ -214,7 +214,7 @@ pub(crate) const MAX_CUT_OFFS: usize = 100;
 /// Cells of a window.
 pub use crate::engine::window::N_CELLS;
 
-impl Window {
+impl WindowSpan {
     pub fn cell_ms(&self) -> i64 {
         self.span_ms / N_CELLS
     }
@@ -276,7 +276,7 @@ pub struct TlsFiles {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Log {
+pub struct LogConfig {
     /// A `tracing` filter, such as `info` or `abgauge=debug`.
     pub filter: String,
     pub format: LogFormat,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use toml::Spanned;
 
-use super::access::Hashes;
+use super::access::HashList;
 use super::properties::PropertyValue;
 use super::units::{ByteSize, TimeSpan};
 use crate::engine::ranking::profile;
@@ -183,9 +183,9 @@ section! {
         tls_certificate: Option<Spanned<String>> = None,
         /// `None`: in the same file.
         tls_key: Option<Spanned<String>> = None,
-        bearer_tokens: Spanned<Hashes> = unwritten(Hashes::default()),
+        bearer_tokens: Spanned<HashList> = unwritten(HashList::default()),
         bearer_tokens_file: Option<Spanned<String>> = None,
-        basic_passwords: Spanned<Hashes> = unwritten(Hashes::default()),
+        basic_passwords: Spanned<HashList> = unwritten(HashList::default()),
         basic_passwords_file: Option<Spanned<String>> = None,
         open_probes: Spanned<bool> = unwritten(true),
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::error::{Location, Report, nearest};
+use super::error::{ErrorReport, Location, nearest};
 use super::layers::{PREFIX, known_settings};
 
 /// What is read elsewhere: by the command line, and by the scripts that test and measure.
@@ -35,7 +35,7 @@ pub(super) fn is_of_a_command(name: &str) -> bool {
 }
 
 /// Refuses a variable without two underscores where it is a slip, and notes it where it only might be one.
-pub(super) fn judge(name: String, value: &str, report: &mut Report) {
+pub(super) fn judge(name: String, value: &str, report: &mut ErrorReport) {
     let rest = &name[PREFIX.len()..];
     if READ_ELSEWHERE.contains(&rest) || is_of_an_orchestrator(rest, value) {
         return;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::{TOTAL, control_of};
-use crate::config::Window;
+use crate::config::WindowSpan;
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
 use crate::metrics_map::{MetricKey, MetricsMap, metrics_map};
 use crate::snapshot::{ArmSnapshot, Snapshot, Timeline, View};
@@ -22,7 +22,7 @@ pub(super) struct Document<'a> {
     pub ranking: &'a Ranking,
     /// By experiment, where one is set.
     pub controls: &'a BTreeMap<String, String>,
-    pub windows: &'a [Window],
+    pub windows: &'a [WindowSpan],
     /// The window whose cells the snapshot has.
     pub timelines: Option<usize>,
     /// Index of the profile whose time lines are shown.
@@ -39,7 +39,7 @@ impl Document<'_> {
 }
 
 /// The sliding windows, and `total`.
-pub(super) fn window_names(windows: &[Window]) -> impl Iterator<Item = &str> {
+pub(super) fn window_names(windows: &[WindowSpan]) -> impl Iterator<Item = &str> {
     windows.iter().map(|window| window.name.as_str()).chain([TOTAL])
 }
 

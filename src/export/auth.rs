@@ -24,7 +24,7 @@ use tracing::{debug, warn};
 
 use self::memory::{Memory, Proof};
 use self::queue::ClaimQueue;
-use super::files::{self, Unusable};
+use super::files::{self, UnusableFile};
 use super::seldom::Seldom;
 use super::server::Peer;
 use crate::config::access::{MAX_ENTRIES, NotAnEntry};
@@ -50,7 +50,7 @@ impl Credentials {
     ///
     /// # Errors
     /// A file that cannot be read, has a faulty line, or none.
-    pub fn read(access: &Access) -> Result<Credentials, Unusable> {
+    pub fn read(access: &Access) -> Result<Credentials, UnusableFile> {
         let mut tokens = access.tokens.clone();
         if let Some(path) = &access.tokens_file {
             tokens.extend(entries::<TokenHash>("http.bearer_tokens_file", path)?);
@@ -93,12 +93,12 @@ impl Credentials {
 }
 
 /// The lines of a file that hold something.
-fn entries<T>(setting: &'static str, path: &std::path::Path) -> Result<Vec<T>, Unusable>
+fn entries<T>(setting: &'static str, path: &std::path::Path) -> Result<Vec<T>, UnusableFile>
 where
     T: std::str::FromStr<Err = NotAnEntry>,
 {
     let name = path.display();
-    let unusable = |message: String, remedy: &str| Unusable {
+    let unusable = |message: String, remedy: &str| UnusableFile {
         setting,
         message,
         remedy: remedy.to_owned(),

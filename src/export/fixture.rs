@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Exporter;
-use crate::config::{Access, Export, Http, Window};
+use crate::config::{Access, Export, Http, WindowSpan};
 use crate::engine::ranking::{ListOutcome, Measures, Profile, Ranking};
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource};
 use crate::telemetry::Telemetry;
@@ -71,9 +71,9 @@ pub fn arm_of_two_profiles() -> ArmSnapshot {
     }
 }
 
-pub fn windows() -> Vec<Window> {
+pub fn windows() -> Vec<WindowSpan> {
     [("5m", 300_000), ("1h", 3_600_000)]
-        .map(|(name, span_ms)| Window {
+        .map(|(name, span_ms)| WindowSpan {
             name: name.to_owned(),
             span_ms,
         })

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::{TOTAL, control_of, shown_arms};
-use crate::config::{Export, Window};
+use crate::config::{Export, WindowSpan};
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, Unit};
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
 
@@ -22,7 +22,7 @@ pub fn render(
     snapshot: &Snapshot,
     ranking: &Ranking,
     config: &Export,
-    windows: &[Window],
+    windows: &[WindowSpan],
     controls: &BTreeMap<String, String>,
     out: &mut Vec<u8>,
 ) {
@@ -109,7 +109,7 @@ impl WindowLabels {
     }
 }
 
-fn places(config: &Export, windows: &[Window]) -> Vec<WindowLabels> {
+fn places(config: &Export, windows: &[WindowSpan]) -> Vec<WindowLabels> {
     let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
     let mut places = Vec::new();
     for (window, name) in names

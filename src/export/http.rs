@@ -1,7 +1,7 @@
 //! The routes: `/metrics`, `/healthz`, `/readyz`, the live page, the stream that it follows, the runbooks, and the JSON API.
 
-mod events;
 mod assets;
+mod events;
 mod runbooks;
 
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use self::events::Events;
 use self::assets::{Assets, PAGE};
+use self::events::Events;
 use super::Exporter;
 use super::encoding::{Encoding, gzip};
 use super::feed::Feed;

@@ -32,7 +32,7 @@ pub struct Exporter {
     pub source: Arc<dyn SnapshotSource>,
     pub ranking: Ranking,
     /// The sliding windows, without `total`.
-    pub windows: Vec<config::Window>,
+    pub windows: Vec<config::WindowSpan>,
     pub k: Vec<NonZeroU32>,
     /// By experiment: the arm that the others are compared with.
     pub controls: BTreeMap<String, String>,

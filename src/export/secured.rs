@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::auth::{Credentials, Gate};
-pub use super::files::Unusable;
+pub use super::files::UnusableFile;
 use super::hosts::Hosts;
 use super::tls::{Doubt, Identity, Tls};
 use crate::clock::Clock;
@@ -43,7 +43,11 @@ impl Secured {
     ///
     /// # Errors
     /// A file that cannot be used.
-    pub fn open(http: &config::Http, clock: &Clock, telemetry: Arc<Telemetry>) -> Result<Secured, Unusable> {
+    pub fn open(
+        http: &config::Http,
+        clock: &Clock,
+        telemetry: Arc<Telemetry>,
+    ) -> Result<Secured, UnusableFile> {
         // Before they are read, so that what is written meanwhile is read again.
         let seen = fingerprints(http);
         let (identity, credentials) = read(http)?;
@@ -119,7 +123,7 @@ impl Secured {
         }
     }
 
-    fn take(&mut self, read: Result<(Option<Identity>, Option<Credentials>), Unusable>) {
+    fn take(&mut self, read: Result<(Option<Identity>, Option<Credentials>), UnusableFile>) {
         match read {
             Ok((identity, credentials)) => {
                 if let (Some(tls), Some(identity)) = (&self.tls, &identity) {
@@ -133,7 +137,7 @@ impl Secured {
                 self.identity = identity;
                 self.tell_expiry();
             }
-            Err(Unusable {
+            Err(UnusableFile {
                 setting,
                 message,
                 remedy,
@@ -163,7 +167,7 @@ impl Secured {
 ///
 /// # Errors
 /// A file that cannot be used.
-pub fn read(http: &config::Http) -> Result<(Option<Identity>, Option<Credentials>), Unusable> {
+pub fn read(http: &config::Http) -> Result<(Option<Identity>, Option<Credentials>), UnusableFile> {
     let identity = http.tls.as_ref().map(Identity::read).transpose()?;
     let is_guarded = !http.access.is_open();
     let credentials = is_guarded.then(|| Credentials::read(&http.access)).transpose()?;

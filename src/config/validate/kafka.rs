@@ -3,11 +3,11 @@
 use toml::Spanned;
 
 use super::values::choice;
-use crate::config::error::{Location, Report};
+use crate::config::error::{ErrorReport, Location};
 use crate::config::raw::RawKafka;
 use crate::config::{Kafka, Start, TopicKey, properties};
 
-pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
+pub(super) fn kafka(raw: RawKafka, report: &mut ErrorReport) -> Kafka {
     let served_topic = topic("kafka.served_topic", &raw.served_topic, report);
     let clicks_topic = topic("kafka.clicks_topic", &raw.clicks_topic, report);
     let dead_letter_topic = raw.dead_letter_topic.map(|name| {
@@ -39,7 +39,7 @@ pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
     }
 }
 
-fn brokers(brokers: Option<&Spanned<String>>, report: &mut Report) -> String {
+fn brokers(brokers: Option<&Spanned<String>>, report: &mut ErrorReport) -> String {
     const KEY: &str = "kafka.brokers";
     let Some(brokers) = brokers else {
         if report.is_sound(KEY) {
@@ -131,7 +131,7 @@ pub fn parse_topic(text: &str) -> Result<String, String> {
 }
 
 /// Kafka's own rule. It also keeps `^` out, with which librdkafka would take the name for a pattern.
-fn topic(key: &str, name: &Spanned<String>, report: &mut Report) -> String {
+fn topic(key: &str, name: &Spanned<String>, report: &mut ErrorReport) -> String {
     let text = name.get_ref();
     if text.is_empty() {
         report.refuse(key, name, "is empty", "write the name of a topic");
