@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::chunks::{ChunkId, Handle, UNIT};
 use super::event::Click;
 use super::lists::INDEX_BYTES;
-use super::store::{Handles, ID, KIND, Kind, LookupKey, Store};
+use super::store::{Handles, ID, IndexedKind, KIND, LookupKey, Store};
 
 const TIME: usize = KIND + 1;
 const ITEM: usize = TIME + 2;
@@ -27,7 +27,7 @@ const DECIDED: u32 = 1;
 const LEFT: u32 = 1 << 1;
 /// How many lists have taken it stands from this bit on.
 const TAKEN_SHIFT: u32 = 2;
-const TAKEN: u32 = (1 << Kind::SHIFT) - (1 << TAKEN_SHIFT);
+const TAKEN: u32 = (1 << IndexedKind::SHIFT) - (1 << TAKEN_SHIFT);
 /// Words of a bucket's first chunk at the start.
 const FIRST_WORDS: usize = 4 * N_WORDS;
 const NO_BUCKET: (i64, u32) = (i64::MIN, 0);
@@ -119,9 +119,9 @@ impl KeptClicks {
         self.n_waiting += u64::from(n_lists == 0);
         let first = found.click;
         let kind = if first.is_none() {
-            Kind::Click
+            IndexedKind::Click
         } else {
-            Kind::FurtherClick
+            IndexedKind::FurtherClick
         };
         let (kept, words) = store.chunks.append(chunk, N_WORDS);
         words[..ID].copy_from_slice(&key.id);
@@ -182,13 +182,13 @@ impl KeptClicks {
     /// of its id stays.
     pub fn leave(&mut self, store: &mut Store, click: Handle) {
         let words = store.chunks.words(click);
-        let is_first = words[KIND] >> Kind::SHIFT == Kind::Click as u32;
+        let is_first = words[KIND] >> IndexedKind::SHIFT == IndexedKind::Click as u32;
         if is_first && Handle::of_word(words[NEXT]).is_none() {
             return;
         }
         take_out(store, click);
         let words = store.chunks.words_mut(click);
-        words[KIND] = Kind::FurtherClick.to_bits() | words[KIND] & (DECIDED | TAKEN) | LEFT;
+        words[KIND] = IndexedKind::FurtherClick.to_bits() | words[KIND] & (DECIDED | TAKEN) | LEFT;
     }
 
     /// Decides every click before `limit_ms`; hands those that no list took to `untaken`. What is decided leaves with its
@@ -233,13 +233,13 @@ fn take_out(store: &mut Store, click: Handle) {
     if words[KIND] & LEFT != 0 {
         return;
     }
-    let is_first = words[KIND] >> Kind::SHIFT == Kind::Click as u32;
+    let is_first = words[KIND] >> IndexedKind::SHIFT == IndexedKind::Click as u32;
     let [next, back] = [NEXT, BACK].map(|at| Handle::of_word(words[at]));
     match (is_first, next.is_none()) {
         (true, true) => {} // The only one: what the index holds of it dies with its chunk.
         (true, false) => {
             let words = store.chunks.words_mut(next);
-            words[KIND] = Kind::Click.to_bits() | words[KIND] & (DECIDED | TAKEN);
+            words[KIND] = IndexedKind::Click.to_bits() | words[KIND] & (DECIDED | TAKEN);
             set_link(store, next, BACK, back);
             store.replace(click, next);
         }

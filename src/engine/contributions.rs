@@ -15,7 +15,7 @@ pub const MAX_POSITIONS: usize = 32;
 
 /// An outcome of a list as a key: length, mask, clicks off the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Short {
+pub struct OutcomeKey {
     n_items: u32,
     n_off_list: u32,
     mask: u64,
@@ -24,7 +24,7 @@ pub struct Short {
 /// A list as it was before a click.
 #[derive(Debug, Clone, Copy)]
 pub enum Before {
-    Short(Short),
+    Short(OutcomeKey),
     /// Its contribution waits among the [`Contributions`].
     Long,
 }
@@ -38,7 +38,7 @@ pub struct Contributions {
     /// What the first click on a list of one length adds, by length and position.
     of_first_click: Vec<Option<Box<[i64]>>>,
     /// Rows of the differences that clicks make.
-    differences: HashMap<(Short, Short), u32, Hashed>,
+    differences: HashMap<(OutcomeKey, OutcomeKey), u32, Hashed>,
     values: Vec<i64>,
     /// A row that is not remembered, and room to work another out.
     other: Vec<i64>,
@@ -115,12 +115,12 @@ impl Contributions {
         }
         let n_rows = self.of_first_click.len().max(place + 1);
         self.of_first_click.resize(n_rows, None);
-        let without = Short {
+        let without = OutcomeKey {
             n_items: n_items as u32,
             n_off_list: 0,
             mask: 0,
         };
-        let with = Short {
+        let with = OutcomeKey {
             mask: 1 << position,
             ..without
         };
@@ -139,7 +139,7 @@ impl Contributions {
     /// What the clicks on a list of this outcome add to what it adds without them, as wide as the ranking. It is one whose
     /// length is remembered.
     pub fn of_clicks(&mut self, list: &ListOutcome, ranking: &Ranking) -> &[i64] {
-        let without = Short {
+        let without = OutcomeKey {
             n_items: list.n_items,
             n_off_list: 0,
             mask: 0,
@@ -174,7 +174,7 @@ impl Contributions {
     }
 
     #[cold]
-    fn remember(&mut self, key: (Short, Short), ranking: &Ranking) -> usize {
+    fn remember(&mut self, key: (OutcomeKey, OutcomeKey), ranking: &Ranking) -> usize {
         if (self.values.len() + self.width) * size_of::<i64>() > MAX_BYTES {
             self.differences.clear();
             self.values.clear();
@@ -187,7 +187,7 @@ impl Contributions {
     }
 
     /// Sets the other row to what lies between two outcomes.
-    fn work_out(&mut self, before: Short, after: Short, ranking: &Ranking) {
+    fn work_out(&mut self, before: OutcomeKey, after: OutcomeKey, ranking: &Ranking) {
         before.contribute(ranking, &mut self.other);
         after.contribute(ranking, &mut self.scratch);
         subtract(&self.scratch, &mut self.other);
@@ -211,7 +211,7 @@ fn place_of_first_click(n_items: usize, position: usize) -> usize {
     n_items * MAX_POSITIONS + position
 }
 
-impl Short {
+impl OutcomeKey {
     fn contribute(&self, ranking: &Ranking, tally: &mut [i64]) {
         let words = [self.mask as u32, (self.mask >> 32) as u32];
         let list = ListOutcome {
@@ -223,9 +223,9 @@ impl Short {
     }
 }
 
-fn short(list: &ListOutcome) -> Option<Short> {
+fn short(list: &ListOutcome) -> Option<OutcomeKey> {
     let mask = list.clicked.iter().rev();
-    (list.n_items <= MAX_ITEMS).then(|| Short {
+    (list.n_items <= MAX_ITEMS).then(|| OutcomeKey {
         n_items: list.n_items,
         n_off_list: list.n_off_list,
         mask: mask.fold(0, |mask, word| mask << 32 | u64::from(*word)),

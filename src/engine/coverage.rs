@@ -31,12 +31,12 @@ pub struct Coverage {
     /// Number of the newest slot that anything was shown in.
     newest: i32,
     parts: Vec<Part>,
-    known: Known,
+    known: KnownCounts,
 }
 
 /// Counts that hold until something is shown, by what they are of.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownCounts {
     shown: Vec<PartId>,
     /// Number of the first slot inside, and the count of each cut-off.
     counts: Vec<(i32, Vec<u64>)>,
@@ -66,7 +66,7 @@ impl Coverage {
             base: None,
             newest: NEVER,
             parts: Vec::new(),
-            known: Known::default(),
+            known: KnownCounts::default(),
         }
     }
 

@@ -98,7 +98,7 @@ struct Scratch {
     room: Vec<i64>,
     /// What the catalogue adds to some columns.
     of_catalogue: Vec<i64>,
-    ranking: ranking::Scratch,
+    ranking: ranking::RankingBuffers,
     relevant: Relevant,
     tags: Vec<Tag>,
     arms: Vec<ArmId>,

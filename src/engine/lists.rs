@@ -23,7 +23,7 @@ use super::open_list::{self, OpenList, Stamp};
 use super::outcome::ClickResult;
 use super::ranking::ListOutcome;
 use super::settling::ClosedSlot;
-use super::store::{Handles, Kind, LookupKey, Store};
+use super::store::{Handles, IndexedKind, LookupKey, Store};
 use super::tally::SlotTally;
 
 pub use super::chunks::Handle;
@@ -334,7 +334,11 @@ impl OpenLists {
         let is_only = found.list.is_none();
         let stamp = Stamp {
             id: key.id,
-            kind: if is_only { Kind::List } else { Kind::FurtherList },
+            kind: if is_only {
+                IndexedKind::List
+            } else {
+                IndexedKind::FurtherList
+            },
             ts_in_slot_ms: (list.ts_ms - start_ms) as u32,
         };
         let (handle, words) = store.chunks.append(chunk, n_words);

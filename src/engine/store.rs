@@ -20,7 +20,7 @@ pub const KIND: usize = 4;
 
 /// What a record is to the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum IndexedKind {
     /// The list of its id.
     List = 0,
     /// Another list of an id, which the index does not hold.
@@ -31,12 +31,12 @@ pub enum Kind {
     FurtherClick = 3,
 }
 
-impl Kind {
+impl IndexedKind {
     /// Bits below those of the kind.
     pub const SHIFT: u32 = 30;
 
     pub fn to_bits(self) -> u32 {
-        (self as u32) << Kind::SHIFT
+        (self as u32) << IndexedKind::SHIFT
     }
 }
 
@@ -119,7 +119,7 @@ impl Store {
                 return;
             };
             if *id == key.id {
-                match kind >> Kind::SHIFT {
+                match kind >> IndexedKind::SHIFT {
                     0 => found.list = handle,
                     2 => found.click = handle,
                     _ => {}

@@ -46,7 +46,7 @@ struct Head {
     /// How many of them are not in the sums.
     n_lists: u32,
     /// First clicks on them that are not in the sums, if there has been any.
-    first_clicks: Option<first_clicks::Start>,
+    first_clicks: Option<first_clicks::CountsStart>,
 }
 
 impl SlotTally {

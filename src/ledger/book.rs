@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use super::bytes::{Damage, Reader, Writer};
+use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::settling::SettledList;
 
@@ -31,7 +31,7 @@ pub trait Aggregate {
 
     /// # Errors
     /// Where the bytes are no cell of this aggregate.
-    fn decode(&self, from: &mut Reader) -> Result<Self::Cell, Damage>;
+    fn decode(&self, from: &mut Reader) -> Result<Self::Cell, LedgerError>;
 }
 
 /// Cells by the number of their arm.
@@ -133,14 +133,14 @@ impl<A: Aggregate> Book<A> {
     }
 
     /// Takes the place of what is kept. Arms are below `n_arms`.
-    pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), Damage> {
+    pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), LedgerError> {
         self.total = self.decode_all(from, n_arms)?;
         for index in 0..self.keep.spans.len() {
             if from.signed()? != i128::from(self.keep.spans[index].cell_ms) {
-                return Err(Damage::Configuration);
+                return Err(LedgerError::Configuration);
             }
             for _ in 0..from.length()? {
-                let number = i64::try_from(from.signed()?).map_err(|_| Damage::Number)?;
+                let number = i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?;
                 let cell = self.decode_all(from, n_arms)?;
                 insert_last(&mut self.cells[index], number, cell)?;
             }
@@ -148,12 +148,12 @@ impl<A: Aggregate> Book<A> {
         Ok(())
     }
 
-    fn decode_all(&self, from: &mut Reader, n_arms: usize) -> Result<ByArm<A::Cell>, Damage> {
+    fn decode_all(&self, from: &mut Reader, n_arms: usize) -> Result<ByArm<A::Cell>, LedgerError> {
         let mut cells = ByArm::new();
         for _ in 0..from.length()? {
             let arm = from.number()?;
             if arm >= n_arms as u64 {
-                return Err(Damage::Number);
+                return Err(LedgerError::Number);
             }
             insert_last(&mut cells, arm as ArmId, self.aggregate.decode(from)?)?;
         }
@@ -162,9 +162,9 @@ impl<A: Aggregate> Book<A> {
 }
 
 /// Keys ascend, so that the same numbers have one way to be written.
-fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), Damage> {
+fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), LedgerError> {
     if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
-        return Err(Damage::Number);
+        return Err(LedgerError::Number);
     }
     map.insert(key, value);
     Ok(())

@@ -29,7 +29,7 @@ use std::fmt;
 
 use self::book::Book;
 pub use self::book::{Aggregate, ByArm, Keep, Span};
-pub use self::bytes::Damage;
+pub use self::bytes::LedgerError;
 use self::bytes::{Reader, Writer};
 pub use self::seen::{Classes, Seen};
 pub use self::sums::Sums;
@@ -220,11 +220,11 @@ impl Ledger {
     /// A ledger of these bytes, for the same configuration.
     ///
     /// # Errors
-    /// [`Damage`], where they are none.
-    pub fn decode(bytes: &[u8], ranking: &Ranking, keep: &Keep) -> Result<Ledger, Damage> {
+    /// [`LedgerError`], where they are none.
+    pub fn decode(bytes: &[u8], ranking: &Ranking, keep: &Keep) -> Result<Ledger, LedgerError> {
         let mut from = Reader::new(bytes);
         if from.byte()? != VERSION {
-            return Err(Damage::Version);
+            return Err(LedgerError::Version);
         }
         let mut ledger = Ledger::new(ranking, keep);
         for _ in 0..from.length()? {
@@ -232,14 +232,14 @@ impl Ledger {
             ledger.arms.push(Arm { experiment, arm });
         }
         if from.flag()? {
-            ledger.until_ms = Some(i64::try_from(from.signed()?).map_err(|_| Damage::Number)?);
+            ledger.until_ms = Some(i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?);
         }
         ledger.overflowed = from.flag()?;
         ledger.sums.decode(&mut from, ledger.arms.len())?;
         match (from.flag()?, &mut ledger.seen) {
             (true, Some(seen)) => seen.decode(&mut from, ledger.arms.len())?,
             (false, None) => {}
-            _ => return Err(Damage::Configuration),
+            _ => return Err(LedgerError::Configuration),
         }
         from.end()?;
         Ok(ledger)

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::book::{Aggregate, ByArm};
-use super::bytes::{Damage, Reader, Writer};
+use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ShownLists;
 use crate::engine::catalogue::{Catalogue, UNKNOWN};
 use crate::engine::settling::SettledList;
@@ -119,15 +119,15 @@ impl Aggregate for Seen {
         }
     }
 
-    fn decode(&self, from: &mut Reader) -> Result<Classes, Damage> {
+    fn decode(&self, from: &mut Reader) -> Result<Classes, LedgerError> {
         let mut cell = Classes::default();
         let mut next = 0_u64;
         for _ in 0..from.length()? {
-            let place = next.checked_add(from.number()?).ok_or(Damage::Number)?;
+            let place = next.checked_add(from.number()?).ok_or(LedgerError::Number)?;
             let class = from.byte()?;
             let is_known = (1..=self.ks.len()).contains(&usize::from(class));
             if !is_known || place >= MAX_PLACES {
-                return Err(Damage::Number);
+                return Err(LedgerError::Number);
             }
             cell.see(place as u32, class);
             next = place + 1;
