@@ -114,7 +114,7 @@ impl Daemon {
             .into_iter()
             .map(|reader| -> Box<dyn Source> { Box::new(reader) });
         let dead_letters = DeadLetters::start(kafka, Arc::clone(&telemetry))?;
-        let bury = dead_letters.map(|letters| -> worker::DeadLetters {
+        let bury = dead_letters.map(|letters| -> worker::DeadLetterSink {
             Arc::new(move |record, reason| letters.send(record, reason))
         });
         let worker = Worker::new(

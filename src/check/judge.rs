@@ -2,7 +2,7 @@
 
 use super::{CheckFailure, Finding, Level, sample};
 use crate::config::{Config, display_ms};
-use crate::kafka::inspect::{Facts, Failure, Settings, Topic, Trouble, VisibleTopic};
+use crate::kafka::inspect::{Facts, Failure, Topic, TopicSettings, Trouble, VisibleTopic};
 
 const CONFIGURATION: Level = Level::Error(CheckFailure::Configuration);
 const UNAVAILABLE: Level = Level::Error(CheckFailure::Unavailable);
@@ -154,7 +154,7 @@ fn reach_ms(config: &Config) -> i64 {
     window + join.attribution_ms + join.lateness_ms + join.max_future_ms + join.click_skew_ms
 }
 
-fn settings(config: &Config, name: &str, settings: &Settings) -> Vec<Finding> {
+fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(policy) = settings
         .cleanup_policy

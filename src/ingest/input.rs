@@ -39,7 +39,7 @@ pub enum Input {
     /// The batch of a partition that begins at this offset cannot be read: nothing comes of the partition any more.
     Damaged(TopicPartition, i64, Damage),
     /// What [`Order::Look`] asked for.
-    Seen(Look, Result<Batch, Fault>),
+    Seen(Look, Result<OffsetState, Fault>),
     Fault(Fault),
     Answer(Answer),
     /// The operator's catalogue, read at the start or anew; items keep the places that they had in the last one.
@@ -90,7 +90,7 @@ pub struct Look {
 
 /// What stands at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batch {
+pub enum OffsetState {
     /// It can be read, or is there no more.
     Readable,
     /// Offsets from the first to the last; where it is too large, `first` is the offset asked for.

@@ -21,8 +21,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::client::{fault, too_large};
-use super::consumer::{Client, First, Forwarding, Note, Notes, Topics};
-use crate::ingest::{Batch, Damage, Input, Look, TopicPartition};
+use super::consumer::{Client, First, Forwarding, Note, Notes, TopicNames};
+use crate::ingest::{Damage, Input, Look, OffsetState, TopicPartition};
 
 /// How long one fetch may take; a batch may be large.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ pub(super) struct Batches {
 }
 
 struct BatchReader {
-    topics: Topics,
+    topics: TopicNames,
     config: ClientConfig,
     closing: Arc<AtomicBool>,
 }
@@ -55,7 +55,7 @@ enum FetchOutcome {
 
 impl Batches {
     /// `config` is the one of the group's client.
-    pub fn start(topics: Topics, config: &ClientConfig) -> anyhow::Result<Batches> {
+    pub fn start(topics: TopicNames, config: &ClientConfig) -> anyhow::Result<Batches> {
         let (looks, asked) = channel::<Look>();
         let (tell, answers) = channel();
         let closing = Arc::new(AtomicBool::new(false));
@@ -121,7 +121,7 @@ fn config_of(group: &ClientConfig) -> ClientConfig {
 }
 
 impl BatchReader {
-    fn look(&self, look: Look) -> Result<Batch, KafkaError> {
+    fn look(&self, look: Look) -> Result<OffsetState, KafkaError> {
         let Look {
             partition,
             offset,
@@ -133,14 +133,14 @@ impl BatchReader {
             client.fetch_watermarks(self.topics.name(side), number, DEADLINE)?
         };
         if offset < low || offset >= high {
-            return Ok(Batch::Readable); // Retention took it, or nothing is there yet.
+            return Ok(OffsetState::Readable); // Retention took it, or nothing is there yet.
         }
         match self.find(partition, offset)? {
-            FetchOutcome::Readable => Ok(Batch::Readable),
+            FetchOutcome::Readable => Ok(OffsetState::Readable),
             FetchOutcome::Damaged(first, damage) => {
                 let damaged = (first, damage);
                 let last = to_its_end.then(|| self.last(partition, offset, damaged, high));
-                Ok(Batch::Damaged {
+                Ok(OffsetState::Damaged {
                     first,
                     last: last.and_then(Result::ok),
                     damage,

@@ -32,14 +32,14 @@ use crate::ingest::{Answer, Input, Order, Question, TopicPartition};
 
 /// The names of our topics. Where both kinds share one, everything is on the side of served lists.
 #[derive(Debug, Clone)]
-pub struct Topics {
+pub struct TopicNames {
     pub served: String,
     pub clicks: String,
 }
 
-impl Topics {
-    pub fn new(kafka: &config::Kafka) -> Topics {
-        Topics {
+impl TopicNames {
+    pub fn new(kafka: &config::Kafka) -> TopicNames {
+        TopicNames {
             served: kafka.served_topic.clone(),
             clicks: kafka.clicks_topic.clone(),
         }
@@ -104,13 +104,13 @@ pub(super) enum Note {
 
 /// Where librdkafka's callbacks end: they only take notes.
 pub(super) struct Notes {
-    topics: Topics,
+    topics: TopicNames,
     notes: Mutex<VecDeque<Note>>,
     closing: AtomicBool,
 }
 
 impl Notes {
-    pub fn new(topics: &Topics) -> Notes {
+    pub fn new(topics: &TopicNames) -> Notes {
         Notes {
             topics: topics.clone(),
             notes: Mutex::new(VecDeque::new()),
@@ -175,14 +175,14 @@ pub struct Consumer {
     client: Arc<Client>,
     answers: Receiver<Answer>,
     batches: Batches,
-    topics: Topics,
+    topics: TopicNames,
 }
 
 impl Consumer {
     /// A consumer that asks and subscribes once it is ordered to, and the readers of as many queues. Brokers need not be
     /// there yet.
     pub fn new(kafka: &config::Kafka, n_queues: usize) -> anyhow::Result<(Consumer, Vec<QueueReader>)> {
-        let topics = Topics::new(kafka);
+        let topics = TopicNames::new(kafka);
         let config = client_config(kafka, n_queues);
         let client: Arc<Client> = Arc::new(
             config

@@ -15,7 +15,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
 
 use super::client;
-use super::consumer::Topics;
+use super::consumer::TopicNames;
 use super::producer::explain_refusal;
 use crate::clock::Clock;
 use crate::config;
@@ -39,10 +39,10 @@ const LOG_EVERY_MS: u64 = 60_000;
 
 /// The way to the dead-letter topic. Dropping it flushes for at most 2 s.
 pub struct DeadLetters {
-    producer: ThreadedProducer<Deliveries>,
+    producer: ThreadedProducer<LetterDeliveries>,
     topic: String,
     with_payload: bool,
-    sources: Topics,
+    sources: TopicNames,
 }
 
 impl DeadLetters {
@@ -60,13 +60,13 @@ impl DeadLetters {
                 config.set(name, value);
             }
         }
-        let deliveries = Deliveries::new(topic.clone(), telemetry);
+        let deliveries = LetterDeliveries::new(topic.clone(), telemetry);
         let producer = config.create_with_context(deliveries).map_err(explain_refusal)?;
         Ok(Some(DeadLetters {
             producer,
             topic,
             with_payload: kafka.dead_letter_payload,
-            sources: Topics::new(kafka),
+            sources: TopicNames::new(kafka),
         }))
     }
 
@@ -124,7 +124,7 @@ impl Drop for DeadLetters {
 }
 
 /// What became of the letters, as librdkafka reports it on its own thread.
-struct Deliveries {
+struct LetterDeliveries {
     topic: String,
     telemetry: Arc<Telemetry>,
     clock: Clock,
@@ -132,9 +132,9 @@ struct Deliveries {
     quiet_until_ms: AtomicU64,
 }
 
-impl Deliveries {
-    fn new(topic: String, telemetry: Arc<Telemetry>) -> Deliveries {
-        Deliveries {
+impl LetterDeliveries {
+    fn new(topic: String, telemetry: Arc<Telemetry>) -> LetterDeliveries {
+        LetterDeliveries {
             topic,
             telemetry,
             clock: Clock::system(),
@@ -175,7 +175,7 @@ fn remedy(error: &KafkaError) -> &'static str {
     }
 }
 
-impl ClientContext for Deliveries {
+impl ClientContext for LetterDeliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
     }
@@ -186,7 +186,7 @@ impl ClientContext for Deliveries {
     }
 }
 
-impl ProducerContext for Deliveries {
+impl ProducerContext for LetterDeliveries {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {

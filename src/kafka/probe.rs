@@ -14,7 +14,7 @@ use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::client::fault;
-use super::consumer::{Client, Topics};
+use super::consumer::{Client, TopicNames};
 use super::{group, inspect};
 use crate::config;
 use crate::engine::event::Side;
@@ -33,7 +33,7 @@ struct Prober {
     client: Arc<Client>,
     /// Asks for high watermarks: the group's client is told of committed records alone.
     uncommitted: BaseConsumer,
-    topics: Topics,
+    topics: TopicNames,
     kafka: config::Kafka,
     /// For the reading of a single record: the group consumer cannot be used for that.
     config: ClientConfig,
@@ -57,7 +57,7 @@ pub(super) fn start(
             .create()
             .context("make the client that asks where the logs end")?,
         client,
-        topics: Topics::new(kafka),
+        topics: TopicNames::new(kafka),
         kafka: kafka.clone(),
         config,
         absent: Cell::new(None),

@@ -115,7 +115,7 @@ fn why_no_file(name: &str, value: &str) -> Option<&'static str> {
 fn fault_of_all(kafka: &config::Kafka) -> Option<PropertyError> {
     let mut config = consumer::client_config(kafka, 1);
     config.remove("bootstrap.servers");
-    let made: Result<BaseConsumer<Quiet>, _> = config.create_with_context(Quiet);
+    let made: Result<BaseConsumer<SilentContext>, _> = config.create_with_context(SilentContext);
     made.err().map(|error| PropertyError {
         setting: "kafka.properties".to_owned(),
         message: reason(error),
@@ -192,9 +192,9 @@ const USUAL: [&str; 47] = [
 ];
 
 /// Says nothing by itself.
-struct Quiet;
+struct SilentContext;
 
-impl ClientContext for Quiet {
+impl ClientContext for SilentContext {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
     }
@@ -204,7 +204,7 @@ impl ClientContext for Quiet {
     }
 }
 
-impl ConsumerContext for Quiet {}
+impl ConsumerContext for SilentContext {}
 
 #[cfg(test)]
 mod tests {

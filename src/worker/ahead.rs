@@ -92,7 +92,7 @@ impl Pair {
 }
 
 /// Such events of one topic partition, to be put into words.
-pub struct Told<'a> {
+pub struct AheadWarning<'a> {
     of: TopicPartition,
     known: EventsAhead,
     noted: &'a Ahead,
@@ -100,10 +100,10 @@ pub struct Told<'a> {
     newest_ms: i64,
 }
 
-impl Told<'_> {
-    pub fn of(of: TopicPartition, pair: &Pair) -> Option<Told<'_>> {
+impl AheadWarning<'_> {
+    pub fn of(of: TopicPartition, pair: &Pair) -> Option<AheadWarning<'_>> {
         let side = of.0;
-        Some(Told {
+        Some(AheadWarning {
             of,
             known: pair.ahead[side as usize]?,
             noted: pair.engine().watermarks().ahead(side)?,
@@ -149,7 +149,7 @@ impl Told<'_> {
 }
 
 /// What to do about all of them.
-fn remedy(told: &[Told], topics: &[String; 2], skips: &Skips) -> String {
+fn remedy(told: &[AheadWarning], topics: &[String; 2], skips: &Skips) -> String {
     let told = &told[..told.len().min(MAX_TO_SKIP)];
     let ranges = told.iter().flat_map(|told| {
         let ranges = told.noted.ranges.iter();
@@ -174,7 +174,12 @@ fn remedy(told: &[Told], topics: &[String; 2], skips: &Skips) -> String {
 }
 
 /// A sentence each, the furthest ahead first; with the first one what to do about all.
-pub fn messages(mut told: Vec<Told>, topics: &[String; 2], skips: &Skips, now_ms: i64) -> Vec<String> {
+pub fn messages(
+    mut told: Vec<AheadWarning>,
+    topics: &[String; 2],
+    skips: &Skips,
+    now_ms: i64,
+) -> Vec<String> {
     told.sort_by_key(|told| (told.known.over_ms.is_some(), Reverse(told.newest_ms)));
     let mut messages: Vec<String> = told
         .iter()

@@ -8,11 +8,11 @@ use tracing::info;
 
 use super::Worker;
 use super::looks::StalledLog;
-use super::pair::{Log, Pair};
+use super::pair::{Pair, PartitionLog};
 use crate::engine::event::Side;
 use crate::engine::outcome::{Counts, Outcome};
 use crate::ingest::skips::{Skips, range_at, range_text};
-use crate::ingest::{Batch, Damage, Fault, Look, Order, TopicPartition};
+use crate::ingest::{Damage, Fault, Look, OffsetState, Order, TopicPartition};
 
 /// A batch that cannot be read is looked at again after this time.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -155,7 +155,7 @@ impl Worker {
     }
 
     /// An answer to [`Order::Look`].
-    pub(super) fn seen(&mut self, look: Look, seen: Result<Batch, Fault>) {
+    pub(super) fn seen(&mut self, look: Look, seen: Result<OffsetState, Fault>) {
         self.looks.end();
         let (side, partition) = look.partition;
         let Some(pair) = self.shards.get_mut(partition) else {
@@ -165,13 +165,13 @@ impl Worker {
         match (seen, &mut pair.held) {
             // That the brokers do not answer is told by others.
             (Err(_), _) => {}
-            (Ok(Batch::Readable), Some(held)) if held.side == side => {
+            (Ok(OffsetState::Readable), Some(held)) if held.side == side => {
                 pair.held = None;
                 self.report.goes_on(partition);
                 info!(partition, "the batch can be read: the partition goes on");
                 self.assign_pairs();
             }
-            (Ok(Batch::Damaged { first, last, damage }), Some(held)) if held.side == side => {
+            (Ok(OffsetState::Damaged { first, last, damage }), Some(held)) if held.side == side => {
                 let last = last.or(held.last.filter(|_| held.first == first));
                 *held = Held {
                     side,
@@ -181,7 +181,7 @@ impl Worker {
                 };
                 self.tell_held(partition);
             }
-            (Ok(Batch::Damaged { first, damage, .. }), None) if stands => {
+            (Ok(OffsetState::Damaged { first, damage, .. }), None) if stands => {
                 self.damaged(look.partition, first, damage);
             }
             (Ok(_), _) => {}
@@ -233,7 +233,7 @@ impl Worker {
 
 /// Logs of a pair that more is to come of.
 fn standing(partition: i32, pair: &Pair) -> Vec<StalledLog> {
-    let standing = |log: &Log, after: Duration, to_its_end: bool| StalledLog {
+    let standing = |log: &PartitionLog, after: Duration, to_its_end: bool| StalledLog {
         look: Look {
             partition: (log.side, partition),
             offset: log.position,

@@ -141,7 +141,7 @@ mod tests {
     use crate::config;
     use crate::engine::ranking::Ranking;
     use crate::ledger::{Keep, PairTracker};
-    use crate::worker::{pair::Log, rules};
+    use crate::worker::{pair::PartitionLog, rules};
 
     /// A pair that stands at offset 5, and has 10 to reach.
     fn pair() -> Pair {
@@ -153,7 +153,10 @@ mod tests {
         let config = config::load(None, std::iter::once(brokers)).unwrap();
         let ranking = Ranking::new(&config.measures);
         let tracker = PairTracker::new(rules(&config), ranking, None, &Keep::default());
-        Pair::new(tracker, vec![Log::new(Side::Served, position, noted_end)])
+        Pair::new(
+            tracker,
+            vec![PartitionLog::new(Side::Served, position, noted_end)],
+        )
     }
 
     fn logs(low: i64, high: i64) -> Vec<(Side, LogStart)> {

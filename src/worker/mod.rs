@@ -37,11 +37,11 @@ use self::life::Life;
 use self::looks::Looks;
 use self::membership::Membership;
 use self::pace::Pace;
-use self::pair::{Flow, Log};
+use self::pair::{Flow, PartitionLog};
 use self::questions::Questions;
-use self::report::Report;
+use self::report::WorkerReport;
 use self::setup::Setup;
-pub use self::shard::DeadLetters;
+pub use self::shard::DeadLetterSink;
 use self::shards::Shards;
 use crate::board::Board;
 use crate::clock::Clock;
@@ -76,7 +76,7 @@ pub struct Worker {
 
     // Whom it talks to: those who look, the group, and the brokers.
     board: Arc<Board>,
-    report: Report,
+    report: WorkerReport,
     phase: Phase,
     membership: Membership,
     /// Partitions of the topics, once known.
@@ -114,7 +114,7 @@ impl Worker {
         Worker {
             catalogue: None,
             board,
-            report: Report::new(telemetry, setup.topics.clone(), config),
+            report: WorkerReport::new(telemetry, setup.topics.clone(), config),
             phase: Phase::Topics,
             membership: Membership::default(),
             counts: None,
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     /// Where records go that cannot be read.
-    pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetters>) -> Worker {
+    pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetterSink>) -> Worker {
         self.shards.set_dead_letters(dead_letters.as_ref());
         self
     }
@@ -348,7 +348,7 @@ impl Worker {
 
     fn commit(&mut self) {
         let positions = self.shards.pairs().flat_map(|(partition, pair)| {
-            let of_log = move |log: &Log| ((log.side, partition), log.position);
+            let of_log = move |log: &PartitionLog| ((log.side, partition), log.position);
             pair.logs.iter().map(of_log)
         });
         let moved = self.commits.moved(positions);

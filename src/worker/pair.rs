@@ -17,7 +17,7 @@ const FAR_MS: i64 = 5 * 60 * 1000;
 pub struct Pair {
     pub tracker: PairTracker,
     /// One for each topic: the side of served lists alone, where both kinds share a topic.
-    pub logs: Vec<Log>,
+    pub logs: Vec<PartitionLog>,
     /// A batch of it cannot be read: it stands where it is.
     pub held: Option<Held>,
     /// Its position had left the log, it is said, and it has not caught up since.
@@ -32,7 +32,7 @@ pub struct Pair {
 
 /// How far one topic partition has been read.
 #[derive(Debug)]
-pub struct Log {
+pub struct PartitionLog {
     pub side: Side,
     /// Offset of the next record.
     pub position: i64,
@@ -49,9 +49,9 @@ pub struct Log {
     skips: Offsets,
 }
 
-impl Log {
-    pub fn new(side: Side, position: i64, noted_end: i64) -> Log {
-        Log {
+impl PartitionLog {
+    pub fn new(side: Side, position: i64, noted_end: i64) -> PartitionLog {
+        PartitionLog {
             side,
             position,
             noted_end,
@@ -64,8 +64,8 @@ impl Log {
     }
 
     /// The same, with these records left out.
-    pub fn skipping(self, skips: &[RangeInclusive<i64>]) -> Log {
-        Log {
+    pub fn skipping(self, skips: &[RangeInclusive<i64>]) -> PartitionLog {
+        PartitionLog {
             skips: skips.to_vec(),
             ..self
         }
@@ -154,7 +154,7 @@ pub enum Flow {
 }
 
 impl Pair {
-    pub fn new(tracker: PairTracker, logs: Vec<Log>) -> Pair {
+    pub fn new(tracker: PairTracker, logs: Vec<PartitionLog>) -> Pair {
         Pair {
             tracker,
             logs,
@@ -170,7 +170,7 @@ impl Pair {
         self.tracker.engine()
     }
 
-    pub fn log(&mut self, side: Side) -> Option<&mut Log> {
+    pub fn log(&mut self, side: Side) -> Option<&mut PartitionLog> {
         self.logs.iter_mut().find(|log| log.side == side)
     }
 
@@ -187,7 +187,7 @@ impl Pair {
 
     /// Whether these logs still have what it is to read next.
     pub fn stands_within(&self, logs: &[(Side, LogStart)]) -> bool {
-        let is_within = |log: &Log| {
+        let is_within = |log: &PartitionLog| {
             let found = logs.iter().find(|(side, _)| *side == log.side);
             found.is_some_and(|(_, start)| start.low <= log.position && log.position <= start.high)
         };
@@ -213,7 +213,7 @@ impl Pair {
 
     /// Records to read before it has reached the ends noted.
     pub fn n_left(&self) -> i64 {
-        let left = |log: &Log| (log.noted_end - log.position).max(0);
+        let left = |log: &PartitionLog| (log.noted_end - log.position).max(0);
         self.logs.iter().map(left).sum()
     }
 
@@ -239,7 +239,7 @@ impl Pair {
         let [one, two] = logs.as_mut_slice() else {
             return None;
         };
-        let ahead = |log: &Log, twin: &Log| -> i64 {
+        let ahead = |log: &PartitionLog, twin: &PartitionLog| -> i64 {
             if twin.at_end() {
                 return 0; // Nothing to wait for.
             }

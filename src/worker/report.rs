@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::ahead::{self, Told};
+use super::ahead::{self, AheadWarning};
 use super::has_shed;
 use super::pair::Pair;
-use super::shard::Unreadable;
+use super::shard::UnreadableRecord;
 use super::shards::Shards;
-use super::shares::{self, Shares};
+use super::shares::{self, TopicShares};
 use crate::config::{Config, Limits};
 use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
@@ -36,7 +36,7 @@ const MAX_FAULTS: usize = 4;
 /// More lists of a topic than this share one request id only where a producer is wrong.
 const MAX_SHARED_ID: f64 = 0.01;
 
-pub struct Report {
+pub struct WorkerReport {
     telemetry: Arc<Telemetry>,
     topics: [String; 2],
     /// What is left out already.
@@ -50,7 +50,7 @@ pub struct Report {
     /// A fault was logged since the brokers last answered.
     fault_told: bool,
     invalid_logged: HashMap<(Side, Reason), LogLimit>,
-    shares: Shares,
+    shares: TopicShares,
     limits: Limits,
     /// By `Side as usize`, then `Excess as usize`: a topic's share is above its limit.
     raised: [[bool; Excess::ALL.len()]; 2],
@@ -114,9 +114,9 @@ pub struct Round<'a> {
     pub waiting_for: Vec<String>,
 }
 
-impl Report {
-    pub fn new(telemetry: Arc<Telemetry>, topics: [String; 2], config: &Config) -> Report {
-        Report {
+impl WorkerReport {
+    pub fn new(telemetry: Arc<Telemetry>, topics: [String; 2], config: &Config) -> WorkerReport {
+        WorkerReport {
             telemetry,
             topics,
             skips: config.ingest.skips.clone(),
@@ -125,7 +125,7 @@ impl Report {
             faults_logged: HashMap::new(),
             fault_told: false,
             invalid_logged: HashMap::new(),
-            shares: Shares::new(),
+            shares: TopicShares::new(),
             limits: config.limits.clone(),
             raised: [[false; Excess::ALL.len()]; 2],
             unguarded: Vec::new(),
@@ -239,7 +239,7 @@ impl Report {
     }
 
     /// Never the payload: what a record holds is nobody's business but its owner's.
-    pub fn unreadable(&mut self, record: &Unreadable, uptime: Duration) {
+    pub fn unreadable(&mut self, record: &UnreadableRecord, uptime: Duration) {
         let (side, partition) = record.at;
         let limit = self
             .invalid_logged
@@ -360,7 +360,9 @@ impl Report {
 
     /// Records have moved M of their topic partition far ahead of our clock, or do so no more.
     pub fn event_ahead(&self, of: TopicPartition, pair: &Pair, now_ms: i64) {
-        let Some(told) = Told::of(of, pair) else { return };
+        let Some(told) = AheadWarning::of(of, pair) else {
+            return;
+        };
         let messages = ahead::messages(vec![told], &self.topics, &self.skips, now_ms);
         let (topic, partition) = (&self.topics[of.0 as usize], of.1);
         for message in messages {
@@ -371,7 +373,7 @@ impl Report {
     /// Records that make others late; the furthest ahead first.
     fn events_ahead(&self, round: &Round) -> Vec<Warning> {
         let told = round.shards.pairs().flat_map(|(partition, pair)| {
-            let of_side = move |side: Side| Told::of((side, partition), pair);
+            let of_side = move |side: Side| AheadWarning::of((side, partition), pair);
             Side::BOTH.into_iter().filter_map(of_side)
         });
         let messages = ahead::messages(told.collect(), &self.topics, &self.skips, round.now_ms);

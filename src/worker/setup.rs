@@ -1,6 +1,6 @@
 //! What the configuration says of the worker's work, and a pair that begins by it.
 
-use super::pair::{Log, Pair};
+use super::pair::{Pair, PartitionLog};
 use super::rules;
 use super::start::StartRule;
 use crate::config::Config;
@@ -65,7 +65,7 @@ impl Setup {
         let tracker = PairTracker::new(rules, ranking, begin_ms, &Keep::default());
         let log = |(side, log): &(Side, LogStart)| {
             let skips = self.skips.of((*side, partition));
-            Log::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)
+            PartitionLog::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)
         };
         Pair::new(tracker, logs.iter().map(log).collect())
     }

@@ -12,7 +12,7 @@ use crate::ingest::wire::Decoder;
 use crate::ingest::{Input, Record, Source, TopicPartition};
 
 /// Takes a record that cannot be read, and never waits.
-pub type DeadLetters = Arc<dyn Fn(&Record, Reason) + Send + Sync>;
+pub type DeadLetterSink = Arc<dyn Fn(&Record, Reason) + Send + Sync>;
 
 pub struct Shard {
     source: Box<dyn Source>,
@@ -24,7 +24,7 @@ pub struct Shard {
 #[derive(Debug, Default)]
 pub struct News {
     pub n_records: usize,
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadableRecord>,
     /// What came beside records.
     pub inputs: Vec<Input>,
     /// What was seen of the keys of each topic.
@@ -33,7 +33,7 @@ pub struct News {
 
 /// A record that cannot be read.
 #[derive(Debug, Clone, Copy)]
-pub struct Unreadable {
+pub struct UnreadableRecord {
     pub at: TopicPartition,
     pub offset: i64,
     pub reason: Reason,
@@ -44,14 +44,14 @@ struct RecordReader {
     decoder: Decoder,
     /// What each topic says of its records, by `Side as usize`: nothing where both kinds share one.
     topics_say: [Option<Kind>; 2],
-    dead_letters: Option<DeadLetters>,
+    dead_letters: Option<DeadLetterSink>,
     /// Those of this shard, read or not.
     pairs: BTreeMap<i32, Life>,
     /// One for each topic, once these are known.
     samplers: Vec<KeySampler>,
     /// Decoded, not yet counted: empty between two slices.
     batch: Batch,
-    unreadable: Vec<Unreadable>,
+    unreadable: Vec<UnreadableRecord>,
     /// What all states together may grow by.
     free_bytes: u64,
 }
@@ -75,7 +75,7 @@ impl Shard {
         }
     }
 
-    pub fn set_dead_letters(&mut self, dead_letters: Option<DeadLetters>) {
+    pub fn set_dead_letters(&mut self, dead_letters: Option<DeadLetterSink>) {
         self.reader.dead_letters = dead_letters;
     }
 
@@ -163,7 +163,7 @@ impl RecordReader {
             self.decoder
                 .decode(record.payload, topic_says, at, &mut self.batch);
             if let Some(Body::Invalid(reason)) = self.batch.events.last().map(|event| &event.body) {
-                self.unreadable.push(Unreadable {
+                self.unreadable.push(UnreadableRecord {
                     at: (side, record.partition),
                     offset: record.offset,
                     reason: *reason,

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 
 use super::life::Life;
 use super::pair::Pair;
-use super::shard::{DeadLetters, News, Shard};
+use super::shard::{DeadLetterSink, News, Shard};
 use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{Source, queue_of};
@@ -59,7 +59,7 @@ impl Shards {
         }
     }
 
-    pub fn set_dead_letters(&mut self, dead_letters: Option<&DeadLetters>) {
+    pub fn set_dead_letters(&mut self, dead_letters: Option<&DeadLetterSink>) {
         for shard in &mut self.shards {
             shard.set_dead_letters(dead_letters.cloned());
         }

@@ -16,7 +16,7 @@ const MIN_RECORDS: u64 = 100;
 
 /// What was read lately of each topic.
 #[derive(Debug)]
-pub struct Shares {
+pub struct TopicShares {
     /// Number of the span that has begun.
     span: u64,
     /// By `Side as usize`, then by the number of the span modulo their count.
@@ -35,9 +35,9 @@ struct Tally {
     n_cut: u64,
 }
 
-impl Shares {
-    pub fn new() -> Shares {
-        Shares {
+impl TopicShares {
+    pub fn new() -> TopicShares {
+        TopicShares {
             span: 0,
             tallies: [[Tally::default(); N_SPANS]; 2],
         }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn lists_that_share_an_id_and_clicks_that_are_cut_are_told_until_they_have_left() {
-        let mut shares = Shares::new();
+        let mut shares = TopicShares::new();
         let mut shared = counts(Side::Served, 99, 0);
         (shared.shared_id_lists, shared.cut_clicks) = (30, 7);
         shares.count(&shared);
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn is_the_share_of_the_last_minutes_of_each_topic() {
-        let mut shares = Shares::new();
-        let of = |shares: &Shares, sides: &[Side]| shares.of(Excess::Invalid, sides);
+        let mut shares = TopicShares::new();
+        let of = |shares: &TopicShares, sides: &[Side]| shares.of(Excess::Invalid, sides);
         shares.count(&counts(Side::Served, 90, 9));
         assert_eq!(of(&shares, &[Side::Served]), None, "too few to tell");
         shares.count(&counts(Side::Served, 0, 1));
@@ -233,7 +233,7 @@ mod tests {
         }
         counts.count_results(ClickResult::Matched, 150);
         counts.count_results(ClickResult::Unmatched, 50);
-        let mut shares = Shares::new();
+        let mut shares = TopicShares::new();
         shares.count(&counts);
         let of = |excess| shares.of(excess, &[Side::Clicks]);
         assert_eq!(of(Excess::Late), Some(0.2));

@@ -22,7 +22,7 @@ use rdkafka::bindings::{
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use super::{Client, Topics};
+use super::{Client, TopicNames};
 use crate::engine::event::Side;
 use crate::ingest::{Damage, Input, Record, Source, TopicPartition, queue_of};
 use crate::kafka::client;
@@ -33,20 +33,20 @@ const BATCH: usize = 1024;
 const SLICE: usize = 256;
 
 /// A queue that records wait in.
-struct Queue {
+struct RecordQueue {
     queue: *mut rd_kafka_queue_s,
     /// It lives as long as its queue.
     _client: Arc<Client>,
 }
 
 // SAFETY: librdkafka's queues have locks of their own, and may be used from any thread.
-unsafe impl Send for Queue {}
+unsafe impl Send for RecordQueue {}
 // SAFETY: as above.
-unsafe impl Sync for Queue {}
+unsafe impl Sync for RecordQueue {}
 
-impl Queue {
-    fn new(client: &Arc<Client>) -> Queue {
-        Queue {
+impl RecordQueue {
+    fn new(client: &Arc<Client>) -> RecordQueue {
+        RecordQueue {
             // SAFETY: the client outlives its queue, which holds it.
             queue: unsafe { rd_kafka_queue_new(client.client().native_ptr()) },
             _client: Arc::clone(client),
@@ -71,7 +71,7 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for RecordQueue {
     fn drop(&mut self) {
         // SAFETY: ours, and destroyed once; whoever still forwards to it holds references of his own.
         unsafe { rd_kafka_queue_destroy(self.queue) };
@@ -80,15 +80,17 @@ impl Drop for Queue {
 
 /// Which partitions lead to which queues.
 pub(in crate::kafka) struct Forwarding {
-    queues: Vec<Arc<Queue>>,
+    queues: Vec<Arc<RecordQueue>>,
     forwarded: Vec<(CString, i32)>,
 }
 
 impl Forwarding {
     /// As many queues, each with its reader.
-    pub fn new(client: &Arc<Client>, topics: &Topics, n_queues: usize) -> (Forwarding, Vec<QueueReader>) {
-        let queues: Vec<_> = (0..n_queues).map(|_| Arc::new(Queue::new(client))).collect();
-        let reader = |queue: &Arc<Queue>| QueueReader {
+    pub fn new(client: &Arc<Client>, topics: &TopicNames, n_queues: usize) -> (Forwarding, Vec<QueueReader>) {
+        let queues: Vec<_> = (0..n_queues)
+            .map(|_| Arc::new(RecordQueue::new(client)))
+            .collect();
+        let reader = |queue: &Arc<RecordQueue>| QueueReader {
             queue: Arc::clone(queue),
             topics: topics.clone(),
         };
@@ -136,8 +138,8 @@ fn redirect(client: &Client, topic: &CStr, partition: i32, to: *mut rd_kafka_que
 
 /// Reads a queue.
 pub struct QueueReader {
-    queue: Arc<Queue>,
-    topics: Topics,
+    queue: Arc<RecordQueue>,
+    topics: TopicNames,
 }
 
 /// What waits first in a queue.
