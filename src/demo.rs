@@ -22,7 +22,7 @@ use crate::export::server::BindError;
 use crate::kafka::embedded::Embedded;
 use crate::kafka::producer::Producer;
 use crate::logging::Losses;
-use crate::simulate::{Driver, Settings, Summary, Topics, Traffic};
+use crate::simulate::{Driver, Summary, Topics, Traffic, TrafficSettings};
 use crate::snapshot::Snapshot;
 use crate::telemetry::StreamStatus;
 
@@ -62,9 +62,9 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
     };
     let broker = Embedded::start(&[&topics.served, &topics.clicks], N_PARTITIONS)?;
     let config = configuration(broker.bootstrap(), options.port)?;
-    let settings = Settings {
+    let settings = TrafficSettings {
         duration_ms: Some(duration_ms),
-        ..Settings::new(options.seed, options.rate / options.speed, start_ms)
+        ..TrafficSettings::new(options.seed, options.rate / options.speed, start_ms)
     };
     let traffic = Traffic::new(settings);
     let scene = Scene::new(

@@ -139,7 +139,7 @@ pub fn read_catalogue(input: impl BufRead, options: &Options) -> Result<Catalogu
 
 /// Lines that could not be read for one reason.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableLines {
     pub n: u64,
     /// The first of them, as `FILE:LINE`.
     pub places: Vec<String>,
@@ -159,7 +159,7 @@ pub struct Evaluator {
     n_lines: i64,
     n_lists: u64,
     n_lists_without_arm: u64,
-    unreadable: BTreeMap<Reason, Unreadable>,
+    unreadable: BTreeMap<Reason, UnreadableLines>,
 }
 
 impl Evaluator {

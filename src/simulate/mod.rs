@@ -29,8 +29,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 pub use self::driver::{Driver, Topics};
-pub use self::record::{Record, RecordKind, RecordRef};
-pub use self::traffic::{Noise, Settings, Traffic};
+pub use self::record::{RecordKind, RecordRef, SimulatedRecord};
+pub use self::traffic::{Noise, Traffic, TrafficSettings};
 pub use self::truth::Truth;
 use crate::clock::Clock;
 use crate::config::{Properties, TopicKey};
@@ -83,7 +83,7 @@ pub fn simulate(options: &SimulateOptions, cancel: &AtomicBool) -> Result<Summar
     }
 }
 
-fn settings(options: &SimulateOptions, now_ms: i64) -> Result<Settings> {
+fn settings(options: &SimulateOptions, now_ms: i64) -> Result<TrafficSettings> {
     let SimulateOptions { rate, speed, .. } = *options;
     if !(rate > 0.0 && rate <= 1e6) {
         bail!("--rate must be above 0 and at most 1000000 lists per second, not {rate}");
@@ -102,11 +102,11 @@ fn settings(options: &SimulateOptions, now_ms: i64) -> Result<Settings> {
             bail!("a --speed above 1 runs ahead of the clock: give --duration, to end at now, or --start")
         }
     };
-    Ok(Settings {
+    Ok(TrafficSettings {
         duration_ms,
         key: options.key,
         with_type: to_file || options.topics.served == options.topics.clicks,
-        ..Settings::new(options.seed, rate / speed, start_ms)
+        ..TrafficSettings::new(options.seed, rate / speed, start_ms)
     })
 }
 

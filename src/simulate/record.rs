@@ -3,13 +3,13 @@
 use super::draft::{Content, Draft, Origin};
 use super::model::{EXPERIMENTS, N_EXPERIMENTS, N_ITEMS, Visitor};
 use super::random::Random;
-use super::text::{Short, Text};
+use super::text::{ShortText, Text};
 use crate::config::TopicKey;
 use crate::engine::event::Side;
 
 /// One Kafka record, or one line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct SimulatedRecord {
     /// When it reaches the topic (epoch ms): its record timestamp.
     pub arrival_ms: i64,
     pub side: Side,
@@ -29,8 +29,8 @@ pub struct RecordRef<'a> {
 }
 
 impl RecordRef<'_> {
-    pub fn to_record(self) -> Record {
-        Record {
+    pub fn to_record(self) -> SimulatedRecord {
+        SimulatedRecord {
             arrival_ms: self.arrival_ms,
             side: self.side,
             kind: self.kind,
@@ -110,14 +110,14 @@ pub struct Json {
     with_type: bool,
     keyed_by: TopicKey,
     /// Begin of every request id.
-    id_prefix: Short<32>,
-    user_prefix: Short<32>,
+    id_prefix: ShortText<32>,
+    user_prefix: ShortText<32>,
     /// By the index of each experiment's arm, as a list names them.
-    experiments: Vec<Vec<Short<64>>>,
+    experiments: Vec<Vec<ShortText<64>>>,
     /// Each as a list names it, after a comma: `,"i2999"` has eight bytes, and no item more.
-    items: Vec<Short<8>>,
+    items: Vec<ShortText<8>>,
     /// Of the record that was written last.
-    key: Short<32>,
+    key: ShortText<32>,
     text: Text,
 }
 
@@ -130,13 +130,13 @@ impl Json {
         Json {
             with_type,
             keyed_by,
-            id_prefix: Short::new(id_prefix),
-            user_prefix: Short::new("u-"),
+            id_prefix: ShortText::new(id_prefix),
+            user_prefix: ShortText::new("u-"),
             experiments: (0..rankers).map(|ranker| row(ranker).collect()).collect(),
             items: (0..N_ITEMS)
-                .map(|item| Short::new(&format!(r#","i{item}""#)))
+                .map(|item| ShortText::new(&format!(r#","i{item}""#)))
                 .collect(),
-            key: Short::default(),
+            key: ShortText::default(),
             text: Text::default(),
         }
     }
@@ -163,22 +163,22 @@ impl Json {
         }
     }
 
-    pub fn key(&self, origin: &Origin) -> Short<32> {
+    pub fn key(&self, origin: &Origin) -> ShortText<32> {
         match self.keyed_by {
             TopicKey::Request => self.id(origin),
             TopicKey::User => self.user(origin),
         }
     }
 
-    fn id(&self, origin: &Origin) -> Short<32> {
+    fn id(&self, origin: &Origin) -> ShortText<32> {
         self.id_prefix.with_number(origin.request)
     }
 
-    fn user(&self, origin: &Origin) -> Short<32> {
+    fn user(&self, origin: &Origin) -> ShortText<32> {
         self.user_prefix.with_number(origin.user.into())
     }
 
-    fn write_list(&mut self, id: &Short<32>, origin: &Origin, stamp_ms: i64, items: &[u16]) -> &[u8] {
+    fn write_list(&mut self, id: &ShortText<32>, origin: &Origin, stamp_ms: i64, items: &[u16]) -> &[u8] {
         let [ranker, layout] = origin.arms;
         self.begin(SERVED, id);
         self.text.put(br#"","user_id":""#);
@@ -198,7 +198,7 @@ impl Json {
         self.text.as_bytes()
     }
 
-    fn write_click(&mut self, id: &Short<32>, stamp_ms: i64, item: u16) -> &[u8] {
+    fn write_click(&mut self, id: &ShortText<32>, stamp_ms: i64, item: u16) -> &[u8] {
         self.begin(CLICK, id);
         self.text.put(br#"","ts":"#);
         self.text.put_number(stamp_ms);
@@ -246,7 +246,7 @@ impl Json {
         }
     }
 
-    fn begin(&mut self, kind: &'static str, id: &Short<32>) {
+    fn begin(&mut self, kind: &'static str, id: &ShortText<32>) {
         self.text.clear();
         self.text.put(b"{");
         if self.with_type {
@@ -272,12 +272,12 @@ impl Json {
 }
 
 /// The field that names the arms, from its comma on.
-fn experiments(arms: [usize; N_EXPERIMENTS]) -> Short<64> {
+fn experiments(arms: [usize; N_EXPERIMENTS]) -> ShortText<64> {
     let named = EXPERIMENTS.iter().zip(arms);
     let fields =
         named.map(|(experiment, arm)| format!(r#""{}":"{}""#, experiment.name, experiment.arms[arm]));
     let fields = fields.collect::<Vec<_>>().join(",");
-    Short::new(&format!(r#","experiments":{{{fields}}}"#))
+    ShortText::new(&format!(r#","experiments":{{{fields}}}"#))
 }
 
 #[cfg(test)]
@@ -306,12 +306,17 @@ mod tests {
     }
 
     fn list(json: &mut Json, request: &Request) -> String {
-        let list = json.write_list(&Short::new("r-1"), &request.origin, request.ts_ms, &request.items);
+        let list = json.write_list(
+            &ShortText::new("r-1"),
+            &request.origin,
+            request.ts_ms,
+            &request.items,
+        );
         String::from_utf8(list.to_vec()).unwrap()
     }
 
     fn click(json: &mut Json, stamp_ms: i64, item: u16) -> String {
-        let click = json.write_click(&Short::new("r-1"), stamp_ms, item);
+        let click = json.write_click(&ShortText::new("r-1"), stamp_ms, item);
         String::from_utf8(click.to_vec()).unwrap()
     }
 

@@ -17,8 +17,8 @@ use crate::kafka::producer::Producer;
 const START_MS: i64 = FILE_START_MS;
 
 /// Traffic of `n` lists, about.
-fn traffic(n: u64, adapt: impl FnOnce(&mut Settings)) -> Traffic {
-    let mut settings = Settings::new(7, 10.0, START_MS);
+fn traffic(n: u64, adapt: impl FnOnce(&mut TrafficSettings)) -> Traffic {
+    let mut settings = TrafficSettings::new(7, 10.0, START_MS);
     settings.duration_ms = Some(n as i64 * 100);
     adapt(&mut settings);
     Traffic::new(settings)
@@ -332,7 +332,7 @@ fn a_reader_that_has_had_enough_is_no_error() {
 #[test]
 fn a_file_has_one_line_per_record_and_each_says_what_it_is() {
     let mut lines = Vec::new();
-    let settings = |settings: &mut Settings| settings.with_type = true;
+    let settings = |settings: &mut TrafficSettings| settings.with_type = true;
     let summary = write_lines(
         traffic(2_000, settings),
         &mut lines,
@@ -432,7 +432,7 @@ fn records_on(embedded: &Embedded) -> u64 {
 #[test]
 fn the_clock_never_runs_ahead_of_what_the_brokers_have() {
     let embedded = Embedded::start(&["served", "clicks"], 2).unwrap();
-    let adapt = |settings: &mut Settings| {
+    let adapt = |settings: &mut TrafficSettings| {
         settings.lists_per_second = 1.0;
         settings.duration_ms = Some(300_000);
     };

@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
-use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
+use crate::ingest::keys::{KeyAudit, KeyCounts, KeyFinding, findings};
 use crate::ingest::skips::{Skips, range_text};
 use crate::ingest::timestamps::{Timestamps, Unguarded};
 use crate::ingest::{Fault, FaultKind, TopicPartition};
@@ -58,7 +58,7 @@ pub struct WorkerReport {
     unguarded: Vec<(Side, Unguarded)>,
     /// One for each topic, once these are known.
     audits: Vec<KeyAudit>,
-    findings: Vec<Finding>,
+    findings: Vec<KeyFinding>,
     reported_keys: HashMap<String, KeyCounts>,
     waiting_for: Vec<String>,
     refreshed: Option<Duration>,
@@ -534,15 +534,15 @@ impl WorkerReport {
     fn warn(&mut self, round: &Round, events_ahead: Vec<Warning>) {
         let arms_without_coverage = round.arms_without_coverage;
         let mut warnings = self.of_settings.clone();
-        let of_keys = |finding: &Finding| {
+        let of_keys = |finding: &KeyFinding| {
             let message = finding.to_string();
             match finding {
-                Finding::Different { .. } | Finding::Mixed { .. } => {
+                KeyFinding::Different { .. } | KeyFinding::Mixed { .. } => {
                     Warning::critical(message).see("AbgaugePartitionersDiffer")
                 }
-                Finding::NoKeys { .. } => Warning::critical(message).see("AbgaugeMisplacedKeys"),
+                KeyFinding::NoKeys { .. } => Warning::critical(message).see("AbgaugeMisplacedKeys"),
                 // A partitioner of one's own for both topics does no harm.
-                Finding::Foreign { .. } => Warning::new(message).see("AbgaugeMisplacedKeys"),
+                KeyFinding::Foreign { .. } => Warning::new(message).see("AbgaugeMisplacedKeys"),
             }
         };
         warnings.extend(self.findings.iter().map(of_keys));

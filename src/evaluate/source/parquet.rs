@@ -16,7 +16,7 @@ use anyhow::{Context as _, bail};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use self::leaf::{Leaf, LeafValue};
-use self::schema::{Field, Shape};
+use self::schema::{FieldShape, RecordField};
 
 /// Rows that are read at a time.
 const BATCH: usize = 512;
@@ -77,8 +77,11 @@ fn sound<T>(read: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(Damaged.into()))
 }
 
-fn all_leaves(fields: &mut [Field], act: impl FnMut(&mut Leaf) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    fields.iter_mut().flat_map(Field::leaves).try_for_each(act)
+fn all_leaves(
+    fields: &mut [RecordField],
+    act: impl FnMut(&mut Leaf) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    fields.iter_mut().flat_map(RecordField::leaves).try_for_each(act)
 }
 
 fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
@@ -89,10 +92,10 @@ fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
 }
 
 /// Writes the next row of all fields.
-fn write_record(fields: &mut [Field], json: &mut Vec<u8>) {
+fn write_record(fields: &mut [RecordField], json: &mut Vec<u8>) {
     json.clear();
     json.push(b'{');
-    for Field { name, shape } in fields {
+    for RecordField { name, shape } in fields {
         let before = json.len();
         json.extend_from_slice(if before > 1 { b",\"" } else { b"\"" });
         json.extend_from_slice(name.as_bytes());
@@ -105,13 +108,13 @@ fn write_record(fields: &mut [Field], json: &mut Vec<u8>) {
 }
 
 /// Whether there is such a field in the row.
-fn write_field(shape: &mut Shape, json: &mut Vec<u8>) -> bool {
+fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> bool {
     match shape {
-        Shape::Scalar(leaf) => match leaf.row().next() {
+        FieldShape::Scalar(leaf) => match leaf.row().next() {
             Some(LeafValue::Json(value)) => json.extend_from_slice(value),
             _ => return false,
         },
-        Shape::List(leaf) => {
+        FieldShape::List(leaf) => {
             json.push(b'[');
             for cell in leaf.row() {
                 match cell {
@@ -123,7 +126,7 @@ fn write_field(shape: &mut Shape, json: &mut Vec<u8>) -> bool {
             }
             close(json, b']');
         }
-        Shape::Map { key, value } => {
+        FieldShape::Map { key, value } => {
             json.push(b'{');
             for (key, value) in key.row().zip(value.row()) {
                 match (key, value) {
@@ -136,7 +139,7 @@ fn write_field(shape: &mut Shape, json: &mut Vec<u8>) -> bool {
             }
             close(json, b'}');
         }
-        Shape::Struct(fields) => {
+        FieldShape::Struct(fields) => {
             json.push(b'{');
             for (name, leaf) in fields {
                 if let Some(LeafValue::Json(value)) = leaf.row().next() {

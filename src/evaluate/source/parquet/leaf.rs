@@ -41,7 +41,7 @@ pub(super) struct Leaf {
     render: Render,
     levels: Levels,
     column: Option<Box<dyn LeafReader>>,
-    batch: Batch,
+    batch: LeafBatch,
     /// Where the next row begins in the batch.
     next_place: usize,
     next_value: usize,
@@ -58,7 +58,7 @@ struct Levels {
 
 /// A batch of rows as Parquet stores it: two levels for each place, and the values without the nulls.
 #[derive(Default)]
-struct Batch {
+struct LeafBatch {
     definition: Vec<i16>,
     /// 0 where a row begins.
     repetition: Vec<i16>,
@@ -78,7 +78,7 @@ impl Leaf {
                 entry: column.repeated_ancestor_def_level(),
             },
             column: None,
-            batch: Batch::default(),
+            batch: LeafBatch::default(),
             next_place: 0,
             next_value: 0,
         }
@@ -150,7 +150,7 @@ impl Leaf {
     }
 }
 
-impl Batch {
+impl LeafBatch {
     fn value(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.json[start..self.ends[index]]
@@ -167,7 +167,7 @@ impl Batch {
 /// A column whose physical type does not matter any more.
 trait LeafReader {
     /// Fills the batch; gives the number of rows.
-    fn read(&mut self, n_rows: usize, batch: &mut Batch) -> anyhow::Result<usize>;
+    fn read(&mut self, n_rows: usize, batch: &mut LeafBatch) -> anyhow::Result<usize>;
 }
 
 struct Typed<T: DataType> {
@@ -185,7 +185,7 @@ fn typed<T: DataType>(reader: ColumnReaderImpl<T>, write: Write<T::T>) -> Box<dy
 }
 
 impl<T: DataType> LeafReader for Typed<T> {
-    fn read(&mut self, n_rows: usize, batch: &mut Batch) -> anyhow::Result<usize> {
+    fn read(&mut self, n_rows: usize, batch: &mut LeafBatch) -> anyhow::Result<usize> {
         batch.clear();
         self.values.clear();
         let (n_read, _, n_places) = self.reader.read_records(
