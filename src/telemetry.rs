@@ -263,31 +263,31 @@ impl Telemetry {
         let records = counters(
             &registry,
             "abgauge_records_total",
-            "Records read, by what became of them.",
+            "Records read, by outcome.",
             &["topic", "outcome"],
         );
         let invalid = counters(
             &registry,
             "abgauge_invalid_records_total",
-            "Records that could not be read, by the first reason that applies.",
+            "Records that could not be decoded, by the first reason that applies.",
             &["topic", "reason"],
         );
         let click_results = counters(
             &registry,
             "abgauge_click_results_total",
-            "Accepted clicks, by what they turned out to be.",
+            "Accepted clicks, by result.",
             &["result"],
         );
         let dead_letters = counters(
             &registry,
             "abgauge_dead_letters_total",
-            "Unreadable records handed to the dead-letter topic.",
+            "Unreadable records sent to the dead-letter topic, by result.",
             &["result"],
         );
         let http_refused = counters(
             &registry,
             "abgauge_http_refused_total",
-            "Requests and connections that the HTTP server refused.",
+            "Requests and connections refused by the HTTP server.",
             &["reason"],
         );
         family(
@@ -313,7 +313,7 @@ impl Telemetry {
                 &registry,
                 IntGaugeVec::new,
                 "abgauge_share_exceeded",
-                "1 while more of the records of the last minutes are invalid, late, future or duplicate, or of the clicks unmatched, than the share in [limits] allows, else 0.",
+                "1 while the recent share of invalid, late, future or duplicate records, or of unmatched clicks, exceeds its setting in [limits], else 0.",
                 &["topic", "of"],
             ),
             click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),
@@ -322,53 +322,53 @@ impl Telemetry {
             http_certificate_expiry: OptionalGauge::new(
                 &registry,
                 "abgauge_http_certificate_expiry_timestamp_seconds",
-                "When the certificate expires that the HTTP server shows.",
+                "When the certificate of the HTTP server expires.",
             ),
             log_lines_lost: counter(
                 &registry,
                 "abgauge_log_lines_lost_total",
-                "Lines of the log that could not be written to standard error.",
+                "Log lines that could not be written to standard error.",
             ),
             conflicting_lists: counter(
                 &registry,
                 "abgauge_conflicting_lists_total",
-                "Duplicate lists whose content differed from the one that stands.",
+                "Duplicate lists whose content differs from the list that was kept.",
             ),
             repeated_items: counter(
                 &registry,
                 "abgauge_repeated_items_total",
-                "Positions of accepted lists that hold an item which stands at a higher rank already.",
+                "Positions of accepted lists that repeat an item from a higher rank.",
             ),
             shared_id_lists: counter(
                 &registry,
                 "abgauge_shared_id_lists_total",
-                "Lists with a request id that very many lists have: a producer gives them no id of their own.",
+                "Lists that share their request id with very many others. Their producer does not give each list an id of its own.",
             ),
             cut_clicks: counter(
                 &registry,
                 "abgauge_clicks_cut_total",
-                "Clicks that fall to more lists of their request id than join.max_lists_per_click, and count for the first of these.",
+                "Clicks that match more lists than join.max_lists_per_click. Each counts only for the lists with the lowest offsets.",
             ),
             rebalances: counter(
                 &registry,
                 "abgauge_rebalances_total",
-                "Changes of the partitions owned.",
+                "Changes in the set of assigned partitions.",
             ),
             pair_restarts: counter(
                 &registry,
                 "abgauge_pair_restarts_total",
-                "Pairs of partitions rebuilt because their position had left the log.",
+                "Pairs of partitions rebuilt because their position was no longer in the log.",
             ),
             key_findings: counters(
                 &registry,
                 "abgauge_key_findings_total",
-                "Sampled records by what their partition tells of the key: put there by murmur2 or by crc32, foreign to both, or null.",
+                "Sampled records by what their partition says about the key: placed by murmur2, by crc32 or by neither, or a null key.",
                 &["topic", "finding"],
             ),
             clicks_waiting: gauge(
                 &registry,
                 "abgauge_clicks_waiting",
-                "Accepted clicks that wait for their list.",
+                "Accepted clicks waiting for their list.",
             ),
             open_lists: gauge(
                 &registry,
@@ -378,22 +378,22 @@ impl Telemetry {
             state_bytes: gauge(
                 &registry,
                 "abgauge_state_bytes",
-                "Memory of open lists and waiting clicks.",
+                "Memory used by open lists and waiting clicks.",
             ),
             state_max_bytes: OptionalGauge::new(
                 &registry,
                 "abgauge_state_max_bytes",
-                "Bound on abgauge_state_bytes, limits.max_state: beyond it records are shed.",
+                "Bound on abgauge_state_bytes (limits.max_state). Records are shed beyond it.",
             ),
             partitions_owned: gauge(
                 &registry,
                 "abgauge_partitions_owned",
-                "Pairs of partitions that this process reads.",
+                "Pairs of partitions assigned to this process.",
             ),
             exact: gauge(
                 &registry,
                 "abgauge_exact",
-                "1 as long as no record was shed, or skipped unread, 0 once numbers are no longer exact.",
+                "1 until a record is shed or skipped, then 0: the numbers are no longer exact.",
             ),
             ready: gauge(&registry, "abgauge_ready", "1 if restored and caught up, else 0."),
             lag: family(
@@ -407,21 +407,21 @@ impl Telemetry {
                 &registry,
                 GaugeVec::new,
                 "abgauge_watermark_delay_seconds",
-                "Event time from the watermark of a partition to the live end.",
+                "How far the watermark of a partition is behind the live end, in event time.",
                 &["topic", "partition"],
             ),
             event_ahead: family(
                 &registry,
                 GaugeVec::new,
                 "abgauge_event_ahead_seconds",
-                "How far the newest event of a partition lies ahead of the clock, where that is more than join.lateness: later events are late.",
+                "How far the newest event of a partition is ahead of the clock. Shown only beyond join.lateness, when later events become late.",
                 &["topic", "partition"],
             ),
             open_transaction_since: family(
                 &registry,
                 GaugeVec::new,
                 "abgauge_open_transaction_since_timestamp_seconds",
-                "Since when an open transaction is known to hold up a partition.",
+                "Time since which an open transaction has been blocking a partition.",
                 &["topic", "partition"],
             ),
             frontier: family(
@@ -435,13 +435,13 @@ impl Telemetry {
                 &registry,
                 IntGaugeVec::new,
                 "abgauge_partition_held",
-                "1 while the partition stands still, as a batch of it cannot be read, else 0.",
+                "1 while a partition cannot advance because a batch is unreadable, else 0.",
                 &["topic", "partition"],
             ),
             settle_delay: OptionalGauge::new(
                 &registry,
                 "abgauge_settle_delay_seconds",
-                "Event time by which settling lags behind what attribution and lateness ask for, slowest pair.",
+                "How far settling is behind attribution + lateness, in event time, for the slowest pair.",
             ),
             since: OptionalGauge::new(
                 &registry,
@@ -456,12 +456,12 @@ impl Telemetry {
             catalog_loaded: OptionalGauge::new(
                 &registry,
                 "abgauge_catalog_loaded_timestamp_seconds",
-                "When the catalogue in use was taken.",
+                "When the catalogue in use was loaded.",
             ),
             catalog_reload_failed: OptionalGauge::new(
                 &registry,
                 "abgauge_catalog_reload_failed",
-                "1 if the last reload of the catalogue failed and the one before stays in use, else 0.",
+                "1 if the last catalogue reload failed and the previous catalogue is still in use, else 0.",
             ),
             state: Mutex::new(TelemetryState {
                 waiting_for: vec!["the first assignment of partitions".to_owned()],
@@ -731,7 +731,7 @@ pub struct StreamStatus {
     pub state_max_bytes: Option<u64>,
     /// Pairs rebuilt because their position had left the log.
     pub pair_restarts: u64,
-    /// Event time by which settling lags behind what attribution and lateness ask for, slowest pair.
+    /// How far settling is behind attribution + lateness, in event time, for the slowest pair.
     pub settle_delay_seconds: Option<f64>,
     /// Where there is a catalogue.
     pub catalog: Option<CatalogStatus>,

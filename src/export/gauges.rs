@@ -82,13 +82,13 @@ pub fn render(
     if ranking.coverage().is_some() {
         text.single(
             "abgauge_coverage_arms_left_out",
-            "Arms without coverage because of limits.max_coverage.",
+            "Arms without coverage because limits.max_coverage was reached.",
             i128::from(snapshot.arms_without_coverage),
         );
     }
     text.single(
         "abgauge_series_dropped",
-        "Ranking series left out because of max_series.",
+        "Ranking series left out because max_series was reached.",
         n_dropped as i128,
     );
 }
@@ -224,7 +224,7 @@ fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
         ),
         base(
             "clicks",
-            "Distinct items clicked of the list that showed them.",
+            "Distinct clicked items, counted once for each served list.",
             CLICKS,
         ),
     ];
@@ -264,12 +264,12 @@ fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
     };
     families.push(parts(
         "numerator",
-        "What a metric divides: sums over instances before division.",
+        "Numerator of the metric: sum over instances, then divide.",
         What::Numerator,
     ));
     families.push(parts(
         "denominator",
-        "What a metric divides by.",
+        "Denominator of the metric: sum over instances, then divide.",
         What::Denominator,
     ));
     families
