@@ -494,12 +494,12 @@ impl Telemetry {
     }
 
     /// The partitions owned have changed.
-    pub fn rebalanced(&self) {
+    pub fn count_rebalance(&self) {
         self.rebalances.inc();
     }
 
     /// A pair was dropped and rebuilt because its position had left the log.
-    pub fn pair_restarted(&self) {
+    pub fn count_pair_restart(&self) {
         self.pair_restarts.inc();
     }
 
@@ -519,7 +519,7 @@ impl Telemetry {
         self.dead_letters[result as usize].inc_by(n);
     }
 
-    pub fn refused_http(&self, reason: HttpRefusal) {
+    pub fn count_http_refusal(&self, reason: HttpRefusal) {
         self.http_refused[reason as usize].inc();
     }
 
@@ -539,7 +539,7 @@ impl Telemetry {
     }
 
     /// A memory bound was reached; stays so as long as the process lives.
-    pub fn lost_exactness(&self) {
+    pub fn mark_inexact(&self) {
         self.exact.set(0);
     }
 

@@ -316,7 +316,7 @@ impl Chunks {
     }
 
     /// Has fetched what stands at a handle, which may be an old one.
-    pub fn prefetch(&self, handle: Handle) {
+    pub fn prefetch_record(&self, handle: Handle) {
         let Some((chunk, start)) = self.pages[handle.page()].at(handle.place()) else {
             return;
         };
@@ -578,7 +578,7 @@ mod tests {
                 // Whatever stands there now.
                 for handle in &closed {
                     let _ = chunks.get(*handle);
-                    chunks.prefetch(*handle);
+                    chunks.prefetch_record(*handle);
                 }
             }
         }

@@ -100,7 +100,7 @@ impl Index {
     }
 
     /// Has the line fetched that this tag belongs into.
-    pub fn prefetch(&self, tag: Tag) {
+    pub fn prefetch_line(&self, tag: Tag) {
         prefetch(&self.segments[self.place(tag)].lines[home(tag)]);
     }
 

@@ -186,13 +186,13 @@ impl Engine {
         tags.extend(events.iter().map(|event| self.tag_of(event)));
         let groups = || events.chunks(GROUP).zip(tags.chunks(GROUP));
         let (mut index_of, mut records_of) = (groups(), groups());
-        (0..2).for_each(|_| self.prefetch_index(index_of.next()));
+        (0..2).for_each(|_| self.prefetch_lines(index_of.next()));
         self.prefetch_records(records_of.next(), lists_have_clicks);
         for (events, tags) in groups() {
-            self.prefetch_index(index_of.next());
+            self.prefetch_lines(index_of.next());
             self.prefetch_records(records_of.next(), lists_have_clicks);
             for (event, tag) in events.iter().zip(tags) {
-                self.event(event, *tag, batch);
+                self.apply_event(event, *tag, batch);
             }
         }
         self.scratch.tags = tags;
@@ -208,9 +208,9 @@ impl Engine {
     }
 
     /// Prefetches the lines of the index that a group is looked up in.
-    fn prefetch_index(&self, group: Option<Group>) {
+    fn prefetch_lines(&self, group: Option<Group>) {
         let tags = group.into_iter().flat_map(|(_, tags)| tags);
-        tags.for_each(|tag| self.store.prefetch(*tag));
+        tags.for_each(|tag| self.store.prefetch_line(*tag));
     }
 
     /// Prefetches what these lines lead to: the lists of clicks, and, where it is worth it, the clicks that came before their
@@ -224,20 +224,20 @@ impl Engine {
         }
     }
 
-    fn event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
+    fn apply_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
         let at = event.at;
         self.marks.busy(at.side);
         let outcome = match &event.body {
             Body::Invalid(reason) => return self.changes.counts.count_invalid(at.side, *reason),
-            Body::Served(list) => self.served(at, list, tag, batch),
-            Body::Click(click) => self.click(at, click, tag),
+            Body::Served(list) => self.apply_list(at, list, tag, batch),
+            Body::Click(click) => self.apply_click(at, click, tag),
             Body::Ignored => Outcome::Ignored,
             Body::Skipped => Outcome::Skipped,
         };
         self.changes.counts.count(at.side, outcome);
     }
 
-    fn served(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
+    fn apply_list(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
         if let Err(refused) = self.marks.check(at, list.ts_ms) {
             return refused;
         }
@@ -281,7 +281,7 @@ impl Engine {
             .arms
             .extend(places.map(|place| arms.admit_at(place, batch)));
         let folded = arms.count_once(names, &mut self.scratch.arms);
-        self.accepted(at, list.ts_ms);
+        self.accept(at, list.ts_ms);
         self.changes.counts.repeated_items += self.scratch.repeats.count(items);
         let handle = self.add_new_list(key, (found, standing), list, folded, items);
         self.take_kept_clicks(handle, list, found);
@@ -316,14 +316,14 @@ impl Engine {
                 self.clicks.leave(&mut self.store, place);
                 continue;
             }
-            let result = self.hit(handle, click.item);
+            let result = self.record_click(handle, click.item);
             if self.clicks.take(&mut self.store, place) {
                 self.changes.counts.count_result(result);
             }
         }
     }
 
-    fn click(&mut self, at: Position, click: &Click, tag: Tag) -> Outcome {
+    fn apply_click(&mut self, at: Position, click: &Click, tag: Tag) -> Outcome {
         if let Err(refused) = self.marks.check(at, click.ts_ms) {
             return refused;
         }
@@ -370,7 +370,7 @@ impl Engine {
         if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
         }
-        self.accepted(at, click.ts_ms);
+        self.accept(at, click.ts_ms);
         if is_cut {
             self.changes.counts.cut_clicks += 1;
         } else {
@@ -380,7 +380,7 @@ impl Engine {
         // It counts for each, and has the result of the one with the lowest offset.
         let mut result = None;
         for Crowded { list, .. } in lists {
-            let hit = self.hit(*list, click.item);
+            let hit = self.record_click(*list, click.item);
             result.get_or_insert(hit);
         }
         if let Some(result) = result {
@@ -410,8 +410,8 @@ impl Engine {
     }
 
     /// Records a click on a list and adds the difference that it makes.
-    fn hit(&mut self, handle: Handle, item: u64) -> ClickResult {
-        if !self.lists.tells_live() {
+    fn record_click(&mut self, handle: Handle, item: u64) -> ClickResult {
+        if !self.lists.tracks_live() {
             return self.lists.click(&mut self.store, handle, item).result();
         }
         let with_aspects = self.ranking.needs_aspects();
@@ -537,7 +537,7 @@ impl Engine {
         }
         let handle = lists.insert(store, key, found, standing, list, &worth);
         if let Some((start, start_ms)) = shown {
-            match ranking.coverage().filter(|_| lists.tells_live()) {
+            match ranking.coverage().filter(|_| lists.tracks_live()) {
                 Some(_) => changes.shown.add_from(start, list.arms, start_ms),
                 None => changes.shown.places_mut().truncate(start),
             }
@@ -545,7 +545,7 @@ impl Engine {
         handle
     }
 
-    fn accepted(&mut self, at: Position, ts_ms: i64) {
+    fn accept(&mut self, at: Position, ts_ms: i64) {
         self.first_accepted_ms = Some(self.first_accepted_ms.map_or(ts_ms, |first| first.min(ts_ms)));
         if self.last_accepted_ms < Some(ts_ms) {
             self.last_accepted_ms = Some(ts_ms);
@@ -696,7 +696,7 @@ impl Engine {
     }
 
     /// The end of what was told of settled lists: start(F), or the begin of the slot that is being told.
-    pub fn told_until_ms(&self) -> Option<i64> {
+    pub fn settled_until_ms(&self) -> Option<i64> {
         self.settling.start_ms().or(self.frontier_ms())
     }
 

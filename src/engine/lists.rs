@@ -145,7 +145,7 @@ pub struct OpenLists {
     /// Columns of a slot's sums.
     width: usize,
     /// Whether slots add up what is new in them.
-    tells_live: bool,
+    tracks_live: bool,
     /// What slots that open from now on count by.
     catalogue: Option<Arc<Catalogue>>,
     /// All lists of an id, where several were open at once.
@@ -171,7 +171,7 @@ impl OpenLists {
             same_ms: slot_ms,
             max_off_list: max_off_list as usize,
             width,
-            tells_live: true,
+            tracks_live: true,
             catalogue: None,
             crowded: HashMap::default(),
             by_number: BTreeMap::new(),
@@ -193,13 +193,13 @@ impl OpenLists {
     /// The same, which adds nothing up.
     pub fn without_live(self) -> OpenLists {
         OpenLists {
-            tells_live: false,
+            tracks_live: false,
             ..self
         }
     }
 
-    pub fn tells_live(&self) -> bool {
-        self.tells_live
+    pub fn tracks_live(&self) -> bool {
+        self.tracks_live
     }
 
     pub fn len(&self) -> u64 {
@@ -393,7 +393,7 @@ impl OpenLists {
     fn add_to_rows(&mut self, place: u32, arms: &[ArmId], mut add: impl FnMut(&mut SlotTally, usize)) {
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
-        if arms.is_empty() || !self.tells_live {
+        if arms.is_empty() || !self.tracks_live {
             return;
         }
         let tally = match &mut slot.fresh {
@@ -419,13 +419,13 @@ impl OpenLists {
     fn slot_of(&mut self, ts_ms: i64) -> (i64, u32) {
         // As one comparison of what does not lie before it: to divide would cost more than all the rest.
         if ts_ms.wrapping_sub(self.last.0) as u64 >= self.slot_ms as u64 {
-            self.turn_to_slot_of(ts_ms);
+            self.select_slot_of(ts_ms);
         }
         self.last
     }
 
     #[inline(never)]
-    fn turn_to_slot_of(&mut self, ts_ms: i64) {
+    fn select_slot_of(&mut self, ts_ms: i64) {
         let number = ts_ms.div_euclid(self.slot_ms);
         let place = match self.by_number.get(&number) {
             Some(place) => *place,

@@ -102,13 +102,13 @@ impl Store {
     }
 
     /// Has fetched what [`Self::find`] will read first.
-    pub fn prefetch(&self, tag: Tag) {
-        self.index.prefetch(tag);
+    pub fn prefetch_line(&self, tag: Tag) {
+        self.index.prefetch_line(tag);
     }
 
     /// Has the records fetched that [`Self::find`] will look at, once the index is at hand.
     pub fn prefetch_records(&self, tag: Tag) {
-        self.index.find(tag, |handle| self.chunks.prefetch(handle));
+        self.index.find(tag, |handle| self.chunks.prefetch_record(handle));
     }
 
     pub fn find(&self, key: &LookupKey) -> Handles {

@@ -283,7 +283,7 @@ impl Gate {
     }
 
     fn refuse(&self, reason: HttpRefusal) -> Response {
-        self.telemetry.refused_http(reason);
+        self.telemetry.count_http_refusal(reason);
         let mut response = (StatusCode::UNAUTHORIZED, REFUSAL).into_response();
         let headers = response.headers_mut();
         let credentials = self.credentials();
@@ -299,7 +299,7 @@ impl Gate {
     }
 
     fn send_away(&self) -> Response {
-        self.telemetry.refused_http(HttpRefusal::TooManyPasswords);
+        self.telemetry.count_http_refusal(HttpRefusal::TooManyPasswords);
         let mut response = (StatusCode::TOO_MANY_REQUESTS, TOO_MANY).into_response();
         let again = HeaderValue::from_static("1");
         response.headers_mut().insert(header::RETRY_AFTER, again);

@@ -87,7 +87,7 @@ impl Hosts {
     }
 
     fn refuse(&self, host: &Host, peer: Option<&Peer>) -> Response {
-        self.telemetry.refused_http(HttpRefusal::ForeignHost);
+        self.telemetry.count_http_refusal(HttpRefusal::ForeignHost);
         if let Some(unlogged_before) = self.told.n_unlogged() {
             let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
             warn!(
@@ -126,7 +126,7 @@ async fn ask(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> R
         }
         RequestedHost::Host(_) | RequestedHost::Nobody => next.run(request).await,
         RequestedHost::Malformed => {
-            hosts.telemetry.refused_http(HttpRefusal::Malformed);
+            hosts.telemetry.count_http_refusal(HttpRefusal::Malformed);
             answer(StatusCode::BAD_REQUEST, MALFORMED)
         }
     }

@@ -180,7 +180,7 @@ impl Connection {
         tokio::select! {
             () = self.talk(stream, tls) => {}
             reason = exchange.ended() => if !exchange.is_between_requests() {
-                telemetry.refused_http(reason);
+                telemetry.count_http_refusal(reason);
                 if reason == HttpRefusal::Stalled || exchange.is_stuck() {
                     tell_stalled(&told, peer);
                 }
@@ -199,7 +199,7 @@ impl Connection {
         match handshake {
             Ok(stream) => self.answer(stream).await,
             Err(error) => {
-                self.telemetry.refused_http(HttpRefusal::TlsHandshake);
+                self.telemetry.count_http_refusal(HttpRefusal::TlsHandshake);
                 debug!(peer = %self.peer.0, %error, "TLS handshake failed");
             }
         }
@@ -235,7 +235,7 @@ impl Connection {
         };
         if let Err(error) = ended {
             if error.is_parse() {
-                self.telemetry.refused_http(HttpRefusal::Malformed);
+                self.telemetry.count_http_refusal(HttpRefusal::Malformed);
             }
             debug!(peer = %self.peer.0, %error, "connection ended");
         }

@@ -116,7 +116,7 @@ impl PairTracker {
         }
         ledger.admit(&engine.arms()[ledger.arms().len()..]);
         let n_told = engine.visit_settled(n_lists, |told| settled.extend(ledger.take(told)));
-        ledger.cover_until(engine.told_until_ms());
+        ledger.cover_until(engine.settled_until_ms());
         n_told
     }
 
@@ -133,7 +133,7 @@ impl PairTracker {
 
     /// The end of what its ledger covers, epoch ms; none before the pair had a record.
     pub fn settled_until_ms(&self) -> Option<i64> {
-        self.engine.told_until_ms()
+        self.engine.settled_until_ms()
     }
 
     /// Takes what has changed since this was last called.

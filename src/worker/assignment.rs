@@ -44,7 +44,7 @@ impl Worker {
     }
 
     pub(super) fn assigned(&mut self, partitions: &[TopicPartition]) {
-        self.report.rebalanced();
+        self.report.count_rebalance();
         self.questions.begin_epoch();
         self.phase = Phase::Owning;
         self.restart_clocks();
@@ -101,7 +101,7 @@ impl Worker {
 
     /// We own nothing, until the group gives us what is ours.
     pub(super) fn misassigned(&mut self, others: &[String]) {
-        self.report.rebalanced();
+        self.report.count_rebalance();
         self.questions.begin_epoch();
         self.phase = Phase::Joining;
         self.membership
@@ -122,7 +122,7 @@ impl Worker {
     }
 
     pub(super) fn revoked(&mut self) {
-        self.report.rebalanced();
+        self.report.count_rebalance();
         self.hand_over();
         self.commit();
         self.questions.begin_epoch();
@@ -180,7 +180,7 @@ impl Worker {
         };
         let (life, given_up) = life.located(logs, || self.begin(partition, logs, now_ms));
         if let Some(pair) = given_up {
-            self.report.pair_restarted(partition);
+            self.report.count_pair_restart(partition);
             self.forget(partition, &pair);
         }
         self.shards.insert(partition, life);

@@ -50,7 +50,7 @@ impl Clocks {
     }
 
     /// An event of this time was accepted, or settled.
-    pub fn saw(&mut self, ts_ms: Option<i64>) {
+    pub fn observe(&mut self, ts_ms: Option<i64>) {
         self.live_end_ms = self.live_end_ms.max(ts_ms);
     }
 
@@ -72,7 +72,7 @@ impl Clocks {
         if let (true, Some((before_ms, before_end_ms))) = (all, before) {
             live_end_ms = live_end_ms.max(Some(before_end_ms + (asked_ms - before_ms).max(0)));
         }
-        self.saw(live_end_ms);
+        self.observe(live_end_ms);
         self.has_started |= all;
         self.all_at_end = live_end_ms
             .filter(|_| all)
@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn what_was_read_since_the_ends_were_asked_for_is_no_time_that_passed() {
         let mut clocks = Clocks::default();
-        clocks.saw(Some(5000));
+        clocks.observe(Some(5000));
         answer(&mut clocks, true, 100);
         clocks.ask();
-        clocks.saw(Some(60_000));
+        clocks.observe(Some(60_000));
         assert_eq!(clocks.all_at_end(true, 600), Some(5500));
         assert_eq!(clocks.live_end_ms(), Some(60_000));
         assert_eq!(answer(&mut clocks, true, 700), Some(60_000));
@@ -108,7 +108,7 @@ mod tests {
         answer(&mut clocks, true, 100);
         answer(&mut clocks, true, 200);
         assert_eq!(clocks.live_end_ms(), None, "nothing was ever accepted");
-        clocks.saw(Some(5000));
+        clocks.observe(Some(5000));
         answer(&mut clocks, true, 300);
         answer(&mut clocks, true, 400);
         assert_eq!(clocks.live_end_ms(), Some(5100));
@@ -116,16 +116,16 @@ mod tests {
         answer(&mut clocks, true, 600);
         assert_eq!(clocks.live_end_ms(), Some(5100), "from that moment on");
         answer(&mut clocks, true, 800);
-        clocks.saw(Some(5200));
+        clocks.observe(Some(5200));
         assert_eq!(clocks.live_end_ms(), Some(5300), "it never falls");
     }
 
     #[test]
     fn time_that_events_have_brought_is_not_added_again() {
         let mut clocks = Clocks::default();
-        clocks.saw(Some(5000));
+        clocks.observe(Some(5000));
         answer(&mut clocks, true, 100);
-        clocks.saw(Some(5500));
+        clocks.observe(Some(5500));
         answer(&mut clocks, true, 600);
         assert_eq!(
             clocks.live_end_ms(),
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_restart_forgets_the_time_that_passed() {
         let mut clocks = Clocks::default();
-        clocks.saw(Some(5000));
+        clocks.observe(Some(5000));
         answer(&mut clocks, true, 100);
         clocks.restart();
         answer(&mut clocks, true, 90_000);

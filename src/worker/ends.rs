@@ -80,7 +80,7 @@ impl Worker {
         };
         let asked_at_ms = self.clock.now_ms() - (self.clock.steady_ms() - asked_ms);
         let passed_ms = asked_at_ms.saturating_sub(record_ms).max(0);
-        self.clocks.saw(Some(ts_ms + passed_ms));
+        self.clocks.observe(Some(ts_ms + passed_ms));
     }
 
     /// Up to where the windows are shown, by view: as far as an honest clock may be ahead of ours.

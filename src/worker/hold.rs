@@ -90,7 +90,7 @@ fn touches(one: &RangeInclusive<i64>, other: &RangeInclusive<i64>) -> bool {
 impl Worker {
     /// A batch of a partition cannot be read: the pair is held, unless the operator leaves the batch out.
     pub(super) fn damaged(&mut self, (side, partition): TopicPartition, first: i64, damage: Damage) {
-        if self.pass_over((side, partition), first) {
+        if self.skip_unreadable((side, partition), first) {
             return self.assign_pairs();
         }
         let held = Held {
@@ -104,7 +104,7 @@ impl Worker {
         };
         let offset = pair.log(side).map(|log| log.position);
         pair.held = Some(held);
-        self.tell_held(partition);
+        self.log_held(partition);
         self.assign_pairs();
         if let Some(offset) = offset {
             self.look(Look {
@@ -116,7 +116,7 @@ impl Worker {
     }
 
     /// Logs why a partition is held, if it is.
-    fn tell_held(&mut self, partition: i32) {
+    fn log_held(&mut self, partition: i32) {
         if let Some(message) = self.held_message(partition) {
             self.report.held(&message, partition, self.clocks.uptime());
         }
@@ -132,7 +132,7 @@ impl Worker {
 
     /// Moves behind what cannot be read, where the operator leaves that out; says whether he does. The batch begins at
     /// `unreadable`.
-    fn pass_over(&mut self, (side, partition): TopicPartition, unreadable: i64) -> bool {
+    fn skip_unreadable(&mut self, (side, partition): TopicPartition, unreadable: i64) -> bool {
         let skips = self.setup.skips.of((side, partition));
         let Some(log) = self.shards.get_mut(partition).and_then(|pair| pair.log(side)) else {
             return false;
@@ -179,7 +179,7 @@ impl Worker {
                     last,
                     damage,
                 };
-                self.tell_held(partition);
+                self.log_held(partition);
             }
             (Ok(OffsetState::Damaged { first, damage, .. }), None) if stands => {
                 self.damaged(look.partition, first, damage);
@@ -189,7 +189,7 @@ impl Worker {
     }
 
     /// Looks at what is held, and at what stands still for no known reason: one at a time.
-    pub(super) fn look_around(&mut self) {
+    pub(super) fn look_for_damage(&mut self) {
         let standing: Vec<StalledLog> = self
             .shards
             .pairs()

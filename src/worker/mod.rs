@@ -201,7 +201,7 @@ impl Worker {
             return 0;
         }
         let mut n_records = 0;
-        for news in self.shards.news() {
+        for news in self.shards.take_news() {
             n_records += news.n_records;
             self.report.keys(&news.keys);
             for record in &news.unreadable {
@@ -234,7 +234,7 @@ impl Worker {
             self.hand_over();
         }
         self.ask(uptime);
-        self.look_around();
+        self.look_for_damage();
         if self.commits.is_due(uptime) {
             self.commit();
         }
@@ -289,11 +289,12 @@ impl Worker {
     /// Brings every change to the board, and pairs that have caught up into the views.
     fn hand_over(&mut self) {
         for (_, pair) in self.shards.pairs() {
-            self.clocks.saw(pair.engine().accepted_ms().map(|(_, last)| last));
+            self.clocks
+                .observe(pair.engine().accepted_ms().map(|(_, last)| last));
         }
         for pair in self.shards.serving() {
             let settled_until_ms = pair.tracker.settled_until_ms();
-            self.clocks.saw(settled_until_ms.map(|until_ms| until_ms - 1));
+            self.clocks.observe(settled_until_ms.map(|until_ms| until_ms - 1));
         }
         if let Some(live_end_ms) = self.clocks.live_end_ms() {
             self.board.set_live_end(live_end_ms);

@@ -154,7 +154,7 @@ impl WorkerReport {
         self.telemetry.add_counts(counts);
         self.shares.count(counts);
         if has_shed(counts) {
-            self.telemetry.lost_exactness();
+            self.telemetry.mark_inexact();
             if !self.shed {
                 self.shed = true;
                 warn!(
@@ -185,16 +185,16 @@ impl WorkerReport {
         );
     }
 
-    pub fn rebalanced(&self) {
-        self.telemetry.rebalanced();
+    pub fn count_rebalance(&self) {
+        self.telemetry.count_rebalance();
     }
 
     pub fn forget_partition(&self, partition: i32) {
         self.telemetry.forget_partition(partition);
     }
 
-    pub fn pair_restarted(&self, partition: i32) {
-        self.telemetry.pair_restarted();
+    pub fn count_pair_restart(&self, partition: i32) {
+        self.telemetry.count_pair_restart();
         warn!(
             partition,
             "the position has left the log (retention, or a topic made anew): the pair is rebuilt by the rule of \
@@ -234,7 +234,7 @@ impl WorkerReport {
              numbers are no longer exact"
         );
         self.passed_over = true;
-        self.telemetry.lost_exactness();
+        self.telemetry.mark_inexact();
         self.goes_on(partition);
     }
 
@@ -332,7 +332,7 @@ impl WorkerReport {
     fn refresh(&mut self, round: &Round, uptime: Duration) {
         self.refreshed = Some(uptime);
         if !round.exact {
-            self.telemetry.lost_exactness();
+            self.telemetry.mark_inexact();
         }
         self.set_gauges(round);
         self.look_at_keys();

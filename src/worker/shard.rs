@@ -115,7 +115,7 @@ impl Shard {
     }
 
     /// What has happened since this was last asked.
-    pub fn news(&mut self) -> News {
+    pub fn take_news(&mut self) -> News {
         let mut news = std::mem::take(&mut self.news);
         news.unreadable = std::mem::take(&mut self.reader.unreadable);
         news.keys = self.reader.samplers.iter_mut().map(KeySampler::take).collect();

@@ -117,16 +117,16 @@ impl Shards {
 
     /// A pair that is read.
     pub fn get_mut(&mut self, partition: i32) -> Option<&mut Pair> {
-        let life = self.home_of(partition).lives_mut().get_mut(&partition);
+        let life = self.shard_of(partition).lives_mut().get_mut(&partition);
         life.and_then(Life::reading_mut)
     }
 
     pub fn insert(&mut self, partition: i32, life: Life) {
-        self.home_of(partition).lives_mut().insert(partition, life);
+        self.shard_of(partition).lives_mut().insert(partition, life);
     }
 
     pub fn remove(&mut self, partition: i32) -> Option<Life> {
-        self.home_of(partition).lives_mut().remove(&partition)
+        self.shard_of(partition).lives_mut().remove(&partition)
     }
 
     /// Moves a pair on in its life.
@@ -152,14 +152,14 @@ impl Shards {
         self.shards[index].set_source(source);
     }
 
-    fn home_of(&mut self, partition: i32) -> &mut Shard {
+    fn shard_of(&mut self, partition: i32) -> &mut Shard {
         let n = self.shards.len();
         &mut self.shards[queue_of(partition, n)]
     }
 
     /// What has happened in each shard since this was last asked.
-    pub fn news(&mut self) -> Vec<News> {
-        self.shards.iter_mut().map(Shard::news).collect()
+    pub fn take_news(&mut self) -> Vec<News> {
+        self.shards.iter_mut().map(Shard::take_news).collect()
     }
 
     /// Counts what waits, at most a batch of each shard.
@@ -173,14 +173,14 @@ impl Shards {
         let n_large = waiting.iter().filter(|n| **n >= WORTH_A_THREAD).count();
         let share_bytes = free_bytes / self.shards.len() as u64;
         if n_large > 1 && share_bytes >= AMPLE_BYTES {
-            self.read_side_by_side(&waiting, share_bytes)
+            self.read_in_parallel(&waiting, share_bytes)
         } else {
-            self.read_in_turn(&waiting, free_bytes);
+            self.read_sequentially(&waiting, free_bytes);
             Ok(())
         }
     }
 
-    fn read_in_turn(&mut self, waiting: &[usize], mut free_bytes: u64) {
+    fn read_sequentially(&mut self, waiting: &[usize], mut free_bytes: u64) {
         for (shard, n_waiting) in self.shards.iter_mut().zip(waiting) {
             if *n_waiting > 0 {
                 free_bytes = shard.read(free_bytes);
@@ -188,7 +188,7 @@ impl Shards {
         }
     }
 
-    fn read_side_by_side(&mut self, waiting: &[usize], share_bytes: u64) -> Result<(), Broken> {
+    fn read_in_parallel(&mut self, waiting: &[usize], share_bytes: u64) -> Result<(), Broken> {
         let mut home = Vec::with_capacity(waiting.len());
         let mut away = Vec::new();
         for (index, shard) in std::mem::take(&mut self.shards).into_iter().enumerate() {
@@ -200,7 +200,7 @@ impl Shards {
             }
         }
         for shard in home.iter_mut().filter(|shard| shard.n_waiting() > 0) {
-            read_on(shard, share_bytes);
+            read_batches(shard, share_bytes);
         }
         for index in away {
             home.insert(index, self.thread(index)?.receive()?);
@@ -219,7 +219,7 @@ impl Shards {
 }
 
 /// Counts some batches of what waits, as long as it is much and nobody has to share what the state may still take.
-fn read_on(shard: &mut Shard, mut free_bytes: u64) {
+fn read_batches(shard: &mut Shard, mut free_bytes: u64) {
     for _ in 0..BATCHES {
         free_bytes = shard.read(free_bytes);
         if free_bytes < AMPLE_BYTES || shard.n_waiting() < WORTH_A_THREAD || shard.has_inputs() {
@@ -242,7 +242,7 @@ impl Thread {
         let (give_back, read) = sync_channel(1);
         let run = move || {
             for (mut shard, free_bytes) in taken {
-                read_on(&mut shard, free_bytes);
+                read_batches(&mut shard, free_bytes);
                 if give_back.send(shard).is_err() {
                     return;
                 }
@@ -274,7 +274,7 @@ impl Thread {
         self.read.recv().map_err(|_| {
             let ended = self.handle.take().map(JoinHandle::join);
             let why = match ended {
-                Some(Err(panic)) => words(&*panic),
+                Some(Err(panic)) => panic_message(&*panic),
                 _ => "it ended".to_owned(),
             };
             Broken(format!(
@@ -295,7 +295,7 @@ impl Drop for Thread {
 }
 
 /// What a panic said.
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "it did not say why".to_owned())
