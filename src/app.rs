@@ -202,7 +202,7 @@ impl Daemon {
             Ok(Ok(Ok(()))) => info!("left the group"),
             Ok(_) => error!("the consumer panicked"),
             Err(_) => {
-                warn!("the brokers did not answer to our leaving: the group notices at its session timeout")
+                warn!("timed out leaving the group: its session timeout removes this member")
             }
         }
     }

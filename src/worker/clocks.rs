@@ -1,24 +1,24 @@
-//! The time that passes while nothing is read: what lets a quiet stream settle and an empty window empty.
+//! The time that passes while nothing is read: it lets a quiet stream settle and windows empty.
 //!
-//! Both the idle clocks of the topic partitions and the live end stand still while the broker does not answer, and
-//! begin at zero when it answers again, or when the loop itself was stopped: what was produced meanwhile is unread.
+//! The idle clocks of the topic partitions and the live end stop while the broker does not answer. They start at zero when
+//! it answers again, and after the loop itself was stopped: the records produced meanwhile are unread.
 
 use std::time::Duration;
 
-/// The loop is taken to have been stopped if it did not come round for this long.
+/// The loop counts as stopped if it did not run for this long.
 const STOPPED_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub struct Clocks {
-    /// Counts the times that the clocks began at zero: answers to questions of an earlier run tell nothing.
+    /// Counts restarts of the clocks: answers to questions of an earlier run are ignored.
     run: u64,
     last_round: Option<Duration>,
     live_end_ms: Option<i64>,
     /// The live end when the brokers were last asked where the logs end.
     asked_live_end_ms: Option<i64>,
-    /// Steady time when the last answer was asked for that found every partition at its end, and the live end then.
+    /// The last answer that found every partition at its end: the steady time when it was asked for, and the live end then.
     all_at_end: Option<(i64, i64)>,
-    /// Every partition has stood at its end.
+    /// Every partition has been at its end.
     has_started: bool,
 }
 
@@ -27,7 +27,7 @@ impl Clocks {
         self.run
     }
 
-    /// Notes that the loop comes round; says whether it had been stopped.
+    /// Notes a round of the loop; returns whether the loop had been stopped.
     pub fn round(&mut self, uptime: Duration) -> bool {
         let before = self.last_round.replace(uptime);
         before.is_some_and(|before| uptime.saturating_sub(before) > STOPPED_AFTER)
@@ -38,7 +38,7 @@ impl Clocks {
         self.last_round.unwrap_or_default()
     }
 
-    /// All clocks begin at zero.
+    /// Restarts all clocks at zero.
     pub fn restart(&mut self) {
         self.run += 1;
         self.all_at_end = None;
@@ -59,13 +59,13 @@ impl Clocks {
         self.asked_live_end_ms = self.live_end_ms;
     }
 
-    /// Whether every partition has once stood at its end.
+    /// Whether every partition has ever been at its end.
     pub fn has_started(&self) -> bool {
         self.has_started
     }
 
-    /// An answer asked at `asked_ms` found all partitions at their ends, or not. Returns the live end as of then: what was
-    /// read since does not count.
+    /// An answer asked at `asked_ms` found all partitions at their ends, or not. Returns the live end as of then, without
+    /// the records read since.
     pub fn all_at_end(&mut self, all: bool, asked_ms: i64) -> Option<i64> {
         let before = self.all_at_end.take();
         let mut live_end_ms = self.asked_live_end_ms;

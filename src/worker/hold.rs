@@ -1,5 +1,5 @@
-//! Pairs that are held: a batch of theirs cannot be read, so they stand where they are, numbers and all, while the others go
-//! on. The damage may be one replica's, so the batch is looked at again and again; once it can be read, the pair goes on.
+//! Pairs on hold: one of their batches is unreadable, so they keep their position and numbers while the others continue.
+//! The damage may be on one replica only, so the batch is read again from time to time. Once it is readable, the pair resumes.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use crate::engine::outcome::{Counts, Outcome};
 use crate::ingest::skips::{Skips, range_at, range_text};
 use crate::ingest::{Damage, Fault, Look, OffsetState, Order, TopicPartition};
 
-/// A batch that cannot be read is looked at again after this time.
+/// Time until an unreadable batch is read again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// A log of which nothing comes for this long, though it has more, is looked at.
+/// A log is checked if it delivers nothing for this long although it has more records.
 const STALLED: Duration = Duration::from_secs(5);
 
 /// Why a pair is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     pub side: Side,
-    /// Offsets of the batch that cannot be read, the last one once it is found.
+    /// Offsets of the unreadable batch; the last one is set once it is found.
     pub first: i64,
     pub last: Option<i64>,
     pub damage: Damage,
 }
 
 impl Held {
-    /// In plain words, with what to do about it. It `has_numbers` where its pair has ever caught up.
+    /// In plain words, with the remedy. `has_numbers` is set if the pair has ever caught up.
     fn message(&self, topics: &[String; 2], partition: i32, skips: &Skips, has_numbers: bool) -> String {
         let Held {
             side, first, last, ..
@@ -82,13 +82,13 @@ impl Held {
     }
 }
 
-/// Whether two ranges share offsets, or stand side by side.
+/// Whether two ranges overlap or are adjacent.
 fn touches(one: &RangeInclusive<i64>, other: &RangeInclusive<i64>) -> bool {
     *one.start() <= other.end().saturating_add(1) && *other.start() <= one.end().saturating_add(1)
 }
 
 impl Worker {
-    /// A batch of a partition cannot be read: the pair is held, unless the operator leaves the batch out.
+    /// Holds the pair of an unreadable batch, unless the operator skips that batch.
     pub(super) fn damaged(&mut self, (side, partition): TopicPartition, first: i64, damage: Damage) {
         if self.skip_unreadable((side, partition), first) {
             return self.assign_pairs();
@@ -130,8 +130,7 @@ impl Worker {
         Some(held.message(topics, partition, skips, has_numbers))
     }
 
-    /// Moves behind what cannot be read, where the operator leaves that out; says whether he does. The batch begins at
-    /// `unreadable`.
+    /// Moves past the unreadable batch that begins at `unreadable`, if the operator skips it. Returns whether it did.
     fn skip_unreadable(&mut self, (side, partition): TopicPartition, unreadable: i64) -> bool {
         let skips = self.setup.skips.of((side, partition));
         let Some(log) = self.shards.get_mut(partition).and_then(|pair| pair.log(side)) else {
@@ -163,7 +162,7 @@ impl Worker {
         };
         let stands = pair.log(side).is_some_and(|log| log.position == look.offset);
         match (seen, &mut pair.held) {
-            // That the brokers do not answer is told by others.
+            // The probe reports brokers that do not answer.
             (Err(_), _) => {}
             (Ok(OffsetState::Readable), Some(held)) if held.side == side => {
                 pair.held = None;
@@ -188,7 +187,7 @@ impl Worker {
         }
     }
 
-    /// Looks at what is held, and at what stands still for no known reason: one at a time.
+    /// Checks the held batches and the logs that are stalled for no known reason, one at a time.
     pub(super) fn look_for_damage(&mut self) {
         let standing: Vec<StalledLog> = self
             .shards
@@ -206,23 +205,23 @@ impl Worker {
         }
     }
 
-    /// Reads all pairs but those that are held, from where they stand.
+    /// Assigns all pairs that are not held, from their current positions.
     pub(super) fn assign_pairs(&mut self) {
-        // Where the client stood before says nothing of where it stands now. After a damaged batch that may be anywhere: it reads on
-        // in the midst of it, and takes for an offset what is none.
+        // The client's own position is not reliable. After a damaged batch it may continue in the middle of that batch, and
+        // take arbitrary bytes for an offset.
         self.questions.begin_epoch();
         let mut positions = Vec::new();
         for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| !pair.is_held()) {
             for log in &mut pair.logs {
                 positions.push(((log.side, partition), log.position));
-                // An assignment reads all: what was paused goes on.
+                // An assignment resumes paused partitions.
                 log.paused = false;
             }
         }
         self.orders.push(Order::Assign(positions));
     }
 
-    /// Pairs that are held, each with what to do about it.
+    /// The pairs on hold, each with its remedy.
     pub(super) fn held(&self) -> Vec<String> {
         let partitions = self.shards.pairs().map(|(partition, _)| partition);
         partitions
@@ -231,7 +230,7 @@ impl Worker {
     }
 }
 
-/// Logs of a pair that more is to come of.
+/// The logs of a pair that have more records.
 fn standing(partition: i32, pair: &Pair) -> Vec<StalledLog> {
     let standing = |log: &PartitionLog, after: Duration, to_its_end: bool| StalledLog {
         look: Look {

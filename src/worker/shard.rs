@@ -1,4 +1,4 @@
-//! A share of the pairs, and the queue that their records wait in: what one thread works on at a time.
+//! A share of the pairs and the queue of their records: one thread works on it at a time.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use crate::ingest::skips::range_at;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{Input, Record, Source, TopicPartition};
 
-/// Takes a record that cannot be read, and never waits.
+/// Takes an unreadable record. Never blocks.
 pub type DeadLetterSink = Arc<dyn Fn(&Record, Reason) + Send + Sync>;
 
 pub struct Shard {
@@ -20,14 +20,14 @@ pub struct Shard {
     news: News,
 }
 
-/// What the worker is to hear of a shard's reading.
+/// What a shard reports to the worker after reading.
 #[derive(Debug, Default)]
 pub struct News {
     pub n_records: usize,
     pub unreadable: Vec<UnreadableRecord>,
-    /// What came beside records.
+    /// Inputs other than records.
     pub inputs: Vec<Input>,
-    /// What was seen of the keys of each topic.
+    /// Counts of the keys of each topic.
     pub keys: Vec<KeyCounts>,
 }
 
@@ -39,7 +39,7 @@ pub struct UnreadableRecord {
     pub reason: Reason,
 }
 
-/// From records to what they change of their pairs.
+/// Decodes records and applies them to their pairs.
 struct RecordReader {
     decoder: Decoder,
     /// What each topic says of its records, by `Side as usize`: nothing where both kinds share one.
@@ -52,7 +52,7 @@ struct RecordReader {
     /// Decoded, not yet counted: empty between two slices.
     batch: Batch,
     unreadable: Vec<UnreadableRecord>,
-    /// What all states together may grow by.
+    /// How much all states together may still grow.
     free_bytes: u64,
 }
 
@@ -100,8 +100,8 @@ impl Shard {
         self.source.n_waiting()
     }
 
-    /// Counts what waits, at most a batch, as long as its pairs' states grow by no more than `free_bytes`. Returns what
-    /// is left of these.
+    /// Processes waiting records, at most a batch, while its pairs' states grow by no more than `free_bytes`. Returns what
+    /// is left of them.
     pub fn read(&mut self, free_bytes: u64) -> u64 {
         let Shard { source, reader, news } = self;
         reader.free_bytes = free_bytes;
@@ -109,12 +109,12 @@ impl Shard {
         reader.free_bytes
     }
 
-    /// Whether something else than records came, which the worker is to hear of before more is read.
+    /// Whether an input arrived that the worker must handle before more is read.
     pub fn has_inputs(&self) -> bool {
         !self.news.inputs.is_empty()
     }
 
-    /// What has happened since this was last asked.
+    /// What has happened since the last call.
     pub fn take_news(&mut self) -> News {
         let mut news = std::mem::take(&mut self.news);
         news.unreadable = std::mem::take(&mut self.reader.unreadable);
@@ -124,7 +124,7 @@ impl Shard {
 }
 
 impl RecordReader {
-    /// Counts records of one partition of one topic.
+    /// Processes records of one partition of one topic.
     fn take(&mut self, records: &[Record]) {
         let Some(&Record { side, partition, .. }) = records.first() else {
             return;
@@ -134,11 +134,11 @@ impl RecordReader {
             return;
         };
         let Some(log) = pair.log(side) else { return };
-        // What is fetched again after a pause has been counted.
+        // Records that are fetched again after a pause have been counted.
         let n_counted = records.partition_point(|record| record.offset < log.position);
         let records = &records[n_counted..];
         let Some(last) = records.last() else { return };
-        // Nearly always none.
+        // Almost always empty.
         let skips = log.skips_within(&(records[0].offset..=last.offset));
         if let Some(sampler) = self.samplers.get_mut(side as usize) {
             sampler.observe(records.len(), partition, |place| records[place].key);
@@ -175,7 +175,7 @@ impl RecordReader {
         }
     }
 
-    /// Counts what was decoded of one topic. Only now its position moves, to what comes next.
+    /// Applies the decoded records of one topic, then moves its position to the next offset.
     fn apply(&mut self, partition: i32, side: Side, next: i64) {
         if let Some(pair) = self.pairs.get_mut(&partition).and_then(Life::reading_mut) {
             if let Some(log) = pair.log(side) {

@@ -1,15 +1,15 @@
-//! All shards, and the threads that read them side by side.
+//! All shards, and the threads that read them in parallel.
 //!
 //! ```text
-//!            what waits is little            what waits is much
+//!            few records wait                many records wait
 //! worker     read 0 │ read 1 │ round         read 0 ────────────┐ round
 //! worker-1                                   read 1 ──────────┐ ┘
 //!                                              └─ a shard goes to its thread by value, and comes back
 //! ```
 //!
-//! Between two rounds every shard is at home, so nothing is shared and nothing is locked. To wake a thread and to wait
-//! for it costs some 20 µs, as much as fifty records: what is little is read at home. And the first that is done waits for the
-//! last, so that where much waits each thread reads some batches in a row.
+//! Between two rounds the worker owns every shard, so nothing is shared and nothing is locked. Waking a thread and waiting
+//! for it costs about 20 µs, as much as fifty records: a short queue is read on the worker's own thread. The first thread to
+//! finish waits for the last one. If many records wait, each thread therefore reads several batches in a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -22,23 +22,23 @@ use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{Source, queue_of};
 
-/// Records for which a thread is woken.
+/// A thread is woken for at least this many records.
 const WORTH_A_THREAD: usize = 500;
-/// Batches that each thread counts before all wait for the slowest one: some 8 ms.
+/// Batches that each thread processes before all wait for the slowest one: about 8 ms.
 const BATCHES: usize = 16;
-/// State that one batch of records cannot reach: where less is free for each shard, they are read one after the other,
-/// so that the bound is one for all.
+/// More state than one batch of records can add. If less is free for each shard, the shards are read one after the other:
+/// the bound is shared.
 const AMPLE_BYTES: u64 = 64 << 20;
 
 pub struct Shards {
     /// By [`queue_of`] their partitions.
     shards: Vec<Shard>,
-    /// The thread of each shard, once it was worth one; that of the first is the worker's own.
+    /// The thread of each shard, started when first needed; the first shard uses the worker's own thread.
     threads: Vec<Option<Thread>>,
     max_state_bytes: u64,
 }
 
-/// Why shards cannot be read any more.
+/// Why shards can no longer be read.
 #[derive(Debug)]
 pub struct Broken(pub String);
 
@@ -65,7 +65,7 @@ impl Shards {
         }
     }
 
-    /// Keys are sampled for these audits from now on.
+    /// Samples keys for these audits from now on.
     pub fn set_audits(&mut self, audits: &[KeyAudit]) {
         for shard in &mut self.shards {
             shard.set_samplers(audits.iter().map(KeyAudit::sampler).collect());
@@ -105,7 +105,7 @@ impl Shards {
         self.lives().filter_map(|(_, life)| life.serving())
     }
 
-    /// Partitions of those that wait to learn where to start.
+    /// Partitions of the pairs whose start is not known yet.
     pub fn locating(&self) -> BTreeSet<i32> {
         let locating = self.lives().filter(|(_, life)| life.is_locating());
         locating.map(|(partition, _)| partition).collect()
@@ -157,15 +157,15 @@ impl Shards {
         &mut self.shards[queue_of(partition, n)]
     }
 
-    /// What has happened in each shard since this was last asked.
+    /// What has happened in each shard since the last call.
     pub fn take_news(&mut self) -> Vec<News> {
         self.shards.iter_mut().map(Shard::take_news).collect()
     }
 
-    /// Counts what waits, at most a batch of each shard.
+    /// Processes waiting records, at most a batch of each shard.
     ///
     /// # Errors
-    /// A thread panicked, or could not be started: the shard that it had is gone.
+    /// A thread panicked or could not be started: its shard is lost.
     pub fn read(&mut self) -> Result<(), Broken> {
         let waiting: Vec<usize> = self.shards.iter().map(Shard::n_waiting).collect();
         let used_bytes: u64 = self.pairs().map(|(_, pair)| pair.engine().state_bytes()).sum();
@@ -218,7 +218,7 @@ impl Shards {
     }
 }
 
-/// Counts some batches of what waits, as long as it is much and nobody has to share what the state may still take.
+/// Processes several batches while many records wait and `free_bytes` last.
 fn read_batches(shard: &mut Shard, mut free_bytes: u64) {
     for _ in 0..BATCHES {
         free_bytes = shard.read(free_bytes);
@@ -263,7 +263,7 @@ impl Thread {
         })
     }
 
-    /// Where the thread has ended, [`Self::receive`] says why.
+    /// If the thread has ended, [`Self::receive`] says why.
     fn send(&self, shard: Shard, free_bytes: u64) {
         if let Some(shards) = &self.shards {
             let _ = shards.send((shard, free_bytes));
@@ -294,7 +294,7 @@ impl Drop for Thread {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
