@@ -6,9 +6,9 @@
 //! scrape    ─ alone  ─▶ │ how far each pair has come                    a lock              │
 //!                      └───────────────────────────────────────────────────────────────────┘
 //! ```
-//! Hand-overs share the gate and lock one arm at a time; a scrape has the gate alone for as long as it takes to copy the sums,
-//! so it sees whole deltas only. A worker that meets one hands over later, within a second. What lies behind the gate cannot
-//! be reached without it, and neither of the two locks there is held while the other is taken.
+//! Hand-overs share the gate and lock one arm at a time. A scrape holds the gate exclusively while it copies the sums, so it
+//! sees whole deltas only. A worker that meets a scrape hands over later, within a second. Nothing behind the gate can be
+//! reached without it, and neither of the two locks there is held while the other is taken.
 
 mod arm;
 mod covering;
@@ -33,7 +33,7 @@ use crate::engine::{Arm, ArmId, ArmInSlot};
 use crate::ledger::PairDelta;
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline, View};
 
-/// Arms whose cells a snapshot holds at most.
+/// Maximum number of arms whose cells a snapshot holds.
 const MAX_TIMELINES: usize = 200;
 
 /// The partition number that both topics of a pair share.
@@ -45,16 +45,16 @@ pub struct Board {
     /// By experiment: slots that begin before this (epoch ms) do not count in its `total`.
     experiment_starts: BTreeMap<String, i64>,
     gate: RwLock<Gated>,
-    /// No sum has run over.
+    /// No sum has overflowed.
     exact: AtomicBool,
     n_arms_without_coverage: AtomicU64,
 }
 
-/// What lies behind the gate.
+/// The state behind the gate.
 struct Gated {
     arms: DashMap<Arm, ArmWindows>,
     progress: Mutex<Progress>,
-    /// The arms of each pair, by their number there. Changed by who has the gate alone, as all below.
+    /// The arms of each pair, by their number there. Like all fields below, changed only with exclusive access to the gate.
     pairs: BTreeMap<PairId, Vec<Arm>>,
     /// The arms in the order of snapshots.
     order: BTreeSet<Arm>,
@@ -87,7 +87,7 @@ impl Board {
         }
     }
 
-    /// Takes over what has changed in a pair. All deltas of a pair come in their order, from the first one on, until it is
+    /// Merges the changes of a pair. All deltas of a pair arrive in order, from the first one on, until it is
     /// [removed](Self::remove).
     pub fn merge(&self, pair: PairId, delta: &PairDelta) {
         if !delta.arms.is_empty() {
@@ -104,7 +104,7 @@ impl Board {
         let Some(arms) = shared.pairs.get(&pair) else {
             return;
         };
-        // All that goes to one arm side by side.
+        // Groups the tallies by arm.
         let mut rows: Vec<ArmTally> = rows(delta).collect();
         rows.sort_by_key(|row| row.of.arm);
         for rows in rows.chunk_by(|one, next| one.of.arm == next.of.arm) {
@@ -170,7 +170,7 @@ impl Board {
         self.n_arms_without_coverage.store(n, Ordering::Relaxed);
     }
 
-    /// Counts coverage by this catalogue from now on. Engines take it after the board.
+    /// Measures coverage with this catalogue from now on. Engines take it after the board.
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
         let mut shared = self.alone();
         let Gated { arms, covering, .. } = &mut *shared;
@@ -182,7 +182,7 @@ impl Board {
         self.note_left_out(&shared);
     }
 
-    /// Arms without coverage because of its bound on memory. Never waits.
+    /// Arms without coverage because of its bound on memory. Never blocks.
     pub fn n_arms_without_coverage(&self) -> u64 {
         self.n_arms_without_coverage.load(Ordering::Relaxed)
     }
@@ -192,18 +192,18 @@ impl Board {
         self.shared().with_progress(|progress| progress.set_live_end(ms));
     }
 
-    /// Shows no window beyond these ends, by view (epoch ms). What lies ahead of them waits.
+    /// Shows no window beyond these ends, by view (epoch ms). Later slots wait.
     pub fn show_until(&self, until_ms: [i64; 2]) {
         self.shared()
             .with_progress(|progress| progress.show_until(until_ms));
     }
 
-    /// Lets a pair that is caught up into the views.
+    /// Shows a pair that has caught up in the views.
     pub fn show(&self, pair: PairId) {
         self.shared().with_progress(|progress| progress.show(pair));
     }
 
-    /// Takes what a pair adds out of the views at once, and keeps it.
+    /// Hides a pair from the views immediately, and keeps its sums.
     pub fn hide(&self, pair: PairId) {
         self.shared().with_progress(|progress| progress.hide(pair));
     }
@@ -239,17 +239,17 @@ impl Board {
         self.note_left_out(&shared);
     }
 
-    /// Whether every sum is exact: none has run over. Never waits.
+    /// Whether every sum is exact: none has overflowed. Never blocks.
     pub fn is_exact(&self) -> bool {
         self.exact.load(Ordering::Relaxed)
     }
 
-    /// Whether a scrape has the gate, so that whoever hands over would wait for it.
+    /// Whether a scrape holds the gate, so that a hand-over would have to wait.
     pub fn is_being_copied(&self) -> bool {
         matches!(self.gate.try_read(), Err(TryLockError::WouldBlock))
     }
 
-    /// Lets `go` happen while a scrape copies.
+    /// Runs `go` while a scrape copies.
     #[cfg(test)]
     pub fn while_copied(&self, go: impl FnOnce()) {
         let _shared = self.alone();
@@ -288,7 +288,7 @@ fn rows(delta: &PairDelta) -> impl Iterator<Item = ArmTally<'_>> {
 }
 
 impl Gated {
-    /// What is done here cannot take another lock: it sees nothing but the progress.
+    /// The closure cannot take another lock: it sees only the progress.
     fn with_progress<T>(&self, act: impl FnOnce(&mut Progress) -> T) -> T {
         act(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -300,7 +300,7 @@ impl Gated {
     }
 }
 
-/// Nothing panics between two states that belong together, so what a lock guards is sound whoever panicked with it.
+/// Nothing panics between two states that belong together, so a poisoned lock still guards a valid value.
 fn of<T>(mutex: &mut Mutex<T>) -> &mut T {
     mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
@@ -377,7 +377,7 @@ fn name_of(arm: &ArmSnapshot) -> Arm {
     }
 }
 
-/// Those whose cells a snapshot has: of ten thousand arms they would be gigabytes.
+/// The arms whose cells a snapshot has: those of ten thousand arms would take gigabytes.
 fn with_most_lists(arms: &mut [ArmSnapshot]) -> impl Iterator<Item = &mut ArmSnapshot> {
     let mut arms: Vec<&mut ArmSnapshot> = arms.iter_mut().collect();
     arms.sort_by_key(|arm| {

@@ -15,7 +15,7 @@ use crate::engine::ArmInSlot;
 use crate::engine::window::{Cell, Overflow, Window, add_wide};
 use crate::snapshot::{ArmSnapshot, Timeline, View};
 
-/// Tallies that wait at most in a board: some 30 MB with the usual metrics.
+/// Maximum number of waiting tallies in a board: about 30 MB with the usual metrics.
 const MAX_AHEAD: usize = 65_536;
 
 /// What the windows of all arms share.
@@ -23,11 +23,11 @@ const MAX_AHEAD: usize = 65_536;
 pub(super) struct WindowShape {
     /// Of each sliding window.
     pub cells_ms: Vec<i64>,
-    /// Tallies that wait.
+    /// Number of waiting tallies.
     pub n_ahead: AtomicUsize,
 }
 
-/// How far the windows of an instant reach.
+/// Where the windows end at one instant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowEnds {
     /// Where they end (epoch ms), by view.
@@ -57,8 +57,7 @@ struct PairWindows {
 struct ViewWindows {
     windows: Vec<Window>,
     total: Vec<i128>,
-    /// Slots that lie further ahead than is shown, by begin: one event ahead of its time must not slide a window past everything
-    /// else.
+    /// Slots beyond the shown ends, by begin: one event ahead of its time must not slide a window past everything else.
     ahead: BTreeMap<i64, SlotAhead>,
 }
 
@@ -77,12 +76,12 @@ impl ArmWindows {
         }
     }
 
-    /// Makes room for what a pair adds.
+    /// Makes room for the sums of a pair.
     pub fn admit(&mut self, pair: PairId, shape: &WindowShape) {
         self.parts.entry(pair).or_insert_with(|| PairWindows::new(shape));
     }
 
-    /// Forgets what a pair has added.
+    /// Drops the sums of a pair.
     pub fn remove(&mut self, pair: PairId, shape: &WindowShape) {
         if let Some(part) = self.parts.remove(&pair) {
             let n_ahead = part.views.iter().map(|slots| slots.ahead.len()).sum();
@@ -90,16 +89,16 @@ impl ArmWindows {
         }
     }
 
-    /// Whether no pair adds to it any more.
+    /// Whether it has no pair left.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
     /// Adds the tally of a slot of a pair that was [admitted](Self::admit). If the slot begins after `until_ms`, it counts in
-    /// `total` at once, and waits for the windows.
+    /// `total` immediately, and waits for the windows.
     ///
     /// # Errors
-    /// [`Overflow`] where a cell's sum left 64 bits, or too much waits.
+    /// [`Overflow`] if a cell's sum exceeds 64 bits, or too many tallies wait.
     pub fn add(
         &mut self,
         pair: PairId,
@@ -124,7 +123,7 @@ impl ArmWindows {
         slots.add(of.start_ms, tally).and(released)
     }
 
-    /// Moves the windows of these pairs on, and adds to them what has waited long enough.
+    /// Moves the windows of these pairs on, and adds the tallies that have waited long enough.
     ///
     /// # Errors
     /// [`Overflow`] where a cell's sum left 64 bits.
@@ -221,7 +220,7 @@ impl ViewWindows {
         exact
     }
 
-    /// Lets a tally wait. If too much waits already, it is forgotten.
+    /// Lets a tally wait. If too many wait already, it is dropped.
     fn hold(&mut self, of: &ArmInSlot, tally: &[i64], shape: &WindowShape) -> Result<(), Overflow> {
         if !self.ahead.contains_key(&of.start_ms) {
             if shape.n_ahead.load(Ordering::Relaxed) >= MAX_AHEAD {

@@ -1,5 +1,5 @@
-//! Which items of the catalogue arms have shown, within a bound on memory: distinct counts do not add up, so each arm keeps what
-//! each pair has shown, and their union is counted at a scrape.
+//! Which items of the catalogue each arm has shown, within a bound on memory. Distinct counts do not add up: each arm keeps
+//! what each pair has shown, and a scrape counts the union.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) enum Covered {
     Empty,
     /// By `View as usize`.
     Counted(Box<[Coverage; 2]>),
-    /// There was no room for it.
+    /// There was no memory left for it.
     LeftOut,
 }
 
@@ -65,7 +65,7 @@ impl Covering {
         &self.catalogue
     }
 
-    /// Arms without a count for want of room.
+    /// Arms without a count because there was no memory left.
     pub fn n_left_out(&self) -> u64 {
         self.n_left_out
     }
@@ -123,13 +123,13 @@ impl Covering {
         }
     }
 
-    /// Counts by this catalogue from now on; each arm is to be [readmitted](Self::readmit).
+    /// Counts with this catalogue from now on; every arm must be [readmitted](Self::readmit).
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.catalogue = catalogue;
         self.bytes = 0;
     }
 
-    /// Sees whether an arm still has room by the catalogue that was [set](Self::set_catalogue).
+    /// Checks whether an arm still has room with the catalogue that was [set](Self::set_catalogue).
     pub fn readmit(&mut self, covered: &mut Covered) {
         self.bytes += self.bytes_of(covered);
         if let Covered::Counted(views) = covered {

@@ -9,7 +9,7 @@ use crate::ledger::Reach;
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     live_end_ms: Option<i64>,
-    /// The furthest that a shown pair has ever settled: windows do not slide back when that pair is taken away.
+    /// The latest time that a shown pair has ever settled: windows do not slide back when that pair is removed.
     settled_end_ms: Option<i64>,
     /// No window is shown to end after this, by view.
     until_ms: [Option<i64>; 2],
@@ -68,7 +68,7 @@ impl Progress {
         shown.map(|pair| &pair.reach)
     }
 
-    /// Takes note of how far the shown pairs have settled, before one is taken away.
+    /// Notes how far the shown pairs have settled, before one is removed.
     fn note_settled_end(&mut self) {
         let furthest_ms = self.reaches().filter_map(|reach| reach.settled_end_ms).max();
         self.settled_end_ms = self.settled_end_ms.max(furthest_ms);

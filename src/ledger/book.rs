@@ -1,4 +1,4 @@
-//! What one aggregate keeps: totals and cells by arm. Whatever it is that adds up, it is kept, merged and encoded alike.
+//! What one aggregate keeps: totals and cells by arm. Every aggregate is kept, merged and encoded in the same way.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,10 +14,10 @@ pub trait Aggregate {
     /// What one slot adds, all arms together.
     type Slot;
 
-    /// Adds a list to the slot that is being told.
+    /// Adds a list to the current slot.
     fn add(&mut self, list: &SettledList);
 
-    /// Ends the slot that was told, and begins the next one.
+    /// Ends the current slot, and begins the next one.
     fn end_slot(&mut self) -> Self::Slot;
 
     /// Adds a slot to the cells of its arms.
@@ -30,14 +30,14 @@ pub trait Aggregate {
     fn encode(cell: &Self::Cell, to: &mut Writer);
 
     /// # Errors
-    /// Where the bytes are no cell of this aggregate.
+    /// If the bytes are no cell of this aggregate.
     fn decode(&self, from: &mut Reader) -> Result<Self::Cell, LedgerError>;
 }
 
 /// Cells by the number of their arm.
 pub type ByArm<C> = BTreeMap<ArmId, C>;
 
-/// What a ledger keeps beside the slot that is being told.
+/// What a ledger keeps besides the current slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keep {
     /// What arms add up to since the begin.
@@ -132,7 +132,7 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// Takes the place of what is kept. Arms are below `n_arms`.
+    /// Replaces what is kept. Arms are below `n_arms`.
     pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), LedgerError> {
         self.total = self.decode_all(from, n_arms)?;
         for index in 0..self.keep.spans.len() {
@@ -161,7 +161,7 @@ impl<A: Aggregate> Book<A> {
     }
 }
 
-/// Keys ascend, so that the same numbers have one way to be written.
+/// Keys ascend: the same numbers have one encoding.
 fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), LedgerError> {
     if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
         return Err(LedgerError::Number);

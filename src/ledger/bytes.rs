@@ -63,7 +63,7 @@ impl Writer {
     }
 }
 
-/// Reads what a [`Writer`] has written, and nothing else: each number has one way to be written.
+/// Reads what a [`Writer`] has written, and nothing else: each number has exactly one encoding.
 #[derive(Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
     }
 
     /// # Errors
-    /// Where anything is left.
+    /// If any bytes are left.
     pub fn end(&self) -> Result<(), LedgerError> {
         self.0.is_empty().then_some(()).ok_or(LedgerError::Length)
     }

@@ -13,16 +13,16 @@ use crate::engine::settling::SettledList;
 pub struct Seen {
     /// Ascending, the whole list last.
     ks: Vec<u32>,
-    /// The slot that is being told.
+    /// The current slot.
     shown: ShownLists,
 }
 
-/// Of each place of the catalogue, one more than the index of the first cut-off that an item was shown within, or 0.
+/// For each place of the catalogue: 1 + the index of the first cut-off within which its item was shown, or 0.
 #[derive(Debug, Clone, Default)]
 pub struct Classes(Vec<u8>);
 
 impl PartialEq for Classes {
-    /// Places that nobody was shown may be missing at the end.
+    /// Places that were never shown may be missing at the end.
     fn eq(&self, other: &Classes) -> bool {
         self.shown().eq(other.shown())
     }
@@ -136,7 +136,7 @@ impl Aggregate for Seen {
     }
 }
 
-/// Items of a catalogue that bytes may name: damaged ones must not ask for more than so many bytes a cell.
+/// Maximum number of catalogue items in an encoding: damaged bytes must not allocate more than this for each cell.
 const MAX_PLACES: u64 = 1 << 24;
 
 #[cfg(test)]

@@ -27,34 +27,34 @@ use crate::telemetry::{Excess, PartitionState, Telemetry, Warning};
 
 /// How often gauges about partitions are set.
 const REFRESH: Duration = Duration::from_millis(250);
-/// A fault that lasts, and a kind of unreadable record, are logged once in this time.
+/// A lasting fault, and each kind of unreadable record, is logged once in this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
-/// A loss is told on the page for so long.
+/// A loss is shown on the page for this long.
 const TELL_LOSSES: Duration = Duration::from_secs(15 * 60);
-/// As many different faults are told at once.
+/// At most this many different faults are reported together.
 const MAX_FAULTS: usize = 4;
-/// More lists of a topic than this share one request id only where a producer is wrong.
+/// If more lists of a topic than this share one request id, a producer is wrong.
 const MAX_SHARED_ID: f64 = 0.01;
 
 pub struct WorkerReport {
     telemetry: Arc<Telemetry>,
     topics: [String; 2],
-    /// What is left out already.
+    /// Records that are skipped already.
     skips: Skips,
-    /// What is to be said of settings.
+    /// Warnings about settings.
     of_settings: Vec<Warning>,
-    /// What is wrong, all of one kind: an answer of another kind tells what has become of the earlier ones.
+    /// Current faults, all of one kind: an answer of another kind supersedes them.
     faults: Vec<Fault>,
-    /// Faults that were logged lately, by what is wrong, and when.
+    /// Faults that were logged recently, by message, and when.
     faults_logged: HashMap<String, Duration>,
     /// A fault was logged since the brokers last answered.
     fault_told: bool,
     invalid_logged: HashMap<(Side, Reason), LogLimit>,
     shares: TopicShares,
     limits: Limits,
-    /// By `Side as usize`, then `Excess as usize`: a topic's share is above its limit.
+    /// By `Side as usize`, then `Excess as usize`: whether a topic's share is above its limit.
     raised: [[bool; Excess::ALL.len()]; 2],
-    /// Topics whose brokers take records from any time.
+    /// Topics whose brokers accept records of any timestamp.
     unguarded: Vec<(Side, Unguarded)>,
     /// One for each topic, once these are known.
     audits: Vec<KeyAudit>,
@@ -63,9 +63,9 @@ pub struct WorkerReport {
     waiting_for: Vec<String>,
     refreshed: Option<Duration>,
     shed: bool,
-    /// Records that could not be read were passed over.
+    /// Unreadable records were skipped.
     passed_over: bool,
-    /// What was logged last of each partition that is held, and when.
+    /// The last message about each held partition, and when it was logged.
     held_logged: HashMap<i32, (String, Duration)>,
     left_out_told: bool,
     folded_told: bool,
@@ -77,14 +77,14 @@ pub struct WorkerReport {
     log_losses: LogLosses,
 }
 
-/// What could not be written of the log.
+/// Log lines that could not be written.
 #[derive(Debug, Default)]
 struct LogLosses {
     losses: Losses,
     n_seen: u64,
     /// When a loss was last seen.
     seen: Option<Duration>,
-    /// Those that the log itself has told, once it could be written again.
+    /// Losses that the log itself has reported, once it could be written again.
     n_told: u64,
 }
 
@@ -94,22 +94,22 @@ struct LogLimit {
     n_silent: u64,
 }
 
-/// What a round of the worker looks at.
+/// The state of the worker in one round.
 pub struct Round<'a> {
     pub shards: &'a Shards,
     pub live_end_ms: Option<i64>,
     /// Wall time, epoch ms, and steady time.
     pub now_ms: i64,
     pub steady_ms: i64,
-    /// How long a transaction may hold up a partition before it is told.
+    /// How long a transaction may block a partition before it is reported.
     pub tell_open_after_ms: i64,
     /// A + lateness.
     pub settle_after_ms: i64,
     pub exact: bool,
-    /// Those told apart.
+    /// Distinct ones.
     pub arms_folded: u64,
     pub arms_without_coverage: u64,
-    /// What is held, each with what to do about it.
+    /// The pairs on hold, each with its remedy.
     pub held: Vec<String>,
     pub waiting_for: Vec<String>,
 }
@@ -202,7 +202,7 @@ impl WorkerReport {
         );
     }
 
-    /// A partition is held; logged once a minute while it lasts, and when more is known of it.
+    /// A partition is held. Logged once a minute while this lasts, and when more is known about it.
     pub fn held(&mut self, message: &str, partition: i32, uptime: Duration) {
         let told = self.held_logged.get(&partition);
         let is_told =
@@ -213,12 +213,12 @@ impl WorkerReport {
         }
     }
 
-    /// It is held no more.
+    /// It is no longer held.
     pub fn goes_on(&mut self, partition: i32) {
         self.held_logged.remove(&partition);
     }
 
-    /// A batch could not be read, in what the operator leaves out: nobody knows what it was.
+    /// An unreadable batch was skipped as configured: its contents are unknown.
     pub fn passed_over(
         &mut self,
         topic: &str,
@@ -238,7 +238,7 @@ impl WorkerReport {
         self.goes_on(partition);
     }
 
-    /// Never the payload: what a record holds is nobody's business but its owner's.
+    /// Never logs the payload: it may be private.
     pub fn unreadable(&mut self, record: &UnreadableRecord, uptime: Duration) {
         let (side, partition) = record.at;
         let limit = self
@@ -271,10 +271,10 @@ impl WorkerReport {
         );
     }
 
-    /// The brokers do not do what we want; logged once a minute while it lasts.
+    /// A fault of the brokers. Logged once a minute while it lasts.
     pub fn fault(&mut self, fault: Fault, uptime: Duration) {
         if fault.kind == FaultKind::Silence && self.faults.iter().any(|f| f.kind == FaultKind::Barred) {
-            return; // What stands already says why they do not answer.
+            return; // The current fault already says why they do not answer.
         }
         let words = what_is_wrong(&fault);
         self.faults_logged
@@ -315,7 +315,7 @@ impl WorkerReport {
             .refreshed
             .is_none_or(|last| uptime.saturating_sub(last) >= REFRESH);
         if is_other || due {
-            // First, so that whoever sees that it is ready sees of what.
+            // First: a reader that sees it ready must also see the gauges.
             self.refresh(&round, uptime);
         }
         if is_other {
@@ -342,7 +342,7 @@ impl WorkerReport {
         self.warn(round, ahead);
     }
 
-    /// Who stamps the records of the topics, as far as the brokers tell; logs where that has changed.
+    /// Notes how the topics stamp their records, as far as the brokers tell. Logs changes.
     pub fn timestamps(&mut self, of: &[(Side, Timestamps)], brokers: &str, max_future_ms: i64) {
         for (side, timestamps) in of.iter().filter(|(_, timestamps)| timestamps.kind.is_some()) {
             let topic = &self.topics[*side as usize];
@@ -358,7 +358,7 @@ impl WorkerReport {
         }
     }
 
-    /// Records have moved M of their topic partition far ahead of our clock, or do so no more.
+    /// Records have moved M of their topic partition far ahead of our clock, or no longer do.
     pub fn event_ahead(&self, of: TopicPartition, pair: &Pair, now_ms: i64) {
         let Some(told) = AheadWarning::of(of, pair) else {
             return;
@@ -370,7 +370,7 @@ impl WorkerReport {
         }
     }
 
-    /// Records that make others late; the furthest ahead first.
+    /// Events that make others late, the furthest ahead first.
     fn events_ahead(&self, round: &Round) -> Vec<Warning> {
         let told = round.shards.pairs().flat_map(|(partition, pair)| {
             let of_side = move |side: Side| AheadWarning::of((side, partition), pair);
@@ -436,11 +436,11 @@ impl WorkerReport {
 
     pub fn set_audits(&mut self, audits: Vec<KeyAudit>) {
         self.audits = audits;
-        // They begin at zero.
+        // They start at zero.
         self.reported_keys.clear();
     }
 
-    /// What was seen of the keys of each topic.
+    /// Counts of the keys of each topic.
     pub fn keys(&mut self, of_topics: &[KeyCounts]) {
         for (audit, counts) in self.audits.iter_mut().zip(of_topics) {
             audit.add(counts);
@@ -472,7 +472,7 @@ impl WorkerReport {
         self.findings = findings;
     }
 
-    /// Tells topics of which more does not count, for some cause, than its limit allows; logs where one begins or ends to be such.
+    /// Reports topics whose share of records that do not count, for some cause, is above its limit. Logs changes.
     fn look_at_shares(&mut self) -> Vec<Warning> {
         let one_topic = self.topics[0] == self.topics[1];
         let groups: &[&[Side]] = if one_topic {
@@ -501,7 +501,7 @@ impl WorkerReport {
         warnings
     }
 
-    /// Tells that many lists share one request id, and what becomes of their clicks; logs where that begins or ends.
+    /// Reports that many lists share one request id, and how their clicks count. Logs changes.
     fn look_at_shared_ids(&mut self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let topic = &self.topics[Side::Served as usize];
@@ -530,7 +530,7 @@ impl WorkerReport {
         warnings.into_iter().map(see).collect()
     }
 
-    /// Tells what an operator should fix although numbers are shown.
+    /// Reports what an operator should fix although numbers are shown.
     fn warn(&mut self, round: &Round, events_ahead: Vec<Warning>) {
         let arms_without_coverage = round.arms_without_coverage;
         let mut warnings = self.of_settings.clone();
@@ -541,7 +541,7 @@ impl WorkerReport {
                     Warning::critical(message).see("AbgaugePartitionersDiffer")
                 }
                 KeyFinding::NoKeys { .. } => Warning::critical(message).see("AbgaugeMisplacedKeys"),
-                // A partitioner of one's own for both topics does no harm.
+                // A custom partitioner that both topics use is harmless.
                 KeyFinding::Foreign { .. } => Warning::new(message).see("AbgaugeMisplacedKeys"),
             }
         };
@@ -602,7 +602,7 @@ fn of_settings(config: &Config) -> Vec<Warning> {
         .collect()
 }
 
-/// The part of its message before the brackets: in them are the client's own words, which change each time.
+/// The part of its message before the brackets, which hold the client's own varying text.
 fn what_is_wrong(fault: &Fault) -> &str {
     fault.message.split('(').next().unwrap_or_default()
 }
