@@ -4,8 +4,8 @@
 //! index   ──▶ tag of the id ─▶ handle: page and place
 //! chunks  ──▶ [ id, 4 words │ kind, … │ … ]
 //! ```
-//! Both kinds share one index, so that a record that comes costs one look into memory that is not at hand. Of each id
-//! it holds one list and one click at the most; these lead to the others.
+//! Both kinds share one index, so a new record costs one access to uncached memory. For each id it holds at most one list
+//! and one click; these lead to the others.
 
 use super::chunks::{Chunks, Handle};
 use super::hashed::random_factors;
@@ -27,7 +27,7 @@ pub enum IndexedKind {
     FurtherList = 1,
     /// The first click of its id.
     Click = 2,
-    /// A click that others come before.
+    /// A further click of an id.
     FurtherClick = 3,
 }
 
@@ -57,7 +57,7 @@ pub struct Handles {
 
 #[derive(Debug)]
 pub struct Store {
-    /// Added to the ids that stand in records, so that nobody can send items that look like one.
+    /// Added to the ids in records, so that an attacker cannot send items that look like an id.
     secret: u128,
     pub chunks: Chunks,
     index: Index,
@@ -101,12 +101,12 @@ impl Store {
         }
     }
 
-    /// Has fetched what [`Self::find`] will read first.
+    /// Prefetches the line that [`Self::find`] reads first.
     pub fn prefetch_line(&self, tag: Tag) {
         self.index.prefetch_line(tag);
     }
 
-    /// Has the records fetched that [`Self::find`] will look at, once the index is at hand.
+    /// Prefetches the records that [`Self::find`] compares, once the line is cached.
     pub fn prefetch_records(&self, tag: Tag) {
         self.index.find(tag, |handle| self.chunks.prefetch_record(handle));
     }
@@ -114,7 +114,7 @@ impl Store {
     pub fn find(&self, key: &LookupKey) -> Handles {
         let mut found = Handles::default();
         self.index.find(key.tag, |handle| {
-            // An old handle may point anywhere: what stands there decides.
+            // An old handle may point anywhere: the record there decides.
             let Some([id @ .., kind]) = self.chunks.get(handle).and_then(<[u32]>::first_chunk::<5>) else {
                 return;
             };
@@ -129,14 +129,14 @@ impl Store {
         found
     }
 
-    /// Lets a record be found, which is the first of its id and kind.
+    /// Adds a record to the index: the first of its id and kind.
     pub fn index(&mut self, key: &LookupKey, record: Handle) {
         let chunks = &self.chunks;
         self.index
             .insert(key.tag, record, &|other| chunks.may_live(other));
     }
 
-    /// Lets a record be found in the place of another of its id.
+    /// Replaces a record in the index by another of its id.
     pub fn replace(&mut self, old: Handle, new: Handle) {
         let key = self.key_of(new);
         if !self.index.replace(key.tag, old, new) {
@@ -144,7 +144,7 @@ impl Store {
         }
     }
 
-    /// Gives some of the memory back that a spike has left, where `n` records are found by id. Takes a bounded time.
+    /// Frees some memory after a spike, given that `n` records are indexed. Takes bounded time.
     pub fn tidy(&mut self, n: u64) {
         self.chunks.tidy();
         let chunks = &self.chunks;
