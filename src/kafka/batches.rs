@@ -1,8 +1,8 @@
-//! What stands at an offset: a client of its own reads the batch there, on a thread of its own, and finds out how far one
-//! reaches that cannot be read.
+//! What is at an offset: a separate client reads the batch there, on a separate thread, and finds the end of an unreadable
+//! one.
 //!
-//! librdkafka tells only where such a batch begins. Its end is the offset before the first at which a fetch finds anything
-//! else:
+//! librdkafka reports only the begin of such a batch. Its end is the offset before the first one at which a fetch finds
+//! something else:
 //!
 //! ```text
 //! offset    0 … 1233 │ 1234 … 1240 │ 1241 …
@@ -26,7 +26,7 @@ use crate::ingest::{Damage, Input, Look, OffsetState, TopicPartition};
 
 /// How long one fetch may take; a batch may be large.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long the end of a batch may be looked for.
+/// How long the search for the end of a batch may take.
 const SEARCH: Duration = Duration::from_secs(60);
 /// The first step of the search; each is twice as long as the last.
 const STEP: i64 = 16;
@@ -44,17 +44,17 @@ struct BatchReader {
     closing: Arc<AtomicBool>,
 }
 
-/// What a fetch at an offset finds first.
+/// The first thing that a fetch at an offset finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FetchOutcome {
     /// A record, or the end of what may be read.
     Readable,
-    /// A batch that begins at this offset, as far as that is known.
+    /// An unreadable batch that begins at this offset, as far as that is known.
     Damaged(i64, Damage),
 }
 
 impl Batches {
-    /// `config` is the one of the group's client.
+    /// `config` is that of the group's client.
     pub fn start(topics: TopicNames, config: &ClientConfig) -> anyhow::Result<Batches> {
         let (looks, asked) = channel::<Look>();
         let (tell, answers) = channel();
@@ -106,7 +106,7 @@ impl Drop for Batches {
     }
 }
 
-/// Of one partition, a batch at a time; it never joins the group whose name it bears: permissions are granted on that one.
+/// Reads one partition, a batch at a time. It never joins the group whose id it uses: permissions are granted on that id.
 fn config_of(group: &ClientConfig) -> ClientConfig {
     let mut config = group.clone();
     config.remove("group.instance.id");
@@ -163,7 +163,7 @@ impl BatchReader {
                 return Err(timed_out());
             }
             Ok(match (self.find(partition, offset)?, damage) {
-                // Where it begins is not known: neighbours of that kind are taken for one.
+                // Its begin is not known: adjacent batches of that kind are taken for one.
                 (FetchOutcome::Damaged(_, Damage::TooLarge { .. }), Damage::TooLarge { .. }) => true,
                 (FetchOutcome::Damaged(other, _), _) => other == first,
                 (FetchOutcome::Readable, _) => false,
@@ -191,7 +191,8 @@ impl BatchReader {
         Ok(inside)
     }
 
-    /// A client for each fetch: one that has met with a damaged batch may stand anywhere, and tells the same error but twice.
+    /// A new client for each fetch: one that has met a damaged batch may be at any offset, and reports the same error only
+    /// twice.
     fn find(&self, partition: TopicPartition, offset: i64) -> Result<FetchOutcome, KafkaError> {
         let (side, number) = partition;
         let topic = self.topics.name(side);

@@ -110,8 +110,8 @@ impl Outbox {
         Err(KafkaError::MessageProduction(code.into()))
     }
 
-    /// Waits until nothing is queued or on its way; does not let records linger meanwhile. That of rdkafka wakes the
-    /// client's threads again and again, and spins between.
+    /// Waits until nothing is queued or in flight, without lingering. That of rdkafka wakes the client's threads repeatedly
+    /// and spins in between.
     ///
     /// # Errors
     /// [`OperationTimedOut`](rdkafka::error::RDKafkaErrorCode::OperationTimedOut): it takes longer than `within`.
