@@ -1,9 +1,9 @@
-//! Who may ask: bearer tokens and passwords, of which only hashes are known.
+//! Authentication by bearer tokens and passwords, of which only hashes are known.
 //!
-//! A token is long and random, so its SHA-256 is as good as itself and cheap to compare. A password is neither: its hash
-//! is slow by intent. So what was checked is remembered, a scrape each second stays cheap, and a client that goes on with a
-//! wrong password costs nothing. One password is checked at a time, so that guessing takes a core at most; few wait for
-//! that, and the others are told to come again.
+//! A token is long and random, so comparing its SHA-256 is safe and cheap. A password is neither: its hash is slow by design.
+//! Results of checks are therefore remembered: a scrape each second stays cheap, and a client that repeats a wrong password
+//! costs nothing. One password is checked at a time, so guessing takes one core at most. Few clients wait for a check; the
+//! others are told to retry.
 
 mod memory;
 mod queue;
@@ -38,7 +38,7 @@ const TOO_MANY: &str = "more passwords come than can be checked: come again in a
 /// How long a password waits to be checked.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Everybody who may ask.
+/// All credentials.
 pub struct Credentials {
     tokens: Vec<TokenHash>,
     users: Vec<User>,
@@ -68,13 +68,13 @@ impl Credentials {
 
     fn has_token(&self, token: &[u8]) -> bool {
         let hash = digest::digest(&digest::SHA256, token);
-        // All of them, so that the time tells nothing.
+        // All of them, so that the time reveals nothing.
         let found = |found: Choice, known: &TokenHash| found | known.0.ct_eq(hash.as_ref());
         self.tokens.iter().fold(Choice::from(0), found).into()
     }
 
-    /// Slow, whether there is such a user or not: a stranger is held against the hash of one whom there is, always of the
-    /// same.
+    /// Slow, whether the user exists or not: an unknown name is checked against the hash of an existing user, always the
+    /// same one.
     fn check(&self, claim: &Password, proof: Proof) -> bool {
         let known = self.users.iter().position(|user| user.name == claim.name);
         let index = known.unwrap_or_else(|| self.stand_in(&claim.name));
@@ -130,7 +130,7 @@ where
     }
 }
 
-/// What a request says of who asks.
+/// The credentials in a request.
 enum Claim {
     Token(Vec<u8>),
     Password(Password),
@@ -243,7 +243,7 @@ impl Gate {
             memory.is_left_unchecked(&proof);
             return ClaimVerdict::Unchecked;
         };
-        // Who waited beside us may have said the same.
+        // Another waiting client may have sent the same password.
         if let Some(is_right) = memory.verdict(&proof) {
             return is_right.into();
         }

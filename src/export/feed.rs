@@ -6,10 +6,10 @@
 //!   ▲                   └─▶ view b ──▶ page …
 //!   └── two seconds, or ten times what the round took
 //! ```
-//! Who comes in between with a view of his own, as by a click, has it at once: of the last snapshot, where that is not older
-//! than two seconds, else of a round before its time.
+//! A page that asks for another view between two rounds, as after a click, has it immediately: from the last snapshot if that
+//! is not older than two seconds, else from an early round.
 //!
-//! Without a watcher there is no round. What is kept is one snapshot, and of each view the last rendering.
+//! Without a watcher there are no rounds. One snapshot is kept, and the last rendering of each view.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,15 +26,15 @@ use crate::snapshot::Snapshot;
 
 /// From one round to the next.
 const EVERY: Duration = Duration::from_secs(2);
-/// A round takes at most one in so many parts of the time, so that the processor is left to the rest.
+/// A round takes at most 1/n of the time, so that the processor is free for the rest.
 const SHARE: u32 = 10;
 /// However long a round takes.
 const LONGEST: Duration = Duration::from_secs(20);
-/// A round before its time waits for so long at least, so that others who come meanwhile share it; and until the last one is
-/// as long ago as it took.
+/// An early round waits at least this long, so that other requests meanwhile share it, and at least as long as the last
+/// round took.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// What stands before and after a view's JSON as an event of a stream.
+/// Text before and after a view's JSON in an event of a stream.
 const BEGIN: &[u8] = b"data: ";
 const END: &[u8] = b"\n\n";
 
@@ -84,7 +84,7 @@ pub(super) struct Feed {
 struct FeedState {
     exporter: Arc<Exporter>,
     watched: Mutex<WatchedViews>,
-    /// Somebody waits for a view that nobody watched before.
+    /// A request waits for a view that was not watched before.
     new: Notify,
     every: Duration,
 }
@@ -137,7 +137,7 @@ impl Feed {
 }
 
 impl FeedState {
-    /// Round after round, until nobody watches.
+    /// Runs rounds until there is no watcher.
     async fn rounds(self: Arc<Self>) {
         let mut snapshot = Snapshot::default();
         while let Some(queries) = self.queries() {
@@ -152,14 +152,14 @@ impl FeedState {
                 (snapshot, is_taken) = self.render(self.new_queries(), snapshot, false).await;
                 tokio::time::sleep(began.elapsed()).await;
             }
-            // A round before its time is for others too who come meanwhile.
+            // Other requests that arrive meanwhile share an early round.
             if Instant::now() < next {
                 tokio::time::sleep_until((began + took * 2).max(Instant::now() + GATHER)).await;
             }
         }
     }
 
-    /// Waits for a view that nobody watched before, until `end` at most. Whether one came.
+    /// Waits for a view that was not watched before, until `end` at most. Returns whether there was one.
     async fn somebody_new(&self, end: Instant) -> bool {
         let has_new = || !self.new_queries().is_empty();
         while Instant::now() < end && !has_new() {
@@ -201,7 +201,7 @@ impl FeedState {
         watched.runs.then(|| queries.collect())
     }
 
-    /// What somebody waits for that no round has rendered.
+    /// Views that requests wait for and no round has rendered.
     fn new_queries(&self) -> Vec<Query> {
         let watched = self.watched();
         let views = watched.views.iter().filter(|(_, view)| is_new(view));

@@ -1,9 +1,9 @@
-//! For which hosts requests are answered.
+//! The hosts for which requests are answered.
 //!
-//! A page of the web may have its own name resolve to 127.0.0.1, and then reads what this machine's browser reads (DNS
-//! rebinding). Its requests name that page's host. So where we listen on a loopback address, a request must name this
-//! machine, or a host of the settings. An address is no name that anybody could have resolve to us, so elsewhere requests
-//! by address are answered even where hosts are named.
+//! A web page may let its own name resolve to 127.0.0.1, and can then read what this machine's browser reads (DNS rebinding).
+//! Its requests name the host of that page. If we listen on a loopback address, a request must therefore name this machine or
+//! a configured host. An address cannot be made to resolve to us: elsewhere, requests by address are answered even if hosts
+//! are configured.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) struct Hosts {
     told: Seldom,
 }
 
-/// Whom a request is for.
+/// The host that a request names.
 enum RequestedHost {
     Host(Host),
     /// It is of HTTP/1.0, which no browser speaks and some probes do, and does not say.
@@ -70,7 +70,7 @@ impl Hosts {
         }
     }
 
-    /// The router, for these hosts alone.
+    /// The router, for these hosts only.
     pub fn before(self: &Arc<Hosts>, router: Router) -> Router {
         router.layer(middleware::from_fn_with_state(Arc::clone(self), ask))
     }
@@ -101,7 +101,7 @@ impl Hosts {
     }
 }
 
-/// What a person reads who asked by that name.
+/// The message for a person who used that name.
 fn refusal(host: &Host) -> String {
     let shown = host.to_string();
     let name = if shown.is_empty() { "NAME" } else { &shown };

@@ -34,9 +34,9 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 
 const NOT_FOUND: &str = "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/view, /healthz, /readyz and /runbooks\n";
 
-/// Pages that may follow the stream at once, but never more than half of the connections: the rest are for scrapes.
+/// Maximum number of pages that follow the stream, but never more than half of the connections: the rest are for scrapes.
 const MAX_STREAMS: usize = 32;
-/// A stream says at least so often that it lives, and more often where connections are cut sooner.
+/// Interval of keep-alives on a stream; shorter if connections are cut sooner.
 const BEAT: Duration = Duration::from_secs(5);
 /// How long a single view may be rendered.
 const PATIENCE: Duration = Duration::from_secs(8);

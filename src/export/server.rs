@@ -1,15 +1,14 @@
 //! The accept loop: HTTP/1.1, with TLS or without, with a bound on connections and a deadline on everything that a client
 //! can draw out.
 //!
-//! A connection has `timeout` for each of two things: to begin a request, the handshake of TLS included, and from the first
-//! byte of a request to the last byte of its answer. So a client that trickles or does not read is cut. Nor can thousands
-//! of them keep a scrape out: when a newcomer finds no slot free, the connection is closed that has waited longest for a
-//! whole request, slow ones and idle ones alike; where all have one, the connection whose client has stalled for longest
-//! within its answer. Only where we owe an answer to all does it wait, in the kernel's bounded backlog: a scrape thus gets its turn, where a 503 would lose it. A body that others
-//! need is called back likewise, and who does not read it is cut.
+//! A connection has `timeout` for each of two things: to begin a request, including the TLS handshake, and from the first byte
+//! of a request to the last byte of its answer. A client that trickles or does not read is therefore cut. Thousands of them
+//! cannot keep a scrape out either. If no slot is free for a newcomer, the connection that has waited longest for a complete
+//! request is closed, slow or idle. If all have one, the connection whose client has stalled longest within its answer is
+//! closed. If we owe an answer to all of them, the newcomer waits in the kernel's bounded backlog: a scrape gets its turn
+//! later, whereas a 503 would lose it. A body that others need is called back in the same way.
 //!
-//! An answer that does not end (server-sent events) may last while its reader keeps up. How many there may be is for the
-//! routes to say.
+//! An answer that does not end (server-sent events) may last while its reader keeps up. The routes bound their number.
 
 mod answer;
 mod exchange;

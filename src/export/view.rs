@@ -20,9 +20,9 @@ use crate::snapshot::{ArmSnapshot, Snapshot};
 const EXPERIMENTS: usize = 10;
 /// Arms of each of them, its control aside.
 const ARMS_OF_MANY: usize = 10;
-/// Arms on a page, where one experiment is shown alone, its control aside.
+/// Arms on a page that shows a single experiment, not counting its control.
 const ARMS_OF_ONE: usize = 50;
-/// Partitions that are told one by one: those furthest behind.
+/// Partitions that are listed individually: those furthest behind.
 const PARTITIONS: usize = 64;
 
 #[derive(Serialize)]
@@ -149,7 +149,7 @@ pub(super) fn render(
     Ok(serde_json::to_writer(out, &answer)?)
 }
 
-/// The experiment that is to be shown alone, if it is there.
+/// The single experiment to show, if it exists.
 fn alone<'a>(query: &'a Query, arms: &[&ArmSnapshot], notes: &mut Vec<String>) -> Option<&'a str> {
     let wanted = query.experiment.as_deref()?;
     let is_there = arms.iter().any(|arm| *arm.experiment == *wanted);

@@ -1,8 +1,8 @@
-//! Who waits for a password to be checked, and who is next.
+//! The queue of passwords to be checked, and its order.
 //!
-//! One is checked at a time. Who comes again with a password that was left unchecked goes first: a flood of guesses seldom
-//! says the same thing twice, and who has the right one does. Then goes who has failed least, by address, connection and
-//! name; then the newest, since who is served late has mostly gone. Beyond a bound the last of this order is sent away.
+//! One password is checked at a time. A claimant that repeats an unchecked password goes first: a flood of guesses rarely
+//! repeats one, and a legitimate client does. Next is the claimant with the fewest failures, by address, connection and name,
+//! then the newest, since one that has waited long has usually given up. Beyond a bound, the last in this order is rejected.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
@@ -13,11 +13,11 @@ use tokio::sync::oneshot;
 
 use super::super::server::Peer;
 
-/// So many wait at once.
+/// Maximum number of waiting claimants.
 const MAX_WAITING: usize = 32;
-/// Failures count half after so long.
+/// Half-life of failures.
 const FORGET: Duration = Duration::from_secs(10);
-/// Counters of failures. Two who share one are told apart by the others that each has.
+/// Counters of failures. Claimants that share one differ in their other counters.
 const N_COUNTERS: usize = 4096;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub(super) struct ClaimQueue {
 #[derive(Default)]
 struct QueueState {
     is_checking: bool,
-    /// In the order of their coming.
+    /// In order of arrival.
     waiting: Vec<WaitingClaim>,
     failures: Failures,
 }
@@ -39,7 +39,7 @@ struct WaitingClaim {
     call: oneshot::Sender<Turn>,
 }
 
-/// Who wants a password checked.
+/// A client that wants a password checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claimant {
     came_before: bool,
@@ -55,9 +55,9 @@ pub(super) struct Turn {
 }
 
 impl ClaimQueue {
-    /// Who claims to be `name`, and whether with a password that was left unchecked before.
+    /// A claimant of `name`; `came_before` if its password was left unchecked before.
     pub fn claimant(&self, peer: Option<&Peer>, name: &str, came_before: bool) -> Claimant {
-        // Who has an IPv6 address has a network of 64 bits of them.
+        // A client with an IPv6 address usually has a whole /64 network.
         let network = peer.map(|peer| match peer.0.ip() {
             IpAddr::V4(ip) => u128::from(u32::from(ip)),
             IpAddr::V6(ip) => u128::from(ip) >> 64,
@@ -72,7 +72,7 @@ impl ClaimQueue {
         }
     }
 
-    /// Waits for the turn; none where others go first and no more can wait.
+    /// Waits for its turn; none if it is rejected because too many others go first.
     pub async fn turn(&self, who: Claimant) -> Option<Turn> {
         let called = {
             let mut now = lock(&self.now);
@@ -96,7 +96,7 @@ impl ClaimQueue {
 }
 
 impl QueueState {
-    /// What puts one before others: the least comes first.
+    /// The sort key: the least goes first.
     fn rank(&self, place: usize) -> (bool, u32, std::cmp::Reverse<usize>) {
         let who = self.waiting[place].who;
         (!who.came_before, self.failures.of(&who), std::cmp::Reverse(place))
@@ -136,7 +136,7 @@ impl Drop for Turn {
                 is_passed_on: false,
             };
             if let Err(mut turn) = call.send(turn) {
-                // That one has gone: it is still ours to pass on.
+                // That claimant has gone: the turn is still ours to pass on.
                 turn.is_passed_on = true;
                 self.is_passed_on = false;
             }
@@ -144,7 +144,7 @@ impl Drop for Turn {
     }
 }
 
-/// How often somebody of a mark has failed lately.
+/// Recent failures by mark.
 struct Failures {
     counts: Box<[u32]>,
     /// When they last faded.

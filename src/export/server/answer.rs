@@ -1,4 +1,4 @@
-//! Answers on their way: the end of each is told to its exchange.
+//! Answers in flight: the end of each is reported to its exchange.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl HttpBody for WatchedBody {
 }
 
 impl Drop for WatchedBody {
-    /// The server lets go of a body once it has taken all of it.
+    /// The server drops a body once it has taken all of it.
     fn drop(&mut self) {
         self.exchange.is_whole();
     }

@@ -1,4 +1,4 @@
-//! Where a connection stands, and until when it may stand there.
+//! The state of a connection, and its deadline.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,23 +18,23 @@ pub(super) struct Exchange {
     timeout: Duration,
     slot: ConnectionSlot,
     now: Mutex<ExchangeState>,
-    /// There is a deadline where there was none.
+    /// A deadline was set.
     hurried: Notify,
-    /// There is another loan, or none any more.
+    /// The loan has changed or ended.
     borrowed: Notify,
 }
 
 struct ExchangeState {
     stage: Stage,
-    /// `None`: it may stand so for ever.
+    /// `None`: no deadline.
     deadline: Option<Instant>,
-    /// The answer has been handed over to its end; what is not yet sent of it is few.
+    /// The whole answer has been handed over; little of it is still unsent.
     is_whole: bool,
-    /// There was a whole request before.
+    /// It has had a complete request before.
     has_asked: bool,
-    /// The client does not take what is sent.
+    /// The client does not read what is sent.
     is_stuck: bool,
-    /// Of the body that is being sent, where others share it.
+    /// The loan of the body that is being sent, if others share it.
     loan: Option<Arc<Loan>>,
 }
 
@@ -84,7 +84,7 @@ impl Exchange {
         now.stage == Stage::Idle && now.has_asked
     }
 
-    /// A byte has come.
+    /// A byte has arrived.
     fn received(&self) {
         let mut now = self.now();
         if now.stage == Stage::Idle {
@@ -93,11 +93,11 @@ impl Exchange {
         }
     }
 
-    /// The whole head of a request has come.
+    /// The whole head of a request has arrived.
     pub fn asked(&self) {
         let mut now = self.now();
         if now.stage == Stage::Idle {
-            // It came together with the request before.
+            // It arrived together with the request before.
             now.deadline = Some(self.deadline());
         }
         now.stage = Stage::Answering;
@@ -113,7 +113,7 @@ impl Exchange {
         self.borrowed.notify_one();
     }
 
-    /// The answer that is to come does not end.
+    /// The next answer does not end.
     pub fn streams(&self) {
         let mut now = self.now();
         now.stage = Stage::Streaming;
@@ -177,7 +177,7 @@ impl Exchange {
         }
     }
 
-    /// Waits until it may not go on: its time is up, or another connection needs the slot or the memory more.
+    /// Waits until it must be closed: its deadline has passed, or another connection needs the slot or the memory more.
     pub async fn ended(&self) -> HttpRefusal {
         tokio::select! {
             () = self.overdue() => HttpRefusal::TooSlow,
@@ -193,7 +193,7 @@ impl Exchange {
         self.now().is_stuck
     }
 
-    /// Waits until the body is called back that is being sent.
+    /// Waits until the body that is being sent is called back.
     async fn called_back(&self) {
         loop {
             let loan = self.now().loan.clone();
@@ -234,7 +234,7 @@ impl Exchange {
     }
 }
 
-/// A stream that tells its [`Exchange`] what passes.
+/// A stream that reports its traffic to its [`Exchange`].
 pub(super) struct WatchedStream<S> {
     pub stream: S,
     pub exchange: Arc<Exchange>,

@@ -1,5 +1,5 @@
-//! A bound on connections that a slow client cannot fill: whoever has waited longest for its client makes
-//! room, those without a request first.
+//! A bound on connections that slow clients cannot exhaust: the connection that has waited longest for its client is closed,
+//! those without a request first.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ struct WaitingConnections {
 
 type QueuePosition = (For, u64);
 
-/// What a connection waits for; who has not asked makes room before those who have.
+/// What a connection waits for; those without a request are closed before the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum For {
     /// A whole request.
@@ -51,8 +51,8 @@ impl ConnectionSlots {
         })
     }
 
-    /// A slot for a connection that waits for its request, to begin with. Where none is free, the connection that has
-    /// waited longest loses its own; where none waits, we do. To be called by one at a time.
+    /// A slot for a connection that waits for its first request. If none is free, the connection that has waited longest
+    /// loses its own; if none waits, this call does. Call it from one task at a time.
     pub async fn take(self: &Arc<ConnectionSlots>) -> ConnectionSlot {
         let freed = Arc::clone(&self.free).acquire_owned();
         let mut freed = std::pin::pin!(freed);
@@ -64,7 +64,7 @@ impl ConnectionSlots {
         ConnectionSlot::new(self, permit.expect("the semaphore is never closed"))
     }
 
-    /// Waits until there is a connection that can lose its slot, and has it lose it.
+    /// Waits until a connection can lose its slot, and takes it away.
     async fn someone_lost(&self) {
         loop {
             let oldest = self.queue().waiting.pop_first();
@@ -92,7 +92,7 @@ impl ConnectionSlot {
         slot
     }
 
-    /// From now on it waits for its client, and may be lost.
+    /// From now on it waits for its client, and may lose the slot.
     pub fn wait(&self, what: For) {
         let mut place = self.place();
         let mut queue = self.slots.queue();
@@ -107,7 +107,7 @@ impl ConnectionSlot {
         self.slots.joined.notify_one();
     }
 
-    /// The client has done its part: it is kept until it waits again.
+    /// The client has done its part: the slot is safe until it waits again.
     pub fn keep(&self) {
         if let Some(place) = self.place().take() {
             self.slots.queue().waiting.remove(&place);

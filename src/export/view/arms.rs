@@ -55,7 +55,7 @@ pub(super) fn find<'a>(
 }
 
 impl<'a> SelectedExperiment<'a> {
-    /// Arms beside the control.
+    /// Arms besides the control.
     pub fn n_others(&self) -> usize {
         self.others.len()
     }
@@ -152,7 +152,7 @@ impl<'a> ArmRow<'a> {
     }
 }
 
-/// The same with the lines of all rows, which are fetched at once.
+/// The same with the sparklines of all rows, which are fetched together.
 pub(super) fn with_lines<'a>(
     mut experiments: Vec<Shown<'a>>,
     source: &dyn SnapshotSource,
