@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 
-/// Shared by whoever has something to report; every method may be called from any thread.
+/// Shared by all modules that report something; every method may be called from any thread.
 pub struct Telemetry {
     registry: Registry,
     version: String,
@@ -70,29 +70,29 @@ struct TelemetryState {
     partitions: BTreeMap<(String, i32), PartitionState>,
 }
 
-/// How far behind one partition of one topic is.
+/// How far one partition of one topic is behind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct PartitionState {
     /// Records between the read position and the end of the log.
     pub lag: Option<i64>,
-    /// Event time from its watermark to the live end.
+    /// How far its watermark is behind the live end, in event time.
     pub watermark_delay_seconds: Option<f64>,
-    /// How far its newest event lies ahead of our clock, where that is more than the lateness.
+    /// How far its newest event is ahead of our clock, if that is more than the lateness.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_ahead_seconds: Option<f64>,
-    /// Since when an open transaction is known to hold it up, epoch seconds.
+    /// Time since which an open transaction has been blocking it, epoch seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_transaction_since_seconds: Option<f64>,
-    /// A batch of it cannot be read: it stands still.
+    /// An unreadable batch keeps it from advancing.
     pub held: bool,
 }
 
-/// What there should not be much of: the label `of`.
+/// A kind of record that should be rare: the label `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
-    /// Records that cannot be read.
+    /// Unreadable records.
     Invalid,
-    /// Late ones, and those of a slot that is settled.
+    /// Late records, and those of a settled slot.
     Late,
     Future,
     Duplicate,
@@ -125,9 +125,9 @@ impl Excess {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
     pub severity: Severity,
-    /// A sentence: what is wrong, and what to do.
+    /// A sentence: the problem and its remedy.
     pub message: String,
-    /// The heading in docs/runbooks.md that says more; the daemon serves it at `/runbooks`.
+    /// Its heading in docs/runbooks.md, which the daemon serves at `/runbooks`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runbook: Option<&'static str>,
 }
@@ -136,7 +136,7 @@ pub struct Warning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Numbers are right; somebody should look at it some time.
+    /// Numbers are right; it needs attention eventually.
     Info,
     /// Numbers are doubtful, or soon will be.
     Warning,
@@ -167,7 +167,7 @@ impl Warning {
         }
     }
 
-    /// The same, with the runbook that says more.
+    /// The same, with its runbook.
     pub fn see(self, runbook: &'static str) -> Warning {
         Warning {
             runbook: Some(runbook),
@@ -176,14 +176,14 @@ impl Warning {
     }
 }
 
-/// What became of a record that could not be read and was to go to the dead-letter topic.
+/// What happened to an unreadable record on its way to the dead-letter topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadLetter {
     /// The broker has acknowledged it.
     Delivered,
     /// The broker refused it, or it timed out.
     Failed,
-    /// Too many were on their way already.
+    /// Too many were in flight already.
     Dropped,
 }
 
@@ -207,17 +207,17 @@ pub enum HttpRefusal {
     NoCredentials,
     WrongCredentials,
     TlsHandshake,
-    /// It was no HTTP.
+    /// It was not HTTP.
     Malformed,
-    /// It did not come to a whole request, or to the end of its answer, in time.
+    /// It did not complete its request, or the reading of its answer, in time.
     TooSlow,
-    /// Before it had a whole request, another connection needed its slot.
+    /// Another connection needed its slot before it had sent a complete request.
     NoSlot,
     /// It does not read its answer, and another connection needed the slot or the memory.
     Stalled,
-    /// Its password was not checked: more came than can be.
+    /// Its password was not checked: too many arrived.
     TooManyPasswords,
-    /// It was for a host that is not answered for.
+    /// It named a host that is not served.
     ForeignHost,
 }
 
@@ -474,7 +474,7 @@ impl Telemetry {
         telemetry
     }
 
-    /// Adds what a batch counted.
+    /// Adds the counts of a batch.
     pub fn add_counts(&self, counts: &Counts) {
         for side in Side::BOTH {
             for (outcome, counter) in Outcome::ALL.into_iter().zip(&self.records[side as usize]) {
@@ -508,7 +508,7 @@ impl Telemetry {
         self.key_findings.with_label_values(&[topic, finding]).inc_by(n);
     }
 
-    /// More of a topic's records, or clicks, are such than the limit allows, or not.
+    /// Whether the share of such records, or clicks, of a topic is above its limit.
     pub fn set_excess(&self, topic: &str, of: Excess, is_above: bool) {
         self.excess
             .with_label_values(&[topic, of.name()])
@@ -538,7 +538,7 @@ impl Telemetry {
             .inc_by(n_lost.saturating_sub(self.log_lines_lost.get()));
     }
 
-    /// A memory bound was reached; stays so as long as the process lives.
+    /// A memory bound was reached. This lasts as long as the process.
     pub fn mark_inexact(&self) {
         self.exact.set(0);
     }
