@@ -39,7 +39,7 @@ use crate::worker::{self, Worker};
 /// How long records gather between two rounds: as old as one may get before it is counted. Many small batches would cost
 /// more than they carry.
 const WAIT: Duration = Duration::from_millis(10);
-/// After so many records there are more: the next round begins at once.
+/// After this many records there are probably more: the next round begins immediately.
 const MANY: usize = 1000;
 /// How long a start may take to its end once it is to stop.
 const REST_OF_START: Duration = Duration::from_secs(1);
@@ -78,8 +78,8 @@ impl Daemon {
     /// inside a tokio runtime.
     ///
     /// # Errors
-    /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue), where the catalogue is, and another such
-    /// [error](crate::export::secured::UnusableFile) for the files of `[http]`; properties that librdkafka
+    /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue;
+    /// [`UnusableFile`](crate::export::secured::UnusableFile) for the files of `[http]`; properties that librdkafka
     /// [refuses](properties::Refused); an address that cannot be listened on.
     pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
@@ -135,7 +135,7 @@ impl Daemon {
                 let stop = stop.clone();
                 move || {
                     let result = consume(consumer, worker, catalogues, &clock, &stop);
-                    // Nobody listens any more where the daemon was not waited for.
+                    // There is no receiver if the daemon was not waited for.
                     let _ = tell.send(result);
                 }
             })
@@ -241,7 +241,7 @@ fn consume(
 
 fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
     for order in worker.orders() {
-        // Without these nothing would be read, and nobody would order them again.
+        // Without these nothing would be read, and they would not be ordered again.
         let is_vital = matches!(order, Order::Subscribe | Order::Assign(_));
         if let Err(error) = consumer.execute(order) {
             worker.handle(Input::Fault(Fault {
@@ -260,8 +260,9 @@ fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
 /// SIGHUP reads the configuration again, the catalogue and the files of `[http]`.
 ///
 /// # Errors
-/// Why there are no settings, or it could not start ([`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue), where the catalogue is,
-/// and its [like](crate::export::secured::UnusableFile) for the files of `[http]`), or not go on.
+/// Why there are no settings, or why it could not start or continue: among others
+/// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue, and
+/// [`UnusableFile`](crate::export::secured::UnusableFile) for the files of `[http]`.
 pub async fn run(
     settings: impl FnOnce() -> anyhow::Result<Settings> + Send + 'static,
     Signals { mut stop, mut reload }: Signals,

@@ -28,7 +28,7 @@ use crate::telemetry::StreamStatus;
 
 const N_PARTITIONS: i32 = 4;
 const LINGER: Duration = Duration::from_millis(2);
-/// How often the table is drawn anew, and how often a line is printed where there is no terminal.
+/// How often the table is redrawn, and how often a line is printed where there is no terminal.
 const REDRAW: Duration = Duration::from_millis(500);
 const LINE: Duration = Duration::from_secs(10);
 /// The embedded broker keeps 5 MiB of a partition: far more than so many records, which may be on their way at a time.
@@ -141,7 +141,7 @@ fn configuration(brokers: &str, port: u16) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Who runs the demo knows an option, no setting.
+/// A user of the demo knows its options, not the settings.
 fn in_words_of_the_demo(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref() {
         Some(BindError::InUse(address)) => {

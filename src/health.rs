@@ -50,7 +50,7 @@ pub struct HealthAnswer {
 /// Asks, and waits `at_most` so long for the answer.
 ///
 /// # Errors
-/// Nobody answers there in time, or not what a daemon would.
+/// There is no answer in time, or not one of a daemon.
 pub async fn ask(
     target: &Target,
     question: HealthQuestion,

@@ -253,7 +253,7 @@ impl Write for LineWriter<'_> {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes, and then nothing before it is given more room.
+    /// Takes this many bytes, then nothing until it is given more room.
     struct Disk {
         room: usize,
         held: Vec<u8>,

@@ -81,7 +81,7 @@ impl CatalogueReader {
             Ok(catalogue) => {
                 self.last = Arc::new(catalogue);
                 self.telemetry.set_reload_fault(None);
-                // Nobody takes it once the daemon stops.
+                // It has no receiver once the daemon stops.
                 let _ = self.catalogues.send(Arc::clone(&self.last));
             }
             Err(UnusableCatalogue { message, remedy }) => {

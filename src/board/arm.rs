@@ -126,7 +126,7 @@ impl ArmWindows {
     /// Moves the windows of these pairs on, and adds the tallies that have waited long enough.
     ///
     /// # Errors
-    /// [`Overflow`] where a cell's sum left 64 bits.
+    /// [`Overflow`] if a cell's sum exceeds 64 bits.
     pub fn advance(
         &mut self,
         pairs: &[PairId],

@@ -1,4 +1,4 @@
-//! `abgauge health`: whom to ask, and the exit code.
+//! `abgauge health`: which address to ask, and the exit code.
 
 use std::fs;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use crate::cli::HealthArgs;
 use crate::config;
 use crate::health::{self, HealthQuestion, Target};
 
-/// What stands between us and a door that asks who we are.
+/// The status of a server that asks for credentials.
 const UNAUTHORIZED: u16 = 401;
 
 /// # Errors
@@ -43,7 +43,7 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
             print(&format!("{}\n", answer.body))?;
             ExitCode::SUCCESS
         }
-        // Who refuses us lives.
+        // A server that refuses us is alive.
         Ok(answer) if answer.status == UNAUTHORIZED && question == HealthQuestion::Alive => {
             print("it answers, and asks who we are\n")?;
             ExitCode::SUCCESS

@@ -1,4 +1,4 @@
-//! Who may ask the HTTP server: hashes of tokens and of passwords, never these themselves.
+//! Access to the HTTP server: hashes of tokens and passwords, never these themselves.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::properties::kind_of;
 
-/// Who may ask. Where nobody is named, everybody may. `Debug` shows no hash.
+/// Who has access; everybody if it is empty. `Debug` shows no hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     pub tokens: Vec<TokenHash>,

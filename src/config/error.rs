@@ -215,7 +215,7 @@ impl ErrorReport {
         }
     }
 
-    /// Takes back that `key` is missing, for who only wants to see what there is.
+    /// Withdraws the error that `key` is missing, when settings are only shown.
     pub fn forgive_missing(&mut self, key: &str) {
         self.errors
             .retain(|error| error.key != key || error.place != Location::Nowhere);

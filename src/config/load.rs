@@ -77,7 +77,7 @@ pub fn load_http(
     })
 }
 
-/// The settings in force, for who wants to see them: brokers may be missing.
+/// The settings in force, to show them: brokers may be missing.
 ///
 /// # Errors
 /// Everything else that is wrong, at once.

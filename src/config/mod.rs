@@ -64,7 +64,7 @@ pub struct Config {
     pub measures: Measures,
     /// The file that lists the items of the catalogue.
     pub catalog: Option<PathBuf>,
-    /// Sliding windows, ascending; `total` is always kept beside them.
+    /// Sliding windows, ascending; `total` is always kept as well.
     pub windows: Vec<WindowSpan>,
     pub limits: Limits,
     pub export: Export,
@@ -260,7 +260,7 @@ pub struct Http {
     pub max_connections: usize,
     /// From accepting a connection to its request, the handshake of TLS included; and for a request as a whole.
     pub timeout: Duration,
-    /// For whom it answers beside this machine itself. Empty: for everybody, where it does not listen on loopback.
+    /// Hosts that it answers for besides this machine. Empty: all hosts, unless it listens on loopback.
     pub hosts: Vec<Host>,
     /// `None`: plain HTTP.
     pub tls: Option<TlsFiles>,

@@ -61,7 +61,7 @@ pub struct KeptClicks {
 }
 
 impl KeptClicks {
-    /// What a kept click takes at the most.
+    /// Maximum bytes of a kept click.
     pub const COST: u64 = 4 * N_WORDS as u64 + INDEX_BYTES + BUCKET_BYTES;
 
     /// Clicks that leave together are at most `bucket_ms` apart.

@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// Longest list whose outcome is remembered: its mask is a number.
 const MAX_ITEMS: u32 = 64;
 
-/// Longest list whose first click is counted by its position alone.
+/// Longest list whose first click is counted only by position.
 pub const MAX_POSITIONS: usize = 32;
 
 /// An outcome of a list as a key: length, mask, clicks off the list.
@@ -61,7 +61,7 @@ impl Contributions {
         }
     }
 
-    /// Remembers what a list of this length, without a click, adds to the first columns; says whether it is short enough.
+    /// Remembers what a list of this length, without a click, adds to the first columns; returns whether it is short enough.
     pub fn remember_new_list(&mut self, n_items: usize, ranking: &Ranking) -> bool {
         if matches!(self.of_new_list.get(n_items), Some(Some(_))) {
             return true;
@@ -99,7 +99,7 @@ impl Contributions {
         &self.other[..self.n_of_new_list]
     }
 
-    /// Remembers what the first click on a list of this length adds, by its position; says whether there is room for it.
+    /// Remembers what the first click on a list of this length adds, by its position; returns whether there is room for it.
     pub fn remember_first_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) -> bool {
         let place = place_of_first_click(n_items, position);
         let is_known = matches!(self.of_first_click.get(place), Some(Some(_)));

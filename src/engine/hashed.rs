@@ -67,7 +67,7 @@ impl Hasher for Folded {
     }
 }
 
-/// Two odd numbers that nobody can guess.
+/// Two odd random numbers.
 pub fn random_factors() -> [u64; 2] {
     let random = RandomState::new();
     [0_u8, 1].map(|n| random.hash_one(n) | 1)

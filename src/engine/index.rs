@@ -358,7 +358,7 @@ fn home(tag: Tag) -> usize {
     ((u64::from(mixed) * N_LINES as u64) >> 32) as usize
 }
 
-/// One entry that stands so many lines further on, fewer than [`MAX_LINES`]; of a line there are [`N_ENTRIES`] at the most.
+/// The count of one entry displaced by this many lines, fewer than [`MAX_LINES`]; at most [`N_ENTRIES`] of a line are.
 fn one_displaced(n_passed: usize) -> u32 {
     1 << (DISPLACED_BITS * n_passed)
 }

@@ -123,7 +123,7 @@ impl<'a> OpenList<'a> {
         list
     }
 
-    /// All of it at once, for who walks from list to list.
+    /// All of it together, to walk from list to list.
     pub fn parts(self) -> ListParts<'a> {
         let (arms, tags) = (self.arms_at(), self.tags_at());
         let places = tags.end..tags.end + self.n_places;

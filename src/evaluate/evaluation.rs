@@ -27,7 +27,7 @@ pub struct Evaluation {
     pub n_lists: u64,
     /// Those of them that name no experiment, and so count in no arm.
     pub n_lists_without_arm: u64,
-    /// Whether no sum has run over.
+    /// Whether no sum has overflowed.
     pub exact: bool,
     pub unreadable: BTreeMap<Reason, UnreadableLines>,
 }

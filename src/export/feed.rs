@@ -168,7 +168,7 @@ impl FeedState {
         has_new()
     }
 
-    /// Renders these views, of a new snapshot or of this one, and says whether it could. Gives the snapshot back.
+    /// Renders these views, from a new snapshot or this one. Returns whether that succeeded, and the snapshot.
     async fn render(&self, queries: Vec<Query>, mut snapshot: Snapshot, anew: bool) -> (Snapshot, bool) {
         let exporter = Arc::clone(&self.exporter);
         let rendered = tokio::task::spawn_blocking(move || {
@@ -228,7 +228,7 @@ impl FeedState {
     }
 }
 
-/// Somebody waits for it, and it was never rendered.
+/// A request waits for it, and it was never rendered.
 fn is_new(view: &watch::Sender<Latest>) -> bool {
     view.receiver_count() > 0 && view.borrow().is_none()
 }

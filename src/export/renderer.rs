@@ -37,7 +37,7 @@ pub(super) struct Failed;
 /// A body, for one reader.
 pub(super) struct Lent {
     pub bytes: Bytes,
-    /// Whoever sends the body says how it is read, and cuts its reader when it is called back.
+    /// The sender of the body reports how it is read, and cuts its reader when it is called back.
     pub loan: Arc<Loan>,
 }
 
@@ -67,7 +67,7 @@ struct Spare {
     packed: Vec<u8>,
     /// How often any was put here.
     n_kept: u64,
-    /// Somebody looks after them, to free them when they are no longer used.
+    /// A task frees them when they are no longer used.
     watched: bool,
     /// For how long after the last use.
     kept: Duration,

@@ -1,4 +1,5 @@
-//! What stands between the network and the routes: TLS, the hosts that are answered for, and the gate, from files that are read again while we run.
+//! The layers between the network and the routes: TLS, the accepted hosts, and access control. Their files are reloaded while
+//! the program runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -163,7 +164,7 @@ impl Secured {
     }
 }
 
-/// What the files of `[http]` hold: a certificate, where TLS is set, and who may ask, where not everybody may.
+/// What the files of `[http]` hold: a certificate, where TLS is set, and credentials, if access is restricted.
 ///
 /// # Errors
 /// A file that cannot be used.

@@ -164,7 +164,7 @@ struct Connection {
     peer: Peer,
     router: Router,
     telemetry: Arc<Telemetry>,
-    /// Of those who do not read.
+    /// Limits log lines about clients that do not read.
     told: Arc<Seldom>,
     shutdown: CancellationToken,
 }

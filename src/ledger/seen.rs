@@ -67,7 +67,7 @@ impl Seen {
         }
     }
 
-    /// The positions of a list of so many items that are of each class, from the first one on.
+    /// The positions of each class in a list of `n` items, from the first one on.
     fn classes(&self, n_items: usize) -> impl Iterator<Item = (u8, Range<usize>)> {
         let ends = self.ks.iter().map(move |k| n_items.min(*k as usize));
         (1..).zip(ends).scan(0, |start, (class, end)| {

@@ -20,7 +20,7 @@ pub struct Sums {
     of_aspects: Vec<i64>,
     scratch: ranking::RankingBuffers,
     relevant: Relevant,
-    /// For rows that nobody keeps.
+    /// For rows that are discarded.
     room: Vec<i64>,
     overflowed: bool,
 }
@@ -40,7 +40,7 @@ impl Sums {
         }
     }
 
-    /// Whether a sum has left 64 bits in a slot.
+    /// Whether a sum has exceeded 64 bits in a slot.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }

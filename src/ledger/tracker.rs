@@ -46,7 +46,7 @@ pub struct Reach {
     /// The smallest time of an accepted event, epoch ms.
     pub first_accepted_ms: Option<i64>,
     pub n_folded: u64,
-    /// No sum has left 64 bits.
+    /// No sum has exceeded 64 bits.
     pub is_exact: bool,
 }
 

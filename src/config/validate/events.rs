@@ -277,7 +277,7 @@ fn spot<T>(setting: &Option<Spanned<T>>) -> Option<Spanned<()>> {
     setting.as_ref().map(|setting| Spanned::new(setting.span(), ()))
 }
 
-/// Complains about that of two settings which is written; a preset alone is at peace with itself.
+/// Reports the written one of two conflicting settings; a preset has no conflict of its own.
 fn refuse_either(
     settings: [(&str, Option<Spanned<()>>); 2],
     message: &str,

@@ -1,4 +1,4 @@
-//! `[http]`: where to listen, behind which certificate, and who may ask.
+//! `[http]`: where to listen, behind which certificate, and who has access.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;

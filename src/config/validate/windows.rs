@@ -54,7 +54,7 @@ pub(super) fn windows(
     windows
 }
 
-/// The slot that was written, among windows that nobody chose: their cells must consist of whole slots.
+/// The configured slot, with default windows: their cells must consist of whole slots.
 fn slot_fits(slot: &Spanned<TimeSpan>, windows: &[WindowSpan], report: &mut ErrorReport) {
     let TimeSpan { text, ms: slot_ms } = slot.get_ref();
     let is_whole = |window: &WindowSpan| window.cell_ms() % slot_ms == 0;

@@ -100,7 +100,7 @@ impl Column {
     }
 }
 
-/// Sums are kept in lines of so many: a cache line, which the processor adds at once.
+/// Sums per line: a cache line, which the processor adds in a few instructions.
 pub const LINE: usize = 8;
 
 /// Served lists.
@@ -309,7 +309,7 @@ impl Ranking {
         }
     }
 
-    /// What one list contributes by its outcome alone, into `tally`, which is as wide as the ranking.
+    /// The contribution of one list's outcome, into `tally`, which is as wide as the ranking.
     pub fn contribute(&self, list: &ListOutcome, tally: &mut [i64]) {
         for (column, sum) in tally.iter_mut().zip(&self.sums) {
             *column = sum.term.of(list, sum.k, &self.discounts);

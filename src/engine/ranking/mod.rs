@@ -123,7 +123,7 @@ impl Ratio {
 }
 
 impl Term {
-    /// Lists of a population; who counts all lists need not ask what is relevant.
+    /// Lists of a population; counting all lists needs no relevance.
     fn lists(population: Population, off_list: OffList) -> Term {
         match population {
             Population::All => Term::Lists(population, OffList::Ignore),

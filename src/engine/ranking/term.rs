@@ -63,7 +63,7 @@ pub enum Term {
     CatalogueSize,
 }
 
-/// Who works a term out, and when.
+/// What computes a term, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TermSource {
     /// The list's outcome; not 0 even without a click.
@@ -97,7 +97,7 @@ impl Term {
         }
     }
 
-    /// What a list adds, of the terms that follow from its outcome alone; 0 of the others.
+    /// What a list adds to the terms that follow from its outcome; 0 to the others.
     pub fn of(self, list: &ListOutcome, k: u32, discounts: &ndcg::Discounts) -> i64 {
         match self {
             Term::Lists(population, off_list) => i64::from(population.has(list, off_list)),
