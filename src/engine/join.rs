@@ -254,7 +254,7 @@ impl Engine {
         arm_ids.clear();
         let found = self.store.find(key);
         let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
-        if standing != SlotMatch::Nowhere && self.shared_id.saw(list.id) {
+        if standing != SlotMatch::Nowhere && self.shared_id.observe(list.id) {
             self.changes.counts.shared_id_lists += 1;
         }
         if let SlotMatch::InSlot(standing) = standing {

@@ -355,7 +355,7 @@ impl OpenLists {
         }
         let list_ms = stamp.ts_in_slot_ms;
         self.add_to_rows(place, list.arms, |tally, row| {
-            tally.saw(row, list_ms);
+            tally.note_time(row, list_ms);
             match worth.of_length {
                 OfLength::Remembered(contributions) => {
                     tally.count(row, list.items.len() as u32, contributions);

@@ -16,7 +16,7 @@ const MAX: u32 = 256;
 
 impl SharedId {
     /// Takes the id of a list that arrived while another one was open; returns whether very many lists have it.
-    pub fn saw(&mut self, id: u128) -> bool {
+    pub fn observe(&mut self, id: u128) -> bool {
         if self.votes == 0 {
             self.id = id;
         }
@@ -35,7 +35,7 @@ mod tests {
 
     fn check(ids: impl Iterator<Item = u128>) -> usize {
         let mut shared = SharedId::default();
-        ids.filter(|id| shared.saw(*id)).count()
+        ids.filter(|id| shared.observe(*id)).count()
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl SlotTally {
     }
 
     /// Notes that a list of a row came at a time in the slot.
-    pub fn saw(&mut self, row: usize, list_ms: u32) {
+    pub fn note_time(&mut self, row: usize, list_ms: u32) {
         let head = &mut self.heads[row];
         head.after_last_list_ms = head.after_last_list_ms.max(list_ms + 1);
     }
@@ -393,8 +393,8 @@ mod tests {
         add_to(&mut tally, 7, &[1, 2]);
         add_to(&mut tally, 7, &[10, 20, 30]);
         add_to(&mut tally, 4, &[5]);
-        tally.saw(0, 40);
-        tally.saw(0, 30);
+        tally.note_time(0, 40);
+        tally.note_time(0, 30);
         let expected = vec![(7, Some(40), vec![11, 22, 30]), (4, None, vec![5, 0, 0])];
         assert_eq!(handed_over(&mut tally), (expected, false));
         assert_eq!(handed_over(&mut tally), (Vec::new(), false));
@@ -431,10 +431,10 @@ mod tests {
                     Step::List(arm, n_items) => {
                         let row = counted.row(arm);
                         counted.count(row, n_items, &contributions);
-                        counted.saw(row, n);
+                        counted.note_time(row, n);
                         let row = added.row(arm);
                         added.add(row, 0, contributions.remembered(n_items as usize));
-                        added.saw(row, n);
+                        added.note_time(row, n);
                     }
                     Step::Click(arm, position) => {
                         let row = counted.row(arm);
