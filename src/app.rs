@@ -74,8 +74,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts reading and answering. Brokers need not be there yet. What the `log` loses is told as telemetry. To be called
-    /// inside a tokio runtime.
+    /// Starts reading and answering. Brokers need not be reachable yet. Lines that the `log` loses are reported as
+    /// telemetry. Call it inside a tokio runtime.
     ///
     /// # Errors
     /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue;

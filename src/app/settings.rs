@@ -30,7 +30,7 @@ impl Settings {
         self.log.losses()
     }
 
-    /// Reads the file again, and takes over what a running daemon can; the rest is told by name. A faulty one changes nothing.
+    /// Reads the file again, and takes over what a running daemon can; the rest is reported by name. A faulty file changes nothing.
     pub async fn read_again(&mut self) {
         let path = self.path.clone();
         let read = move || config::load_with_origins(path.as_deref(), config::environment());

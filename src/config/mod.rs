@@ -228,7 +228,7 @@ pub struct Limits {
     pub max_state_bytes: u64,
     /// Bytes of what coverage remembers of shown items, all arms together. Arms beyond it have no coverage.
     pub max_coverage_bytes: u64,
-    /// Share of the records of a topic that may be unreadable before that is told as a state of its own.
+    /// Share of the records of a topic that may be unreadable before it is reported as a problem.
     pub max_invalid_share: f64,
     /// The same of late records, of those from the future, of duplicates, and of clicks without a list.
     pub max_late_share: f64,

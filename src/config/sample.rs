@@ -23,7 +23,7 @@ pub(super) struct SettingNote {
 }
 
 /// Every section and every setting in the order of the file: the comment above it or its paragraph, and its value, be it
-/// commented out or not. Of a table whose names are the operator's the example is told under the table's own name.
+/// commented out or not. Of a table whose names are the operator's the example is given under the table's own name.
 pub(super) fn entries() -> Vec<SampleEntry> {
     let mut entries = Vec::new();
     let mut comment: Vec<&str> = Vec::new();

@@ -18,7 +18,7 @@ pub struct SettingChanges {
 }
 
 impl Loaded {
-    /// Takes over of `new` what a running daemon can. What differs still is told again the next time.
+    /// Takes over of `new` what a running daemon can. What still differs is reported again the next time.
     pub fn take_over(&mut self, new: &Loaded) -> SettingChanges {
         let mut changes = SettingChanges::default();
         for key in self.in_force.differences(&new.in_force) {

@@ -22,7 +22,7 @@ use self::lines::ReadBounds;
 
 /// Bytes of packed data that are read at a time.
 const PACKED_BUFFER: usize = 128 << 10;
-/// Bytes that are told at a time.
+/// Bytes between two calls of `watch`.
 const TOLD_AT_A_TIME: u64 = 64 << 10;
 /// zstd's largest window (`--long=31`), in powers of two: what it may need of memory is for the file to say.
 const ZSTD_WINDOW_LOG: u32 = 31;

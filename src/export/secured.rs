@@ -31,7 +31,7 @@ pub struct Secured {
     hosts: Arc<Hosts>,
     gate: Option<Arc<Gate>>,
     identity: Option<Identity>,
-    /// The last doubt about the certificate that was told.
+    /// The last doubt about the certificate that was reported.
     told: Option<Doubt>,
     /// What the files held when they were last read.
     seen: Vec<Option<Fingerprint>>,

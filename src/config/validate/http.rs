@@ -116,7 +116,7 @@ fn access(raw: &RawHttp, report: &mut ErrorReport) -> Access {
     }
 }
 
-/// Entries are told by their number: what stands there may be the secret itself.
+/// Entries are reported by number: the text there may be the secret itself.
 fn entries<T: FromStr<Err = NotAnEntry>>(
     key: &str,
     list: &Spanned<HashList>,

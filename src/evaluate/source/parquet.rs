@@ -162,7 +162,7 @@ fn close(json: &mut Vec<u8>, bracket: u8) {
     json.push(bracket);
 }
 
-/// Bytes that are told as read, in proportion to the rows.
+/// Reports bytes as read, in proportion to the rows.
 struct ReadProgress<'a> {
     n_bytes: u64,
     n_rows: u64,
