@@ -18,7 +18,7 @@ use abgauge::engine::event::{ArmName, Batch, Body, Click, Event, Position, Serve
 use abgauge::engine::ranking::{METRICS, Ranking, USUAL};
 use abgauge::export::Exporter;
 use abgauge::ledger::{Keep, PairDelta, PairTracker};
-use abgauge::snapshot::{Snapshot, Source as _};
+use abgauge::snapshot::{Snapshot, SnapshotSource as _};
 use abgauge::telemetry::Telemetry;
 use abgauge::worker;
 use common::clock::thread_cpu_ns;

@@ -39,7 +39,7 @@ use crate::worker::{self, Worker};
 /// How long records gather between two rounds: as old as one may get before it is counted. Many small batches would cost
 /// more than they carry.
 const WAIT: Duration = Duration::from_millis(10);
-/// After so many records there are more: the next round begins at once.
+/// After this many records there are probably more: the next round begins immediately.
 const MANY: usize = 1000;
 /// How long a start may take to its end once it is to stop.
 const REST_OF_START: Duration = Duration::from_secs(1);
@@ -74,12 +74,12 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts reading and answering. Brokers need not be there yet. What the `log` loses is told as telemetry. To be called
-    /// inside a tokio runtime.
+    /// Starts reading and answering. Brokers need not be reachable yet. Lines that the `log` loses are reported as
+    /// telemetry. Call it inside a tokio runtime.
     ///
     /// # Errors
-    /// [`Unusable`](crate::catalogue_file::Unusable), where the catalogue is, and another such
-    /// [error](crate::export::secured::Unusable) for the files of `[http]`; properties that librdkafka
+    /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue;
+    /// [`UnusableFile`](crate::export::secured::UnusableFile) for the files of `[http]`; properties that librdkafka
     /// [refuses](properties::Refused); an address that cannot be listened on.
     pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
@@ -114,7 +114,7 @@ impl Daemon {
             .into_iter()
             .map(|reader| -> Box<dyn Source> { Box::new(reader) });
         let dead_letters = DeadLetters::start(kafka, Arc::clone(&telemetry))?;
-        let bury = dead_letters.map(|letters| -> worker::DeadLetters {
+        let bury = dead_letters.map(|letters| -> worker::DeadLetterSink {
             Arc::new(move |record, reason| letters.send(record, reason))
         });
         let worker = Worker::new(
@@ -135,7 +135,7 @@ impl Daemon {
                 let stop = stop.clone();
                 move || {
                     let result = consume(consumer, worker, catalogues, &clock, &stop);
-                    // Nobody listens any more where the daemon was not waited for.
+                    // There is no receiver if the daemon was not waited for.
                     let _ = tell.send(result);
                 }
             })
@@ -202,7 +202,7 @@ impl Daemon {
             Ok(Ok(Ok(()))) => info!("left the group"),
             Ok(_) => error!("the consumer panicked"),
             Err(_) => {
-                warn!("the brokers did not answer to our leaving: the group notices at its session timeout")
+                warn!("timed out leaving the group: its session timeout removes this member")
             }
         }
     }
@@ -241,7 +241,7 @@ fn consume(
 
 fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
     for order in worker.orders() {
-        // Without these nothing would be read, and nobody would order them again.
+        // Without these nothing would be read, and they would not be ordered again.
         let is_vital = matches!(order, Order::Subscribe | Order::Assign(_));
         if let Err(error) = consumer.execute(order) {
             worker.handle(Input::Fault(Fault {
@@ -260,8 +260,9 @@ fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
 /// SIGHUP reads the configuration again, the catalogue and the files of `[http]`.
 ///
 /// # Errors
-/// Why there are no settings, or it could not start ([`Unusable`](crate::catalogue_file::Unusable), where the catalogue is,
-/// and its [like](crate::export::secured::Unusable) for the files of `[http]`), or not go on.
+/// Why there are no settings, or why it could not start or continue: among others
+/// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue, and
+/// [`UnusableFile`](crate::export::secured::UnusableFile) for the files of `[http]`.
 pub async fn run(
     settings: impl FnOnce() -> anyhow::Result<Settings> + Send + 'static,
     Signals { mut stop, mut reload }: Signals,

@@ -6,9 +6,9 @@
 //! scrape    ─ alone  ─▶ │ how far each pair has come                    a lock              │
 //!                      └───────────────────────────────────────────────────────────────────┘
 //! ```
-//! Hand-overs share the gate and lock one arm at a time; a scrape has the gate alone for as long as it takes to copy the sums,
-//! so it sees whole deltas only. A worker that meets one hands over later, within a second. What lies behind the gate cannot
-//! be reached without it, and neither of the two locks there is held while the other is taken.
+//! Hand-overs share the gate and lock one arm at a time. A scrape holds the gate exclusively while it copies the sums, so it
+//! sees whole deltas only. A worker that meets a scrape hands over later, within a second. Nothing behind the gate can be
+//! reached without it, and neither of the two locks there is held while the other is taken.
 
 mod arm;
 mod covering;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use dashmap::DashMap;
 use dashmap::mapref::one::RefMut;
 
-use self::arm::{ArmWindows, Ends, Shape};
+use self::arm::{ArmWindows, WindowEnds, WindowShape};
 use self::covering::Covering;
 use self::progress::Progress;
 use crate::config::{self, Config};
@@ -31,31 +31,31 @@ use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::window::{Cell, N_CELLS, Overflow};
 use crate::engine::{Arm, ArmId, ArmInSlot};
 use crate::ledger::PairDelta;
-use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline, View};
+use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline, View};
 
-/// Arms whose cells a snapshot holds at most.
+/// Maximum number of arms whose cells a snapshot holds.
 const MAX_TIMELINES: usize = 200;
 
 /// The partition number that both topics of a pair share.
-pub type Pair = i32;
+pub type PairId = i32;
 
 pub struct Board {
     width: usize,
-    shape: Shape,
+    shape: WindowShape,
     /// By experiment: slots that begin before this (epoch ms) do not count in its `total`.
     experiment_starts: BTreeMap<String, i64>,
-    gate: RwLock<Shared>,
-    /// No sum has run over.
+    gate: RwLock<Gated>,
+    /// No sum has overflowed.
     exact: AtomicBool,
     n_arms_without_coverage: AtomicU64,
 }
 
-/// What lies behind the gate.
-struct Shared {
+/// The state behind the gate.
+struct Gated {
     arms: DashMap<Arm, ArmWindows>,
     progress: Mutex<Progress>,
-    /// The arms of each pair, by their number there. Changed by who has the gate alone, as all below.
-    pairs: BTreeMap<Pair, Vec<Arm>>,
+    /// The arms of each pair, by their number there. Like all fields below, changed only with exclusive access to the gate.
+    pairs: BTreeMap<PairId, Vec<Arm>>,
     /// The arms in the order of snapshots.
     order: BTreeSet<Arm>,
     covering: Option<Covering>,
@@ -70,12 +70,12 @@ impl Board {
         };
         Board {
             width: ranking.width(),
-            shape: Shape {
-                cells_ms: config.windows.iter().map(config::Window::cell_ms).collect(),
+            shape: WindowShape {
+                cells_ms: config.windows.iter().map(config::WindowSpan::cell_ms).collect(),
                 n_ahead: AtomicUsize::new(0),
             },
             experiment_starts: config.experiment_starts.clone(),
-            gate: RwLock::new(Shared {
+            gate: RwLock::new(Gated {
                 arms: DashMap::new(),
                 progress: Mutex::default(),
                 pairs: BTreeMap::new(),
@@ -87,9 +87,9 @@ impl Board {
         }
     }
 
-    /// Takes over what has changed in a pair. All deltas of a pair come in their order, from the first one on, until it is
+    /// Merges the changes of a pair. All deltas of a pair arrive in order, from the first one on, until it is
     /// [removed](Self::remove).
-    pub fn merge(&self, pair: Pair, delta: &PairDelta) {
+    pub fn merge(&self, pair: PairId, delta: &PairDelta) {
         if !delta.arms.is_empty() {
             self.admit(pair, &delta.arms);
         }
@@ -104,8 +104,8 @@ impl Board {
         let Some(arms) = shared.pairs.get(&pair) else {
             return;
         };
-        // All that goes to one arm side by side.
-        let mut rows: Vec<Row> = rows(delta).collect();
+        // Groups the tallies by arm.
+        let mut rows: Vec<ArmTally> = rows(delta).collect();
         rows.sort_by_key(|row| row.of.arm);
         for rows in rows.chunk_by(|one, next| one.of.arm == next.of.arm) {
             let mut windows = shared.windows_of(arms, rows[0].of.arm);
@@ -126,9 +126,9 @@ impl Board {
     }
 
     /// Makes room for the arms that a pair has admitted since.
-    fn admit(&self, pair: Pair, admitted: &[Arm]) {
+    fn admit(&self, pair: PairId, admitted: &[Arm]) {
         let mut shared = self.alone();
-        let Shared {
+        let Gated {
             arms,
             pairs,
             order,
@@ -151,11 +151,11 @@ impl Board {
         self.note_left_out(&shared);
     }
 
-    fn shared(&self) -> RwLockReadGuard<'_, Shared> {
+    fn shared(&self) -> RwLockReadGuard<'_, Gated> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn alone(&self) -> RwLockWriteGuard<'_, Shared> {
+    fn alone(&self) -> RwLockWriteGuard<'_, Gated> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,15 +165,15 @@ impl Board {
         }
     }
 
-    fn note_left_out(&self, shared: &Shared) {
+    fn note_left_out(&self, shared: &Gated) {
         let n = shared.covering.as_ref().map_or(0, Covering::n_left_out);
         self.n_arms_without_coverage.store(n, Ordering::Relaxed);
     }
 
-    /// Counts coverage by this catalogue from now on. Engines take it after the board.
+    /// Measures coverage with this catalogue from now on. Engines take it after the board.
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
         let mut shared = self.alone();
-        let Shared { arms, covering, .. } = &mut *shared;
+        let Gated { arms, covering, .. } = &mut *shared;
         if let Some(covering) = covering {
             covering.set_catalogue(catalogue);
             let arms = arms.iter_mut();
@@ -182,7 +182,7 @@ impl Board {
         self.note_left_out(&shared);
     }
 
-    /// Arms without coverage because of its bound on memory. Never waits.
+    /// Arms without coverage because of its bound on memory. Never blocks.
     pub fn n_arms_without_coverage(&self) -> u64 {
         self.n_arms_without_coverage.load(Ordering::Relaxed)
     }
@@ -192,26 +192,26 @@ impl Board {
         self.shared().with_progress(|progress| progress.set_live_end(ms));
     }
 
-    /// Shows no window beyond these ends, by view (epoch ms). What lies ahead of them waits.
+    /// Shows no window beyond these ends, by view (epoch ms). Later slots wait.
     pub fn show_until(&self, until_ms: [i64; 2]) {
         self.shared()
             .with_progress(|progress| progress.show_until(until_ms));
     }
 
-    /// Lets a pair that is caught up into the views.
-    pub fn show(&self, pair: Pair) {
+    /// Shows a pair that has caught up in the views.
+    pub fn show(&self, pair: PairId) {
         self.shared().with_progress(|progress| progress.show(pair));
     }
 
-    /// Takes what a pair adds out of the views at once, and keeps it.
-    pub fn hide(&self, pair: Pair) {
+    /// Hides a pair from the views immediately, and keeps its sums.
+    pub fn hide(&self, pair: PairId) {
         self.shared().with_progress(|progress| progress.hide(pair));
     }
 
     /// Forgets a pair.
-    pub fn remove(&self, pair: Pair) {
+    pub fn remove(&self, pair: PairId) {
         let mut shared = self.alone();
-        let Shared {
+        let Gated {
             arms,
             progress,
             pairs,
@@ -239,17 +239,17 @@ impl Board {
         self.note_left_out(&shared);
     }
 
-    /// Whether every sum is exact: none has run over. Never waits.
+    /// Whether every sum is exact: none has overflowed. Never blocks.
     pub fn is_exact(&self) -> bool {
         self.exact.load(Ordering::Relaxed)
     }
 
-    /// Whether a scrape has the gate, so that whoever hands over would wait for it.
+    /// Whether a scrape holds the gate, so that a hand-over would have to wait.
     pub fn is_being_copied(&self) -> bool {
         matches!(self.gate.try_read(), Err(TryLockError::WouldBlock))
     }
 
-    /// Lets `go` happen while a scrape copies.
+    /// Runs `go` while a scrape copies.
     #[cfg(test)]
     pub fn while_copied(&self, go: impl FnOnce()) {
         let _shared = self.alone();
@@ -258,14 +258,14 @@ impl Board {
 }
 
 /// The tally of an arm in a slot, on its way to the windows.
-struct Row<'a> {
+struct ArmTally<'a> {
     view: View,
     of: ArmInSlot,
     tally: &'a [i64],
 }
 
-fn rows(delta: &PairDelta) -> impl Iterator<Item = Row<'_>> {
-    let live = delta.live.iter().map(|(of, tally)| Row {
+fn rows(delta: &PairDelta) -> impl Iterator<Item = ArmTally<'_>> {
+    let live = delta.live.iter().map(|(of, tally)| ArmTally {
         view: View::Live,
         of,
         tally,
@@ -277,7 +277,7 @@ fn rows(delta: &PairDelta) -> impl Iterator<Item = Row<'_>> {
                 start_ms: slot.start_ms,
                 last_list_ms: None,
             };
-            Row {
+            ArmTally {
                 view: View::Settled,
                 of,
                 tally,
@@ -287,8 +287,8 @@ fn rows(delta: &PairDelta) -> impl Iterator<Item = Row<'_>> {
     live.chain(settled)
 }
 
-impl Shared {
-    /// What is done here cannot take another lock: it sees nothing but the progress.
+impl Gated {
+    /// The closure cannot take another lock: it sees only the progress.
     fn with_progress<T>(&self, act: impl FnOnce(&mut Progress) -> T) -> T {
         act(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -300,15 +300,15 @@ impl Shared {
     }
 }
 
-/// Nothing panics between two states that belong together, so what a lock guards is sound whoever panicked with it.
+/// Nothing panics between two states that belong together, so a poisoned lock still guards a valid value.
 fn of<T>(mutex: &mut Mutex<T>) -> &mut T {
     mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Source for Board {
+impl SnapshotSource for Board {
     fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
         let mut shared = self.alone();
-        let Shared {
+        let Gated {
             arms,
             progress,
             order,
@@ -356,7 +356,7 @@ impl Source for Board {
 
     fn timelines(&self, window: usize, told: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
         let mut shared = self.alone();
-        let Shared { arms, progress, .. } = &mut *shared;
+        let Gated { arms, progress, .. } = &mut *shared;
         let progress = of(progress);
         let (ends, shown) = (progress.ends(), progress.shown());
         let of_arm = |arm: &&ArmSnapshot| {
@@ -377,7 +377,7 @@ fn name_of(arm: &ArmSnapshot) -> Arm {
     }
 }
 
-/// Those whose cells a snapshot has: of ten thousand arms they would be gigabytes.
+/// The arms whose cells a snapshot has: those of ten thousand arms would take gigabytes.
 fn with_most_lists(arms: &mut [ArmSnapshot]) -> impl Iterator<Item = &mut ArmSnapshot> {
     let mut arms: Vec<&mut ArmSnapshot> = arms.iter_mut().collect();
     arms.sort_by_key(|arm| {
@@ -407,8 +407,8 @@ impl Board {
     fn timelines_of(
         &self,
         windows: &ArmWindows,
-        shown: &[Pair],
-        ends: &Ends,
+        shown: &[PairId],
+        ends: &WindowEnds,
         window: usize,
     ) -> [Timeline; 2] {
         let mut timelines = ends

@@ -20,7 +20,7 @@ pub struct CatalogueFile {
 #[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
 #[error("metrics.catalog: {message}")]
 #[diagnostic(help("{remedy}"))]
-pub struct Unusable {
+pub struct UnusableCatalogue {
     /// Names the file, and the line where it is one.
     pub message: String,
     /// What to write instead.
@@ -49,14 +49,14 @@ impl CatalogueFile {
     ///
     /// # Errors
     /// It cannot be opened, or a line is faulty.
-    pub fn read(&self, previous: Option<&Catalogue>) -> Result<Catalogue, Unusable> {
+    pub fn read(&self, previous: Option<&Catalogue>) -> Result<Catalogue, UnusableCatalogue> {
         let path = self.path.display();
-        let file = files::open(&self.path).map_err(|error| Unusable {
+        let file = files::open(&self.path).map_err(|error| UnusableCatalogue {
             message: format!("cannot open the file {path}: {error}"),
             remedy: "name a file that exists and that abgauge's user may read, or leave metrics.catalog out"
                 .to_owned(),
         })?;
-        catalogue::read(BufReader::new(file), &self.decoder, previous).map_err(|error| Unusable {
+        catalogue::read(BufReader::new(file), &self.decoder, previous).map_err(|error| UnusableCatalogue {
             message: format!("{path}, {error}"),
             remedy: format!(
                 "fix line {} of the file: an item a line, each item once",

@@ -41,12 +41,12 @@ pub enum Level {
     /// Numbers will be wrong or missing.
     Warning,
     /// A start cannot work.
-    Error(Fault),
+    Error(CheckFailure),
 }
 
 /// Whose turn it is where a start cannot work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum CheckFailure {
     /// The configuration, here or on the brokers, must be fixed.
     Configuration,
     /// The brokers do not answer, or do not let us in.
@@ -82,7 +82,7 @@ pub fn findings(config: &Config, connect: bool) -> Vec<Finding> {
 
 /// What is said first agrees with the exit code.
 fn verdict(findings: &[Finding]) -> Finding {
-    let is_fault = |finding: &&Finding| finding.level == Level::Error(Fault::Configuration);
+    let is_fault = |finding: &&Finding| finding.level == Level::Error(CheckFailure::Configuration);
     match findings.iter().filter(is_fault).count() {
         0 => Finding::ok("the configuration is valid"),
         n => Finding::new(
@@ -115,8 +115,8 @@ fn bounds(config: &Config) -> Finding {
 /// What the Kafka client refuses, whatever brokers there are.
 fn kafka_properties(config: &Config) -> Vec<Finding> {
     let faults = properties::judge(&config.kafka).map_or_else(|refused| refused.faults, |()| Vec::new());
-    let finding = |fault: properties::Fault| {
-        let level = Level::Error(Fault::Configuration);
+    let finding = |fault: properties::PropertyError| {
+        let level = Level::Error(CheckFailure::Configuration);
         Finding::new(level, fault.to_string(), fault.remedy)
     };
     faults.into_iter().map(finding).collect()
@@ -136,7 +136,7 @@ fn catalogue(config: &Config) -> Option<Finding> {
             ))
         }
         Err(fault) => Finding::new(
-            Level::Error(Fault::Configuration),
+            Level::Error(CheckFailure::Configuration),
             fault.to_string(),
             fault.remedy,
         ),
@@ -149,7 +149,7 @@ fn http_files(config: &Config) -> Option<Finding> {
     let http = &config.http;
     match secured::read(http) {
         Err(fault) => Some(Finding::new(
-            Level::Error(Fault::Configuration),
+            Level::Error(CheckFailure::Configuration),
             fault.to_string(),
             fault.remedy,
         )),
@@ -181,9 +181,9 @@ pub fn exit_code(findings: &[Finding]) -> u8 {
             .any(|finding| finding.level == Level::Error(fault))
     };
     match () {
-        () if has(Fault::Configuration) => 78,
-        () if has(Fault::Unavailable) => 69,
-        () if has(Fault::Data) => 65,
+        () if has(CheckFailure::Configuration) => 78,
+        () if has(CheckFailure::Unavailable) => 69,
+        () if has(CheckFailure::Data) => 65,
         () => 0,
     }
 }

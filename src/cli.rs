@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-use crate::config::{self, Key, parse_span_ms};
+use crate::config::{self, TopicKey, parse_span_ms};
 use crate::engine::event::Kind;
 pub use offline::{EvaluateArgs, Format, ProfilesArgs, ProfilesFormat};
 
@@ -351,11 +351,11 @@ pub enum KeyArg {
     User,
 }
 
-impl From<KeyArg> for Key {
-    fn from(key: KeyArg) -> Key {
+impl From<KeyArg> for TopicKey {
+    fn from(key: KeyArg) -> TopicKey {
         match key {
-            KeyArg::Request => Key::Request,
-            KeyArg::User => Key::User,
+            KeyArg::Request => TopicKey::Request,
+            KeyArg::User => TopicKey::User,
         }
     }
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone)]
 pub struct Clock {
     started: Instant,
-    source: Source,
+    source: TimeSource,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum TimeSource {
     System,
     /// Epoch ms, as far as the simulator has produced and flushed; never falls.
     Simulated(Arc<AtomicI64>),
@@ -33,7 +33,7 @@ impl Clock {
     pub fn system() -> Clock {
         Clock {
             started: Instant::now(),
-            source: Source::System,
+            source: TimeSource::System,
         }
     }
 
@@ -42,7 +42,7 @@ impl Clock {
         let time = Arc::new(AtomicI64::new(ms));
         let clock = Clock {
             started: Instant::now(),
-            source: Source::Simulated(Arc::clone(&time)),
+            source: TimeSource::Simulated(Arc::clone(&time)),
         };
         (clock, Hand(time))
     }
@@ -50,18 +50,18 @@ impl Clock {
     /// Epoch milliseconds.
     pub fn now_ms(&self) -> i64 {
         match &self.source {
-            Source::System => SystemTime::now()
+            TimeSource::System => SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| since.as_millis() as i64),
-            Source::Simulated(time) => time.load(Ordering::Acquire),
+            TimeSource::Simulated(time) => time.load(Ordering::Acquire),
         }
     }
 
     /// Milliseconds that never go back and do not follow corrections of the wall clock.
     pub fn steady_ms(&self) -> i64 {
         match &self.source {
-            Source::System => self.started.elapsed().as_millis() as i64,
-            Source::Simulated(time) => time.load(Ordering::Acquire),
+            TimeSource::System => self.started.elapsed().as_millis() as i64,
+            TimeSource::Simulated(time) => time.load(Ordering::Acquire),
         }
     }
 

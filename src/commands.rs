@@ -59,7 +59,7 @@ fn note(text: &str) {
     remark(style("note:").cyan(), text);
 }
 
-/// One line on standard error. Its colour goes where nobody would see it.
+/// One line on standard error. It is coloured only on a terminal.
 fn remark(kind: StyledObject<&str>, text: &str) {
     say(format_args!("{} {text}", kind.bold().for_stderr()));
 }

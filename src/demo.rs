@@ -16,19 +16,19 @@ use self::scene::Scene;
 use self::screen::Screen;
 use crate::app::{Daemon, StopSignal};
 use crate::clock::Clock;
-use crate::config::{self, Config, Key, Start};
+use crate::config::{self, Config, Start, TopicKey};
 use crate::export::Exporter;
 use crate::export::server::BindError;
 use crate::kafka::embedded::Embedded;
 use crate::kafka::producer::Producer;
 use crate::logging::Losses;
-use crate::simulate::{Driver, Settings, Summary, Topics, Traffic};
+use crate::simulate::{Driver, Summary, Topics, Traffic, TrafficSettings};
 use crate::snapshot::Snapshot;
 use crate::telemetry::StreamStatus;
 
 const N_PARTITIONS: i32 = 4;
 const LINGER: Duration = Duration::from_millis(2);
-/// How often the table is drawn anew, and how often a line is printed where there is no terminal.
+/// How often the table is redrawn, and how often a line is printed where there is no terminal.
 const REDRAW: Duration = Duration::from_millis(500);
 const LINE: Duration = Duration::from_secs(10);
 /// The embedded broker keeps 5 MiB of a partition: far more than so many records, which may be on their way at a time.
@@ -62,9 +62,9 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
     };
     let broker = Embedded::start(&[&topics.served, &topics.clicks], N_PARTITIONS)?;
     let config = configuration(broker.bootstrap(), options.port)?;
-    let settings = Settings {
+    let settings = TrafficSettings {
         duration_ms: Some(duration_ms),
-        ..Settings::new(options.seed, options.rate / options.speed, start_ms)
+        ..TrafficSettings::new(options.seed, options.rate / options.speed, start_ms)
     };
     let traffic = Traffic::new(settings);
     let scene = Scene::new(
@@ -137,11 +137,11 @@ fn configuration(brokers: &str, port: u16) -> anyhow::Result<Config> {
     ];
     let mut config = config::load(None, settings.into_iter()).context("configure the demo")?;
     config.kafka.start = Start::Earliest;
-    config.kafka.key = Key::Request;
+    config.kafka.key = TopicKey::Request;
     Ok(config)
 }
 
-/// Who runs the demo knows an option, no setting.
+/// A user of the demo knows its options, not the settings.
 fn in_words_of_the_demo(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref() {
         Some(BindError::InUse(address)) => {

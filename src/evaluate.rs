@@ -63,7 +63,7 @@ pub use report::Report;
 
 /// Records counted at a time.
 const BATCH: usize = 4096;
-/// Places of unreadable lines that are told for each reason.
+/// Maximum number of places reported for each reason of unreadable lines.
 const MAX_PLACES: usize = 3;
 /// What is kept as one, as long as the series asks for nothing shorter: where lists are few, so short a time as a slot takes more
 /// memory than its lists.
@@ -139,7 +139,7 @@ pub fn read_catalogue(input: impl BufRead, options: &Options) -> Result<Catalogu
 
 /// Lines that could not be read for one reason.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableLines {
     pub n: u64,
     /// The first of them, as `FILE:LINE`.
     pub places: Vec<String>,
@@ -159,7 +159,7 @@ pub struct Evaluator {
     n_lines: i64,
     n_lists: u64,
     n_lists_without_arm: u64,
-    unreadable: BTreeMap<Reason, Unreadable>,
+    unreadable: BTreeMap<Reason, UnreadableLines>,
 }
 
 impl Evaluator {
@@ -203,7 +203,7 @@ impl Evaluator {
         }
     }
 
-    /// Reads a file, or standard input for `-`; `watch` is told the bytes of it as they are read.
+    /// Reads a file, or standard input for `-`; `watch` is called with the bytes as they are read.
     ///
     /// # Errors
     /// Where it cannot be read to its end: see [`source::read`].

@@ -24,7 +24,7 @@ const MAX_ANSWER: usize = 64 * 1024;
 
 /// Which of the two questions is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
+pub enum HealthQuestion {
     /// Does it live? `/healthz`.
     Alive,
     /// Has it caught up? `/readyz`.
@@ -42,7 +42,7 @@ pub struct Target {
 
 /// What it said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HealthAnswer {
     pub status: u16,
     pub body: String,
 }
@@ -50,8 +50,12 @@ pub struct Answer {
 /// Asks, and waits `at_most` so long for the answer.
 ///
 /// # Errors
-/// Nobody answers there in time, or not what a daemon would.
-pub async fn ask(target: &Target, question: Question, at_most: Duration) -> anyhow::Result<Answer> {
+/// There is no answer in time, or not one of a daemon.
+pub async fn ask(
+    target: &Target,
+    question: HealthQuestion,
+    at_most: Duration,
+) -> anyhow::Result<HealthAnswer> {
     let asked = async {
         let stream = TcpStream::connect(target.address).await?;
         if !target.tls {
@@ -78,11 +82,11 @@ pub fn reachable(listen: SocketAddr) -> SocketAddr {
 async fn request(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     target: &Target,
-    question: Question,
-) -> anyhow::Result<Answer> {
+    question: HealthQuestion,
+) -> anyhow::Result<HealthAnswer> {
     let path = match question {
-        Question::Alive => "/healthz",
-        Question::Ready => "/readyz",
+        HealthQuestion::Alive => "/healthz",
+        HealthQuestion::Ready => "/readyz",
     };
     let mut request = Request::get(path)
         .header(HOST, target.address.to_string())
@@ -97,7 +101,7 @@ async fn request(
     let answer = sender.send_request(request).await?;
     let status = answer.status().as_u16();
     let body = body::to_bytes(Body::new(answer.into_body()), MAX_ANSWER).await?;
-    Ok(Answer {
+    Ok(HealthAnswer {
         status,
         body: String::from_utf8_lossy(&body).trim().to_owned(),
     })

@@ -1,6 +1,6 @@
 //! abgauge: live ranking metrics of experiment arms, from Kafka to Prometheus.
 //!
-//! A daemon that stands beside production recommenders. It reads *served lists* and *clicks*, joins each click to the
+//! A daemon that runs next to production recommenders. It reads *served lists* and *clicks*, joins each click to the
 //! list that it came from, keeps sliding windows per experiment arm, and exports hit ratio, CTR, MRR, NDCG and their
 //! relatives as gauges.
 //!
@@ -15,22 +15,22 @@
 //! - [`ingest`] turns bytes into events, hashing ids as it reads (of users with a secret key), and audits the keys of records. Our
 //!   own shape of events has a fast decoder; a [`Shape`](ingest::wire::shape::Shape) says where others have their fields.
 //! - [`engine`] joins: pure, synchronous, without a clock, one engine for each *pair* of partitions (served p, clicks p). Time is an
-//!   argument. All sums are integers, so no result depends on the order of arrival. Once nothing can change a list any more, the
-//!   engine tells it, once.
-//! - [`ledger`] adds up what it is told: the settled numbers of a pair, a value that merges with others and has bytes of its own.
+//!   argument. All sums are integers, so no result depends on the order of arrival. Once a list is final, the engine reports
+//!   it exactly once.
+//! - [`ledger`] adds up settled lists: the settled numbers of a pair, a value that merges with others and has an encoding.
 //!   An aggregate is what a settled list adds to; a new one does not touch the join.
-//! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, is dull. Its pairs live in
-//!   shards, which threads read side by side where much waits; between two readings all is one thread's.
-//! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over what has changed in
+//! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, decides nothing. Its pairs
+//!   live in shards, which threads read in parallel if many records wait. Between two reads, one thread owns everything.
+//! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
 //!   a pair as one value, under one lock for each arm; a scrape sees whole deltas only.
-//! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says of itself.
-//! - [`evaluate`] feeds files to the same engine, as `commands` tell it to; `demo` runs all of it on `simulate`d traffic,
+//! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says about itself.
+//! - [`evaluate`] feeds files to the same engine, on behalf of `commands`; `demo` runs all of it on `simulate`d traffic,
 //!   an embedded broker and one simulated `clock`.
 //! - `config` is what the operator wrote, checked, and `catalogue_file` the file that it names; `check` what a cluster makes
-//!   of it; `cli` the command line; `app` alone knows everyone.
+//!   of it; `cli` the command line; only `app` knows all modules.
 //!
 //! A list counts in the *live* view as soon as it is read, and in the *settled* view once its attribution window has
-//! closed: then nothing can change it any more. The border is the frontier F of its pair.
+//! closed: from then on it is final. The border is the frontier F of its pair.
 //!
 //! Deliberately absent: stored state (a start rebuilds its windows from the log), a wall clock in any decision about an
 //! event, floating point in any sum, strings in the state of the join, a lock or an allocation for each event.

@@ -97,7 +97,7 @@ pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<Log> {
         .context("start the thread of the log")?;
     let log = fmt()
         .with_env_filter(filter)
-        .with_writer(Waiting(Arc::clone(&lines)))
+        .with_writer(LineSink(Arc::clone(&lines)))
         // It would be told on standard error, and a failure of that ends the thread that logs.
         .log_internal_errors(false);
     let is_text = match format {
@@ -136,14 +136,14 @@ fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
 /// Lines on their way to the thread that writes them.
 #[derive(Default)]
 struct Lines {
-    waiting: Mutex<Queue>,
+    waiting: Mutex<UnwrittenLines>,
     /// There are lines, or all of them are written.
     changed: Condvar,
     losses: Losses,
 }
 
 #[derive(Default)]
-struct Queue {
+struct UnwrittenLines {
     lines: Vec<Vec<u8>>,
     n_bytes: usize,
     /// Lines were taken and are being written.
@@ -151,7 +151,7 @@ struct Queue {
 }
 
 impl Lines {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, UnwrittenLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -185,7 +185,7 @@ impl Lines {
         let mut queue = self.queue();
         queue.is_writing = false;
         self.changed.notify_all();
-        let is_empty = |queue: &mut Queue| queue.lines.is_empty();
+        let is_empty = |queue: &mut UnwrittenLines| queue.lines.is_empty();
         let queue = self.changed.wait_while(queue, is_empty);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
         queue.is_writing = true;
@@ -194,7 +194,7 @@ impl Lines {
     }
 
     fn wait_until_written(&self, at_most: Duration) {
-        let is_waiting = |queue: &mut Queue| queue.is_writing || !queue.lines.is_empty();
+        let is_waiting = |queue: &mut UnwrittenLines| queue.is_writing || !queue.lines.is_empty();
         // In time or not: the program ends.
         drop(self.changed.wait_timeout_while(self.queue(), at_most, is_waiting));
     }
@@ -225,20 +225,20 @@ fn write_line(line: &[u8], out: &mut impl Write, is_cut: &mut bool) -> io::Resul
 }
 
 /// Takes the lines of the log. Never fails.
-struct Waiting(Arc<Lines>);
+struct LineSink(Arc<Lines>);
 
-impl<'a> MakeWriter<'a> for Waiting {
-    type Writer = Line<'a>;
+impl<'a> MakeWriter<'a> for LineSink {
+    type Writer = LineWriter<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line(&self.0)
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter(&self.0)
     }
 }
 
 /// Is given a line at a time.
-struct Line<'a>(&'a Lines);
+struct LineWriter<'a>(&'a Lines);
 
-impl Write for Line<'_> {
+impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.0.push(line);
         Ok(line.len())
@@ -253,7 +253,7 @@ impl Write for Line<'_> {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes, and then nothing before it is given more room.
+    /// Takes this many bytes, then nothing until it is given more room.
     struct Disk {
         room: usize,
         held: Vec<u8>,

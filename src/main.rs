@@ -134,18 +134,19 @@ fn with_flags(go: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<E
     }
 }
 
-/// All that is wrong with a configuration; a faulty file that it names, or what the Kafka client refuses, is told alike.
+/// All that is wrong with a configuration. A faulty file that it names and a refusal of the Kafka client are reported in the
+/// same way.
 fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     let error = match error.downcast::<ConfigErrors>() {
         Ok(errors) => return Ok(commands::refuse(&errors)),
         Err(error) => error,
     };
     let reports = error
-        .downcast::<catalogue_file::Unusable>()
+        .downcast::<catalogue_file::UnusableCatalogue>()
         .map(|fault| vec![miette::Report::new(fault)])
         .or_else(|error| {
             error
-                .downcast::<secured::Unusable>()
+                .downcast::<secured::UnusableFile>()
                 .map(|fault| vec![miette::Report::new(fault)])
         })
         .or_else(|error| {

@@ -34,15 +34,15 @@ impl<'a> MetricsMap<'a> {
 
 impl Serialize for MetricsMap<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter().map(|(column, value)| (Key(column), value)))
+        serializer.collect_map(self.iter().map(|(column, value)| (MetricKey(column), value)))
     }
 }
 
 /// [`Column::key`], without a string for each.
 #[derive(Clone, Copy)]
-pub(crate) struct Key<'a>(pub &'a Column);
+pub(crate) struct MetricKey<'a>(pub &'a Column);
 
-impl Serialize for Key<'_> {
+impl Serialize for MetricKey<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let id = self.0.metric.id;
         match self.0.k {

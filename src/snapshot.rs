@@ -66,7 +66,7 @@ pub struct Timeline {
 }
 
 /// Where snapshots come from.
-pub trait Source: Send + Sync + 'static {
+pub trait SnapshotSource: Send + Sync + 'static {
     /// One instant; `timelines` is the index of the window whose cells are wanted.
     fn snapshot(&self, timelines: Option<usize>) -> Snapshot {
         let mut snapshot = Snapshot::default();

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 
-/// Shared by whoever has something to report; every method may be called from any thread.
+/// Shared by all modules that report something; every method may be called from any thread.
 pub struct Telemetry {
     registry: Registry,
     version: String,
@@ -36,12 +36,12 @@ pub struct Telemetry {
     key_findings: IntCounterVec,
     dead_letters: [IntCounter; DeadLetter::ALL.len()],
     http_refused: [IntCounter; HttpRefusal::ALL.len()],
-    http_certificate_expiry: Known,
+    http_certificate_expiry: OptionalGauge,
     log_lines_lost: IntCounter,
     clicks_waiting: IntGauge,
     open_lists: IntGauge,
     state_bytes: IntGauge,
-    state_max_bytes: Known,
+    state_max_bytes: OptionalGauge,
     partitions_owned: IntGauge,
     exact: IntGauge,
     ready: IntGauge,
@@ -51,16 +51,16 @@ pub struct Telemetry {
     open_transaction_since: GaugeVec,
     frontier: GaugeVec,
     held: IntGaugeVec,
-    settle_delay: Known,
-    since: Known,
-    catalog_items: Known,
-    catalog_loaded: Known,
-    catalog_reload_failed: Known,
-    state: Mutex<State>,
+    settle_delay: OptionalGauge,
+    since: OptionalGauge,
+    catalog_items: OptionalGauge,
+    catalog_loaded: OptionalGauge,
+    catalog_reload_failed: OptionalGauge,
+    state: Mutex<TelemetryState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TelemetryState {
     waiting_for: Vec<String>,
     warnings: Vec<Warning>,
     was_ready: bool,
@@ -70,29 +70,29 @@ struct State {
     partitions: BTreeMap<(String, i32), PartitionState>,
 }
 
-/// How far behind one partition of one topic is.
+/// How far one partition of one topic is behind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct PartitionState {
     /// Records between the read position and the end of the log.
     pub lag: Option<i64>,
-    /// Event time from its watermark to the live end.
+    /// How far its watermark is behind the live end, in event time.
     pub watermark_delay_seconds: Option<f64>,
-    /// How far its newest event lies ahead of our clock, where that is more than the lateness.
+    /// How far its newest event is ahead of our clock, if that is more than the lateness.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_ahead_seconds: Option<f64>,
-    /// Since when an open transaction is known to hold it up, epoch seconds.
+    /// Time since which an open transaction has been blocking it, epoch seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_transaction_since_seconds: Option<f64>,
-    /// A batch of it cannot be read: it stands still.
+    /// An unreadable batch keeps it from advancing.
     pub held: bool,
 }
 
-/// What there should not be much of: the label `of`.
+/// A kind of record that should be rare: the label `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
-    /// Records that cannot be read.
+    /// Unreadable records.
     Invalid,
-    /// Late ones, and those of a slot that is settled.
+    /// Late records, and those of a settled slot.
     Late,
     Future,
     Duplicate,
@@ -125,9 +125,9 @@ impl Excess {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
     pub severity: Severity,
-    /// A sentence: what is wrong, and what to do.
+    /// A sentence: the problem and its remedy.
     pub message: String,
-    /// The heading in docs/runbooks.md that says more; the daemon serves it at `/runbooks`.
+    /// Its heading in docs/runbooks.md, which the daemon serves at `/runbooks`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runbook: Option<&'static str>,
 }
@@ -136,7 +136,7 @@ pub struct Warning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Numbers are right; somebody should look at it some time.
+    /// Numbers are right; it needs attention eventually.
     Info,
     /// Numbers are doubtful, or soon will be.
     Warning,
@@ -167,7 +167,7 @@ impl Warning {
         }
     }
 
-    /// The same, with the runbook that says more.
+    /// The same, with its runbook.
     pub fn see(self, runbook: &'static str) -> Warning {
         Warning {
             runbook: Some(runbook),
@@ -176,14 +176,14 @@ impl Warning {
     }
 }
 
-/// What became of a record that could not be read and was to go to the dead-letter topic.
+/// What happened to an unreadable record on its way to the dead-letter topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadLetter {
     /// The broker has acknowledged it.
     Delivered,
     /// The broker refused it, or it timed out.
     Failed,
-    /// Too many were on their way already.
+    /// Too many were in flight already.
     Dropped,
 }
 
@@ -207,17 +207,17 @@ pub enum HttpRefusal {
     NoCredentials,
     WrongCredentials,
     TlsHandshake,
-    /// It was no HTTP.
+    /// It was not HTTP.
     Malformed,
-    /// It did not come to a whole request, or to the end of its answer, in time.
+    /// It did not complete its request, or the reading of its answer, in time.
     TooSlow,
-    /// Before it had a whole request, another connection needed its slot.
+    /// Another connection needed its slot before it had sent a complete request.
     NoSlot,
     /// It does not read its answer, and another connection needed the slot or the memory.
     Stalled,
-    /// Its password was not checked: more came than can be.
+    /// Its password was not checked: too many arrived.
     TooManyPasswords,
-    /// It was for a host that is not answered for.
+    /// It named a host that is not served.
     ForeignHost,
 }
 
@@ -263,31 +263,31 @@ impl Telemetry {
         let records = counters(
             &registry,
             "abgauge_records_total",
-            "Records read, by what became of them.",
+            "Records read, by outcome.",
             &["topic", "outcome"],
         );
         let invalid = counters(
             &registry,
             "abgauge_invalid_records_total",
-            "Records that could not be read, by the first reason that applies.",
+            "Records that could not be decoded, by the first reason that applies.",
             &["topic", "reason"],
         );
         let click_results = counters(
             &registry,
             "abgauge_click_results_total",
-            "Accepted clicks, by what they turned out to be.",
+            "Accepted clicks, by result.",
             &["result"],
         );
         let dead_letters = counters(
             &registry,
             "abgauge_dead_letters_total",
-            "Unreadable records handed to the dead-letter topic.",
+            "Unreadable records sent to the dead-letter topic, by result.",
             &["result"],
         );
         let http_refused = counters(
             &registry,
             "abgauge_http_refused_total",
-            "Requests and connections that the HTTP server refused.",
+            "Requests and connections refused by the HTTP server.",
             &["reason"],
         );
         family(
@@ -313,62 +313,62 @@ impl Telemetry {
                 &registry,
                 IntGaugeVec::new,
                 "abgauge_share_exceeded",
-                "1 while more of the records of the last minutes are invalid, late, future or duplicate, or of the clicks unmatched, than the share in [limits] allows, else 0.",
+                "1 while the recent share of invalid, late, future or duplicate records, or of unmatched clicks, exceeds its setting in [limits], else 0.",
                 &["topic", "of"],
             ),
             click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),
             dead_letters: DeadLetter::ALL.map(|result| dead_letters.with_label_values(&[result.name()])),
             http_refused: HttpRefusal::ALL.map(|reason| http_refused.with_label_values(&[reason.name()])),
-            http_certificate_expiry: Known::new(
+            http_certificate_expiry: OptionalGauge::new(
                 &registry,
                 "abgauge_http_certificate_expiry_timestamp_seconds",
-                "When the certificate expires that the HTTP server shows.",
+                "When the certificate of the HTTP server expires.",
             ),
             log_lines_lost: counter(
                 &registry,
                 "abgauge_log_lines_lost_total",
-                "Lines of the log that could not be written to standard error.",
+                "Log lines that could not be written to standard error.",
             ),
             conflicting_lists: counter(
                 &registry,
                 "abgauge_conflicting_lists_total",
-                "Duplicate lists whose content differed from the one that stands.",
+                "Duplicate lists whose content differs from the list that was kept.",
             ),
             repeated_items: counter(
                 &registry,
                 "abgauge_repeated_items_total",
-                "Positions of accepted lists that hold an item which stands at a higher rank already.",
+                "Positions of accepted lists that repeat an item from a higher rank.",
             ),
             shared_id_lists: counter(
                 &registry,
                 "abgauge_shared_id_lists_total",
-                "Lists with a request id that very many lists have: a producer gives them no id of their own.",
+                "Lists that share their request id with very many others. Their producer does not give each list an id of its own.",
             ),
             cut_clicks: counter(
                 &registry,
                 "abgauge_clicks_cut_total",
-                "Clicks that fall to more lists of their request id than join.max_lists_per_click, and count for the first of these.",
+                "Clicks that match more lists than join.max_lists_per_click. Each counts only for the lists with the lowest offsets.",
             ),
             rebalances: counter(
                 &registry,
                 "abgauge_rebalances_total",
-                "Changes of the partitions owned.",
+                "Changes in the set of assigned partitions.",
             ),
             pair_restarts: counter(
                 &registry,
                 "abgauge_pair_restarts_total",
-                "Pairs of partitions rebuilt because their position had left the log.",
+                "Pairs of partitions rebuilt because their position was no longer in the log.",
             ),
             key_findings: counters(
                 &registry,
                 "abgauge_key_findings_total",
-                "Sampled records by what their partition tells of the key: put there by murmur2 or by crc32, foreign to both, or null.",
+                "Sampled records by what their partition says about the key: placed by murmur2, by crc32 or by neither, or a null key.",
                 &["topic", "finding"],
             ),
             clicks_waiting: gauge(
                 &registry,
                 "abgauge_clicks_waiting",
-                "Accepted clicks that wait for their list.",
+                "Accepted clicks waiting for their list.",
             ),
             open_lists: gauge(
                 &registry,
@@ -378,22 +378,22 @@ impl Telemetry {
             state_bytes: gauge(
                 &registry,
                 "abgauge_state_bytes",
-                "Memory of open lists and waiting clicks.",
+                "Memory used by open lists and waiting clicks.",
             ),
-            state_max_bytes: Known::new(
+            state_max_bytes: OptionalGauge::new(
                 &registry,
                 "abgauge_state_max_bytes",
-                "Bound on abgauge_state_bytes, limits.max_state: beyond it records are shed.",
+                "Bound on abgauge_state_bytes (limits.max_state). Records are shed beyond it.",
             ),
             partitions_owned: gauge(
                 &registry,
                 "abgauge_partitions_owned",
-                "Pairs of partitions that this process reads.",
+                "Pairs of partitions assigned to this process.",
             ),
             exact: gauge(
                 &registry,
                 "abgauge_exact",
-                "1 as long as no record was shed, or skipped unread, 0 once numbers are no longer exact.",
+                "1 until a record is shed or skipped, then 0: the numbers are no longer exact.",
             ),
             ready: gauge(&registry, "abgauge_ready", "1 if restored and caught up, else 0."),
             lag: family(
@@ -407,21 +407,21 @@ impl Telemetry {
                 &registry,
                 GaugeVec::new,
                 "abgauge_watermark_delay_seconds",
-                "Event time from the watermark of a partition to the live end.",
+                "How far the watermark of a partition is behind the live end, in event time.",
                 &["topic", "partition"],
             ),
             event_ahead: family(
                 &registry,
                 GaugeVec::new,
                 "abgauge_event_ahead_seconds",
-                "How far the newest event of a partition lies ahead of the clock, where that is more than join.lateness: later events are late.",
+                "How far the newest event of a partition is ahead of the clock. Shown only beyond join.lateness, when later events become late.",
                 &["topic", "partition"],
             ),
             open_transaction_since: family(
                 &registry,
                 GaugeVec::new,
                 "abgauge_open_transaction_since_timestamp_seconds",
-                "Since when an open transaction is known to hold up a partition.",
+                "Time since which an open transaction has been blocking a partition.",
                 &["topic", "partition"],
             ),
             frontier: family(
@@ -435,37 +435,37 @@ impl Telemetry {
                 &registry,
                 IntGaugeVec::new,
                 "abgauge_partition_held",
-                "1 while the partition stands still, as a batch of it cannot be read, else 0.",
+                "1 while a partition cannot advance because a batch is unreadable, else 0.",
                 &["topic", "partition"],
             ),
-            settle_delay: Known::new(
+            settle_delay: OptionalGauge::new(
                 &registry,
                 "abgauge_settle_delay_seconds",
-                "Event time by which settling lags behind what attribution and lateness ask for, slowest pair.",
+                "How far settling is behind attribution + lateness, in event time, for the slowest pair.",
             ),
-            since: Known::new(
+            since: OptionalGauge::new(
                 &registry,
                 "abgauge_since_timestamp_seconds",
                 "Event time at which the window total begins.",
             ),
-            catalog_items: Known::new(
+            catalog_items: OptionalGauge::new(
                 &registry,
                 "abgauge_catalog_items",
                 "Items of the catalogue in use.",
             ),
-            catalog_loaded: Known::new(
+            catalog_loaded: OptionalGauge::new(
                 &registry,
                 "abgauge_catalog_loaded_timestamp_seconds",
-                "When the catalogue in use was taken.",
+                "When the catalogue in use was loaded.",
             ),
-            catalog_reload_failed: Known::new(
+            catalog_reload_failed: OptionalGauge::new(
                 &registry,
                 "abgauge_catalog_reload_failed",
-                "1 if the last reload of the catalogue failed and the one before stays in use, else 0.",
+                "1 if the last catalogue reload failed and the previous catalogue is still in use, else 0.",
             ),
-            state: Mutex::new(State {
+            state: Mutex::new(TelemetryState {
                 waiting_for: vec!["the first assignment of partitions".to_owned()],
-                ..State::default()
+                ..TelemetryState::default()
             }),
             topics,
             registry,
@@ -474,7 +474,7 @@ impl Telemetry {
         telemetry
     }
 
-    /// Adds what a batch counted.
+    /// Adds the counts of a batch.
     pub fn add_counts(&self, counts: &Counts) {
         for side in Side::BOTH {
             for (outcome, counter) in Outcome::ALL.into_iter().zip(&self.records[side as usize]) {
@@ -494,12 +494,12 @@ impl Telemetry {
     }
 
     /// The partitions owned have changed.
-    pub fn rebalanced(&self) {
+    pub fn count_rebalance(&self) {
         self.rebalances.inc();
     }
 
     /// A pair was dropped and rebuilt because its position had left the log.
-    pub fn pair_restarted(&self) {
+    pub fn count_pair_restart(&self) {
         self.pair_restarts.inc();
     }
 
@@ -508,7 +508,7 @@ impl Telemetry {
         self.key_findings.with_label_values(&[topic, finding]).inc_by(n);
     }
 
-    /// More of a topic's records, or clicks, are such than the limit allows, or not.
+    /// Whether the share of such records, or clicks, of a topic is above its limit.
     pub fn set_excess(&self, topic: &str, of: Excess, is_above: bool) {
         self.excess
             .with_label_values(&[topic, of.name()])
@@ -519,7 +519,7 @@ impl Telemetry {
         self.dead_letters[result as usize].inc_by(n);
     }
 
-    pub fn refused_http(&self, reason: HttpRefusal) {
+    pub fn count_http_refusal(&self, reason: HttpRefusal) {
         self.http_refused[reason as usize].inc();
     }
 
@@ -538,8 +538,8 @@ impl Telemetry {
             .inc_by(n_lost.saturating_sub(self.log_lines_lost.get()));
     }
 
-    /// A memory bound was reached; stays so as long as the process lives.
-    pub fn lost_exactness(&self) {
+    /// A memory bound was reached. This lasts as long as the process.
+    pub fn mark_inexact(&self) {
         self.exact.set(0);
     }
 
@@ -709,7 +709,7 @@ impl Telemetry {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TelemetryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -731,7 +731,7 @@ pub struct StreamStatus {
     pub state_max_bytes: Option<u64>,
     /// Pairs rebuilt because their position had left the log.
     pub pair_restarts: u64,
-    /// Event time by which settling lags behind what attribution and lateness ask for, slowest pair.
+    /// How far settling is behind attribution + lateness, in event time, for the slowest pair.
     pub settle_delay_seconds: Option<f64>,
     /// Where there is a catalogue.
     pub catalog: Option<CatalogStatus>,
@@ -759,13 +759,13 @@ pub struct PartitionStatus {
 }
 
 /// A gauge that has no series until its value is known.
-struct Known(GaugeVec);
+struct OptionalGauge(GaugeVec);
 
 const NO_LABELS: [&str; 0] = [];
 
-impl Known {
-    fn new(registry: &Registry, name: &str, help: &str) -> Known {
-        Known(family(registry, GaugeVec::new, name, help, &NO_LABELS))
+impl OptionalGauge {
+    fn new(registry: &Registry, name: &str, help: &str) -> OptionalGauge {
+        OptionalGauge(family(registry, GaugeVec::new, name, help, &NO_LABELS))
     }
 
     fn set(&self, value: Option<f64>) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context as _;
 use tracing::{error, info};
 
-use crate::catalogue_file::{CatalogueFile, Unusable};
+use crate::catalogue_file::{CatalogueFile, UnusableCatalogue};
 use crate::engine::catalogue::Catalogue;
 use crate::telemetry::Telemetry;
 
@@ -18,7 +18,7 @@ pub struct Reloader {
     path: Arc<Mutex<PathBuf>>,
 }
 
-struct Reader {
+struct CatalogueReader {
     file: CatalogueFile,
     path: Arc<Mutex<PathBuf>>,
     /// The last one read: its items keep their places in the next one.
@@ -32,7 +32,7 @@ impl Reloader {
     /// they are to be used.
     ///
     /// # Errors
-    /// [`Unusable`], where the file is.
+    /// [`UnusableCatalogue`], where the file is.
     pub fn start(
         file: CatalogueFile,
         telemetry: Arc<Telemetry>,
@@ -46,7 +46,7 @@ impl Reloader {
         // A request that waits stands for those that come meanwhile.
         let (requests, asked) = sync_channel(1);
         let path = Arc::new(Mutex::new(file.path().to_owned()));
-        let mut reader = Reader {
+        let mut reader = CatalogueReader {
             file,
             path: Arc::clone(&path),
             last: first,
@@ -71,7 +71,7 @@ impl Reloader {
     }
 }
 
-impl Reader {
+impl CatalogueReader {
     fn read_again(&mut self) {
         info!("reading the catalogue again");
         let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,10 +81,10 @@ impl Reader {
             Ok(catalogue) => {
                 self.last = Arc::new(catalogue);
                 self.telemetry.set_reload_fault(None);
-                // Nobody takes it once the daemon stops.
+                // It has no receiver once the daemon stops.
                 let _ = self.catalogues.send(Arc::clone(&self.last));
             }
-            Err(Unusable { message, remedy }) => {
+            Err(UnusableCatalogue { message, remedy }) => {
                 error!(
                     "metrics.catalog: {message}; the catalogue before stays in use: {remedy}, then send SIGHUP"
                 );

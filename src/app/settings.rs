@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tracing::{error, info, warn};
 
-use crate::config::{self, Changes, Config, Loaded};
+use crate::config::{self, Config, Loaded, SettingChanges};
 use crate::logging::{Log, Losses};
 
 /// What the daemon goes by, and where it came from.
@@ -30,7 +30,7 @@ impl Settings {
         self.log.losses()
     }
 
-    /// Reads the file again, and takes over what a running daemon can; the rest is told by name. A faulty one changes nothing.
+    /// Reads the file again, and takes over what a running daemon can; the rest is reported by name. A faulty file changes nothing.
     pub async fn read_again(&mut self) {
         let path = self.path.clone();
         let read = move || config::load_with_origins(path.as_deref(), config::environment());
@@ -48,7 +48,7 @@ impl Settings {
 
     fn take_over(&mut self, new: &Loaded) {
         let before = self.config().warnings();
-        let Changes {
+        let SettingChanges {
             taken_over,
             at_a_restart,
         } = self.loaded.take_over(new);

@@ -9,27 +9,27 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Pair;
+use super::PairId;
 use super::covering::Covered;
 use crate::engine::ArmInSlot;
 use crate::engine::window::{Cell, Overflow, Window, add_wide};
 use crate::snapshot::{ArmSnapshot, Timeline, View};
 
-/// Tallies that wait at most in a board: some 30 MB with the usual metrics.
+/// Maximum number of waiting tallies in a board: about 30 MB with the usual metrics.
 const MAX_AHEAD: usize = 65_536;
 
 /// What the windows of all arms share.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct WindowShape {
     /// Of each sliding window.
     pub cells_ms: Vec<i64>,
-    /// Tallies that wait.
+    /// Number of waiting tallies.
     pub n_ahead: AtomicUsize,
 }
 
-/// How far the windows of an instant reach.
+/// Where the windows end at one instant.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct WindowEnds {
     /// Where they end (epoch ms), by view.
     pub ends_ms: [Option<i64>; 2],
     /// Slots that begin after this wait, by view.
@@ -40,30 +40,29 @@ pub(super) struct Ends {
 pub(super) struct ArmWindows {
     /// Slots that begin before this (epoch ms) do not count in its total.
     pub total_from_ms: i64,
-    parts: BTreeMap<Pair, Part>,
+    parts: BTreeMap<PairId, PairWindows>,
     pub covered: Covered,
 }
 
 /// What one pair adds to an arm.
 #[derive(Debug)]
-struct Part {
+struct PairWindows {
     last_list_ms: i64,
     /// By `View as usize`.
-    views: [Slots; 2],
+    views: [ViewWindows; 2],
 }
 
 /// What the slots of one view add up to.
 #[derive(Debug)]
-struct Slots {
+struct ViewWindows {
     windows: Vec<Window>,
     total: Vec<i128>,
-    /// Slots that lie further ahead than is shown, by begin: one event ahead of its time must not slide a window past everything
-    /// else.
-    ahead: BTreeMap<i64, Ahead>,
+    /// Slots beyond the shown ends, by begin: one event ahead of its time must not slide a window past everything else.
+    ahead: BTreeMap<i64, SlotAhead>,
 }
 
 #[derive(Debug, Default)]
-struct Ahead {
+struct SlotAhead {
     tally: Cell,
     last_list_ms: Option<i64>,
 }
@@ -77,39 +76,39 @@ impl ArmWindows {
         }
     }
 
-    /// Makes room for what a pair adds.
-    pub fn admit(&mut self, pair: Pair, shape: &Shape) {
-        self.parts.entry(pair).or_insert_with(|| Part::new(shape));
+    /// Makes room for the sums of a pair.
+    pub fn admit(&mut self, pair: PairId, shape: &WindowShape) {
+        self.parts.entry(pair).or_insert_with(|| PairWindows::new(shape));
     }
 
-    /// Forgets what a pair has added.
-    pub fn remove(&mut self, pair: Pair, shape: &Shape) {
+    /// Drops the sums of a pair.
+    pub fn remove(&mut self, pair: PairId, shape: &WindowShape) {
         if let Some(part) = self.parts.remove(&pair) {
             let n_ahead = part.views.iter().map(|slots| slots.ahead.len()).sum();
             shape.n_ahead.fetch_sub(n_ahead, Ordering::Relaxed);
         }
     }
 
-    /// Whether no pair adds to it any more.
+    /// Whether it has no pair left.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
     /// Adds the tally of a slot of a pair that was [admitted](Self::admit). If the slot begins after `until_ms`, it counts in
-    /// `total` at once, and waits for the windows.
+    /// `total` immediately, and waits for the windows.
     ///
     /// # Errors
-    /// [`Overflow`] where a cell's sum left 64 bits, or too much waits.
+    /// [`Overflow`] if a cell's sum exceeds 64 bits, or too many tallies wait.
     pub fn add(
         &mut self,
-        pair: Pair,
+        pair: PairId,
         view: View,
         of: &ArmInSlot,
         tally: &[i64],
         until_ms: i64,
-        shape: &Shape,
+        shape: &WindowShape,
     ) -> Result<(), Overflow> {
-        let Some(Part { last_list_ms, views }) = self.parts.get_mut(&pair) else {
+        let Some(PairWindows { last_list_ms, views }) = self.parts.get_mut(&pair) else {
             return Ok(());
         };
         let slots = &mut views[view as usize];
@@ -124,11 +123,16 @@ impl ArmWindows {
         slots.add(of.start_ms, tally).and(released)
     }
 
-    /// Moves the windows of these pairs on, and adds to them what has waited long enough.
+    /// Moves the windows of these pairs on, and adds the tallies that have waited long enough.
     ///
     /// # Errors
-    /// [`Overflow`] where a cell's sum left 64 bits.
-    pub fn advance(&mut self, pairs: &[Pair], ends: &Ends, shape: &Shape) -> Result<(), Overflow> {
+    /// [`Overflow`] if a cell's sum exceeds 64 bits.
+    pub fn advance(
+        &mut self,
+        pairs: &[PairId],
+        ends: &WindowEnds,
+        shape: &WindowShape,
+    ) -> Result<(), Overflow> {
         let mut exact = Ok(());
         for pair in pairs {
             let Some(part) = self.parts.get_mut(pair) else {
@@ -145,7 +149,7 @@ impl ArmWindows {
     }
 
     /// Adds up what these pairs have of it; without any of them it has no last list.
-    pub fn add_up(&self, pairs: &[Pair], arm: &mut ArmSnapshot) {
+    pub fn add_up(&self, pairs: &[PairId], arm: &mut ArmSnapshot) {
         arm.last_list_ms = self
             .parts_of(pairs)
             .map(|part| part.last_list_ms)
@@ -166,12 +170,12 @@ impl ArmWindows {
     }
 
     /// Whether one of these pairs adds to it.
-    pub fn is_of(&self, pairs: &[Pair]) -> bool {
+    pub fn is_of(&self, pairs: &[PairId]) -> bool {
         self.parts_of(pairs).next().is_some()
     }
 
     /// Adds the cells of one window to time lines of `width` columns, by `View as usize`.
-    pub fn add_cells(&self, pairs: &[Pair], window: usize, width: usize, timelines: &mut [Timeline; 2]) {
+    pub fn add_cells(&self, pairs: &[PairId], window: usize, width: usize, timelines: &mut [Timeline; 2]) {
         for part in self.parts_of(pairs) {
             for (slots, timeline) in part.views.iter().zip(timelines.iter_mut()) {
                 timeline.add(width, slots.windows[window].cells());
@@ -179,14 +183,14 @@ impl ArmWindows {
         }
     }
 
-    fn parts_of(&self, pairs: &[Pair]) -> impl Iterator<Item = &Part> {
+    fn parts_of(&self, pairs: &[PairId]) -> impl Iterator<Item = &PairWindows> {
         pairs.iter().filter_map(|pair| self.parts.get(pair))
     }
 }
 
-impl Part {
-    fn new(shape: &Shape) -> Part {
-        let slots = |_| Slots {
+impl PairWindows {
+    fn new(shape: &WindowShape) -> PairWindows {
+        let slots = |_| ViewWindows {
             windows: shape
                 .cells_ms
                 .iter()
@@ -195,14 +199,14 @@ impl Part {
             total: Vec::new(),
             ahead: BTreeMap::new(),
         };
-        Part {
+        PairWindows {
             last_list_ms: i64::MIN,
             views: View::BOTH.map(slots),
         }
     }
 }
 
-impl Slots {
+impl ViewWindows {
     /// What a window adds up to, or the total, which comes last.
     fn sums(&self, place: usize) -> &[i128] {
         self.windows.get(place).map_or(&self.total, Window::sums)
@@ -216,8 +220,8 @@ impl Slots {
         exact
     }
 
-    /// Lets a tally wait. If too much waits already, it is forgotten.
-    fn hold(&mut self, of: &ArmInSlot, tally: &[i64], shape: &Shape) -> Result<(), Overflow> {
+    /// Lets a tally wait. If too many wait already, it is dropped.
+    fn hold(&mut self, of: &ArmInSlot, tally: &[i64], shape: &WindowShape) -> Result<(), Overflow> {
         if !self.ahead.contains_key(&of.start_ms) {
             if shape.n_ahead.load(Ordering::Relaxed) >= MAX_AHEAD {
                 return Err(Overflow);
@@ -230,7 +234,12 @@ impl Slots {
     }
 
     /// Adds to the windows what begins by `until_ms`.
-    fn release(&mut self, until_ms: i64, last_list_ms: &mut i64, shape: &Shape) -> Result<(), Overflow> {
+    fn release(
+        &mut self,
+        until_ms: i64,
+        last_list_ms: &mut i64,
+        shape: &WindowShape,
+    ) -> Result<(), Overflow> {
         let mut exact = Ok(());
         while let Some(first) = self.ahead.first_entry().filter(|first| *first.key() <= until_ms) {
             let (start_ms, ahead) = first.remove_entry();
@@ -249,16 +258,16 @@ mod tests {
 
     use super::*;
 
-    const PAIR: Pair = 3;
+    const PAIR: PairId = 3;
 
-    fn shape() -> Shape {
-        Shape {
+    fn shape() -> WindowShape {
+        WindowShape {
             cells_ms: vec![1000, 60_000],
             n_ahead: AtomicUsize::new(0),
         }
     }
 
-    fn windows(shape: &Shape) -> ArmWindows {
+    fn windows(shape: &WindowShape) -> ArmWindows {
         let mut windows = ArmWindows::new(i64::MIN);
         windows.admit(PAIR, shape);
         windows
@@ -302,7 +311,7 @@ mod tests {
                 at_once.add(PAIR, View::Live, &of, tally, i64::MAX, &shape).expect("small sums");
                 held.add(PAIR, View::Live, &of, tally, until_ms, &shape).expect("small sums");
             }
-            let ends = Ends { ends_ms: [Some(300_000); 2], until_ms: [i64::MAX; 2] };
+            let ends = WindowEnds { ends_ms: [Some(300_000); 2], until_ms: [i64::MAX; 2] };
             for windows in [&mut at_once, &mut held] {
                 windows.advance(&[PAIR], &ends, &shape).expect("small sums");
             }
@@ -320,7 +329,7 @@ mod tests {
             assert_eq!(added, Ok(()));
         }
         for (until_ms, in_windows) in [(9_999, 0), (10_000, 1), (19_999, 1), (20_000, 3)] {
-            let ends = Ends {
+            let ends = WindowEnds {
                 ends_ms: [Some(until_ms), None],
                 until_ms: [until_ms; 2],
             };

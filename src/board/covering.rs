@@ -1,10 +1,10 @@
-//! Which items of the catalogue arms have shown, within a bound on memory: distinct counts do not add up, so each arm keeps what
-//! each pair has shown, and their union is counted at a scrape.
+//! Which items of the catalogue each arm has shown, within a bound on memory. Distinct counts do not add up: each arm keeps
+//! what each pair has shown, and a scrape counts the union.
 
 use std::sync::Arc;
 
-use super::Pair;
-use super::arm::{ArmWindows, Ends};
+use super::PairId;
+use super::arm::{ArmWindows, WindowEnds};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::coverage::Coverage;
 use crate::engine::ranking::CoverageColumns;
@@ -19,7 +19,7 @@ pub(super) enum Covered {
     Empty,
     /// By `View as usize`.
     Counted(Box<[Coverage; 2]>),
-    /// There was no room for it.
+    /// There was no memory left for it.
     LeftOut,
 }
 
@@ -38,7 +38,7 @@ impl Covered {
     /// Notes lists of a pair: the begin of the slot of each, and the places of its items.
     pub fn see<'a>(
         &mut self,
-        pair: Pair,
+        pair: PairId,
         view: View,
         lists: impl IntoIterator<Item = (i64, &'a [u32])>,
         catalogue: &Catalogue,
@@ -65,7 +65,7 @@ impl Covering {
         &self.catalogue
     }
 
-    /// Arms without a count for want of room.
+    /// Arms without a count because there was no memory left.
     pub fn n_left_out(&self) -> u64 {
         self.n_left_out
     }
@@ -83,7 +83,7 @@ impl Covering {
     }
 
     /// Makes room for a pair's part of an arm. An arm whose lists show nothing has a count too: 0.
-    pub fn admit(&mut self, covered: &mut Covered, pair: Pair) {
+    pub fn admit(&mut self, covered: &mut Covered, pair: PairId) {
         if let Covered::LeftOut = covered {
             return;
         }
@@ -109,7 +109,7 @@ impl Covering {
     }
 
     /// Forgets a pair's part of an arm.
-    pub fn remove(&mut self, covered: &mut Covered, pair: Pair) {
+    pub fn remove(&mut self, covered: &mut Covered, pair: PairId) {
         if let Covered::Counted(views) = covered {
             views.iter_mut().for_each(|view| view.remove_part(pair));
             self.bytes -= self.part_bytes();
@@ -123,13 +123,13 @@ impl Covering {
         }
     }
 
-    /// Counts by this catalogue from now on; each arm is to be [readmitted](Self::readmit).
+    /// Counts with this catalogue from now on; every arm must be [readmitted](Self::readmit).
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.catalogue = catalogue;
         self.bytes = 0;
     }
 
-    /// Sees whether an arm still has room by the catalogue that was [set](Self::set_catalogue).
+    /// Checks whether an arm still has room with the catalogue that was [set](Self::set_catalogue).
     pub fn readmit(&mut self, covered: &mut Covered) {
         self.bytes += self.bytes_of(covered);
         if let Covered::Counted(views) = covered {
@@ -144,9 +144,9 @@ impl Covering {
     pub fn fill(
         &self,
         windows: &mut ArmWindows,
-        pairs: &[Pair],
+        pairs: &[PairId],
         cells_ms: &[i64],
-        ends: &Ends,
+        ends: &WindowEnds,
         arm: &mut ArmSnapshot,
     ) {
         let Covered::Counted(views) = &mut windows.covered else {

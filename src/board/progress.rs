@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::Pair;
-use super::arm::Ends;
+use super::PairId;
+use super::arm::WindowEnds;
 use crate::ledger::Reach;
 
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     live_end_ms: Option<i64>,
-    /// The furthest that a shown pair has ever settled: windows do not slide back when that pair is taken away.
+    /// The latest time that a shown pair has ever settled: windows do not slide back when that pair is removed.
     settled_end_ms: Option<i64>,
     /// No window is shown to end after this, by view.
     until_ms: [Option<i64>; 2],
     /// The furthest ends that were shown, by view.
     shown_ends_ms: [Option<i64>; 2],
-    pairs: BTreeMap<Pair, PairProgress>,
+    pairs: BTreeMap<PairId, PairProgress>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,28 +36,28 @@ impl Progress {
         self.until_ms = until_ms.map(Some);
     }
 
-    pub fn set_reach(&mut self, pair: Pair, reach: Reach) {
+    pub fn set_reach(&mut self, pair: PairId, reach: Reach) {
         self.pairs.entry(pair).or_default().reach = reach;
     }
 
-    pub fn show(&mut self, pair: Pair) {
+    pub fn show(&mut self, pair: PairId) {
         self.pairs.entry(pair).or_default().shown = true;
     }
 
-    pub fn hide(&mut self, pair: Pair) {
+    pub fn hide(&mut self, pair: PairId) {
         self.note_settled_end();
         if let Some(progress) = self.pairs.get_mut(&pair) {
             progress.shown = false;
         }
     }
 
-    pub fn remove(&mut self, pair: Pair) {
+    pub fn remove(&mut self, pair: PairId) {
         self.note_settled_end();
         self.pairs.remove(&pair);
     }
 
     /// The pairs that are shown, ascending.
-    pub fn shown(&self) -> Vec<Pair> {
+    pub fn shown(&self) -> Vec<PairId> {
         let shown = self.pairs.iter().filter(|(_, pair)| pair.shown);
         shown.map(|(pair, _)| *pair).collect()
     }
@@ -68,7 +68,7 @@ impl Progress {
         shown.map(|pair| &pair.reach)
     }
 
-    /// Takes note of how far the shown pairs have settled, before one is taken away.
+    /// Notes how far the shown pairs have settled, before one is removed.
     fn note_settled_end(&mut self) {
         let furthest_ms = self.reaches().filter_map(|reach| reach.settled_end_ms).max();
         self.settled_end_ms = self.settled_end_ms.max(furthest_ms);
@@ -80,7 +80,7 @@ impl Progress {
     }
 
     /// Where the windows end that are shown. They do not fall.
-    pub fn ends(&mut self) -> Ends {
+    pub fn ends(&mut self) -> WindowEnds {
         self.note_settled_end();
         let ends_ms = [self.live_end_ms.max(self.settled_end_ms), self.settled_end_ms];
         let until_ms = self.until_ms();
@@ -91,7 +91,7 @@ impl Progress {
         {
             *shown = (*shown).max(end.map(|end| end.min(until_ms)));
         }
-        Ends {
+        WindowEnds {
             ends_ms: self.shown_ends_ms,
             until_ms,
         }

@@ -12,7 +12,7 @@ use crate::ledger::{Keep, PairTracker};
 const T0: i64 = 1_763_596_800_000;
 
 fn board(starts: &[(&str, i64)]) -> Board {
-    let window = |name: &str, span_ms| config::Window {
+    let window = |name: &str, span_ms| config::WindowSpan {
         name: name.into(),
         span_ms,
     };

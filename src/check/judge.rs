@@ -1,11 +1,11 @@
 //! What the facts about a cluster mean for a start.
 
-use super::{Fault, Finding, Level, sample};
+use super::{CheckFailure, Finding, Level, sample};
 use crate::config::{Config, display_ms};
-use crate::kafka::inspect::{Facts, Failure, Found, Settings, Topic, Trouble};
+use crate::kafka::inspect::{Facts, Failure, Topic, TopicSettings, Trouble, VisibleTopic};
 
-const CONFIGURATION: Level = Level::Error(Fault::Configuration);
-const UNAVAILABLE: Level = Level::Error(Fault::Unavailable);
+const CONFIGURATION: Level = Level::Error(CheckFailure::Configuration);
+const UNAVAILABLE: Level = Level::Error(CheckFailure::Unavailable);
 
 /// All findings, those first that others follow from.
 pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
@@ -21,7 +21,7 @@ pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
             .iter()
             .filter_map(|topic| Some((&*topic.name, topic.found.as_ref().ok()?)))
     };
-    for (name, Found { settings: found, .. }) in found() {
+    for (name, VisibleTopic { settings: found, .. }) in found() {
         match found {
             Ok(found) => findings.extend(settings(config, name, found)),
             Err(failure) => findings.push(unknown_settings(name, failure)),
@@ -33,7 +33,7 @@ pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
         .filter_map(|(_, found)| found.sample.as_ref().ok())
         .collect();
     findings.extend(sample::keys(&keyed));
-    for (name, Found { sample, .. }) in found() {
+    for (name, VisibleTopic { sample, .. }) in found() {
         match sample {
             Ok(sample) => findings.extend(sample::content(sample)),
             Err(failure) => findings.push(unread(name, failure, &addresses)),
@@ -116,7 +116,7 @@ fn existence(Topic { name, found }: &Topic) -> Finding {
     }
 }
 
-fn n_partitions(found: &Found) -> String {
+fn n_partitions(found: &VisibleTopic) -> String {
     match found.n_partitions.get() {
         1 => "1 partition".to_owned(),
         n => format!("{n} partitions"),
@@ -154,7 +154,7 @@ fn reach_ms(config: &Config) -> i64 {
     window + join.attribution_ms + join.lateness_ms + join.max_future_ms + join.click_skew_ms
 }
 
-fn settings(config: &Config, name: &str, settings: &Settings) -> Vec<Finding> {
+fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(policy) = settings
         .cleanup_policy

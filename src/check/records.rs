@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Fault, Finding, Level};
+use super::{CheckFailure, Finding, Level};
 use crate::engine::event::{Kind, Reason};
 use crate::ingest::wire::{Decoder, Explained, Place};
 use crate::table::visible;
 
-const REFUSED: Level = Level::Error(Fault::Data);
+const REFUSED: Level = Level::Error(CheckFailure::Data);
 /// Records of each outcome that are shown; the others are counted.
 const MAX_SHOWN: u64 = 10;
 /// Items and experiments of a list that are shown.
@@ -22,13 +22,13 @@ pub struct Records {
     topic_says: Option<Kind>,
     /// Those that are shown, in the order of the file.
     shown: Vec<Finding>,
-    n_of: BTreeMap<Outcome, u64>,
+    n_of: BTreeMap<SampleOutcome, u64>,
     n_without_arm: u64,
     refused: BTreeMap<Reason, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Outcome {
+enum SampleOutcome {
     Served,
     Click,
     Ignored,
@@ -54,13 +54,13 @@ impl Records {
         let outcome = match &explained {
             Explained::Served { arms, .. } => {
                 self.n_without_arm += u64::from(arms.is_empty());
-                Outcome::Served
+                SampleOutcome::Served
             }
-            Explained::Click { .. } => Outcome::Click,
-            Explained::Ignored(_) => Outcome::Ignored,
+            Explained::Click { .. } => SampleOutcome::Click,
+            Explained::Ignored(_) => SampleOutcome::Ignored,
             Explained::Refused { reason, .. } => {
                 *self.refused.entry(*reason).or_default() += 1;
-                Outcome::Refused
+                SampleOutcome::Refused
             }
         };
         let n = self.n_of.entry(outcome).or_default();
@@ -74,10 +74,14 @@ impl Records {
     pub fn findings(self) -> Vec<Finding> {
         let n = |outcome| self.n_of.get(&outcome).copied().unwrap_or(0);
         let n_all: u64 = self.n_of.values().sum();
-        let (n_lists, n_clicks, n_refused) = (n(Outcome::Served), n(Outcome::Click), n(Outcome::Refused));
+        let (n_lists, n_clicks, n_refused) = (
+            n(SampleOutcome::Served),
+            n(SampleOutcome::Click),
+            n(SampleOutcome::Refused),
+        );
         let mut summary = format!(
             "records: {n_all}; served lists: {n_lists}, clicks: {n_clicks}, ignored: {}, refused: {n_refused}",
-            n(Outcome::Ignored)
+            n(SampleOutcome::Ignored)
         );
         if self.n_of.values().any(|n| *n > MAX_SHOWN) {
             let _ = write!(summary, "; of each the first {MAX_SHOWN} are shown");

@@ -20,7 +20,7 @@ pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
         match audit.verdict() {
             Verdict::Murmur2 => findings.push(Finding::ok(format!("topic `{topic}` is keyed with murmur2"))),
             Verdict::Crc32 => findings.push(Finding::ok(format!("topic `{topic}` is keyed with CRC32"))),
-            Verdict::Undetermined if !faults.contains(&keys::Finding::NoKeys { topic: topic.clone() }) => {
+            Verdict::Undetermined if !faults.contains(&keys::KeyFinding::NoKeys { topic: topic.clone() }) => {
                 findings.push(Finding::new(
                     Level::Note,
                     format!(

@@ -7,7 +7,7 @@ use crate::engine::event::Kind;
 use crate::ingest::keys::{crc32_partition, murmur2_partition};
 use crate::ingest::timestamps::Timestamps;
 use crate::ingest::wire::Decoder;
-use crate::kafka::inspect::{Facts, Failure, Found, Sample, Settings, Topic, Trouble};
+use crate::kafka::inspect::{Facts, Failure, Sample, Topic, TopicSettings, Trouble, VisibleTopic};
 
 type Partitioner = fn(&[u8], NonZeroU32) -> u32;
 
@@ -47,8 +47,8 @@ fn stamped_by(kind: &str) -> Timestamps {
     }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> TopicSettings {
+    TopicSettings {
         timestamps: stamped_by("LogAppendTime"),
         retention_ms: Some(7 * 86_400_000),
         retention_bytes: Some(-1),
@@ -57,7 +57,7 @@ fn settings() -> Settings {
 }
 
 fn topic(name: &str, n_partitions: u32) -> Topic {
-    let found = Found {
+    let found = VisibleTopic {
         n_partitions: n(n_partitions),
         settings: Ok(settings()),
         sample: Ok(sample(name, n_partitions, 500, murmur2_partition)),
@@ -105,7 +105,7 @@ fn assert_lines(text: &str, begins: &[&str]) {
     }
 }
 
-fn settings_of(topic: &mut Topic) -> &mut Settings {
+fn settings_of(topic: &mut Topic) -> &mut TopicSettings {
     topic.found.as_mut().unwrap().settings.as_mut().unwrap()
 }
 

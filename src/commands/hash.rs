@@ -11,7 +11,7 @@ use super::{misuse, print};
 use crate::cli::{HashArgs, HashedSecret};
 use crate::config::TokenHash;
 
-/// A quarter of a second on a core: little for a person, much for who tries a million.
+/// A quarter of a second on a core: little for a login, much for a million guesses.
 const COST: u32 = 12;
 /// Fewer characters could be guessed from their fast hash.
 const MIN_TOKEN: usize = 32;

@@ -1,4 +1,4 @@
-//! `abgauge health`: whom to ask, and the exit code.
+//! `abgauge health`: which address to ask, and the exit code.
 
 use std::fs;
 use std::process::ExitCode;
@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use super::{error, print, refuse};
 use crate::cli::HealthArgs;
 use crate::config;
-use crate::health::{self, Question, Target};
+use crate::health::{self, HealthQuestion, Target};
 
-/// What stands between us and a door that asks who we are.
+/// The status of a server that asks for credentials.
 const UNAUTHORIZED: u16 = 401;
 
 /// # Errors
@@ -30,9 +30,9 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
         token: token.transpose()?,
     };
     let question = if args.ready {
-        Question::Ready
+        HealthQuestion::Ready
     } else {
-        Question::Alive
+        HealthQuestion::Alive
     };
     let address = target.address;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -43,8 +43,8 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
             print(&format!("{}\n", answer.body))?;
             ExitCode::SUCCESS
         }
-        // Who refuses us lives.
-        Ok(answer) if answer.status == UNAUTHORIZED && question == Question::Alive => {
+        // A server that refuses us is alive.
+        Ok(answer) if answer.status == UNAUTHORIZED && question == HealthQuestion::Alive => {
             print("it answers, and asks who we are\n")?;
             ExitCode::SUCCESS
         }

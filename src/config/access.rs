@@ -1,4 +1,4 @@
-//! Who may ask the HTTP server: hashes of tokens and of passwords, never these themselves.
+//! Access to the HTTP server: hashes of tokens and passwords, never these themselves.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::properties::kind_of;
 
-/// Who may ask. Where nobody is named, everybody may. `Debug` shows no hash.
+/// Who has access; everybody if it is empty. `Debug` shows no hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     pub tokens: Vec<TokenHash>,
@@ -138,9 +138,9 @@ impl fmt::Debug for User {
 
 /// A list of texts. Without `Debug`, and no error shows a value: each may be a secret that was to be hashed.
 #[derive(Default, Serialize)]
-pub(super) struct Hashes(pub Vec<String>);
+pub(super) struct HashList(pub Vec<String>);
 
-impl<'de> Deserialize<'de> for Hashes {
+impl<'de> Deserialize<'de> for HashList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wrong = |value: &toml::Value| {
             de::Error::custom(format!(
@@ -153,7 +153,11 @@ impl<'de> Deserialize<'de> for Hashes {
             other => Err(wrong(&other)),
         };
         match toml::Value::deserialize(deserializer)? {
-            toml::Value::Array(values) => values.into_iter().map(text).collect::<Result<_, _>>().map(Hashes),
+            toml::Value::Array(values) => values
+                .into_iter()
+                .map(text)
+                .collect::<Result<_, _>>()
+                .map(HashList),
             other => Err(wrong(&other)),
         }
     }

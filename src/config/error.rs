@@ -22,7 +22,7 @@ pub struct ConfigErrors {
 pub struct ConfigError {
     /// The setting, such as `join.lateness`; empty where the file as a whole is meant.
     pub key: String,
-    pub place: Place,
+    pub place: Location,
     pub message: String,
     /// What to write instead.
     pub remedy: String,
@@ -30,7 +30,7 @@ pub struct ConfigError {
 
 /// Where a faulty value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// Nowhere: it is missing, or a default.
     Nowhere,
     /// Bytes of the file.
@@ -54,8 +54,8 @@ impl ConfigErrors {
     }
 
     /// Each of them by itself, with the text that it points into.
-    pub fn each(&self) -> impl Iterator<Item = Told> {
-        self.errors.iter().map(|error| Told {
+    pub fn each(&self) -> impl Iterator<Item = SourcedError> {
+        self.errors.iter().map(|error| SourcedError {
             error: error.clone(),
             source: Arc::clone(&self.source),
         })
@@ -65,11 +65,11 @@ impl ConfigErrors {
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.errors.iter().map(|error| {
             let place = match &error.place {
-                Place::File(span) => {
-                    let line = Lines::of(self.source.inner()).at(span.start);
+                Location::File(span) => {
+                    let line = LineStarts::of(self.source.inner()).at(span.start);
                     format!(" ({} line {line})", self.name)
                 }
-                Place::Nowhere | Place::Variable(_) => String::new(),
+                Location::Nowhere | Location::Variable(_) => String::new(),
             };
             let remedy = match &*error.remedy {
                 "" => String::new(),
@@ -99,21 +99,21 @@ impl std::error::Error for ConfigErrors {}
 
 /// An error, and the text that its place is in.
 #[derive(Debug)]
-pub struct Told {
+pub struct SourcedError {
     error: ConfigError,
     /// Without secrets.
     source: Arc<NamedSource<String>>,
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for SourcedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for SourcedError {}
 
-impl Diagnostic for Told {
+impl Diagnostic for SourcedError {
     fn source_code(&self) -> Option<&dyn SourceCode> {
         Some(&*self.source)
     }
@@ -124,7 +124,7 @@ impl Diagnostic for Told {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let Place::File(span) = &self.error.place else {
+        let Location::File(span) = &self.error.place else {
             return None;
         };
         let label = LabeledSpan::new_with_span(Some("here".to_owned()), span.clone());
@@ -135,8 +135,8 @@ impl Diagnostic for Told {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::Variable(name) if self.key.is_empty() => write!(f, "{name}: {}", self.message),
-            Place::Variable(name) => write!(f, "{} (from {name}): {}", self.key, self.message),
+            Location::Variable(name) if self.key.is_empty() => write!(f, "{name}: {}", self.message),
+            Location::Variable(name) => write!(f, "{} (from {name}): {}", self.key, self.message),
             _ if self.key.is_empty() => f.write_str(&self.message),
             _ => write!(f, "{}: {}", self.key, self.message),
         }
@@ -147,7 +147,7 @@ impl std::error::Error for ConfigError {}
 
 /// Where the value of a setting came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum SettingOrigin {
     Default,
     /// Of the file, from 1 on.
     Line(usize),
@@ -157,12 +157,12 @@ pub(super) enum Origin {
 
 /// Where the lines of a text begin.
 #[derive(Default)]
-struct Lines(Vec<usize>);
+struct LineStarts(Vec<usize>);
 
-impl Lines {
-    fn of(text: &str) -> Lines {
+impl LineStarts {
+    fn of(text: &str) -> LineStarts {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        Lines(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
+        LineStarts(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
     }
 
     /// The number of the line that this byte is in, from 1 on.
@@ -173,10 +173,10 @@ impl Lines {
 
 /// Collects errors while a configuration is read.
 #[derive(Default)]
-pub(super) struct Report {
+pub(super) struct ErrorReport {
     /// The file's name as the operator wrote it; none where there is no file.
     file: Option<String>,
-    lines: Lines,
+    lines: LineStarts,
     errors: Vec<ConfigError>,
     faulty: BTreeSet<String>,
     /// By setting, the environment variable that gave its value.
@@ -187,12 +187,12 @@ pub(super) struct Report {
     strange_variables: Vec<String>,
 }
 
-impl Report {
-    pub fn of_file(name: &str, text: &str) -> Report {
-        Report {
+impl ErrorReport {
+    pub fn of_file(name: &str, text: &str) -> ErrorReport {
+        ErrorReport {
             file: Some(name.to_owned()),
-            lines: Lines::of(text),
-            ..Report::default()
+            lines: LineStarts::of(text),
+            ..ErrorReport::default()
         }
     }
 
@@ -207,18 +207,18 @@ impl Report {
         }
     }
 
-    pub fn origin(&self, key: &str) -> Origin {
+    pub fn origin(&self, key: &str) -> SettingOrigin {
         match (self.variables.get(key), self.written.get(key)) {
-            (Some(name), _) => Origin::Variable(name.clone()),
-            (None, Some(line)) => Origin::Line(*line),
-            (None, None) => Origin::Default,
+            (Some(name), _) => SettingOrigin::Variable(name.clone()),
+            (None, Some(line)) => SettingOrigin::Line(*line),
+            (None, None) => SettingOrigin::Default,
         }
     }
 
-    /// Takes back that `key` is missing, for who only wants to see what there is.
+    /// Withdraws the error that `key` is missing, when settings are only shown.
     pub fn forgive_missing(&mut self, key: &str) {
         self.errors
-            .retain(|error| error.key != key || error.place != Place::Nowhere);
+            .retain(|error| error.key != key || error.place != Location::Nowhere);
     }
 
     /// Takes back what is wrong with other settings than those that begin so, and with variables that are none.
@@ -249,9 +249,9 @@ impl Report {
         remedy: impl Into<String>,
     ) {
         let place = match self.variables.get(key) {
-            Some(name) => Place::Variable(name.clone()),
-            None if value.span().is_empty() => Place::Nowhere,
-            None => Place::File(value.span()),
+            Some(name) => Location::Variable(name.clone()),
+            None if value.span().is_empty() => Location::Nowhere,
+            None => Location::File(value.span()),
         };
         self.refuse_at(key, place, message, remedy);
     }
@@ -259,7 +259,7 @@ impl Report {
     pub fn refuse_at(
         &mut self,
         key: &str,
-        place: Place,
+        place: Location,
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
@@ -289,7 +289,7 @@ impl Report {
     /// All errors: those of the file by line, then the others as they were found.
     pub fn into_errors(mut self) -> Vec<ConfigError> {
         self.errors.sort_by_key(|error| match &error.place {
-            Place::File(span) => span.start,
+            Location::File(span) => span.start,
             _ => usize::MAX,
         });
         self.errors

@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The longest name that DNS has.
 pub(super) const MAX_NAME: usize = 253;
 
-/// Who a request is for, without the port.
+/// The host that a request names, without the port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// `*`: whoever it is. No request names it.
+    /// `*`: any host. No request names it.
     Any,
-    /// In lower case, without a dot at its end. Empty where a request names nobody.
+    /// In lower case, without a dot at its end. Empty if a request names none.
     Name(String),
     Ip(IpAddr),
 }
@@ -27,7 +27,7 @@ impl Host {
         port.bytes().all(|c| c.is_ascii_digit()).then(|| Host::of(host))?
     }
 
-    /// A host alone; an IPv6 address stands in brackets.
+    /// A host without a port; an IPv6 address is in brackets.
     fn of(text: &str) -> Option<Host> {
         if let Some(rest) = text.strip_prefix('[') {
             let ip: Ipv6Addr = rest.strip_suffix(']')?.parse().ok()?;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use toml::{Table, Value};
 
-use super::error::{Origin, Report};
+use super::error::{ErrorReport, SettingOrigin};
 use super::redact::hide;
 use super::{Config, derived, layers, sample};
 
@@ -30,7 +30,7 @@ struct Setting {
     value: Option<Value>,
     /// Of a file that it names, where only the start reads that.
     content: Option<String>,
-    origin: Origin,
+    origin: SettingOrigin,
     /// What decides on a default, where that needs a word.
     reason: Option<&'static str>,
 }
@@ -44,17 +44,17 @@ impl Setting {
     fn differs(&self, other: &Setting) -> bool {
         let is_written = [self, other]
             .iter()
-            .any(|setting| setting.origin != Origin::Default);
+            .any(|setting| setting.origin != SettingOrigin::Default);
         is_written && (&self.value, &self.content) != (&other.value, &other.content)
     }
 }
 
 impl InForce {
     /// `written` are the settings as they were read, those without a value left out; `config` is what became of them.
-    pub(super) fn of(written: &Table, config: &Config, report: &Report) -> InForce {
+    pub(super) fn of(written: &Table, config: &Config, report: &ErrorReport) -> InForce {
         let known = layers::known_settings();
         let mut settings = Vec::new();
-        for sample::Entry { section, name, .. } in sample::entries() {
+        for sample::SampleEntry { section, name, .. } in sample::entries() {
             let section: Vec<String> = section.split('.').map(str::to_owned).collect();
             let known = section
                 .iter()
@@ -147,13 +147,13 @@ impl Setting {
 
     fn remark(&self) -> String {
         match (&self.origin, &self.value) {
-            (Origin::Line(line), _) => format!("line {line}"),
-            (Origin::Variable(name), _) => name.clone(),
-            (Origin::Default, None) if self.is_missing() => {
+            (SettingOrigin::Line(line), _) => format!("line {line}"),
+            (SettingOrigin::Variable(name), _) => name.clone(),
+            (SettingOrigin::Default, None) if self.is_missing() => {
                 "missing: set it in the file or by ABGAUGE_KAFKA__BROKERS".to_owned()
             }
-            (Origin::Default, None) => "not set".to_owned(),
-            (Origin::Default, Some(_)) => match self.reason {
+            (SettingOrigin::Default, None) => "not set".to_owned(),
+            (SettingOrigin::Default, Some(_)) => match self.reason {
                 Some(reason) => format!("default: {reason}"),
                 None => "default".to_owned(),
             },
@@ -166,7 +166,7 @@ fn setting(
     name: String,
     value: Option<Value>,
     config: &Config,
-    report: &Report,
+    report: &ErrorReport,
 ) -> Setting {
     let key = format!("{}.{name}", section.join("."));
     let is_file_of_a_secret = key.starts_with("kafka.property_files.");
@@ -175,7 +175,7 @@ fn setting(
         value: value.or_else(|| derived::value(&key, config)),
         content: content.flatten(),
         origin: report.origin(&key),
-        reason: derived::reason(&key, report.origin("events.preset") != Origin::Default),
+        reason: derived::reason(&key, report.origin("events.preset") != SettingOrigin::Default),
         section,
         name,
     }
@@ -187,7 +187,7 @@ fn of_free_name(
     name: &str,
     value: &Value,
     config: &Config,
-    report: &Report,
+    report: &ErrorReport,
 ) -> Vec<Setting> {
     let Value::Table(inner) = value else {
         return vec![setting(

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
-use super::error::{Origin, Place, Report, nearest};
+use super::error::{ErrorReport, Location, SettingOrigin, nearest};
 use super::raw::Raw;
 use super::redact::HASH_SEED;
 use super::strangers;
@@ -24,7 +24,10 @@ pub(super) struct Variable {
 
 /// Of all variables those that set something: `ABGAUGE_`, and two underscores after the section. What only looks like one,
 /// with single underscores, is refused where it is close to a setting, else noted as strange.
-pub(super) fn variables(env: impl Iterator<Item = (String, String)>, report: &mut Report) -> Vec<Variable> {
+pub(super) fn variables(
+    env: impl Iterator<Item = (String, String)>,
+    report: &mut ErrorReport,
+) -> Vec<Variable> {
     let ours = env.filter(|(name, _)| name.starts_with(PREFIX));
     let (mut variables, mut others) = (Vec::new(), Vec::new());
     for (name, value) in ours {
@@ -46,7 +49,7 @@ pub(super) fn variables(env: impl Iterator<Item = (String, String)>, report: &mu
 }
 
 /// Settings of the file and above them the variables; what is faulty is reported, and its default stands.
-pub(super) fn lay<'i>(file: DeTable<'i>, variables: &'i [Variable], report: &mut Report) -> Raw {
+pub(super) fn lay<'i>(file: DeTable<'i>, variables: &'i [Variable], report: &mut ErrorReport) -> Raw {
     let known = known_settings();
     let mut layers = Layers {
         known: &known,
@@ -59,7 +62,7 @@ pub(super) fn lay<'i>(file: DeTable<'i>, variables: &'i [Variable], report: &mut
     }
     read(layers.settings).unwrap_or_else(|error| {
         // Each setting was read by itself, so only their company can be at fault.
-        report.refuse_at("", Place::Nowhere, error.message(), "");
+        report.refuse_at("", Location::Nowhere, error.message(), "");
         Raw::default()
     })
 }
@@ -79,7 +82,7 @@ fn read(settings: DeTable) -> Result<Raw, toml::de::Error> {
 struct Layers<'i, 'r> {
     known: &'r Map<String, Value>,
     settings: DeTable<'i>,
-    report: &'r mut Report,
+    report: &'r mut ErrorReport,
 }
 
 impl<'i> Layers<'i, '_> {
@@ -142,7 +145,7 @@ impl<'i> Layers<'i, '_> {
                     "what stands here does not fit".clone_into(&mut message);
                 }
                 let remedy = match self.report.origin(key) {
-                    Origin::Variable(_) => in_a_variable(&remedy, &value),
+                    SettingOrigin::Variable(_) => in_a_variable(&remedy, &value),
                     _ => remedy,
                 };
                 self.report.refuse(key, &Spanned::new(span, ()), message, remedy);
@@ -153,7 +156,7 @@ impl<'i> Layers<'i, '_> {
     fn variable(&mut self, variable: &'i Variable) {
         let name = &variable.name;
         let Some(key) = self.key_of(name) else {
-            let place = Place::Variable(name.clone());
+            let place = Location::Variable(name.clone());
             let (message, remedy) = if name.starts_with("ABGAUGE_EXPERIMENTS__") {
                 let remedy = "write [experiments.NAME] into the file";
                 ("experiments are no matter of the environment", remedy.to_owned())

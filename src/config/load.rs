@@ -6,13 +6,13 @@ use std::path::Path;
 use toml::Table;
 use toml::de::{DeTable, Error};
 
-use super::error::{ConfigErrors, Place, Report};
+use super::error::{ConfigErrors, ErrorReport, Location};
 use super::raw::Raw;
 use super::validate::{counting, http, validate};
 use super::{Config, Counting, Http, InForce, Loaded, files, layers, redact, strangers};
 
 /// What turns settings into what the program believes, and reports what is wrong with them.
-type Check<T> = fn(Raw, &mut Report) -> T;
+type Check<T> = fn(Raw, &mut ErrorReport) -> T;
 
 /// The configuration of the file at `path`, or the defaults without one, with the settings of `env` above it.
 ///
@@ -77,7 +77,7 @@ pub fn load_http(
     })
 }
 
-/// The settings in force, for who wants to see them: brokers may be missing.
+/// The settings in force, to show them: brokers may be missing.
 ///
 /// # Errors
 /// Everything else that is wrong, at once.
@@ -88,13 +88,13 @@ pub fn in_force(
     load_as(path, env, shown)
 }
 
-pub(super) fn shown(raw: Raw, report: &mut Report) -> InForce {
+pub(super) fn shown(raw: Raw, report: &mut ErrorReport) -> InForce {
     let loaded = loaded(raw, report);
     report.forgive_missing("kafka.brokers");
     loaded.in_force
 }
 
-pub(super) fn loaded(raw: Raw, report: &mut Report) -> Loaded {
+pub(super) fn loaded(raw: Raw, report: &mut ErrorReport) -> Loaded {
     let written = Table::try_from(&raw).expect("what was read as TOML can be written as TOML");
     let config = validate(raw, report);
     let in_force = InForce::of(&written, &config, report);
@@ -107,17 +107,17 @@ fn load_as<T>(
     check: Check<T>,
 ) -> Result<T, ConfigErrors> {
     let Some(path) = path else {
-        return parse_with(Report::default(), "environment", "", env, check);
+        return parse_with(ErrorReport::default(), "environment", "", env, check);
     };
     let name = path.display().to_string();
     match files::read_text(path) {
         Ok(text) => parse(&name, &text, env, check),
         Err(error) => {
-            let mut report = Report::default();
+            let mut report = ErrorReport::default();
             let message = format!("cannot read the file {name}: {error}");
             let remedy =
                 "name a TOML file in UTF-8 that exists, or no file to run on defaults and the environment";
-            report.refuse_at("", Place::Nowhere, message, remedy);
+            report.refuse_at("", Location::Nowhere, message, remedy);
             Err(ConfigErrors::new(&name, String::new(), report.into_errors()))
         }
     }
@@ -129,7 +129,7 @@ fn load_as<T>(
 /// # Errors
 /// All of them.
 pub fn check_flags(env: impl Iterator<Item = (String, String)>) -> Result<(), ConfigErrors> {
-    let mut report = Report::default();
+    let mut report = ErrorReport::default();
     layers::variables(
         env.filter(|(name, _)| strangers::is_of_a_command(name)),
         &mut report,
@@ -153,11 +153,11 @@ pub(super) fn parse<T>(
     env: impl Iterator<Item = (String, String)>,
     check: Check<T>,
 ) -> Result<T, ConfigErrors> {
-    parse_with(Report::of_file(name, text), name, text, env, check)
+    parse_with(ErrorReport::of_file(name, text), name, text, env, check)
 }
 
 fn parse_with<T>(
-    mut report: Report,
+    mut report: ErrorReport,
     name: &str,
     text: &str,
     env: impl Iterator<Item = (String, String)>,
@@ -178,9 +178,9 @@ fn parse_with<T>(
 }
 
 fn not_toml(name: &str, text: &str, errors: &[Error]) -> ConfigErrors {
-    let mut report = Report::default();
+    let mut report = ErrorReport::default();
     for error in errors {
-        let place = error.span().map_or(Place::Nowhere, Place::File);
+        let place = error.span().map_or(Location::Nowhere, Location::File);
         let remedy = "write TOML: setting = value, text in quotes, sections in brackets";
         report.refuse_at("", place, error.message(), remedy);
     }

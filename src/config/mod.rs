@@ -29,7 +29,7 @@ mod warnings;
 
 pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
-pub use error::{ConfigError, ConfigErrors, Place, Told};
+pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
 pub use hosts::Host;
 pub use in_force::InForce;
 pub use load::{
@@ -37,7 +37,7 @@ pub use load::{
 };
 #[cfg(test)]
 pub(crate) use strangers::OF_COMMANDS;
-pub use take_over::{Changes, Loaded};
+pub use take_over::{Loaded, SettingChanges};
 pub(crate) use units::display_ms;
 pub use units::{parse_size, parse_span_ms};
 pub use validate::{parse_brokers, parse_topic};
@@ -64,12 +64,12 @@ pub struct Config {
     pub measures: Measures,
     /// The file that lists the items of the catalogue.
     pub catalog: Option<PathBuf>,
-    /// Sliding windows, ascending; `total` is always kept beside them.
-    pub windows: Vec<Window>,
+    /// Sliding windows, ascending; `total` is always kept as well.
+    pub windows: Vec<WindowSpan>,
     pub limits: Limits,
     pub export: Export,
     pub http: Http,
-    pub log: Log,
+    pub log: LogConfig,
     /// By experiment: lists before this time (epoch ms) do not count in its `total`.
     pub experiment_starts: BTreeMap<String, i64>,
     /// By experiment: the arm that the others are compared with, where that is not the one called `control`.
@@ -111,7 +111,7 @@ pub struct Kafka {
     /// The same as `served_topic` where one topic carries both.
     pub clicks_topic: String,
     pub group_id: String,
-    pub key: Key,
+    pub key: TopicKey,
     pub start: Start,
     pub dead_letter_topic: Option<String>,
     /// Whether dead letters carry key and payload.
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Properties {
 
 /// What both topics are keyed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum TopicKey {
     Request,
     User,
 }
@@ -196,7 +196,7 @@ impl Join {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct WindowSpan {
     /// The value of the label `window`, as the operator wrote it.
     pub name: String,
     pub span_ms: i64,
@@ -214,7 +214,7 @@ pub(crate) const MAX_CUT_OFFS: usize = 100;
 /// Cells of a window.
 pub use crate::engine::window::N_CELLS;
 
-impl Window {
+impl WindowSpan {
     pub fn cell_ms(&self) -> i64 {
         self.span_ms / N_CELLS
     }
@@ -228,7 +228,7 @@ pub struct Limits {
     pub max_state_bytes: u64,
     /// Bytes of what coverage remembers of shown items, all arms together. Arms beyond it have no coverage.
     pub max_coverage_bytes: u64,
-    /// Share of the records of a topic that may be unreadable before that is told as a state of its own.
+    /// Share of the records of a topic that may be unreadable before it is reported as a problem.
     pub max_invalid_share: f64,
     /// The same of late records, of those from the future, of duplicates, and of clicks without a list.
     pub max_late_share: f64,
@@ -260,7 +260,7 @@ pub struct Http {
     pub max_connections: usize,
     /// From accepting a connection to its request, the handshake of TLS included; and for a request as a whole.
     pub timeout: Duration,
-    /// For whom it answers beside this machine itself. Empty: for everybody, where it does not listen on loopback.
+    /// Hosts that it answers for besides this machine. Empty: all hosts, unless it listens on loopback.
     pub hosts: Vec<Host>,
     /// `None`: plain HTTP.
     pub tls: Option<TlsFiles>,
@@ -276,7 +276,7 @@ pub struct TlsFiles {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Log {
+pub struct LogConfig {
     /// A `tracing` filter, such as `info` or `abgauge=debug`.
     pub filter: String,
     pub format: LogFormat,

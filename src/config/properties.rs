@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use toml::Spanned;
 
-use super::error::Report;
+use super::error::ErrorReport;
 use super::{Properties, files};
 
 /// Text, or what stands for it. Without `Debug`: it may be a secret, and no error shows it.
@@ -81,7 +81,7 @@ const TRANSACTIONS: &str = "leave it out: how records are written is decided by 
 pub(super) fn collect(
     values: BTreeMap<String, Spanned<PropertyValue>>,
     files: &BTreeMap<String, Spanned<String>>,
-    report: &mut Report,
+    report: &mut ErrorReport,
 ) -> Properties {
     for (name, file) in files {
         let key = format!("kafka.property_files.{name}");
@@ -113,7 +113,7 @@ pub(super) fn collect(
     Properties(properties)
 }
 
-fn check_name<T>(key: &str, name: &str, value: &Spanned<T>, report: &mut Report) {
+fn check_name<T>(key: &str, name: &str, value: &Spanned<T>, report: &mut ErrorReport) {
     if let Some((_, remedy)) = OWNED.iter().find(|(owned, _)| *owned == name) {
         report.refuse(key, value, "is set by abgauge itself", *remedy);
     }

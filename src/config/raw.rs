@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use toml::Spanned;
 
-use super::access::Hashes;
+use super::access::HashList;
 use super::properties::PropertyValue;
 use super::units::{ByteSize, TimeSpan};
 use crate::engine::ranking::profile;
 
-/// A section, and the default of each setting beside it.
+/// A section, with the default of each setting.
 macro_rules! section {
     ($(#[$of_section:meta])* $section:ident { $($(#[$about:meta])* $setting:ident: $kind:ty = $default:expr,)* }) => {
         $(#[$of_section])*
@@ -126,7 +126,7 @@ section! {
         max_lists_per_click: Spanned<i64> = unwritten(32),
         max_off_list: Spanned<i64> = unwritten(1_000),
         hash_seed: Spanned<i64> = unwritten(0),
-        /// `None`: the seed alone makes the key.
+        /// `None`: the key is made from the seed only.
         user_key: Option<Spanned<String>> = None,
     }
 }
@@ -183,9 +183,9 @@ section! {
         tls_certificate: Option<Spanned<String>> = None,
         /// `None`: in the same file.
         tls_key: Option<Spanned<String>> = None,
-        bearer_tokens: Spanned<Hashes> = unwritten(Hashes::default()),
+        bearer_tokens: Spanned<HashList> = unwritten(HashList::default()),
         bearer_tokens_file: Option<Spanned<String>> = None,
-        basic_passwords: Spanned<Hashes> = unwritten(Hashes::default()),
+        basic_passwords: Spanned<HashList> = unwritten(HashList::default()),
         basic_passwords_file: Option<Spanned<String>> = None,
         open_probes: Spanned<bool> = unwritten(true),
     }

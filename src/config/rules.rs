@@ -3,14 +3,14 @@
 use std::ops::RangeInclusive;
 
 use super::redact::HASH_SEED;
-use super::{Key, LONGEST_LIST, LogFormat, Start, validate};
+use super::{LONGEST_LIST, LogFormat, Start, TopicKey, validate};
 use crate::engine::event::Kind;
 use crate::engine::ranking::Profile;
 use crate::ingest::wire::shape::{Shape, TsUnit};
 use crate::snapshot::View;
 
-impl Key {
-    pub(super) const ALL: [(&str, Key); 2] = [("request", Key::Request), ("user", Key::User)];
+impl TopicKey {
+    pub(super) const ALL: [(&str, TopicKey); 2] = [("request", TopicKey::Request), ("user", TopicKey::User)];
 }
 
 impl Start {
@@ -59,7 +59,7 @@ pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
         known.iter().map(|(name, _)| *name).collect()
     }
     Some(match key {
-        "kafka.key" => names(&Key::ALL),
+        "kafka.key" => names(&TopicKey::ALL),
         "kafka.start" => names(&Start::ALL),
         "log.format" => names(&LogFormat::ALL),
         "events.preset" => names(&Shape::PRESETS),

@@ -7,24 +7,24 @@ use serde_json::Value;
 use super::Config;
 
 /// A section of the sample, or a setting in it.
-pub(super) struct Entry {
+pub(super) struct SampleEntry {
     pub section: String,
     /// None for the section itself.
     pub name: Option<String>,
-    pub note: Note,
+    pub note: SettingNote,
 }
 
 /// What is said of a setting or a section.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Note {
+pub(super) struct SettingNote {
     pub text: String,
     /// Its default, or an example.
     pub value: Option<Value>,
 }
 
 /// Every section and every setting in the order of the file: the comment above it or its paragraph, and its value, be it
-/// commented out or not. Of a table whose names are the operator's the example is told under the table's own name.
-pub(super) fn entries() -> Vec<Entry> {
+/// commented out or not. Of a table whose names are the operator's the example is given under the table's own name.
+pub(super) fn entries() -> Vec<SampleEntry> {
     let mut entries = Vec::new();
     let mut comment: Vec<&str> = Vec::new();
     let mut is_told = false;
@@ -43,17 +43,17 @@ pub(super) fn entries() -> Vec<Entry> {
             section = if line.starts_with('#') { table } else { header }.to_owned();
             let text = comment.join(" ");
             comment.clear();
-            entries.push(Entry {
+            entries.push(SampleEntry {
                 section: section.clone(),
                 name: None,
-                note: Note { text, value: None },
+                note: SettingNote { text, value: None },
             });
         } else if let Some((name, value)) = written.split_once(" = ") {
             is_told = true;
-            entries.push(Entry {
+            entries.push(SampleEntry {
                 section: section.clone(),
                 name: Some(name.to_owned()),
-                note: Note {
+                note: SettingNote {
                     text: comment.join(" "),
                     value: value_of(value),
                 },
@@ -66,8 +66,8 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 /// The same by setting or section.
-pub(super) fn notes() -> BTreeMap<String, Note> {
-    let key = |entry: &Entry| match &entry.name {
+pub(super) fn notes() -> BTreeMap<String, SettingNote> {
+    let key = |entry: &SampleEntry| match &entry.name {
         Some(name) => format!("{}.{name}", entry.section),
         None => entry.section.clone(),
     };

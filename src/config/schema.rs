@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::access::{COSTS, MAX_ENTRIES};
 use super::hosts::MAX_NAME;
 use super::layers::known_settings;
-use super::sample::{self, Note};
+use super::sample::{self, SettingNote};
 use super::units::{SIZE_UNITS, TIME_UNITS, TimeSpan, is_size};
 use super::{MAX_CUT_OFFS, rules};
 use crate::engine::OTHER;
@@ -39,7 +39,7 @@ pub(super) fn schema() -> Value {
     schema
 }
 
-fn section(path: &str, known: &Map<String, Value>, notes: &BTreeMap<String, Note>) -> Value {
+fn section(path: &str, known: &Map<String, Value>, notes: &BTreeMap<String, SettingNote>) -> Value {
     let join = |name: &str| match path {
         "" => name.to_owned(),
         _ => format!("{path}.{name}"),
@@ -61,7 +61,7 @@ fn section(path: &str, known: &Map<String, Value>, notes: &BTreeMap<String, Note
 }
 
 /// A table whose names are the operator's.
-fn free_names(key: &str, notes: &BTreeMap<String, Note>) -> Value {
+fn free_names(key: &str, notes: &BTreeMap<String, SettingNote>) -> Value {
     // Of arms too, though what counts there is bytes.
     let label = json!({"type": "string", "minLength": 1, "maxLength": 128, "not": {"const": OTHER}});
     let values = match key {
@@ -98,7 +98,7 @@ fn profile() -> Value {
     json!({"type": "object", "additionalProperties": false, "required": ["base"], "properties": properties})
 }
 
-fn setting(key: &str, default: &Value, notes: &BTreeMap<String, Note>) -> Value {
+fn setting(key: &str, default: &Value, notes: &BTreeMap<String, SettingNote>) -> Value {
     let note = notes.get(key);
     let example = note.and_then(|note| note.value.as_ref());
     let mut schema = match default {
@@ -203,7 +203,7 @@ fn shape(value: &Value) -> Value {
     }
 }
 
-fn described(mut schema: Value, note: Option<&Note>) -> Value {
+fn described(mut schema: Value, note: Option<&SettingNote>) -> Value {
     if let Some(text) = note.map(|note| &note.text).filter(|text| !text.is_empty()) {
         schema["description"] = text.as_str().into();
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::error::{Place, Report, nearest};
+use super::error::{ErrorReport, Location, nearest};
 use super::layers::{PREFIX, known_settings};
 
 /// What is read elsewhere: by the command line, and by the scripts that test and measure.
@@ -35,20 +35,20 @@ pub(super) fn is_of_a_command(name: &str) -> bool {
 }
 
 /// Refuses a variable without two underscores where it is a slip, and notes it where it only might be one.
-pub(super) fn judge(name: String, value: &str, report: &mut Report) {
+pub(super) fn judge(name: String, value: &str, report: &mut ErrorReport) {
     let rest = &name[PREFIX.len()..];
     if READ_ELSEWHERE.contains(&rest) || is_of_an_orchestrator(rest, value) {
         return;
     }
     if let Some((command, known)) = OF_COMMANDS.iter().find(|(command, _)| rest.starts_with(command)) {
         if let Some(remedy) = not_of_command(command, known, rest) {
-            report.refuse_at("", Place::Variable(name), "there is no such flag", remedy);
+            report.refuse_at("", Location::Variable(name), "there is no such flag", remedy);
         }
         return;
     }
     match remedy(&rest.to_lowercase()) {
         Some(remedy) => {
-            let place = Place::Variable(name);
+            let place = Location::Variable(name);
             report.refuse_at("", place, "there is no such setting", remedy);
         }
         None => report.is_strange(name),

@@ -10,7 +10,7 @@ pub struct Loaded {
 
 /// Names of settings that are other than those in force.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct SettingChanges {
     /// They are in force from here on.
     pub taken_over: Vec<String>,
     /// What was before stays in force until a restart.
@@ -18,9 +18,9 @@ pub struct Changes {
 }
 
 impl Loaded {
-    /// Takes over of `new` what a running daemon can. What differs still is told again the next time.
-    pub fn take_over(&mut self, new: &Loaded) -> Changes {
-        let mut changes = Changes::default();
+    /// Takes over of `new` what a running daemon can. What still differs is reported again the next time.
+    pub fn take_over(&mut self, new: &Loaded) -> SettingChanges {
+        let mut changes = SettingChanges::default();
         for key in self.in_force.differences(&new.in_force) {
             if can_be_taken_over(&key, &self.config, &new.config) {
                 self.in_force.take(&key, &new.in_force);

@@ -568,7 +568,7 @@ fn what_decides_the_counting_can_be_had_without_the_rest() {
                 [join]\nattribution = \"1h\"\n[metrics]\nprofile = \"mine\"\nmetrics = [\"map\"]\n\
                 [profile.mine]\nbase = \"ranx\"\nap_denominator = \"k\"\n";
     let counting = |text: &str, env: &[(&str, &str)]| {
-        let check = |raw, report: &mut error::Report| validate::counting(&raw, report);
+        let check = |raw, report: &mut error::ErrorReport| validate::counting(&raw, report);
         parse("abgauge.toml", text, owned(env).into_iter(), check)
     };
     let ours = counting(text, &[("ABGAUGE_METRICS__K", "3")]).expect("it is sound");

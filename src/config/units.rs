@@ -52,7 +52,7 @@ fn number_and_unit<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str,
     (n_digits > 0).then_some((number, *unit))
 }
 
-/// What a span and a size are, to be told who wrote something else.
+/// What a span and a size are, for error messages.
 pub(super) const TIME_SPAN: &str =
     r#"a span of time with its unit, such as "500ms", "30s", "5m", "24h" or "7d""#;
 pub(super) const BYTE_SIZE: &str = r#"a size with its unit, such as "512MiB" or "4GiB""#;

@@ -15,11 +15,11 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 pub(super) use self::http::http;
-use super::error::{Report, nearest};
+use super::error::{ErrorReport, nearest};
 use super::raw::{Raw, RawJoin, RawLimits, RawLog};
 use super::rules;
 use super::units::display_ms;
-use super::{Config, Counting, Join, Limits, Log, LogFormat};
+use super::{Config, Counting, Join, Limits, LogConfig, LogFormat};
 pub use kafka::{parse_brokers, parse_topic};
 pub(super) use measures::names as metric_names;
 use values::{choice, either, path, positive, share, whole};
@@ -27,7 +27,7 @@ use values::{choice, either, path, positive, share, whole};
 use crate::ingest::wire::UserKey;
 
 /// The configuration, to be believed only if nothing was reported.
-pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
+pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
     let counting = counting(&raw, report);
     let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
     let export = export::export(&raw.export, &counting.measures, &windows, report);
@@ -53,7 +53,7 @@ pub(super) fn validate(raw: Raw, report: &mut Report) -> Config {
 }
 
 /// How events count, to be believed only if nothing was reported.
-pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
+pub(super) fn counting(raw: &Raw, report: &mut ErrorReport) -> Counting {
     let join = join(&raw.join, report);
     let known_profiles = measures::known_profiles(&raw.profile, report);
     let (measures, chosen_metrics) = measures::measures(&raw.metrics, &known_profiles, &raw.export, report);
@@ -67,7 +67,7 @@ pub(super) fn counting(raw: &Raw, report: &mut Report) -> Counting {
     }
 }
 
-fn user_key(secret: Option<&Spanned<String>>, hash_seed: u64, report: &mut Report) -> UserKey {
+fn user_key(secret: Option<&Spanned<String>>, hash_seed: u64, report: &mut ErrorReport) -> UserKey {
     let text = secret.map_or("", |secret| secret.get_ref().as_str());
     if let Some(secret) = secret.filter(|secret| secret.get_ref().chars().count() < rules::MIN_SECRET) {
         let message = "is too short to be a secret";
@@ -81,7 +81,7 @@ fn user_key(secret: Option<&Spanned<String>>, hash_seed: u64, report: &mut Repor
     UserKey::of(text, hash_seed)
 }
 
-fn join(raw: &RawJoin, report: &mut Report) -> Join {
+fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
     let hash_seed = whole("join.hash_seed", &raw.hash_seed, report);
     let join = Join {
         attribution_ms: positive("join.attribution", &raw.attribution, report),
@@ -135,7 +135,7 @@ fn join(raw: &RawJoin, report: &mut Report) -> Join {
     join
 }
 
-fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
+fn limits(raw: &RawLimits, report: &mut ErrorReport) -> Limits {
     const MIN_STATE: u64 = 1 << 20;
     let max_state_bytes = raw.max_state.get_ref().bytes;
     if max_state_bytes < MIN_STATE {
@@ -159,11 +159,11 @@ fn limits(raw: &RawLimits, report: &mut Report) -> Limits {
     }
 }
 
-fn log(raw: &RawLog, report: &mut Report) -> Log {
+fn log(raw: &RawLog, report: &mut ErrorReport) -> LogConfig {
     if let Err((fault, remedy)) = log_filter(raw.filter.get_ref()) {
         report.refuse("log.filter", &raw.filter, fault, remedy);
     }
-    Log {
+    LogConfig {
         filter: raw.filter.get_ref().clone(),
         format: choice("log.format", &raw.format, &LogFormat::ALL, report).unwrap_or(LogFormat::Auto),
     }

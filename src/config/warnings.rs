@@ -23,7 +23,7 @@ impl Config {
         remarks.into_iter().flatten().collect()
     }
 
-    /// Those by which numbers may be other than somebody thinks.
+    /// Warnings about numbers that may differ from what one expects.
     pub fn doubts(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let join = &self.join;
@@ -89,7 +89,7 @@ impl Config {
         inside.map(note).collect()
     }
 
-    /// What other machines can reach should ask who they are, and not over an open line.
+    /// A server that other machines can reach should require credentials and TLS.
     fn open_to_others(&self) -> Option<String> {
         let Http {
             listen, tls, access, ..

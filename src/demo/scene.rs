@@ -227,13 +227,13 @@ fn number(value: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::engine::ranking::ListOutcome;
-    use crate::simulate::{Settings, Traffic};
+    use crate::simulate::{Traffic, TrafficSettings};
     use crate::telemetry::Telemetry;
 
     /// A board of all simulated arms, each with ten million lists.
     fn scene_and_snapshot() -> (Scene, Snapshot) {
         let ks = [K];
-        let truths = Traffic::new(Settings::new(1, 1.0, 1_763_596_800_000)).truth(&ks);
+        let truths = Traffic::new(TrafficSettings::new(1, 1.0, 1_763_596_800_000)).truth(&ks);
         let ranking = Ranking::new(&Measures::usual(&ks));
         let list = ListOutcome {
             n_items: 10,

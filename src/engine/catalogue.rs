@@ -31,8 +31,8 @@ pub struct NewItem {
 /// Ten items a list are looked up, so all that each needs then stands in half a cache line of the table.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    /// Listed items from where their hash points to on, and [nothing](Entry::place) between them; as long as a power of two.
-    table: Vec<Entry>,
+    /// Listed items from where their hash points to on, and [nothing](TableEntry::place) between them; as long as a power of two.
+    table: Vec<TableEntry>,
     items: Vec<Item>,
     aspects: Vec<u32>,
     n_aspects: usize,
@@ -45,7 +45,7 @@ pub struct Catalogue {
 /// A place in the table.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
-struct Entry {
+struct TableEntry {
     hash: u64,
     /// Of nothing what the catalogue takes an item for that it does not know.
     shares: Shares,
@@ -92,7 +92,7 @@ impl Catalogue {
             shares: unknown,
             aspects: 0..0,
         };
-        let nothing = Entry {
+        let nothing = TableEntry {
             hash: 0,
             shares: unknown,
             place: UNKNOWN,
@@ -154,7 +154,7 @@ impl Catalogue {
         while self.table[at].place != UNKNOWN {
             at = self.next(at);
         }
-        self.table[at] = Entry {
+        self.table[at] = TableEntry {
             hash,
             shares,
             place: place as u32,

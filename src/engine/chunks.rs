@@ -1,4 +1,4 @@
-//! Words of open records in chunks, so that a slot leaves chunk by chunk and nobody visits its records.
+//! Words of open records in chunks: a slot is dropped chunk by chunk, without visiting its records.
 //!
 //! ```text
 //! handle  31 ───────────── 14 │ 13 ─────────── 0
@@ -7,9 +7,9 @@
 //! pages   1 [ list │ list │ … ]     2 dead     3 [ list ┆ ][ click ┆ ][ list │ list ][ … ]
 //!           one chunk                            parts: small chunks of one size
 //! ```
-//! A full chunk has a page of its own. Smaller ones share a page as its parts, so that however little a slot holds, memory is
-//! used up before the numbers are. Numbers are given anew in turns, as late as can be: a handle that outlived its slot names a
-//! dead chunk, until its number comes round again. So whoever follows an old handle must check what stands there.
+//! A full chunk has a page of its own. Smaller ones share a page as its parts: memory is exhausted before page numbers are,
+//! even if slots hold little. Numbers are reused in turn, as late as possible. A handle that outlived its slot names a dead
+//! chunk until its number is reused. Code that follows an old handle must therefore check the record there.
 
 use super::prefetch::prefetch;
 
@@ -32,9 +32,9 @@ const LEFT_WORDS: usize = 16;
 const MAX_PAGES: usize = 1 << (32 - PLACE_BITS);
 /// Places of the parts that a page may have, as powers of two: each kind of part four times as long as the one before.
 const PART_BITS: [u32; 5] = [4, 6, 8, 10, 12];
-/// Full chunks that may be kept for the next slots, beside a quarter of the pages in use: fresh memory costs a page fault.
+/// Full chunks kept for the next slots, besides a quarter of the pages in use: fresh memory costs a page fault.
 const SPARE: usize = 16;
-/// So many times what is in use may be opened until it shows which of the spare chunks are not needed.
+/// A turn ends after opening this many times the chunks in use; it shows which spare chunks are not needed.
 const TURNS: usize = 2;
 /// How many times the words of the last chunk the next one has.
 const GROWTH: usize = 4;
@@ -82,7 +82,7 @@ impl ChunkId {
 struct Chunk {
     /// The used ones; the capacity is never exceeded, and 0 once the chunk is closed.
     words: Vec<u32>,
-    /// Whose chunk it is: a place of its owner's choice.
+    /// The owner of the chunk: a number of its choice.
     owner: u32,
 }
 
@@ -90,19 +90,19 @@ struct Chunk {
 enum Page {
     Dead,
     Whole(Chunk),
-    Parts(Box<Parts>),
+    Small(Box<SmallChunks>),
 }
 
-/// Small chunks of one size, opened one after the other.
+/// Small chunks of one size, opened one after another.
 #[derive(Debug)]
-struct Parts {
+struct SmallChunks {
     /// Places of each, as a power of two.
     bits: u32,
     chunks: Vec<Chunk>,
     n_open: usize,
 }
 
-impl Parts {
+impl SmallChunks {
     fn is_full(&self) -> bool {
         self.chunks.len() == 1 << (PLACE_BITS - self.bits)
     }
@@ -114,7 +114,7 @@ impl Page {
     fn at(&self, place: usize) -> Option<(&Chunk, usize)> {
         match self {
             Page::Whole(chunk) => Some((chunk, place * UNIT)),
-            Page::Parts(parts) => {
+            Page::Small(parts) => {
                 let chunk = parts.chunks.get(place >> parts.bits)?;
                 Some((chunk, (place & ((1 << parts.bits) - 1)) * UNIT))
             }
@@ -126,7 +126,7 @@ impl Page {
     fn at_mut(&mut self, place: usize) -> Option<(&mut Chunk, usize)> {
         match self {
             Page::Whole(chunk) => Some((chunk, place * UNIT)),
-            Page::Parts(parts) => {
+            Page::Small(parts) => {
                 let bits = parts.bits;
                 let chunk = parts.chunks.get_mut(place >> bits)?;
                 Some((chunk, (place & ((1 << bits) - 1)) * UNIT))
@@ -143,7 +143,7 @@ pub struct Chunks {
     /// One bit a page: small enough for the innermost cache.
     alive: Vec<u64>,
     n_alive: usize,
-    /// Where the search for a dead number goes on.
+    /// Where the search for a dead number continues.
     cursor: usize,
     /// Numbers of the pages whose parts are being opened, by kind of part; 0 for none.
     filling: [u32; PART_BITS.len()],
@@ -151,7 +151,7 @@ pub struct Chunks {
     /// The fewest that were spare in this turn, and how many full chunks were opened in it.
     fewest_spare: usize,
     n_opened: usize,
-    /// What the last turn has not needed, as far as it was not given back.
+    /// Chunks that the last turn did not need and that are not given back yet.
     unneeded: usize,
 }
 
@@ -184,7 +184,7 @@ impl Chunks {
         self.alive.resize(n / 64, 0);
     }
 
-    /// Whether the page of a handle is in use: its number may have come round, and of parts another one may be open. Parts
+    /// Whether the page of a handle is in use. Its number may have been reused, or another part of the page may be open. Parts
     /// that are opened together are closed together, so few pages hold dead ones.
     #[inline(always)]
     pub fn may_live(&self, handle: Handle) -> bool {
@@ -222,15 +222,15 @@ impl Chunks {
         let bits = PART_BITS[kind];
         // Its number may have come round.
         let has_room =
-            |page: &Page| matches!(page, Page::Parts(parts) if parts.bits == bits && !parts.is_full());
+            |page: &Page| matches!(page, Page::Small(parts) if parts.bits == bits && !parts.is_full());
         if !has_room(&self.pages[self.filling[kind] as usize]) {
             let chunks = Vec::new();
             let n_open = 0;
-            let parts = Parts { bits, chunks, n_open };
-            self.filling[kind] = self.take_page(Page::Parts(Box::new(parts)));
+            let parts = SmallChunks { bits, chunks, n_open };
+            self.filling[kind] = self.take_page(Page::Small(Box::new(parts)));
         }
         let page = self.filling[kind];
-        let Page::Parts(parts) = &mut self.pages[page as usize] else {
+        let Page::Small(parts) = &mut self.pages[page as usize] else {
             unreachable!("a page that is filled has parts")
         };
         let place = (parts.chunks.len() as u32) << bits;
@@ -290,7 +290,7 @@ impl Chunks {
         self.n_unused(id) >= n_words
     }
 
-    /// Words at the end of a chunk that nothing will stand in.
+    /// Words at the end of a chunk that will stay unused.
     pub fn n_unused(&self, id: ChunkId) -> usize {
         let words = &self.chunk(id).words;
         words.capacity() - words.len()
@@ -309,14 +309,14 @@ impl Chunks {
         (Handle::new(id, start), &mut words[start..])
     }
 
-    /// The words from a handle on, which may be an old one: whatever stands there now.
+    /// The words from a handle on, which may be an old one: then they are arbitrary.
     pub fn get(&self, handle: Handle) -> Option<&[u32]> {
         let (chunk, word) = self.pages[handle.page()].at(handle.place())?;
         chunk.words.get(word..)
     }
 
-    /// Has fetched what stands at a handle, which may be an old one.
-    pub fn prefetch(&self, handle: Handle) {
+    /// Prefetches the record at a handle, which may be an old one.
+    pub fn prefetch_record(&self, handle: Handle) {
         let Some((chunk, start)) = self.pages[handle.page()].at(handle.place()) else {
             return;
         };
@@ -368,12 +368,12 @@ impl Chunks {
         self.give_back(words);
     }
 
-    /// Takes a chunk out of use, and its words with it: no handle leads to them any more.
+    /// Takes a chunk out of use and returns its words: no handle reaches them any more.
     pub fn take(&mut self, id: ChunkId) -> Vec<u32> {
         let words = std::mem::take(&mut self.at_mut(id.first()).0.words);
         let number = id.first().page();
         let is_last = match &mut self.pages[number] {
-            Page::Parts(parts) => {
+            Page::Small(parts) => {
                 parts.n_open -= 1;
                 parts.n_open == 0
             }
@@ -398,8 +398,8 @@ impl Chunks {
         self.at_mut(id.first()).0.words.shrink_to_fit();
     }
 
-    /// Gives some spare chunks back, where there are too many, or a whole turn has not needed them. To be called often: each
-    /// call takes a bounded time.
+    /// Frees some spare chunks if there are too many, or if a whole turn has not needed them. Call it often: each call takes
+    /// bounded time.
     pub fn tidy(&mut self) {
         if self.n_opened > TURNS * (self.n_alive + SPARE) {
             self.unneeded = self.fewest_spare;
@@ -578,7 +578,7 @@ mod tests {
                 // Whatever stands there now.
                 for handle in &closed {
                     let _ = chunks.get(*handle);
-                    chunks.prefetch(*handle);
+                    chunks.prefetch_record(*handle);
                 }
             }
         }

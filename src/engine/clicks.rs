@@ -1,17 +1,17 @@
-//! Clicks that a list may still come for, matched or not: by request id in offset order, and by time.
+//! Clicks for which a list may still arrive, matched or not: by request id in offset order, and by time.
 //!
 //! ```text
 //! buckets of time ──▶ chunks ──▶ [ click │ click │ … ]
 //! store           ──▶ first click of an id ─▶ next ─▶ … ─▶ last, which the first one knows
 //! ```
-//! A bucket leaves as a whole. A click that is the only one of its id, as most are, leaves without a look at anything else.
+//! A bucket is dropped as a whole. A click that is the only one of its id, as most are, needs no further access.
 
 use std::collections::BTreeMap;
 
 use super::chunks::{ChunkId, Handle, UNIT};
 use super::event::Click;
 use super::lists::INDEX_BYTES;
-use super::store::{Found, ID, KIND, Key, Kind, Store};
+use super::store::{Handles, ID, IndexedKind, KIND, LookupKey, Store};
 
 const TIME: usize = KIND + 1;
 const ITEM: usize = TIME + 2;
@@ -21,17 +21,17 @@ const NEXT: usize = ITEM + 2;
 const BACK: usize = NEXT + 1;
 /// Words of a click, in whole units.
 const N_WORDS: usize = (BACK + 1).next_multiple_of(UNIT);
-/// Says beside the kind that the result is known.
+/// Flag next to the kind: the result is known.
 const DECIDED: u32 = 1;
-/// Says that no list takes it any more: it has left the chain of its id.
+/// Flag: no further list takes it, and it has left the chain of its id.
 const LEFT: u32 = 1 << 1;
-/// How many lists have taken it stands from this bit on.
+/// From this bit on: how many lists have taken it.
 const TAKEN_SHIFT: u32 = 2;
-const TAKEN: u32 = (1 << Kind::SHIFT) - (1 << TAKEN_SHIFT);
+const TAKEN: u32 = (1 << IndexedKind::SHIFT) - (1 << TAKEN_SHIFT);
 /// Words of a bucket's first chunk at the start.
 const FIRST_WORDS: usize = 4 * N_WORDS;
 const NO_BUCKET: (i64, u32) = (i64::MIN, 0);
-/// What a bucket costs beside its clicks.
+/// What a bucket costs besides its clicks.
 const BUCKET_BYTES: u64 = 128 + 4 * FIRST_WORDS as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct KeptClicks {
     bucket_ms: i64,
     /// Places of buckets by their begin, epoch ms.
     by_start: BTreeMap<i64, u32>,
-    /// Begin and place of the bucket that a click joined last: many join it too.
+    /// Begin and place of the last bucket that a click joined: many clicks join the same one.
     last: (i64, u32),
     places: Vec<Bucket>,
     free: Vec<u32>,
@@ -61,7 +61,7 @@ pub struct KeptClicks {
 }
 
 impl KeptClicks {
-    /// What a kept click takes at the most.
+    /// Maximum bytes of a kept click.
     pub const COST: u64 = 4 * N_WORDS as u64 + INDEX_BYTES + BUCKET_BYTES;
 
     /// Clicks that leave together are at most `bucket_ms` apart.
@@ -91,13 +91,13 @@ impl KeptClicks {
         self.n_waiting
     }
 
-    /// Keeps a click that so many lists have taken, where the store has `found` others of its id or none; those of one id stand in the order
-    /// in which they are kept.
+    /// Keeps a click that `n_lists` lists have taken. `found` is the store's result for its id. Clicks of one id keep their
+    /// order.
     pub fn keep(
         &mut self,
         store: &mut Store,
-        key: &Key,
-        found: Found,
+        key: &LookupKey,
+        found: Handles,
         click: &Click,
         n_lists: u32,
     ) -> Handle {
@@ -119,9 +119,9 @@ impl KeptClicks {
         self.n_waiting += u64::from(n_lists == 0);
         let first = found.click;
         let kind = if first.is_none() {
-            Kind::Click
+            IndexedKind::Click
         } else {
-            Kind::FurtherClick
+            IndexedKind::FurtherClick
         };
         let (kept, words) = store.chunks.append(chunk, N_WORDS);
         words[..ID].copy_from_slice(&key.id);
@@ -143,7 +143,7 @@ impl KeptClicks {
 
     /// The place of the bucket of a time.
     fn bucket_of(&mut self, ts_ms: i64) -> usize {
-        // As one comparison of what does not lie before it.
+        // One comparison for times that are not before it.
         if ts_ms.wrapping_sub(self.last.0) as u64 >= self.bucket_ms as u64 {
             let start_ms = ts_ms.div_euclid(self.bucket_ms) * self.bucket_ms;
             let place = *self.by_start.entry(start_ms).or_insert_with(|| {
@@ -168,7 +168,7 @@ impl KeptClicks {
         (store.chunks.words(click)[KIND] & TAKEN) >> TAKEN_SHIFT
     }
 
-    /// Notes that one more list takes it; says whether it is the first.
+    /// Notes that one more list takes it; returns whether it is the first.
     pub fn take(&mut self, store: &mut Store, click: Handle) -> bool {
         let n_lists = self.n_lists(store, click);
         let words = store.chunks.words_mut(click);
@@ -178,21 +178,21 @@ impl KeptClicks {
         is_first
     }
 
-    /// Takes a click that has had all its lists out of the chain of its id, so that no further list walks by it; the only one
-    /// of its id stays.
+    /// Removes a click that has had all its lists from the chain of its id, so that further lists skip it. The only one of an
+    /// id stays.
     pub fn leave(&mut self, store: &mut Store, click: Handle) {
         let words = store.chunks.words(click);
-        let is_first = words[KIND] >> Kind::SHIFT == Kind::Click as u32;
+        let is_first = words[KIND] >> IndexedKind::SHIFT == IndexedKind::Click as u32;
         if is_first && Handle::of_word(words[NEXT]).is_none() {
             return;
         }
         take_out(store, click);
         let words = store.chunks.words_mut(click);
-        words[KIND] = Kind::FurtherClick.to_bits() | words[KIND] & (DECIDED | TAKEN) | LEFT;
+        words[KIND] = IndexedKind::FurtherClick.to_bits() | words[KIND] & (DECIDED | TAKEN) | LEFT;
     }
 
-    /// Decides every click before `limit_ms`; hands those that no list took to `untaken`. What is decided leaves with its
-    /// bucket.
+    /// Decides every click before `limit_ms`, and passes those that no list took to `untaken`. Decided clicks are dropped with
+    /// their bucket.
     pub fn expire(&mut self, store: &mut Store, limit_ms: i64, mut untaken: impl FnMut(&KeptClick)) {
         while let Some(first) = self.by_start.first_entry() {
             let (start_ms, place) = (*first.key(), *first.get());
@@ -215,7 +215,7 @@ impl KeptClicks {
                 }
             }
             if !ends {
-                break; // It holds the limit: all later ones are after it.
+                break; // It contains the limit: all later buckets are after it.
             }
             first.remove();
             let bucket = std::mem::take(&mut self.places[place as usize]);
@@ -233,13 +233,13 @@ fn take_out(store: &mut Store, click: Handle) {
     if words[KIND] & LEFT != 0 {
         return;
     }
-    let is_first = words[KIND] >> Kind::SHIFT == Kind::Click as u32;
+    let is_first = words[KIND] >> IndexedKind::SHIFT == IndexedKind::Click as u32;
     let [next, back] = [NEXT, BACK].map(|at| Handle::of_word(words[at]));
     match (is_first, next.is_none()) {
-        (true, true) => {} // The only one: what the index holds of it dies with its chunk.
+        (true, true) => {} // The only one: its index entry dies with its chunk.
         (true, false) => {
             let words = store.chunks.words_mut(next);
-            words[KIND] = Kind::Click.to_bits() | words[KIND] & (DECIDED | TAKEN);
+            words[KIND] = IndexedKind::Click.to_bits() | words[KIND] & (DECIDED | TAKEN);
             set_link(store, next, BACK, back);
             store.replace(click, next);
         }
@@ -276,12 +276,12 @@ fn read(words: &[u32]) -> KeptClick {
     }
 }
 
-/// That a click has been taken by so many lists.
+/// The word of a click that `n` lists have taken.
 fn taken(n_lists: u32) -> u32 {
     n_lists << TAKEN_SHIFT | if n_lists > 0 { DECIDED } else { 0 }
 }
 
-/// Notes that the result is known; false where it was.
+/// Notes that the result is known; false if it already was.
 fn decide(words: &mut [u32]) -> bool {
     let before = words[KIND];
     words[KIND] |= DECIDED;

@@ -9,12 +9,12 @@ const MAX_BYTES: usize = 1 << 20;
 /// Longest list whose outcome is remembered: its mask is a number.
 const MAX_ITEMS: u32 = 64;
 
-/// Longest list whose first click is counted by its position alone.
+/// Longest list whose first click is counted only by position.
 pub const MAX_POSITIONS: usize = 32;
 
 /// An outcome of a list as a key: length, mask, clicks off the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Short {
+pub struct OutcomeKey {
     n_items: u32,
     n_off_list: u32,
     mask: u64,
@@ -23,7 +23,7 @@ pub struct Short {
 /// A list as it was before a click.
 #[derive(Debug, Clone, Copy)]
 pub enum Before {
-    Short(Short),
+    Short(OutcomeKey),
     /// Its contribution waits among the [`Contributions`].
     Long,
 }
@@ -37,7 +37,7 @@ pub struct Contributions {
     /// What the first click on a list of one length adds, by length and position.
     of_first_click: Vec<Option<Box<[i64]>>>,
     /// Rows of the differences that clicks make.
-    differences: HashMap<(Short, Short), u32>,
+    differences: HashMap<(OutcomeKey, OutcomeKey), u32>,
     values: Vec<i64>,
     /// A row that is not remembered, and room to work another out.
     other: Vec<i64>,
@@ -60,7 +60,7 @@ impl Contributions {
         }
     }
 
-    /// Remembers what a list of this length, without a click, adds to the first columns; says whether it is short enough.
+    /// Remembers what a list of this length, without a click, adds to the first columns; returns whether it is short enough.
     pub fn remember_new_list(&mut self, n_items: usize, ranking: &Ranking) -> bool {
         if matches!(self.of_new_list.get(n_items), Some(Some(_))) {
             return true;
@@ -98,7 +98,7 @@ impl Contributions {
         &self.other[..self.n_of_new_list]
     }
 
-    /// Remembers what the first click on a list of this length adds, by its position; says whether there is room for it.
+    /// Remembers what the first click on a list of this length adds, by its position; returns whether there is room for it.
     pub fn remember_first_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) -> bool {
         let place = place_of_first_click(n_items, position);
         let is_known = matches!(self.of_first_click.get(place), Some(Some(_)));
@@ -114,12 +114,12 @@ impl Contributions {
         }
         let n_rows = self.of_first_click.len().max(place + 1);
         self.of_first_click.resize(n_rows, None);
-        let without = Short {
+        let without = OutcomeKey {
             n_items: n_items as u32,
             n_off_list: 0,
             mask: 0,
         };
-        let with = Short {
+        let with = OutcomeKey {
             mask: 1 << position,
             ..without
         };
@@ -138,7 +138,7 @@ impl Contributions {
     /// What the clicks on a list of this outcome add to what it adds without them, as wide as the ranking. It is one whose
     /// length is remembered.
     pub fn of_clicks(&mut self, list: &ListOutcome, ranking: &Ranking) -> &[i64] {
-        let without = Short {
+        let without = OutcomeKey {
             n_items: list.n_items,
             n_off_list: 0,
             mask: 0,
@@ -173,7 +173,7 @@ impl Contributions {
     }
 
     #[cold]
-    fn remember(&mut self, key: (Short, Short), ranking: &Ranking) -> usize {
+    fn remember(&mut self, key: (OutcomeKey, OutcomeKey), ranking: &Ranking) -> usize {
         if (self.values.len() + self.width) * size_of::<i64>() > MAX_BYTES {
             self.differences.clear();
             self.values.clear();
@@ -186,7 +186,7 @@ impl Contributions {
     }
 
     /// Sets the other row to what lies between two outcomes.
-    fn work_out(&mut self, before: Short, after: Short, ranking: &Ranking) {
+    fn work_out(&mut self, before: OutcomeKey, after: OutcomeKey, ranking: &Ranking) {
         before.contribute(ranking, &mut self.other);
         after.contribute(ranking, &mut self.scratch);
         subtract(&self.scratch, &mut self.other);
@@ -210,7 +210,7 @@ fn place_of_first_click(n_items: usize, position: usize) -> usize {
     n_items * MAX_POSITIONS + position
 }
 
-impl Short {
+impl OutcomeKey {
     fn contribute(&self, ranking: &Ranking, tally: &mut [i64]) {
         let words = [self.mask as u32, (self.mask >> 32) as u32];
         let list = ListOutcome {
@@ -222,9 +222,9 @@ impl Short {
     }
 }
 
-fn short(list: &ListOutcome) -> Option<Short> {
+fn short(list: &ListOutcome) -> Option<OutcomeKey> {
     let mask = list.clicked.iter().rev();
-    (list.n_items <= MAX_ITEMS).then(|| Short {
+    (list.n_items <= MAX_ITEMS).then(|| OutcomeKey {
         n_items: list.n_items,
         n_off_list: list.n_off_list,
         mask: mask.fold(0, |mask, word| mask << 32 | u64::from(*word)),

@@ -14,10 +14,10 @@
 
 use super::catalogue::Catalogue;
 
-/// What a pair of partitions is called.
+/// The number of a pair of partitions.
 pub type PartId = i32;
 
-/// Never shown. Slots are told by their distance from the first one, so that four bytes hold them.
+/// Never shown. Slots are numbered from the first one, so four bytes are enough.
 const NEVER: i32 = i32::MIN;
 
 /// What an arm has shown of the catalogue.
@@ -31,12 +31,12 @@ pub struct Coverage {
     /// Number of the newest slot that anything was shown in.
     newest: i32,
     parts: Vec<Part>,
-    known: Known,
+    known: KnownCounts,
 }
 
 /// Counts that hold until something is shown, by what they are of.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownCounts {
     shown: Vec<PartId>,
     /// Number of the first slot inside, and the count of each cut-off.
     counts: Vec<(i32, Vec<u64>)>,
@@ -66,11 +66,11 @@ impl Coverage {
             base: None,
             newest: NEVER,
             parts: Vec::new(),
-            known: Known::default(),
+            known: KnownCounts::default(),
         }
     }
 
-    /// Bytes that a part takes, at the most.
+    /// Maximum bytes of a part.
     pub fn part_bytes(catalogue: &Catalogue, n_cut_offs: usize) -> u64 {
         (catalogue.n_places() * n_cut_offs * size_of::<i32>()) as u64
     }
@@ -96,7 +96,7 @@ impl Coverage {
         self.forget_counts();
     }
 
-    /// To be called when another catalogue decides what counts.
+    /// Call it when the catalogue has changed.
     pub fn forget_counts(&mut self) {
         self.known.counts.clear();
     }
@@ -119,7 +119,7 @@ impl Coverage {
         let mut slot = None;
         for (start_ms, places) in lists {
             let number = match slot {
-                // Nearly always: to divide would cost as much as some items.
+                // The usual case: a division would cost as much as several items.
                 Some((same_ms, number)) if same_ms == start_ms => number,
                 _ => {
                     let slot = start_ms.div_euclid(self.slot_ms);
@@ -212,7 +212,7 @@ impl Part {
         &self.last[class * self.n_places..][..self.n_places]
     }
 
-    /// Lays the classes out anew, for more places.
+    /// Rebuilds the classes for more places.
     #[cold]
     fn make_room(&mut self, n_places: usize, ks: &[u32]) {
         let mut last = vec![NEVER; ks.len() * n_places];

@@ -17,7 +17,7 @@ pub struct FirstClicks {
 
 /// Where the counts of an arm begin, counted from 1. They are always of lists of one length, which is told with it.
 #[derive(Debug, Clone, Copy)]
-pub struct Start(NonZeroU32);
+pub struct CountsStart(NonZeroU32);
 
 impl FirstClicks {
     /// What the counts of an arm take in bytes.
@@ -26,20 +26,20 @@ impl FirstClicks {
     }
 
     /// Counts a click at a position; an arm that has no counts yet has them from now on.
-    pub fn count(&mut self, start: &mut Option<Start>, n_items: usize, position: usize) {
+    pub fn count(&mut self, start: &mut Option<CountsStart>, n_items: usize, position: usize) {
         let start = *start.get_or_insert_with(|| self.make_room(n_items));
         self.counts[start.at() + position] += 1;
     }
 
     #[cold]
-    fn make_room(&mut self, n_items: usize) -> Start {
+    fn make_room(&mut self, n_items: usize) -> CountsStart {
         let n = self.counts.len();
         self.counts.resize(n + n_items, 0);
-        Start(NonZeroU32::MIN.saturating_add(n as u32))
+        CountsStart(NonZeroU32::MIN.saturating_add(n as u32))
     }
 
     /// Counts by position.
-    pub fn of(&self, start: Option<Start>, n_items: usize) -> &[u32] {
+    pub fn of(&self, start: Option<CountsStart>, n_items: usize) -> &[u32] {
         start.map_or(&[], |start| &self.counts[start.at()..][..n_items])
     }
 
@@ -49,7 +49,7 @@ impl FirstClicks {
     }
 }
 
-impl Start {
+impl CountsStart {
     fn at(self) -> usize {
         self.0.get() as usize - 1
     }

@@ -7,10 +7,10 @@
 //!                                                                   │
 //!                            how many entries that belong here stand 7 … 1 lines further on
 //! ```
-//! An entry is not taken out when its record leaves: its handle is dead then, and its place is free for the next one
-//! (chunks tell most dead handles from living ones without a look at the record). A segment without room is cleared of the
-//! dead or split in two, 3577 entries at a time, so no insertion ever waits for the whole table; and two halves that
-//! a spike has left almost empty are joined again, two at a time.
+//! An entry is not removed when its record is dropped: its handle is then dead, and its place is free for another entry
+//! (chunks can tell most dead handles without reading the record). A full segment is cleared of dead entries or split in two,
+//! 3577 entries at a time: no insertion ever waits for the whole table. Two halves that a spike has left almost empty are
+//! merged again, one pair at a time.
 //!
 //! Ids are hashes that outsiders may choose the input of. They come here with a secret added, and tags are made of them with
 //! a random seed, so that nobody can aim at a line.
@@ -27,8 +27,8 @@ use super::prefetch::prefetch;
 const N_LINES: usize = 511;
 /// Entries of a line.
 const N_ENTRIES: usize = 7;
-/// Where a line counts the entries that belong into it and stand further on: for each distance in lines four bits, so that
-/// a search looks at those lines alone that it has to.
+/// Where a line counts its displaced entries: four bits for each distance in lines. A search reads only the lines that hold
+/// any.
 const DISPLACED: usize = 7;
 const DISPLACED_BITS: usize = 4;
 /// Lines that are tried for an entry. With 4 of them segments were split at 62% of their places, with these at 74%; with 12
@@ -36,7 +36,7 @@ const DISPLACED_BITS: usize = 4;
 const MAX_LINES: usize = 8;
 /// Living entries above which a segment is split.
 const MAX_LIVING: usize = N_LINES * N_ENTRIES / 2;
-/// The whole has places for so many times what lives, before segments are joined.
+/// Segments are merged if the table has places for more than this many times the living entries.
 const ROOMY: usize = 8;
 
 /// What an id is looked up by.
@@ -45,14 +45,14 @@ pub struct Tag(u32);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Line {
+struct CacheLine {
     tags: [u32; 8],
     handles: [Handle; N_ENTRIES],
-    /// The entry whose turn it is to be replaced: of those that are there the oldest one, which dies first.
+    /// The entry to replace next: the oldest one, which dies first.
     turn: u32,
 }
 
-const EMPTY: Line = Line {
+const EMPTY: CacheLine = CacheLine {
     tags: [0; 8],
     handles: [Handle::NONE; N_ENTRIES],
     turn: 0,
@@ -62,7 +62,7 @@ const EMPTY: Line = Line {
 struct Segment {
     /// Bits of the directory that it stands for.
     depth: u32,
-    lines: Box<[Line; N_LINES]>,
+    lines: Box<[CacheLine; N_LINES]>,
 }
 
 #[derive(Debug)]
@@ -93,19 +93,19 @@ impl Index {
     }
 
     fn place(&self, tag: Tag) -> usize {
-        // Of 32 bits none may be chosen.
+        // An outsider must not be able to choose any of the 32 bits.
         let slot = (u64::from(tag.0) << self.depth >> 32) as usize;
         self.directory[slot] as usize
     }
 
-    /// Has the line fetched that this tag belongs into.
-    pub fn prefetch(&self, tag: Tag) {
+    /// Prefetches the line of this tag.
+    pub fn prefetch_line(&self, tag: Tag) {
         prefetch(&self.segments[self.place(tag)].lines[home(tag)]);
     }
 
-    /// Hands over every entry of this tag: those that are looked for, dead ones, and those of other ids.
+    /// Passes every entry of this tag to `to`, including dead ones and those of other ids.
     pub fn find(&self, tag: Tag, mut to: impl FnMut(Handle)) {
-        let lines: &[Line; N_LINES] = &self.segments[self.place(tag)].lines;
+        let lines: &[CacheLine; N_LINES] = &self.segments[self.place(tag)].lines;
         let home = home(tag);
         let mut displaced = lines[home].tags[DISPLACED];
         let mut at = home;
@@ -120,7 +120,7 @@ impl Index {
                 found &= found - 1;
             }
             if displaced == 0 {
-                return; // Nearly always at once.
+                return; // Almost always after the first line.
             }
             let n_passed = displaced.trailing_zeros() as usize / DISPLACED_BITS;
             displaced &= !(0xf << (DISPLACED_BITS * n_passed));
@@ -128,7 +128,7 @@ impl Index {
         }
     }
 
-    /// Lets the entry of `old` stand for `new`; says whether it was there.
+    /// Replaces the handle `old` by `new`; returns whether it was there.
     pub fn replace(&mut self, tag: Tag, old: Handle, new: Handle) -> bool {
         let place = self.place(tag);
         let lines = &mut self.segments[place].lines;
@@ -144,7 +144,7 @@ impl Index {
         false
     }
 
-    /// Adds an entry; takes the place of one that is dead.
+    /// Adds an entry in the place of a dead one.
     pub fn insert(&mut self, tag: Tag, handle: Handle, is_living: &impl Fn(Handle) -> bool) {
         loop {
             let place = self.place(tag);
@@ -155,8 +155,8 @@ impl Index {
         }
     }
 
-    /// Drops the dead of a segment, and parts it in two where many live. What lives stays in its line, and what stood further
-    /// on goes home where there is room.
+    /// Drops the dead entries of a segment, and splits it if many are alive. Living entries stay in their line; displaced ones
+    /// move to their own line if it has room.
     #[cold]
     fn make_room(&mut self, place: usize, is_living: &impl Fn(Handle) -> bool) {
         let handles = self.segments[place].lines.iter().flat_map(|line| line.handles);
@@ -189,13 +189,13 @@ impl Index {
     fn refill(&mut self, living: Vec<(Tag, Handle)>, is_living: &impl Fn(Handle) -> bool) {
         for (tag, handle) in living {
             let place = self.place(tag);
-            if !self.segments[place].insert(tag, handle, Line::take_free) {
+            if !self.segments[place].insert(tag, handle, CacheLine::take_free) {
                 self.insert(tag, handle, is_living);
             }
         }
     }
 
-    /// Parts a segment in two; its entries are still to be parted.
+    /// Splits a segment in two; the caller distributes its entries.
     fn split(&mut self, place: usize) {
         let depth = self.segments[place].depth;
         if depth == self.depth {
@@ -205,19 +205,19 @@ impl Index {
         self.segments[place].depth = depth + 1;
         let new = self.segments.len() as u32;
         self.segments.push(Segment::new(depth + 1));
-        // Of the run of places in the directory the second half is the new one's.
+        // The new segment takes the second half of the run in the directory.
         let run = self.run(place, depth);
         self.directory[run.start + run.len() / 2..run.end].fill(new);
     }
 
-    /// Where in the directory a segment of this depth stands.
+    /// The places of a segment of this depth in the directory.
     fn run(&self, place: usize, depth: u32) -> Range<usize> {
         let start = self.directory.iter().position(|other| *other as usize == place);
         let start = start.expect("each segment is in the directory");
         start..start + (1 << (self.depth - depth))
     }
 
-    /// Joins two segments at the most, where `n_living` entries need far fewer than there are.
+    /// Merges at most two segments, if `n_living` entries need far fewer of them.
     pub fn tidy(&mut self, n_living: usize, is_living: &impl Fn(Handle) -> bool) {
         let n_segments = self.segments.len();
         if n_segments == 1 || n_living.saturating_mul(ROOMY) > n_segments * N_LINES * N_ENTRIES {
@@ -240,7 +240,7 @@ impl Index {
         }
     }
 
-    /// Makes one empty segment of two of the same depth.
+    /// Merges two segments of the same depth into an empty one.
     fn join(&mut self, place: usize, twin: usize) {
         let depth = self.segments[place].depth;
         self.segments[place] = Segment::new(depth - 1);
@@ -265,8 +265,8 @@ impl Segment {
         }
     }
 
-    /// Adds an entry in the first place that `take` finds in its line or in those behind, if there is one.
-    fn insert(&mut self, tag: Tag, handle: Handle, take: impl Fn(&mut Line) -> Option<usize>) -> bool {
+    /// Adds an entry in the first place that `take` finds in its line or the following ones, if any.
+    fn insert(&mut self, tag: Tag, handle: Handle, take: impl Fn(&mut CacheLine) -> Option<usize>) -> bool {
         let mut at = home(tag);
         for n_passed in 0..MAX_LINES {
             let line = &mut self.lines[at];
@@ -288,7 +288,7 @@ impl Segment {
     }
 }
 
-impl Line {
+impl CacheLine {
     /// An entry that is free or dead.
     fn take_turn(&mut self, is_living: &impl Fn(Handle) -> bool) -> Option<usize> {
         let turn = self.turn as usize;
@@ -296,7 +296,7 @@ impl Line {
             let handle = self.handles[*entry];
             handle.is_none() || !is_living(handle)
         };
-        // Mostly the first one that is looked at.
+        // Usually the first one.
         let entry = match is_open(&turn) {
             true => turn,
             false => (turn + 1..N_ENTRIES).chain(0..turn).find(is_open)?,
@@ -312,7 +312,7 @@ impl Line {
         Some(turn)
     }
 
-    /// Adds an entry where one is known to be free.
+    /// Adds an entry; a place must be free.
     fn push(&mut self, tag: Tag, handle: Handle) {
         let entry = self.turn as usize;
         self.tags[entry] = tag.0;
@@ -320,7 +320,7 @@ impl Line {
         self.take(entry);
     }
 
-    /// Its entries, mostly in the order in which they came.
+    /// Its entries, usually oldest first.
     fn oldest_first(&self) -> impl Iterator<Item = (Tag, Handle)> {
         let entry = |n| {
             let entry = self.turn as usize + n;
@@ -345,7 +345,7 @@ impl Line {
 
     /// One bit in the byte of each entry that may be of this tag.
     fn places_of(&self, tag: Tag) -> u64 {
-        // A byte each: the compiler makes a few vector instructions of it.
+        // One byte each: the compiler turns this into a few vector instructions.
         let bytes = self.tags.map(|other| u8::from(other == tag.0));
         u64::from_le_bytes(bytes) & ((1 << (8 * N_ENTRIES)) - 1)
     }
@@ -358,13 +358,13 @@ fn home(tag: Tag) -> usize {
     ((u64::from(mixed) * N_LINES as u64) >> 32) as usize
 }
 
-/// One entry that stands so many lines further on, fewer than [`MAX_LINES`]; of a line there are [`N_ENTRIES`] at the most.
+/// The count of one entry displaced by this many lines, fewer than [`MAX_LINES`]; at most [`N_ENTRIES`] of a line are.
 fn one_displaced(n_passed: usize) -> u32 {
     1 << (DISPLACED_BITS * n_passed)
 }
 
-fn entries(lines: &[Line]) -> impl Iterator<Item = (Tag, Handle)> {
-    lines.iter().flat_map(Line::oldest_first)
+fn entries(lines: &[CacheLine]) -> impl Iterator<Item = (Tag, Handle)> {
+    lines.iter().flat_map(CacheLine::oldest_first)
 }
 
 #[cfg(test)]
@@ -453,7 +453,7 @@ mod tests {
             }
             n_kept = n_kept.max(world.twin.len());
         }
-        let n_bytes = world.index.segments.len() * N_LINES * size_of::<Line>();
+        let n_bytes = world.index.segments.len() * N_LINES * size_of::<CacheLine>();
         let bytes = n_bytes as f64 / n_kept as f64;
         assert!(bytes < 30.0, "{bytes} bytes an entry at the most that lived");
     }

@@ -10,7 +10,7 @@ use super::clicks::KeptClicks;
 use super::contributions::{Before, Contributions};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::lists::{
-    ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth,
+    ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, SlotMatch, Worth,
 };
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
@@ -18,19 +18,19 @@ use super::repeats::Repeats;
 use super::settling::{Settled, Settling};
 use super::shared_id::SharedId;
 use super::shown::ShownLists;
-use super::store::{Found, Key, Store, Tag};
+use super::store::{Handles, LookupKey, Store, Tag};
 use super::tally::Rows;
 use super::watermark::Watermarks;
 
-/// Events whose places are fetched together, two groups ahead, and one ahead what these lead to: cache misses overlap with
-/// work, and with each other.
+/// Events per prefetched group. Lines of the index are fetched two groups ahead, and records one group ahead: cache misses
+/// overlap with work and with each other.
 const GROUP: usize = 16;
-/// Of so many open lists for each click that waits, few lists that come have one.
+/// With more open lists than this for each waiting click, few new lists have one.
 const FEW_WAITING: u64 = 16;
-/// Kept clicks leave together, so small a part of a slot at a time that no batch takes long. With 256 parts each had a
-/// click or two, and with its own chunk a click took twice as long to join.
+/// Kept clicks expire in parts of a slot, small enough that no batch takes long. With 256 parts each held a click or two,
+/// and with a chunk of its own a click took twice as long to join.
 const CLICK_BUCKETS: i64 = 32;
-/// Clicks are kept for the lateness at least: where that is long, no more parts than these.
+/// Clicks are kept for at least the lateness. Maximum number of parts if that is long.
 const CLICK_BUCKETS_OF_LATENESS: i64 = 4096;
 
 /// What decides which click belongs to which list. Times in milliseconds of event time.
@@ -42,22 +42,22 @@ pub struct Rules {
     pub max_future_ms: i64,
     pub slot_ms: i64,
     pub max_off_list: u32,
-    /// Lists of its id that a click counts for, those of the lowest offsets; at least 1.
+    /// Maximum number of lists that a click counts for, those of the lowest offsets; at least 1.
     pub max_lists_per_click: u32,
     pub max_arms: u32,
     /// Both kinds come from one topic partition.
     pub one_topic: bool,
 }
 
-/// What has changed in one pair since it was last handed over.
+/// The changes of one pair since the last hand-over.
 #[derive(Debug, Default)]
 pub struct Changes {
     pub counts: Counts,
-    /// What lists and clicks added to their arms in open slots.
+    /// Sums that lists and clicks added to their arms in open slots.
     pub live: Rows<ArmInSlot>,
     /// What new lists have shown, where coverage is measured.
     pub shown: ShownLists,
-    /// A sum has left 64 bits since the engine began: its numbers are no longer exact.
+    /// A sum has exceeded 64 bits since the engine began: its numbers are no longer exact.
     pub overflowed: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct Changes {
 #[derive(Debug)]
 pub struct Engine {
     rules: Rules,
-    /// What settles at once: a slot, or several.
+    /// Span that settles at once: a slot, or several.
     settle_ms: i64,
     ranking: Ranking,
     marks: Watermarks,
@@ -75,17 +75,17 @@ pub struct Engine {
     clicks: KeptClicks,
     arms: Arms,
     shared_id: SharedId,
-    /// Where this process begins to count, epoch ms, at the border of a slot: what lies before is replayed.
+    /// Where this process begins to count, epoch ms, at the border of a slot: earlier events are replayed.
     begin_ms: Option<i64>,
     /// F: the first slot that is not settled.
     frontier: Option<i64>,
-    /// The first slot that lists may still join, as far as spare capacity was given back.
+    /// The first slot whose spare capacity has not been given back.
     closed_before: Option<i64>,
     first_accepted_ms: Option<i64>,
     last_accepted_ms: Option<i64>,
     /// The timestamp of the record that it was read from.
     last_record_ms: i64,
-    /// What the state may take, as of the last batch.
+    /// Bytes that the state may take, as of the last batch.
     room_bytes: u64,
     changes: Changes,
     scratch: Scratch,
@@ -94,11 +94,11 @@ pub struct Engine {
 #[derive(Debug)]
 struct Scratch {
     contributions: Contributions,
-    /// For sums that nobody keeps.
+    /// For sums that are discarded.
     room: Vec<i64>,
     /// What the catalogue adds to some columns.
     of_catalogue: Vec<i64>,
-    ranking: ranking::Scratch,
+    ranking: ranking::RankingBuffers,
     relevant: Relevant,
     tags: Vec<Tag>,
     arms: Vec<ArmId>,
@@ -107,7 +107,7 @@ struct Scratch {
 }
 
 impl Engine {
-    /// An engine that counts from `begin_ms` on, or all that it is given. Begins are borders of slots.
+    /// An engine that counts from `begin_ms` on, or everything. A begin is the border of a slot.
     pub fn new(rules: Rules, ranking: Ranking, begin_ms: Option<i64>) -> Engine {
         let slot_ms = rules.slot_ms;
         Engine {
@@ -143,8 +143,8 @@ impl Engine {
         }
     }
 
-    /// The same, which keeps, adds up and settles several slots as one, `settle_ms` long in all: a multiple of the slot. What
-    /// stands for a slot then, stands for all of them. Where a stream is sparse, a slot takes more than its lists.
+    /// The same, but it keeps, adds up and settles several slots as one of `settle_ms`, a multiple of the slot. In a sparse
+    /// stream, a slot takes more memory than its lists.
     pub fn settling_by(self, settle_ms: i64) -> Engine {
         debug_assert_eq!(settle_ms % self.rules.slot_ms, 0);
         let Rules {
@@ -160,7 +160,7 @@ impl Engine {
         }
     }
 
-    /// The same, which tells nothing of open slots: for readers of settled lists alone.
+    /// The same, without changes of open slots: for readers of settled lists only.
     pub fn without_live(self) -> Engine {
         Engine {
             lists: self.lists.without_live(),
@@ -168,14 +168,14 @@ impl Engine {
         }
     }
 
-    /// Counts lists by this catalogue from the next slot on that opens; those of open slots keep theirs.
+    /// Counts lists with this catalogue, starting with the next slot that opens. Open slots keep theirs.
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         if self.ranking.needs_places() {
             self.lists.set_catalogue(catalogue);
         }
     }
 
-    /// Counts a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
+    /// Processes a batch while the state stays within `room_bytes`. Events that do not fit are shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
         let mut tags = std::mem::take(&mut self.scratch.tags);
@@ -185,20 +185,20 @@ impl Engine {
         tags.extend(events.iter().map(|event| self.tag_of(event)));
         let groups = || events.chunks(GROUP).zip(tags.chunks(GROUP));
         let (mut index_of, mut records_of) = (groups(), groups());
-        (0..2).for_each(|_| self.prefetch_index(index_of.next()));
+        (0..2).for_each(|_| self.prefetch_lines(index_of.next()));
         self.prefetch_records(records_of.next(), lists_have_clicks);
         for (events, tags) in groups() {
-            self.prefetch_index(index_of.next());
+            self.prefetch_lines(index_of.next());
             self.prefetch_records(records_of.next(), lists_have_clicks);
             for (event, tag) in events.iter().zip(tags) {
-                self.event(event, *tag, batch);
+                self.apply_event(event, *tag, batch);
             }
         }
         self.scratch.tags = tags;
         self.advance();
     }
 
-    /// What an event is looked up by, if it is.
+    /// The tag that an event is looked up by, if it is.
     fn tag_of(&self, event: &Event) -> Tag {
         match &event.body {
             Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => self.store.tag(*id),
@@ -206,14 +206,14 @@ impl Engine {
         }
     }
 
-    /// Prefetches the lines of the index that a group is looked up in.
-    fn prefetch_index(&self, group: Option<Group>) {
+    /// Prefetches the lines of the index for a group.
+    fn prefetch_lines(&self, group: Option<Group>) {
         let tags = group.into_iter().flat_map(|(_, tags)| tags);
-        tags.for_each(|tag| self.store.prefetch(*tag));
+        tags.for_each(|tag| self.store.prefetch_line(*tag));
     }
 
-    /// Prefetches what these lines lead to: the lists of clicks, and, where it is worth it, the clicks that came before their
-    /// lists.
+    /// Prefetches the records that these lines point to: the lists of clicks and, if it pays, the clicks that came before
+    /// their lists.
     fn prefetch_records(&self, group: Option<Group>, lists_have_clicks: bool) {
         let Some((events, tags)) = group else { return };
         for (event, tag) in events.iter().zip(tags) {
@@ -223,20 +223,20 @@ impl Engine {
         }
     }
 
-    fn event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
+    fn apply_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
         let at = event.at;
         self.marks.busy(at.side);
         let outcome = match &event.body {
             Body::Invalid(reason) => return self.changes.counts.count_invalid(at.side, *reason),
-            Body::Served(list) => self.served(at, list, tag, batch),
-            Body::Click(click) => self.click(at, click, tag),
+            Body::Served(list) => self.apply_list(at, list, tag, batch),
+            Body::Click(click) => self.apply_click(at, click, tag),
             Body::Ignored => Outcome::Ignored,
             Body::Skipped => Outcome::Skipped,
         };
         self.changes.counts.count(at.side, outcome);
     }
 
-    fn served(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
+    fn apply_list(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
         if let Err(refused) = self.marks.check(at, list.ts_ms) {
             return refused;
         }
@@ -246,18 +246,18 @@ impl Engine {
         self.open(at, list, &self.store.key(list.id, tag), batch)
     }
 
-    fn open(&mut self, at: Position, list: &Served, key: &Key, batch: &Batch) -> Outcome {
+    fn open(&mut self, at: Position, list: &Served, key: &LookupKey, batch: &Batch) -> Outcome {
         let items = batch.items_of(list);
         let names = batch.arms_of(list);
         let arm_ids = &mut self.scratch.arms;
         arm_ids.clear();
         let found = self.store.find(key);
         let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
-        if standing != Standing::Nowhere && self.shared_id.saw(list.id) {
+        if standing != SlotMatch::Nowhere && self.shared_id.observe(list.id) {
             self.changes.counts.shared_id_lists += 1;
         }
-        if let Standing::InSlot(standing) = standing {
-            // A list that does not count admits no arm either.
+        if let SlotMatch::InSlot(standing) = standing {
+            // A list that does not count does not admit an arm either.
             arm_ids.extend(names.iter().map_while(|name| self.arms.find(name, batch)));
             let are_known = arm_ids.len() == names.len();
             let folded = self.arms.count_once(names, arm_ids);
@@ -267,7 +267,7 @@ impl Engine {
             }
             return Outcome::Duplicate;
         }
-        // Clicks that were kept may turn out to be off the list, of which so many are remembered.
+        // Kept clicks may turn out to be off the list, and these are remembered up to a bound.
         let max_off_list = self.rules.max_off_list as usize;
         let n_kept = self.kept_of(found).take(max_off_list).count() as u64;
         let cost = self.lists.cost(items.len(), names.len()) + n_kept * OFF_LIST_BYTES;
@@ -279,7 +279,7 @@ impl Engine {
             .arms
             .extend(names.iter().map(|name| arms.admit(name, batch)));
         let folded = arms.count_once(names, &mut self.scratch.arms);
-        self.accepted(at, list.ts_ms);
+        self.accept(at, list.ts_ms);
         self.changes.counts.repeated_items += self.scratch.repeats.count(items);
         let handle = self.add_new_list(key, (found, standing), list, folded, items);
         self.take_kept_clicks(handle, list, found);
@@ -287,15 +287,15 @@ impl Engine {
     }
 
     /// Kept clicks of an id in the order of their offsets.
-    fn kept_of(&self, found: Found) -> impl Iterator<Item = Handle> {
+    fn kept_of(&self, found: Handles) -> impl Iterator<Item = Handle> {
         let existing = |click: Handle| (!click.is_none()).then_some(click);
         std::iter::successors(existing(found.click), move |click| {
             existing(self.clicks.get(&self.store, *click).1)
         })
     }
 
-    /// A list takes the kept clicks of its id, in the order of their offsets. One that has had all its lists leaves.
-    fn take_kept_clicks(&mut self, handle: Handle, list: &Served, found: Found) {
+    /// A list takes the kept clicks of its id, in the order of their offsets. A click that has had all its lists is removed.
+    fn take_kept_clicks(&mut self, handle: Handle, list: &Served, found: Handles) {
         let mut next = found.click;
         while !next.is_none() {
             let place = next;
@@ -308,20 +308,20 @@ impl Engine {
             if n_lists >= self.rules.max_lists_per_click {
                 if n_lists == self.rules.max_lists_per_click {
                     self.changes.counts.cut_clicks += 1;
-                    // One more than it counts for, so that it is counted once.
+                    // Exactly one more than it counts for: it is counted as cut only once.
                     self.clicks.take(&mut self.store, place);
                 }
                 self.clicks.leave(&mut self.store, place);
                 continue;
             }
-            let result = self.hit(handle, click.item);
+            let result = self.record_click(handle, click.item);
             if self.clicks.take(&mut self.store, place) {
                 self.changes.counts.count_result(result);
             }
         }
     }
 
-    fn click(&mut self, at: Position, click: &Click, tag: Tag) -> Outcome {
+    fn apply_click(&mut self, at: Position, click: &Click, tag: Tag) -> Outcome {
         if let Err(refused) = self.marks.check(at, click.ts_ms) {
             return refused;
         }
@@ -348,9 +348,16 @@ impl Engine {
         outcome
     }
 
-    /// Counts a click for the lists that it falls to, in the order of their offsets, and keeps it for others unless these are
-    /// too many already.
-    fn take(&mut self, at: Position, click: &Click, key: &Key, found: Found, lists: &[Crowded]) -> Outcome {
+    /// Counts a click for its lists, in the order of their offsets. Keeps it for further lists, unless it has had the
+    /// maximum.
+    fn take(
+        &mut self,
+        at: Position,
+        click: &Click,
+        key: &LookupKey,
+        found: Handles,
+        lists: &[Crowded],
+    ) -> Outcome {
         let max_lists = self.rules.max_lists_per_click as usize;
         let is_cut = lists.len() > max_lists;
         let lists = &lists[..lists.len().min(max_lists)];
@@ -361,7 +368,7 @@ impl Engine {
         if !self.has_room(cost) || self.store.chunks.is_full() {
             return Outcome::Shed;
         }
-        self.accepted(at, click.ts_ms);
+        self.accept(at, click.ts_ms);
         if is_cut {
             self.changes.counts.cut_clicks += 1;
         } else {
@@ -371,7 +378,7 @@ impl Engine {
         // It counts for each, and has the result of the one with the lowest offset.
         let mut result = None;
         for Crowded { list, .. } in lists {
-            let hit = self.hit(*list, click.item);
+            let hit = self.record_click(*list, click.item);
             result.get_or_insert(hit);
         }
         if let Some(result) = result {
@@ -384,7 +391,7 @@ impl Engine {
         self.state_bytes() + more_bytes <= self.room_bytes
     }
 
-    /// What D1 refuses by the frontier: a list in a settled slot, or a click that no open list can take.
+    /// Refusals of D1 by the frontier: a list in a settled slot, or a click that no open list can take.
     fn refused_by_frontier(&self, latest_list_ms: i64) -> Option<Outcome> {
         if latest_list_ms >= self.frontier_ms()? {
             return None;
@@ -401,12 +408,12 @@ impl Engine {
     }
 
     /// Records a click on a list and adds the difference that it makes.
-    fn hit(&mut self, handle: Handle, item: u64) -> ClickResult {
-        if !self.lists.tells_live() {
+    fn record_click(&mut self, handle: Handle, item: u64) -> ClickResult {
+        if !self.lists.tracks_live() {
             return self.lists.click(&mut self.store, handle, item).result();
         }
         let with_aspects = self.ranking.needs_aspects();
-        // To work aspects out is dear, and a repeat changes nothing.
+        // Computing aspects is expensive, and a repeat changes nothing.
         if with_aspects && self.lists.has_click(&self.store, handle, item) {
             return ClickResult::Repeat;
         }
@@ -435,11 +442,11 @@ impl Engine {
         hit.result()
     }
 
-    /// Adds what a click has changed of a list's outcome.
+    /// Adds the change that a click made to a list's outcome.
     #[inline(always)]
     fn add_change(&mut self, handle: Handle, hit: Hit, before: Before) {
         let contributions = &mut self.scratch.contributions;
-        // Mostly: the first click of its list, told by its position.
+        // The usual case: the first click of its list, given by its position.
         if let (Hit::First(position), Some(n_items)) = (hit, before.without_click())
             && contributions.remember_first_click(n_items, position, &self.ranking)
         {
@@ -452,7 +459,7 @@ impl Engine {
         }
     }
 
-    /// Adds `sign` times what a list's relevant items contribute by their aspects to the scratch, if there are any; says so.
+    /// Adds `sign` times the aspect contribution of a list's relevant items to the scratch. Returns whether there is any.
     fn add_aspects(&mut self, handle: Handle, sign: i64) -> bool {
         let Some((catalogue, places)) = self.lists.places(&self.store, handle) else {
             return false;
@@ -474,11 +481,11 @@ impl Engine {
         has_any
     }
 
-    /// Opens a list and adds what it contributes before its first click.
+    /// Opens a list and adds its contribution before the first click.
     fn add_new_list(
         &mut self,
-        key: &Key,
-        (found, standing): (Found, Standing),
+        key: &LookupKey,
+        (found, standing): (Handles, SlotMatch),
         list: &Served,
         folded: u32,
         items: &[u64],
@@ -528,7 +535,7 @@ impl Engine {
         }
         let handle = lists.insert(store, key, found, standing, list, &worth);
         if let Some((start, start_ms)) = shown {
-            match ranking.coverage().filter(|_| lists.tells_live()) {
+            match ranking.coverage().filter(|_| lists.tracks_live()) {
                 Some(_) => changes.shown.add_from(start, list.arms, start_ms),
                 None => changes.shown.places_mut().truncate(start),
             }
@@ -536,7 +543,7 @@ impl Engine {
         handle
     }
 
-    fn accepted(&mut self, at: Position, ts_ms: i64) {
+    fn accept(&mut self, at: Position, ts_ms: i64) {
         self.first_accepted_ms = Some(self.first_accepted_ms.map_or(ts_ms, |first| first.min(ts_ms)));
         if self.last_accepted_ms < Some(ts_ms) {
             self.last_accepted_ms = Some(ts_ms);
@@ -544,14 +551,14 @@ impl Engine {
         }
     }
 
-    /// Makes an idle move (rule D7): `side` has been at its end for long enough; `live_end_ms` where both have. It does not go
-    /// beyond `until_ms`.
+    /// Makes an idle move (rule D7): `side` has been at its end for long enough. `live_end_ms` is set if both have. It does
+    /// not move beyond `until_ms`.
     pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
         self.marks.idle(side, live_end_ms, until_ms);
         self.advance();
     }
 
-    /// Closes the slots that the watermarks allow to settle, and decides clicks that no list can come for.
+    /// Closes the slots that the watermarks allow to settle, and decides clicks for which no list can arrive.
     fn advance(&mut self) {
         self.move_frontier();
         while self.close_next() {}
@@ -560,7 +567,7 @@ impl Engine {
         self.store.tidy(self.lists.len() + self.clicks.len());
     }
 
-    /// Closes the oldest slot before the frontier; says whether there was one. What it adds to the live view is among the
+    /// Closes the oldest slot before the frontier, and returns whether there was one. Its live sums are added to the
     /// changes.
     fn close_next(&mut self) -> bool {
         let next = self
@@ -583,8 +590,7 @@ impl Engine {
         true
     }
 
-    /// Tells up to `n` lists whose outcome is final, slot by slot, oldest first: each once, whatever became of it. Returns how
-    /// many they were.
+    /// Visits up to `n` lists with a final outcome, slot by slot, oldest first, each exactly once. Returns their number.
     pub fn visit_settled(&mut self, n: usize, tell: impl FnMut(Settled)) -> usize {
         self.settling.visit(&mut self.store.chunks, n, tell)
     }
@@ -604,20 +610,20 @@ impl Engine {
         }
     }
 
-    /// Slots behind the served watermark take no further list: their spare capacity goes back.
+    /// Slots behind the served watermark take no further list: their spare capacity is given back.
     fn trim_slots(&mut self) {
         let Some(watermark_ms) = self.marks.watermark_ms(Side::Served) else {
             return;
         };
         let open_from = watermark_ms.div_euclid(self.settle_ms);
         let closed_before = self.closed_before.replace(open_from).unwrap_or(open_from);
-        // After a jump nothing more is gained by visiting slots that hold nothing.
+        // After a jump, visiting empty slots gains nothing.
         for number in closed_before.max(open_from - 1000)..open_from {
             self.lists.trim(&mut self.store, number);
         }
     }
 
-    /// A list can come for a click until the served watermark or start(F) is greater than its time + click_skew.
+    /// A list can arrive for a click until the served watermark or start(F) exceeds its time + click_skew.
     fn expire_clicks(&mut self) {
         let Some(limit_ms) = self.marks.watermark_ms(Side::Served).max(self.frontier_ms()) else {
             return;
@@ -647,7 +653,7 @@ impl Engine {
         self.advance();
     }
 
-    /// The same, slot by slot, oldest first, and tells their lists: of a long file no two copies are in memory.
+    /// The same, slot by slot, oldest first, and visits their lists: no second copy of a long file is in memory.
     pub fn close_each(&mut self, mut tell: impl FnMut(Settled)) {
         self.frontier = Some(i64::MAX / self.settle_ms);
         while self.close_next() {
@@ -656,17 +662,17 @@ impl Engine {
         self.advance();
     }
 
-    /// Clicks whose list may still come; where the task ends they stay undecided.
+    /// Clicks whose list may still arrive; they stay undecided if the task ends.
     pub fn n_waiting(&self) -> u64 {
         self.clicks.n_waiting()
     }
 
-    /// What has become of records since [`Self::take_changes`].
+    /// Outcomes of records since [`Self::take_changes`].
     pub fn counts(&self) -> &Counts {
         &self.changes.counts
     }
 
-    /// Takes what has changed since this was last called.
+    /// Takes the changes since the last call.
     pub fn take_changes(&mut self) -> Changes {
         let Engine {
             lists,
@@ -686,12 +692,12 @@ impl Engine {
         std::mem::replace(changes, next)
     }
 
-    /// The end of what was told of settled lists: start(F), or the begin of the slot that is being told.
-    pub fn told_until_ms(&self) -> Option<i64> {
+    /// The end of the visited settled lists: start(F), or the begin of the slot that is being visited.
+    pub fn settled_until_ms(&self) -> Option<i64> {
         self.settling.start_ms().or(self.frontier_ms())
     }
 
-    /// start(F): nothing before it changes any more. None before the pair had a record.
+    /// start(F): everything before it is final. None before the pair had a record.
     pub fn frontier_ms(&self) -> Option<i64> {
         self.frontier
             .map(|frontier| frontier.saturating_mul(self.settle_ms))
@@ -745,12 +751,12 @@ impl Engine {
         self.lists.len()
     }
 
-    /// Bytes of lists, until they were told as settled, and of kept clicks: what `max_state` bounds.
+    /// Bytes of lists, until they are visited as settled, and of kept clicks: `max_state` bounds them.
     pub fn state_bytes(&self) -> u64 {
         self.bytes_of(Side::Served) + self.bytes_of(Side::Clicks)
     }
 
-    /// Those of lists, or of kept clicks.
+    /// Bytes of lists, or of kept clicks.
     pub fn bytes_of(&self, side: Side) -> u64 {
         match side {
             Side::Served => self.lists.bytes() + self.settling.bytes(),
@@ -764,7 +770,7 @@ fn click_bucket_ms(rules: &Rules) -> i64 {
     of_slot.max(rules.lateness_ms / CLICK_BUCKETS_OF_LATENESS).max(1)
 }
 
-/// Events in a row, and what each is looked up by.
+/// Consecutive events, and the tag of each.
 type Group<'a> = (&'a [Event], &'a [Tag]);
 
 fn new_list<'a>(list: &Served, arms: &'a [ArmId], folded: u32, items: &'a [u64]) -> NewList<'a> {

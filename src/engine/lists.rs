@@ -22,7 +22,7 @@ use super::open_list::{self, OpenList, Stamp};
 use super::outcome::ClickResult;
 use super::ranking::ListOutcome;
 use super::settling::ClosedSlot;
-use super::store::{Found, Key, Kind, Store};
+use super::store::{Handles, IndexedKind, LookupKey, Store};
 use super::tally::SlotTally;
 
 pub use super::chunks::Handle;
@@ -33,27 +33,27 @@ pub use super::open_list::NewList;
 pub struct OpenSlot {
     /// Begin of the slot, epoch ms.
     pub start_ms: i64,
-    /// The catalogue by which its lists count, whatever comes later: so that what they added can be taken away again.
+    /// The catalogue of its lists, even after a reload: what they added can then be subtracted again.
     catalogue: Option<Arc<Catalogue>>,
     /// Lists are appended to the last one.
     chunks: Vec<ChunkId>,
     n_lists: u64,
     /// Distinct off-list items clicked, by list, in the order of offsets.
     off_list: HashMap<Handle, Vec<u64>>,
-    /// Ids of lists that stand among others of their id.
+    /// Ids of lists that share their id with others.
     crowded: Vec<u128>,
-    /// What its lists and clicks have added since the last hand-over, by arm.
+    /// Sums that its lists and clicks have added since the last hand-over, by arm.
     fresh: Option<Box<SlotTally>>,
     bytes: u64,
 }
 
-/// Whose sums a row holds that is handed over.
+/// The key of a row that is handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArmInSlot {
     pub arm: ArmId,
     /// Begin of the slot, epoch ms.
     pub start_ms: i64,
-    /// The largest time of a list that came since the last hand-over, epoch ms.
+    /// The largest time of a list since the last hand-over, epoch ms.
     pub last_list_ms: Option<i64>,
 }
 
@@ -68,10 +68,10 @@ pub struct Worth<'a> {
     pub first: usize,
 }
 
-/// What a list adds by its length alone.
+/// What a list adds because of its length.
 #[derive(Debug, Clone, Copy)]
 pub enum OfLength<'a> {
-    /// What it adds is remembered, and mostly it is only counted.
+    /// Its contribution is cached, and usually it is only counted.
     Remembered(&'a Contributions),
     /// To the first columns.
     Terms(&'a [i64]),
@@ -98,24 +98,24 @@ impl Hit {
 
 /// Where a list of an id is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum SlotMatch {
     /// In the slot that was asked for.
     InSlot(Handle),
     InOtherSlot,
     Nowhere,
 }
 
-/// What the index costs for each record at most: just after its segments were split.
+/// Maximum cost of the index for each record: just after its segments were split.
 pub const INDEX_BYTES: u64 = 23;
-/// What remembering an off-list item costs at most: the item, and the place of its list in the map.
+/// Maximum cost of an off-list item: the item, and the entry of its list in the map.
 pub const OFF_LIST_BYTES: u64 = 72;
-/// What a list costs at most that stands among others of its id.
+/// Maximum cost of a list that shares its id with others.
 const CROWDED_BYTES: u64 = 176;
 /// Words of a slot's first chunk at the start, so that a quiet slot stays small.
 const FIRST_WORDS: usize = 48;
-/// What a slot takes beside its lists and rows: itself, its number, and what lists leave unused of its first chunk.
+/// What a slot takes besides its lists and rows: itself, its number, and the unused end of its first chunk.
 const SLOT_BYTES: u64 = (size_of::<Option<OpenSlot>>() + size_of::<u32>() * FIRST_WORDS + 64) as u64;
-/// Tallies that are kept for the next slots, and how large they may be.
+/// How many tallies are kept for the next slots, and how large they may be.
 const SPARE: usize = 16;
 const MAX_SPARE_BYTES: u64 = 64 << 10;
 const NO_SLOT: (i64, u32) = (i64::MIN, 0);
@@ -138,23 +138,23 @@ pub struct Crowded {
 #[derive(Debug)]
 pub struct OpenLists {
     slot_ms: i64,
-    /// Two lists of an id are the same if they are in the same part of a slot, which is this long.
+    /// Two lists of an id are the same if they are in the same part of a slot. Length of such a part.
     same_ms: i64,
     max_off_list: usize,
     /// Columns of a slot's sums.
     width: usize,
-    /// Whether slots add up what is new in them.
-    tells_live: bool,
-    /// What slots that open from now on count by.
+    /// Whether slots keep sums of their changes.
+    tracks_live: bool,
+    /// The catalogue for slots that open from now on.
     catalogue: Option<Arc<Catalogue>>,
-    /// All lists of an id, where several were open at once.
+    /// All lists of an id, if several were open at the same time.
     crowded: HashMap<u128, Crowd>,
     by_number: BTreeMap<i64, u32>,
-    /// Begin and place of the slot that a list joined last: most lists join it too.
+    /// Begin and place of the last slot that a list joined: most lists join the same one.
     last: (i64, u32),
     places: Vec<Option<OpenSlot>>,
     free: Vec<u32>,
-    /// Slots with sums that were not handed over, and perhaps some that have been closed since.
+    /// Slots with sums to hand over; some may have been closed since.
     fresh: Vec<u32>,
     /// Tallies without a slot, at most [`SPARE`].
     #[expect(clippy::vec_box, reason = "slots hold them in boxes, and these go to and fro")]
@@ -170,7 +170,7 @@ impl OpenLists {
             same_ms: slot_ms,
             max_off_list: max_off_list as usize,
             width,
-            tells_live: true,
+            tracks_live: true,
             catalogue: None,
             crowded: HashMap::default(),
             by_number: BTreeMap::new(),
@@ -184,21 +184,21 @@ impl OpenLists {
         }
     }
 
-    /// The same, for slots of which only parts of this length tell lists of one id apart.
+    /// The same, but lists of one id are distinct only in different parts of this length.
     pub fn telling_apart_by(self, same_ms: i64) -> OpenLists {
         OpenLists { same_ms, ..self }
     }
 
-    /// The same, which adds nothing up.
+    /// The same, without sums of changes.
     pub fn without_live(self) -> OpenLists {
         OpenLists {
-            tells_live: false,
+            tracks_live: false,
             ..self
         }
     }
 
-    pub fn tells_live(&self) -> bool {
-        self.tells_live
+    pub fn tracks_live(&self) -> bool {
+        self.tracks_live
     }
 
     pub fn len(&self) -> u64 {
@@ -210,13 +210,13 @@ impl OpenLists {
         self.bytes
     }
 
-    /// Counts the lists of slots that open from now on by this catalogue.
+    /// Counts lists with this catalogue in slots that open from now on.
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.catalogue = Some(catalogue);
     }
 
-    /// What a list adds to [`Self::bytes`] at most: itself, its slot, what it leaves unused of a chunk that it does not fit in,
-    /// its place among others of its id and that of the first of them, and a row for each of its arms.
+    /// What a list adds to [`Self::bytes`] at most: itself, its slot, the unused end of a chunk that it does not fit in, two
+    /// entries among the lists of its id, and a row for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
         let n_words = open_list::n_words(n_items, n_arms, self.catalogue.is_some());
         list_bytes(n_words) + SLOT_BYTES + n_words as u64 * 4 + 2 * CROWDED_BYTES + self.cost_of_rows(n_arms)
@@ -248,13 +248,13 @@ impl OpenLists {
         OpenList::at(words, slot.is_some_and(|slot| slot.catalogue.is_some()))
     }
 
-    /// Adds the lists of this id with such a time, where the store has `found` one of the id or none. There is at most one for
-    /// each part of a slot in which lists of one id are the same.
+    /// Adds the lists of this id with such a time. `found` is the store's result for the id. There is at most one list for each
+    /// part of a slot in which lists of one id are the same.
     pub fn add_of_times(
         &self,
         store: &Store,
         id: u128,
-        found: Found,
+        found: Handles,
         times_ms: RangeInclusive<i64>,
         lists: &mut Vec<Crowded>,
     ) {
@@ -266,7 +266,7 @@ impl OpenLists {
         }
     }
 
-    /// The lists of an id, where there are several.
+    /// The lists of an id, if there are several.
     fn crowd_of(&self, id: u128) -> Option<&Crowd> {
         // Nearly always.
         if self.crowded.is_empty() {
@@ -276,11 +276,11 @@ impl OpenLists {
     }
 
     /// Whether a list of this id is open, in the slot of `ts_ms` or elsewhere.
-    pub fn look_up(&self, store: &Store, id: u128, found: Found, ts_ms: i64) -> Standing {
+    pub fn look_up(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> SlotMatch {
         let crowd = self.crowd_of(id);
         // Nearly always.
         if found.list.is_none() && crowd.is_none() {
-            return Standing::Nowhere;
+            return SlotMatch::Nowhere;
         }
         let start_ms = ts_ms.div_euclid(self.same_ms) * self.same_ms;
         let part = start_ms..start_ms + self.same_ms;
@@ -288,10 +288,10 @@ impl OpenLists {
             Some(crowd) => crowd.by_time.range(part).next().map(|(_, other)| other.list),
             None => Some(found.list).filter(|list| part.contains(&self.ts_ms(store, *list))),
         };
-        stands.map_or(Standing::InOtherSlot, Standing::InSlot)
+        stands.map_or(SlotMatch::InOtherSlot, SlotMatch::InSlot)
     }
 
-    /// The begin of the slot of a time, epoch ms, which is opened if need be, and the catalogue that its lists count by.
+    /// Opens the slot of a time if necessary; returns its begin, epoch ms, and its catalogue.
     pub fn slot_at(&mut self, ts_ms: i64) -> (i64, Option<&Catalogue>) {
         let (start_ms, place) = self.slot_of(ts_ms);
         let slot = self.places[place as usize].as_ref();
@@ -299,16 +299,16 @@ impl OpenLists {
         (start_ms, slot.catalogue.as_deref())
     }
 
-    /// Opens a list that [`Self::look_up`] found to stand in another slot or nowhere, and adds what it is worth to the rows of
-    /// its arms.
-    // Inlined into its one caller: so what a list is told by stays in registers.
+    /// Opens a list that [`Self::look_up`] found in another slot or nowhere, and adds its contribution to the rows of its
+    /// arms.
+    // Inlined into its one caller, so the arguments stay in registers.
     #[inline(always)]
     pub fn insert(
         &mut self,
         store: &mut Store,
-        key: &Key,
-        found: Found,
-        standing: Standing,
+        key: &LookupKey,
+        found: Handles,
+        standing: SlotMatch,
         list: &NewList,
         worth: &Worth,
     ) -> Handle {
@@ -333,7 +333,11 @@ impl OpenLists {
         let is_only = found.list.is_none();
         let stamp = Stamp {
             id: key.id,
-            kind: if is_only { Kind::List } else { Kind::FurtherList },
+            kind: if is_only {
+                IndexedKind::List
+            } else {
+                IndexedKind::FurtherList
+            },
             ts_in_slot_ms: (list.ts_ms - start_ms) as u32,
         };
         let (handle, words) = store.chunks.append(chunk, n_words);
@@ -345,12 +349,12 @@ impl OpenLists {
         slot.n_lists += 1;
         self.bytes += cost;
         self.n_lists += 1;
-        if standing != Standing::Nowhere {
+        if standing != SlotMatch::Nowhere {
             self.join_crowd(store, list.id, found, (list.ts_ms, handle));
         }
         let list_ms = stamp.ts_in_slot_ms;
         self.add_to_rows(place, list.arms, |tally, row| {
-            tally.saw(row, list_ms);
+            tally.note_time(row, list_ms);
             match worth.of_length {
                 OfLength::Remembered(contributions) => {
                     tally.count(row, list.items.len() as u32, contributions);
@@ -365,10 +369,10 @@ impl OpenLists {
         handle
     }
 
-    /// Puts a list with its time among the others of its id: those that are known as such, or else the one that was found.
+    /// Adds a list and its time to the others of its id: those already grouped, or else the one that was found.
     #[cold]
     #[inline(never)]
-    fn join_crowd(&mut self, store: &Store, id: u128, found: Found, list: (i64, Handle)) {
+    fn join_crowd(&mut self, store: &Store, id: u128, found: Handles, list: (i64, Handle)) {
         let is_new = self.crowd_of(id).is_none();
         let first = is_new.then(|| (self.ts_ms(store, found.list), found.list));
         for (ts_ms, list) in first.into_iter().chain([list]) {
@@ -383,12 +387,12 @@ impl OpenLists {
         }
     }
 
-    /// Hands the row of each of these arms in the slot at `place` to `add`.
+    /// Calls `add` with the row of each of these arms in the slot at `place`.
     #[inline(always)]
     fn add_to_rows(&mut self, place: u32, arms: &[ArmId], mut add: impl FnMut(&mut SlotTally, usize)) {
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
-        if arms.is_empty() || !self.tells_live {
+        if arms.is_empty() || !self.tracks_live {
             return;
         }
         let tally = match &mut slot.fresh {
@@ -409,18 +413,18 @@ impl OpenLists {
         self.bytes += more;
     }
 
-    /// Begin and place of the slot of a time, which is opened if need be.
+    /// Opens the slot of a time if necessary; returns its begin and place.
     #[inline(always)]
     fn slot_of(&mut self, ts_ms: i64) -> (i64, u32) {
-        // As one comparison of what does not lie before it: to divide would cost more than all the rest.
+        // One comparison for times that are not before it: a division would cost more than all the rest.
         if ts_ms.wrapping_sub(self.last.0) as u64 >= self.slot_ms as u64 {
-            self.turn_to_slot_of(ts_ms);
+            self.select_slot_of(ts_ms);
         }
         self.last
     }
 
     #[inline(never)]
-    fn turn_to_slot_of(&mut self, ts_ms: i64) {
+    fn select_slot_of(&mut self, ts_ms: i64) {
         let number = ts_ms.div_euclid(self.slot_ms);
         let place = match self.by_number.get(&number) {
             Some(place) => *place,
@@ -450,7 +454,7 @@ impl OpenLists {
         place
     }
 
-    /// Records a click on `item`, and tells what it did; an item that is not in the list is remembered.
+    /// Records a click on `item` and returns its effect. An item that is not in the list is remembered.
     pub fn click(&mut self, store: &mut Store, handle: Handle, item: u64) -> Hit {
         let list = self.list(store, handle);
         let Some(position) = list.position(item) else {
@@ -539,7 +543,7 @@ impl OpenLists {
         });
     }
 
-    /// Hands over what was added to any slot; says whether a sum has run over.
+    /// Hands over the sums of all slots; returns whether one has overflowed.
     pub fn hand_over(
         &mut self,
         contributions: &Contributions,
@@ -556,7 +560,7 @@ impl OpenLists {
         overflowed
     }
 
-    /// Hands over what was added to a slot; says whether a sum has run over.
+    /// Hands over the sums of a slot; returns whether one has overflowed.
     pub fn hand_over_slot(
         &mut self,
         slot: &mut OpenSlot,
@@ -585,7 +589,7 @@ impl OpenLists {
         overflowed
     }
 
-    /// Whether the list that stands says the same as one that came again.
+    /// Whether the kept list has the same content as a duplicate.
     pub fn same_content(&self, store: &Store, handle: Handle, other: &NewList) -> bool {
         self.ts_ms(store, handle) == other.ts_ms && self.list(store, handle).is_same(other)
     }
@@ -604,7 +608,7 @@ impl OpenLists {
         Some(slot.expect("a numbered slot has its place"))
     }
 
-    /// Ends a slot that was taken out and handed over: its lists are final, and nothing leads to them any more.
+    /// Ends a slot that was taken out and handed over: its lists are final and no longer reachable.
     pub fn close(&mut self, store: &mut Store, slot: OpenSlot) -> ClosedSlot {
         debug_assert!(slot.fresh.is_none(), "it was handed over");
         self.n_lists -= slot.n_lists;
@@ -635,7 +639,7 @@ impl OpenLists {
         }
     }
 
-    /// Gives back the spare capacity of slot `number`, once no list can join it any more.
+    /// Gives back the spare capacity of slot `number`, once no list can join it.
     pub fn trim(&mut self, store: &mut Store, number: i64) {
         if let Some(place) = self.by_number.get(&number) {
             let slot = self.places[*place as usize].as_ref();
@@ -657,7 +661,7 @@ impl OpenSlot {
 
     fn click_off_list(&mut self, list: Handle, item: u64, max: usize) -> Hit {
         if max == 0 {
-            return Hit::OffList; // Nothing is remembered of it.
+            return Hit::OffList; // The bound is reached: it is not remembered.
         }
         let seen = self.off_list.entry(list).or_default();
         if seen.contains(&item) {

@@ -11,11 +11,11 @@ use std::ops::Range;
 
 use super::arms::ArmId;
 use super::chunks::UNIT;
-use super::store::{ID, KIND, Kind};
+use super::store::{ID, IndexedKind, KIND};
 
 const TIME: usize = KIND;
 /// Bits of the time in the slot.
-const TIME_MASK: u32 = (1 << Kind::SHIFT) - 1;
+const TIME_MASK: u32 = (1 << IndexedKind::SHIFT) - 1;
 /// Half of the hash of its user; 0 is none.
 const USER: usize = 5;
 /// Tells lists apart that say the same but for names that fold into one arm.
@@ -45,7 +45,7 @@ pub struct NewList<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp {
     pub id: [u32; ID],
-    pub kind: Kind,
+    pub kind: IndexedKind,
     pub ts_in_slot_ms: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct OpenList<'a> {
 
 /// What a list consists of.
 #[derive(Debug, Clone, Copy)]
-pub struct Parts<'a> {
+pub struct ListParts<'a> {
     pub n_items: u32,
     pub arms: &'a [ArmId],
     pub places: &'a [u32],
@@ -123,12 +123,12 @@ impl<'a> OpenList<'a> {
         list
     }
 
-    /// All of it at once, for who walks from list to list.
-    pub fn parts(self) -> Parts<'a> {
+    /// All of it together, to walk from list to list.
+    pub fn parts(self) -> ListParts<'a> {
         let (arms, tags) = (self.arms_at(), self.tags_at());
         let places = tags.end..tags.end + self.n_places;
         let mask = places.end..places.end + mask_words(tags.len());
-        Parts {
+        ListParts {
             n_items: tags.len() as u32,
             arms: &self.words[arms],
             places: &self.words[places],
@@ -235,7 +235,7 @@ mod tests {
         };
         let stamp = Stamp {
             id: [1, 2, 3, 4],
-            kind: Kind::FurtherList,
+            kind: IndexedKind::FurtherList,
             ts_in_slot_ms: 5,
         };
         let start = words.len();

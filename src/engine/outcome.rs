@@ -100,7 +100,7 @@ pub struct Counts {
     results: [u64; ClickResult::ALL.len()],
     /// Duplicates whose content differed from the list that stands.
     pub conflicting_lists: u64,
-    /// Positions of accepted lists that hold an item which stands at a higher rank already.
+    /// Positions of accepted lists that repeat an item from a higher rank.
     pub repeated_items: u64,
     /// Lists with a request id that very many have.
     pub shared_id_lists: u64,

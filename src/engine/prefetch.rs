@@ -1,6 +1,6 @@
-//! Asks for memory ahead of its use.
+//! Prefetches memory into the cache.
 
-/// Lets the processor fetch the cache line that a value begins in, while it goes on: nothing waits for it.
+/// Prefetches the cache line at the start of a value, without waiting for it.
 #[inline(always)]
 pub fn prefetch<T: ?Sized>(value: &T) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Slots that are closed: each of their lists is visited once, a few at a time, so that no batch takes long.
+//! Closed slots: each of their lists is visited once, a few at a time, so that no batch takes long.
 //!
 //! ```text
 //! slots, oldest first   [ visited │ next ▶ … ] [ list │ list │ … ] …
@@ -31,7 +31,7 @@ pub struct SettledList<'a> {
     pub items: Option<SettledItems<'a>>,
 }
 
-/// What a list has shown of the catalogue that its slot counts by.
+/// Catalogue items that a list has shown.
 #[derive(Debug, Clone, Copy)]
 pub struct SettledItems<'a> {
     pub catalogue: &'a Catalogue,
@@ -41,11 +41,11 @@ pub struct SettledItems<'a> {
     pub off_list: &'a [u64],
 }
 
-/// What a walk over settled lists tells.
+/// A step of the walk over settled lists.
 #[derive(Debug)]
 pub enum Settled<'a> {
     List(SettledList<'a>),
-    /// All lists of the slot of these times (epoch ms) have been told.
+    /// All lists of the slot between these times (epoch ms) have been visited.
     Slot {
         start_ms: i64,
         end_ms: i64,
@@ -81,17 +81,17 @@ impl Settling {
         self.slots.push_back(slot);
     }
 
-    /// Begin of the first slot that is not told yet, epoch ms.
+    /// Begin of the first slot that is not completely visited, epoch ms.
     pub fn start_ms(&self) -> Option<i64> {
         self.slots.front().map(|slot| slot.start_ms)
     }
 
-    /// What the slots take that wait, the first one until its last list was visited.
+    /// Bytes of the waiting slots; the first one counts until its last list is visited.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Tells up to `n` lists, and each slot after its last one; returns how many lists it were. What it has told is gone.
+    /// Visits up to `n` lists, and each slot after its last list; returns the number of lists. Visited slots are dropped.
     pub fn visit(&mut self, chunks: &mut Chunks, n: usize, mut tell: impl FnMut(Settled)) -> usize {
         let mut left = n;
         while let Some(slot) = self.slots.front_mut() {
@@ -114,7 +114,7 @@ impl Settling {
 }
 
 impl ClosedSlot {
-    /// Tells the lists of a chunk from a word on, as long as any are `left`; returns the word of the next one.
+    /// Visits the lists of a chunk from a word on, while any are `left`; returns the word of the next one.
     fn tell(
         &self,
         chunk: ChunkId,

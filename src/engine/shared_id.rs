@@ -1,6 +1,6 @@
 //! Whether many lists have one request id, as where a producer sends "undefined" for all of them.
 
-/// The id that most of those lists have lately that come while another list of their id is open.
+/// The most frequent id among recent lists that arrived while another list of their id was open.
 ///
 /// A majority vote (Boyer and Moore, MJRTY, 1981), with so few votes that an id which has ceased is soon forgotten. Only lists
 /// that come again are asked, so most cost nothing.
@@ -15,8 +15,8 @@ const FEW: u32 = 32;
 const MAX: u32 = 256;
 
 impl SharedId {
-    /// Takes the id of a list that came while another one was open; says whether it is one that very many have.
-    pub fn saw(&mut self, id: u128) -> bool {
+    /// Takes the id of a list that arrived while another one was open; returns whether very many lists have it.
+    pub fn observe(&mut self, id: u128) -> bool {
         if self.votes == 0 {
             self.id = id;
         }
@@ -35,7 +35,7 @@ mod tests {
 
     fn check(ids: impl Iterator<Item = u128>) -> usize {
         let mut shared = SharedId::default();
-        ids.filter(|id| shared.saw(*id)).count()
+        ids.filter(|id| shared.observe(*id)).count()
     }
 
     #[test]

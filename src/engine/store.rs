@@ -4,8 +4,8 @@
 //! index   ──▶ tag of the id ─▶ handle: page and place
 //! chunks  ──▶ [ id, 4 words │ kind, … │ … ]
 //! ```
-//! Both kinds share one index, so that a record that comes costs one look into memory that is not at hand. Of each id
-//! it holds one list and one click at the most; these lead to the others.
+//! Both kinds share one index, so a new record costs one access to uncached memory. For each id it holds at most one list
+//! and one click; these lead to the others.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -21,36 +21,36 @@ pub const KIND: usize = 4;
 
 /// What a record is to the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum IndexedKind {
     /// The list of its id.
     List = 0,
     /// Another list of an id, which the index does not hold.
     FurtherList = 1,
     /// The first click of its id.
     Click = 2,
-    /// A click that others come before.
+    /// A further click of an id.
     FurtherClick = 3,
 }
 
-impl Kind {
+impl IndexedKind {
     /// Bits below those of the kind.
     pub const SHIFT: u32 = 30;
 
     pub fn to_bits(self) -> u32 {
-        (self as u32) << Kind::SHIFT
+        (self as u32) << IndexedKind::SHIFT
     }
 }
 
 /// An id as it is looked up and as it stands in records.
 #[derive(Debug, Clone, Copy)]
-pub struct Key {
+pub struct LookupKey {
     tag: Tag,
     pub id: [u32; ID],
 }
 
 /// What the index holds of an id.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct Handles {
     pub list: Handle,
     /// The first click that was kept.
     pub click: Handle,
@@ -58,7 +58,7 @@ pub struct Found {
 
 #[derive(Debug)]
 pub struct Store {
-    /// Added to ids, so that nobody can send items that look like one in a record, nor ids of one line of the index.
+    /// Added to ids, so that an attacker can neither send items that look like an id in a record, nor ids of one line of the index.
     secret: u128,
     pub chunks: Chunks,
     index: Index,
@@ -81,9 +81,9 @@ impl Store {
     }
 
     /// An id, whose tag is known.
-    pub fn key(&self, id: u128, tag: Tag) -> Key {
+    pub fn key(&self, id: u128, tag: Tag) -> LookupKey {
         let stored = self.stored(id);
-        Key {
+        LookupKey {
             tag,
             id: [0, 32, 64, 96].map(|shift| (stored >> shift) as u32),
         }
@@ -94,38 +94,38 @@ impl Store {
     }
 
     /// The key of a record.
-    pub fn key_of(&self, record: Handle) -> Key {
+    pub fn key_of(&self, record: Handle) -> LookupKey {
         let id: [u32; ID] = *self
             .chunks
             .words(record)
             .first_chunk()
             .expect("a record has an id");
         let stored = id.iter().rev().fold(0, |id, word| id << 32 | u128::from(*word));
-        Key {
+        LookupKey {
             tag: self.index.tag(stored),
             id,
         }
     }
 
-    /// Has fetched what [`Self::find`] will read first.
-    pub fn prefetch(&self, tag: Tag) {
-        self.index.prefetch(tag);
+    /// Prefetches the line that [`Self::find`] reads first.
+    pub fn prefetch_line(&self, tag: Tag) {
+        self.index.prefetch_line(tag);
     }
 
-    /// Has the records fetched that [`Self::find`] will look at, once the index is at hand.
+    /// Prefetches the records that [`Self::find`] compares, once the line is cached.
     pub fn prefetch_records(&self, tag: Tag) {
-        self.index.find(tag, |handle| self.chunks.prefetch(handle));
+        self.index.find(tag, |handle| self.chunks.prefetch_record(handle));
     }
 
-    pub fn find(&self, key: &Key) -> Found {
-        let mut found = Found::default();
+    pub fn find(&self, key: &LookupKey) -> Handles {
+        let mut found = Handles::default();
         self.index.find(key.tag, |handle| {
-            // An old handle may point anywhere: what stands there decides.
+            // An old handle may point anywhere: the record there decides.
             let Some([id @ .., kind]) = self.chunks.get(handle).and_then(<[u32]>::first_chunk::<5>) else {
                 return;
             };
             if *id == key.id {
-                match kind >> Kind::SHIFT {
+                match kind >> IndexedKind::SHIFT {
                     0 => found.list = handle,
                     2 => found.click = handle,
                     _ => {}
@@ -135,14 +135,14 @@ impl Store {
         found
     }
 
-    /// Lets a record be found, which is the first of its id and kind.
-    pub fn index(&mut self, key: &Key, record: Handle) {
+    /// Adds a record to the index: the first of its id and kind.
+    pub fn index(&mut self, key: &LookupKey, record: Handle) {
         let chunks = &self.chunks;
         self.index
             .insert(key.tag, record, &|other| chunks.may_live(other));
     }
 
-    /// Lets a record be found in the place of another of its id.
+    /// Replaces a record in the index by another of its id.
     pub fn replace(&mut self, old: Handle, new: Handle) {
         let key = self.key_of(new);
         if !self.index.replace(key.tag, old, new) {
@@ -150,7 +150,7 @@ impl Store {
         }
     }
 
-    /// Gives some of the memory back that a spike has left, where `n` records are found by id. Takes a bounded time.
+    /// Frees some memory after a spike, given that `n` records are indexed. Takes bounded time.
     pub fn tidy(&mut self, n: u64) {
         self.chunks.tidy();
         let chunks = &self.chunks;

@@ -11,7 +11,7 @@ const PAGE: usize = 16;
 const NO_ROW: u32 = u32::MAX;
 const NO_LENGTH: u32 = u32::MAX;
 
-/// What the lists and clicks of one slot add up to, until it is handed over.
+/// Sums of the lists and clicks of one slot, until they are handed over.
 ///
 /// ```text
 /// head of an arm │ lists of one length │ first clicks ─▶ │ sums ─▶ │
@@ -46,7 +46,7 @@ struct Head {
     /// How many of them are not in the sums.
     n_lists: u32,
     /// First clicks on them that are not in the sums, if there has been any.
-    first_clicks: Option<first_clicks::Start>,
+    first_clicks: Option<first_clicks::CountsStart>,
 }
 
 impl SlotTally {
@@ -62,12 +62,12 @@ impl SlotTally {
         }
     }
 
-    /// What an arm's row takes in bytes, at the most.
+    /// Maximum bytes of an arm's row.
     pub fn max_row_bytes(width: usize) -> u64 {
         HEAD_BYTES + sums_bytes(width) + FirstClicks::bytes(MAX_POSITIONS)
     }
 
-    /// What all rows take, in bytes.
+    /// Bytes of all rows.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -126,7 +126,7 @@ impl SlotTally {
     }
 
     /// Notes that a list of a row came at a time in the slot.
-    pub fn saw(&mut self, row: usize, list_ms: u32) {
+    pub fn note_time(&mut self, row: usize, list_ms: u32) {
         let head = &mut self.heads[row];
         head.after_last_list_ms = head.after_last_list_ms.max(list_ms + 1);
     }
@@ -159,8 +159,8 @@ impl SlotTally {
         self.overflowed |= add(&mut self.sums[start..start + self.width][first..], terms);
     }
 
-    /// Hands each row over, and is empty then: arm, largest time of a list, sums up to the last column that is needed. `room`
-    /// is for sums that nobody keeps. Says whether a sum has left 64 bits: the numbers are no longer exact.
+    /// Hands each row over and clears the tally: arm, largest time of a list, sums up to the last column that is needed. `room`
+    /// is scratch space for sums. Returns whether a sum has exceeded 64 bits: the numbers are no longer exact.
     #[must_use]
     pub fn hand_over(
         &mut self,
@@ -188,7 +188,7 @@ impl SlotTally {
     }
 }
 
-/// A head, and what leads to it; at the most a page for each.
+/// A head and its index: at most one page each.
 const HEAD_BYTES: u64 = (size_of::<Head>() + (PAGE + 2) * size_of::<u32>()) as u64;
 
 /// The sums of a row.
@@ -197,7 +197,7 @@ fn sums_bytes(width: usize) -> u64 {
 }
 
 /// Sets `sums` to what the lists that a head counts add, and the first clicks on them, up to the last column that is needed,
-/// of `width`; says whether one has run over.
+/// of `width`; returns whether one has overflowed.
 fn set_counted(
     sums: &mut Vec<i64>,
     width: usize,
@@ -216,7 +216,7 @@ fn set_counted(
     add_times(sums, n, terms) | add_first_clicks(sums, n_items, clicks, contributions)
 }
 
-/// Adds what first clicks on lists of this length add, by position; says whether a sum has run over.
+/// Adds the contributions of first clicks on lists of this length, by position; returns whether a sum has overflowed.
 fn add_first_clicks(sums: &mut [i64], n_items: usize, clicks: &[u32], contributions: &Contributions) -> bool {
     let mut overflowed = false;
     for (position, n) in clicks.iter().enumerate().filter(|(_, n)| **n > 0) {
@@ -226,7 +226,7 @@ fn add_first_clicks(sums: &mut [i64], n_items: usize, clicks: &[u32], contributi
     overflowed
 }
 
-/// Adds `n` times the terms; says whether a sum has run over.
+/// Adds `n` times the terms; returns whether a sum has overflowed.
 fn add_times(sums: &mut [i64], n: u32, terms: &[i64]) -> bool {
     match n {
         0 => return false,
@@ -284,7 +284,7 @@ impl RowsByArm {
     }
 }
 
-/// Rows of integers, each with its key: in one arena, which is filled anew again and again.
+/// Rows of integers, each with its key, in one arena that is reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows<K> {
     /// With the end of each row.
@@ -330,7 +330,7 @@ impl<K: Copy> Default for Rows<K> {
     }
 }
 
-/// Adds term by term; says whether a sum has run over.
+/// Adds term by term; returns whether a sum has overflowed.
 fn add(row: &mut [i64], terms: &[i64]) -> bool {
     let mut carried = 0;
     for (sum, term) in row.iter_mut().zip(terms) {
@@ -393,8 +393,8 @@ mod tests {
         add_to(&mut tally, 7, &[1, 2]);
         add_to(&mut tally, 7, &[10, 20, 30]);
         add_to(&mut tally, 4, &[5]);
-        tally.saw(0, 40);
-        tally.saw(0, 30);
+        tally.note_time(0, 40);
+        tally.note_time(0, 30);
         let expected = vec![(7, Some(40), vec![11, 22, 30]), (4, None, vec![5, 0, 0])];
         assert_eq!(handed_over(&mut tally), (expected, false));
         assert_eq!(handed_over(&mut tally), (Vec::new(), false));
@@ -431,10 +431,10 @@ mod tests {
                     Step::List(arm, n_items) => {
                         let row = counted.row(arm);
                         counted.count(row, n_items, &contributions);
-                        counted.saw(row, n);
+                        counted.note_time(row, n);
                         let row = added.row(arm);
                         added.add(row, 0, contributions.remembered(n_items as usize));
-                        added.saw(row, n);
+                        added.note_time(row, n);
                     }
                     Step::Click(arm, position) => {
                         let row = counted.row(arm);

@@ -1,4 +1,4 @@
-//! How far event time has come in each topic partition of a pair, and which events that refuses.
+//! The watermarks of a pair's topic partitions, and which events they refuse.
 //!
 //! Rules D1 and D7 of docs/rules.md: M is the largest time that passed the checks, the watermark is M − lateness. A
 //! topic partition that is idle lends the frontier a higher watermark, but never moves M.
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use super::event::{Position, Side};
 use super::outcome::Outcome;
 
-/// As many ranges of offsets are kept of [`Ahead`] records.
+/// Maximum number of offset ranges kept for [`Ahead`] records.
 const MAX_RANGES: usize = 32;
 
 #[derive(Debug, Clone)]
@@ -20,12 +20,12 @@ pub struct Watermarks {
     newest_ms: [Option<i64>; 2],
     /// What an idle move raised the watermark to, by side, until a record comes.
     idle_ms: [Option<i64>; 2],
-    /// What lies behind it is noted as ahead.
+    /// Later events are noted as ahead.
     ahead_of_ms: i64,
     ahead: [Option<Ahead>; 2],
 }
 
-/// Records that lay too far ahead when they came, be they late or not: without one, the next would do the same.
+/// Records that were too far ahead on arrival, late or not: without one, the next would have the same effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ahead {
     /// Their offsets, ascending. Where there would be more than 32 ranges, the nearest two become one, with what lies between.
@@ -149,7 +149,7 @@ impl Watermarks {
         self.watermark_ms(side).max(self.idle_ms[self.index(side)])
     }
 
-    /// A record came: the topic partition is not idle any more, and its watermark is its own again.
+    /// A record arrived: the topic partition is no longer idle, and its own watermark applies again.
     pub fn busy(&mut self, side: Side) {
         let index = self.index(side);
         self.idle_ms[index] = None;
@@ -270,7 +270,7 @@ mod tests {
             [(1, 1000), (2, 9000), (3, 899), (4, 1500), (5, 1399), (6, 1400)],
         );
         assert_eq!(marks.ahead(Side::Served).map(|ahead| ahead.n_late), Some(2));
-        // The clock has come there.
+        // The clock has reached it.
         marks.note_ahead_of(10_000);
         feed(&mut marks, [(7, 9000), (8, 8899)]);
         assert_eq!(marks.ahead(Side::Served).map(|ahead| ahead.n_late), Some(2));

@@ -4,14 +4,14 @@
 //!        ┌ oldest cell inside                        ┌ cell of the window's end, as far as filled
 //!  … │ n−59 │ n−58 │              …              │  n  │
 //! ```
-//! Cells are there only where they were touched, and as long as the tallies that they were given.
+//! Cells exist only if they were touched, with as many columns as their tallies had.
 
 use std::collections::BTreeMap;
 
 /// Cells of a window.
 pub const N_CELLS: i64 = 60;
 
-/// A 64-bit sum has run over: the numbers are no longer exact.
+/// A 64-bit sum has overflowed: the numbers are no longer exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow;
 
@@ -23,7 +23,7 @@ impl Cell {
     /// Adds a tally, column by column.
     ///
     /// # Errors
-    /// [`Overflow`] where a sum left 64 bits; that sum stays at the border.
+    /// [`Overflow`] if a sum exceeds 64 bits; that sum saturates.
     pub fn add(&mut self, tally: &[i64]) -> Result<(), Overflow> {
         self.add_and_tell(tally, |_, _| ())
     }
@@ -48,7 +48,7 @@ impl Cell {
     }
 }
 
-/// Adds a tally to sums that cannot run over, and makes room for it.
+/// Adds a tally to sums that cannot overflow, and makes room for it.
 pub fn add_wide(sums: &mut Vec<i128>, tally: &[i64]) {
     make_room(sums, tally.len());
     sums.iter_mut()
@@ -56,7 +56,7 @@ pub fn add_wide(sums: &mut Vec<i128>, tally: &[i64]) {
         .for_each(|(sum, term)| *sum += i128::from(*term));
 }
 
-/// As many columns as are needed, and no room beside them: there are many of these.
+/// Exactly as many columns as are needed, without spare capacity: there are many of these.
 fn make_room<T: Default + Clone>(sums: &mut Vec<T>, n_columns: usize) {
     if sums.len() < n_columns {
         sums.reserve_exact(n_columns - sums.len());
@@ -89,7 +89,7 @@ impl Window {
     /// Adds the tally of a slot, if that is still inside. A later one moves the window on.
     ///
     /// # Errors
-    /// [`Overflow`] where a sum of its cell left 64 bits; that sum stays at the border.
+    /// [`Overflow`] if a sum of its cell exceeds 64 bits; that sum saturates.
     pub fn add(&mut self, start_ms: i64, tally: &[i64]) -> Result<(), Overflow> {
         self.advance(start_ms);
         let number = start_ms.div_euclid(self.cell_ms);
@@ -99,7 +99,7 @@ impl Window {
         make_room(&mut self.sums, tally.len());
         let sums = &mut self.sums;
         let cell = self.cells.entry(number).or_default();
-        // What is in the cell is in the sum, so that it can be taken away again.
+        // The sum includes exactly what the cell holds, so that it can be subtracted again.
         cell.add_and_tell(tally, |column, added| sums[column] += i128::from(added))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Unreadable;
+use super::UnreadableLines;
 use crate::engine::Arm;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::Reason;
@@ -27,9 +27,9 @@ pub struct Evaluation {
     pub n_lists: u64,
     /// Those of them that name no experiment, and so count in no arm.
     pub n_lists_without_arm: u64,
-    /// Whether no sum has run over.
+    /// Whether no sum has overflowed.
     pub exact: bool,
-    pub unreadable: BTreeMap<Reason, Unreadable>,
+    pub unreadable: BTreeMap<Reason, UnreadableLines>,
 }
 
 impl Evaluation {

@@ -106,19 +106,19 @@ impl<'a> Report<'a> {
     }
 
     /// What the arms of an experiment are compared with, where it has that arm.
-    fn control_of(self, experiment: &Experiment<'a>) -> Option<(&'a str, &'a [i128])> {
+    fn control_of(self, experiment: &ExperimentSums<'a>) -> Option<(&'a str, &'a [i128])> {
         let control = self.control?;
         Some((control, experiment.sums(control)?))
     }
 }
 
 /// The arms of one experiment by name, each with its sums.
-struct Experiment<'a> {
+struct ExperimentSums<'a> {
     name: &'a str,
     arms: Vec<(&'a str, &'a [i128])>,
 }
 
-impl<'a> Experiment<'a> {
+impl<'a> ExperimentSums<'a> {
     fn sums(&self, arm: &str) -> Option<&'a [i128]> {
         let mut arms = self.arms.iter();
         arms.find(|(name, _)| *name == arm).map(|(_, sums)| *sums)
@@ -126,14 +126,14 @@ impl<'a> Experiment<'a> {
 }
 
 /// By name.
-fn experiments(totals: &Totals) -> impl Iterator<Item = Experiment<'_>> {
+fn experiments(totals: &Totals) -> impl Iterator<Item = ExperimentSums<'_>> {
     let all: Vec<(&str, &str, &[i128])> = totals
         .iter()
         .map(|(arm, sums)| (&*arm.experiment, &*arm.arm, &**sums))
         .collect();
-    let of_each: Vec<Experiment> = all
+    let of_each: Vec<ExperimentSums> = all
         .chunk_by(|a, b| a.0 == b.0)
-        .map(|arms| Experiment {
+        .map(|arms| ExperimentSums {
             name: arms[0].0,
             arms: arms.iter().map(|(_, arm, sums)| (*arm, *sums)).collect(),
         })

@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use flate2::bufread::MultiGzDecoder;
 
-use self::lines::Bounds;
+use self::lines::ReadBounds;
 
 /// Bytes of packed data that are read at a time.
 const PACKED_BUFFER: usize = 128 << 10;
-/// Bytes that are told at a time.
+/// Bytes between two calls of `watch`.
 const TOLD_AT_A_TIME: u64 = 64 << 10;
 /// zstd's largest window (`--long=31`), in powers of two: what it may need of memory is for the file to say.
 const ZSTD_WINDOW_LOG: u32 = 31;
@@ -43,7 +43,7 @@ const HEAD: usize = 6;
 pub fn read(path: &Path, watch: &dyn Fn(u64), mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<()> {
     let name = name(path);
     if is_standard_input(path) {
-        let input = Watched::new(io::stdin().lock(), watch);
+        let input = ProgressReader::new(io::stdin().lock(), watch);
         return stream(input, &mut record).with_context(|| format!("read {name}"));
     }
     let file = open(path).with_context(|| format!("open {name}"))?;
@@ -64,7 +64,7 @@ pub fn has_own_columns(path: &Path) -> bool {
     let format = || Some(sniff(&mut File::open(path).ok()?).ok()?.0);
     // What can be read once only cannot be Parquet.
     let is_file = !is_standard_input(path) && std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    is_file && format() == Some(Format::Parquet)
+    is_file && format() == Some(FileFormat::Parquet)
 }
 
 /// What a path is called in messages.
@@ -104,20 +104,20 @@ fn open(path: &Path) -> anyhow::Result<File> {
 fn read_file(mut file: File, watch: &dyn Fn(u64), record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return stream(Watched::new(file, watch), record);
+        return stream(ProgressReader::new(file, watch), record);
     }
     let (format, head) = sniff(&mut file)?;
-    if format == Format::Parquet {
+    if format == FileFormat::Parquet {
         return rows(file, watch, record);
     }
-    let input = Watched::new(head.chain(file), watch);
+    let input = ProgressReader::new(head.chain(file), watch);
     unpack(format, input, record)
 }
 
 /// Reads what can be read once only, from its begin to its end.
 fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
     let (format, head) = sniff(&mut input)?;
-    if format == Format::Parquet {
+    if format == FileFormat::Parquet {
         bail!("it is Parquet, which can be read from a file only: write it to one and name that");
     }
     unpack(format, head.chain(input), record)
@@ -135,17 +135,17 @@ fn rows(_: File, _: &dyn Fn(u64), _: &mut dyn FnMut(u64, &[u8])) -> anyhow::Resu
     );
 }
 
-fn unpack(format: Format, input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+fn unpack(format: FileFormat, input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
     let packed = |input| BufReader::with_capacity(PACKED_BUFFER, input);
     match format {
-        Format::Lines => Ok(lines::each(input, &Bounds::default(), record)?),
-        Format::Gzip => inner_lines(format, MultiGzDecoder::new(packed(input)), record),
-        Format::Zstd => {
+        FileFormat::Lines => Ok(lines::each(input, &ReadBounds::default(), record)?),
+        FileFormat::Gzip => inner_lines(format, MultiGzDecoder::new(packed(input)), record),
+        FileFormat::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(input))?;
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
             inner_lines(format, decoder, record)
         }
-        Format::Parquet | Format::Foreign(_) => {
+        FileFormat::Parquet | FileFormat::Foreign(_) => {
             bail!(
                 "it is {format}, which cannot be read: write JSON lines, plain or in gzip or zstd, or Parquet"
             )
@@ -155,7 +155,7 @@ fn unpack(format: Format, input: impl Read, record: &mut dyn FnMut(u64, &[u8])) 
 
 /// Reads the lines in a packed file.
 fn inner_lines(
-    packing: Format,
+    packing: FileFormat,
     mut input: impl Read,
     record: &mut dyn FnMut(u64, &[u8]),
 ) -> anyhow::Result<()> {
@@ -164,15 +164,15 @@ fn inner_lines(
         _ => anyhow::Error::new(error).context(format!("unpack {packing}")),
     };
     let (format, head) = sniff(&mut input).map_err(explain)?;
-    if format != Format::Lines {
+    if format != FileFormat::Lines {
         bail!("it is {format} within {packing}: unpack the {packing} first");
     }
-    lines::each(head.chain(input), &Bounds::default(), record).map_err(explain)
+    lines::each(head.chain(input), &ReadBounds::default(), record).map_err(explain)
 }
 
 /// What the first bytes say of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum FileFormat {
     Lines,
     Gzip,
     Zstd,
@@ -181,56 +181,56 @@ enum Format {
     Foreign(&'static str),
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for FileFormat {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str(match self {
-            Format::Lines => "lines",
-            Format::Gzip => "gzip",
-            Format::Zstd => "zstd",
-            Format::Parquet => "Parquet",
-            Format::Foreign(name) => name,
+            FileFormat::Lines => "lines",
+            FileFormat::Gzip => "gzip",
+            FileFormat::Zstd => "zstd",
+            FileFormat::Parquet => "Parquet",
+            FileFormat::Foreign(name) => name,
         })
     }
 }
 
-impl Format {
-    fn of(head: &[u8]) -> Format {
+impl FileFormat {
+    fn of(head: &[u8]) -> FileFormat {
         match head {
-            [0x1f, 0x8b, ..] => Format::Gzip,
+            [0x1f, 0x8b, ..] => FileFormat::Gzip,
             // The second begins what a decoder skips; parallel packers write it first.
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Format::Zstd,
-            [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
-            [b'P', b'A', b'R', b'E', ..] => Format::Foreign("encrypted Parquet"),
-            [b'A', b'R', b'R', b'O', b'W', b'1'] => Format::Foreign("Arrow (Feather)"),
-            [b'O', b'b', b'j', 1, ..] => Format::Foreign("Avro"),
-            [b'O', b'R', b'C', ..] => Format::Foreign("ORC"),
-            [b'B', b'Z', b'h', ..] => Format::Foreign("bzip2"),
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => Format::Foreign("xz"),
-            [0x04, 0x22, 0x4d, 0x18, ..] => Format::Foreign("lz4"),
-            [b'P', b'K', 3, 4, ..] => Format::Foreign("zip"),
-            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Format::Foreign("UTF-16"),
-            _ => Format::Lines,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => FileFormat::Zstd,
+            [b'P', b'A', b'R', b'1', ..] => FileFormat::Parquet,
+            [b'P', b'A', b'R', b'E', ..] => FileFormat::Foreign("encrypted Parquet"),
+            [b'A', b'R', b'R', b'O', b'W', b'1'] => FileFormat::Foreign("Arrow (Feather)"),
+            [b'O', b'b', b'j', 1, ..] => FileFormat::Foreign("Avro"),
+            [b'O', b'R', b'C', ..] => FileFormat::Foreign("ORC"),
+            [b'B', b'Z', b'h', ..] => FileFormat::Foreign("bzip2"),
+            [0xfd, b'7', b'z', b'X', b'Z', 0] => FileFormat::Foreign("xz"),
+            [0x04, 0x22, 0x4d, 0x18, ..] => FileFormat::Foreign("lz4"),
+            [b'P', b'K', 3, 4, ..] => FileFormat::Foreign("zip"),
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => FileFormat::Foreign("UTF-16"),
+            _ => FileFormat::Lines,
         }
     }
 }
 
 /// The format, and the bytes that told it: they are to be read again.
-fn sniff(input: &mut impl Read) -> io::Result<(Format, Cursor<Vec<u8>>)> {
+fn sniff(input: &mut impl Read) -> io::Result<(FileFormat, Cursor<Vec<u8>>)> {
     let mut head = Vec::with_capacity(HEAD);
     input.take(HEAD as u64).read_to_end(&mut head)?;
-    Ok((Format::of(&head), Cursor::new(head)))
+    Ok((FileFormat::of(&head), Cursor::new(head)))
 }
 
 /// Tells how many bytes are read: many at a time, as each telling may be drawn.
-struct Watched<'a, R> {
+struct ProgressReader<'a, R> {
     inner: R,
     n_untold: u64,
     watch: &'a dyn Fn(u64),
 }
 
-impl<'a, R> Watched<'a, R> {
+impl<'a, R> ProgressReader<'a, R> {
     fn new(inner: R, watch: &'a dyn Fn(u64)) -> Self {
-        Watched {
+        ProgressReader {
             inner,
             n_untold: 0,
             watch,
@@ -238,7 +238,7 @@ impl<'a, R> Watched<'a, R> {
     }
 }
 
-impl<R: Read> Read for Watched<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_read = self.inner.read(buffer)?;
         self.n_untold += n_read as u64;

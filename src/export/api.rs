@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::{TOTAL, control_of};
-use crate::config::Window;
+use crate::config::WindowSpan;
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
-use crate::metrics_map::{Key, MetricsMap, metrics_map};
+use crate::metrics_map::{MetricKey, MetricsMap, metrics_map};
 use crate::snapshot::{ArmSnapshot, Snapshot, Timeline, View};
 use crate::telemetry::StreamStatus;
 
@@ -22,7 +22,7 @@ pub(super) struct Document<'a> {
     pub ranking: &'a Ranking,
     /// By experiment, where one is set.
     pub controls: &'a BTreeMap<String, String>,
-    pub windows: &'a [Window],
+    pub windows: &'a [WindowSpan],
     /// The window whose cells the snapshot has.
     pub timelines: Option<usize>,
     /// Index of the profile whose time lines are shown.
@@ -39,7 +39,7 @@ impl Document<'_> {
 }
 
 /// The sliding windows, and `total`.
-pub(super) fn window_names(windows: &[Window]) -> impl Iterator<Item = &str> {
+pub(super) fn window_names(windows: &[WindowSpan]) -> impl Iterator<Item = &str> {
     windows.iter().map(|window| window.name.as_str()).chain([TOTAL])
 }
 
@@ -51,7 +51,7 @@ impl Serialize for Document<'_> {
         map.serialize_entry("windows", &self.window_names().collect::<Vec<_>>())?;
         map.serialize_entry("k", self.k)?;
         map.serialize_entry("profiles", &profiles(self.ranking))?;
-        let stream = Stream::of(
+        let stream = StreamSummary::of(
             self.snapshot,
             &self.status,
             self.settle_after_ms,
@@ -64,16 +64,16 @@ impl Serialize for Document<'_> {
 
 /// A profile, and every metric that it has, by the keys of the maps below.
 #[derive(Serialize)]
-pub(super) struct Measured<'a> {
+pub(super) struct MeasuredProfile<'a> {
     name: &'a str,
-    metrics: Vec<Key<'a>>,
+    metrics: Vec<MetricKey<'a>>,
 }
 
-pub(super) fn profiles(ranking: &Ranking) -> Vec<Measured<'_>> {
+pub(super) fn profiles(ranking: &Ranking) -> Vec<MeasuredProfile<'_>> {
     let profiles = ranking.profiles().iter().enumerate();
-    let measured = profiles.map(|(index, profile)| Measured {
+    let measured = profiles.map(|(index, profile)| MeasuredProfile {
         name: &profile.name,
-        metrics: columns_of(ranking, index).map(Key).collect(),
+        metrics: columns_of(ranking, index).map(MetricKey).collect(),
     });
     measured.collect()
 }
@@ -89,41 +89,41 @@ impl Serialize for Experiments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let experiments = self.0.arms.chunk_by(|a, b| a.experiment == b.experiment);
         serializer
-            .collect_map(experiments.map(|arms| (&*arms[0].experiment, Experiment { of: self.0, arms })))
+            .collect_map(experiments.map(|arms| (&*arms[0].experiment, ExperimentEntry { of: self.0, arms })))
     }
 }
 
-struct Experiment<'a> {
+struct ExperimentEntry<'a> {
     of: &'a Document<'a>,
     arms: &'a [&'a ArmSnapshot],
 }
 
-impl Serialize for Experiment<'_> {
+impl Serialize for ExperimentEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         if let Some(control) = control_of(self.of.controls, self.arms) {
             map.serialize_entry("control", control)?;
         }
-        map.serialize_entry("arms", &Arms(self))?;
+        map.serialize_entry("arms", &ArmEntries(self))?;
         map.end()
     }
 }
 
-struct Arms<'a>(&'a Experiment<'a>);
+struct ArmEntries<'a>(&'a ExperimentEntry<'a>);
 
-impl Serialize for Arms<'_> {
+impl Serialize for ArmEntries<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let arms = self.0.arms.iter();
-        serializer.collect_map(arms.map(|arm| (&*arm.arm, Arm { of: self.0.of, arm })))
+        serializer.collect_map(arms.map(|arm| (&*arm.arm, ArmEntry { of: self.0.of, arm })))
     }
 }
 
-struct Arm<'a> {
+struct ArmEntry<'a> {
     of: &'a Document<'a>,
     arm: &'a ArmSnapshot,
 }
 
-impl Serialize for Arm<'_> {
+impl Serialize for ArmEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("last_list_ms", &self.arm.last_list_ms)?;
@@ -132,7 +132,7 @@ impl Serialize for Arm<'_> {
     }
 }
 
-struct Windows<'a>(&'a Arm<'a>);
+struct Windows<'a>(&'a ArmEntry<'a>);
 
 impl Serialize for Windows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -143,25 +143,25 @@ impl Serialize for Windows<'_> {
 
 /// Both views of a window, as far as they hold lists.
 struct Views<'a> {
-    arm: &'a Arm<'a>,
+    arm: &'a ArmEntry<'a>,
     window: usize,
 }
 
 impl Serialize for Views<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Arm { of, arm } = *self.arm;
+        let ArmEntry { of, arm } = *self.arm;
         let views = View::BOTH.into_iter().filter_map(|view| {
             let sums = arm.sums(view, self.window);
             let timelines = arm
                 .timelines
                 .as_ref()
                 .filter(|_| of.timelines == Some(self.window));
-            let place = Place {
+            let place = WindowMetrics {
                 lists: sums[LISTS],
                 clicks: sums[CLICKS],
                 items_shown: sums[ITEMS_SHOWN],
                 metrics: metrics_map(of.ranking, 0, sums),
-                profiles: Profiles {
+                profiles: OtherProfiles {
                     ranking: of.ranking,
                     sums,
                 },
@@ -174,30 +174,30 @@ impl Serialize for Views<'_> {
 }
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct WindowMetrics<'a> {
     lists: i128,
     clicks: i128,
     items_shown: i128,
     metrics: MetricsMap<'a>,
-    #[serde(skip_serializing_if = "Profiles::is_empty")]
-    profiles: Profiles<'a>,
+    #[serde(skip_serializing_if = "OtherProfiles::is_empty")]
+    profiles: OtherProfiles<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Cells<'a>>,
 }
 
 /// The metrics of every profile but the first, by its name.
-struct Profiles<'a> {
+struct OtherProfiles<'a> {
     ranking: &'a Ranking,
     sums: &'a [i128],
 }
 
-impl Profiles<'_> {
+impl OtherProfiles<'_> {
     fn is_empty(&self) -> bool {
         self.ranking.profiles().len() < 2
     }
 }
 
-impl Serialize for Profiles<'_> {
+impl Serialize for OtherProfiles<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let further = self.ranking.profiles().iter().enumerate().skip(1);
         serializer.collect_map(
@@ -211,7 +211,7 @@ struct Cells<'a> {
     start_ms: i64,
     cell_ms: i64,
     lists: Vec<i128>,
-    metrics: Lines<'a>,
+    metrics: CellValues<'a>,
 }
 
 impl<'a> Cells<'a> {
@@ -223,7 +223,7 @@ impl<'a> Cells<'a> {
             lists: cells
                 .map(|cell| cell.as_ref().map_or(0, |sums| sums[LISTS]))
                 .collect(),
-            metrics: Lines {
+            metrics: CellValues {
                 ranking,
                 profile,
                 timeline,
@@ -233,26 +233,26 @@ impl<'a> Cells<'a> {
 }
 
 /// Each metric's value in every cell, null where it is undefined. A distinct count has no value in a cell.
-struct Lines<'a> {
+struct CellValues<'a> {
     ranking: &'a Ranking,
     profile: usize,
     timeline: &'a Timeline,
 }
 
-impl Serialize for Lines<'_> {
+impl Serialize for CellValues<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let line = |column: &Column| -> Vec<Option<f64>> {
             let cells = self.timeline.cells.iter();
             cells.map(|cell| column.value(cell.as_ref()?)).collect()
         };
         let columns = columns_of(self.ranking, self.profile);
-        serializer.collect_map(columns.map(|column| (Key(column), line(column))))
+        serializer.collect_map(columns.map(|column| (MetricKey(column), line(column))))
     }
 }
 
 /// What the board and the telemetry know of the stream.
 #[derive(Serialize)]
-pub(super) struct Stream<'a> {
+pub(super) struct StreamSummary<'a> {
     #[serde(flatten)]
     status: &'a StreamStatus,
     since_ms: Option<i64>,
@@ -265,14 +265,14 @@ pub(super) struct Stream<'a> {
     arms_left_out: usize,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> StreamSummary<'a> {
     pub fn of(
         snapshot: &Snapshot,
         status: &'a StreamStatus,
         settle_after_ms: i64,
         arms_left_out: usize,
-    ) -> Stream<'a> {
-        Stream {
+    ) -> StreamSummary<'a> {
+        StreamSummary {
             status,
             since_ms: snapshot.since_ms,
             live_end_ms: snapshot.live_end_ms,

@@ -1,12 +1,12 @@
-//! Who may ask: bearer tokens and passwords, of which only hashes are known.
+//! Authentication by bearer tokens and passwords, of which only hashes are known.
 //!
-//! A token is long and random, so its SHA-256 is as good as itself and cheap to compare. A password is neither: its hash
-//! is slow by intent. So what was checked is remembered, a scrape each second stays cheap, and a client that goes on with a
-//! wrong password costs nothing. One password is checked at a time, so that guessing takes a core at most; few wait for
-//! that, and the others are told to come again.
+//! A token is long and random, so comparing its SHA-256 is safe and cheap. A password is neither: its hash is slow by design.
+//! Results of checks are therefore remembered: a scrape each second stays cheap, and a client that repeats a wrong password
+//! costs nothing. One password is checked at a time, so guessing takes one core at most. Few clients wait for a check; the
+//! others are told to retry.
 
-mod line;
 mod memory;
+mod queue;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -22,9 +22,9 @@ use ring::digest;
 use subtle::{Choice, ConstantTimeEq as _};
 use tracing::{debug, warn};
 
-use self::line::Line;
 use self::memory::{Memory, Proof};
-use super::files::{self, Unusable};
+use self::queue::ClaimQueue;
+use super::files::{self, UnusableFile};
 use super::seldom::Seldom;
 use super::server::Peer;
 use crate::config::access::{MAX_ENTRIES, NotAnEntry};
@@ -38,7 +38,7 @@ const TOO_MANY: &str = "more passwords come than can be checked: come again in a
 /// How long a password waits to be checked.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Everybody who may ask.
+/// All credentials.
 pub struct Credentials {
     tokens: Vec<TokenHash>,
     users: Vec<User>,
@@ -50,7 +50,7 @@ impl Credentials {
     ///
     /// # Errors
     /// A file that cannot be read, has a faulty line, or none.
-    pub fn read(access: &Access) -> Result<Credentials, Unusable> {
+    pub fn read(access: &Access) -> Result<Credentials, UnusableFile> {
         let mut tokens = access.tokens.clone();
         if let Some(path) = &access.tokens_file {
             tokens.extend(entries::<TokenHash>("http.bearer_tokens_file", path)?);
@@ -68,13 +68,13 @@ impl Credentials {
 
     fn has_token(&self, token: &[u8]) -> bool {
         let hash = digest::digest(&digest::SHA256, token);
-        // All of them, so that the time tells nothing.
+        // All of them, so that the time reveals nothing.
         let found = |found: Choice, known: &TokenHash| found | known.0.ct_eq(hash.as_ref());
         self.tokens.iter().fold(Choice::from(0), found).into()
     }
 
-    /// Slow, whether there is such a user or not: a stranger is held against the hash of one whom there is, always of the
-    /// same.
+    /// Slow, whether the user exists or not: an unknown name is checked against the hash of an existing user, always the
+    /// same one.
     fn check(&self, claim: &Password, proof: Proof) -> bool {
         let known = self.users.iter().position(|user| user.name == claim.name);
         let index = known.unwrap_or_else(|| self.stand_in(&claim.name));
@@ -93,12 +93,12 @@ impl Credentials {
 }
 
 /// The lines of a file that hold something.
-fn entries<T>(setting: &'static str, path: &std::path::Path) -> Result<Vec<T>, Unusable>
+fn entries<T>(setting: &'static str, path: &std::path::Path) -> Result<Vec<T>, UnusableFile>
 where
     T: std::str::FromStr<Err = NotAnEntry>,
 {
     let name = path.display();
-    let unusable = |message: String, remedy: &str| Unusable {
+    let unusable = |message: String, remedy: &str| UnusableFile {
         setting,
         message,
         remedy: remedy.to_owned(),
@@ -130,7 +130,7 @@ where
     }
 }
 
-/// What a request says of who asks.
+/// The credentials in a request.
 enum Claim {
     Token(Vec<u8>),
     Password(Password),
@@ -168,25 +168,25 @@ pub struct Gate {
     open_probes: bool,
     telemetry: Arc<Telemetry>,
     /// One password at a time.
-    line: Line,
+    queue: ClaimQueue,
     told_wrong: Seldom,
     told_too_many: Seldom,
 }
 
 /// What becomes of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum ClaimVerdict {
     Right,
     Wrong,
     /// More come than can be checked.
     Unchecked,
 }
 
-impl From<bool> for Verdict {
-    fn from(is_right: bool) -> Verdict {
+impl From<bool> for ClaimVerdict {
+    fn from(is_right: bool) -> ClaimVerdict {
         match is_right {
-            true => Verdict::Right,
-            false => Verdict::Wrong,
+            true => ClaimVerdict::Right,
+            false => ClaimVerdict::Wrong,
         }
     }
 }
@@ -197,7 +197,7 @@ impl Gate {
             credentials: RwLock::new(Arc::new(credentials)),
             open_probes,
             telemetry,
-            line: Line::default(),
+            queue: ClaimQueue::default(),
             told_wrong: Seldom::default(),
             told_too_many: Seldom::default(),
         }
@@ -217,11 +217,11 @@ impl Gate {
         Arc::clone(&self.credentials.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn judge(&self, claim: Claim, peer: Option<&Peer>) -> Verdict {
+    async fn judge(&self, claim: Claim, peer: Option<&Peer>) -> ClaimVerdict {
         let credentials = self.credentials();
         match claim {
             Claim::Token(token) => credentials.has_token(&token).into(),
-            Claim::Password(_) if credentials.users.is_empty() => Verdict::Wrong,
+            Claim::Password(_) if credentials.users.is_empty() => ClaimVerdict::Wrong,
             Claim::Password(password) => self.judge_password(credentials, password, peer).await,
         }
     }
@@ -231,19 +231,19 @@ impl Gate {
         credentials: Arc<Credentials>,
         claim: Password,
         peer: Option<&Peer>,
-    ) -> Verdict {
+    ) -> ClaimVerdict {
         let memory = &credentials.memory;
         let proof = memory.proof(&claim.name, &claim.password);
         if let Some(is_right) = memory.verdict(&proof) {
             return is_right.into();
         }
         let came_before = memory.was_left_unchecked(&proof);
-        let claimant = self.line.claimant(peer, &claim.name, came_before);
-        let Ok(Some(turn)) = tokio::time::timeout(PATIENCE, self.line.turn(claimant)).await else {
+        let claimant = self.queue.claimant(peer, &claim.name, came_before);
+        let Ok(Some(turn)) = tokio::time::timeout(PATIENCE, self.queue.turn(claimant)).await else {
             memory.is_left_unchecked(&proof);
-            return Verdict::Unchecked;
+            return ClaimVerdict::Unchecked;
         };
-        // Who waited beside us may have said the same.
+        // Another waiting client may have sent the same password.
         if let Some(is_right) = memory.verdict(&proof) {
             return is_right.into();
         }
@@ -283,7 +283,7 @@ impl Gate {
     }
 
     fn refuse(&self, reason: HttpRefusal) -> Response {
-        self.telemetry.refused_http(reason);
+        self.telemetry.count_http_refusal(reason);
         let mut response = (StatusCode::UNAUTHORIZED, REFUSAL).into_response();
         let headers = response.headers_mut();
         let credentials = self.credentials();
@@ -299,7 +299,7 @@ impl Gate {
     }
 
     fn send_away(&self) -> Response {
-        self.telemetry.refused_http(HttpRefusal::TooManyPasswords);
+        self.telemetry.count_http_refusal(HttpRefusal::TooManyPasswords);
         let mut response = (StatusCode::TOO_MANY_REQUESTS, TOO_MANY).into_response();
         let again = HeaderValue::from_static("1");
         response.headers_mut().insert(header::RETRY_AFTER, again);
@@ -327,12 +327,12 @@ async fn ask(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Res
     };
     let peer = request.extensions().get::<Peer>().copied();
     match gate.judge(claim, peer.as_ref()).await {
-        Verdict::Right => next.run(request).await,
-        Verdict::Wrong => {
+        ClaimVerdict::Right => next.run(request).await,
+        ClaimVerdict::Wrong => {
             gate.tell_wrong(peer.as_ref());
             gate.refuse(HttpRefusal::WrongCredentials)
         }
-        Verdict::Unchecked => {
+        ClaimVerdict::Unchecked => {
             gate.tell_too_many(peer.as_ref());
             gate.send_away()
         }

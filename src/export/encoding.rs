@@ -56,7 +56,7 @@ pub(super) fn gzip(text: &[u8], packed: Vec<u8>) -> Vec<u8> {
     written.expect("a vector takes everything")
 }
 
-/// A text packed by itself, to be a part of any number of [`Stream`]s: whole deflate blocks that refer to nothing before
+/// A text packed by itself, to be a part of any number of [`GzipStream`]s: whole deflate blocks that refer to nothing before
 /// them and end at a byte (RFC 1951, 3.2.4). So a text that many read is packed once.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
@@ -93,12 +93,12 @@ impl Piece {
 
 /// A gzip stream of pieces, as far as it has been sent (RFC 1952, 2.3).
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct GzipStream {
     checksum: crc32fast::Hasher,
     n_bytes: usize,
 }
 
-impl Stream {
+impl GzipStream {
     /// What stands before the first piece: deflate, no name, no time, an unknown system.
     pub const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
@@ -191,8 +191,8 @@ mod tests {
             b"event: beat\ndata: 1\n\n".repeat(9_000),
             b"data: {}\n\n".to_vec(),
         ];
-        let mut stream = Stream::default();
-        let mut sent = Stream::HEAD.to_vec();
+        let mut stream = GzipStream::default();
+        let mut sent = GzipStream::HEAD.to_vec();
         for n in 0..texts.len() {
             sent.extend_from_slice(&stream.add(&Piece::of(&texts[n])));
             let mut come = vec![0; texts[..=n].iter().map(Vec::len).sum()];

@@ -6,10 +6,10 @@
 //!   ▲                   └─▶ view b ──▶ page …
 //!   └── two seconds, or ten times what the round took
 //! ```
-//! Who comes in between with a view of his own, as by a click, has it at once: of the last snapshot, where that is not older
-//! than two seconds, else of a round before its time.
+//! A page that asks for another view between two rounds, as after a click, has it immediately: from the last snapshot if that
+//! is not older than two seconds, else from an early round.
 //!
-//! Without a watcher there is no round. What is kept is one snapshot, and of each view the last rendering.
+//! Without a watcher there are no rounds. One snapshot is kept, and the last rendering of each view.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,28 +26,28 @@ use crate::snapshot::Snapshot;
 
 /// From one round to the next.
 const EVERY: Duration = Duration::from_secs(2);
-/// A round takes at most one in so many parts of the time, so that the processor is left to the rest.
+/// A round takes at most 1/n of the time, so that the processor is free for the rest.
 const SHARE: u32 = 10;
 /// However long a round takes.
 const LONGEST: Duration = Duration::from_secs(20);
-/// A round before its time waits for so long at least, so that others who come meanwhile share it; and until the last one is
-/// as long ago as it took.
+/// An early round waits at least this long, so that other requests meanwhile share it, and at least as long as the last
+/// round took.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// What stands before and after a view's JSON as an event of a stream.
+/// Text before and after a view's JSON in an event of a stream.
 const BEGIN: &[u8] = b"data: ";
 const END: &[u8] = b"\n\n";
 
 /// A view at one instant.
 #[derive(Debug, Clone)]
-pub(super) struct Rendering {
+pub(super) struct RenderedView {
     event: Bytes,
     piece: Piece,
 }
 
-impl Rendering {
-    fn of(event: Vec<u8>) -> Rendering {
-        Rendering {
+impl RenderedView {
+    fn of(event: Vec<u8>) -> RenderedView {
+        RenderedView {
             piece: Piece::of(&event),
             event: event.into(),
         }
@@ -70,27 +70,27 @@ impl Rendering {
 
 /// It could not be rendered; the log says why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Failed;
+pub(super) struct ViewFailed;
 
 /// None before the first.
-type Latest = Option<Result<Rendering, Failed>>;
+type Latest = Option<Result<RenderedView, ViewFailed>>;
 
 pub(super) type Watcher = watch::Receiver<Latest>;
 
 pub(super) struct Feed {
-    shared: Arc<Shared>,
+    shared: Arc<FeedState>,
 }
 
-struct Shared {
+struct FeedState {
     exporter: Arc<Exporter>,
-    watched: Mutex<Watched>,
-    /// Somebody waits for a view that nobody watched before.
+    watched: Mutex<WatchedViews>,
+    /// A request waits for a view that was not watched before.
     new: Notify,
     every: Duration,
 }
 
 #[derive(Default)]
-struct Watched {
+struct WatchedViews {
     views: Vec<(Query, watch::Sender<Latest>)>,
     /// A task makes rounds.
     runs: bool,
@@ -103,7 +103,7 @@ impl Feed {
 
     fn with_pause(exporter: Arc<Exporter>, every: Duration) -> Feed {
         Feed {
-            shared: Arc::new(Shared {
+            shared: Arc::new(FeedState {
                 exporter,
                 watched: Mutex::default(),
                 new: Notify::new(),
@@ -136,8 +136,8 @@ impl Feed {
     }
 }
 
-impl Shared {
-    /// Round after round, until nobody watches.
+impl FeedState {
+    /// Runs rounds until there is no watcher.
     async fn rounds(self: Arc<Self>) {
         let mut snapshot = Snapshot::default();
         while let Some(queries) = self.queries() {
@@ -152,14 +152,14 @@ impl Shared {
                 (snapshot, is_taken) = self.render(self.new_queries(), snapshot, false).await;
                 tokio::time::sleep(began.elapsed()).await;
             }
-            // A round before its time is for others too who come meanwhile.
+            // Other requests that arrive meanwhile share an early round.
             if Instant::now() < next {
                 tokio::time::sleep_until((began + took * 2).max(Instant::now() + GATHER)).await;
             }
         }
     }
 
-    /// Waits for a view that nobody watched before, until `end` at most. Whether one came.
+    /// Waits for a view that was not watched before, until `end` at most. Returns whether there was one.
     async fn somebody_new(&self, end: Instant) -> bool {
         let has_new = || !self.new_queries().is_empty();
         while Instant::now() < end && !has_new() {
@@ -168,7 +168,7 @@ impl Shared {
         has_new()
     }
 
-    /// Renders these views, of a new snapshot or of this one, and says whether it could. Gives the snapshot back.
+    /// Renders these views, from a new snapshot or this one. Returns whether that succeeded, and the snapshot.
     async fn render(&self, queries: Vec<Query>, mut snapshot: Snapshot, anew: bool) -> (Snapshot, bool) {
         let exporter = Arc::clone(&self.exporter);
         let rendered = tokio::task::spawn_blocking(move || {
@@ -201,14 +201,14 @@ impl Shared {
         watched.runs.then(|| queries.collect())
     }
 
-    /// What somebody waits for that no round has rendered.
+    /// Views that requests wait for and no round has rendered.
     fn new_queries(&self) -> Vec<Query> {
         let watched = self.watched();
         let views = watched.views.iter().filter(|(_, view)| is_new(view));
         views.map(|(query, _)| query.clone()).collect()
     }
 
-    fn publish(&self, queries: &[Query], views: &[Result<Rendering, Failed>]) {
+    fn publish(&self, queries: &[Query], views: &[Result<RenderedView, ViewFailed>]) {
         let watched = self.watched();
         for (query, view) in queries.iter().zip(views) {
             if let Some((_, publish)) = watched.views.iter().find(|(other, _)| other == query) {
@@ -219,30 +219,30 @@ impl Shared {
 
     fn fail(&self) {
         for (_, view) in &self.watched().views {
-            view.send_replace(Some(Err(Failed)));
+            view.send_replace(Some(Err(ViewFailed)));
         }
     }
 
-    fn watched(&self) -> MutexGuard<'_, Watched> {
+    fn watched(&self) -> MutexGuard<'_, WatchedViews> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Somebody waits for it, and it was never rendered.
+/// A request waits for it, and it was never rendered.
 fn is_new(view: &watch::Sender<Latest>) -> bool {
     view.receiver_count() > 0 && view.borrow().is_none()
 }
 
-fn render(exporter: &Exporter, query: &Query, snapshot: &Snapshot) -> Result<Rendering, Failed> {
+fn render(exporter: &Exporter, query: &Query, snapshot: &Snapshot) -> Result<RenderedView, ViewFailed> {
     let mut event = BEGIN.to_vec();
     match view::render(exporter, query, snapshot, &mut event) {
         Ok(()) => {
             event.extend_from_slice(END);
-            Ok(Rendering::of(event))
+            Ok(RenderedView::of(event))
         }
         Err(error) => {
             error!(%error, "cannot render what a page watches");
-            Err(Failed)
+            Err(ViewFailed)
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::config::files;
 #[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
 #[error("{setting}: {message}")]
 #[diagnostic(help("{remedy}"))]
-pub struct Unusable {
+pub struct UnusableFile {
     /// Such as `http.tls_key`.
     pub setting: &'static str,
     /// Names the file, and the line where it is one; never what stands there.
@@ -21,8 +21,8 @@ pub struct Unusable {
 }
 
 /// The content of the file at `path`, which `setting` names.
-pub(super) fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, Unusable> {
-    files::read(path).map_err(|error| Unusable {
+pub(super) fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, UnusableFile> {
+    files::read(path).map_err(|error| UnusableFile {
         setting,
         message: format!("cannot read the file {}: {error}", path.display()),
         remedy: "name a file that exists and that abgauge's user may read, or leave the setting out"

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Exporter;
-use crate::config::{Access, Export, Http, Window};
+use crate::config::{Access, Export, Http, WindowSpan};
 use crate::engine::ranking::{ListOutcome, Measures, Profile, Ranking};
-use crate::snapshot::{ArmSnapshot, Snapshot, Source};
+use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource};
 use crate::telemetry::Telemetry;
 
 /// Five items, of which those at ranks 2 and 5 were clicked.
@@ -71,9 +71,9 @@ pub fn arm_of_two_profiles() -> ArmSnapshot {
     }
 }
 
-pub fn windows() -> Vec<Window> {
+pub fn windows() -> Vec<WindowSpan> {
     [("5m", 300_000), ("1h", 3_600_000)]
-        .map(|(name, span_ms)| Window {
+        .map(|(name, span_ms)| WindowSpan {
             name: name.to_owned(),
             span_ms,
         })
@@ -138,7 +138,7 @@ pub fn snapshot(arms: Vec<ArmSnapshot>) -> Snapshot {
 }
 
 /// An exporter of what `source` has, ready.
-pub fn exporter(source: Arc<dyn Source>) -> Exporter {
+pub fn exporter(source: Arc<dyn SnapshotSource>) -> Exporter {
     let telemetry = Telemetry::new("served", "clicks", "0.1.0");
     telemetry.set_waiting_for(Vec::new());
     Exporter {

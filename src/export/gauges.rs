@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::{TOTAL, control_of, shown_arms};
-use crate::config::{Export, Window};
+use crate::config::{Export, WindowSpan};
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, Unit};
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
 
@@ -22,7 +22,7 @@ pub fn render(
     snapshot: &Snapshot,
     ranking: &Ranking,
     config: &Export,
-    windows: &[Window],
+    windows: &[WindowSpan],
     controls: &BTreeMap<String, String>,
     out: &mut Vec<u8>,
 ) {
@@ -32,7 +32,7 @@ pub fn render(
     let (rows, n_dropped) = choose(&rows(&arms, controls), config, &places, &families, windows.len());
 
     let blocks: Vec<String> = rows.iter().map(|row| arm_block(row.arm)).collect();
-    let mut text = Text::new(out);
+    let mut text = ExpositionText::new(out);
     for family in &families {
         let begin = format!("{}{{", family.name);
         let ends = family.ends(&places);
@@ -82,26 +82,26 @@ pub fn render(
     if ranking.coverage().is_some() {
         text.single(
             "abgauge_coverage_arms_left_out",
-            "Arms without coverage because of limits.max_coverage.",
+            "Arms without coverage because limits.max_coverage was reached.",
             i128::from(snapshot.arms_without_coverage),
         );
     }
     text.single(
         "abgauge_series_dropped",
-        "Ranking series left out because of max_series.",
+        "Ranking series left out because max_series was reached.",
         n_dropped as i128,
     );
 }
 
 /// A view of a window.
-struct Place {
+struct WindowLabels {
     view: View,
     window: usize,
     /// `window="5m",view="live",scope="own"`
     labels: String,
 }
 
-impl Place {
+impl WindowLabels {
     /// None where the window is empty.
     fn sums<'a>(&self, arm: &'a ArmSnapshot) -> Option<&'a [i128]> {
         let sums = arm.sums(self.view, self.window);
@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-fn places(config: &Export, windows: &[Window]) -> Vec<Place> {
+fn places(config: &Export, windows: &[WindowSpan]) -> Vec<WindowLabels> {
     let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
     let mut places = Vec::new();
     for (window, name) in names
@@ -125,7 +125,7 @@ fn places(config: &Export, windows: &[Window]) -> Vec<Place> {
                 let mut labels = r#",window=""#.to_owned();
                 escape(name, &mut labels);
                 let _ = write!(labels, r#"",view="{}",scope="own""#, view.name());
-                places.push(Place { view, window, labels });
+                places.push(WindowLabels { view, window, labels });
             }
         }
     }
@@ -141,8 +141,8 @@ struct Family {
 
 impl Family {
     /// What follows an arm's labels, by place, then series.
-    fn ends(&self, places: &[Place]) -> Vec<Vec<String>> {
-        let of = |place: &Place| {
+    fn ends(&self, places: &[WindowLabels]) -> Vec<Vec<String>> {
+        let of = |place: &WindowLabels| {
             let series = self.series.iter();
             series
                 .map(|series| format!("{}{}", place.labels, series.tail))
@@ -224,7 +224,7 @@ fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
         ),
         base(
             "clicks",
-            "Distinct items clicked of the list that showed them.",
+            "Distinct clicked items, counted once for each served list.",
             CLICKS,
         ),
     ];
@@ -264,12 +264,12 @@ fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
     };
     families.push(parts(
         "numerator",
-        "What a metric divides: sums over instances before division.",
+        "Numerator of the metric: sum over instances, then divide.",
         What::Numerator,
     ));
     families.push(parts(
         "denominator",
-        "What a metric divides by.",
+        "Denominator of the metric: sum over instances, then divide.",
         What::Denominator,
     ));
     families
@@ -300,17 +300,17 @@ fn profile_label(ranking: &Ranking, column: &Column) -> String {
 }
 
 #[derive(Clone, Copy)]
-struct Row<'a> {
+struct ExportedArm<'a> {
     arm: &'a ArmSnapshot,
     is_control: bool,
 }
 
 /// Arms in the order of the snapshot, experiment by experiment.
-fn rows<'a>(arms: &[&'a ArmSnapshot], controls: &BTreeMap<String, String>) -> Vec<Row<'a>> {
+fn rows<'a>(arms: &[&'a ArmSnapshot], controls: &BTreeMap<String, String>) -> Vec<ExportedArm<'a>> {
     let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
     let rows = experiments.flat_map(|arms| {
         let control = control_of(controls, arms);
-        arms.iter().map(move |arm| Row {
+        arms.iter().map(move |arm| ExportedArm {
             arm,
             is_control: Some(&*arm.arm) == control,
         })
@@ -322,12 +322,12 @@ fn rows<'a>(arms: &[&'a ArmSnapshot], controls: &BTreeMap<String, String>) -> Ve
 ///
 /// Arms are admitted by descending live lists of `total`, then by name, up to the first that does not fit.
 fn choose<'a>(
-    rows: &[Row<'a>],
+    rows: &[ExportedArm<'a>],
     config: &Export,
-    places: &[Place],
+    places: &[WindowLabels],
     families: &[Family],
     total: usize,
-) -> (Vec<Row<'a>>, usize) {
+) -> (Vec<ExportedArm<'a>>, usize) {
     let sizes = Sizes::of(families);
     let sizes: Vec<usize> = rows.iter().map(|row| sizes.n_series(row, places)).collect();
     let mut by_lists: Vec<usize> = (0..rows.len()).collect();
@@ -376,7 +376,7 @@ impl Sizes {
         sizes
     }
 
-    fn n_series(&self, row: &Row, places: &[Place]) -> usize {
+    fn n_series(&self, row: &ExportedArm, places: &[WindowLabels]) -> usize {
         let of_place = |sums: &[i128]| {
             let ratios = self.n_ratios.iter();
             let shown = ratios.filter(|((column, factor), _)| sums[*column] != 0 && *factor != 0);
@@ -410,15 +410,15 @@ fn escape(value: &str, out: &mut String) {
     }
 }
 
-struct Text<'a> {
+struct ExpositionText<'a> {
     out: &'a mut Vec<u8>,
     integer: itoa::Buffer,
     float: ryu::Buffer,
 }
 
-impl<'a> Text<'a> {
-    fn new(out: &'a mut Vec<u8>) -> Text<'a> {
-        Text {
+impl<'a> ExpositionText<'a> {
+    fn new(out: &'a mut Vec<u8>) -> ExpositionText<'a> {
+        ExpositionText {
             out,
             integer: itoa::Buffer::new(),
             float: ryu::Buffer::new(),

@@ -1,9 +1,9 @@
-//! For which hosts requests are answered.
+//! The hosts for which requests are answered.
 //!
-//! A page of the web may have its own name resolve to 127.0.0.1, and then reads what this machine's browser reads (DNS
-//! rebinding). Its requests name that page's host. So where we listen on a loopback address, a request must name this
-//! machine, or a host of the settings. An address is no name that anybody could have resolve to us, so elsewhere requests
-//! by address are answered even where hosts are named.
+//! A web page may let its own name resolve to 127.0.0.1, and can then read what this machine's browser reads (DNS rebinding).
+//! Its requests name the host of that page. If we listen on a loopback address, a request must therefore name this machine or
+//! a configured host. An address cannot be made to resolve to us: elsewhere, requests by address are answered even if hosts
+//! are configured.
 
 use std::sync::Arc;
 
@@ -29,33 +29,33 @@ pub(super) struct Hosts {
     told: Seldom,
 }
 
-/// Whom a request is for.
-enum Target {
+/// The host that a request names.
+enum RequestedHost {
     Host(Host),
     /// It is of HTTP/1.0, which no browser speaks and some probes do, and does not say.
     Nobody,
     Malformed,
 }
 
-impl Target {
-    fn of(request: &Request) -> Target {
+impl RequestedHost {
+    fn of(request: &Request) -> RequestedHost {
         let mut headers = request.headers().get_all(header::HOST).iter();
         let (first, second) = (headers.next(), headers.next());
         let text = match (first, second) {
-            (_, Some(_)) => return Target::Malformed,
-            (None, _) if request.version() >= Version::HTTP_11 => return Target::Malformed,
+            (_, Some(_)) => return RequestedHost::Malformed,
+            (None, _) if request.version() >= Version::HTTP_11 => return RequestedHost::Malformed,
             (None, _) => None,
             (Some(value), None) => match value.to_str() {
                 Ok(text) => Some(text),
-                Err(_) => return Target::Malformed,
+                Err(_) => return RequestedHost::Malformed,
             },
         };
         // A whole address in the first line stands above the header (RFC 9112, 3.2.2).
         let authority = request.uri().authority().map(|authority| authority.as_str());
         match authority.or(text).map(Host::of_request) {
-            Some(Some(host)) => Target::Host(host),
-            Some(None) => Target::Malformed,
-            None => Target::Nobody,
+            Some(Some(host)) => RequestedHost::Host(host),
+            Some(None) => RequestedHost::Malformed,
+            None => RequestedHost::Nobody,
         }
     }
 }
@@ -70,7 +70,7 @@ impl Hosts {
         }
     }
 
-    /// The router, for these hosts alone.
+    /// The router, for these hosts only.
     pub fn before(self: &Arc<Hosts>, router: Router) -> Router {
         router.layer(middleware::from_fn_with_state(Arc::clone(self), ask))
     }
@@ -87,7 +87,7 @@ impl Hosts {
     }
 
     fn refuse(&self, host: &Host, peer: Option<&Peer>) -> Response {
-        self.telemetry.refused_http(HttpRefusal::ForeignHost);
+        self.telemetry.count_http_refusal(HttpRefusal::ForeignHost);
         if let Some(unlogged_before) = self.told.n_unlogged() {
             let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
             warn!(
@@ -101,7 +101,7 @@ impl Hosts {
     }
 }
 
-/// What a person reads who asked by that name.
+/// The message for a person who used that name.
 fn refusal(host: &Host) -> String {
     let shown = host.to_string();
     let name = if shown.is_empty() { "NAME" } else { &shown };
@@ -120,11 +120,13 @@ fn answer(status: StatusCode, text: &str) -> Response {
 }
 
 async fn ask(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
-    match Target::of(&request) {
-        Target::Host(host) if !hosts.are_answered(&host) => hosts.refuse(&host, request.extensions().get()),
-        Target::Host(_) | Target::Nobody => next.run(request).await,
-        Target::Malformed => {
-            hosts.telemetry.refused_http(HttpRefusal::Malformed);
+    match RequestedHost::of(&request) {
+        RequestedHost::Host(host) if !hosts.are_answered(&host) => {
+            hosts.refuse(&host, request.extensions().get())
+        }
+        RequestedHost::Host(_) | RequestedHost::Nobody => next.run(request).await,
+        RequestedHost::Malformed => {
+            hosts.telemetry.count_http_refusal(HttpRefusal::Malformed);
             answer(StatusCode::BAD_REQUEST, MALFORMED)
         }
     }

@@ -1,7 +1,7 @@
 //! The routes: `/metrics`, `/healthz`, `/readyz`, the live page, the stream that it follows, the runbooks, and the JSON API.
 
+mod assets;
 mod events;
-mod parts;
 mod runbooks;
 
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::assets::{Assets, PAGE};
 use self::events::Events;
-use self::parts::{PAGE, Parts};
 use super::Exporter;
 use super::encoding::{Encoding, gzip};
 use super::feed::Feed;
@@ -34,9 +34,9 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 
 const NOT_FOUND: &str = "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/view, /healthz, /readyz and /runbooks\n";
 
-/// Pages that may follow the stream at once, but never more than half of the connections: the rest are for scrapes.
+/// Maximum number of pages that follow the stream, but never more than half of the connections: the rest are for scrapes.
 const MAX_STREAMS: usize = 32;
-/// A stream says at least so often that it lives, and more often where connections are cut sooner.
+/// Interval of keep-alives on a stream; shorter if connections are cut sooner.
 const BEAT: Duration = Duration::from_secs(5);
 /// How long a single view may be rendered.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -64,7 +64,7 @@ pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: Cancellati
         .with_state(Arc::new(Routes {
             feed: Feed::new(Arc::clone(&exporter)),
             exporter,
-            page: Parts::new(),
+            page: Assets::new(),
             metrics: Renderer::new(),
             experiments: Renderer::new(),
             streams: Arc::new(Semaphore::new(MAX_STREAMS.min(http.max_connections / 2))),
@@ -79,7 +79,7 @@ struct Routes {
     /// By the window whose time lines are wanted, and their profile.
     experiments: Renderer<(Option<usize>, usize)>,
     feed: Feed,
-    page: Parts,
+    page: Assets,
     /// A permit for each stream.
     streams: Arc<Semaphore>,
     beat: Duration,
@@ -95,7 +95,7 @@ async fn metrics(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Respo
 }
 
 #[derive(Deserialize)]
-struct Lines {
+struct TimelineQuery {
     /// The name of a sliding window.
     timelines: Option<String>,
     /// The profile by which they are; else the first one.
@@ -104,7 +104,7 @@ struct Lines {
 
 async fn experiments(
     State(routes): State<Arc<Routes>>,
-    Query(wanted): Query<Lines>,
+    Query(wanted): Query<TimelineQuery>,
     headers: HeaderMap,
 ) -> Response {
     let windows = &routes.exporter.windows;

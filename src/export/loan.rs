@@ -1,4 +1,4 @@
-//! A body is on loan to those who read it: who holds one that others need, and does not read on, gives it back.
+//! A body is on loan to its readers. If others need its memory, readers that have stalled lose it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,29 +6,29 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Without a byte read for so long, others come first.
+/// Without a byte read for this long, a body may be called back.
 pub(super) const STALLED: Duration = Duration::from_millis(500);
-/// However steadily it is read.
+/// The same, however steadily it is read.
 pub(super) const LONGEST: Duration = Duration::from_secs(3);
 
-/// What the server and the renderer know of a body and all its readers.
+/// The state of a body and its readers, shared by server and renderer.
 #[derive(Default)]
 pub(super) struct Loan {
-    now: Mutex<Standing>,
+    now: Mutex<LoanState>,
     called_back: CancellationToken,
 }
 
 #[derive(Default)]
-struct Standing {
-    /// None: nobody has it yet.
+struct LoanState {
+    /// None: it has no reader yet.
     since: Option<Instant>,
     last_read: Option<Instant>,
-    /// So many prepare it for readers.
+    /// How many tasks prepare it for readers.
     n_preparing: usize,
 }
 
 impl Loan {
-    /// Somebody prepares the body for readers; they are waited for.
+    /// A task prepares the body for readers; it is not called back meanwhile.
     pub fn prepares(&self) {
         self.now().n_preparing += 1;
     }
@@ -50,7 +50,7 @@ impl Loan {
         self.now().last_read = Some(Instant::now());
     }
 
-    /// From when on it may be called back; none where nobody has it, or it has been.
+    /// When it may be called back; none if it has no reader, or was called back.
     pub fn due(&self) -> Option<Instant> {
         let now = self.now();
         if now.n_preparing > 0 || self.called_back.is_cancelled() {
@@ -69,7 +69,7 @@ impl Loan {
         self.called_back.cancelled().await;
     }
 
-    fn now(&self) -> MutexGuard<'_, Standing> {
+    fn now(&self) -> MutexGuard<'_, LoanState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

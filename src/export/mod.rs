@@ -23,16 +23,16 @@ use std::sync::Arc;
 
 use crate::config;
 use crate::engine::ranking::{LISTS, Ranking};
-use crate::snapshot::{ArmSnapshot, Snapshot, Source, View};
+use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, View};
 use crate::telemetry::Telemetry;
 
 /// Everything that an answer is made of.
 pub struct Exporter {
     pub telemetry: Arc<Telemetry>,
-    pub source: Arc<dyn Source>,
+    pub source: Arc<dyn SnapshotSource>,
     pub ranking: Ranking,
     /// The sliding windows, without `total`.
-    pub windows: Vec<config::Window>,
+    pub windows: Vec<config::WindowSpan>,
     pub k: Vec<NonZeroU32>,
     /// By experiment: the arm that the others are compared with.
     pub controls: BTreeMap<String, String>,
@@ -98,7 +98,7 @@ fn control_of<'a>(controls: &BTreeMap<String, String>, arms: &[&'a ArmSnapshot])
 /// Arms in one answer of the JSON API: some megabytes. Scrapes are bounded by `export.max_series`.
 const MAX_API_ARMS: usize = 1000;
 
-/// Keeps the arms with the most lists, in their order; says how many are left out.
+/// Keeps the arms with the most lists, in their order; returns how many are left out.
 fn leave_out_all_but(n: usize, arms: &mut Vec<&ArmSnapshot>) -> usize {
     let n_left_out = arms.len().saturating_sub(n);
     if n_left_out > 0 {

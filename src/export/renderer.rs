@@ -1,4 +1,4 @@
-//! Bodies, rendered once for all who ask for the same at the same time.
+//! Bodies, rendered once for all concurrent requests of the same kind.
 //!
 //! ```text
 //! request ─┐                      ┌─▶ text ──▶ reader, reader …
@@ -6,10 +6,10 @@
 //! request ─┘      ▲               └─▶ gzip ──▶ reader, reader …
 //! later request ──┘ the next one: what has begun to be rendered may lack what it must see
 //! ```
-//! So a request sees all that was handed over before it was made, and any number of scrapers costs two renderings at a
-//! time. Few bodies are in memory at once, however many read them and however slowly: where another one is needed, the one
-//! whose readers have stalled for longest is called back. The buffers of one are kept for the next, until nobody has asked
-//! for a while.
+//! A request therefore sees everything that was handed over before it, and any number of scrapers costs at most two renderings
+//! at a time. Few bodies are in memory at the same time, however many clients read them and however slowly: if another one is
+//! needed, the body whose readers have stalled longest is called back. Its buffers are reused for the next one, until there is
+//! no request for a while.
 
 use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -25,7 +25,7 @@ use super::encoding::{Encoding, gzip};
 use super::loan::{Loan, STALLED};
 use crate::snapshot::Snapshot;
 
-/// Renderings of one route whose text may be in memory at once.
+/// Maximum number of renderings of one route in memory.
 const MAX_BODIES: usize = 4;
 /// How long buffers are kept for the next rendering: longer than scrapers usually wait.
 const KEPT: Duration = Duration::from_secs(90);
@@ -37,20 +37,20 @@ pub(super) struct Failed;
 /// A body, for one reader.
 pub(super) struct Lent {
     pub bytes: Bytes,
-    /// Whoever sends the body says how it is read, and cuts its reader when it is called back.
+    /// The sender of the body reports how it is read, and cuts its reader when it is called back.
     pub loan: Arc<Loan>,
 }
 
 /// Renders what is asked for by a `Key`.
 pub(super) struct Renderer<Key> {
-    shared: Arc<Shared<Key>>,
+    shared: Arc<RendererState<Key>>,
 }
 
-struct Shared<Key> {
+struct RendererState<Key> {
     bodies: Arc<Semaphore>,
-    /// Held while rendering: one at a time, so that the processor is left to the rest.
+    /// Held while rendering: one at a time, so that the processor is free for the rest.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Renderings that have not begun: who asks for the same joins them.
+    /// Renderings that have not begun: requests of the same kind join them.
     waiting: Mutex<Vec<(Key, Rendered)>>,
     /// Those in memory.
     lent: Mutex<Vec<Weak<Rendering>>>,
@@ -67,7 +67,7 @@ struct Spare {
     packed: Vec<u8>,
     /// How often any was put here.
     n_kept: u64,
-    /// Somebody looks after them, to free them when they are no longer used.
+    /// A task frees them when they are no longer used.
     watched: bool,
     /// For how long after the last use.
     kept: Duration,
@@ -80,7 +80,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
 
     fn keeping_for(kept: Duration) -> Renderer<Key> {
         Renderer {
-            shared: Arc::new(Shared {
+            shared: Arc::new(RendererState {
                 bodies: Arc::new(Semaphore::new(MAX_BODIES)),
                 turn: Arc::default(),
                 waiting: Mutex::default(),
@@ -140,7 +140,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
     }
 }
 
-impl<Key: PartialEq + Send + Sync + 'static> Shared<Key> {
+impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
     async fn render(
         self: Arc<Self>,
         key: Key,
@@ -222,7 +222,7 @@ impl<Key: PartialEq + Send + Sync + 'static> Shared<Key> {
         dues.min_by_key(|(due, _)| *due)
     }
 
-    /// From now on who asks for the same gets the next one.
+    /// Later requests of the same kind get the next rendering.
     fn begin(&self, key: &Key) {
         lock(&self.waiting).retain(|(other, _)| other != key);
     }

@@ -1,4 +1,5 @@
-//! What stands between the network and the routes: TLS, the hosts that are answered for, and the gate, from files that are read again while we run.
+//! The layers between the network and the routes: TLS, the accepted hosts, and access control. Their files are reloaded while
+//! the program runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::auth::{Credentials, Gate};
-pub use super::files::Unusable;
+pub use super::files::UnusableFile;
 use super::hosts::Hosts;
 use super::tls::{Doubt, Identity, Tls};
 use crate::clock::Clock;
@@ -30,7 +31,7 @@ pub struct Secured {
     hosts: Arc<Hosts>,
     gate: Option<Arc<Gate>>,
     identity: Option<Identity>,
-    /// The last doubt about the certificate that was told.
+    /// The last doubt about the certificate that was reported.
     told: Option<Doubt>,
     /// What the files held when they were last read.
     seen: Vec<Option<Fingerprint>>,
@@ -43,7 +44,11 @@ impl Secured {
     ///
     /// # Errors
     /// A file that cannot be used.
-    pub fn open(http: &config::Http, clock: &Clock, telemetry: Arc<Telemetry>) -> Result<Secured, Unusable> {
+    pub fn open(
+        http: &config::Http,
+        clock: &Clock,
+        telemetry: Arc<Telemetry>,
+    ) -> Result<Secured, UnusableFile> {
         // Before they are read, so that what is written meanwhile is read again.
         let seen = fingerprints(http);
         let (identity, credentials) = read(http)?;
@@ -119,7 +124,7 @@ impl Secured {
         }
     }
 
-    fn take(&mut self, read: Result<(Option<Identity>, Option<Credentials>), Unusable>) {
+    fn take(&mut self, read: Result<(Option<Identity>, Option<Credentials>), UnusableFile>) {
         match read {
             Ok((identity, credentials)) => {
                 if let (Some(tls), Some(identity)) = (&self.tls, &identity) {
@@ -133,7 +138,7 @@ impl Secured {
                 self.identity = identity;
                 self.tell_expiry();
             }
-            Err(Unusable {
+            Err(UnusableFile {
                 setting,
                 message,
                 remedy,
@@ -159,11 +164,11 @@ impl Secured {
     }
 }
 
-/// What the files of `[http]` hold: a certificate, where TLS is set, and who may ask, where not everybody may.
+/// What the files of `[http]` hold: a certificate, where TLS is set, and credentials, if access is restricted.
 ///
 /// # Errors
 /// A file that cannot be used.
-pub fn read(http: &config::Http) -> Result<(Option<Identity>, Option<Credentials>), Unusable> {
+pub fn read(http: &config::Http) -> Result<(Option<Identity>, Option<Credentials>), UnusableFile> {
     let identity = http.tls.as_ref().map(Identity::read).transpose()?;
     let is_guarded = !http.access.is_open();
     let credentials = is_guarded.then(|| Credentials::read(&http.access)).transpose()?;

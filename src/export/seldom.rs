@@ -1,22 +1,22 @@
-//! What strangers cause is logged once a minute: the log is not theirs to fill.
+//! Logs what clients cause at most once a minute, so that they cannot flood the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Until the next line.
+/// Time until the next line.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-pub(super) struct Seldom(Mutex<Told>);
+pub(super) struct Seldom(Mutex<LastLine>);
 
 #[derive(Default)]
-struct Told {
+struct LastLine {
     last: Option<Instant>,
     n_silent: u64,
 }
 
 impl Seldom {
-    /// Whether it is time for a line, and how often it was not since the last one.
+    /// If it is time for a line: how many were suppressed since the last one.
     pub fn n_unlogged(&self) -> Option<u64> {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if told.last.is_some_and(|last| last.elapsed() < LOG_AGAIN) {

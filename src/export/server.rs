@@ -1,15 +1,14 @@
 //! The accept loop: HTTP/1.1, with TLS or without, with a bound on connections and a deadline on everything that a client
 //! can draw out.
 //!
-//! A connection has `timeout` for each of two things: to begin a request, the handshake of TLS included, and from the first
-//! byte of a request to the last byte of its answer. So a client that trickles or does not read is cut. Nor can thousands
-//! of them keep a scrape out: when a newcomer finds no slot free, the connection is closed that has waited longest for a
-//! whole request, slow ones and idle ones alike; where all have one, the connection whose client has stalled for longest
-//! within its answer. Only where we owe an answer to all does it wait, in the kernel's bounded backlog: a scrape thus gets its turn, where a 503 would lose it. A body that others
-//! need is called back likewise, and who does not read it is cut.
+//! A connection has `timeout` for each of two things: to begin a request, including the TLS handshake, and from the first byte
+//! of a request to the last byte of its answer. A client that trickles or does not read is therefore cut. Thousands of them
+//! cannot keep a scrape out either. If no slot is free for a newcomer, the connection that has waited longest for a complete
+//! request is closed, slow or idle. If all have one, the connection whose client has stalled longest within its answer is
+//! closed. If we owe an answer to all of them, the newcomer waits in the kernel's bounded backlog: a scrape gets its turn
+//! later, whereas a 503 would lose it. A body that others need is called back in the same way.
 //!
-//! An answer that does not end (server-sent events) may last while its reader keeps up. How many there may be is for the
-//! routes to say.
+//! An answer that does not end (server-sent events) may last while its reader keeps up. The routes bound their number.
 
 mod answer;
 mod exchange;
@@ -33,8 +32,8 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
-use self::exchange::{Exchange, Stage, Watched};
-use self::slots::{Slot, Slots};
+use self::exchange::{Exchange, Stage, WatchedStream};
+use self::slots::{ConnectionSlot, ConnectionSlots};
 use super::seldom::Seldom;
 use crate::config;
 use crate::telemetry::{HttpRefusal, Telemetry};
@@ -99,7 +98,7 @@ pub async fn serve(
     grace: Duration,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let slots = Slots::new(http.max_connections);
+    let slots = ConnectionSlots::new(http.max_connections);
     let cut = CancellationToken::new();
     let told = Arc::new(Seldom::default());
     let connections = TaskTracker::new();
@@ -134,7 +133,10 @@ pub async fn serve(
 }
 
 /// The next connection, once there is a slot for it.
-async fn accept(listener: &tokio::net::TcpListener, slots: &Arc<Slots>) -> (TcpStream, Peer, Slot) {
+async fn accept(
+    listener: &tokio::net::TcpListener,
+    slots: &Arc<ConnectionSlots>,
+) -> (TcpStream, Peer, ConnectionSlot) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => return (stream, Peer(peer), slots.take().await),
@@ -162,7 +164,7 @@ struct Connection {
     peer: Peer,
     router: Router,
     telemetry: Arc<Telemetry>,
-    /// Of those who do not read.
+    /// Limits log lines about clients that do not read.
     told: Arc<Seldom>,
     shutdown: CancellationToken,
 }
@@ -177,7 +179,7 @@ impl Connection {
         tokio::select! {
             () = self.talk(stream, tls) => {}
             reason = exchange.ended() => if !exchange.is_between_requests() {
-                telemetry.refused_http(reason);
+                telemetry.count_http_refusal(reason);
                 if reason == HttpRefusal::Stalled || exchange.is_stuck() {
                     tell_stalled(&told, peer);
                 }
@@ -196,14 +198,14 @@ impl Connection {
         match handshake {
             Ok(stream) => self.answer(stream).await,
             Err(error) => {
-                self.telemetry.refused_http(HttpRefusal::TlsHandshake);
+                self.telemetry.count_http_refusal(HttpRefusal::TlsHandshake);
                 debug!(peer = %self.peer.0, %error, "TLS handshake failed");
             }
         }
     }
 
     async fn answer<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S) {
-        let io = Watched {
+        let io = WatchedStream {
             stream,
             exchange: Arc::clone(&self.exchange),
         };
@@ -232,7 +234,7 @@ impl Connection {
         };
         if let Err(error) = ended {
             if error.is_parse() {
-                self.telemetry.refused_http(HttpRefusal::Malformed);
+                self.telemetry.count_http_refusal(HttpRefusal::Malformed);
             }
             debug!(peer = %self.peer.0, %error, "connection ended");
         }

@@ -12,7 +12,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use super::files::{self, Unusable};
+use super::files::{self, UnusableFile};
 use crate::certificate::{Certificate, Time};
 use crate::config::TlsFiles;
 
@@ -44,7 +44,7 @@ impl Identity {
     /// # Errors
     /// A file that cannot be read or does not hold what it should; a key of another certificate. One that has expired
     /// is no error, but a [`Doubt`].
-    pub fn read(files: &TlsFiles) -> Result<Identity, Unusable> {
+    pub fn read(files: &TlsFiles) -> Result<Identity, UnusableFile> {
         let text = files::read(CERTIFICATE, &files.certificate)?;
         let chain = chain(&files.certificate, &text)?;
         let key = match files.key == files.certificate {
@@ -53,7 +53,7 @@ impl Identity {
         };
         let own = Certificate::read(&chain[0]).map_err(|error| no_certificate(&files.certificate, &error))?;
         let key = provider().key_provider.load_private_key(key);
-        let key = key.map_err(|error| Unusable {
+        let key = key.map_err(|error| UnusableFile {
             setting: KEY,
             message: format!("{}: this key cannot be used: {error}", files.key.display()),
             remedy: "use an ECDSA (P-256, P-384), Ed25519 or RSA key (2048 to 8192 bits)".to_owned(),
@@ -62,7 +62,7 @@ impl Identity {
         match certified.keys_match() {
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(Error::InconsistentKeys(_)) => {
-                return Err(Unusable {
+                return Err(UnusableFile {
                     setting: KEY,
                     message: format!(
                         "the key in {} does not belong to the certificate in {}",
@@ -120,7 +120,7 @@ impl fmt::Display for Identity {
     }
 }
 
-fn chain(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+fn chain(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableFile> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(text)
         .collect::<Result<_, _>>()
         .map_err(|error| no_certificate(path, &error))?;
@@ -130,8 +130,8 @@ fn chain(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusa
     }
 }
 
-fn no_certificate(path: &Path, error: &dyn fmt::Display) -> Unusable {
-    Unusable {
+fn no_certificate(path: &Path, error: &dyn fmt::Display) -> UnusableFile {
+    UnusableFile {
         setting: CERTIFICATE,
         message: format!("{}: no certificate can be read: {error}", path.display()),
         remedy: "name a file in PEM (-----BEGIN CERTIFICATE-----): the server's own certificate, then those between it \
@@ -140,7 +140,7 @@ fn no_certificate(path: &Path, error: &dyn fmt::Display) -> Unusable {
     }
 }
 
-fn key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, Unusable> {
+fn key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, UnusableFile> {
     PrivateKeyDer::from_pem_slice(text).map_err(|error| {
         let is_encrypted = text
             .windows(ENCRYPTED.len())
@@ -153,7 +153,7 @@ fn key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, Unusable> {
             pem::Error::NoItemsFound => ("there is none in PEM".to_owned(), NAME_A_KEY),
             error => (error.to_string(), NAME_A_KEY),
         };
-        Unusable {
+        UnusableFile {
             setting: KEY,
             message: format!("{}: no private key can be read: {why}", path.display()),
             remedy: remedy.to_owned(),

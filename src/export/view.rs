@@ -9,9 +9,9 @@ use std::num::NonZeroU32;
 
 use serde::Serialize;
 
-use self::arms::{Found, Shown};
+use self::arms::{SelectedExperiment, Shown};
 pub(super) use self::query::{Query, Wanted};
-use super::api::{Measured, Stream, profiles, window_names};
+use super::api::{MeasuredProfile, StreamSummary, profiles, window_names};
 use super::{Exporter, shown_arms};
 use crate::engine::ranking::Column;
 use crate::snapshot::{ArmSnapshot, Snapshot};
@@ -20,13 +20,13 @@ use crate::snapshot::{ArmSnapshot, Snapshot};
 const EXPERIMENTS: usize = 10;
 /// Arms of each of them, its control aside.
 const ARMS_OF_MANY: usize = 10;
-/// Arms on a page, where one experiment is shown alone, its control aside.
+/// Arms on a page that shows a single experiment, not counting its control.
 const ARMS_OF_ONE: usize = 50;
-/// Partitions that are told one by one: those furthest behind.
+/// Partitions that are listed individually: those furthest behind.
 const PARTITIONS: usize = 64;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ViewDocument<'a> {
     version: u32,
     chosen: Chosen<'a>,
     /// What was asked for and is not there, in sentences.
@@ -35,7 +35,7 @@ struct Answer<'a> {
     /// The window whose cells the lines are.
     line_window: &'a str,
     k: &'a [NonZeroU32],
-    profiles: Vec<Measured<'a>>,
+    profiles: Vec<MeasuredProfile<'a>>,
     experiments: Vec<Shown<'a>>,
     /// Those with an arm that the filter lets through.
     n_experiments: usize,
@@ -50,7 +50,7 @@ struct Answer<'a> {
     n_partitions: usize,
     /// Records between the read positions and the ends of the log, all partitions together.
     lag: i64,
-    stream: Stream<'a>,
+    stream: StreamSummary<'a>,
 }
 
 /// What is shown: what was asked for, as far as it is there.
@@ -85,7 +85,7 @@ pub(super) fn render(
     let is_alone = alone.is_some() || n_experiments_in_all == 1;
     let n_per_page = if is_alone { ARMS_OF_ONE } else { EXPERIMENTS };
     let n_paged = match is_alone {
-        true => found.first().map_or(0, Found::n_others),
+        true => found.first().map_or(0, SelectedExperiment::n_others),
         false => found.len(),
     };
     let n_pages = n_paged.div_ceil(n_per_page).max(1);
@@ -119,7 +119,7 @@ pub(super) fn render(
         status.partitions.truncate(PARTITIONS);
     }
     let windows: Vec<&str> = window_names(&exporter.windows).collect();
-    let answer = Answer {
+    let answer = ViewDocument {
         version: 1,
         chosen: Chosen {
             window: windows[query.window],
@@ -144,12 +144,12 @@ pub(super) fn render(
         n_pages,
         n_partitions,
         lag,
-        stream: Stream::of(snapshot, &status, exporter.settle_after_ms, 0),
+        stream: StreamSummary::of(snapshot, &status, exporter.settle_after_ms, 0),
     };
     Ok(serde_json::to_writer(out, &answer)?)
 }
 
-/// The experiment that is to be shown alone, if it is there.
+/// The single experiment to show, if it exists.
 fn alone<'a>(query: &'a Query, arms: &[&ArmSnapshot], notes: &mut Vec<String>) -> Option<&'a str> {
     let wanted = query.experiment.as_deref()?;
     let is_there = arms.iter().any(|arm| *arm.experiment == *wanted);

@@ -31,7 +31,7 @@ impl std::error::Error for CatalogueError {}
 
 /// What a line says; fields that it does not name are ignored.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct CatalogueLine<'a> {
     #[serde(borrow)]
     item: &'a RawValue,
     aspects: Option<Vec<Aspect>>,
@@ -90,7 +90,7 @@ pub fn read(
         if text.trim_ascii().is_empty() {
             continue;
         }
-        let written: Line = serde_json::from_slice(text).map_err(|problem| {
+        let written: CatalogueLine = serde_json::from_slice(text).map_err(|problem| {
             let form = r#"write {"item":"i1","aspects":["a3"],"users":12,"of_users":200}"#;
             let problem = problem.to_string();
             // Its line is the one of this object, not of the file.

@@ -1,7 +1,7 @@
-//! Everything that can wake the program but records, as one enum, and everything that it may ask of Kafka, as another.
+//! Everything that can wake the program except records, as one enum, and everything that it may ask of Kafka, as another.
 //!
 //! The worker takes inputs, reads records from a [`Source`](super::Source), and gives orders; it never sees the client.
-//! This is the seam that tests push into.
+//! Tests drive the worker through this interface.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,26 +27,26 @@ pub struct Record<'a> {
 
 #[derive(Debug)]
 pub enum Input {
-    /// The group gave us these; nothing is read before [`Order::Assign`].
+    /// The group assigned these; nothing is read before [`Order::Assign`].
     Assigned(Vec<TopicPartition>),
-    /// The group gave us partitions of these topics, which are not ours. It knows a static member by its name alone, and
-    /// gives it what it had before, whatever it reads now.
+    /// The group assigned partitions of these topics, which are not ours. It knows a static member only by its name, and
+    /// assigns what that member had before, whatever it reads now.
     Misassigned(Vec<String>),
-    /// The group took everything back; [`Order::Unassign`] acknowledges it.
+    /// The group revoked everything; [`Order::Unassign`] acknowledges it.
     Revoked,
-    /// The log no longer holds the position of a partition, the client says.
+    /// The client reports that the log no longer holds the position of a partition.
     OffsetLost(TopicPartition),
-    /// The batch of a partition that begins at this offset cannot be read: nothing comes of the partition any more.
+    /// The batch that begins at this offset is unreadable: the partition delivers nothing more.
     Damaged(TopicPartition, i64, Damage),
     /// What [`Order::Look`] asked for.
-    Seen(Look, Result<Batch, Fault>),
+    Seen(Look, Result<OffsetState, Fault>),
     Fault(Fault),
     Answer(Answer),
-    /// The operator's catalogue, read at the start or anew; items keep the places that they had in the last one.
+    /// The operator's catalogue, read at the start or reloaded; items keep the places of the previous one.
     Catalogue(Arc<Catalogue>),
 }
 
-/// What the client complains of.
+/// A problem that the client reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// What is wrong and what to do about it.
@@ -56,44 +56,44 @@ pub struct Fault {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The brokers do not answer, for a reason unknown.
+    /// The brokers do not answer, for an unknown reason.
     Silence,
-    /// The way to the brokers is barred to us, which is why they do not answer.
+    /// Access to the brokers is denied, which is why they do not answer.
     Barred,
-    /// They answer, but may have just started: what they say may yet change.
+    /// They answer, but may have just started: their answer may still change.
     Uncertain,
     /// They answer, but not what is needed.
     Refusal,
-    /// It cannot get better by itself.
+    /// It cannot recover by itself.
     Fatal,
 }
 
 /// Why a batch of records cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// Its checksum is another than that of its bytes, or it is laid out as no batch is.
+    /// Its checksum does not match its bytes, or its layout is invalid.
     Checksum,
-    /// It cannot be decompressed, or not within the bound on an answer.
+    /// It cannot be decompressed within the bound on a response.
     Compression,
-    /// The answer that holds it, of so many bytes, is larger than the bound on one.
+    /// The response that holds it, of this many bytes, exceeds the bound on one.
     TooLarge { bytes: Option<u64> },
 }
 
-/// A question what stands at an offset.
+/// A request to check what is at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     pub partition: TopicPartition,
     pub offset: i64,
-    /// Also where a damaged batch ends, which takes many fetches.
+    /// Also find the end of a damaged batch, which takes many fetches.
     pub to_its_end: bool,
 }
 
-/// What stands at an offset.
+/// What is at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batch {
-    /// It can be read, or is there no more.
+pub enum OffsetState {
+    /// It can be read, or is no longer there.
     Readable,
-    /// Offsets from the first to the last; where it is too large, `first` is the offset asked for.
+    /// Offsets from the first to the last; if the batch is too large, `first` is the requested offset.
     Damaged {
         first: i64,
         last: Option<i64>,
@@ -105,7 +105,7 @@ pub enum Batch {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     Subscribe,
-    /// Leaves the group and joins it anew: it then assigns afresh.
+    /// Leaves and rejoins the group, for a new assignment.
     Rejoin,
     /// Reads these partitions, and no other, from these offsets.
     Assign(Vec<(TopicPartition, i64)>),
@@ -114,7 +114,7 @@ pub enum Order {
     Resume(TopicPartition),
     /// Tells lag monitors how far we have read.
     Commit(Vec<(TopicPartition, i64)>),
-    /// Reads a batch apart from all others; answered by [`Input::Seen`].
+    /// Reads a single batch; answered by [`Input::Seen`].
     Look(Look),
     /// Asked in the background; answered by [`Input::Answer`].
     Ask(Question),
@@ -124,7 +124,7 @@ pub enum Order {
 pub enum Question {
     /// How many partitions have the topics?
     Topics,
-    /// Who stamps the records of each topic?
+    /// Who sets the timestamps of each topic's records?
     Timestamps,
     /// What do the members of our group own?
     Group { epoch: u64 },
@@ -146,7 +146,7 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Topics(Result<TopicCounts, Fault>),
-    /// Of each topic whose settings we may see.
+    /// For each topic whose settings we may see.
     Timestamps(Vec<(Side, Timestamps)>),
     Group {
         epoch: u64,
@@ -171,26 +171,26 @@ pub struct TopicCounts {
     pub clicks: i32,
 }
 
-/// What the members of the group own, all together.
+/// What all members of the group own together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupState {
-    /// It is not being assigned anew.
+    /// No rebalance is in progress.
     pub is_stable: bool,
     /// Partitions of each topic, by `Side as usize`.
     pub n_owned: [i32; 2],
 }
 
-/// What a log holds, as a start needs it.
+/// What a start needs to know about a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogStart {
     /// Offset of the first record that is still there.
     pub low: i64,
     /// Offset after the last one: the high watermark.
     pub high: i64,
-    /// The first offset whose timestamp is at or after the time asked for, or the end where all are older; none where
-    /// no time was asked for.
+    /// The first offset whose timestamp is at or after the requested time, or the end if all are older; none if no time
+    /// was requested.
     pub by_time: Option<i64>,
-    /// Timestamp of the record at `low`; known only where records before it were deleted, and one can be read.
+    /// Timestamp of the record at `low`; known only if records before it were deleted, and one can be read.
     pub first_record_ms: Option<i64>,
 }
 
@@ -198,9 +198,8 @@ pub struct LogStart {
 pub struct LogEnd {
     /// Offset after the last record: the high watermark.
     pub end: i64,
-    /// Offset after the last record that nobody may take back: before it no transaction is open. Known where the position
-    /// is not at the end.
+    /// The last stable offset: no transaction before it is open. Known if the position is not at the end.
     pub stable: Option<i64>,
-    /// The client's own position: past records that it keeps from us, such as the markers of transactions.
+    /// The client's own position: past records that it does not deliver, such as transaction markers.
     pub position: Option<i64>,
 }

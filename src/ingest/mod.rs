@@ -15,8 +15,8 @@ pub mod wire;
 
 #[cfg(feature = "daemon")]
 pub use input::{
-    Answer, Batch, Damage, Fault, FaultKind, GroupState, Input, LogEnd, LogStart, Look, Order, Question,
-    Record, TopicCounts, TopicPartition,
+    Answer, Damage, Fault, FaultKind, GroupState, Input, LogEnd, LogStart, Look, OffsetState, Order,
+    Question, Record, TopicCounts, TopicPartition,
 };
 #[cfg(feature = "daemon")]
 pub use source::{Source, queue_of};

@@ -1,4 +1,4 @@
-//! Who stamps the records of a topic, and whether that guards against events from the future.
+//! Who sets the timestamps of a topic's records, and whether that guards against events from the future.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! What stands at an offset: a client of its own reads the batch there, on a thread of its own, and finds out how far one
-//! reaches that cannot be read.
+//! What is at an offset: a separate client reads the batch there, on a separate thread, and finds the end of an unreadable
+//! one.
 //!
-//! librdkafka tells only where such a batch begins. Its end is the offset before the first at which a fetch finds anything
-//! else:
+//! librdkafka reports only the begin of such a batch. Its end is the offset before the first one at which a fetch finds
+//! something else:
 //!
 //! ```text
 //! offset    0 … 1233 │ 1234 … 1240 │ 1241 …
@@ -21,12 +21,12 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::client::{fault, too_large};
-use super::consumer::{Client, First, Forwarding, Note, Notes, Topics};
-use crate::ingest::{Batch, Damage, Input, Look, TopicPartition};
+use super::consumer::{Client, First, Forwarding, Note, Notes, TopicNames};
+use crate::ingest::{Damage, Input, Look, OffsetState, TopicPartition};
 
 /// How long one fetch may take; a batch may be large.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long the end of a batch may be looked for.
+/// How long the search for the end of a batch may take.
 const SEARCH: Duration = Duration::from_secs(60);
 /// The first step of the search; each is twice as long as the last.
 const STEP: i64 = 16;
@@ -38,28 +38,28 @@ pub(super) struct Batches {
     thread: Option<JoinHandle<()>>,
 }
 
-struct Reader {
-    topics: Topics,
+struct BatchReader {
+    topics: TopicNames,
     config: ClientConfig,
     closing: Arc<AtomicBool>,
 }
 
-/// What a fetch at an offset finds first.
+/// The first thing that a fetch at an offset finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum FetchOutcome {
     /// A record, or the end of what may be read.
     Readable,
-    /// A batch that begins at this offset, as far as that is known.
+    /// An unreadable batch that begins at this offset, as far as that is known.
     Damaged(i64, Damage),
 }
 
 impl Batches {
-    /// `config` is the one of the group's client.
-    pub fn start(topics: Topics, config: &ClientConfig) -> anyhow::Result<Batches> {
+    /// `config` is that of the group's client.
+    pub fn start(topics: TopicNames, config: &ClientConfig) -> anyhow::Result<Batches> {
         let (looks, asked) = channel::<Look>();
         let (tell, answers) = channel();
         let closing = Arc::new(AtomicBool::new(false));
-        let reader = Reader {
+        let reader = BatchReader {
             topics,
             config: config_of(config),
             closing: Arc::clone(&closing),
@@ -106,7 +106,7 @@ impl Drop for Batches {
     }
 }
 
-/// Of one partition, a batch at a time; it never joins the group whose name it bears: permissions are granted on that one.
+/// Reads one partition, a batch at a time. It never joins the group whose id it uses: permissions are granted on that id.
 fn config_of(group: &ClientConfig) -> ClientConfig {
     let mut config = group.clone();
     config.remove("group.instance.id");
@@ -120,8 +120,8 @@ fn config_of(group: &ClientConfig) -> ClientConfig {
     config
 }
 
-impl Reader {
-    fn look(&self, look: Look) -> Result<Batch, KafkaError> {
+impl BatchReader {
+    fn look(&self, look: Look) -> Result<OffsetState, KafkaError> {
         let Look {
             partition,
             offset,
@@ -133,14 +133,14 @@ impl Reader {
             client.fetch_watermarks(self.topics.name(side), number, DEADLINE)?
         };
         if offset < low || offset >= high {
-            return Ok(Batch::Readable); // Retention took it, or nothing is there yet.
+            return Ok(OffsetState::Readable); // Retention took it, or nothing is there yet.
         }
         match self.find(partition, offset)? {
-            Found::Readable => Ok(Batch::Readable),
-            Found::Damaged(first, damage) => {
+            FetchOutcome::Readable => Ok(OffsetState::Readable),
+            FetchOutcome::Damaged(first, damage) => {
                 let damaged = (first, damage);
                 let last = to_its_end.then(|| self.last(partition, offset, damaged, high));
-                Ok(Batch::Damaged {
+                Ok(OffsetState::Damaged {
                     first,
                     last: last.and_then(Result::ok),
                     damage,
@@ -163,10 +163,10 @@ impl Reader {
                 return Err(timed_out());
             }
             Ok(match (self.find(partition, offset)?, damage) {
-                // Where it begins is not known: neighbours of that kind are taken for one.
-                (Found::Damaged(_, Damage::TooLarge { .. }), Damage::TooLarge { .. }) => true,
-                (Found::Damaged(other, _), _) => other == first,
-                (Found::Readable, _) => false,
+                // Its begin is not known: adjacent batches of that kind are taken for one.
+                (FetchOutcome::Damaged(_, Damage::TooLarge { .. }), Damage::TooLarge { .. }) => true,
+                (FetchOutcome::Damaged(other, _), _) => other == first,
+                (FetchOutcome::Readable, _) => false,
             })
         };
         let (mut inside, mut step) = (offset, STEP);
@@ -191,8 +191,9 @@ impl Reader {
         Ok(inside)
     }
 
-    /// A client for each fetch: one that has met with a damaged batch may stand anywhere, and tells the same error but twice.
-    fn find(&self, partition: TopicPartition, offset: i64) -> Result<Found, KafkaError> {
+    /// A new client for each fetch: one that has met a damaged batch may be at any offset, and reports the same error only
+    /// twice.
+    fn find(&self, partition: TopicPartition, offset: i64) -> Result<FetchOutcome, KafkaError> {
         let (side, number) = partition;
         let topic = self.topics.name(side);
         let client: Arc<Client> = Arc::new(self.config.create_with_context(Notes::new(&self.topics))?);
@@ -213,7 +214,7 @@ impl Reader {
         client: &Client,
         mut first: impl FnMut() -> Option<First>,
         offset: i64,
-    ) -> Result<Found, KafkaError> {
+    ) -> Result<FetchOutcome, KafkaError> {
         let begin = Instant::now();
         while begin.elapsed() < DEADLINE && !self.closing.load(Ordering::Acquire) {
             if let Some(Err(error)) = client.poll(Duration::from_millis(2)) {
@@ -223,12 +224,12 @@ impl Reader {
                 if let Note::Error(_, reason) = note
                     && let Some(damage) = too_large(&reason)
                 {
-                    return Ok(Found::Damaged(offset, damage));
+                    return Ok(FetchOutcome::Damaged(offset, damage));
                 }
             }
             match first() {
-                Some(First::Record | First::End) => return Ok(Found::Readable),
-                Some(First::Damaged(first, damage)) => return Ok(Found::Damaged(first, damage)),
+                Some(First::Record | First::End) => return Ok(FetchOutcome::Readable),
+                Some(First::Damaged(first, damage)) => return Ok(FetchOutcome::Damaged(first, damage)),
                 Some(First::Error) | None => {}
             }
         }

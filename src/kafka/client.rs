@@ -132,7 +132,7 @@ impl TlsFault {
     }
 }
 
-/// Brokers refuse a client's certificate only after the handshake; then librdkafka tells of it in its log alone, as of a
+/// Brokers refuse a client's certificate only after the handshake; then librdkafka reports it only in its log, as of a
 /// lost connection.
 pub(super) fn refused_certificate(facility: &str, message: &str) -> Option<String> {
     let message = message

@@ -42,16 +42,16 @@ use crate::config;
 use crate::engine::event::Side;
 use crate::ingest::{Answer, Fault, FaultKind, Input, Order, Question, TopicPartition};
 
-/// The names of our topics. Where both kinds share one, everything is on the side of served lists.
+/// The names of our topics. If both kinds share one, everything is on the side of served lists.
 #[derive(Debug, Clone)]
-pub struct Topics {
+pub struct TopicNames {
     pub served: String,
     pub clicks: String,
 }
 
-impl Topics {
-    pub fn new(kafka: &config::Kafka) -> Topics {
-        Topics {
+impl TopicNames {
+    pub fn new(kafka: &config::Kafka) -> TopicNames {
+        TopicNames {
             served: kafka.served_topic.clone(),
             clicks: kafka.clicks_topic.clone(),
         }
@@ -105,7 +105,7 @@ impl Topics {
     }
 }
 
-/// What callbacks noted, until the loop takes it.
+/// Events from callbacks, until the loop takes them.
 #[derive(Debug)]
 pub(super) enum Note {
     Assigned(Vec<TopicPartition>),
@@ -114,15 +114,15 @@ pub(super) enum Note {
     Error(KafkaError, String),
 }
 
-/// Where librdkafka's callbacks end: they only take notes.
+/// The target of librdkafka's callbacks: they only take notes.
 pub(super) struct Notes {
-    topics: Topics,
+    topics: TopicNames,
     notes: Mutex<VecDeque<Note>>,
     closing: AtomicBool,
 }
 
 impl Notes {
-    pub fn new(topics: &Topics) -> Notes {
+    pub fn new(topics: &TopicNames) -> Notes {
         Notes {
             topics: topics.clone(),
             notes: Mutex::new(VecDeque::new()),
@@ -137,7 +137,7 @@ impl Notes {
             .push_back(note);
     }
 
-    /// Partitions are given back without an order from now on: nobody is left to give it.
+    /// Revoked partitions are unassigned without an order from now on: the loop has ended.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
     }
@@ -170,7 +170,7 @@ impl ConsumerContext for Notes {
         }
         self.push(Note::Revoked);
         if self.closing.load(Ordering::Acquire) {
-            // Nobody is left to order it.
+            // The loop that would order it has ended.
             if let Err(error) = consumer.unassign() {
                 tracing::debug!(%error, "could not give partitions back while closing");
             }
@@ -187,14 +187,13 @@ pub struct Consumer {
     client: Arc<Client>,
     answers: Receiver<Answer>,
     batches: Batches,
-    topics: Topics,
+    topics: TopicNames,
 }
 
 impl Consumer {
-    /// A consumer that asks and subscribes once it is ordered to, and the readers of as many queues. Brokers need not be
-    /// there yet.
+    /// A consumer that connects when it is ordered to, and the readers of its queues. Brokers need not be reachable yet.
     pub fn new(kafka: &config::Kafka, n_queues: usize) -> anyhow::Result<(Consumer, Vec<QueueReader>)> {
-        let topics = Topics::new(kafka);
+        let topics = TopicNames::new(kafka);
         let config = client_config(kafka, n_queues);
         let client: Arc<Client> = Arc::new(
             config
@@ -218,13 +217,13 @@ impl Consumer {
         Ok((consumer, readers))
     }
 
-    /// Hands everything that has come to `take`, records apart. Never waits.
+    /// Passes all events except records to `take`. Never blocks.
     pub fn poll(&mut self, mut take: impl FnMut(Input)) {
         while let Ok(answer) = self.answers.try_recv() {
             take(Input::Answer(answer));
         }
-        // A note tells of an answer that is too large, with its size. Of topics that come and go the client tells once, at the first
-        // word of any broker: the probe asks for certain.
+        // A note reports a response that is too large, with its size. The client reports missing topics only once, at the first
+        // response of any broker: the probe asks reliably.
         let is_noted = |error: &KafkaError| {
             matches!(
                 error.rdkafka_error_code(),
@@ -249,16 +248,16 @@ impl Consumer {
 
     fn assign(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {
         let list = self.topics.offsets(starts)?;
-        // Before, so that no record takes the main queue, where nobody expects it.
+        // Before assigning, so that no record ends up in the main queue, which does not expect any.
         self.forward(starts)?;
         self.client.assign(&list).context("assign partitions")?;
-        // After, for those that were being read: librdkafka stops them first, which ends their forwarding, on the
-        // thread that then answers this question. What has come since waits in the partition's own queue.
+        // Again afterwards, for partitions that were being read: librdkafka stops them first, which ends their forwarding, on
+        // the thread that answers this request. Records since then wait in the partition's own queue.
         self.client
             .assignment()
             .context("wait until the former assignment has stopped")?;
         self.forward(starts)?;
-        // To librdkafka a partition that was paused stays so, whoever it is assigned to meanwhile.
+        // librdkafka keeps a partition paused across assignments.
         self.client.resume(&list).context("resume all partitions")
     }
 
@@ -278,15 +277,15 @@ impl Consumer {
         Ok(())
     }
 
-    /// Carries out an order. What fails is told in words; the client goes on trying by itself.
+    /// Carries out an order. Failures are reported as messages; the client keeps retrying by itself.
     ///
     /// # Errors
-    /// Where librdkafka refuses the call.
+    /// If librdkafka refuses the call.
     pub fn execute(&mut self, order: Order) -> anyhow::Result<()> {
         match order {
             Order::Subscribe => self.subscribe()?,
             Order::Rejoin => {
-                // It leaves the group, once it has given back what it was given; only then it joins.
+                // It leaves the group after its partitions are revoked, and joins it afterwards.
                 self.client.unsubscribe();
                 self.subscribe()?;
             }
@@ -339,18 +338,18 @@ pub(super) fn client_config(kafka: &config::Kafka, n_queues: usize) -> ClientCon
     config
 }
 
-/// What the operator may set otherwise.
+/// Defaults that the operator may override.
 fn defaults(n_queues: usize) -> [(&'static str, String); 5] {
     [
         ("isolation.level", "read_committed".into()),
-        // The broker answers at once where there is anything; else a quiet partition costs ten requests a second.
+        // The broker answers immediately if there are records; otherwise a quiet partition costs ten requests a second.
         ("fetch.wait.max.ms", "100".into()),
-        // A consumer that keeps up must not wait a second (the client's default) until its queue is looked at again.
+        // A consumer that keeps up must not wait a second (the client's default) for its queue to be checked again.
         ("fetch.queue.backoff.ms", "10".into()),
-        // What a core reads in some 20 ms, twice the wait above. More would only be memory, and cold when it is read: with
-        // the client's 100,000 the daemon took 2.9 times the CPU time of a bare consumer, with this 2.5, with 3,000 too.
+        // As much as a core reads in about 20 ms, twice the wait above. More would only take memory, cold when it is read: with
+        // the client's 100,000 the daemon used 2.9 times the CPU time of a bare consumer, with this 2.5, as with 3,000.
         (QUEUED_RECORDS, "20000".into()),
-        // Large records are bounded by their bytes. A limit is one of each queue: all of them share the client's own.
+        // Large records are bounded by their bytes. The limit applies to each queue: all of them share the client's bound.
         (
             QUEUED_KBYTES,
             (QUEUED_KIB / n_queues).max(MIN_QUEUED_KIB).to_string(),
@@ -358,8 +357,8 @@ fn defaults(n_queues: usize) -> [(&'static str, String); 5] {
     ]
 }
 
-/// Most bytes of records that wait to be read: payloads, and what the client keeps beside each of them. A fetch that is on
-/// its way when a bound is reached comes on top: `fetch.max.bytes` for each broker.
+/// Maximum bytes of records that wait to be read: payloads, and what the client keeps for each of them. A fetch in flight
+/// when a bound is reached comes on top: `fetch.max.bytes` for each broker.
 pub fn queued_bytes(kafka: &config::Kafka, n_queues: usize) -> u64 {
     let defaults = defaults(n_queues);
     let value = |name: &str| {
@@ -370,13 +369,13 @@ pub fn queued_bytes(kafka: &config::Kafka, n_queues: usize) -> u64 {
     n_queues as u64 * (value(QUEUED_KBYTES) * 1024 + value(QUEUED_RECORDS) * BYTES_BESIDE)
 }
 
-/// What librdkafka keeps of a fetched record beside its bytes.
+/// Bytes that librdkafka keeps for a fetched record besides its own.
 const BYTES_BESIDE: u64 = 400;
 const QUEUED_RECORDS: &str = "queued.min.messages";
 const QUEUED_KBYTES: &str = "queued.max.messages.kbytes";
-/// What all queues may hold, unless the operator says otherwise.
+/// What all queues together may hold by default.
 const QUEUED_KIB: usize = 64 << 10;
-/// What each may hold however many there are.
+/// What each queue may hold, regardless of their number.
 const MIN_QUEUED_KIB: usize = 8 << 10;
 
 impl Drop for Consumer {
@@ -384,7 +383,7 @@ impl Drop for Consumer {
     fn drop(&mut self) {
         self.questions = None;
         if let Some(prober) = self.prober.take() {
-            // It may be waiting for a broker, at most as long as its own deadline.
+            // It may be waiting for a broker, until its own deadline at most.
             if prober.join().is_err() {
                 tracing::error!("the thread that asks the brokers panicked");
             }

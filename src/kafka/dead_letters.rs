@@ -1,8 +1,7 @@
-//! Keeps records that cannot be read: each goes to the dead-letter topic as it came, or without its content, with headers
-//! that say why.
+//! Sends unreadable records to the dead-letter topic, unchanged or without their content, with headers that say why.
 //!
-//! Counting must not wait for it. What is queued is sent until a broker has acknowledged it, however long that takes, and
-//! so at least once; what does not fit into the bounded queue meanwhile is dropped, and counted as such.
+//! Processing never waits for it. A queued record is sent until a broker has acknowledged it, however long that takes, so at
+//! least once. Records that do not fit into the bounded queue meanwhile are dropped and counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +14,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
 
 use super::client;
-use super::consumer::Topics;
+use super::consumer::TopicNames;
 use super::producer::explain_refusal;
 use crate::clock::Clock;
 use crate::config;
@@ -27,26 +26,26 @@ use crate::telemetry::{DeadLetter, Telemetry};
 const DEFAULTS: [(&str, &str); 4] = [
     ("queue.buffering.max.messages", "10000"),
     ("queue.buffering.max.kbytes", "65536"),
-    // A record that just fitted its own topic must not fail here for the sake of its headers.
+    // A record that just fitted its own topic must not fail here because of its headers.
     ("message.max.bytes", "10000000"),
     // Brokers may be away for longer than the client's five minutes.
     ("message.timeout.ms", "0"),
 ];
-/// How long the end of the program may wait for what is on its way.
+/// How long the end of the program may wait for records in flight.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
 /// Lost letters are logged once in this time.
 const LOG_EVERY_MS: u64 = 60_000;
 
 /// The way to the dead-letter topic. Dropping it flushes for at most 2 s.
 pub struct DeadLetters {
-    producer: ThreadedProducer<Deliveries>,
+    producer: ThreadedProducer<LetterDeliveries>,
     topic: String,
     with_payload: bool,
-    sources: Topics,
+    sources: TopicNames,
 }
 
 impl DeadLetters {
-    /// None where no dead-letter topic is set. Brokers need not be there yet.
+    /// None if no dead-letter topic is set. Brokers need not be reachable yet.
     ///
     /// # Errors
     /// librdkafka refuses a property.
@@ -60,17 +59,17 @@ impl DeadLetters {
                 config.set(name, value);
             }
         }
-        let deliveries = Deliveries::new(topic.clone(), telemetry);
+        let deliveries = LetterDeliveries::new(topic.clone(), telemetry);
         let producer = config.create_with_context(deliveries).map_err(explain_refusal)?;
         Ok(Some(DeadLetters {
             producer,
             topic,
             with_payload: kafka.dead_letter_payload,
-            sources: Topics::new(kafka),
+            sources: TopicNames::new(kafka),
         }))
     }
 
-    /// Puts a copy of the record, its timestamp included, into the queue. Never waits.
+    /// Queues a copy of the record, including its timestamp. Never blocks.
     pub fn send(&self, record: &Record, reason: Reason) {
         let mut letter = BaseRecord::<[u8], [u8]>::to(&self.topic).headers(
             OwnedHeaders::new_with_capacity(4)
@@ -124,7 +123,7 @@ impl Drop for DeadLetters {
 }
 
 /// What became of the letters, as librdkafka reports it on its own thread.
-struct Deliveries {
+struct LetterDeliveries {
     topic: String,
     telemetry: Arc<Telemetry>,
     clock: Clock,
@@ -132,9 +131,9 @@ struct Deliveries {
     quiet_until_ms: AtomicU64,
 }
 
-impl Deliveries {
-    fn new(topic: String, telemetry: Arc<Telemetry>) -> Deliveries {
-        Deliveries {
+impl LetterDeliveries {
+    fn new(topic: String, telemetry: Arc<Telemetry>) -> LetterDeliveries {
+        LetterDeliveries {
             topic,
             telemetry,
             clock: Clock::system(),
@@ -175,18 +174,18 @@ fn remedy(error: &KafkaError) -> &'static str {
     }
 }
 
-impl ClientContext for Deliveries {
+impl ClientContext for LetterDeliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        // The consumer meets the same brokers and tells.
+        // The consumer uses the same brokers and reports them.
         tracing::debug!(%error, reason, "dead letters");
     }
 }
 
-impl ProducerContext for Deliveries {
+impl ProducerContext for LetterDeliveries {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {

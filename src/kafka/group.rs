@@ -1,4 +1,4 @@
-//! Who owns what in our group: the assignments that its members have, as the brokers tell them.
+//! Which member of our group owns which partitions, according to the brokers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -50,20 +50,20 @@ pub struct Facts {
 #[derive(Debug)]
 pub struct Topic {
     pub name: String,
-    pub found: Result<Found, Failure>,
+    pub found: Result<VisibleTopic, Failure>,
 }
 
 /// A topic that exists and that we may see.
 #[derive(Debug)]
-pub struct Found {
+pub struct VisibleTopic {
     pub n_partitions: NonZeroU32,
-    pub settings: Result<Settings, Failure>,
+    pub settings: Result<TopicSettings, Failure>,
     pub sample: Result<Sample, Failure>,
 }
 
 /// The settings of a topic that decide whether its log can be counted from. None where the broker does not tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct TopicSettings {
     pub timestamps: Timestamps,
     /// `retention.ms`; negative: for ever.
     pub retention_ms: Option<i64>,
@@ -187,7 +187,7 @@ impl Asker {
         partitions: Result<NonZeroU32, Failure>,
         topic_says: Option<Kind>,
     ) -> Topic {
-        let found = partitions.map(|n_partitions| Found {
+        let found = partitions.map(|n_partitions| VisibleTopic {
             n_partitions,
             settings: self.settings(name),
             sample: self.sample(config, name, n_partitions, topic_says),
@@ -198,7 +198,7 @@ impl Asker {
         }
     }
 
-    fn settings(&self, topic: &str) -> Result<Settings, Failure> {
+    fn settings(&self, topic: &str) -> Result<TopicSettings, Failure> {
         settings_of(&self.admin, topic, self.answer)
     }
 
@@ -238,20 +238,20 @@ impl Asker {
 ///
 /// # Errors
 /// The client cannot be made, or the brokers do not tell within `answer`.
-pub fn settings(kafka: &config::Kafka, topic: &str, answer: Duration) -> Result<Settings, Failure> {
+pub fn settings(kafka: &config::Kafka, topic: &str, answer: Duration) -> Result<TopicSettings, Failure> {
     let config = client::base_config(kafka);
     let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
     settings_of(&admin, topic, answer)
 }
 
-fn settings_of(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Result<Settings, Failure> {
+fn settings_of(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Result<TopicSettings, Failure> {
     let options = AdminOptions::new().request_timeout(Some(answer));
     let asked = [ResourceSpecifier::Topic(topic)];
     let answer = wait(admin.describe_configs(&asked, &options));
     let answer = answer.map_err(|error| Failure::of(&error, ""))?.pop();
     let answer = answer.unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition));
     answer
-        .map(|resource| Settings::of(&resource))
+        .map(|resource| TopicSettings::of(&resource))
         .map_err(|code| Failure::of(&KafkaError::AdminOp(code), ""))
 }
 
@@ -273,15 +273,15 @@ fn partitions(metadata: &Metadata, topic: &str) -> Result<NonZeroU32, Failure> {
     u32::try_from(n).ok().and_then(NonZeroU32::new).ok_or_else(absent)
 }
 
-impl Settings {
-    fn of(resource: &ConfigResource) -> Settings {
+impl TopicSettings {
+    fn of(resource: &ConfigResource) -> TopicSettings {
         let text = |name| resource.get(name).and_then(|entry| entry.value.clone());
         let number = |name| text(name).and_then(|value| value.parse().ok());
         let bounds = [
             "message.timestamp.after.max.ms",
             "message.timestamp.difference.max.ms",
         ];
-        Settings {
+        TopicSettings {
             timestamps: Timestamps {
                 kind: text("message.timestamp.type"),
                 after_max_ms: bounds.into_iter().filter_map(number).min(),

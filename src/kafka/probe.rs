@@ -14,7 +14,7 @@ use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::client::fault;
-use super::consumer::{Client, Topics};
+use super::consumer::{Client, TopicNames};
 use super::{group, inspect};
 use crate::config;
 use crate::engine::event::Side;
@@ -25,15 +25,14 @@ use crate::ingest::{
 
 /// How long one request to the brokers may take.
 const DEADLINE: Duration = Duration::from_secs(4);
-/// For so long brokers must say that they know no topic of a name until we believe it: one that has just started may know
-/// none.
+/// How long brokers must report a topic as unknown until it counts as missing: one that has just started may know none.
 const CERTAIN: Duration = Duration::from_secs(10);
 
 struct Prober {
     client: Arc<Client>,
-    /// Asks for high watermarks: the group's client is told of committed records alone.
+    /// Asks for high watermarks: the group's client sees only committed records.
     uncommitted: BaseConsumer,
-    topics: Topics,
+    topics: TopicNames,
     kafka: config::Kafka,
     /// For the reading of a single record: the group consumer cannot be used for that.
     config: ClientConfig,
@@ -57,7 +56,7 @@ pub(super) fn start(
             .create()
             .context("make the client that asks where the logs end")?,
         client,
-        topics: Topics::new(kafka),
+        topics: TopicNames::new(kafka),
         kafka: kafka.clone(),
         config,
         absent: Cell::new(None),
@@ -110,7 +109,7 @@ impl Prober {
         }
     }
 
-    /// Who may not see the settings counts without: `abgauge check --connect` says so.
+    /// Without permission to see the settings we count without them; `abgauge check --connect` reports that.
     fn timestamps(&self) -> Vec<(Side, Timestamps)> {
         let sides: &[Side] = match self.topics.served == self.topics.clicks {
             true => &[Side::Served],
@@ -153,7 +152,7 @@ impl Prober {
             Some((known, since)) if known == side => since,
             _ => Instant::now(),
         };
-        // What becomes of the one topic says nothing of the other.
+        // The two topics are independent.
         if code == Some(ABSENT) {
             self.absent.set(Some((side, since)));
         } else if self.absent.get().is_some_and(|(known, _)| known == side) {
@@ -174,7 +173,7 @@ impl Prober {
         }
     }
 
-    /// Where the client has no answer of its own about a partition, the brokers' word about the topics counts.
+    /// If the client has no answer of its own about a partition, the brokers' metadata counts.
     fn explain(&self, error: &KafkaError) -> Fault {
         let code = error.rdkafka_error_code();
         let is_unknown = matches!(
@@ -187,7 +186,7 @@ impl Prober {
         );
         match is_unknown.then(|| self.topics()) {
             Some(Err(of_topics)) => of_topics,
-            // The topics are there: the client has only not heard of them.
+            // The topics exist: the client has not learned about them yet.
             Some(Ok(_)) => fault(&KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownPartition), ""),
             None => fault(error, ""),
         }
@@ -263,14 +262,14 @@ impl Prober {
         seek_ms: Option<i64>,
     ) -> Result<BTreeMap<TopicPartition, LogStart>, KafkaError> {
         let lows = self.offsets(partitions, Offset::Beginning)?;
-        // A log whose records are all older has no offset for the time. It is read from the end that it had before the
-        // question: a record that comes between two questions is not passed over.
+        // If all records of a log are older, it has no offset for the time. It is read from the end that it had before the
+        // request: a record that arrives between two requests is not skipped.
         let ends_before = self.offsets(partitions, Offset::End)?;
         let by_time = match seek_ms {
             Some(seek_ms) => self.offsets(partitions, Offset::Offset(seek_ms))?,
             None => BTreeMap::new(),
         };
-        // Asked last, so that what is noted as the end is not before anything that was found.
+        // Asked last, so that the noted end is not before anything that was found.
         let highs = self.high_watermarks(partitions)?;
         let mut starts = BTreeMap::new();
         for key in partitions {
@@ -298,12 +297,12 @@ impl Prober {
         Ok(starts)
     }
 
-    /// The timestamp of the first record that retention has left; none where nothing is left that can be read, but
-    /// markers of transactions.
+    /// The timestamp of the first record that retention has left; none if no readable record is left, only transaction
+    /// markers.
     fn first_record_ms(&self, (side, partition): (Side, i32), low: i64) -> Result<Option<i64>, KafkaError> {
         let mut config = self.config.clone();
         config.remove("group.instance.id");
-        // It never joins the group whose name it bears: permissions are granted on that one.
+        // It never joins the group whose id it uses: permissions are granted on that id.
         config
             .set("auto.offset.reset", "earliest")
             .set("enable.partition.eof", "true");
@@ -319,7 +318,7 @@ impl Prober {
                     return Ok(Some(message.timestamp().to_millis().unwrap_or(i64::MAX)));
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => return Ok(None),
-                // One broker of several may be away.
+                // One of several brokers may be down.
                 Some(Err(error)) => last_error = error,
                 None => {}
             }

@@ -90,8 +90,8 @@ impl Producer {
         Ok(found.map(|found| found.partitions().len()).filter(|n| *n > 0))
     }
 
-    /// Puts a record into the queue. While the queue is full it waits, until `cancel` is set: then the record is
-    /// dropped, and it returns false. The wait is bounded, since a record that is not delivered in time fails.
+    /// Queues a record. While the queue is full it waits, until `cancel` is set: then it drops the record and returns false.
+    /// The wait is bounded, since a record that is not delivered in time fails.
     ///
     /// # Errors
     /// This record is refused, or an earlier one was not delivered.
@@ -107,7 +107,7 @@ impl Producer {
         Ok(true)
     }
 
-    /// False where the queue is full.
+    /// False if the queue is full.
     fn offer(&self, record: &Outgoing) -> Result<bool> {
         match self.outbox.send(record) {
             Ok(()) => Ok(true),
@@ -128,7 +128,7 @@ impl Producer {
     pub fn flush(&self, within: Duration) -> Result<()> {
         let clock = Clock::system();
         loop {
-            // In small steps, so that a failure is told at once.
+            // In small steps, so that a failure is reported immediately.
             match self.outbox.flush(Duration::from_millis(20)) {
                 Ok(()) => return self.deliveries().check(),
                 Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => self.deliveries().check()?,
@@ -183,7 +183,7 @@ pub(super) fn explain_refusal(error: KafkaError) -> anyhow::Error {
     }
 }
 
-/// What became of the records, as librdkafka reports it.
+/// Delivery results of the records, as librdkafka reports them.
 #[derive(Default)]
 pub(super) struct Deliveries {
     failed: AtomicU64,
@@ -252,7 +252,7 @@ fn remedy(error: &KafkaError) -> &'static str {
     }
 }
 
-/// A panic while one of these was held leaves a whole value behind.
+/// A panic while one of these was locked leaves a valid value.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -19,14 +19,14 @@ use crate::config::{self, files, nearest};
 #[derive(Debug, Clone, PartialEq, Eq, Diagnostic)]
 pub struct Refused {
     #[related]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<PropertyError>,
 }
 
 /// What is wrong with one property, or with all of them together.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
 #[error("{setting}: {message}")]
 #[diagnostic(help("{remedy}"))]
-pub struct Fault {
+pub struct PropertyError {
     /// Such as `kafka.properties.sasl.mechanism`.
     pub setting: String,
     /// Never a value: it may be a secret.
@@ -63,21 +63,21 @@ pub fn judge_flags(properties: &config::Properties) -> Result<(), Refused> {
     refuse(faults_of_each(properties, |name| format!("--property {name}")))
 }
 
-fn refuse(faults: Vec<Fault>) -> Result<(), Refused> {
+fn refuse(faults: Vec<PropertyError>) -> Result<(), Refused> {
     match faults.is_empty() {
         true => Ok(()),
         false => Err(Refused { faults }),
     }
 }
 
-fn faults_of_each(properties: &config::Properties, setting: impl Fn(&str) -> String) -> Vec<Fault> {
+fn faults_of_each(properties: &config::Properties, setting: impl Fn(&str) -> String) -> Vec<PropertyError> {
     let fault = |(name, value): (&String, &String)| fault_of(setting(name), name, value);
     properties.0.iter().filter_map(fault).collect()
 }
 
-fn fault_of(setting: String, name: &str, value: &str) -> Option<Fault> {
+fn fault_of(setting: String, name: &str, value: &str) -> Option<PropertyError> {
     if let Some(why) = why_no_file(name, value) {
-        return Some(Fault {
+        return Some(PropertyError {
             setting,
             message: format!("the file that it names cannot be used: {why}"),
             remedy: "name a file that abgauge's user may read".to_owned(),
@@ -96,7 +96,7 @@ fn fault_of(setting: String, name: &str, value: &str) -> Option<Fault> {
         (true, None) => (UNKNOWN.to_owned(), LOOK.to_owned()),
         (false, _) => (reason(error), LOOK.to_owned()),
     };
-    Some(Fault {
+    Some(PropertyError {
         setting,
         message,
         remedy,
@@ -112,11 +112,11 @@ fn why_no_file(name: &str, value: &str) -> Option<&'static str> {
     files::why_no_file(&found).filter(|_| !found.is_dir())
 }
 
-fn fault_of_all(kafka: &config::Kafka) -> Option<Fault> {
+fn fault_of_all(kafka: &config::Kafka) -> Option<PropertyError> {
     let mut config = consumer::client_config(kafka, 1);
     config.remove("bootstrap.servers");
-    let made: Result<BaseConsumer<Quiet>, _> = config.create_with_context(Quiet);
-    made.err().map(|error| Fault {
+    let made: Result<BaseConsumer<SilentContext>, _> = config.create_with_context(SilentContext);
+    made.err().map(|error| PropertyError {
         setting: "kafka.properties".to_owned(),
         message: reason(error),
         remedy:
@@ -192,9 +192,9 @@ const USUAL: [&str; 47] = [
 ];
 
 /// Says nothing by itself.
-struct Quiet;
+struct SilentContext;
 
-impl ClientContext for Quiet {
+impl ClientContext for SilentContext {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
     }
@@ -204,13 +204,13 @@ impl ClientContext for Quiet {
     }
 }
 
-impl ConsumerContext for Quiet {}
+impl ConsumerContext for SilentContext {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judged(properties: &[(&str, &str)]) -> Vec<Fault> {
+    fn judged(properties: &[(&str, &str)]) -> Vec<PropertyError> {
         let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
         let mut kafka = config::load(None, [brokers].into_iter()).expect("valid").kafka;
         kafka.properties.0 = properties

@@ -77,7 +77,7 @@ fn create(
     let results = wait(admin.create_topics(&new, &options)).context("create topics")?;
     for result in results {
         match result {
-            // Somebody was faster; how many partitions it has is seen next.
+            // Another client was faster; its number of partitions is checked next.
             Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
             Err((
                 topic,

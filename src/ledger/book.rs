@@ -1,9 +1,9 @@
-//! What one aggregate keeps: totals and cells by arm. Whatever it is that adds up, it is kept, merged and encoded alike.
+//! What one aggregate keeps: totals and cells by arm. Every aggregate is kept, merged and encoded in the same way.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use super::bytes::{Damage, Reader, Writer};
+use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::settling::SettledList;
 
@@ -14,10 +14,10 @@ pub trait Aggregate {
     /// What one slot adds, all arms together.
     type Slot;
 
-    /// Adds a list to the slot that is being told.
+    /// Adds a list to the current slot.
     fn add(&mut self, list: &SettledList);
 
-    /// Ends the slot that was told, and begins the next one.
+    /// Ends the current slot, and begins the next one.
     fn end_slot(&mut self) -> Self::Slot;
 
     /// Adds a slot to the cells of its arms.
@@ -30,14 +30,14 @@ pub trait Aggregate {
     fn encode(cell: &Self::Cell, to: &mut Writer);
 
     /// # Errors
-    /// Where the bytes are no cell of this aggregate.
-    fn decode(&self, from: &mut Reader) -> Result<Self::Cell, Damage>;
+    /// If the bytes are no cell of this aggregate.
+    fn decode(&self, from: &mut Reader) -> Result<Self::Cell, LedgerError>;
 }
 
 /// Cells by the number of their arm.
 pub type ByArm<C> = BTreeMap<ArmId, C>;
 
-/// What a ledger keeps beside the slot that is being told.
+/// What a ledger keeps besides the current slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keep {
     /// What arms add up to since the begin.
@@ -132,15 +132,15 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// Takes the place of what is kept. Arms are below `n_arms`.
-    pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), Damage> {
+    /// Replaces what is kept. Arms are below `n_arms`.
+    pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), LedgerError> {
         self.total = self.decode_all(from, n_arms)?;
         for index in 0..self.keep.spans.len() {
             if from.signed()? != i128::from(self.keep.spans[index].cell_ms) {
-                return Err(Damage::Configuration);
+                return Err(LedgerError::Configuration);
             }
             for _ in 0..from.length()? {
-                let number = i64::try_from(from.signed()?).map_err(|_| Damage::Number)?;
+                let number = i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?;
                 let cell = self.decode_all(from, n_arms)?;
                 insert_last(&mut self.cells[index], number, cell)?;
             }
@@ -148,12 +148,12 @@ impl<A: Aggregate> Book<A> {
         Ok(())
     }
 
-    fn decode_all(&self, from: &mut Reader, n_arms: usize) -> Result<ByArm<A::Cell>, Damage> {
+    fn decode_all(&self, from: &mut Reader, n_arms: usize) -> Result<ByArm<A::Cell>, LedgerError> {
         let mut cells = ByArm::new();
         for _ in 0..from.length()? {
             let arm = from.number()?;
             if arm >= n_arms as u64 {
-                return Err(Damage::Number);
+                return Err(LedgerError::Number);
             }
             insert_last(&mut cells, arm as ArmId, self.aggregate.decode(from)?)?;
         }
@@ -161,10 +161,10 @@ impl<A: Aggregate> Book<A> {
     }
 }
 
-/// Keys ascend, so that the same numbers have one way to be written.
-fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), Damage> {
+/// Keys ascend: the same numbers have one encoding.
+fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), LedgerError> {
     if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
-        return Err(Damage::Number);
+        return Err(LedgerError::Number);
     }
     map.insert(key, value);
     Ok(())

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why bytes are no ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Damage {
+pub enum LedgerError {
     /// They are of another version than this program reads.
     Version,
     /// They end too soon, or go on.
@@ -15,18 +15,18 @@ pub enum Damage {
     Configuration,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for LedgerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Damage::Version => "it is of a version that this program does not read",
-            Damage::Length => "it is cut off, or longer than it says",
-            Damage::Number => "a number in it is none",
-            Damage::Configuration => "it is of other metrics or windows",
+            LedgerError::Version => "it is of a version that this program does not read",
+            LedgerError::Length => "it is cut off, or longer than it says",
+            LedgerError::Number => "a number in it is none",
+            LedgerError::Configuration => "it is of other metrics or windows",
         })
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for LedgerError {}
 
 /// Appends.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Writer {
     }
 }
 
-/// Reads what a [`Writer`] has written, and nothing else: each number has one way to be written.
+/// Reads what a [`Writer`] has written, and nothing else: each number has exactly one encoding.
 #[derive(Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -72,36 +72,36 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
-    pub fn byte(&mut self) -> Result<u8, Damage> {
-        let (first, rest) = self.0.split_first().ok_or(Damage::Length)?;
+    pub fn byte(&mut self) -> Result<u8, LedgerError> {
+        let (first, rest) = self.0.split_first().ok_or(LedgerError::Length)?;
         self.0 = rest;
         Ok(*first)
     }
 
-    pub fn flag(&mut self) -> Result<bool, Damage> {
+    pub fn flag(&mut self) -> Result<bool, LedgerError> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Damage::Number),
+            _ => Err(LedgerError::Number),
         }
     }
 
-    pub fn number(&mut self) -> Result<u64, Damage> {
-        u64::try_from(self.wide()?).map_err(|_| Damage::Number)
+    pub fn number(&mut self) -> Result<u64, LedgerError> {
+        u64::try_from(self.wide()?).map_err(|_| LedgerError::Number)
     }
 
-    pub fn signed(&mut self) -> Result<i128, Damage> {
+    pub fn signed(&mut self) -> Result<i128, LedgerError> {
         let number = self.wide()?;
         Ok((number >> 1) as i128 ^ -((number & 1) as i128))
     }
 
-    fn wide(&mut self) -> Result<u128, Damage> {
+    fn wide(&mut self) -> Result<u128, LedgerError> {
         let mut number = 0_u128;
         for shift in (0..).step_by(7) {
             let byte = self.byte()?;
             let bits = u128::from(byte & 0x7f);
             if shift > 126 || bits << shift >> shift != bits || (byte == 0 && shift > 0) {
-                return Err(Damage::Number);
+                return Err(LedgerError::Number);
             }
             number |= bits << shift;
             if byte < 0x80 {
@@ -112,23 +112,23 @@ impl<'a> Reader<'a> {
     }
 
     /// How many of something follow, each of a byte at least.
-    pub fn length(&mut self) -> Result<usize, Damage> {
+    pub fn length(&mut self) -> Result<usize, LedgerError> {
         let length = self.number()?;
         let is_inside = length <= self.0.len() as u64;
-        is_inside.then_some(length as usize).ok_or(Damage::Length)
+        is_inside.then_some(length as usize).ok_or(LedgerError::Length)
     }
 
-    pub fn text(&mut self) -> Result<&'a str, Damage> {
+    pub fn text(&mut self) -> Result<&'a str, LedgerError> {
         let length = self.length()?;
         let (text, rest) = self.0.split_at(length);
         self.0 = rest;
-        std::str::from_utf8(text).map_err(|_| Damage::Number)
+        std::str::from_utf8(text).map_err(|_| LedgerError::Number)
     }
 
     /// # Errors
-    /// Where anything is left.
-    pub fn end(&self) -> Result<(), Damage> {
-        self.0.is_empty().then_some(()).ok_or(Damage::Length)
+    /// If any bytes are left.
+    pub fn end(&self) -> Result<(), LedgerError> {
+        self.0.is_empty().then_some(()).ok_or(LedgerError::Length)
     }
 }
 

@@ -3,18 +3,18 @@
 //! ```text
 //! engine ─▶ settled lists, each once ─▶ aggregates ─▶ slot ─▶ cells, totals, and the change of the slot
 //! ```
-//! A list is told once its outcome is final, slot by slot; so the order of arrival is behind us, and all that is kept is
+//! A list arrives once its outcome is final, slot by slot. The order of arrival no longer matters, and everything kept is
 //! additive. A ledger is a value: ledgers of several pairs [merge](Ledger::merge) to the whole, in any order, and
 //! [bytes](Ledger::encode) are the same for the same numbers of arms in the same order. It knows no clock, no Kafka and no board.
 //!
 //! # How to add an aggregate
 //!
-//! 1. A file here with an implementation of [`Aggregate`]: what a list adds to the slot that is told, what arms add up to in
-//!    a cell, how two cells merge, and their bytes. Its case by hand stands beside it.
+//! 1. A file here with an implementation of [`Aggregate`]: what a list adds to the current slot, what arms add up to in
+//!    a cell, how two cells merge, and their bytes. Add a test worked by hand.
 //! 2. A field of [`Ledger`], in `new`, `add`, `end_slot`, `merge`, `encode` and `decode`.
 //! 3. What shows it.
 //!
-//! The join does not know of it.
+//! The join does not know about it.
 
 mod book;
 mod bytes;
@@ -29,7 +29,7 @@ use std::fmt;
 
 use self::book::Book;
 pub use self::book::{Aggregate, ByArm, Keep, Span};
-pub use self::bytes::Damage;
+pub use self::bytes::LedgerError;
 use self::bytes::{Reader, Writer};
 pub use self::seen::{Classes, Seen};
 pub use self::sums::Sums;
@@ -59,7 +59,7 @@ pub struct Ledger {
     arms: Vec<Arm>,
     /// End of what it covers, epoch ms.
     until_ms: Option<i64>,
-    /// Of what was merged or decoded: a sum had left 64 bits.
+    /// In a merged or decoded ledger, a sum had exceeded 64 bits.
     overflowed: bool,
     sums: Book<Sums>,
     /// Where coverage is measured.
@@ -67,7 +67,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty one, which keeps what is asked for.
+    /// An empty ledger that keeps these spans.
     pub fn new(ranking: &Ranking, keep: &Keep) -> Ledger {
         let seen = |columns: &crate::engine::ranking::CoverageColumns| {
             Book::new(Seen::new(columns.ks.clone()), keep)
@@ -81,7 +81,7 @@ impl Ledger {
         }
     }
 
-    /// Takes what the engine tells of settled lists; returns what a slot has added, after its last list.
+    /// Takes an event about settled lists from the engine; after the last list of a slot, returns what the slot has added.
     pub fn take(&mut self, settled: Settled) -> Option<SettledSlot> {
         match settled {
             Settled::List(list) => {
@@ -112,7 +112,7 @@ impl Ledger {
         self.arms.extend_from_slice(arms);
     }
 
-    /// Notes that no list before this time is still to come, epoch ms: also where there was none.
+    /// Notes that no list before this time (epoch ms) can still arrive, even if there was none.
     pub fn cover_until(&mut self, until_ms: Option<i64>) {
         self.until_ms = self.until_ms.max(until_ms);
     }
@@ -122,17 +122,17 @@ impl Ledger {
         &self.arms
     }
 
-    /// End of what it covers, epoch ms; none before a slot was told.
+    /// End of what it covers, epoch ms; none before the first slot.
     pub fn until_ms(&self) -> Option<i64> {
         self.until_ms
     }
 
-    /// Whether a sum has left 64 bits in a slot: the numbers are no longer exact.
+    /// Whether a sum has exceeded 64 bits in a slot: the numbers are no longer exact.
     pub fn overflowed(&self) -> bool {
         self.overflowed || self.sums.aggregate.overflowed()
     }
 
-    /// What each arm adds up to since the begin, as of [`Self::until_ms`].
+    /// The sums of each arm since the begin, as of [`Self::until_ms`].
     pub fn total(&self) -> Numbers<'_> {
         let seen = self.seen.as_ref();
         Numbers {
@@ -150,7 +150,7 @@ impl Ledger {
         })
     }
 
-    /// Whether nothing can be added any more to a cell of a kept span.
+    /// Whether a cell of a kept span is final.
     pub fn is_complete(&self, span: usize, number: i64) -> bool {
         let cell_ms = self.sums.spans()[span].cell_ms;
         let end_ms = number.saturating_add(1).saturating_mul(cell_ms);
@@ -158,20 +158,20 @@ impl Ledger {
     }
 
     /// Takes out the [complete](Self::is_complete) cells of a kept span, by number.
-    pub fn take_complete(&mut self, span: usize) -> Vec<(i64, Cell)> {
+    pub fn take_complete(&mut self, span: usize) -> Vec<(i64, TakenCell)> {
         let numbers = self.sums.cells(span).map(|(number, _)| number);
         let complete: Vec<i64> = numbers.filter(|number| self.is_complete(span, *number)).collect();
         let mut taken = Vec::with_capacity(complete.len());
         for number in complete {
             let sums = self.sums.take(span, number);
             let seen = self.seen.as_mut().map(|seen| seen.take(span, number));
-            taken.push((number, Cell { sums, seen }));
+            taken.push((number, TakenCell { sums, seen }));
         }
         taken
     }
 
-    /// Adds what another pair has, under the same configuration. It covers what both cover, and nothing where one of them does
-    /// not cover anything: leave out pairs that never had a record.
+    /// Adds the ledger of another pair with the same configuration. The result covers what both cover. If one of them covers
+    /// nothing, neither does the result: leave out pairs that never had a record.
     pub fn merge(&mut self, other: &Ledger) {
         let mut known: HashMap<Arm, ArmId> = self.arms.iter().cloned().zip(0..).collect();
         let arms = &mut self.arms;
@@ -220,11 +220,11 @@ impl Ledger {
     /// A ledger of these bytes, for the same configuration.
     ///
     /// # Errors
-    /// [`Damage`], where they are none.
-    pub fn decode(bytes: &[u8], ranking: &Ranking, keep: &Keep) -> Result<Ledger, Damage> {
+    /// [`LedgerError`] if they are no ledger.
+    pub fn decode(bytes: &[u8], ranking: &Ranking, keep: &Keep) -> Result<Ledger, LedgerError> {
         let mut from = Reader::new(bytes);
         if from.byte()? != VERSION {
-            return Err(Damage::Version);
+            return Err(LedgerError::Version);
         }
         let mut ledger = Ledger::new(ranking, keep);
         for _ in 0..from.length()? {
@@ -232,14 +232,14 @@ impl Ledger {
             ledger.arms.push(Arm { experiment, arm });
         }
         if from.flag()? {
-            ledger.until_ms = Some(i64::try_from(from.signed()?).map_err(|_| Damage::Number)?);
+            ledger.until_ms = Some(i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?);
         }
         ledger.overflowed = from.flag()?;
         ledger.sums.decode(&mut from, ledger.arms.len())?;
         match (from.flag()?, &mut ledger.seen) {
             (true, Some(seen)) => seen.decode(&mut from, ledger.arms.len())?,
             (false, None) => {}
-            _ => return Err(Damage::Configuration),
+            _ => return Err(LedgerError::Configuration),
         }
         from.end()?;
         Ok(ledger)
@@ -248,12 +248,12 @@ impl Ledger {
 
 /// What arms add up to in a cell that was taken out.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct TakenCell {
     sums: ByArm<Box<[i128]>>,
     seen: Option<ByArm<Classes>>,
 }
 
-impl Cell {
+impl TakenCell {
     pub fn numbers(&self) -> Numbers<'_> {
         Numbers {
             sums: &self.sums,

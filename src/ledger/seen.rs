@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::book::{Aggregate, ByArm};
-use super::bytes::{Damage, Reader, Writer};
+use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ShownLists;
 use crate::engine::catalogue::{Catalogue, UNKNOWN};
 use crate::engine::settling::SettledList;
@@ -13,16 +13,16 @@ use crate::engine::settling::SettledList;
 pub struct Seen {
     /// Ascending, the whole list last.
     ks: Vec<u32>,
-    /// The slot that is being told.
+    /// The current slot.
     shown: ShownLists,
 }
 
-/// Of each place of the catalogue, one more than the index of the first cut-off that an item was shown within, or 0.
+/// For each place of the catalogue: 1 + the index of the first cut-off within which its item was shown, or 0.
 #[derive(Debug, Clone, Default)]
 pub struct Classes(Vec<u8>);
 
 impl PartialEq for Classes {
-    /// Places that nobody was shown may be missing at the end.
+    /// Places that were never shown may be missing at the end.
     fn eq(&self, other: &Classes) -> bool {
         self.shown().eq(other.shown())
     }
@@ -67,7 +67,7 @@ impl Seen {
         }
     }
 
-    /// The positions of a list of so many items that are of each class, from the first one on.
+    /// The positions of each class in a list of `n` items, from the first one on.
     fn classes(&self, n_items: usize) -> impl Iterator<Item = (u8, Range<usize>)> {
         let ends = self.ks.iter().map(move |k| n_items.min(*k as usize));
         (1..).zip(ends).scan(0, |start, (class, end)| {
@@ -119,15 +119,15 @@ impl Aggregate for Seen {
         }
     }
 
-    fn decode(&self, from: &mut Reader) -> Result<Classes, Damage> {
+    fn decode(&self, from: &mut Reader) -> Result<Classes, LedgerError> {
         let mut cell = Classes::default();
         let mut next = 0_u64;
         for _ in 0..from.length()? {
-            let place = next.checked_add(from.number()?).ok_or(Damage::Number)?;
+            let place = next.checked_add(from.number()?).ok_or(LedgerError::Number)?;
             let class = from.byte()?;
             let is_known = (1..=self.ks.len()).contains(&usize::from(class));
             if !is_known || place >= MAX_PLACES {
-                return Err(Damage::Number);
+                return Err(LedgerError::Number);
             }
             cell.see(place as u32, class);
             next = place + 1;
@@ -136,7 +136,7 @@ impl Aggregate for Seen {
     }
 }
 
-/// Items of a catalogue that bytes may name: damaged ones must not ask for more than so many bytes a cell.
+/// Maximum number of catalogue items in an encoding: damaged bytes must not allocate more than this for each cell.
 const MAX_PLACES: u64 = 1 << 24;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The sums that metrics are ratios of: integers, or steps of 2⁻³².
 
 use super::book::{Aggregate, ByArm};
-use super::bytes::{Damage, Reader, Writer};
+use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::contributions::Contributions;
 use crate::engine::ranking::{self, ListOutcome, Ranking, Relevant};
@@ -18,9 +18,9 @@ pub struct Sums {
     /// What the catalogue adds of a list.
     of_items: Vec<i64>,
     of_aspects: Vec<i64>,
-    scratch: ranking::Scratch,
+    scratch: ranking::RankingBuffers,
     relevant: Relevant,
-    /// For rows that nobody keeps.
+    /// For rows that are discarded.
     room: Vec<i64>,
     overflowed: bool,
 }
@@ -40,7 +40,7 @@ impl Sums {
         }
     }
 
-    /// Whether a sum has left 64 bits in a slot.
+    /// Whether a sum has exceeded 64 bits in a slot.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
@@ -166,10 +166,10 @@ impl Aggregate for Sums {
         cell.iter().for_each(|sum| to.signed(*sum));
     }
 
-    fn decode(&self, from: &mut Reader) -> Result<Box<[i128]>, Damage> {
+    fn decode(&self, from: &mut Reader) -> Result<Box<[i128]>, LedgerError> {
         match from.length()? {
             n if n == self.ranking.width() => (0..n).map(|_| from.signed()).collect(),
-            _ => Err(Damage::Configuration),
+            _ => Err(LedgerError::Configuration),
         }
     }
 }

@@ -246,16 +246,19 @@ fn bytes_of_other_metrics_or_versions_are_refused() {
     let bytes = ledger.encode();
     let decode = |bytes: &[u8], ranking: &Ranking, keep: &Keep| Ledger::decode(bytes, ranking, keep).err();
     let other = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
-    assert_eq!(decode(&bytes, &other, &keep()), Some(Damage::Configuration));
+    assert_eq!(decode(&bytes, &other, &keep()), Some(LedgerError::Configuration));
     assert_eq!(
         decode(&[&[9], &bytes[1..]].concat(), &ranking(), &keep()),
-        Some(Damage::Version)
+        Some(LedgerError::Version)
     );
     assert_eq!(
         decode(&[&bytes[..], &[0]].concat(), &ranking(), &keep()),
-        Some(Damage::Length)
+        Some(LedgerError::Length)
     );
     let mut longer = keep();
     longer.spans[0].cell_ms *= 2;
-    assert_eq!(decode(&bytes, &ranking(), &longer), Some(Damage::Configuration));
+    assert_eq!(
+        decode(&bytes, &ranking(), &longer),
+        Some(LedgerError::Configuration)
+    );
 }

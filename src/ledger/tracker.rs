@@ -1,4 +1,4 @@
-//! One pair of partitions from its events to what others are told of it: the join, and the ledger that it settles into.
+//! One pair of partitions, from its events to its changes: the join, and the ledger that it settles into.
 //!
 //! ```text
 //! batches ─▶ engine ─▶ live changes ───────────────┐
@@ -16,12 +16,12 @@ use crate::engine::tally::Rows;
 use crate::engine::watermark::Watermarks;
 use crate::engine::{Arm, ArmInSlot, Engine, Rules, ShownLists};
 
-/// Settled lists that are told for each event that is read: as many settle as come, and what has piled up shrinks.
+/// Settled lists that are processed for each event read: lists settle as fast as they arrive, and a backlog shrinks.
 const LISTS_AN_EVENT: usize = 2;
-/// Settled lists that are told with each batch, beside those: some 50 µs.
+/// Settled lists that are processed with each batch, besides those: about 50 µs.
 const LISTS_A_BATCH: usize = 1024;
 
-/// What has changed in a pair, by value: whoever takes it need not know where it comes from.
+/// What has changed in a pair, by value: the board need not know where it comes from.
 #[derive(Debug, Default)]
 pub struct PairDelta {
     /// Arms that the pair has admitted since, in its order: their numbers go on from those before.
@@ -31,7 +31,7 @@ pub struct PairDelta {
     /// What new lists have shown, where coverage is measured.
     pub shown: ShownLists,
     pub settled: Vec<SettledSlot>,
-    /// What has become of records.
+    /// Outcomes of records.
     pub counts: Counts,
     pub reach: Reach,
 }
@@ -46,7 +46,7 @@ pub struct Reach {
     /// The smallest time of an accepted event, epoch ms.
     pub first_accepted_ms: Option<i64>,
     pub n_folded: u64,
-    /// No sum has left 64 bits.
+    /// No sum has exceeded 64 bits.
     pub is_exact: bool,
 }
 
@@ -56,14 +56,14 @@ pub struct PairTracker {
     engine: Engine,
     ledger: Ledger,
     settled: Vec<SettledSlot>,
-    /// Arms that were told.
+    /// Number of arms that were handed over.
     n_arms: usize,
     #[cfg(debug_assertions)]
     twin: twin::Twin,
 }
 
 impl PairTracker {
-    /// One that counts from `begin_ms` on, or all that it is given; its ledger keeps what is asked for.
+    /// A tracker that counts from `begin_ms` on, or everything; its ledger keeps these spans.
     pub fn new(rules: Rules, ranking: Ranking, begin_ms: Option<i64>, keep: &Keep) -> PairTracker {
         PairTracker {
             ledger: Ledger::new(&ranking, keep),
@@ -87,7 +87,7 @@ impl PairTracker {
         &self.ledger
     }
 
-    /// Counts lists by this catalogue from the next slot on that opens.
+    /// Counts lists with this catalogue, starting with the next slot that opens.
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.engine.set_catalogue(catalogue);
     }
@@ -103,7 +103,7 @@ impl PairTracker {
         self.engine.idle(side, live_end_ms, until_ms);
     }
 
-    /// Brings up to `n_lists` lists whose outcome is final into the ledger; returns how many they were.
+    /// Adds up to `n_lists` lists with a final outcome to the ledger; returns their number.
     pub fn settle(&mut self, n_lists: usize) -> usize {
         let PairTracker {
             engine,
@@ -116,7 +116,7 @@ impl PairTracker {
         }
         ledger.admit(&engine.arms()[ledger.arms().len()..]);
         let n_told = engine.visit_settled(n_lists, |told| settled.extend(ledger.take(told)));
-        ledger.cover_until(engine.told_until_ms());
+        ledger.cover_until(engine.settled_until_ms());
         n_told
     }
 
@@ -133,10 +133,10 @@ impl PairTracker {
 
     /// The end of what its ledger covers, epoch ms; none before the pair had a record.
     pub fn settled_until_ms(&self) -> Option<i64> {
-        self.engine.told_until_ms()
+        self.engine.settled_until_ms()
     }
 
-    /// Takes what has changed since this was last called.
+    /// Takes the changes since the last call.
     pub fn take_delta(&mut self) -> PairDelta {
         let changes = self.engine.take_changes();
         let arms = self.engine.arms()[self.n_arms..].to_vec();
@@ -166,7 +166,7 @@ impl PairTracker {
 
 #[cfg(debug_assertions)]
 mod twin {
-    //! The live view and the settled view add up the same lists on two ways: whenever a slot settles, they must agree.
+    //! The live view and the settled view add up the same lists in two ways. Whenever a slot settles, they must agree.
 
     use std::collections::BTreeMap;
 
@@ -174,13 +174,13 @@ mod twin {
     use crate::engine::{ArmId, ArmInSlot};
     use crate::ledger::SettledSlot;
 
-    /// What the live view was told of slots that have not settled yet.
+    /// Live changes of slots that have not settled yet.
     #[derive(Debug, Default)]
     pub struct Twin(BTreeMap<i64, BTreeMap<ArmId, Vec<i128>>>);
 
     impl Twin {
         /// # Panics
-        /// Where a settled slot is not the sum of its live changes.
+        /// If a settled slot is not the sum of its live changes.
         pub fn check(&mut self, live: &Rows<ArmInSlot>, settled: &[SettledSlot]) {
             for (of, terms) in live.iter() {
                 let slot = self.0.entry(of.start_ms).or_default();

@@ -9,7 +9,7 @@ use crate::engine::event::Side;
 /// Drafts in the order in which they were put in.
 #[derive(Debug, Default)]
 pub struct Block {
-    entries: Vec<Entry>,
+    entries: Vec<DraftEntry>,
     /// Of all lists, one after the other.
     items: Vec<u16>,
     /// Of all that is text, one after the other.
@@ -17,7 +17,7 @@ pub struct Block {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct DraftEntry {
     arrival_ms: i64,
     side: Side,
     kind: RecordKind,
@@ -55,7 +55,7 @@ impl Block {
                 }
             }
         };
-        self.entries.push(Entry {
+        self.entries.push(DraftEntry {
             arrival_ms: draft.arrival_ms,
             side: draft.side,
             kind: draft.kind,
@@ -85,7 +85,7 @@ impl Block {
         self.entries.iter().map(|entry| self.read(entry))
     }
 
-    fn read(&self, entry: &Entry) -> Draft<'_> {
+    fn read(&self, entry: &DraftEntry) -> Draft<'_> {
         let part = |start: usize, len: usize| -> Range<usize> { start..start + len };
         let content = match entry.content {
             Stored::List { stamp_ms, start, len } => Content::List {

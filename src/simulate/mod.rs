@@ -29,11 +29,11 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 pub use self::driver::{Driver, Topics};
-pub use self::record::{Record, RecordKind, RecordRef};
-pub use self::traffic::{Noise, Settings, Traffic};
+pub use self::record::{RecordKind, RecordRef, SimulatedRecord};
+pub use self::traffic::{Noise, Traffic, TrafficSettings};
 pub use self::truth::Truth;
 use crate::clock::Clock;
-use crate::config::{Key, Properties};
+use crate::config::{Properties, TopicKey};
 
 /// What `abgauge simulate` was asked to do.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ pub struct SimulateOptions {
     /// Wall time. `None`: until it is stopped.
     pub duration: Option<Duration>,
     pub seed: u64,
-    pub key: Key,
+    pub key: TopicKey,
     /// Event time of the first list, epoch ms. `None`: such that Kafka's traffic ends, or at speed 1 begins, now; and
     /// a fixed day for a file, so that it is the same each time.
     pub start_ms: Option<i64>,
@@ -83,7 +83,7 @@ pub fn simulate(options: &SimulateOptions, cancel: &AtomicBool) -> Result<Summar
     }
 }
 
-fn settings(options: &SimulateOptions, now_ms: i64) -> Result<Settings> {
+fn settings(options: &SimulateOptions, now_ms: i64) -> Result<TrafficSettings> {
     let SimulateOptions { rate, speed, .. } = *options;
     if !(rate > 0.0 && rate <= 1e6) {
         bail!("--rate must be above 0 and at most 1000000 lists per second, not {rate}");
@@ -102,11 +102,11 @@ fn settings(options: &SimulateOptions, now_ms: i64) -> Result<Settings> {
             bail!("a --speed above 1 runs ahead of the clock: give --duration, to end at now, or --start")
         }
     };
-    Ok(Settings {
+    Ok(TrafficSettings {
         duration_ms,
         key: options.key,
         with_type: to_file || options.topics.served == options.topics.clicks,
-        ..Settings::new(options.seed, rate / speed, start_ms)
+        ..TrafficSettings::new(options.seed, rate / speed, start_ms)
     })
 }
 

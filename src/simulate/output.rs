@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::driver::{Driver, Topics};
 use super::heartbeat::Heartbeat;
-use super::progress::Progress;
+use super::progress::ProgressDisplay;
 use super::traffic::Traffic;
 use super::{SimulateOptions, Summary};
 use crate::kafka::producer::Producer;
@@ -33,7 +33,7 @@ pub(super) fn to_kafka(
     }
     let producer = Producer::connect(brokers, &options.properties, LINGER)?;
     check_topics(&producer, &options.topics)?;
-    let mut progress = Progress::new(traffic.settings().duration_ms, true);
+    let mut progress = ProgressDisplay::new(traffic.settings().duration_ms, true);
     let driver = Driver::new(traffic, producer, options.topics.clone(), options.speed)
         .with_heartbeat(options.heartbeat.clone().map(Heartbeat::new));
     let summary = driver.run(cancel, |done_ms, summary| progress.show(done_ms, summary))?;
@@ -64,7 +64,7 @@ pub(super) fn to_file(path: &Path, traffic: Traffic, cancel: &AtomicBool) -> Res
     let start_ms = traffic.settings().start_ms;
     let total_ms = traffic.settings().duration_ms;
     // A bar among the lines of a terminal would be unreadable.
-    let mut progress = Progress::new(total_ms, !(to_stdout && stdout().is_terminal()));
+    let mut progress = ProgressDisplay::new(total_ms, !(to_stdout && stdout().is_terminal()));
     let show = |arrival_ms, summary: &Summary| progress.show(arrival_ms - start_ms, summary);
     let summary = if to_stdout {
         write_lines(traffic, stdout().lock(), cancel, show).context("write to standard output")?

@@ -11,16 +11,16 @@ use crate::logging::say;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-pub enum Progress {
+pub enum ProgressDisplay {
     Bar(ProgressBar),
     Lines { wall: Clock, next: Duration },
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// `total_ms` is the event time of the whole run, where it has an end. Without a `bar` there are lines only.
-    pub fn new(total_ms: Option<i64>, bar: bool) -> Progress {
+    pub fn new(total_ms: Option<i64>, bar: bool) -> ProgressDisplay {
         if !(bar && std::io::stderr().is_terminal()) {
-            return Progress::Lines {
+            return ProgressDisplay::Lines {
                 wall: Clock::system(),
                 next: BETWEEN_LINES,
             };
@@ -36,27 +36,27 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Progress::Bar(bar)
+        ProgressDisplay::Bar(bar)
     }
 
     /// `done_ms` is the event time since the start.
     pub fn show(&mut self, done_ms: i64, summary: &Summary) {
         match self {
-            Progress::Bar(bar) => {
+            ProgressDisplay::Bar(bar) => {
                 bar.set_position(done_ms.max(0) as u64);
                 bar.set_message(summary.to_string());
             }
-            Progress::Lines { wall, next } if wall.uptime() >= *next => {
+            ProgressDisplay::Lines { wall, next } if wall.uptime() >= *next => {
                 *next += BETWEEN_LINES;
                 say(format_args!("simulate: {summary}"));
             }
-            Progress::Lines { .. } => {}
+            ProgressDisplay::Lines { .. } => {}
         }
     }
 
     /// The counts at the end.
     pub fn finish(self, summary: &Summary) {
-        if let Progress::Bar(bar) = &self {
+        if let ProgressDisplay::Bar(bar) = &self {
             bar.finish_and_clear();
         }
         say(format_args!("simulate: done, {summary}"));

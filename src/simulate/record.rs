@@ -3,13 +3,13 @@
 use super::draft::{Content, Draft, Origin};
 use super::model::{EXPERIMENTS, N_EXPERIMENTS, N_ITEMS, Visitor};
 use super::random::Random;
-use super::text::{Short, Text};
-use crate::config::Key;
+use super::text::{ShortText, Text};
+use crate::config::TopicKey;
 use crate::engine::event::Side;
 
 /// One Kafka record, or one line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct SimulatedRecord {
     /// When it reaches the topic (epoch ms): its record timestamp.
     pub arrival_ms: i64,
     pub side: Side,
@@ -29,8 +29,8 @@ pub struct RecordRef<'a> {
 }
 
 impl RecordRef<'_> {
-    pub fn to_record(self) -> Record {
-        Record {
+    pub fn to_record(self) -> SimulatedRecord {
+        SimulatedRecord {
             arrival_ms: self.arrival_ms,
             side: self.side,
             kind: self.kind,
@@ -108,35 +108,35 @@ const CLICK: &str = r#""type":"click","#;
 #[derive(Debug)]
 pub struct Json {
     with_type: bool,
-    keyed_by: Key,
+    keyed_by: TopicKey,
     /// Begin of every request id.
-    id_prefix: Short<32>,
-    user_prefix: Short<32>,
+    id_prefix: ShortText<32>,
+    user_prefix: ShortText<32>,
     /// By the index of each experiment's arm, as a list names them.
-    experiments: Vec<Vec<Short<64>>>,
+    experiments: Vec<Vec<ShortText<64>>>,
     /// Each as a list names it, after a comma: `,"i2999"` has eight bytes, and no item more.
-    items: Vec<Short<8>>,
+    items: Vec<ShortText<8>>,
     /// Of the record that was written last.
-    key: Short<32>,
+    key: ShortText<32>,
     text: Text,
 }
 
 impl Json {
     /// # Panics
     /// The prefix has more than 12 bytes.
-    pub fn new(with_type: bool, keyed_by: Key, id_prefix: &str) -> Json {
+    pub fn new(with_type: bool, keyed_by: TopicKey, id_prefix: &str) -> Json {
         let [rankers, layouts] = EXPERIMENTS.each_ref().map(|experiment| experiment.arms.len());
         let row = |ranker| (0..layouts).map(move |layout| experiments([ranker, layout]));
         Json {
             with_type,
             keyed_by,
-            id_prefix: Short::new(id_prefix),
-            user_prefix: Short::new("u-"),
+            id_prefix: ShortText::new(id_prefix),
+            user_prefix: ShortText::new("u-"),
             experiments: (0..rankers).map(|ranker| row(ranker).collect()).collect(),
             items: (0..N_ITEMS)
-                .map(|item| Short::new(&format!(r#","i{item}""#)))
+                .map(|item| ShortText::new(&format!(r#","i{item}""#)))
                 .collect(),
-            key: Short::default(),
+            key: ShortText::default(),
             text: Text::default(),
         }
     }
@@ -151,8 +151,8 @@ impl Json {
             Content::Text(text) => self.replace(text),
         };
         self.key = match self.keyed_by {
-            Key::Request => id,
-            Key::User => self.user(origin),
+            TopicKey::Request => id,
+            TopicKey::User => self.user(origin),
         };
         RecordRef {
             arrival_ms: draft.arrival_ms,
@@ -163,22 +163,22 @@ impl Json {
         }
     }
 
-    pub fn key(&self, origin: &Origin) -> Short<32> {
+    pub fn key(&self, origin: &Origin) -> ShortText<32> {
         match self.keyed_by {
-            Key::Request => self.id(origin),
-            Key::User => self.user(origin),
+            TopicKey::Request => self.id(origin),
+            TopicKey::User => self.user(origin),
         }
     }
 
-    fn id(&self, origin: &Origin) -> Short<32> {
+    fn id(&self, origin: &Origin) -> ShortText<32> {
         self.id_prefix.with_number(origin.request)
     }
 
-    fn user(&self, origin: &Origin) -> Short<32> {
+    fn user(&self, origin: &Origin) -> ShortText<32> {
         self.user_prefix.with_number(origin.user.into())
     }
 
-    fn write_list(&mut self, id: &Short<32>, origin: &Origin, stamp_ms: i64, items: &[u16]) -> &[u8] {
+    fn write_list(&mut self, id: &ShortText<32>, origin: &Origin, stamp_ms: i64, items: &[u16]) -> &[u8] {
         let [ranker, layout] = origin.arms;
         self.begin(SERVED, id);
         self.text.put(br#"","user_id":""#);
@@ -198,7 +198,7 @@ impl Json {
         self.text.as_bytes()
     }
 
-    fn write_click(&mut self, id: &Short<32>, stamp_ms: i64, item: u16) -> &[u8] {
+    fn write_click(&mut self, id: &ShortText<32>, stamp_ms: i64, item: u16) -> &[u8] {
         self.begin(CLICK, id);
         self.text.put(br#"","ts":"#);
         self.text.put_number(stamp_ms);
@@ -246,7 +246,7 @@ impl Json {
         }
     }
 
-    fn begin(&mut self, kind: &'static str, id: &Short<32>) {
+    fn begin(&mut self, kind: &'static str, id: &ShortText<32>) {
         self.text.clear();
         self.text.put(b"{");
         if self.with_type {
@@ -272,12 +272,12 @@ impl Json {
 }
 
 /// The field that names the arms, from its comma on.
-fn experiments(arms: [usize; N_EXPERIMENTS]) -> Short<64> {
+fn experiments(arms: [usize; N_EXPERIMENTS]) -> ShortText<64> {
     let named = EXPERIMENTS.iter().zip(arms);
     let fields =
         named.map(|(experiment, arm)| format!(r#""{}":"{}""#, experiment.name, experiment.arms[arm]));
     let fields = fields.collect::<Vec<_>>().join(",");
-    Short::new(&format!(r#","experiments":{{{fields}}}"#))
+    ShortText::new(&format!(r#","experiments":{{{fields}}}"#))
 }
 
 #[cfg(test)]
@@ -302,16 +302,21 @@ mod tests {
     }
 
     fn json(with_type: bool) -> Json {
-        Json::new(with_type, Key::Request, "r-")
+        Json::new(with_type, TopicKey::Request, "r-")
     }
 
     fn list(json: &mut Json, request: &Request) -> String {
-        let list = json.write_list(&Short::new("r-1"), &request.origin, request.ts_ms, &request.items);
+        let list = json.write_list(
+            &ShortText::new("r-1"),
+            &request.origin,
+            request.ts_ms,
+            &request.items,
+        );
         String::from_utf8(list.to_vec()).unwrap()
     }
 
     fn click(json: &mut Json, stamp_ms: i64, item: u16) -> String {
-        let click = json.write_click(&Short::new("r-1"), stamp_ms, item);
+        let click = json.write_click(&ShortText::new("r-1"), stamp_ms, item);
         String::from_utf8(click.to_vec()).unwrap()
     }
 
@@ -338,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_key_that_it_was_asked_for() {
-        for (keyed_by, key) in [(Key::Request, b"r-1"), (Key::User, b"u-7")] {
+        for (keyed_by, key) in [(TopicKey::Request, b"r-1"), (TopicKey::User, b"u-7")] {
             let mut json = Json::new(false, keyed_by, "r-");
             let record = json.record(&Draft {
                 arrival_ms: 5,

@@ -17,8 +17,8 @@ use crate::kafka::producer::Producer;
 const START_MS: i64 = FILE_START_MS;
 
 /// Traffic of `n` lists, about.
-fn traffic(n: u64, adapt: impl FnOnce(&mut Settings)) -> Traffic {
-    let mut settings = Settings::new(7, 10.0, START_MS);
+fn traffic(n: u64, adapt: impl FnOnce(&mut TrafficSettings)) -> Traffic {
+    let mut settings = TrafficSettings::new(7, 10.0, START_MS);
     settings.duration_ms = Some(n as i64 * 100);
     adapt(&mut settings);
     Traffic::new(settings)
@@ -83,7 +83,7 @@ fn all_kinds_of_noise_occur_and_can_be_switched_off() {
 
 #[test]
 fn a_key_is_the_request_or_the_user_of_the_list_on_both_sides() {
-    for key in [Key::Request, Key::User] {
+    for key in [TopicKey::Request, TopicKey::User] {
         let mut lists = HashMap::new();
         let mut clicks = Vec::new();
         for record in traffic(2_000, |settings| settings.key = key) {
@@ -93,8 +93,8 @@ fn a_key_is_the_request_or_the_user_of_the_list_on_both_sides() {
             match record.kind {
                 RecordKind::List => {
                     let name = match key {
-                        Key::Request => &json["request_id"],
-                        Key::User => &json["user_id"],
+                        TopicKey::Request => &json["request_id"],
+                        TopicKey::User => &json["user_id"],
                     };
                     assert_eq!(name.as_str().map(str::as_bytes), Some(record.key.as_slice()));
                     lists.insert(json["request_id"].to_string(), record.key);
@@ -332,7 +332,7 @@ fn a_reader_that_has_had_enough_is_no_error() {
 #[test]
 fn a_file_has_one_line_per_record_and_each_says_what_it_is() {
     let mut lines = Vec::new();
-    let settings = |settings: &mut Settings| settings.with_type = true;
+    let settings = |settings: &mut TrafficSettings| settings.with_type = true;
     let summary = write_lines(
         traffic(2_000, settings),
         &mut lines,
@@ -369,7 +369,7 @@ fn options() -> SimulateOptions {
         speed: 300.0,
         duration: Some(Duration::from_secs(1)),
         seed: 1,
-        key: Key::Request,
+        key: TopicKey::Request,
         start_ms: None,
     }
 }
@@ -432,7 +432,7 @@ fn records_on(embedded: &Embedded) -> u64 {
 #[test]
 fn the_clock_never_runs_ahead_of_what_the_brokers_have() {
     let embedded = Embedded::start(&["served", "clicks"], 2).unwrap();
-    let adapt = |settings: &mut Settings| {
+    let adapt = |settings: &mut TrafficSettings| {
         settings.lists_per_second = 1.0;
         settings.duration_ms = Some(300_000);
     };

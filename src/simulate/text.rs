@@ -5,16 +5,16 @@ use std::fmt;
 
 /// At most `N` bytes of text, of plain ASCII.
 #[derive(Debug, Clone, Copy)]
-pub struct Short<const N: usize> {
+pub struct ShortText<const N: usize> {
     bytes: [u8; N],
     len: usize,
 }
 
-impl<const N: usize> Short<N> {
+impl<const N: usize> ShortText<N> {
     /// # Panics
     /// The text does not fit.
-    pub fn new(text: &str) -> Short<N> {
-        let mut short = Short::default();
+    pub fn new(text: &str) -> ShortText<N> {
+        let mut short = ShortText::default();
         short.push(text);
         short
     }
@@ -29,7 +29,7 @@ impl<const N: usize> Short<N> {
     ///
     /// # Panics
     /// Both do not fit.
-    pub fn with_number(mut self, number: u64) -> Short<N> {
+    pub fn with_number(mut self, number: u64) -> ShortText<N> {
         self.push(itoa::Buffer::new().format(number));
         self
     }
@@ -39,15 +39,15 @@ impl<const N: usize> Short<N> {
     }
 }
 
-impl<const N: usize> fmt::Display for Short<N> {
+impl<const N: usize> fmt::Display for ShortText<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_bytes().escape_ascii().fmt(f)
     }
 }
 
-impl<const N: usize> Default for Short<N> {
-    fn default() -> Short<N> {
-        Short {
+impl<const N: usize> Default for ShortText<N> {
+    fn default() -> ShortText<N> {
+        ShortText {
             bytes: [b' '; N],
             len: 0,
         }
@@ -95,7 +95,7 @@ impl Text {
     }
 
     #[inline]
-    pub fn put_short<const N: usize>(&mut self, part: &Short<N>) {
+    pub fn put_short<const N: usize>(&mut self, part: &ShortText<N>) {
         self.bytes[self.len..self.len + N].copy_from_slice(&part.bytes);
         self.len += part.len;
     }
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn nothing_is_left_of_what_lies_behind_the_end_of_a_part() {
         let mut text = Text::default();
-        text.put_short(&Short::<8>::new("ab"));
+        text.put_short(&ShortText::<8>::new("ab"));
         text.put(b"c");
-        text.put_short(&Short::<32>::new("r-").with_number(u64::MAX));
+        text.put_short(&ShortText::<32>::new("r-").with_number(u64::MAX));
         text.put_number(-5);
         text.put_at(0, b'A');
         assert_eq!(text.as_bytes(), b"Abcr-18446744073709551615-5");
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn a_short_text_is_as_long_as_its_parts() {
-        assert_eq!(Short::<4>::default().as_bytes(), b"");
-        assert_eq!(Short::<4>::new("u-").with_number(17).as_bytes(), b"u-17");
-        assert_eq!(Short::<8>::new("u-17").to_string(), "u-17");
+        assert_eq!(ShortText::<4>::default().as_bytes(), b"");
+        assert_eq!(ShortText::<4>::new("u-").with_number(17).as_bytes(), b"u-17");
+        assert_eq!(ShortText::<8>::new("u-17").to_string(), "u-17");
     }
 }

@@ -11,15 +11,15 @@ use super::draft::{Content, Draft, Origin};
 use super::model::Model;
 use super::pending::{Arriving, Pending};
 use super::random::Random;
-use super::record::{Json, Record, RecordKind, RecordRef, Request};
+use super::record::{Json, RecordKind, RecordRef, Request, SimulatedRecord};
 use super::truth::{self, Truth};
-use crate::config::Key;
+use crate::config::TopicKey;
 use crate::engine::event::Side;
 use crate::ingest::keys::murmur2;
 
 /// What decides every byte of the traffic.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct TrafficSettings {
     pub seed: u64,
     /// Per second of event time; above 0.
     pub lists_per_second: f64,
@@ -28,7 +28,7 @@ pub struct Settings {
     /// Lists are served for this long; their clicks come up to an attribution window later. `None`: for ever.
     pub duration_ms: Option<i64>,
     /// What records are keyed by.
-    pub key: Key,
+    pub key: TopicKey,
     /// Whether every record says what it is.
     pub with_type: bool,
     /// Genuine clicks come within it; expired ones after it.
@@ -40,15 +40,15 @@ pub struct Settings {
     pub noise: Noise,
 }
 
-impl Settings {
+impl TrafficSettings {
     /// Endless traffic with the daemon's default settings and default noise.
-    pub fn new(seed: u64, lists_per_second: f64, start_ms: i64) -> Settings {
-        Settings {
+    pub fn new(seed: u64, lists_per_second: f64, start_ms: i64) -> TrafficSettings {
+        TrafficSettings {
             seed,
             lists_per_second,
             start_ms,
             duration_ms: None,
-            key: Key::Request,
+            key: TopicKey::Request,
             with_type: false,
             attribution_ms: 30 * MINUTE_MS,
             lateness_ms: 2 * MINUTE_MS,
@@ -107,7 +107,7 @@ const CLICK_DELAYS: [(i64, i64); 9] = [
 /// Records in the order of `arrival_ms`, ties in the order of their making. The same settings give the same bytes.
 #[derive(Debug)]
 pub struct Traffic {
-    settings: Settings,
+    settings: TrafficSettings,
     model: Model,
     random: Random,
     json: Json,
@@ -123,7 +123,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    pub fn new(settings: Settings) -> Traffic {
+    pub fn new(settings: TrafficSettings) -> Traffic {
         // Two runs never share an id, unless they are the same run.
         let id_prefix = format!(
             "r-{:08x}-",
@@ -143,7 +143,7 @@ impl Traffic {
         }
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &TrafficSettings {
         &self.settings
     }
 
@@ -361,9 +361,9 @@ fn network_ms(random: &mut Random) -> i64 {
 }
 
 impl Iterator for Traffic {
-    type Item = Record;
+    type Item = SimulatedRecord;
 
-    fn next(&mut self) -> Option<Record> {
+    fn next(&mut self) -> Option<SimulatedRecord> {
         self.next_until(i64::MAX).map(RecordRef::to_record)
     }
 }

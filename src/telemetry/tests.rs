@@ -246,7 +246,7 @@ fn memory_stands_beside_its_bound_once_that_is_known() {
 #[test]
 fn a_shed_record_is_never_forgotten() {
     let telemetry = telemetry();
-    telemetry.lost_exactness();
+    telemetry.mark_inexact();
     assert_eq!(value(&telemetry, "abgauge_exact"), Some(0.0));
     assert!(!telemetry.status().exact);
 }

@@ -1,7 +1,7 @@
 //! Events whose time lies further ahead of our clock than `join.lateness`: they make what follows in their partition late.
 //!
-//! They are told from when they come until what was lost for them has left the longest window, with the setting that
-//! leaves all of them out.
+//! They are reported from their arrival until the records lost because of them have left the longest window. The report
+//! names the setting that skips all of them.
 
 use std::cmp::Reverse;
 
@@ -12,26 +12,26 @@ use crate::engine::watermark::Ahead;
 use crate::ingest::TopicPartition;
 use crate::ingest::skips::{Skips, range_text};
 
-/// As many partitions with such events are told one by one.
+/// At most this many partitions with such events are listed individually.
 const MAX_TOLD: usize = 4;
-/// As many ranges of offsets are named in a sentence.
+/// At most this many ranges of offsets are named in a sentence.
 const MAX_NAMED: usize = 3;
-/// The setting that leaves all of them out names as many partitions.
+/// At most this many partitions are named in the setting that skips all of them.
 const MAX_TO_SKIP: usize = 16;
 
-/// What is known of such events of one topic partition, beside what its engine has noted.
+/// What is known about such events of one topic partition, besides the notes of its engine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventsAhead {
     /// How far the newest was ahead when it came.
     furthest_ms: i64,
-    /// As many were logged.
+    /// How many were logged.
     n_logged: u64,
-    /// Wall time when the clock had come to them.
+    /// Wall time when the clock had reached them.
     over_ms: Option<i64>,
 }
 
 impl Worker {
-    /// Lets the engines note what comes from too far ahead.
+    /// Lets the engines note events from too far ahead.
     pub(super) fn note_ahead(&mut self) {
         let ahead_of_ms = self.clock.now_ms() + self.setup.rules.lateness_ms;
         for (_, pair) in self.shards.pairs_mut() {
@@ -54,9 +54,9 @@ impl Worker {
 }
 
 impl Pair {
-    /// Looks for events that have moved M by more than `lateness_ms` ahead of `now_ms`. They are forgotten `keep_ms` after the
-    /// clock has come to them, at once where nothing was lost. Says whether to log: when there are twice as many as were
-    /// logged, and when it is over.
+    /// Looks for events that have moved M more than `lateness_ms` ahead of `now_ms`. They are forgotten `keep_ms` after the
+    /// clock has reached them, or immediately if nothing was lost. Returns whether to log: if there are twice as many as
+    /// were logged, or if it is over.
     fn look_ahead(&mut self, side: Side, now_ms: i64, lateness_ms: i64, keep_ms: i64) -> bool {
         let place = &mut self.ahead[side as usize];
         let marks = self.tracker.watermarks_mut();
@@ -91,8 +91,8 @@ impl Pair {
     }
 }
 
-/// Such events of one topic partition, to be put into words.
-pub struct Told<'a> {
+/// Such events of one topic partition, for a message.
+pub struct AheadWarning<'a> {
     of: TopicPartition,
     known: EventsAhead,
     noted: &'a Ahead,
@@ -100,10 +100,10 @@ pub struct Told<'a> {
     newest_ms: i64,
 }
 
-impl Told<'_> {
-    pub fn of(of: TopicPartition, pair: &Pair) -> Option<Told<'_>> {
+impl AheadWarning<'_> {
+    pub fn of(of: TopicPartition, pair: &Pair) -> Option<AheadWarning<'_>> {
         let side = of.0;
-        Some(Told {
+        Some(AheadWarning {
             of,
             known: pair.ahead[side as usize]?,
             noted: pair.engine().watermarks().ahead(side)?,
@@ -148,8 +148,8 @@ impl Told<'_> {
     }
 }
 
-/// What to do about all of them.
-fn remedy(told: &[Told], topics: &[String; 2], skips: &Skips) -> String {
+/// The remedy for all of them.
+fn remedy(told: &[AheadWarning], topics: &[String; 2], skips: &Skips) -> String {
     let told = &told[..told.len().min(MAX_TO_SKIP)];
     let ranges = told.iter().flat_map(|told| {
         let ranges = told.noted.ranges.iter();
@@ -173,8 +173,13 @@ fn remedy(told: &[Told], topics: &[String; 2], skips: &Skips) -> String {
     )
 }
 
-/// A sentence each, the furthest ahead first; with the first one what to do about all.
-pub fn messages(mut told: Vec<Told>, topics: &[String; 2], skips: &Skips, now_ms: i64) -> Vec<String> {
+/// One sentence each, the furthest ahead first; the first one includes the remedy for all.
+pub fn messages(
+    mut told: Vec<AheadWarning>,
+    topics: &[String; 2],
+    skips: &Skips,
+    now_ms: i64,
+) -> Vec<String> {
     told.sort_by_key(|told| (told.known.over_ms.is_some(), Reverse(told.newest_ms)));
     let mut messages: Vec<String> = told
         .iter()

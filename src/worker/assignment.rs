@@ -1,4 +1,4 @@
-//! What the group gives and takes: pairs that come, begin where their logs say, and go.
+//! Assignment and revocation: pairs arrive, begin where their logs say, and leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -44,14 +44,14 @@ impl Worker {
     }
 
     pub(super) fn assigned(&mut self, partitions: &[TopicPartition]) {
-        self.report.rebalanced();
+        self.report.count_rebalance();
         self.questions.begin_epoch();
         self.phase = Phase::Owning;
         self.restart_clocks();
         let whole = self.whole_pairs(partitions);
         info!(partitions = ?whole, "assigned");
         self.membership.assigned(whole.len());
-        // A change of their partitions is a reason to be assigned anew.
+        // A changed number of partitions triggers a new assignment.
         self.orders.push(Order::Ask(Question::Topics));
         self.take_over(&whole);
         if whole.is_empty() {
@@ -63,7 +63,7 @@ impl Worker {
         }
     }
 
-    /// Pairs of which we were given every topic.
+    /// Pairs of which every topic was assigned to us.
     fn whole_pairs(&self, partitions: &[TopicPartition]) -> BTreeSet<i32> {
         let given: BTreeSet<&TopicPartition> = partitions.iter().collect();
         let is_whole = |partition: &i32| {
@@ -91,7 +91,7 @@ impl Worker {
             let life = Life::assigned(known.remove(partition));
             self.shards.insert(*partition, life);
         }
-        // What went to others takes its state with it.
+        // A pair that moved to another member loses its state here.
         for (partition, life) in known {
             if let Some(pair) = life.into_pair() {
                 self.forget(partition, &pair);
@@ -99,9 +99,9 @@ impl Worker {
         }
     }
 
-    /// We own nothing, until the group gives us what is ours.
+    /// We own nothing until the group assigns partitions of our topics.
     pub(super) fn misassigned(&mut self, others: &[String]) {
-        self.report.rebalanced();
+        self.report.count_rebalance();
         self.questions.begin_epoch();
         self.phase = Phase::Joining;
         self.membership
@@ -122,7 +122,7 @@ impl Worker {
     }
 
     pub(super) fn revoked(&mut self) {
-        self.report.rebalanced();
+        self.report.count_rebalance();
         self.hand_over();
         self.commit();
         self.questions.begin_epoch();
@@ -144,7 +144,7 @@ impl Worker {
         self.report.forget_partition(partition);
     }
 
-    /// Drops what we had of a pair: clicks that waited for a list stay undecided.
+    /// Drops the state of a pair: clicks that waited for a list stay undecided.
     fn forget(&mut self, partition: i32, pair: &Pair) {
         let mut counts = Counts::default();
         counts.count_results(ClickResult::Undecided, pair.engine().n_waiting());
@@ -173,14 +173,14 @@ impl Worker {
         self.assign_pairs();
     }
 
-    /// A pair whose position has left the log begins anew by the start rule, visibly.
+    /// A pair whose position is no longer in the log restarts by the start rule, and this is reported.
     fn located(&mut self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) {
         let Some(life) = self.shards.remove(partition) else {
             return;
         };
         let (life, given_up) = life.located(logs, || self.begin(partition, logs, now_ms));
         if let Some(pair) = given_up {
-            self.report.pair_restarted(partition);
+            self.report.count_pair_restart(partition);
             self.forget(partition, &pair);
         }
         self.shards.insert(partition, life);
@@ -195,9 +195,9 @@ impl Worker {
     }
 
     pub(super) fn offset_lost(&mut self, (_, partition): TopicPartition) {
-        // What was read of the pair has been read, though nothing comes of it.
+        // The records read so far have been read, although their pair is dropped.
         self.hand_over();
-        // Of one that is held, the client went astray in the batch that cannot be read.
+        // For a held pair, the client got lost in the unreadable batch.
         if self.shards.get_mut(partition).is_none_or(|pair| pair.is_held()) {
             return;
         }

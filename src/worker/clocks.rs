@@ -1,24 +1,24 @@
-//! The time that passes while nothing is read: what lets a quiet stream settle and an empty window empty.
+//! The time that passes while nothing is read: it lets a quiet stream settle and windows empty.
 //!
-//! Both the idle clocks of the topic partitions and the live end stand still while the broker does not answer, and
-//! begin at zero when it answers again, or when the loop itself was stopped: what was produced meanwhile is unread.
+//! The idle clocks of the topic partitions and the live end stop while the broker does not answer. They start at zero when
+//! it answers again, and after the loop itself was stopped: the records produced meanwhile are unread.
 
 use std::time::Duration;
 
-/// The loop is taken to have been stopped if it did not come round for this long.
+/// The loop counts as stopped if it did not run for this long.
 const STOPPED_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub struct Clocks {
-    /// Counts the times that the clocks began at zero: answers to questions of an earlier run tell nothing.
+    /// Counts restarts of the clocks: answers to questions of an earlier run are ignored.
     run: u64,
     last_round: Option<Duration>,
     live_end_ms: Option<i64>,
     /// The live end when the brokers were last asked where the logs end.
     asked_live_end_ms: Option<i64>,
-    /// Steady time when the last answer was asked for that found every partition at its end, and the live end then.
+    /// The last answer that found every partition at its end: the steady time when it was asked for, and the live end then.
     all_at_end: Option<(i64, i64)>,
-    /// Every partition has stood at its end.
+    /// Every partition has been at its end.
     has_started: bool,
 }
 
@@ -27,7 +27,7 @@ impl Clocks {
         self.run
     }
 
-    /// Notes that the loop comes round; says whether it had been stopped.
+    /// Notes a round of the loop; returns whether the loop had been stopped.
     pub fn round(&mut self, uptime: Duration) -> bool {
         let before = self.last_round.replace(uptime);
         before.is_some_and(|before| uptime.saturating_sub(before) > STOPPED_AFTER)
@@ -38,7 +38,7 @@ impl Clocks {
         self.last_round.unwrap_or_default()
     }
 
-    /// All clocks begin at zero.
+    /// Restarts all clocks at zero.
     pub fn restart(&mut self) {
         self.run += 1;
         self.all_at_end = None;
@@ -50,7 +50,7 @@ impl Clocks {
     }
 
     /// An event of this time was accepted, or settled.
-    pub fn saw(&mut self, ts_ms: Option<i64>) {
+    pub fn observe(&mut self, ts_ms: Option<i64>) {
         self.live_end_ms = self.live_end_ms.max(ts_ms);
     }
 
@@ -59,20 +59,20 @@ impl Clocks {
         self.asked_live_end_ms = self.live_end_ms;
     }
 
-    /// Whether every partition has once stood at its end.
+    /// Whether every partition has ever been at its end.
     pub fn has_started(&self) -> bool {
         self.has_started
     }
 
-    /// An answer asked at `asked_ms` found all partitions at their ends, or not. Returns the live end as of then: what was
-    /// read since does not count.
+    /// An answer asked at `asked_ms` found all partitions at their ends, or not. Returns the live end as of then, without
+    /// the records read since.
     pub fn all_at_end(&mut self, all: bool, asked_ms: i64) -> Option<i64> {
         let before = self.all_at_end.take();
         let mut live_end_ms = self.asked_live_end_ms;
         if let (true, Some((before_ms, before_end_ms))) = (all, before) {
             live_end_ms = live_end_ms.max(Some(before_end_ms + (asked_ms - before_ms).max(0)));
         }
-        self.saw(live_end_ms);
+        self.observe(live_end_ms);
         self.has_started |= all;
         self.all_at_end = live_end_ms
             .filter(|_| all)
@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn what_was_read_since_the_ends_were_asked_for_is_no_time_that_passed() {
         let mut clocks = Clocks::default();
-        clocks.saw(Some(5000));
+        clocks.observe(Some(5000));
         answer(&mut clocks, true, 100);
         clocks.ask();
-        clocks.saw(Some(60_000));
+        clocks.observe(Some(60_000));
         assert_eq!(clocks.all_at_end(true, 600), Some(5500));
         assert_eq!(clocks.live_end_ms(), Some(60_000));
         assert_eq!(answer(&mut clocks, true, 700), Some(60_000));
@@ -108,7 +108,7 @@ mod tests {
         answer(&mut clocks, true, 100);
         answer(&mut clocks, true, 200);
         assert_eq!(clocks.live_end_ms(), None, "nothing was ever accepted");
-        clocks.saw(Some(5000));
+        clocks.observe(Some(5000));
         answer(&mut clocks, true, 300);
         answer(&mut clocks, true, 400);
         assert_eq!(clocks.live_end_ms(), Some(5100));
@@ -116,16 +116,16 @@ mod tests {
         answer(&mut clocks, true, 600);
         assert_eq!(clocks.live_end_ms(), Some(5100), "from that moment on");
         answer(&mut clocks, true, 800);
-        clocks.saw(Some(5200));
+        clocks.observe(Some(5200));
         assert_eq!(clocks.live_end_ms(), Some(5300), "it never falls");
     }
 
     #[test]
     fn time_that_events_have_brought_is_not_added_again() {
         let mut clocks = Clocks::default();
-        clocks.saw(Some(5000));
+        clocks.observe(Some(5000));
         answer(&mut clocks, true, 100);
-        clocks.saw(Some(5500));
+        clocks.observe(Some(5500));
         answer(&mut clocks, true, 600);
         assert_eq!(
             clocks.live_end_ms(),
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_restart_forgets_the_time_that_passed() {
         let mut clocks = Clocks::default();
-        clocks.saw(Some(5000));
+        clocks.observe(Some(5000));
         answer(&mut clocks, true, 100);
         clocks.restart();
         answer(&mut clocks, true, 90_000);

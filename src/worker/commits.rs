@@ -1,4 +1,4 @@
-//! What the group is told of positions: for lag monitors alone, since no start goes by it.
+//! Commits of positions to the group. Only lag monitors use them; no start does.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ const EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub struct Commits {
     last: Duration,
-    /// What was committed last.
+    /// The last commit.
     positions: BTreeMap<TopicPartition, i64>,
 }
 
@@ -25,7 +25,7 @@ impl Commits {
         is_due
     }
 
-    /// Those of these positions that were not committed yet: they are now.
+    /// The positions that have changed since the last commit; marks them as committed.
     pub fn moved(
         &mut self,
         positions: impl Iterator<Item = (TopicPartition, i64)>,

@@ -1,4 +1,4 @@
-//! What the ends of the logs tell: which partitions stand there, and that time passes for them.
+//! Uses the ends of the logs: which partitions have reached them, so that time passes for them.
 
 use std::collections::BTreeMap;
 
@@ -65,8 +65,8 @@ impl Worker {
         }
     }
 
-    /// A start has read all that there is: the live end is as far on as time since the newest event was written. A stream
-    /// that goes on brings its own time: its record timestamps may tell when its events were made, not when they came.
+    /// A start has read everything: the live end moves on by the time since the newest event was written. A live stream
+    /// brings its own time: its record timestamps may be those of the events, not of their arrival.
     fn catch_up_with_time(&mut self, asked_ms: i64) {
         if self.shards.pairs().any(|(_, pair)| pair.goes_on()) {
             return;
@@ -80,10 +80,10 @@ impl Worker {
         };
         let asked_at_ms = self.clock.now_ms() - (self.clock.steady_ms() - asked_ms);
         let passed_ms = asked_at_ms.saturating_sub(record_ms).max(0);
-        self.clocks.saw(Some(ts_ms + passed_ms));
+        self.clocks.observe(Some(ts_ms + passed_ms));
     }
 
-    /// Up to where the windows are shown, by view: as far as an honest clock may be ahead of ours.
+    /// The limit of the shown windows, by view: as far as an honest clock may be ahead of ours.
     pub(super) fn until_ms(&self) -> [i64; 2] {
         let live_ms = self.clock.now_ms() + self.setup.rules.max_future_ms;
         [
@@ -99,7 +99,7 @@ impl Worker {
             .map(|live_end_ms| live_end_ms.min(until_ms))
     }
 
-    /// Rule D7: time passes for a topic partition that has stood at its end for long enough.
+    /// Rule D7: time passes for a topic partition that has been at its end for long enough.
     fn make_idle_move(&mut self, partition: i32, sides: &[Side], live_end_ms: Option<i64>) {
         let [until_ms, _] = self.until_ms();
         if let Some(pair) = self.shards.get_mut(partition) {

@@ -1,5 +1,5 @@
-//! Pairs that are held: a batch of theirs cannot be read, so they stand where they are, numbers and all, while the others go
-//! on. The damage may be one replica's, so the batch is looked at again and again; once it can be read, the pair goes on.
+//! Pairs on hold: one of their batches is unreadable, so they keep their position and numbers while the others continue.
+//! The damage may be on one replica only, so the batch is read again from time to time. Once it is readable, the pair resumes.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,30 +7,30 @@ use std::time::Duration;
 use tracing::info;
 
 use super::Worker;
-use super::looks::Standing;
-use super::pair::{Log, Pair};
+use super::looks::StalledLog;
+use super::pair::{Pair, PartitionLog};
 use crate::engine::event::Side;
 use crate::engine::outcome::{Counts, Outcome};
 use crate::ingest::skips::{Skips, range_at, range_text};
-use crate::ingest::{Batch, Damage, Fault, Look, Order, TopicPartition};
+use crate::ingest::{Damage, Fault, Look, OffsetState, Order, TopicPartition};
 
-/// A batch that cannot be read is looked at again after this time.
+/// Time until an unreadable batch is read again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// A log of which nothing comes for this long, though it has more, is looked at.
+/// A log is checked if it delivers nothing for this long although it has more records.
 const STALLED: Duration = Duration::from_secs(5);
 
 /// Why a pair is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     pub side: Side,
-    /// Offsets of the batch that cannot be read, the last one once it is found.
+    /// Offsets of the unreadable batch; the last one is set once it is found.
     pub first: i64,
     pub last: Option<i64>,
     pub damage: Damage,
 }
 
 impl Held {
-    /// In plain words, with what to do about it. It `has_numbers` where its pair has ever caught up.
+    /// In plain words, with the remedy. `has_numbers` is set if the pair has ever caught up.
     fn message(&self, topics: &[String; 2], partition: i32, skips: &Skips, has_numbers: bool) -> String {
         let Held {
             side, first, last, ..
@@ -82,15 +82,15 @@ impl Held {
     }
 }
 
-/// Whether two ranges share offsets, or stand side by side.
+/// Whether two ranges overlap or are adjacent.
 fn touches(one: &RangeInclusive<i64>, other: &RangeInclusive<i64>) -> bool {
     *one.start() <= other.end().saturating_add(1) && *other.start() <= one.end().saturating_add(1)
 }
 
 impl Worker {
-    /// A batch of a partition cannot be read: the pair is held, unless the operator leaves the batch out.
+    /// Holds the pair of an unreadable batch, unless the operator skips that batch.
     pub(super) fn damaged(&mut self, (side, partition): TopicPartition, first: i64, damage: Damage) {
-        if self.pass_over((side, partition), first) {
+        if self.skip_unreadable((side, partition), first) {
             return self.assign_pairs();
         }
         let held = Held {
@@ -104,7 +104,7 @@ impl Worker {
         };
         let offset = pair.log(side).map(|log| log.position);
         pair.held = Some(held);
-        self.tell_held(partition);
+        self.log_held(partition);
         self.assign_pairs();
         if let Some(offset) = offset {
             self.look(Look {
@@ -116,7 +116,7 @@ impl Worker {
     }
 
     /// Logs why a partition is held, if it is.
-    fn tell_held(&mut self, partition: i32) {
+    fn log_held(&mut self, partition: i32) {
         if let Some(message) = self.held_message(partition) {
             self.report.held(&message, partition, self.clocks.uptime());
         }
@@ -130,9 +130,8 @@ impl Worker {
         Some(held.message(topics, partition, skips, has_numbers))
     }
 
-    /// Moves behind what cannot be read, where the operator leaves that out; says whether he does. The batch begins at
-    /// `unreadable`.
-    fn pass_over(&mut self, (side, partition): TopicPartition, unreadable: i64) -> bool {
+    /// Moves past the unreadable batch that begins at `unreadable`, if the operator skips it. Returns whether it did.
+    fn skip_unreadable(&mut self, (side, partition): TopicPartition, unreadable: i64) -> bool {
         let skips = self.setup.skips.of((side, partition));
         let Some(log) = self.shards.get_mut(partition).and_then(|pair| pair.log(side)) else {
             return false;
@@ -155,7 +154,7 @@ impl Worker {
     }
 
     /// An answer to [`Order::Look`].
-    pub(super) fn seen(&mut self, look: Look, seen: Result<Batch, Fault>) {
+    pub(super) fn seen(&mut self, look: Look, seen: Result<OffsetState, Fault>) {
         self.looks.end();
         let (side, partition) = look.partition;
         let Some(pair) = self.shards.get_mut(partition) else {
@@ -163,15 +162,15 @@ impl Worker {
         };
         let stands = pair.log(side).is_some_and(|log| log.position == look.offset);
         match (seen, &mut pair.held) {
-            // That the brokers do not answer is told by others.
+            // The probe reports brokers that do not answer.
             (Err(_), _) => {}
-            (Ok(Batch::Readable), Some(held)) if held.side == side => {
+            (Ok(OffsetState::Readable), Some(held)) if held.side == side => {
                 pair.held = None;
                 self.report.goes_on(partition);
                 info!(partition, "the batch can be read: the partition goes on");
                 self.assign_pairs();
             }
-            (Ok(Batch::Damaged { first, last, damage }), Some(held)) if held.side == side => {
+            (Ok(OffsetState::Damaged { first, last, damage }), Some(held)) if held.side == side => {
                 let last = last.or(held.last.filter(|_| held.first == first));
                 *held = Held {
                     side,
@@ -179,18 +178,18 @@ impl Worker {
                     last,
                     damage,
                 };
-                self.tell_held(partition);
+                self.log_held(partition);
             }
-            (Ok(Batch::Damaged { first, damage, .. }), None) if stands => {
+            (Ok(OffsetState::Damaged { first, damage, .. }), None) if stands => {
                 self.damaged(look.partition, first, damage);
             }
             (Ok(_), _) => {}
         }
     }
 
-    /// Looks at what is held, and at what stands still for no known reason: one at a time.
-    pub(super) fn look_around(&mut self) {
-        let standing: Vec<Standing> = self
+    /// Checks the held batches and the logs that are stalled for no known reason, one at a time.
+    pub(super) fn look_for_damage(&mut self) {
+        let standing: Vec<StalledLog> = self
             .shards
             .pairs()
             .flat_map(|(partition, pair)| standing(partition, pair))
@@ -206,23 +205,23 @@ impl Worker {
         }
     }
 
-    /// Reads all pairs but those that are held, from where they stand.
+    /// Assigns all pairs that are not held, from their current positions.
     pub(super) fn assign_pairs(&mut self) {
-        // Where the client stood before says nothing of where it stands now. After a damaged batch that may be anywhere: it reads on
-        // in the midst of it, and takes for an offset what is none.
+        // The client's own position is not reliable. After a damaged batch it may continue in the middle of that batch, and
+        // take arbitrary bytes for an offset.
         self.questions.begin_epoch();
         let mut positions = Vec::new();
         for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| !pair.is_held()) {
             for log in &mut pair.logs {
                 positions.push(((log.side, partition), log.position));
-                // An assignment reads all: what was paused goes on.
+                // An assignment resumes paused partitions.
                 log.paused = false;
             }
         }
         self.orders.push(Order::Assign(positions));
     }
 
-    /// Pairs that are held, each with what to do about it.
+    /// The pairs on hold, each with its remedy.
     pub(super) fn held(&self) -> Vec<String> {
         let partitions = self.shards.pairs().map(|(partition, _)| partition);
         partitions
@@ -231,9 +230,9 @@ impl Worker {
     }
 }
 
-/// Logs of a pair that more is to come of.
-fn standing(partition: i32, pair: &Pair) -> Vec<Standing> {
-    let standing = |log: &Log, after: Duration, to_its_end: bool| Standing {
+/// The logs of a pair that have more records.
+fn standing(partition: i32, pair: &Pair) -> Vec<StalledLog> {
+    let standing = |log: &PartitionLog, after: Duration, to_its_end: bool| StalledLog {
         look: Look {
             partition: (log.side, partition),
             offset: log.position,

@@ -19,24 +19,24 @@ use crate::ingest::LogStart;
 
 #[derive(Debug)]
 pub enum Life {
-    /// Owned, and hidden: it waits to learn where its logs begin and end. What we had of it before, if anything, goes on if
-    /// the logs still have its positions.
+    /// Owned and hidden, until it is known where its logs begin and end. An earlier pair is resumed if the logs still have
+    /// its positions.
     Locating(Option<Pair>),
-    /// Read, and hidden: it has not reached the ends that were noted when it was located.
+    /// Read but hidden: it has not reached the ends that were noted when it was located.
     Replaying(Pair),
     /// Read and shown.
     Serving(Pair),
-    /// Revoked, and hidden: the next assignment says whether it comes back.
+    /// Revoked and hidden: the next assignment decides whether it comes back.
     Parked(Pair),
 }
 
 impl Life {
-    /// The group gives it to us; `before` is what we know of it.
+    /// The group assigns it; `before` is its earlier life, if any.
     pub fn assigned(before: Option<Life>) -> Life {
         Life::Locating(before.and_then(Life::into_pair))
     }
 
-    /// Its logs begin and end here. What we had of it goes on, or else is given back, and one that `begin` makes takes its place.
+    /// Its logs begin and end here. Resumes the earlier pair, or returns it and replaces it with one made by `begin`.
     pub fn located(self, logs: &[(Side, LogStart)], begin: impl FnOnce() -> Pair) -> (Life, Option<Pair>) {
         match self {
             Life::Locating(None) => (Life::Replaying(begin()), None),
@@ -51,12 +51,12 @@ impl Life {
         }
     }
 
-    /// Whether it has read all that it has to read before it is shown.
+    /// Whether it has read everything that it needs before it is shown.
     pub fn has_caught_up(&self) -> bool {
         matches!(self, Life::Replaying(pair) if pair.has_reached_noted_ends())
     }
 
-    /// It is shown from now on, however far its logs run ahead of it later.
+    /// Shows it from now on, however far it falls behind later.
     pub fn caught_up(self) -> Life {
         match self {
             Life::Replaying(pair) => Life::Serving(pair.with_position_lost(false)),
@@ -64,7 +64,7 @@ impl Life {
         }
     }
 
-    /// Its position has left a log, the client says.
+    /// The client reports that its position is no longer in a log.
     pub fn position_lost(self) -> Life {
         match self {
             Life::Replaying(pair) | Life::Serving(pair) => {
@@ -74,7 +74,7 @@ impl Life {
         }
     }
 
-    /// We own it no more. Nothing is left of one that never began.
+    /// It is no longer ours. Nothing is kept of a pair that never began.
     pub fn revoked(self) -> Option<Life> {
         self.into_pair().map(Life::Parked)
     }
@@ -83,7 +83,7 @@ impl Life {
         matches!(self, Life::Locating(_))
     }
 
-    /// The pair, as long as its records are read.
+    /// The pair, while its records are read.
     pub fn reading(&self) -> Option<&Pair> {
         match self {
             Life::Replaying(pair) | Life::Serving(pair) => Some(pair),
@@ -112,7 +112,7 @@ impl Life {
         }
     }
 
-    /// What there is of it, in whatever state.
+    /// The pair, in any state that has one.
     pub fn pair(&self) -> Option<&Pair> {
         match self {
             Life::Locating(pair) => pair.as_ref(),
@@ -141,7 +141,7 @@ mod tests {
     use crate::config;
     use crate::engine::ranking::Ranking;
     use crate::ledger::{Keep, PairTracker};
-    use crate::worker::{pair::Log, rules};
+    use crate::worker::{pair::PartitionLog, rules};
 
     /// A pair that stands at offset 5, and has 10 to reach.
     fn pair() -> Pair {
@@ -153,7 +153,10 @@ mod tests {
         let config = config::load(None, std::iter::once(brokers)).unwrap();
         let ranking = Ranking::new(&config.measures);
         let tracker = PairTracker::new(rules(&config), ranking, None, &Keep::default());
-        Pair::new(tracker, vec![Log::new(Side::Served, position, noted_end)])
+        Pair::new(
+            tracker,
+            vec![PartitionLog::new(Side::Served, position, noted_end)],
+        )
     }
 
     fn logs(low: i64, high: i64) -> Vec<(Side, LogStart)> {

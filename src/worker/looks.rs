@@ -1,4 +1,4 @@
-//! Looks at batches that may be damaged: one at a time, and each log again only after a while.
+//! Checks batches that may be damaged: one at a time, and each log again only after a while.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use crate::ingest::{Look, TopicPartition};
 
 #[derive(Debug, Default)]
 pub struct Looks {
-    /// Since when a log stands where it does, of those that more is to come of.
+    /// For each log that has more records: its position, and since when it has been there.
     standing: BTreeMap<TopicPartition, (i64, Duration)>,
     /// A batch is being looked at.
     is_open: bool,
 }
 
-/// A log that more is to come of, which is looked at once it has stood there for so long.
+/// A log that has more records but does not advance. It is checked after `after`.
 #[derive(Debug)]
-pub struct Standing {
+pub struct StalledLog {
     pub look: Look,
     pub after: Duration,
 }
 
 impl Looks {
-    /// Notes where these logs stand, and forgets the others; returns the first look that is due.
-    pub fn due(&mut self, logs: &[Standing], uptime: Duration) -> Option<Look> {
+    /// Notes the positions of these logs, and forgets the others; returns the first check that is due.
+    pub fn due(&mut self, logs: &[StalledLog], uptime: Duration) -> Option<Look> {
         self.standing
             .retain(|partition, _| logs.iter().any(|log| log.look.partition == *partition));
         let mut due = None;
-        for Standing { look, after } in logs {
+        for StalledLog { look, after } in logs {
             let here = (look.offset, uptime);
             let since = self.standing.entry(look.partition).or_insert(here);
             if since.0 != look.offset {
@@ -39,7 +39,7 @@ impl Looks {
         due
     }
 
-    /// Begins a look, unless there is another; says whether it does.
+    /// Begins a check unless one is running; returns whether it did.
     pub fn begin(&mut self, look: Look, uptime: Duration) -> bool {
         if self.is_open {
             return false;
@@ -49,7 +49,7 @@ impl Looks {
         true
     }
 
-    /// The look has been answered.
+    /// The check has been answered.
     pub fn end(&mut self) {
         self.is_open = false;
     }

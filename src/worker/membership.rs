@@ -1,8 +1,8 @@
-//! What the group gave us, where it may not be what we are to read: partitions of other topics, or none at all.
+//! Detects assignments that cannot be right: partitions of other topics, or none at all.
 //!
 //! ```text
 //! nothing ──▶ Unknown ──▶ others own all ──▶ Right
-//!                │  └──▶ somebody is missing ──▶ Wrong ──▶ leave, join anew
+//!                │  └──▶ a partition is unowned ─▶ Wrong ──▶ leave, rejoin
 //! others' topics ────────────────────────────────┘
 //! ```
 
@@ -12,41 +12,41 @@ use tracing::warn;
 
 use crate::ingest::{GroupState, TopicCounts};
 
-/// The group is left at most once in this time, the second time; then in twice of it, and so on.
+/// Minimum time before the group is left a second time; it doubles each time.
 const REJOIN: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(120);
-/// What lasts is logged once in this time.
+/// A lasting problem is logged once in this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub struct Membership {
-    state: State,
+    state: OwnershipState,
     left: Option<Duration>,
     pause: Duration,
     told: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum OwnershipState {
     #[default]
     Right,
-    /// It gave us nothing; others may own all.
+    /// Nothing is assigned to us; others may own everything.
     Unknown,
     /// What is wrong, and what we do about it.
     Wrong(String),
 }
 
 impl Membership {
-    /// The group gave us so many partitions, all of our topics.
+    /// The group assigned `n` partitions of our topics.
     pub fn assigned(&mut self, n: usize) {
         if n == 0 {
-            self.state = State::Unknown;
+            self.state = OwnershipState::Unknown;
         } else {
             self.right();
         }
     }
 
-    /// The group gave us partitions of these topics.
+    /// The group assigned partitions of these other topics.
     pub fn misassigned(&mut self, others: &[String], topics: &[String; 2], uptime: Duration) {
         let [served, clicks] = topics;
         self.wrong(
@@ -60,15 +60,15 @@ impl Membership {
         );
     }
 
-    /// Whether the group is to be asked what others own.
+    /// Whether to ask the group what others own.
     pub fn asks(&self) -> bool {
-        matches!(self.state, State::Unknown)
+        matches!(self.state, OwnershipState::Unknown)
     }
 
-    /// What all members own, of topics with so many partitions.
+    /// What all members own, given the partition counts of the topics.
     pub fn known(&mut self, group: GroupState, counts: TopicCounts, topics: &[String; 2], uptime: Duration) {
         if !self.asks() || !group.is_stable {
-            return; // Assigned meanwhile, or about to be.
+            return; // Assigned meanwhile, or soon.
         }
         let [served, clicks] = topics;
         let missing = [
@@ -87,12 +87,12 @@ impl Membership {
         }
     }
 
-    /// Whether the group is to be left now, to join it anew.
+    /// Whether to leave and rejoin the group now.
     pub fn is_to_rejoin(&mut self, uptime: Duration) -> bool {
         let is_due = self
             .left
             .is_none_or(|left| uptime.saturating_sub(left) >= self.pause);
-        let rejoins = matches!(self.state, State::Wrong(_)) && is_due;
+        let rejoins = matches!(self.state, OwnershipState::Wrong(_)) && is_due;
         if rejoins {
             self.left = Some(uptime);
             self.pause = (self.pause * 2).clamp(REJOIN, LONGEST);
@@ -103,11 +103,11 @@ impl Membership {
     /// Why we are not ready.
     pub fn waiting_for(&self) -> Option<String> {
         match &self.state {
-            State::Right => None,
-            State::Unknown => {
+            OwnershipState::Right => None,
+            OwnershipState::Unknown => {
                 Some("the group to tell whether others own all partitions: we have none".into())
             }
-            State::Wrong(message) => Some(message.clone()),
+            OwnershipState::Wrong(message) => Some(message.clone()),
         }
     }
 
@@ -123,7 +123,7 @@ impl Membership {
             warn!("{message}");
             self.told = Some(uptime);
         }
-        self.state = State::Wrong(message);
+        self.state = OwnershipState::Wrong(message);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The loop that carries records to engines and their changes to the board.
 //!
-//! [`Worker`] is a plain struct: it takes [`Input`]s, reads records from its [`Source`]s, and gives [`Order`]s that
-//! somebody else carries out. Its pairs live in *shards*, one for each source; these are read side by side where enough
-//! waits. All else is done by one thread, between two readings. `life` has the states that a pair can be in.
+//! [`Worker`] is a plain struct: it takes [`Input`]s, reads records from its [`Source`]s, and gives [`Order`]s that the
+//! caller carries out. Its pairs live in *shards*, one for each source. Shards are read in parallel if enough records wait.
+//! One thread does everything else, between two reads. `life` has the states that a pair can be in.
 
 mod ahead;
 mod assignment;
@@ -37,11 +37,11 @@ use self::life::Life;
 use self::looks::Looks;
 use self::membership::Membership;
 use self::pace::Pace;
-use self::pair::{Flow, Log};
+use self::pair::{Flow, PartitionLog};
 use self::questions::Questions;
-use self::report::Report;
+use self::report::WorkerReport;
 use self::setup::Setup;
-pub use self::shard::DeadLetters;
+pub use self::shard::DeadLetterSink;
 use self::shards::Shards;
 use crate::board::Board;
 use crate::clock::Clock;
@@ -55,7 +55,7 @@ use crate::ingest::{Answer, Fault, FaultKind, Input, Order, Source, TopicCounts}
 use crate::logging::Losses;
 use crate::telemetry::Telemetry;
 
-/// Settled lists that a round brings into ledgers, of all pairs, beside those that each batch brings: some 1 ms.
+/// Settled lists that a round adds to ledgers, over all pairs and besides those of each batch: about 1 ms.
 const SETTLE_A_ROUND: usize = 8192;
 
 /// How far a start has come.
@@ -74,9 +74,9 @@ pub struct Worker {
     setup: Setup,
     catalogue: Option<Arc<Catalogue>>,
 
-    // Whom it talks to: those who look, the group, and the brokers.
+    // What it talks to: the board, the group, and the brokers.
     board: Arc<Board>,
-    report: Report,
+    report: WorkerReport,
     phase: Phase,
     membership: Membership,
     /// Partitions of the topics, once known.
@@ -97,8 +97,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker that reads these sources, where each partition's records wait in the one of
-    /// [`queue_of`](crate::ingest::queue_of); there is one at least.
+    /// A worker that reads these sources, at least one. The records of each partition wait in the source that
+    /// [`queue_of`](crate::ingest::queue_of) names.
     pub fn new(
         config: &Config,
         ranking: Ranking,
@@ -114,7 +114,7 @@ impl Worker {
         Worker {
             catalogue: None,
             board,
-            report: Report::new(telemetry, setup.topics.clone(), config),
+            report: WorkerReport::new(telemetry, setup.topics.clone(), config),
             phase: Phase::Topics,
             membership: Membership::default(),
             counts: None,
@@ -131,24 +131,24 @@ impl Worker {
         }
     }
 
-    /// Where records go that cannot be read.
-    pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetters>) -> Worker {
+    /// Where unreadable records go.
+    pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetterSink>) -> Worker {
         self.shards.set_dead_letters(dead_letters.as_ref());
         self
     }
 
-    /// What could not be written of the log is told.
+    /// Reports log lines that could not be written.
     pub fn with_log_losses(mut self, losses: Losses) -> Worker {
         self.report.watch_log(losses);
         self
     }
 
-    /// What is to be carried out now, in this order.
+    /// The orders to carry out now, in sequence.
     pub fn orders(&mut self) -> Vec<Order> {
         std::mem::take(&mut self.orders)
     }
 
-    /// Why the program cannot go on.
+    /// Why the program cannot continue.
     pub fn fatal(&self) -> Option<&Fault> {
         self.fatal.as_ref()
     }
@@ -190,7 +190,7 @@ impl Worker {
         }
     }
 
-    /// Counts records that wait, at most a batch of each source. Says how many they were.
+    /// Processes waiting records, at most a batch of each source. Returns their number.
     pub fn read(&mut self) -> usize {
         self.note_ahead();
         if let Err(broken) = self.shards.read() {
@@ -201,7 +201,7 @@ impl Worker {
             return 0;
         }
         let mut n_records = 0;
-        for news in self.shards.news() {
+        for news in self.shards.take_news() {
             n_records += news.n_records;
             self.report.keys(&news.keys);
             for record in &news.unreadable {
@@ -214,10 +214,9 @@ impl Worker {
         n_records
     }
 
-    /// Comes once a round, after inputs and records; `busy` says that records come.
+    /// Runs once a round, after inputs and records; `busy` is set while records arrive.
     ///
-    /// `uptime` is real time since the start, also where the clock is simulated: it paces questions, commits and lines
-    /// of the log.
+    /// `uptime` is real time since the start, even if the clock is simulated: it paces questions, commits and log lines.
     pub fn round(&mut self, busy: bool, uptime: Duration) {
         if self.clocks.round(uptime) {
             warn!(
@@ -234,13 +233,13 @@ impl Worker {
             self.hand_over();
         }
         self.ask(uptime);
-        self.look_around();
+        self.look_for_damage();
         if self.commits.is_due(uptime) {
             self.commit();
         }
         let waiting_for = self.waiting_for();
         let engines = self.shards.pairs().map(|(_, pair)| pair.engine());
-        let progress = report::Progress {
+        let round = report::Round {
             shards: &self.shards,
             live_end_ms: self.shown_live_end_ms(),
             now_ms: self.clock.now_ms(),
@@ -253,7 +252,7 @@ impl Worker {
             held: self.held(),
             waiting_for,
         };
-        self.report.round(progress, uptime);
+        self.report.round(round, uptime);
     }
 
     /// How long the last round took.
@@ -261,8 +260,7 @@ impl Worker {
         self.pace.took(time);
     }
 
-    /// Brings settled lists into their ledgers, of each pair alike: also of one that nothing is read of any more, however busy
-    /// the others are.
+    /// Adds settled lists to their ledgers, an equal share for each pair. A pair that is no longer read has its share too.
     fn settle(&mut self) {
         let waiting = |pair: &pair::Pair| pair.tracker.has_settled();
         let n_waiting = self.shards.pairs().filter(|(_, pair)| waiting(pair)).count();
@@ -272,7 +270,7 @@ impl Worker {
         }
     }
 
-    /// Keeps the topics of each pair abreast, as far as memory asks for it.
+    /// Keeps the two topics of each pair abreast when memory requires it.
     fn balance(&mut self) {
         let n_pairs = self.shards.pairs().count().max(1) as u64;
         let room_bytes = self.setup.max_ahead_bytes / n_pairs;
@@ -286,14 +284,15 @@ impl Worker {
         }
     }
 
-    /// Brings every change to the board, and pairs that have caught up into the views.
+    /// Hands all changes to the board, and shows the pairs that have caught up.
     fn hand_over(&mut self) {
         for (_, pair) in self.shards.pairs() {
-            self.clocks.saw(pair.engine().accepted_ms().map(|(_, last)| last));
+            self.clocks
+                .observe(pair.engine().accepted_ms().map(|(_, last)| last));
         }
         for pair in self.shards.serving() {
             let settled_until_ms = pair.tracker.settled_until_ms();
-            self.clocks.saw(settled_until_ms.map(|until_ms| until_ms - 1));
+            self.clocks.observe(settled_until_ms.map(|until_ms| until_ms - 1));
         }
         if let Some(live_end_ms) = self.clocks.live_end_ms() {
             self.board.set_live_end(live_end_ms);
@@ -321,7 +320,7 @@ impl Worker {
         }
     }
 
-    /// Gauges of all engines, of parked pairs too: their clicks still wait.
+    /// Sets the gauges of all engines, including parked pairs: their clicks still wait.
     fn report_engines(&self) {
         let pairs = self.shards.lives().filter_map(|(_, life)| life.pair());
         self.report.engines(pairs.map(|pair| pair.engine()));
@@ -335,7 +334,7 @@ impl Worker {
         }
     }
 
-    /// The board goes first: it must know every place that an engine may speak of.
+    /// The board goes first: it must know every place that an engine may name.
     fn take_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.board.set_catalogue(Arc::clone(&catalogue));
         let all = self.shards.lives_mut().filter_map(|(_, life)| life.pair_mut());
@@ -348,7 +347,7 @@ impl Worker {
 
     fn commit(&mut self) {
         let positions = self.shards.pairs().flat_map(|(partition, pair)| {
-            let of_log = move |log: &Log| ((log.side, partition), log.position);
+            let of_log = move |log: &PartitionLog| ((log.side, partition), log.position);
             pair.logs.iter().map(of_log)
         });
         let moved = self.commits.moved(positions);
@@ -357,7 +356,7 @@ impl Worker {
         }
     }
 
-    /// Brings the last changes to the board and commits the positions: the end of a clean stop.
+    /// Hands the last changes to the board and commits the positions: the end of a clean stop.
     pub fn finish(&mut self) {
         self.hand_over();
         self.commit();
@@ -380,7 +379,7 @@ pub fn rules(config: &Config) -> Rules {
     }
 }
 
-/// Whether counts say that something was shed.
+/// Whether anything was shed.
 fn has_shed(counts: &Counts) -> bool {
     Side::BOTH
         .into_iter()

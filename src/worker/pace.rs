@@ -1,27 +1,27 @@
-//! When a worker hands its changes over: at once where it has time, else so seldom that it costs next to nothing; and for up
-//! to a second not while a scrape copies the board, for then it would wait.
+//! When a worker hands over its changes: immediately if it is idle, else rarely enough to cost almost nothing. While a scrape
+//! copies the board it puts this off for up to a second, since it would have to wait.
 
 use std::time::Duration;
 
 /// A busy worker hands its changes over this often.
 const USUAL: Duration = Duration::from_millis(50);
-/// What is handed over is never older.
+/// Changes are handed over after this time at the latest.
 const LONGEST: Duration = Duration::from_secs(1);
-/// A hand-over may take one part in this many of the time: with ten thousand arms it takes some milliseconds.
+/// A hand-over may take 1/n of the time: with ten thousand arms it takes some milliseconds.
 const SHARE: u32 = 20;
 
 #[derive(Debug, Default)]
 pub struct Pace {
     last: Duration,
-    /// How long the last round took that handed over.
+    /// How long the last round with a hand-over took.
     took: Duration,
     /// This round hands over.
     is_now: bool,
 }
 
 impl Pace {
-    /// Whether this round hands over; `busy` says that records come, `copied` that a scrape copies the board, which a
-    /// hand-over would wait for.
+    /// Whether this round hands over. `busy`: records arrive; `copied`: a scrape copies the board, and a hand-over would wait
+    /// for it.
     pub fn hands_over(&mut self, busy: bool, copied: bool, uptime: Duration) -> bool {
         self.is_now = self.is_due(busy, copied, uptime);
         if self.is_now {
@@ -40,7 +40,7 @@ impl Pace {
         uptime.saturating_sub(self.last) >= wait
     }
 
-    /// This round took so long.
+    /// How long this round took.
     pub fn took(&mut self, time: Duration) {
         if self.is_now {
             self.took = time;

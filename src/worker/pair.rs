@@ -10,29 +10,29 @@ use crate::ingest::skips::Offsets;
 use crate::ingest::{LogEnd, LogStart};
 use crate::ledger::PairTracker;
 
-/// Event time by which a topic is far ahead of its twin: it is paused then, where memory asks for it.
+/// A topic this far ahead of its twin in event time is paused if memory requires it.
 const FAR_MS: i64 = 5 * 60 * 1000;
 
 #[derive(Debug)]
 pub struct Pair {
     pub tracker: PairTracker,
-    /// One for each topic: the side of served lists alone, where both kinds share a topic.
-    pub logs: Vec<Log>,
-    /// A batch of it cannot be read: it stands where it is.
+    /// One for each topic; only the side of served lists if both kinds share a topic.
+    pub logs: Vec<PartitionLog>,
+    /// Set while an unreadable batch keeps it at its position.
     pub held: Option<Held>,
-    /// Its position had left the log, it is said, and it has not caught up since.
+    /// Its position was reported as no longer in the log, and it has not caught up since.
     pub position_lost: bool,
     /// It holds changes that the board has not seen.
     pub changed: bool,
     /// By `Side as usize`.
     pub ahead: [Option<EventsAhead>; 2],
-    /// What its engine kept of each of two logs when neither was far ahead of the other.
+    /// Bytes that its engine kept for each of two logs when neither was far ahead of the other.
     abreast_bytes: [u64; 2],
 }
 
 /// How far one topic partition has been read.
 #[derive(Debug)]
-pub struct Log {
+pub struct PartitionLog {
     pub side: Side,
     /// Offset of the next record.
     pub position: i64,
@@ -41,7 +41,7 @@ pub struct Log {
     /// The end as of the last answer.
     pub end: Option<i64>,
     pub paused: bool,
-    /// Steady time from which on it is known to have stood at its end.
+    /// Steady time since which it is known to be at its end.
     pub idle_since_ms: Option<i64>,
     /// The transaction that it waits for.
     open: Option<OpenTransaction>,
@@ -49,9 +49,9 @@ pub struct Log {
     skips: Offsets,
 }
 
-impl Log {
-    pub fn new(side: Side, position: i64, noted_end: i64) -> Log {
-        Log {
+impl PartitionLog {
+    pub fn new(side: Side, position: i64, noted_end: i64) -> PartitionLog {
+        PartitionLog {
             side,
             position,
             noted_end,
@@ -63,9 +63,9 @@ impl Log {
         }
     }
 
-    /// The same, with these records left out.
-    pub fn skipping(self, skips: &[RangeInclusive<i64>]) -> Log {
-        Log {
+    /// The same, without these records.
+    pub fn skipping(self, skips: &[RangeInclusive<i64>]) -> PartitionLog {
+        PartitionLog {
             skips: skips.to_vec(),
             ..self
         }
@@ -80,7 +80,7 @@ impl Log {
         within.cloned().collect()
     }
 
-    /// It is read again, from where it stands, and has reached its part of a start at `noted_end`.
+    /// Resumes reading at its position; its part of a start is complete at `noted_end`.
     pub fn resume(&mut self, noted_end: i64) {
         self.noted_end = noted_end;
         self.end = Some(noted_end);
@@ -97,16 +97,16 @@ impl Log {
         self.end.is_some_and(|end| self.position >= end)
     }
 
-    /// Takes an answer, asked at `asked_ms`, of where it ends. Says whether it stands there, unhindered.
+    /// Takes an answer, asked at `asked_ms`, about its end. Returns whether it is there, with no transaction open.
     pub fn ends(&mut self, answer: LogEnd) -> bool {
-        // The client passes over what it keeps from us, such as the markers of transactions; never over the end.
+        // The client skips what it does not deliver, such as transaction markers, but never the end.
         let passed = answer.position.filter(|position| *position <= answer.end);
         self.position = self.position.max(passed.unwrap_or(i64::MIN));
         self.end = Some(answer.end);
         self.position >= answer.end && !self.paused
     }
 
-    /// Looks, in an answer asked at `asked_ms`, for a transaction that holds it up.
+    /// Looks for a transaction that blocks it, in an answer asked at `asked_ms`.
     pub fn look_for_open_transaction(&mut self, answer: &LogEnd, asked_ms: i64) {
         let stable = answer
             .stable
@@ -120,13 +120,13 @@ impl Log {
         });
     }
 
-    /// Steady time since when an open transaction is known to hold it up, if that was `after_ms` ago by `now_ms` at least.
+    /// Steady time since which an open transaction blocks it, if that is at least `after_ms` before `now_ms`.
     pub fn held_up_since_ms(&self, now_ms: i64, after_ms: i64) -> Option<i64> {
         let since_ms = self.open?.since_ms;
         (now_ms - since_ms >= after_ms).then_some(since_ms)
     }
 
-    /// Whether it has stood at its end for `after_ms` when the answer was asked for.
+    /// Whether it had been at its end for `after_ms` when the answer was asked for.
     pub fn stands(&mut self, at_end: bool, asked_ms: i64, after_ms: i64) -> bool {
         if !at_end {
             self.idle_since_ms = None;
@@ -137,7 +137,7 @@ impl Log {
     }
 }
 
-/// All records before it are read, and none behind it can be: it is open.
+/// An open transaction: all records before it are read, and none after it can be.
 #[derive(Debug, Clone, Copy)]
 struct OpenTransaction {
     /// Where it begins.
@@ -154,7 +154,7 @@ pub enum Flow {
 }
 
 impl Pair {
-    pub fn new(tracker: PairTracker, logs: Vec<Log>) -> Pair {
+    pub fn new(tracker: PairTracker, logs: Vec<PartitionLog>) -> Pair {
         Pair {
             tracker,
             logs,
@@ -170,7 +170,7 @@ impl Pair {
         self.tracker.engine()
     }
 
-    pub fn log(&mut self, side: Side) -> Option<&mut Log> {
+    pub fn log(&mut self, side: Side) -> Option<&mut PartitionLog> {
         self.logs.iter_mut().find(|log| log.side == side)
     }
 
@@ -185,16 +185,16 @@ impl Pair {
         }
     }
 
-    /// Whether these logs still have what it is to read next.
+    /// Whether these logs still have its next records.
     pub fn stands_within(&self, logs: &[(Side, LogStart)]) -> bool {
-        let is_within = |log: &Log| {
+        let is_within = |log: &PartitionLog| {
             let found = logs.iter().find(|(side, _)| *side == log.side);
             found.is_some_and(|(_, start)| start.low <= log.position && log.position <= start.high)
         };
         self.logs.iter().all(is_within)
     }
 
-    /// The same, to go on from where it stands once it has reached the ends of these logs.
+    /// The same, resumed at its positions; it has caught up at the ends of these logs.
     pub fn resumed(mut self, logs: &[(Side, LogStart)]) -> Pair {
         for (side, start) in logs {
             if let Some(log) = self.log(*side) {
@@ -211,9 +211,9 @@ impl Pair {
         self.logs.iter().all(|log| log.position >= log.noted_end)
     }
 
-    /// Records to read before it has reached the ends noted.
+    /// Records to read until it has reached the noted ends.
     pub fn n_left(&self) -> i64 {
-        let left = |log: &Log| (log.noted_end - log.position).max(0);
+        let left = |log: &PartitionLog| (log.noted_end - log.position).max(0);
         self.logs.iter().map(left).sum()
     }
 
@@ -222,12 +222,12 @@ impl Pair {
         self.logs.iter().any(|log| log.position > log.noted_end)
     }
 
-    /// Pauses the topic whose events are far ahead of its twin's once what is kept of it has grown by `room_bytes`
-    /// meanwhile, and resumes it when the twin has followed.
+    /// Pauses the topic whose events are far ahead of its twin's, once its state has grown by `room_bytes` meanwhile.
+    /// Resumes it when the twin has caught up.
     ///
-    /// Not at once, since a pause is dear: the client throws away what it has fetched of a partition that is paused, and
-    /// fetches it again. With lists and clicks of an hour it read 1.4 times as many records as there were, and the daemon
-    /// took a tenth more CPU time.
+    /// It does not pause earlier because a pause is expensive: the client discards the records that it has fetched for a
+    /// paused partition, and fetches them again. For an hour of lists and clicks it read 1.4 times the records, and the
+    /// daemon used 10% more CPU time.
     pub fn balance(&mut self, room_bytes: u64) -> Option<Flow> {
         let Pair {
             tracker,
@@ -239,7 +239,7 @@ impl Pair {
         let [one, two] = logs.as_mut_slice() else {
             return None;
         };
-        let ahead = |log: &Log, twin: &Log| -> i64 {
+        let ahead = |log: &PartitionLog, twin: &PartitionLog| -> i64 {
             if twin.at_end() {
                 return 0; // Nothing to wait for.
             }

@@ -1,4 +1,4 @@
-//! What the brokers are asked: one question at a time, and which answers still count.
+//! Questions to the brokers: one at a time, and which answers are still valid.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::ingest::{Order, Question, TopicPartition};
 
 /// How often the brokers are asked.
 const ASK: Duration = Duration::from_millis(500);
-/// How often they are asked who stamps the records.
+/// How often they are asked about the timestamps of the topics.
 const ASK_TIMESTAMPS: Duration = Duration::from_secs(3 * 60);
-/// A start that takes longer is not waited for with that.
+/// If a start takes longer, that question no longer waits for it.
 const LONG_START: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
@@ -18,11 +18,11 @@ pub struct Questions {
     epoch: u64,
     /// Asked, and not yet answered.
     is_open: bool,
-    /// When one was last asked in its turn.
+    /// When a question was last asked in its turn.
     last: Option<Duration>,
-    /// Of starts and ends, the last question was where to start.
+    /// The last question was about starts, not ends.
     starts_were_last: bool,
-    /// When it was asked last who stamps the records.
+    /// When the timestamps of the topics were last asked for.
     asked_timestamps: Option<Duration>,
 }
 
@@ -31,7 +31,7 @@ impl Questions {
         self.epoch
     }
 
-    /// What is owned, or from where it is read, is another from now on.
+    /// The assignment or the read positions have changed.
     pub fn begin_epoch(&mut self) {
         self.epoch += 1;
     }
@@ -41,13 +41,13 @@ impl Questions {
         !self.is_open && !self.last.is_some_and(waits)
     }
 
-    /// Whether it is the turn of starts, which are asked for in turns with the ends.
+    /// Whether it is the turn of starts: questions for starts and ends alternate.
     pub fn is_turn_of_starts(&self) -> bool {
         !self.starts_were_last
     }
 
-    /// Whether it is to be asked who stamps the records: first when a start has its numbers, or takes long to; then again and
-    /// again, since somebody may have fixed it.
+    /// Whether to ask about the timestamps of the topics: first when a start is complete or takes too long, then
+    /// periodically, since the setting may have been fixed.
     pub fn is_turn_of_timestamps(&self, has_started: bool, uptime: Duration) -> bool {
         match self.asked_timestamps {
             None => has_started || uptime >= LONG_START,
@@ -55,7 +55,7 @@ impl Questions {
         }
     }
 
-    /// This was asked, in its turn.
+    /// This question was asked in its turn.
     pub fn asked(&mut self, question: &Question, uptime: Duration) {
         match question {
             Question::Starts { .. } => self.starts_were_last = true,
@@ -67,7 +67,7 @@ impl Questions {
         self.is_open = true;
     }
 
-    /// Something was asked at once: the next question waits for its answer.
+    /// A question was asked out of turn: the next one waits for its answer.
     pub fn asked_at_once(&mut self) {
         self.is_open = true;
     }
@@ -94,14 +94,14 @@ impl Worker {
         let question = match self.phase {
             Phase::Topics => Question::Topics,
             Phase::Joining => return None,
-            // In turns with the question for ends: a partition that cannot start must not hold up the others.
+            // Alternates with the question for ends: a partition that cannot start must not block the others.
             Phase::Owning if is_start && (reads_nothing || self.questions.is_turn_of_starts()) => {
                 self.ask_starts()
             }
             Phase::Owning if self.membership.asks() => Question::Group {
                 epoch: self.questions.epoch(),
             },
-            // Whoever owns nothing learns so of brokers and topics that go and come.
+            // A member without partitions notices this way that brokers or topics disappear and return.
             Phase::Owning if reads_nothing => Question::Topics,
             Phase::Owning if self.is_turn_of_timestamps() => Question::Timestamps,
             Phase::Owning => self.ask_ends(),

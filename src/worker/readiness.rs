@@ -26,7 +26,7 @@ impl Worker {
         waiting
     }
 
-    /// What is wrong with topics that differ in their partitions.
+    /// The problem if the topics differ in their number of partitions.
     pub(super) fn unequal(&self) -> Option<String> {
         let TopicCounts { served, clicks } = self.counts.filter(|counts| counts.served != counts.clicks)?;
         let [served_topic, clicks_topic] = &self.setup.topics;
@@ -36,7 +36,7 @@ impl Worker {
         ))
     }
 
-    /// Pairs that wait to learn where to start.
+    /// Pairs whose start is not known yet.
     fn locating(&self) -> Vec<String> {
         let mut waiting = Vec::new();
         let locating = self.shards.locating();
@@ -53,7 +53,7 @@ impl Worker {
         waiting
     }
 
-    /// Pairs that have to catch up, and can.
+    /// Pairs that are catching up.
     fn replaying(&self) -> Vec<String> {
         let message = |(partition, life): (i32, &Life)| {
             let pair = life.replaying().filter(|pair| !pair.is_held())?;

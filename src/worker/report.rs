@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::ahead::{self, Told};
+use super::ahead::{self, AheadWarning};
 use super::has_shed;
 use super::pair::Pair;
-use super::shard::Unreadable;
+use super::shard::UnreadableRecord;
 use super::shards::Shards;
-use super::shares::{self, Shares};
+use super::shares::{self, TopicShares};
 use crate::config::{Config, Limits};
 use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
-use crate::ingest::keys::{Finding, KeyAudit, KeyCounts, findings};
+use crate::ingest::keys::{KeyAudit, KeyCounts, KeyFinding, findings};
 use crate::ingest::skips::{Skips, range_text};
 use crate::ingest::timestamps::{Timestamps, Unguarded};
 use crate::ingest::{Fault, FaultKind, TopicPartition};
@@ -27,45 +27,45 @@ use crate::telemetry::{Excess, PartitionState, Telemetry, Warning};
 
 /// How often gauges about partitions are set.
 const REFRESH: Duration = Duration::from_millis(250);
-/// A fault that lasts, and a kind of unreadable record, are logged once in this time.
+/// A lasting fault, and each kind of unreadable record, is logged once in this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
-/// A loss is told on the page for so long.
+/// A loss is shown on the page for this long.
 const TELL_LOSSES: Duration = Duration::from_secs(15 * 60);
-/// As many different faults are told at once.
+/// At most this many different faults are reported together.
 const MAX_FAULTS: usize = 4;
-/// More lists of a topic than this share one request id only where a producer is wrong.
+/// If more lists of a topic than this share one request id, a producer is wrong.
 const MAX_SHARED_ID: f64 = 0.01;
 
-pub struct Report {
+pub struct WorkerReport {
     telemetry: Arc<Telemetry>,
     topics: [String; 2],
-    /// What is left out already.
+    /// Records that are skipped already.
     skips: Skips,
-    /// What is to be said of settings.
+    /// Warnings about settings.
     of_settings: Vec<Warning>,
-    /// What is wrong, all of one kind: an answer of another kind tells what has become of the earlier ones.
+    /// Current faults, all of one kind: an answer of another kind supersedes them.
     faults: Vec<Fault>,
-    /// Faults that were logged lately, by what is wrong, and when.
+    /// Faults that were logged recently, by message, and when.
     faults_logged: HashMap<String, Duration>,
     /// A fault was logged since the brokers last answered.
     fault_told: bool,
     invalid_logged: HashMap<(Side, Reason), LogLimit>,
-    shares: Shares,
+    shares: TopicShares,
     limits: Limits,
-    /// By `Side as usize`, then `Excess as usize`: a topic's share is above its limit.
+    /// By `Side as usize`, then `Excess as usize`: whether a topic's share is above its limit.
     raised: [[bool; Excess::ALL.len()]; 2],
-    /// Topics whose brokers take records from any time.
+    /// Topics whose brokers accept records of any timestamp.
     unguarded: Vec<(Side, Unguarded)>,
     /// One for each topic, once these are known.
     audits: Vec<KeyAudit>,
-    findings: Vec<Finding>,
+    findings: Vec<KeyFinding>,
     reported_keys: HashMap<String, KeyCounts>,
     waiting_for: Vec<String>,
     refreshed: Option<Duration>,
     shed: bool,
-    /// Records that could not be read were passed over.
+    /// Unreadable records were skipped.
     passed_over: bool,
-    /// What was logged last of each partition that is held, and when.
+    /// The last message about each held partition, and when it was logged.
     held_logged: HashMap<i32, (String, Duration)>,
     left_out_told: bool,
     folded_told: bool,
@@ -77,14 +77,14 @@ pub struct Report {
     log_losses: LogLosses,
 }
 
-/// What could not be written of the log.
+/// Log lines that could not be written.
 #[derive(Debug, Default)]
 struct LogLosses {
     losses: Losses,
     n_seen: u64,
     /// When a loss was last seen.
     seen: Option<Duration>,
-    /// Those that the log itself has told, once it could be written again.
+    /// Losses that the log itself has reported, once it could be written again.
     n_told: u64,
 }
 
@@ -94,29 +94,29 @@ struct LogLimit {
     n_silent: u64,
 }
 
-/// What a round of the worker looks at.
-pub struct Progress<'a> {
+/// The state of the worker in one round.
+pub struct Round<'a> {
     pub shards: &'a Shards,
     pub live_end_ms: Option<i64>,
     /// Wall time, epoch ms, and steady time.
     pub now_ms: i64,
     pub steady_ms: i64,
-    /// How long a transaction may hold up a partition before it is told.
+    /// How long a transaction may block a partition before it is reported.
     pub tell_open_after_ms: i64,
     /// A + lateness.
     pub settle_after_ms: i64,
     pub exact: bool,
-    /// Those told apart.
+    /// Distinct ones.
     pub arms_folded: u64,
     pub arms_without_coverage: u64,
-    /// What is held, each with what to do about it.
+    /// The pairs on hold, each with its remedy.
     pub held: Vec<String>,
     pub waiting_for: Vec<String>,
 }
 
-impl Report {
-    pub fn new(telemetry: Arc<Telemetry>, topics: [String; 2], config: &Config) -> Report {
-        Report {
+impl WorkerReport {
+    pub fn new(telemetry: Arc<Telemetry>, topics: [String; 2], config: &Config) -> WorkerReport {
+        WorkerReport {
             telemetry,
             topics,
             skips: config.ingest.skips.clone(),
@@ -125,7 +125,7 @@ impl Report {
             faults_logged: HashMap::new(),
             fault_told: false,
             invalid_logged: HashMap::new(),
-            shares: Shares::new(),
+            shares: TopicShares::new(),
             limits: config.limits.clone(),
             raised: [[false; Excess::ALL.len()]; 2],
             unguarded: Vec::new(),
@@ -154,7 +154,7 @@ impl Report {
         self.telemetry.add_counts(counts);
         self.shares.count(counts);
         if has_shed(counts) {
-            self.telemetry.lost_exactness();
+            self.telemetry.mark_inexact();
             if !self.shed {
                 self.shed = true;
                 warn!(
@@ -185,16 +185,16 @@ impl Report {
         );
     }
 
-    pub fn rebalanced(&self) {
-        self.telemetry.rebalanced();
+    pub fn count_rebalance(&self) {
+        self.telemetry.count_rebalance();
     }
 
     pub fn forget_partition(&self, partition: i32) {
         self.telemetry.forget_partition(partition);
     }
 
-    pub fn pair_restarted(&self, partition: i32) {
-        self.telemetry.pair_restarted();
+    pub fn count_pair_restart(&self, partition: i32) {
+        self.telemetry.count_pair_restart();
         warn!(
             partition,
             "the position has left the log (retention, or a topic made anew): the pair is rebuilt by the rule of \
@@ -202,7 +202,7 @@ impl Report {
         );
     }
 
-    /// A partition is held; logged once a minute while it lasts, and when more is known of it.
+    /// A partition is held. Logged once a minute while this lasts, and when more is known about it.
     pub fn held(&mut self, message: &str, partition: i32, uptime: Duration) {
         let told = self.held_logged.get(&partition);
         let is_told =
@@ -213,12 +213,12 @@ impl Report {
         }
     }
 
-    /// It is held no more.
+    /// It is no longer held.
     pub fn goes_on(&mut self, partition: i32) {
         self.held_logged.remove(&partition);
     }
 
-    /// A batch could not be read, in what the operator leaves out: nobody knows what it was.
+    /// An unreadable batch was skipped as configured: its contents are unknown.
     pub fn passed_over(
         &mut self,
         topic: &str,
@@ -234,12 +234,12 @@ impl Report {
              numbers are no longer exact"
         );
         self.passed_over = true;
-        self.telemetry.lost_exactness();
+        self.telemetry.mark_inexact();
         self.goes_on(partition);
     }
 
-    /// Never the payload: what a record holds is nobody's business but its owner's.
-    pub fn unreadable(&mut self, record: &Unreadable, uptime: Duration) {
+    /// Never logs the payload: it may be private.
+    pub fn unreadable(&mut self, record: &UnreadableRecord, uptime: Duration) {
         let (side, partition) = record.at;
         let limit = self
             .invalid_logged
@@ -271,10 +271,10 @@ impl Report {
         );
     }
 
-    /// The brokers do not do what we want; logged once a minute while it lasts.
+    /// A fault of the brokers. Logged once a minute while it lasts.
     pub fn fault(&mut self, fault: Fault, uptime: Duration) {
         if fault.kind == FaultKind::Silence && self.faults.iter().any(|f| f.kind == FaultKind::Barred) {
-            return; // What stands already says why they do not answer.
+            return; // The current fault already says why they do not answer.
         }
         let words = what_is_wrong(&fault);
         self.faults_logged
@@ -309,40 +309,40 @@ impl Report {
         self.faults.iter().map(|fault| fault.message.clone())
     }
 
-    pub fn round(&mut self, progress: Progress, uptime: Duration) {
-        let is_other = progress.waiting_for != self.waiting_for;
+    pub fn round(&mut self, round: Round, uptime: Duration) {
+        let is_other = round.waiting_for != self.waiting_for;
         let due = self
             .refreshed
             .is_none_or(|last| uptime.saturating_sub(last) >= REFRESH);
         if is_other || due {
-            // First, so that whoever sees that it is ready sees of what.
-            self.refresh(&progress, uptime);
+            // First: a reader that sees it ready must also see the gauges.
+            self.refresh(&round, uptime);
         }
         if is_other {
-            if progress.waiting_for.is_empty() {
+            if round.waiting_for.is_empty() {
                 info!("ready");
             } else if self.waiting_for.is_empty() {
-                warn!(waiting_for = ?progress.waiting_for, "not ready");
+                warn!(waiting_for = ?round.waiting_for, "not ready");
             }
-            self.telemetry.set_waiting_for(progress.waiting_for.clone());
-            self.waiting_for = progress.waiting_for;
+            self.telemetry.set_waiting_for(round.waiting_for.clone());
+            self.waiting_for = round.waiting_for;
         }
     }
 
-    fn refresh(&mut self, progress: &Progress, uptime: Duration) {
+    fn refresh(&mut self, round: &Round, uptime: Duration) {
         self.refreshed = Some(uptime);
-        if !progress.exact {
-            self.telemetry.lost_exactness();
+        if !round.exact {
+            self.telemetry.mark_inexact();
         }
-        self.set_gauges(progress);
+        self.set_gauges(round);
         self.look_at_keys();
         self.shares.advance(uptime);
         self.look_at_log(uptime);
-        let ahead = self.events_ahead(progress);
-        self.warn(progress, ahead);
+        let ahead = self.events_ahead(round);
+        self.warn(round, ahead);
     }
 
-    /// Who stamps the records of the topics, as far as the brokers tell; logs where that has changed.
+    /// Notes how the topics stamp their records, as far as the brokers tell. Logs changes.
     pub fn timestamps(&mut self, of: &[(Side, Timestamps)], brokers: &str, max_future_ms: i64) {
         for (side, timestamps) in of.iter().filter(|(_, timestamps)| timestamps.kind.is_some()) {
             let topic = &self.topics[*side as usize];
@@ -358,9 +358,11 @@ impl Report {
         }
     }
 
-    /// Records have moved M of their topic partition far ahead of our clock, or do so no more.
+    /// Records have moved M of their topic partition far ahead of our clock, or no longer do.
     pub fn event_ahead(&self, of: TopicPartition, pair: &Pair, now_ms: i64) {
-        let Some(told) = Told::of(of, pair) else { return };
+        let Some(told) = AheadWarning::of(of, pair) else {
+            return;
+        };
         let messages = ahead::messages(vec![told], &self.topics, &self.skips, now_ms);
         let (topic, partition) = (&self.topics[of.0 as usize], of.1);
         for message in messages {
@@ -368,13 +370,13 @@ impl Report {
         }
     }
 
-    /// Records that make others late; the furthest ahead first.
-    fn events_ahead(&self, progress: &Progress) -> Vec<Warning> {
-        let told = progress.shards.pairs().flat_map(|(partition, pair)| {
-            let of_side = move |side: Side| Told::of((side, partition), pair);
+    /// Events that make others late, the furthest ahead first.
+    fn events_ahead(&self, round: &Round) -> Vec<Warning> {
+        let told = round.shards.pairs().flat_map(|(partition, pair)| {
+            let of_side = move |side: Side| AheadWarning::of((side, partition), pair);
             Side::BOTH.into_iter().filter_map(of_side)
         });
-        let messages = ahead::messages(told.collect(), &self.topics, &self.skips, progress.now_ms);
+        let messages = ahead::messages(told.collect(), &self.topics, &self.skips, round.now_ms);
         let warning = |message| Warning::critical(message).see("AbgaugeEventAhead");
         messages.into_iter().map(warning).collect()
     }
@@ -396,21 +398,21 @@ impl Report {
         }
     }
 
-    fn set_gauges(&self, progress: &Progress) {
-        let pairs = progress.shards.pairs();
+    fn set_gauges(&self, round: &Round) {
+        let pairs = round.shards.pairs();
         self.telemetry.set_partitions_owned(pairs.clone().count());
-        let behind = |ms: i64| progress.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
+        let behind = |ms: i64| round.live_end_ms.map(|end| (end - ms) as f64 / 1000.0);
         for (partition, pair) in pairs.clone() {
             for log in &pair.logs {
-                let ahead_ms = pair.ahead_ms(log.side, progress.now_ms);
-                let held_since_ms = log.held_up_since_ms(progress.steady_ms, progress.tell_open_after_ms);
+                let ahead_ms = pair.ahead_ms(log.side, round.now_ms);
+                let held_since_ms = log.held_up_since_ms(round.steady_ms, round.tell_open_after_ms);
                 let state = PartitionState {
                     lag: log.lag(),
                     held: pair.held.is_some_and(|held| held.side == log.side),
                     watermark_delay_seconds: pair.engine().watermark_ms(log.side).and_then(behind),
                     event_ahead_seconds: ahead_ms.map(|ms| ms as f64 / 1000.0),
                     open_transaction_since_seconds: held_since_ms
-                        .map(|since_ms| (progress.now_ms - (progress.steady_ms - since_ms)) as f64 / 1000.0),
+                        .map(|since_ms| (round.now_ms - (round.steady_ms - since_ms)) as f64 / 1000.0),
                 };
                 self.telemetry
                     .set_partition(&self.topics[log.side as usize], partition, state);
@@ -422,8 +424,8 @@ impl Report {
             .filter_map(|(_, pair)| pair.tracker.settled_until_ms())
             .min();
         self.telemetry
-            .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + progress.settle_after_ms)));
-        let serving = progress.shards.serving().map(|pair| pair.engine());
+            .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + round.settle_after_ms)));
+        let serving = round.shards.serving().map(|pair| pair.engine());
         let begin_ms = serving.clone().filter_map(Engine::begin_ms).max();
         let first_ms = serving
             .filter_map(|engine| engine.accepted_ms())
@@ -434,11 +436,11 @@ impl Report {
 
     pub fn set_audits(&mut self, audits: Vec<KeyAudit>) {
         self.audits = audits;
-        // They begin at zero.
+        // They start at zero.
         self.reported_keys.clear();
     }
 
-    /// What was seen of the keys of each topic.
+    /// Counts of the keys of each topic.
     pub fn keys(&mut self, of_topics: &[KeyCounts]) {
         for (audit, counts) in self.audits.iter_mut().zip(of_topics) {
             audit.add(counts);
@@ -470,7 +472,7 @@ impl Report {
         self.findings = findings;
     }
 
-    /// Tells topics of which more does not count, for some cause, than its limit allows; logs where one begins or ends to be such.
+    /// Reports topics whose share of records that do not count, for some cause, is above its limit. Logs changes.
     fn look_at_shares(&mut self) -> Vec<Warning> {
         let one_topic = self.topics[0] == self.topics[1];
         let groups: &[&[Side]] = if one_topic {
@@ -499,7 +501,7 @@ impl Report {
         warnings
     }
 
-    /// Tells that many lists share one request id, and what becomes of their clicks; logs where that begins or ends.
+    /// Reports that many lists share one request id, and how their clicks count. Logs changes.
     fn look_at_shared_ids(&mut self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let topic = &self.topics[Side::Served as usize];
@@ -528,19 +530,19 @@ impl Report {
         warnings.into_iter().map(see).collect()
     }
 
-    /// Tells what an operator should fix although numbers are shown.
-    fn warn(&mut self, progress: &Progress, events_ahead: Vec<Warning>) {
-        let arms_without_coverage = progress.arms_without_coverage;
+    /// Reports what an operator should fix although numbers are shown.
+    fn warn(&mut self, round: &Round, events_ahead: Vec<Warning>) {
+        let arms_without_coverage = round.arms_without_coverage;
         let mut warnings = self.of_settings.clone();
-        let of_keys = |finding: &Finding| {
+        let of_keys = |finding: &KeyFinding| {
             let message = finding.to_string();
             match finding {
-                Finding::Different { .. } | Finding::Mixed { .. } => {
+                KeyFinding::Different { .. } | KeyFinding::Mixed { .. } => {
                     Warning::critical(message).see("AbgaugePartitionersDiffer")
                 }
-                Finding::NoKeys { .. } => Warning::critical(message).see("AbgaugeMisplacedKeys"),
-                // A partitioner of one's own for both topics does no harm.
-                Finding::Foreign { .. } => Warning::new(message).see("AbgaugeMisplacedKeys"),
+                KeyFinding::NoKeys { .. } => Warning::critical(message).see("AbgaugeMisplacedKeys"),
+                // A custom partitioner that both topics use is harmless.
+                KeyFinding::Foreign { .. } => Warning::new(message).see("AbgaugeMisplacedKeys"),
             }
         };
         warnings.extend(self.findings.iter().map(of_keys));
@@ -558,14 +560,14 @@ impl Report {
             warnings.push(Warning::new(message).see("AbgaugeExactnessLost"));
         }
         let held = |message: &String| Warning::critical(message).see("AbgaugePartitionHeld");
-        warnings.extend(progress.held.iter().map(held));
+        warnings.extend(round.held.iter().map(held));
         warnings.extend(self.look_at_shares());
         warnings.extend(self.look_at_shared_ids());
-        if progress.arms_folded > 0 {
+        if round.arms_folded > 0 {
             let warning = format!(
                 "limits.max_arms ({}) is reached: {} arms or more have no numbers of their own and count together as \
                  `__other__`: fix the producer if these are no arms of yours, else raise limits.max_arms, and start again",
-                self.max_arms, progress.arms_folded
+                self.max_arms, round.arms_folded
             );
             if !std::mem::replace(&mut self.folded_told, true) {
                 warn!("{warning}");
@@ -600,7 +602,7 @@ fn of_settings(config: &Config) -> Vec<Warning> {
         .collect()
 }
 
-/// The part of its message before the brackets: in them are the client's own words, which change each time.
+/// The part of its message before the brackets, which hold the client's own varying text.
 fn what_is_wrong(fault: &Fault) -> &str {
     fault.message.split('(').next().unwrap_or_default()
 }

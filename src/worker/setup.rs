@@ -1,6 +1,6 @@
-//! What the configuration says of the worker's work, and a pair that begins by it.
+//! The worker's part of the configuration, and the pairs that begin by it.
 
-use super::pair::{Log, Pair};
+use super::pair::{Pair, PartitionLog};
 use super::rules;
 use super::start::StartRule;
 use crate::config::Config;
@@ -11,7 +11,7 @@ use crate::ingest::LogStart;
 use crate::ingest::skips::Skips;
 use crate::ledger::{Keep, PairTracker};
 
-/// Part of the state's bound that topics may fill by being read far ahead of their twins, one over this: 16 MiB of 4 GiB.
+/// Topics read far ahead of their twins may fill 1/n of the bound on state: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
 
 pub struct Setup {
@@ -20,7 +20,7 @@ pub struct Setup {
     pub start: StartRule,
     pub skips: Skips,
     pub idle_after_ms: i64,
-    /// What topics may fill of all states by being read far ahead of their twins.
+    /// Bytes of state that topics may fill by being read far ahead of their twins.
     pub max_ahead_bytes: u64,
     /// By `Side as usize`.
     pub topics: [String; 2],
@@ -65,7 +65,7 @@ impl Setup {
         let tracker = PairTracker::new(rules, ranking, begin_ms, &Keep::default());
         let log = |(side, log): &(Side, LogStart)| {
             let skips = self.skips.of((*side, partition));
-            Log::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)
+            PartitionLog::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)
         };
         Pair::new(tracker, logs.iter().map(log).collect())
     }

@@ -1,4 +1,4 @@
-//! A share of the pairs, and the queue that their records wait in: what one thread works on at a time.
+//! A share of the pairs and the queue of their records: one thread works on it at a time.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,48 +11,48 @@ use crate::ingest::skips::range_at;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{Input, Record, Source, TopicPartition};
 
-/// Takes a record that cannot be read, and never waits.
-pub type DeadLetters = Arc<dyn Fn(&Record, Reason) + Send + Sync>;
+/// Takes an unreadable record. Never blocks.
+pub type DeadLetterSink = Arc<dyn Fn(&Record, Reason) + Send + Sync>;
 
 pub struct Shard {
     source: Box<dyn Source>,
-    reader: Reader,
+    reader: RecordReader,
     news: News,
 }
 
-/// What the worker is to hear of a shard's reading.
+/// What a shard reports to the worker after reading.
 #[derive(Debug, Default)]
 pub struct News {
     pub n_records: usize,
-    pub unreadable: Vec<Unreadable>,
-    /// What came beside records.
+    pub unreadable: Vec<UnreadableRecord>,
+    /// Inputs other than records.
     pub inputs: Vec<Input>,
-    /// What was seen of the keys of each topic.
+    /// Counts of the keys of each topic.
     pub keys: Vec<KeyCounts>,
 }
 
 /// A record that cannot be read.
 #[derive(Debug, Clone, Copy)]
-pub struct Unreadable {
+pub struct UnreadableRecord {
     pub at: TopicPartition,
     pub offset: i64,
     pub reason: Reason,
 }
 
-/// From records to what they change of their pairs.
-struct Reader {
+/// Decodes records and applies them to their pairs.
+struct RecordReader {
     decoder: Decoder,
     /// What each topic says of its records, by `Side as usize`: nothing where both kinds share one.
     topics_say: [Option<Kind>; 2],
-    dead_letters: Option<DeadLetters>,
+    dead_letters: Option<DeadLetterSink>,
     /// Those of this shard, read or not.
     pairs: BTreeMap<i32, Life>,
     /// One for each topic, once these are known.
     samplers: Vec<KeySampler>,
     /// Decoded, not yet counted: empty between two slices.
     batch: Batch,
-    unreadable: Vec<Unreadable>,
-    /// What all states together may grow by.
+    unreadable: Vec<UnreadableRecord>,
+    /// How much all states together may still grow.
     free_bytes: u64,
 }
 
@@ -61,7 +61,7 @@ impl Shard {
         let topics_say = [Kind::Served, Kind::Click].map(|kind| (!one_topic).then_some(kind));
         Shard {
             source,
-            reader: Reader {
+            reader: RecordReader {
                 decoder,
                 topics_say,
                 dead_letters: None,
@@ -75,7 +75,7 @@ impl Shard {
         }
     }
 
-    pub fn set_dead_letters(&mut self, dead_letters: Option<DeadLetters>) {
+    pub fn set_dead_letters(&mut self, dead_letters: Option<DeadLetterSink>) {
         self.reader.dead_letters = dead_letters;
     }
 
@@ -100,8 +100,8 @@ impl Shard {
         self.source.n_waiting()
     }
 
-    /// Counts what waits, at most a batch, as long as its pairs' states grow by no more than `free_bytes`. Returns what
-    /// is left of these.
+    /// Processes waiting records, at most a batch, while its pairs' states grow by no more than `free_bytes`. Returns what
+    /// is left of them.
     pub fn read(&mut self, free_bytes: u64) -> u64 {
         let Shard { source, reader, news } = self;
         reader.free_bytes = free_bytes;
@@ -109,13 +109,13 @@ impl Shard {
         reader.free_bytes
     }
 
-    /// Whether something else than records came, which the worker is to hear of before more is read.
+    /// Whether an input arrived that the worker must handle before more is read.
     pub fn has_inputs(&self) -> bool {
         !self.news.inputs.is_empty()
     }
 
-    /// What has happened since this was last asked.
-    pub fn news(&mut self) -> News {
+    /// What has happened since the last call.
+    pub fn take_news(&mut self) -> News {
         let mut news = std::mem::take(&mut self.news);
         news.unreadable = std::mem::take(&mut self.reader.unreadable);
         news.keys = self.reader.samplers.iter_mut().map(KeySampler::take).collect();
@@ -123,8 +123,8 @@ impl Shard {
     }
 }
 
-impl Reader {
-    /// Counts records of one partition of one topic.
+impl RecordReader {
+    /// Processes records of one partition of one topic.
     fn take(&mut self, records: &[Record]) {
         let Some(&Record { side, partition, .. }) = records.first() else {
             return;
@@ -134,11 +134,11 @@ impl Reader {
             return;
         };
         let Some(log) = pair.log(side) else { return };
-        // What is fetched again after a pause has been counted.
+        // Records that are fetched again after a pause have been counted.
         let n_counted = records.partition_point(|record| record.offset < log.position);
         let records = &records[n_counted..];
         let Some(last) = records.last() else { return };
-        // Nearly always none.
+        // Almost always empty.
         let skips = log.skips_within(&(records[0].offset..=last.offset));
         if let Some(sampler) = self.samplers.get_mut(side as usize) {
             sampler.observe(records.len(), partition, |place| records[place].key);
@@ -163,7 +163,7 @@ impl Reader {
             self.decoder
                 .decode(record.payload, topic_says, at, &mut self.batch);
             if let Some(Body::Invalid(reason)) = self.batch.events.last().map(|event| &event.body) {
-                self.unreadable.push(Unreadable {
+                self.unreadable.push(UnreadableRecord {
                     at: (side, record.partition),
                     offset: record.offset,
                     reason: *reason,
@@ -175,7 +175,7 @@ impl Reader {
         }
     }
 
-    /// Counts what was decoded of one topic. Only now its position moves, to what comes next.
+    /// Applies the decoded records of one topic, then moves its position to the next offset.
     fn apply(&mut self, partition: i32, side: Side, next: i64) {
         if let Some(pair) = self.pairs.get_mut(&partition).and_then(Life::reading_mut) {
             if let Some(log) = pair.log(side) {

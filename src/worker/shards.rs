@@ -1,15 +1,15 @@
-//! All shards, and the threads that read them side by side.
+//! All shards, and the threads that read them in parallel.
 //!
 //! ```text
-//!            what waits is little            what waits is much
+//!            few records wait                many records wait
 //! worker     read 0 │ read 1 │ round         read 0 ────────────┐ round
 //! worker-1                                   read 1 ──────────┐ ┘
 //!                                              └─ a shard goes to its thread by value, and comes back
 //! ```
 //!
-//! Between two rounds every shard is at home, so nothing is shared and nothing is locked. To wake a thread and to wait
-//! for it costs some 20 µs, as much as fifty records: what is little is read at home. And the first that is done waits for the
-//! last, so that where much waits each thread reads some batches in a row.
+//! Between two rounds the worker owns every shard, so nothing is shared and nothing is locked. Waking a thread and waiting
+//! for it costs about 20 µs, as much as fifty records: a short queue is read on the worker's own thread. The first thread to
+//! finish waits for the last one. If many records wait, each thread therefore reads several batches in a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -17,28 +17,28 @@ use std::thread::JoinHandle;
 
 use super::life::Life;
 use super::pair::Pair;
-use super::shard::{DeadLetters, News, Shard};
+use super::shard::{DeadLetterSink, News, Shard};
 use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{Source, queue_of};
 
-/// Records for which a thread is woken.
+/// A thread is woken for at least this many records.
 const WORTH_A_THREAD: usize = 500;
-/// Batches that each thread counts before all wait for the slowest one: some 8 ms.
+/// Batches that each thread processes before all wait for the slowest one: about 8 ms.
 const BATCHES: usize = 16;
-/// State that one batch of records cannot reach: where less is free for each shard, they are read one after the other,
-/// so that the bound is one for all.
+/// More state than one batch of records can add. If less is free for each shard, the shards are read one after the other:
+/// the bound is shared.
 const AMPLE_BYTES: u64 = 64 << 20;
 
 pub struct Shards {
     /// By [`queue_of`] their partitions.
     shards: Vec<Shard>,
-    /// The thread of each shard, once it was worth one; that of the first is the worker's own.
+    /// The thread of each shard, started when first needed; the first shard uses the worker's own thread.
     threads: Vec<Option<Thread>>,
     max_state_bytes: u64,
 }
 
-/// Why shards cannot be read any more.
+/// Why shards can no longer be read.
 #[derive(Debug)]
 pub struct Broken(pub String);
 
@@ -59,13 +59,13 @@ impl Shards {
         }
     }
 
-    pub fn set_dead_letters(&mut self, dead_letters: Option<&DeadLetters>) {
+    pub fn set_dead_letters(&mut self, dead_letters: Option<&DeadLetterSink>) {
         for shard in &mut self.shards {
             shard.set_dead_letters(dead_letters.cloned());
         }
     }
 
-    /// Keys are sampled for these audits from now on.
+    /// Samples keys for these audits from now on.
     pub fn set_audits(&mut self, audits: &[KeyAudit]) {
         for shard in &mut self.shards {
             shard.set_samplers(audits.iter().map(KeyAudit::sampler).collect());
@@ -105,7 +105,7 @@ impl Shards {
         self.lives().filter_map(|(_, life)| life.serving())
     }
 
-    /// Partitions of those that wait to learn where to start.
+    /// Partitions of the pairs whose start is not known yet.
     pub fn locating(&self) -> BTreeSet<i32> {
         let locating = self.lives().filter(|(_, life)| life.is_locating());
         locating.map(|(partition, _)| partition).collect()
@@ -117,16 +117,16 @@ impl Shards {
 
     /// A pair that is read.
     pub fn get_mut(&mut self, partition: i32) -> Option<&mut Pair> {
-        let life = self.home_of(partition).lives_mut().get_mut(&partition);
+        let life = self.shard_of(partition).lives_mut().get_mut(&partition);
         life.and_then(Life::reading_mut)
     }
 
     pub fn insert(&mut self, partition: i32, life: Life) {
-        self.home_of(partition).lives_mut().insert(partition, life);
+        self.shard_of(partition).lives_mut().insert(partition, life);
     }
 
     pub fn remove(&mut self, partition: i32) -> Option<Life> {
-        self.home_of(partition).lives_mut().remove(&partition)
+        self.shard_of(partition).lives_mut().remove(&partition)
     }
 
     /// Moves a pair on in its life.
@@ -152,20 +152,20 @@ impl Shards {
         self.shards[index].set_source(source);
     }
 
-    fn home_of(&mut self, partition: i32) -> &mut Shard {
+    fn shard_of(&mut self, partition: i32) -> &mut Shard {
         let n = self.shards.len();
         &mut self.shards[queue_of(partition, n)]
     }
 
-    /// What has happened in each shard since this was last asked.
-    pub fn news(&mut self) -> Vec<News> {
-        self.shards.iter_mut().map(Shard::news).collect()
+    /// What has happened in each shard since the last call.
+    pub fn take_news(&mut self) -> Vec<News> {
+        self.shards.iter_mut().map(Shard::take_news).collect()
     }
 
-    /// Counts what waits, at most a batch of each shard.
+    /// Processes waiting records, at most a batch of each shard.
     ///
     /// # Errors
-    /// A thread panicked, or could not be started: the shard that it had is gone.
+    /// A thread panicked or could not be started: its shard is lost.
     pub fn read(&mut self) -> Result<(), Broken> {
         let waiting: Vec<usize> = self.shards.iter().map(Shard::n_waiting).collect();
         let used_bytes: u64 = self.pairs().map(|(_, pair)| pair.engine().state_bytes()).sum();
@@ -173,14 +173,14 @@ impl Shards {
         let n_large = waiting.iter().filter(|n| **n >= WORTH_A_THREAD).count();
         let share_bytes = free_bytes / self.shards.len() as u64;
         if n_large > 1 && share_bytes >= AMPLE_BYTES {
-            self.read_side_by_side(&waiting, share_bytes)
+            self.read_in_parallel(&waiting, share_bytes)
         } else {
-            self.read_in_turn(&waiting, free_bytes);
+            self.read_sequentially(&waiting, free_bytes);
             Ok(())
         }
     }
 
-    fn read_in_turn(&mut self, waiting: &[usize], mut free_bytes: u64) {
+    fn read_sequentially(&mut self, waiting: &[usize], mut free_bytes: u64) {
         for (shard, n_waiting) in self.shards.iter_mut().zip(waiting) {
             if *n_waiting > 0 {
                 free_bytes = shard.read(free_bytes);
@@ -188,7 +188,7 @@ impl Shards {
         }
     }
 
-    fn read_side_by_side(&mut self, waiting: &[usize], share_bytes: u64) -> Result<(), Broken> {
+    fn read_in_parallel(&mut self, waiting: &[usize], share_bytes: u64) -> Result<(), Broken> {
         let mut home = Vec::with_capacity(waiting.len());
         let mut away = Vec::new();
         for (index, shard) in std::mem::take(&mut self.shards).into_iter().enumerate() {
@@ -200,7 +200,7 @@ impl Shards {
             }
         }
         for shard in home.iter_mut().filter(|shard| shard.n_waiting() > 0) {
-            read_on(shard, share_bytes);
+            read_batches(shard, share_bytes);
         }
         for index in away {
             home.insert(index, self.thread(index)?.receive()?);
@@ -218,8 +218,8 @@ impl Shards {
     }
 }
 
-/// Counts some batches of what waits, as long as it is much and nobody has to share what the state may still take.
-fn read_on(shard: &mut Shard, mut free_bytes: u64) {
+/// Processes several batches while many records wait and `free_bytes` last.
+fn read_batches(shard: &mut Shard, mut free_bytes: u64) {
     for _ in 0..BATCHES {
         free_bytes = shard.read(free_bytes);
         if free_bytes < AMPLE_BYTES || shard.n_waiting() < WORTH_A_THREAD || shard.has_inputs() {
@@ -242,7 +242,7 @@ impl Thread {
         let (give_back, read) = sync_channel(1);
         let run = move || {
             for (mut shard, free_bytes) in taken {
-                read_on(&mut shard, free_bytes);
+                read_batches(&mut shard, free_bytes);
                 if give_back.send(shard).is_err() {
                     return;
                 }
@@ -263,7 +263,7 @@ impl Thread {
         })
     }
 
-    /// Where the thread has ended, [`Self::receive`] says why.
+    /// If the thread has ended, [`Self::receive`] says why.
     fn send(&self, shard: Shard, free_bytes: u64) {
         if let Some(shards) = &self.shards {
             let _ = shards.send((shard, free_bytes));
@@ -274,7 +274,7 @@ impl Thread {
         self.read.recv().map_err(|_| {
             let ended = self.handle.take().map(JoinHandle::join);
             let why = match ended {
-                Some(Err(panic)) => words(&*panic),
+                Some(Err(panic)) => panic_message(&*panic),
                 _ => "it ended".to_owned(),
             };
             Broken(format!(
@@ -294,8 +294,8 @@ impl Drop for Thread {
     }
 }
 
-/// What a panic said.
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+/// The message of a panic.
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "it did not say why".to_owned())

@@ -1,5 +1,4 @@
-//! The share of a topic's records, or clicks, that does not count for one cause: above its limit it is a state that is told, not
-//! a trickle.
+//! The share of a topic's records, or clicks, that does not count for one cause. Above its limit it is reported as a problem.
 
 use std::time::Duration;
 
@@ -8,16 +7,16 @@ use crate::engine::event::Side;
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::telemetry::{Excess, Warning};
 
-/// A share is of the span that has begun and of those before it, [`N_SPANS`] in all: the last four to five minutes.
+/// A share covers the current span and those before it, [`N_SPANS`] in all: the last four to five minutes.
 const SPAN: Duration = Duration::from_secs(60);
 const N_SPANS: usize = 5;
-/// Of fewer records no share is told.
+/// No share is reported for fewer records.
 const MIN_RECORDS: u64 = 100;
 
-/// What was read lately of each topic.
+/// Recent counts of each topic.
 #[derive(Debug)]
-pub struct Shares {
-    /// Number of the span that has begun.
+pub struct TopicShares {
+    /// Number of the current span.
     span: u64,
     /// By `Side as usize`, then by the number of the span modulo their count.
     tallies: [[Tally; N_SPANS]; 2],
@@ -35,15 +34,15 @@ struct Tally {
     n_cut: u64,
 }
 
-impl Shares {
-    pub fn new() -> Shares {
-        Shares {
+impl TopicShares {
+    pub fn new() -> TopicShares {
+        TopicShares {
             span: 0,
             tallies: [[Tally::default(); N_SPANS]; 2],
         }
     }
 
-    /// Adds what a batch counted to the span that has begun. Results are those of the topic of clicks.
+    /// Adds the counts of a batch to the current span. Results belong to the topic of clicks.
     pub fn count(&mut self, counts: &Counts) {
         let place = self.place();
         for side in Side::BOTH {
@@ -79,7 +78,7 @@ impl Shares {
         self.span = self.span.max(now);
     }
 
-    /// The share of these sides together, in the last minutes; none of too few.
+    /// The share of these sides together in the last minutes; none if there are too few records.
     pub fn of(&self, excess: Excess, sides: &[Side]) -> Option<f64> {
         let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
         let (whole, n) = spans.fold((0, 0), |(whole, n), tally| {
@@ -92,7 +91,7 @@ impl Shares {
         (whole >= MIN_RECORDS).then(|| n as f64 / whole as f64)
     }
 
-    /// Lists that share one request id ÷ all records of the topic of lists; none of too few records.
+    /// Lists that share one request id ÷ all records of the topic of lists; none if there are too few records.
     pub fn of_shared_id(&self) -> Option<f64> {
         let spans = &self.tallies[Side::Served as usize];
         let n_records: u64 = spans.iter().map(|tally| tally.n_records).sum();
@@ -133,7 +132,7 @@ pub fn limit(excess: Excess, limits: &Limits) -> f64 {
     }
 }
 
-/// What is wrong where a share of this topic is above its limit, and what to do.
+/// The problem and its remedy if a share of this topic is above its limit.
 pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
     let (share, limit) = (format!("{:.1}%", 100.0 * share), format!("{}%", 100.0 * limit));
     let records = format!("topic `{topic}`: {share} of the records of the last minutes");
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn lists_that_share_an_id_and_clicks_that_are_cut_are_told_until_they_have_left() {
-        let mut shares = Shares::new();
+        let mut shares = TopicShares::new();
         let mut shared = counts(Side::Served, 99, 0);
         (shared.shared_id_lists, shared.cut_clicks) = (30, 7);
         shares.count(&shared);
@@ -197,8 +196,8 @@ mod tests {
 
     #[test]
     fn is_the_share_of_the_last_minutes_of_each_topic() {
-        let mut shares = Shares::new();
-        let of = |shares: &Shares, sides: &[Side]| shares.of(Excess::Invalid, sides);
+        let mut shares = TopicShares::new();
+        let of = |shares: &TopicShares, sides: &[Side]| shares.of(Excess::Invalid, sides);
         shares.count(&counts(Side::Served, 90, 9));
         assert_eq!(of(&shares, &[Side::Served]), None, "too few to tell");
         shares.count(&counts(Side::Served, 0, 1));
@@ -233,7 +232,7 @@ mod tests {
         }
         counts.count_results(ClickResult::Matched, 150);
         counts.count_results(ClickResult::Unmatched, 50);
-        let mut shares = Shares::new();
+        let mut shares = TopicShares::new();
         shares.count(&counts);
         let of = |excess| shares.of(excess, &[Side::Clicks]);
         assert_eq!(of(Excess::Late), Some(0.2));

@@ -7,7 +7,7 @@ use crate::ingest::LogStart;
 #[derive(Debug, Clone)]
 pub struct StartRule {
     start: config::Start,
-    /// From the begin of reading to now: the longest window, one of its cells, and what joining may need.
+    /// From the first record read to now: the longest window, one of its cells, and what joining may need.
     reach_ms: i64,
     /// A record at or after the time sought holds no event before that time less this.
     margin_ms: i64,
@@ -48,7 +48,7 @@ impl StartRule {
         }
     }
 
-    /// From when a pair counts, given its topics' logs: what lies before was not read as a whole. `None`: all of it.
+    /// Where a pair begins to count, given its topics' logs: the time before was not read completely. `None`: everything counts.
     pub fn begin_ms<'a>(
         &self,
         logs: impl IntoIterator<Item = &'a LogStart>,

@@ -16,8 +16,8 @@ use crate::config;
 use crate::engine::ranking::{CLICKS, LISTS};
 use crate::ingest::keys::KeyCounts;
 use crate::ingest::timestamps::Timestamps;
-use crate::ingest::{Batch, Damage, LogEnd, LogStart, Look, Question, TopicPartition, queue_of};
-use crate::snapshot::{Snapshot, Source as _, View};
+use crate::ingest::{Damage, LogEnd, LogStart, Look, OffsetState, Question, TopicPartition, queue_of};
+use crate::snapshot::{Snapshot, SnapshotSource as _, View};
 use crate::telemetry::Warning;
 
 const T0: i64 = 1_763_596_800_000;
@@ -602,9 +602,9 @@ fn a_position_that_is_still_in_the_log_goes_on_whatever_the_client_says() {
     assert_eq!(stage.telemetry.status().pair_restarts, 0);
 }
 
-fn damaged(first: i64, last: Option<i64>) -> Batch {
+fn damaged(first: i64, last: Option<i64>) -> OffsetState {
     let damage = Damage::Checksum;
-    Batch::Damaged { first, last, damage }
+    OffsetState::Damaged { first, last, damage }
 }
 
 /// The last look that was ordered.
@@ -649,7 +649,7 @@ fn a_pair_with_a_damaged_batch_stands_still_and_the_others_go_on() {
     stage.pass(11_000);
     let again = look(&stage);
     assert!(!again.to_its_end, "that is known");
-    stage.worker.handle(Input::Seen(again, Ok(Batch::Readable)));
+    stage.worker.handle(Input::Seen(again, Ok(OffsetState::Readable)));
     stage.round();
     assert_eq!(stage.assigned_offsets()[..2], [(SERVED, 1), (CLICKED, 0)]);
     stage.list(0, 1, "r-3", T0);
@@ -677,7 +677,7 @@ fn where_the_client_stood_in_a_damaged_batch_is_nothing_to_go_by() {
         stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
         stage.round();
         let look = look(&stage);
-        stage.worker.handle(Input::Seen(look, Ok(Batch::Readable)));
+        stage.worker.handle(Input::Seen(look, Ok(OffsetState::Readable)));
         stage.round();
         let astray = |end| LogEnd {
             end,

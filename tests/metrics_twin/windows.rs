@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use abgauge::board::Board;
-use abgauge::config::{self, N_CELLS, Window};
+use abgauge::config::{self, N_CELLS, WindowSpan};
 use abgauge::engine::catalogue::Catalogue;
 use abgauge::engine::event::{Batch, Position, Side};
 use abgauge::engine::ranking::{LISTS, Measures, Ranking};
@@ -15,7 +15,7 @@ use abgauge::engine::{self, Arm};
 use abgauge::ingest::catalogue;
 use abgauge::ingest::wire::Decoder;
 use abgauge::ledger::{Keep, PairTracker};
-use abgauge::snapshot::{Snapshot, Source, View};
+use abgauge::snapshot::{Snapshot, SnapshotSource, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -96,7 +96,7 @@ impl Subject {
         let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
         let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
         config.windows = SPANS_MS
-            .map(|span_ms| Window {
+            .map(|span_ms| WindowSpan {
                 name: span_ms.to_string(),
                 span_ms,
             })

@@ -175,7 +175,7 @@ impl<'a> Driver<'a> {
     pub fn hand_over(&mut self) -> Account<i64> {
         self.settle(usize::MAX);
         let frontier_ms = self.engine.frontier_ms();
-        assert_eq!(self.engine.told_until_ms(), frontier_ms, "all was told");
+        assert_eq!(self.engine.settled_until_ms(), frontier_ms, "all was told");
         assert!(
             self.frontier_ms <= frontier_ms,
             "F fell from {:?} to {frontier_ms:?}",

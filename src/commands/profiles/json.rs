@@ -8,19 +8,23 @@ use crate::engine::ranking::profile::{CHOICES, Choice};
 /// `{"profiles":{NAME:{"source":…,"metrics":[…],"choices":{"population":"clicked",…},"note":…}},"choices":{"population":
 /// {"about":…,"words":{"all":…}}}}`, all in the order of the table.
 pub(super) fn document(profiles: &[Profile]) -> anyhow::Result<String> {
-    let mut text = serde_json::to_string_pretty(&Document(profiles))?;
+    let mut text = serde_json::to_string_pretty(&ProfileList(profiles))?;
     text.push('\n');
     Ok(text)
 }
 
-struct Document<'a>(&'a [Profile]);
+struct ProfileList<'a>(&'a [Profile]);
 
-impl Serialize for Document<'_> {
+impl Serialize for ProfileList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry(
             "profiles",
-            &Map(|| self.0.iter().map(|profile| (&profile.name, Row(profile)))),
+            &Map(|| {
+                self.0
+                    .iter()
+                    .map(|profile| (&profile.name, ProfileEntry(profile)))
+            }),
         )?;
         map.serialize_entry(
             "choices",
@@ -30,9 +34,9 @@ impl Serialize for Document<'_> {
     }
 }
 
-struct Row<'a>(&'a Profile);
+struct ProfileEntry<'a>(&'a Profile);
 
-impl Serialize for Row<'_> {
+impl Serialize for ProfileEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let words = || {
             CHOICES

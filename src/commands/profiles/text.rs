@@ -93,7 +93,7 @@ fn also(profile: &Profile) -> String {
     also.join("; ")
 }
 
-/// Every choice, each of its words, and what they mean. Words that several choices share are told once.
+/// Every choice, each of its words, and what they mean. Words that several choices share are printed once.
 fn meanings() -> Table {
     let mut table = table(["choice", "word", "meaning"]);
     for (index, choice) in CHOICES.iter().enumerate() {

@@ -3,7 +3,7 @@
 use toml::Spanned;
 
 use super::values::choice;
-use crate::config::error::Report;
+use crate::config::error::ErrorReport;
 use crate::config::raw::{RawClick, RawEvents, RawKafka, RawServed};
 use crate::config::rules::KINDS;
 use crate::engine::OTHER;
@@ -19,7 +19,7 @@ type Word = Option<Spanned<String>>;
 type Words = Option<Spanned<Vec<Spanned<String>>>>;
 
 /// The shape of records, where it is not our own: that of the preset, or else ours, with what is given over it.
-pub(super) fn events(raw: &RawEvents, report: &mut Report) -> Option<Shape> {
+pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape> {
     let preset = raw
         .preset
         .as_ref()
@@ -41,7 +41,12 @@ pub(super) fn events(raw: &RawEvents, report: &mut Report) -> Option<Shape> {
 }
 
 /// Where one topic carries both kinds, events must say which they are.
-pub(super) fn of_one_topic(raw: &RawEvents, shape: Option<&Shape>, kafka: &RawKafka, report: &mut Report) {
+pub(super) fn of_one_topic(
+    raw: &RawEvents,
+    shape: Option<&Shape>,
+    kafka: &RawKafka,
+    report: &mut ErrorReport,
+) {
     let one_topic = kafka.served_topic.get_ref() == kafka.clicks_topic.get_ref();
     let says_nothing = shape.is_some_and(|shape| shape.kind.is_none());
     if let (true, true, Some(kind)) = (one_topic, says_nothing, &raw.r#type) {
@@ -51,7 +56,7 @@ pub(super) fn of_one_topic(raw: &RawEvents, shape: Option<&Shape>, kafka: &RawKa
     }
 }
 
-fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut Report) {
+fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
     words("events.served.types", &raw.types, &mut shape.kinds, report);
     must_be(
         "events.served.request_id",
@@ -87,7 +92,7 @@ fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut Report) {
     );
 }
 
-fn click(raw: &RawClick, shape: &mut ClickShape, report: &mut Report) {
+fn click(raw: &RawClick, shape: &mut ClickShape, report: &mut ErrorReport) {
     words("events.click.types", &raw.types, &mut shape.kinds, report);
     may_be_absent(ACTION, &raw.action, &mut shape.action, report);
     words("events.click.actions", &raw.actions, &mut shape.actions, report);
@@ -103,7 +108,7 @@ fn click(raw: &RawClick, shape: &mut ClickShape, report: &mut Report) {
 }
 
 /// One word may mean one kind only, and there must be a field that says it.
-fn kinds(raw: &RawEvents, shape: &Shape, report: &mut Report) {
+fn kinds(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
     const SERVED: &str = "events.served.types";
     const CLICK: &str = "events.click.types";
     for (key, types) in [(SERVED, &raw.served.types), (CLICK, &raw.click.types)] {
@@ -131,7 +136,7 @@ fn kinds(raw: &RawEvents, shape: &Shape, report: &mut Report) {
 }
 
 /// An action is looked at to be compared with something.
-fn actions(raw: &RawEvents, click: &ClickShape, report: &mut Report) {
+fn actions(raw: &RawEvents, click: &ClickShape, report: &mut ErrorReport) {
     const ACTIONS: &str = "events.click.actions";
     match (&click.action, click.actions.is_empty()) {
         (Some(_), true) if report.is_sound(ACTIONS) => {
@@ -163,7 +168,7 @@ fn actions(raw: &RawEvents, click: &ClickShape, report: &mut Report) {
 }
 
 /// Arms are looked for where something can be found.
-fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut Report) {
+fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut ErrorReport) {
     const EXPERIMENT_NAME: &str = "events.served.experiment_name";
     const ARM_NAME: &str = "events.served.arm_name";
     const EXPERIMENTS: &str = "events.served.experiments";
@@ -216,7 +221,7 @@ fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut Report) {
     }
 }
 
-fn must_be(key: &str, word: &Word, path: &mut Path, report: &mut Report) {
+fn must_be(key: &str, word: &Word, path: &mut Path, report: &mut ErrorReport) {
     if let Some(word) = word {
         match Path::parse(word.get_ref()) {
             Ok(parsed) => *path = parsed,
@@ -226,7 +231,7 @@ fn must_be(key: &str, word: &Word, path: &mut Path, report: &mut Report) {
 }
 
 /// Empty text takes away what the preset has.
-fn may_be_absent(key: &str, word: &Word, path: &mut Option<Path>, report: &mut Report) {
+fn may_be_absent(key: &str, word: &Word, path: &mut Option<Path>, report: &mut ErrorReport) {
     if let Some(word) = word {
         match Path::parse(word.get_ref()) {
             _ if word.get_ref().is_empty() => *path = None,
@@ -236,13 +241,13 @@ fn may_be_absent(key: &str, word: &Word, path: &mut Option<Path>, report: &mut R
     }
 }
 
-fn refuse_path(key: &str, word: &Spanned<String>, fault: &str, report: &mut Report) {
+fn refuse_path(key: &str, word: &Spanned<String>, fault: &str, report: &mut ErrorReport) {
     let remedy = "write the names that lead to the field with dots between them, such as \"ctx.exp.name\"; a name that \
                   has a dot in it stands in quotes: \"ctx.'exp.name'\"";
     report.refuse(key, word, fault, remedy);
 }
 
-fn words(key: &str, list: &Words, words: &mut Vec<String>, report: &mut Report) {
+fn words(key: &str, list: &Words, words: &mut Vec<String>, report: &mut ErrorReport) {
     let Some(list) = list else {
         return;
     };
@@ -256,7 +261,7 @@ fn words(key: &str, list: &Words, words: &mut Vec<String>, report: &mut Report) 
     }
 }
 
-fn label(key: &str, word: &Word, label: &mut Option<String>, report: &mut Report) {
+fn label(key: &str, word: &Word, label: &mut Option<String>, report: &mut ErrorReport) {
     if let Some(word) = word {
         let text = word.get_ref();
         if text.len() > MAX_LABEL_BYTES || text == OTHER {
@@ -272,12 +277,12 @@ fn spot<T>(setting: &Option<Spanned<T>>) -> Option<Spanned<()>> {
     setting.as_ref().map(|setting| Spanned::new(setting.span(), ()))
 }
 
-/// Complains about that of two settings which is written; a preset alone is at peace with itself.
+/// Reports the written one of two conflicting settings; a preset has no conflict of its own.
 fn refuse_either(
     settings: [(&str, Option<Spanned<()>>); 2],
     message: &str,
     remedy: &str,
-    report: &mut Report,
+    report: &mut ErrorReport,
 ) {
     let written = settings.into_iter().find_map(|(key, spot)| Some((key, spot?)));
     if let Some((key, spot)) = written {

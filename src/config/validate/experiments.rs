@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use crate::config::error::Report;
+use crate::config::error::ErrorReport;
 use crate::config::raw::RawExperiment;
 
 /// By experiment: the start of its `total` (epoch ms), and its control.
 pub(super) fn experiments(
     raw: &BTreeMap<String, RawExperiment>,
-    report: &mut Report,
+    report: &mut ErrorReport,
 ) -> (BTreeMap<String, i64>, BTreeMap<String, String>) {
     let (mut starts, mut controls) = (BTreeMap::new(), BTreeMap::new());
     for (name, RawExperiment { start, control }) in raw {
@@ -49,7 +49,7 @@ fn is_label(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name != "__other__"
 }
 
-fn start_ms(key: &str, start: &Spanned<toml::Value>, report: &mut Report) -> Option<i64> {
+fn start_ms(key: &str, start: &Spanned<toml::Value>, report: &mut ErrorReport) -> Option<i64> {
     let text = match start.get_ref() {
         toml::Value::String(text) => text.clone(),
         other => other.to_string(),

@@ -2,17 +2,17 @@
 
 use super::measures::names;
 use super::values::{chosen, cut_offs, positive, whole};
-use crate::config::error::Report;
+use crate::config::error::ErrorReport;
 use crate::config::raw::RawExport;
-use crate::config::{Export, TOTAL, Window};
+use crate::config::{Export, TOTAL, WindowSpan};
 use crate::engine::ranking::{Measures, Metric};
 use crate::snapshot::View;
 
 pub(super) fn export(
     raw: &RawExport,
     measures: &Measures,
-    windows: &[Window],
-    report: &mut Report,
+    windows: &[WindowSpan],
+    report: &mut ErrorReport,
 ) -> Export {
     let ks = &measures.ks;
     let metrics: Vec<String> = match &raw.metrics {

@@ -1,4 +1,4 @@
-//! `[http]`: where to listen, behind which certificate, and who may ask.
+//! `[http]`: where to listen, behind which certificate, and who has access.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use toml::Spanned;
 
 use super::values::{path, positive, whole};
-use crate::config::access::{Hashes, MAX_ENTRIES, NotAnEntry};
-use crate::config::error::Report;
+use crate::config::access::{HashList, MAX_ENTRIES, NotAnEntry};
+use crate::config::error::ErrorReport;
 use crate::config::raw::RawHttp;
 use crate::config::{Access, Host, Http, TlsFiles};
 
-pub(in crate::config) fn http(raw: &RawHttp, report: &mut Report) -> Http {
+pub(in crate::config) fn http(raw: &RawHttp, report: &mut ErrorReport) -> Http {
     let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
     Http {
         listen: listen(&raw.listen, report),
@@ -24,7 +24,7 @@ pub(in crate::config) fn http(raw: &RawHttp, report: &mut Report) -> Http {
     }
 }
 
-fn listen(listen: &Spanned<String>, report: &mut Report) -> SocketAddr {
+fn listen(listen: &Spanned<String>, report: &mut ErrorReport) -> SocketAddr {
     let text = listen.get_ref();
     text.parse().unwrap_or_else(|_| {
         let (fault, remedy) = no_address(text);
@@ -65,7 +65,7 @@ fn no_address(text: &str) -> (&'static str, String) {
     }
 }
 
-fn hosts(list: &Spanned<Vec<Spanned<String>>>, report: &mut Report) -> Vec<Host> {
+fn hosts(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> Vec<Host> {
     const KEY: &str = "http.hosts";
     let texts = list.get_ref();
     if texts.len() > MAX_ENTRIES {
@@ -91,7 +91,7 @@ fn hosts(list: &Spanned<Vec<Spanned<String>>>, report: &mut Report) -> Vec<Host>
     hosts
 }
 
-fn tls(raw: &RawHttp, report: &mut Report) -> Option<TlsFiles> {
+fn tls(raw: &RawHttp, report: &mut ErrorReport) -> Option<TlsFiles> {
     let key = path("http.tls_key", &raw.tls_key, report);
     let Some(certificate) = path("http.tls_certificate", &raw.tls_certificate, report) else {
         if let Some(key) = &raw.tls_key {
@@ -106,7 +106,7 @@ fn tls(raw: &RawHttp, report: &mut Report) -> Option<TlsFiles> {
     })
 }
 
-fn access(raw: &RawHttp, report: &mut Report) -> Access {
+fn access(raw: &RawHttp, report: &mut ErrorReport) -> Access {
     Access {
         tokens: entries("http.bearer_tokens", &raw.bearer_tokens, report),
         tokens_file: path("http.bearer_tokens_file", &raw.bearer_tokens_file, report),
@@ -116,8 +116,12 @@ fn access(raw: &RawHttp, report: &mut Report) -> Access {
     }
 }
 
-/// Entries are told by their number: what stands there may be the secret itself.
-fn entries<T: FromStr<Err = NotAnEntry>>(key: &str, list: &Spanned<Hashes>, report: &mut Report) -> Vec<T> {
+/// Entries are reported by number: the text there may be the secret itself.
+fn entries<T: FromStr<Err = NotAnEntry>>(
+    key: &str,
+    list: &Spanned<HashList>,
+    report: &mut ErrorReport,
+) -> Vec<T> {
     let hashes = &list.get_ref().0;
     if hashes.len() > MAX_ENTRIES {
         let remedy = format!("write at most {MAX_ENTRIES} of them");

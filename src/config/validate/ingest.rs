@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 use toml::Spanned;
 
 use super::values::whole;
-use crate::config::error::Report;
+use crate::config::error::ErrorReport;
 use crate::config::raw::RawIngest;
 use crate::config::{Ingest, Kafka};
 use crate::engine::event::Side;
 use crate::ingest::TopicPartition;
 use crate::ingest::skips::{Skips, parse_offsets};
 
-pub(super) fn ingest(raw: &RawIngest, kafka: &Kafka, report: &mut Report) -> Ingest {
+pub(super) fn ingest(raw: &RawIngest, kafka: &Kafka, report: &mut ErrorReport) -> Ingest {
     let n_workers = |workers| whole::<usize>("ingest.workers", workers, report);
     let workers = raw.workers.as_ref().map(n_workers).and_then(NonZeroUsize::new);
     let entries = raw.skip_records.iter().flat_map(Spanned::get_ref);
@@ -26,7 +26,7 @@ pub(super) fn ingest(raw: &RawIngest, kafka: &Kafka, report: &mut Report) -> Ing
 fn skip(
     entry: &Spanned<String>,
     kafka: &Kafka,
-    report: &mut Report,
+    report: &mut ErrorReport,
 ) -> Option<(TopicPartition, RangeInclusive<i64>)> {
     const KEY: &str = "ingest.skip_records";
     let text = entry.get_ref();

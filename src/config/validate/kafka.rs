@@ -3,11 +3,11 @@
 use toml::Spanned;
 
 use super::values::choice;
-use crate::config::error::{Place, Report};
+use crate::config::error::{ErrorReport, Location};
 use crate::config::raw::RawKafka;
-use crate::config::{Kafka, Key, Start, properties};
+use crate::config::{Kafka, Start, TopicKey, properties};
 
-pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
+pub(super) fn kafka(raw: RawKafka, report: &mut ErrorReport) -> Kafka {
     let served_topic = topic("kafka.served_topic", &raw.served_topic, report);
     let clicks_topic = topic("kafka.clicks_topic", &raw.clicks_topic, report);
     let dead_letter_topic = raw.dead_letter_topic.map(|name| {
@@ -31,7 +31,7 @@ pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
         served_topic,
         clicks_topic,
         group_id: raw.group_id.get_ref().trim().to_owned(),
-        key: choice("kafka.key", &raw.key, &Key::ALL, report).unwrap_or(Key::Request),
+        key: choice("kafka.key", &raw.key, &TopicKey::ALL, report).unwrap_or(TopicKey::Request),
         start: choice("kafka.start", &raw.start, &Start::ALL, report).unwrap_or(Start::Rebuild),
         dead_letter_topic,
         dead_letter_payload: *raw.dead_letter_payload.get_ref(),
@@ -39,12 +39,12 @@ pub(super) fn kafka(raw: RawKafka, report: &mut Report) -> Kafka {
     }
 }
 
-fn brokers(brokers: Option<&Spanned<String>>, report: &mut Report) -> String {
+fn brokers(brokers: Option<&Spanned<String>>, report: &mut ErrorReport) -> String {
     const KEY: &str = "kafka.brokers";
     let Some(brokers) = brokers else {
         if report.is_sound(KEY) {
             let remedy = "write brokers = \"host:9092\" under [kafka], or set ABGAUGE_KAFKA__BROKERS";
-            report.refuse_at(KEY, Place::Nowhere, "is missing", remedy);
+            report.refuse_at(KEY, Location::Nowhere, "is missing", remedy);
         }
         return String::new();
     };
@@ -131,7 +131,7 @@ pub fn parse_topic(text: &str) -> Result<String, String> {
 }
 
 /// Kafka's own rule. It also keeps `^` out, with which librdkafka would take the name for a pattern.
-fn topic(key: &str, name: &Spanned<String>, report: &mut Report) -> String {
+fn topic(key: &str, name: &Spanned<String>, report: &mut ErrorReport) -> String {
     let text = name.get_ref();
     if text.is_empty() {
         report.refuse(key, name, "is empty", "write the name of a topic");

@@ -7,13 +7,16 @@ use toml::{Spanned, Value};
 
 use super::values::{choice, chosen, cut_offs, share};
 use crate::config::MAX_CUT_OFFS;
-use crate::config::error::{Report, nearest};
+use crate::config::error::{ErrorReport, nearest};
 use crate::config::raw::{RawExport, RawMetrics, RawProfile};
 use crate::engine::ranking::profile::CHOICES;
 use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
 
 /// Every profile that may be named: those that come with abgauge, by old names too, then custom ones.
-pub(super) fn known_profiles(custom: &BTreeMap<String, RawProfile>, report: &mut Report) -> Vec<Profile> {
+pub(super) fn known_profiles(
+    custom: &BTreeMap<String, RawProfile>,
+    report: &mut ErrorReport,
+) -> Vec<Profile> {
     let mut known = Profile::all();
     known.extend(Profile::all_by_old_names());
     for (name, choices) in custom {
@@ -27,7 +30,7 @@ pub(super) fn measures(
     raw: &RawMetrics,
     known: &[Profile],
     export: &RawExport,
-    report: &mut Report,
+    report: &mut ErrorReport,
 ) -> (Measures, Option<Vec<&'static str>>) {
     let profiles = profiles(&raw.profile, known, report);
     let chosen = chosen_metrics(raw, export, &profiles, report);
@@ -51,7 +54,7 @@ pub(super) fn measures(
     (measures, chosen)
 }
 
-fn ks(raw: &RawMetrics, report: &mut Report) -> Vec<NonZeroU32> {
+fn ks(raw: &RawMetrics, report: &mut ErrorReport) -> Vec<NonZeroU32> {
     const K: &str = "metrics.k";
     let ks = cut_offs(K, &raw.k, report);
     if !ks.is_sorted_by(|a, b| a < b) && report.is_sound(K) {
@@ -85,7 +88,7 @@ fn chosen_metrics(
     raw: &RawMetrics,
     export: &RawExport,
     profiles: &[Profile],
-    report: &mut Report,
+    report: &mut ErrorReport,
 ) -> Option<Vec<&'static str>> {
     const METRICS_KEY: &str = "metrics.metrics";
     const EXPORT_KEY: &str = "export.metrics";
@@ -125,7 +128,7 @@ fn can_be_measured(
     metric: &Metric,
     raw: &RawMetrics,
     profiles: &[Profile],
-    report: &mut Report,
+    report: &mut ErrorReport,
 ) {
     if metric.needs_catalogue && raw.catalog.is_none() {
         report.refuse(
@@ -151,7 +154,7 @@ fn can_be_measured(
     }
 }
 
-fn profiles(raw: &Spanned<Value>, known: &[Profile], report: &mut Report) -> Vec<Profile> {
+fn profiles(raw: &Spanned<Value>, known: &[Profile], report: &mut ErrorReport) -> Vec<Profile> {
     const PROFILE: &str = "metrics.profile";
     let words: Option<Vec<String>> = match raw.get_ref() {
         Value::String(names) => Some(names.split(',').map(|name| name.trim().to_owned()).collect()),
@@ -183,7 +186,7 @@ fn profiles(raw: &Spanned<Value>, known: &[Profile], report: &mut Report) -> Vec
 /// The name is written in every series of a further profile.
 const MAX_NAME_BYTES: usize = 128;
 
-fn custom_profile(name: &str, raw: &RawProfile, report: &mut Report) -> Option<Profile> {
+fn custom_profile(name: &str, raw: &RawProfile, report: &mut ErrorReport) -> Option<Profile> {
     let key = format!("profile.{name}");
     let place = raw.values().next().map_or(0..0, Spanned::span);
     let whole = Spanned::new(place, ());
@@ -257,7 +260,7 @@ fn custom_profile(name: &str, raw: &RawProfile, report: &mut Report) -> Option<P
     Some(profile)
 }
 
-fn own_metrics(key: &str, value: &Spanned<Value>, report: &mut Report) -> Option<Vec<&'static str>> {
+fn own_metrics(key: &str, value: &Spanned<Value>, report: &mut ErrorReport) -> Option<Vec<&'static str>> {
     let names_written: Option<Vec<Spanned<String>>> = value.get_ref().as_array().and_then(|list| {
         let words = list.iter().map(|word| word.as_str().map(str::to_owned));
         words
@@ -277,7 +280,7 @@ fn own_metrics(key: &str, value: &Spanned<Value>, report: &mut Report) -> Option
     ))
 }
 
-fn word(key: &str, value: &Spanned<Value>, report: &mut Report) -> Option<Spanned<String>> {
+fn word(key: &str, value: &Spanned<Value>, report: &mut ErrorReport) -> Option<Spanned<String>> {
     match value.get_ref() {
         Value::String(word) => Some(Spanned::new(value.span(), word.clone())),
         _ => {

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use toml::Spanned;
 
-use crate::config::error::{Report, nearest};
+use crate::config::error::{ErrorReport, nearest};
 use crate::config::redact::HASH_SEED;
 use crate::config::rules::{self, SHARE};
 use crate::config::units::TimeSpan;
 
-pub(super) fn positive(key: &str, span: &Spanned<TimeSpan>, report: &mut Report) -> i64 {
+pub(super) fn positive(key: &str, span: &Spanned<TimeSpan>, report: &mut ErrorReport) -> i64 {
     if span.get_ref().ms == 0 {
         report.refuse(
             key,
@@ -22,7 +22,7 @@ pub(super) fn positive(key: &str, span: &Spanned<TimeSpan>, report: &mut Report)
     span.get_ref().ms
 }
 
-pub(super) fn whole<T>(key: &str, value: &Spanned<i64>, report: &mut Report) -> T
+pub(super) fn whole<T>(key: &str, value: &Spanned<i64>, report: &mut ErrorReport) -> T
 where
     T: TryFrom<i64> + Default,
 {
@@ -42,7 +42,7 @@ where
 }
 
 /// The path of a file, where one is set.
-pub(super) fn path(key: &str, path: &Option<Spanned<String>>, report: &mut Report) -> Option<PathBuf> {
+pub(super) fn path(key: &str, path: &Option<Spanned<String>>, report: &mut ErrorReport) -> Option<PathBuf> {
     let path = path.as_ref()?;
     if path.get_ref().is_empty() {
         report.refuse(key, path, "is empty", "write the path of a file, or leave it out");
@@ -51,7 +51,7 @@ pub(super) fn path(key: &str, path: &Option<Spanned<String>>, report: &mut Repor
 }
 
 /// A number from 0 to 1.
-pub(super) fn share(key: &str, value: &Spanned<f64>, report: &mut Report) -> f64 {
+pub(super) fn share(key: &str, value: &Spanned<f64>, report: &mut ErrorReport) -> f64 {
     let share = *value.get_ref();
     if !SHARE.contains(&share) {
         let message = format!("{share} is out of range");
@@ -60,7 +60,11 @@ pub(super) fn share(key: &str, value: &Spanned<f64>, report: &mut Report) -> f64
     share
 }
 
-pub(super) fn cut_offs(key: &str, list: &Spanned<Vec<Spanned<i64>>>, report: &mut Report) -> Vec<NonZeroU32> {
+pub(super) fn cut_offs(
+    key: &str,
+    list: &Spanned<Vec<Spanned<i64>>>,
+    report: &mut ErrorReport,
+) -> Vec<NonZeroU32> {
     let mut rank = |written| NonZeroU32::new(whole(key, written, report));
     list.get_ref().iter().filter_map(&mut rank).collect()
 }
@@ -70,7 +74,7 @@ pub(super) fn choice<T: Clone>(
     key: &str,
     word: &Spanned<String>,
     known: &[(&str, T)],
-    report: &mut Report,
+    report: &mut ErrorReport,
 ) -> Option<T> {
     let text = word.get_ref();
     if let Some((_, value)) = known.iter().find(|(name, _)| name == text) {
@@ -101,7 +105,7 @@ pub(super) fn chosen<T: Clone + PartialEq>(
     key: &str,
     list: &Spanned<Vec<Spanned<String>>>,
     known: &[(&str, T)],
-    report: &mut Report,
+    report: &mut ErrorReport,
 ) -> Vec<T> {
     let mut values = Vec::new();
     for word in list.get_ref() {
@@ -125,7 +129,7 @@ pub(super) fn chosen<T: Clone + PartialEq>(
 /// one of them is refused already.
 pub(super) fn either<'a, T>(
     pair: [(&'a str, &'a Spanned<T>); 2],
-    report: &Report,
+    report: &ErrorReport,
 ) -> Option<(&'a str, &'a Spanned<T>)> {
     let [first, second] = pair;
     let sound = report.is_sound(first.0) && report.is_sound(second.0);

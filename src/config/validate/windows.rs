@@ -2,15 +2,19 @@
 
 use toml::Spanned;
 
-use crate::config::error::Report;
+use crate::config::error::ErrorReport;
 use crate::config::raw::RawMetrics;
 use crate::config::units::{TimeSpan, display_ms};
-use crate::config::{N_CELLS, Window};
+use crate::config::{N_CELLS, WindowSpan};
 
 const WINDOWS: &str = "metrics.windows";
 const SLOT: &str = "join.slot";
 
-pub(super) fn windows(raw: &RawMetrics, slot: &Spanned<TimeSpan>, report: &mut Report) -> Vec<Window> {
+pub(super) fn windows(
+    raw: &RawMetrics,
+    slot: &Spanned<TimeSpan>,
+    report: &mut ErrorReport,
+) -> Vec<WindowSpan> {
     if raw.windows.get_ref().is_empty() && report.is_sound(WINDOWS) {
         report.refuse(
             WINDOWS,
@@ -19,7 +23,7 @@ pub(super) fn windows(raw: &RawMetrics, slot: &Spanned<TimeSpan>, report: &mut R
             "write at least one, such as [\"1h\"]",
         );
     }
-    let mut windows: Vec<Window> = Vec::new();
+    let mut windows: Vec<WindowSpan> = Vec::new();
     for span in raw.windows.get_ref() {
         let TimeSpan { text, ms } = span.get_ref();
         if let Some(same) = windows.iter().find(|window| window.span_ms == *ms) {
@@ -34,7 +38,7 @@ pub(super) fn windows(raw: &RawMetrics, slot: &Spanned<TimeSpan>, report: &mut R
                 "write a longer span, such as \"5m\"",
             );
         }
-        windows.push(Window {
+        windows.push(WindowSpan {
             name: text.clone(),
             span_ms: *ms,
         });
@@ -50,10 +54,10 @@ pub(super) fn windows(raw: &RawMetrics, slot: &Spanned<TimeSpan>, report: &mut R
     windows
 }
 
-/// The slot that was written, among windows that nobody chose: their cells must consist of whole slots.
-fn slot_fits(slot: &Spanned<TimeSpan>, windows: &[Window], report: &mut Report) {
+/// The configured slot, with default windows: their cells must consist of whole slots.
+fn slot_fits(slot: &Spanned<TimeSpan>, windows: &[WindowSpan], report: &mut ErrorReport) {
     let TimeSpan { text, ms: slot_ms } = slot.get_ref();
-    let is_whole = |window: &Window| window.cell_ms() % slot_ms == 0;
+    let is_whole = |window: &WindowSpan| window.cell_ms() % slot_ms == 0;
     if *slot_ms == 0 || !report.is_sound(SLOT) || windows.iter().all(is_whole) {
         return;
     }
@@ -87,7 +91,7 @@ fn gcd(a: i64, b: i64) -> i64 {
 }
 
 /// A window's cell must consist of whole slots.
-fn cell_fits(window: &Spanned<TimeSpan>, slot: &Spanned<TimeSpan>, report: &mut Report) {
+fn cell_fits(window: &Spanned<TimeSpan>, slot: &Spanned<TimeSpan>, report: &mut ErrorReport) {
     let TimeSpan { text, ms } = window.get_ref();
     // The smallest window, of which every other is a multiple.
     let unit = N_CELLS * slot.get_ref().ms;

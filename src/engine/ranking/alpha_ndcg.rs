@@ -15,7 +15,7 @@ use crate::engine::catalogue::{Catalogue, UNKNOWN};
 pub const ALPHA_NDCG: Metric = Metric {
     id: "alpha_ndcg",
     gauge: "alpha_ndcg",
-    help: "Mean over served lists of NDCG in the top k, an aspect counting less each time it is shown again.",
+    help: "Mean over served lists of alpha-NDCG in the top k: an aspect counts less each time it is shown again.",
     needs_catalogue: true,
     ratio: |profile, k| {
         let term = Term::AlphaNdcg(profile.off_list);

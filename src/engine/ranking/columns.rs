@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::alpha_ndcg::AlphaNdcg;
 use super::ndcg::Discounts;
 use super::popularity::means_of_top;
-use super::term::Source;
+use super::term::TermSource;
 use super::{
     FIXED_ONE, ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL,
     Unit, fixed, profile,
@@ -131,7 +131,7 @@ pub struct Ranking {
     of_catalogue: Range<usize>,
     shares: SharesColumns,
     /// What the catalogue decides at each click.
-    of_aspects: Block,
+    of_aspects: ColumnBlock,
     coverage: Option<CoverageColumns>,
     alpha: f64,
     discounts: Discounts,
@@ -139,7 +139,7 @@ pub struct Ranking {
 
 /// The columns of one source, side by side.
 #[derive(Debug, Clone)]
-struct Block {
+struct ColumnBlock {
     columns: Range<usize>,
     terms: Vec<TermColumns>,
 }
@@ -160,11 +160,11 @@ struct TermColumns {
 struct SharesColumns {
     /// Cut-offs ascending, the whole list last.
     ks: Vec<u32>,
-    of: Measured,
+    of: MeasuredShares,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Measured {
+enum MeasuredShares {
     Popularity,
     Surprisal,
     Both,
@@ -175,7 +175,7 @@ const MAX_KEPT_RANKS: u32 = 100_000;
 
 /// Buffers for what [`Ranking`] works out.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct RankingBuffers {
     alpha_ndcg: AlphaNdcg,
     /// Of the items of a list.
     shares: Vec<Shares>,
@@ -225,8 +225,8 @@ impl Ranking {
             denominator: place(&ratio.denominator),
             factor: ratio.factor,
         });
-        let of_catalogue = Block::of(Source::Catalogue, &sums);
-        let of_window = Block::of(Source::Window, &sums);
+        let of_catalogue = ColumnBlock::of(TermSource::Catalogue, &sums);
+        let of_window = ColumnBlock::of(TermSource::Window, &sums);
         let of_term = |term: Term| of_window.terms.iter().find(|columns| columns.term == term);
         let in_window = |first: usize| of_window.columns.start + first;
         Ranking {
@@ -234,7 +234,7 @@ impl Ranking {
             n_of_new_list: of_catalogue.columns.end,
             shares: SharesColumns::of(&sums[of_catalogue.columns.clone()]),
             of_catalogue: of_catalogue.columns,
-            of_aspects: Block::of(Source::ClicksAndCatalogue, &sums),
+            of_aspects: ColumnBlock::of(TermSource::ClicksAndCatalogue, &sums),
             coverage: of_term(Term::Seen)
                 .zip(of_term(Term::CatalogueSize))
                 .map(|(seen, size)| CoverageColumns {
@@ -299,14 +299,14 @@ impl Ranking {
         self.of_aspects.columns.clone()
     }
 
-    pub fn scratch(&self) -> Scratch {
-        Scratch {
+    pub fn scratch(&self) -> RankingBuffers {
+        RankingBuffers {
             alpha_ndcg: AlphaNdcg::new(self.alpha),
             shares: Vec::new(),
         }
     }
 
-    /// What one list contributes by its outcome alone, into `tally`, which is as wide as the ranking.
+    /// The contribution of one list's outcome, into `tally`, which is as wide as the ranking.
     pub fn contribute(&self, list: &ListOutcome, tally: &mut [i64]) {
         for (column, sum) in tally.iter_mut().zip(&self.sums) {
             *column = sum.term.of(list, sum.k, &self.discounts);
@@ -319,7 +319,7 @@ impl Ranking {
         &self,
         items: &[u64],
         catalogue: &Catalogue,
-        scratch: &mut Scratch,
+        scratch: &mut RankingBuffers,
         places: &mut Vec<u32>,
         sums: &mut [i64],
     ) {
@@ -339,7 +339,7 @@ impl Ranking {
         &self,
         places: &[u32],
         catalogue: &Catalogue,
-        scratch: &mut Scratch,
+        scratch: &mut RankingBuffers,
         sums: &mut [i64],
     ) {
         let shares = &mut scratch.shares;
@@ -355,13 +355,13 @@ impl Ranking {
         *lists = i64::from(!shares.is_empty() && catalogue.n_users() > 0);
         let ks = &self.shares.ks;
         match self.shares.of {
-            Measured::Popularity => {
+            MeasuredShares::Popularity => {
                 means_of_top(shares, ks, |item| [item.popularity], means.as_chunks_mut().0);
             }
-            Measured::Surprisal => {
+            MeasuredShares::Surprisal => {
                 means_of_top(shares, ks, |item| [item.surprisal], means.as_chunks_mut().0);
             }
-            Measured::Both => {
+            MeasuredShares::Both => {
                 let both = |item: &Shares| [item.popularity, item.surprisal];
                 means_of_top(shares, ks, both, means.as_chunks_mut().0);
             }
@@ -375,7 +375,7 @@ impl Ranking {
         relevant: &Relevant,
         catalogue: &Catalogue,
         sign: i64,
-        scratch: &mut Scratch,
+        scratch: &mut RankingBuffers,
         sums: &mut [i64],
     ) {
         for columns in &self.of_aspects.terms {
@@ -398,9 +398,9 @@ impl Ranking {
     }
 }
 
-impl Block {
+impl ColumnBlock {
     /// Of sums of which all but the bases are sorted by their source.
-    fn of(source: Source, sums: &[Sum]) -> Block {
+    fn of(source: TermSource, sums: &[Sum]) -> ColumnBlock {
         let sorted = &sums[N_BASES..];
         let start = sorted.partition_point(|sum| sum.term.source() < source);
         let end = sorted.partition_point(|sum| sum.term.source() <= source);
@@ -414,7 +414,7 @@ impl Block {
             first += sums.len();
             columns
         });
-        Block {
+        ColumnBlock {
             terms: terms.collect(),
             columns: N_BASES + start..N_BASES + end,
         }
@@ -429,12 +429,12 @@ impl SharesColumns {
         };
         let [popularity, surprisal] = [Term::Popularity, Term::Surprisal].map(ks);
         if popularity.is_empty() {
-            let of = Measured::Surprisal;
+            let of = MeasuredShares::Surprisal;
             return SharesColumns { ks: surprisal, of };
         }
         let of = match surprisal.is_empty() {
-            true => Measured::Popularity,
-            false => Measured::Both,
+            true => MeasuredShares::Popularity,
+            false => MeasuredShares::Both,
         };
         debug_assert!(surprisal.is_empty() || popularity == surprisal);
         SharesColumns { ks: popularity, of }

@@ -9,7 +9,7 @@ use super::{Metric, Ratio, Sum, Term};
 pub const COVERAGE: Metric = Metric {
     id: "coverage",
     gauge: "coverage",
-    help: "Distinct items of the catalogue shown in any top k of the window, divided by the size of the catalogue.",
+    help: "Distinct catalogue items shown in any top k of the window, divided by the size of the catalogue.",
     needs_catalogue: true,
     ratio: |_, k| {
         Some(Ratio {

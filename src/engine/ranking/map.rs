@@ -20,7 +20,7 @@ pub const MAP: Metric = Metric {
 pub const MAP_BY_K: Metric = Metric {
     id: "map_by_k",
     gauge: "map_by_k",
-    help: "Mean over served lists of average precision in the top k, its sum divided by k.",
+    help: "Mean over served lists of average precision in the top k, with the sum divided by k.",
     needs_catalogue: false,
     ratio: |profile, k| mean(profile, k, ApDenominator::K),
 };

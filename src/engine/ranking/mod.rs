@@ -26,7 +26,7 @@ mod term;
 use std::num::NonZeroU32;
 
 pub use alpha_ndcg::Relevant;
-pub use columns::{CLICKS, Column, CoverageColumns, ITEMS_SHOWN, LISTS, Measures, Ranking, Scratch};
+pub use columns::{CLICKS, Column, CoverageColumns, ITEMS_SHOWN, LISTS, Measures, Ranking, RankingBuffers};
 pub use list::ListOutcome;
 pub use profile::{
     ApDenominator, ArDenominator, Average, NdcgIdeal, OffList, Population, PrecisionDenominator, Profile,
@@ -121,7 +121,7 @@ impl Ratio {
 }
 
 impl Term {
-    /// Lists of a population; who counts all lists need not ask what is relevant.
+    /// Lists of a population; counting all lists needs no relevance.
     fn lists(population: Population, off_list: OffList) -> Term {
         match population {
             Population::All => Term::Lists(population, OffList::Ignore),

@@ -8,7 +8,7 @@ use super::{Cut, ListOutcome, Metric, Ratio, ReciprocalRank, Term, Truncation};
 pub const MRR: Metric = Metric {
     id: "mrr",
     gauge: "mrr",
-    help: "Mean over served lists of 1 / the first clicked rank in the top k, 0 without one.",
+    help: "Mean over served lists of 1 / rank of the first click in the top k, or 0 if there is none.",
     needs_catalogue: false,
     ratio: |profile, k| {
         let term = Term::ReciprocalRank(profile.reciprocal_rank);

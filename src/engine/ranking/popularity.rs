@@ -9,7 +9,7 @@ use super::{Metric, Ratio, Sum, Term, fixed};
 pub const POPULARITY: Metric = Metric {
     id: "popularity",
     gauge: "popularity",
-    help: "Mean over served lists of the mean share of users who touched the items of the top k.",
+    help: "Mean over served lists of the mean popularity in the top k: the share of users who touched an item.",
     needs_catalogue: true,
     ratio: |_, k| Some(over_shown_lists(Term::Popularity, k)),
 };

@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(at(5, OffList::Relevant), 2.0 / 3.0);
         assert_eq!(recall(&EMPTY, 5, OffList::Relevant), 0.0);
     }
-    /// An empty list with a click beside it has a relevant item, and is in no population of lists that show something.
+    /// An empty list with an off-list click has a relevant item, and is in no population of lists that show something.
     #[test]
     fn a_micro_average_counts_the_relevant_items_of_its_population_only() {
         let beside = ListOutcome {

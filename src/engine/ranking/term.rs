@@ -63,9 +63,9 @@ pub enum Term {
     CatalogueSize,
 }
 
-/// Who works a term out, and when.
+/// What computes a term, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Source {
+pub(super) enum TermSource {
     /// The list's outcome; not 0 even without a click.
     Shown,
     /// The catalogue, when the list is served.
@@ -87,17 +87,17 @@ impl Term {
         }
     }
 
-    pub(super) fn source(self) -> Source {
+    pub(super) fn source(self) -> TermSource {
         match self {
-            Term::Lists(Population::All, _) | Term::Shown(Population::All, _) => Source::Shown,
-            Term::WithShares | Term::Popularity | Term::Surprisal => Source::Catalogue,
-            Term::AlphaNdcg(_) => Source::ClicksAndCatalogue,
-            Term::Seen | Term::CatalogueSize => Source::Window,
-            _ => Source::Clicks,
+            Term::Lists(Population::All, _) | Term::Shown(Population::All, _) => TermSource::Shown,
+            Term::WithShares | Term::Popularity | Term::Surprisal => TermSource::Catalogue,
+            Term::AlphaNdcg(_) => TermSource::ClicksAndCatalogue,
+            Term::Seen | Term::CatalogueSize => TermSource::Window,
+            _ => TermSource::Clicks,
         }
     }
 
-    /// What a list adds, of the terms that follow from its outcome alone; 0 of the others.
+    /// What a list adds to the terms that follow from its outcome; 0 to the others.
     pub fn of(self, list: &ListOutcome, k: u32, discounts: &ndcg::Discounts) -> i64 {
         match self {
             Term::Lists(population, off_list) => i64::from(population.has(list, off_list)),

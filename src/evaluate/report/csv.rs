@@ -4,7 +4,7 @@ use std::io::Write;
 
 use csv::Writer;
 
-use super::{Difference, Experiment, Report, experiments, time};
+use super::{Difference, ExperimentSums, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, LISTS};
 use crate::table::cell;
 
@@ -45,7 +45,7 @@ impl<'a> Report<'a> {
         out: &mut Writer<impl Write>,
         profile: usize,
         [name, start]: [&str; 2],
-        experiment: &Experiment<'a>,
+        experiment: &ExperimentSums<'a>,
     ) -> csv::Result<()> {
         let control = self.control_of(experiment);
         for (arm, sums) in &experiment.arms {

@@ -8,11 +8,11 @@ pub(super) struct Grid {
     pub corner: String,
     pub rows: Vec<String>,
     /// Stands in every part, where the table must be cut.
-    pub lead: Vec<Column>,
-    pub groups: Vec<Vec<Column>>,
+    pub lead: Vec<GridColumn>,
+    pub groups: Vec<Vec<GridColumn>>,
 }
 
-pub(super) struct Column {
+pub(super) struct GridColumn {
     pub header: String,
     /// As many as there are rows.
     pub cells: Vec<String>,
@@ -39,20 +39,20 @@ impl Grid {
     }
 
     /// How many of these groups a terminal has room for, at least one.
-    fn n_abreast(&self, groups: &[Vec<Column>]) -> usize {
-        let lead: usize = self.lead.iter().map(Column::width).sum();
+    fn n_abreast(&self, groups: &[Vec<GridColumn>]) -> usize {
+        let lead: usize = self.lead.iter().map(GridColumn::width).sum();
         let mut width = 1 + width(&self.corner, &self.rows) + lead;
-        let fits = |group: &&Vec<Column>| {
-            width += group.iter().map(Column::width).sum::<usize>();
+        let fits = |group: &&Vec<GridColumn>| {
+            width += group.iter().map(GridColumn::width).sum::<usize>();
             width <= TERMINAL
         };
         let n = groups.iter().take_while(fits).count();
         n.max(1).min(groups.len())
     }
 
-    fn part(&self, groups: &[Vec<Column>]) -> String {
+    fn part(&self, groups: &[Vec<GridColumn>]) -> String {
         let mut table = crate::table::new();
-        let columns: Vec<&Column> = self.lead.iter().chain(groups.iter().flatten()).collect();
+        let columns: Vec<&GridColumn> = self.lead.iter().chain(groups.iter().flatten()).collect();
         let headers = columns.iter().map(|column| &column.header);
         table.set_header(
             [&self.corner]
@@ -71,7 +71,7 @@ impl Grid {
 
     /// A table in Markdown, however wide; what Markdown would read as its own is escaped.
     pub fn markdown(&self) -> String {
-        let columns: Vec<&Column> = self.lead.iter().chain(self.groups.iter().flatten()).collect();
+        let columns: Vec<&GridColumn> = self.lead.iter().chain(self.groups.iter().flatten()).collect();
         let line = |cells: &mut dyn Iterator<Item = String>| {
             let cells: Vec<String> = cells.collect();
             format!("| {} |", cells.join(" | "))
@@ -89,7 +89,7 @@ impl Grid {
     }
 }
 
-impl Column {
+impl GridColumn {
     /// What it takes of a line.
     fn width(&self) -> usize {
         GAP + width(&self.header, &self.cells)
@@ -129,8 +129,8 @@ fn escaped(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn column(header: &str, cell: &str) -> Column {
-        Column {
+    fn column(header: &str, cell: &str) -> GridColumn {
+        GridColumn {
             header: header.to_owned(),
             cells: vec![cell.to_owned()],
         }

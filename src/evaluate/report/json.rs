@@ -6,10 +6,10 @@ use std::io::Write;
 use serde::ser::{Serialize, Serializer};
 
 use super::account::Account;
-use super::{Difference, Experiment, Report, experiments, time};
+use super::{Difference, ExperimentSums, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, LISTS};
 use crate::evaluate::Totals;
-use crate::metrics_map::{Key, MetricsMap, metrics_map};
+use crate::metrics_map::{MetricKey, MetricsMap, metrics_map};
 
 /// The numbers, and what became of the lines.
 #[derive(serde::Serialize)]
@@ -21,32 +21,32 @@ struct Whole<T> {
 }
 
 #[derive(serde::Serialize)]
-struct Profiles<'a> {
-    profiles: BTreeMap<&'a str, Document<'a>>,
+struct ProfileReports<'a> {
+    profiles: BTreeMap<&'a str, ProfileReport<'a>>,
 }
 
 #[derive(serde::Serialize)]
-struct Document<'a> {
-    experiments: BTreeMap<&'a str, Arms<'a>>,
+struct ProfileReport<'a> {
+    experiments: BTreeMap<&'a str, ExperimentReport<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    series: Option<Vec<Span<'a>>>,
+    series: Option<Vec<SpanReport<'a>>>,
 }
 
 #[derive(serde::Serialize)]
-struct Span<'a> {
+struct SpanReport<'a> {
     start: String,
-    experiments: BTreeMap<&'a str, Arms<'a>>,
+    experiments: BTreeMap<&'a str, ExperimentReport<'a>>,
 }
 
 #[derive(serde::Serialize)]
-struct Arms<'a> {
+struct ExperimentReport<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<&'a str>,
-    arms: BTreeMap<&'a str, Arm<'a>>,
+    arms: BTreeMap<&'a str, ArmReport<'a>>,
 }
 
 #[derive(serde::Serialize)]
-struct Arm<'a> {
+struct ArmReport<'a> {
     lists: i128,
     clicks: i128,
     metrics: MetricsMap<'a>,
@@ -77,12 +77,12 @@ impl<'a> Report<'a> {
     /// Where it cannot be written.
     pub fn json(self, mut out: impl Write) -> anyhow::Result<()> {
         let documents = self.profiles().map(|(index, name)| (name, self.document(index)));
-        let mut documents: BTreeMap<&str, Document> = documents.collect();
+        let mut documents: BTreeMap<&str, ProfileReport> = documents.collect();
         match documents.pop_first() {
             Some((_, only)) if documents.is_empty() => self.write(&mut out, only)?,
             first => {
                 documents.extend(first);
-                self.write(&mut out, Profiles { profiles: documents })?;
+                self.write(&mut out, ProfileReports { profiles: documents })?;
             }
         }
         writeln!(out)?;
@@ -94,31 +94,31 @@ impl<'a> Report<'a> {
         serde_json::to_writer(out, &Whole { numbers, account })
     }
 
-    fn document(self, profile: usize) -> Document<'a> {
+    fn document(self, profile: usize) -> ProfileReport<'a> {
         let evaluation = self.evaluation;
         let series = || {
             let spans = evaluation.spans.iter();
-            let spans = spans.map(|(start_ms, totals)| Span {
+            let spans = spans.map(|(start_ms, totals)| SpanReport {
                 start: time(*start_ms),
                 experiments: self.experiments(totals, profile),
             });
             spans.collect()
         };
-        Document {
+        ProfileReport {
             experiments: self.experiments(&evaluation.total, profile),
             series: evaluation.span_ms.map(|_| series()),
         }
     }
 
-    fn experiments(self, totals: &'a Totals, profile: usize) -> BTreeMap<&'a str, Arms<'a>> {
+    fn experiments(self, totals: &'a Totals, profile: usize) -> BTreeMap<&'a str, ExperimentReport<'a>> {
         let all = experiments(totals);
         all.map(|experiment| (experiment.name, self.arms(&experiment, profile)))
             .collect()
     }
 
-    fn arms(self, experiment: &Experiment<'a>, profile: usize) -> Arms<'a> {
+    fn arms(self, experiment: &ExperimentSums<'a>, profile: usize) -> ExperimentReport<'a> {
         let control = self.control_of(experiment);
-        let arm = |name: &str, sums: &'a [i128]| Arm {
+        let arm = |name: &str, sums: &'a [i128]| ArmReport {
             lists: sums[LISTS],
             clicks: sums[CLICKS],
             metrics: metrics_map(&self.evaluation.ranking, profile, sums),
@@ -132,7 +132,7 @@ impl<'a> Report<'a> {
                 }),
         };
         let arms = experiment.arms.iter();
-        Arms {
+        ExperimentReport {
             control: control.map(|(control, _)| control),
             arms: arms.map(|(name, sums)| (*name, arm(name, sums))).collect(),
         }
@@ -144,7 +144,7 @@ impl Serialize for Differences<'_> {
         let columns = self.report.columns(self.profile);
         serializer.collect_map(columns.filter_map(|column| {
             let difference = Difference::of_sums(column, self.sums, self.control)?;
-            Some((Key(column), difference))
+            Some((MetricKey(column), difference))
         }))
     }
 }

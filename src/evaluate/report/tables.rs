@@ -1,17 +1,17 @@
 //! An evaluation as tables for people: arms side by side, or conventions, a metric a row.
 
 use super::grid::{self, Grid};
-use super::{Difference, Experiment, Report, experiments, time};
+use super::{Difference, ExperimentSums, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, Column, LISTS, METRICS};
 
 /// A row and its cells, one for each arm or profile.
 struct Row {
     name: String,
-    cells: Vec<Cell>,
+    cells: Vec<TableCell>,
 }
 
 #[derive(Clone, Copy)]
-enum Cell {
+enum TableCell {
     Count(i128),
     Value(f64),
     /// Divides by 0, or was not there.
@@ -20,30 +20,30 @@ enum Cell {
     Absent,
 }
 
-impl Cell {
-    fn of(column: &Column, sums: &[i128]) -> Cell {
-        column.value(sums).map_or(Cell::Undefined, Cell::Value)
+impl TableCell {
+    fn of(column: &Column, sums: &[i128]) -> TableCell {
+        column.value(sums).map_or(TableCell::Undefined, TableCell::Value)
     }
 
     fn text(self) -> String {
         match self {
-            Cell::Count(n) => n.to_string(),
-            Cell::Value(value) => format!("{value:.4}"),
-            Cell::Undefined => "–".to_owned(),
-            Cell::Absent => String::new(),
+            TableCell::Count(n) => n.to_string(),
+            TableCell::Value(value) => format!("{value:.4}"),
+            TableCell::Undefined => "–".to_owned(),
+            TableCell::Absent => String::new(),
         }
     }
 
     /// The difference to the control's cell, absolute and in percent.
-    fn less(self, control: Cell) -> (String, String) {
-        let undefined = || Cell::Undefined.text();
+    fn less(self, control: TableCell) -> (String, String) {
+        let undefined = || TableCell::Undefined.text();
         match (self, control) {
-            (Cell::Value(value), Cell::Value(control)) => {
+            (TableCell::Value(value), TableCell::Value(control)) => {
                 let Difference { absolute, percent } = Difference::of(value, control);
                 let percent = percent.map(|percent| format!("{percent:+.1}"));
                 (format!("{absolute:+.4}"), percent.unwrap_or_else(undefined))
             }
-            (Cell::Count(_), _) => (String::new(), String::new()),
+            (TableCell::Count(_), _) => (String::new(), String::new()),
             _ => (undefined(), undefined()),
         }
     }
@@ -88,15 +88,18 @@ impl<'a> Report<'a> {
         grids
     }
 
-    fn arms_abreast(self, experiment: &Experiment<'a>, profile: usize) -> Grid {
+    fn arms_abreast(self, experiment: &ExperimentSums<'a>, profile: usize) -> Grid {
         let arms = &experiment.arms;
         let counts = COUNTS.map(|(name, column)| Row {
             name: name.to_owned(),
-            cells: arms.iter().map(|(_, sums)| Cell::Count(sums[column])).collect(),
+            cells: arms
+                .iter()
+                .map(|(_, sums)| TableCell::Count(sums[column]))
+                .collect(),
         });
         let metrics = self.columns(profile).map(|column| Row {
             name: column.key(),
-            cells: arms.iter().map(|(_, sums)| Cell::of(column, sums)).collect(),
+            cells: arms.iter().map(|(_, sums)| TableCell::of(column, sums)).collect(),
         });
         let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
         let rows: Vec<Row> = counts.into_iter().chain(metrics).collect();
@@ -104,15 +107,15 @@ impl<'a> Report<'a> {
         side_by_side(corner, &names, self.control_among(&names), &rows)
     }
 
-    fn profiles_abreast(self, experiment: &Experiment<'a>, (arm, sums): (&str, &'a [i128])) -> Grid {
+    fn profiles_abreast(self, experiment: &ExperimentSums<'a>, (arm, sums): (&str, &'a [i128])) -> Grid {
         let counts = COUNTS.map(|(name, column)| Row {
             name: name.to_owned(),
-            cells: self.profiles().map(|_| Cell::Count(sums[column])).collect(),
+            cells: self.profiles().map(|_| TableCell::Count(sums[column])).collect(),
         });
         let of_profile = |profile: usize, like: &Column| {
             let mut columns = self.columns(profile);
             let column = columns.find(|column| column.metric.id == like.metric.id && column.k == like.k);
-            column.map_or(Cell::Absent, |column| Cell::of(column, sums))
+            column.map_or(TableCell::Absent, |column| TableCell::of(column, sums))
         };
         let metrics = self.any_columns().into_iter().map(|column| Row {
             name: column.key(),
@@ -139,7 +142,7 @@ impl<'a> Report<'a> {
     }
 
     /// A table for each metric of an experiment, a span a row.
-    fn series(self, experiment: &Experiment<'a>) -> Vec<Grid> {
+    fn series(self, experiment: &ExperimentSums<'a>) -> Vec<Grid> {
         let names: Vec<&str> = experiment.arms.iter().map(|(name, _)| *name).collect();
         let spans = self.evaluation.spans.iter().map(|(start_ms, totals)| {
             let here = experiments(totals).find(|here| here.name == experiment.name);
@@ -147,9 +150,9 @@ impl<'a> Report<'a> {
             (self.span_name(*start_ms), names.iter().map(sums).collect())
         });
         let spans: Vec<(String, Vec<Option<&[i128]>>)> = spans.collect();
-        let rows = |cell: &dyn Fn(&[i128]) -> Cell| -> Vec<Row> {
+        let rows = |cell: &dyn Fn(&[i128]) -> TableCell| -> Vec<Row> {
             let cells = |sums: &[Option<&[i128]>]| {
-                let cells = sums.iter().map(|sums| sums.map_or(Cell::Undefined, cell));
+                let cells = sums.iter().map(|sums| sums.map_or(TableCell::Undefined, cell));
                 cells.collect()
             };
             let rows = spans.iter().map(|(name, sums)| Row {
@@ -160,12 +163,22 @@ impl<'a> Report<'a> {
         };
         let count = |(what, column): (&str, usize)| {
             let corner = self.corner(&[experiment.name, what], None);
-            side_by_side(corner, &names, None, &rows(&|sums| Cell::Count(sums[column])))
+            side_by_side(
+                corner,
+                &names,
+                None,
+                &rows(&|sums| TableCell::Count(sums[column])),
+            )
         };
         let metric = |column: &Column| {
             let corner = self.corner(&[experiment.name, &column.key()], Some(column.profile));
             let control = self.control_among(&names);
-            side_by_side(corner, &names, control, &rows(&|sums| Cell::of(column, sums)))
+            side_by_side(
+                corner,
+                &names,
+                control,
+                &rows(&|sums| TableCell::of(column, sums)),
+            )
         };
         let metrics = self.evaluation.ranking.columns().iter().map(metric);
         COUNTS.into_iter().map(count).chain(metrics).collect()
@@ -202,7 +215,7 @@ impl<'a> Report<'a> {
 
 /// Columns of these names; with a control it leads, and the differences to it follow each other column.
 fn side_by_side(corner: String, names: &[&str], control: Option<usize>, rows: &[Row]) -> Grid {
-    let column = |header: &str, cells: Vec<String>| grid::Column {
+    let column = |header: &str, cells: Vec<String>| grid::GridColumn {
         header: header.to_owned(),
         cells,
     };

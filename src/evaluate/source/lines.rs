@@ -3,16 +3,16 @@
 use std::io::{self, ErrorKind, Read};
 
 /// What a reader holds in memory.
-pub(super) struct Bounds {
+pub(super) struct ReadBounds {
     /// Bytes read at a time: few enough to stay in a core's cache, enough to make calls of the system rare.
     pub buffer: usize,
     /// A line of as many bytes is not looked at, so that a file without line ends does not fill the memory.
     pub line: usize,
 }
 
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds {
+impl Default for ReadBounds {
+    fn default() -> ReadBounds {
+        ReadBounds {
             buffer: 256 << 10,
             line: 64 << 20,
         }
@@ -27,7 +27,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// A byte order mark before the first line is no part of it.
 pub(super) fn each(
     mut input: impl Read,
-    bounds: &Bounds,
+    bounds: &ReadBounds,
     line: &mut dyn FnMut(u64, &[u8]),
 ) -> io::Result<()> {
     let mut buffer = vec![0; bounds.buffer];
@@ -85,9 +85,9 @@ mod tests {
     use super::*;
 
     /// Gives its parts one by one.
-    struct Parts(Vec<Vec<u8>>);
+    struct Pieces(Vec<Vec<u8>>);
 
-    impl Read for Parts {
+    impl Read for Pieces {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             while self.0.first().is_some_and(Vec::is_empty) {
                 self.0.remove(0);
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    fn lines(input: impl Read, bounds: Bounds) -> Vec<(u64, String)> {
+    fn lines(input: impl Read, bounds: ReadBounds) -> Vec<(u64, String)> {
         let mut lines = Vec::new();
         let mut keep = |number, line: &[u8]| lines.push((number, String::from_utf8(line.to_vec()).unwrap()));
         each(input, &bounds, &mut keep).unwrap();
@@ -115,7 +115,11 @@ mod tests {
             .iter()
             .map(|(number, line)| (*number, (*line).to_owned()))
             .collect();
-        assert_eq!(lines(text.as_bytes(), Bounds::default()), expected, "{text:?}");
+        assert_eq!(
+            lines(text.as_bytes(), ReadBounds::default()),
+            expected,
+            "{text:?}"
+        );
     }
 
     #[test]
@@ -145,7 +149,7 @@ mod tests {
     #[test]
     fn a_line_beyond_the_bound_comes_empty_and_those_after_it_whole() {
         for buffer in [1, 4, 5, 16] {
-            let bounds = Bounds { buffer, line: 16 };
+            let bounds = ReadBounds { buffer, line: 16 };
             let (fits, too_long) = ("x".repeat(15), "y".repeat(100));
             let text = format!("a\n{too_long}\n{fits}\n{too_long}\nb\n{too_long}");
             let expected = [(1, "a"), (2, ""), (3, &*fits), (4, ""), (5, "b"), (6, "")];
@@ -164,7 +168,7 @@ mod tests {
             }
         }
         let mut n_lines = 0;
-        let outcome = each(b"a\nb\nc".chain(Fails), &Bounds::default(), &mut |_, _| {
+        let outcome = each(b"a\nb\nc".chain(Fails), &ReadBounds::default(), &mut |_, _| {
             n_lines += 1
         });
         assert_eq!(outcome.unwrap_err().to_string(), "broken");
@@ -183,8 +187,8 @@ mod tests {
                 .map(|(number, line)| (number, line.trim_matches([' ', '\r']).to_owned()))
                 .filter(|(_, line)| !line.is_empty())
                 .collect();
-            let parts = Parts(parts.into_iter().map(String::into_bytes).collect());
-            prop_assert_eq!(lines(parts, Bounds { buffer, line: 1 << 20 }), expected);
+            let parts = Pieces(parts.into_iter().map(String::into_bytes).collect());
+            prop_assert_eq!(lines(parts, ReadBounds { buffer, line: 1 << 20 }), expected);
         }
     }
 }

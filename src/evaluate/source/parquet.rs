@@ -15,8 +15,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use anyhow::{Context as _, bail};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
-use self::leaf::{Cell, Leaf};
-use self::schema::{Field, Shape};
+use self::leaf::{Leaf, LeafValue};
+use self::schema::{FieldShape, RecordField};
 
 /// Rows that are read at a time.
 const BATCH: usize = 512;
@@ -41,7 +41,7 @@ pub(super) fn read(
     let reader = sound(|| SerializedFileReader::new(file).context("read the footer of Parquet"))?;
     let mut fields = schema::fields(reader.metadata().file_metadata().schema_descr())?;
     let n_rows_in_all = u64::try_from(reader.metadata().file_metadata().num_rows()).context(Damaged)?;
-    let mut progress = Progress {
+    let mut progress = ReadProgress {
         n_bytes,
         n_rows: n_rows_in_all,
         n_told: 0,
@@ -77,8 +77,11 @@ fn sound<T>(read: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(Damaged.into()))
 }
 
-fn all_leaves(fields: &mut [Field], act: impl FnMut(&mut Leaf) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    fields.iter_mut().flat_map(Field::leaves).try_for_each(act)
+fn all_leaves(
+    fields: &mut [RecordField],
+    act: impl FnMut(&mut Leaf) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    fields.iter_mut().flat_map(RecordField::leaves).try_for_each(act)
 }
 
 fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
@@ -89,10 +92,10 @@ fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
 }
 
 /// Writes the next row of all fields.
-fn write_record(fields: &mut [Field], json: &mut Vec<u8>) {
+fn write_record(fields: &mut [RecordField], json: &mut Vec<u8>) {
     json.clear();
     json.push(b'{');
-    for Field { name, shape } in fields {
+    for RecordField { name, shape } in fields {
         let before = json.len();
         json.extend_from_slice(if before > 1 { b",\"" } else { b"\"" });
         json.extend_from_slice(name.as_bytes());
@@ -105,39 +108,41 @@ fn write_record(fields: &mut [Field], json: &mut Vec<u8>) {
 }
 
 /// Whether there is such a field in the row.
-fn write_field(shape: &mut Shape, json: &mut Vec<u8>) -> bool {
+fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> bool {
     match shape {
-        Shape::Scalar(leaf) => match leaf.row().next() {
-            Some(Cell::Json(value)) => json.extend_from_slice(value),
+        FieldShape::Scalar(leaf) => match leaf.row().next() {
+            Some(LeafValue::Json(value)) => json.extend_from_slice(value),
             _ => return false,
         },
-        Shape::List(leaf) => {
+        FieldShape::List(leaf) => {
             json.push(b'[');
             for cell in leaf.row() {
                 match cell {
-                    Cell::Json(value) => write_all(json, &[value, b","]),
-                    Cell::Null => json.extend_from_slice(b"null,"),
-                    Cell::EmptyList => {}
-                    Cell::NoList => return false,
+                    LeafValue::Json(value) => write_all(json, &[value, b","]),
+                    LeafValue::Null => json.extend_from_slice(b"null,"),
+                    LeafValue::EmptyList => {}
+                    LeafValue::NoList => return false,
                 }
             }
             close(json, b']');
         }
-        Shape::Map { key, value } => {
+        FieldShape::Map { key, value } => {
             json.push(b'{');
             for (key, value) in key.row().zip(value.row()) {
                 match (key, value) {
-                    (Cell::Json(key), Cell::Json(value)) => write_all(json, &[key, b":", value, b","]),
-                    (Cell::NoList, _) => return false,
+                    (LeafValue::Json(key), LeafValue::Json(value)) => {
+                        write_all(json, &[key, b":", value, b","])
+                    }
+                    (LeafValue::NoList, _) => return false,
                     _ => {}
                 }
             }
             close(json, b'}');
         }
-        Shape::Struct(fields) => {
+        FieldShape::Struct(fields) => {
             json.push(b'{');
             for (name, leaf) in fields {
-                if let Some(Cell::Json(value)) = leaf.row().next() {
+                if let Some(LeafValue::Json(value)) = leaf.row().next() {
                     write_all(json, &[name, b":", value, b","]);
                 }
             }
@@ -157,15 +162,15 @@ fn close(json: &mut Vec<u8>, bracket: u8) {
     json.push(bracket);
 }
 
-/// Bytes that are told as read, in proportion to the rows.
-struct Progress<'a> {
+/// Reports bytes as read, in proportion to the rows.
+struct ReadProgress<'a> {
     n_bytes: u64,
     n_rows: u64,
     n_told: u64,
     watch: &'a dyn Fn(u64),
 }
 
-impl Progress<'_> {
+impl ReadProgress<'_> {
     fn read(&mut self, n_rows: u64) {
         let share = u128::from(self.n_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
         let n_read = u64::try_from(share).unwrap_or(self.n_bytes).min(self.n_bytes);

@@ -17,7 +17,7 @@ const N_UNCHECKED: usize = 1 << 17;
 pub(super) type Proof = [u8; 32];
 
 pub(super) struct Memory {
-    /// Of this process alone: what is remembered is worth nothing elsewhere.
+    /// Unique to this process: the remembered proofs are useless elsewhere.
     key: hmac::Key,
     /// By user, the last one that was right.
     right: Mutex<Vec<Option<Proof>>>,
@@ -26,7 +26,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Of nothing yet, for so many users.
+    /// An empty memory for this many users.
     pub fn new(n_users: usize) -> Memory {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &rand::SystemRandom::new());
         Memory {

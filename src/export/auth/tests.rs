@@ -190,8 +190,8 @@ fn probes_are_open_unless_they_are_closed() {
 /// Whether the request is answered while no password can be checked.
 fn is_answered_without_a_check(gate: &Arc<Gate>, authorization: &[u8]) -> bool {
     runtime().block_on(async {
-        let somebody = gate.line.claimant(None, "somebody", false);
-        let _turn = gate.line.turn(somebody).await.expect("free");
+        let somebody = gate.queue.claimant(None, "somebody", false);
+        let _turn = gate.queue.turn(somebody).await.expect("free");
         let request = asked(gate, "/metrics", Some(authorization));
         tokio::select! {
             biased;
@@ -222,8 +222,8 @@ fn a_wrong_password_is_checked_once() {
     assert_eq!(status(&gate, "/metrics", Some(&wrong)), 401);
     let asked_while_checking = |value: &[u8]| {
         runtime().block_on(async {
-            let somebody = gate.line.claimant(None, "somebody", false);
-            let _turn = gate.line.turn(somebody).await.expect("free");
+            let somebody = gate.queue.claimant(None, "somebody", false);
+            let _turn = gate.queue.turn(somebody).await.expect("free");
             asked(&gate, "/metrics", Some(value)).await.status().as_u16()
         })
     };
@@ -244,8 +244,8 @@ fn who_is_sent_away_is_told_to_come_again_and_goes_first_then() {
     let gate = gate(&access());
     runtime().block_on(async {
         let guess = |n: usize| basic("anne", &format!("guess-{n}"));
-        let somebody = gate.line.claimant(None, "somebody", false);
-        let turn = gate.line.turn(somebody).await.expect("free");
+        let somebody = gate.queue.claimant(None, "somebody", false);
+        let turn = gate.queue.turn(somebody).await.expect("free");
         let anne = basic("anne", "hunter2");
         let sent_away = asked(&gate, "/metrics", Some(&anne)).await;
         assert_eq!(sent_away.status(), StatusCode::TOO_MANY_REQUESTS);

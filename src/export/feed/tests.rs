@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::super::fixture::{self, HIT, arm};
 use super::super::view::Wanted;
 use super::*;
-use crate::snapshot::{ArmSnapshot, Source, Timeline};
+use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 
 const SOON: Duration = Duration::from_millis(5);
 
@@ -16,7 +16,7 @@ struct Board {
     fails: AtomicBool,
 }
 
-impl Source for Board {
+impl SnapshotSource for Board {
     fn snapshot_into(&self, _: Option<usize>, snapshot: &mut Snapshot) {
         assert!(!self.fails.swap(false, Ordering::Relaxed), "out of order");
         self.n_taken.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ fn query(feed: &Feed, window: &str) -> Query {
     Query::of(wanted, &feed.shared.exporter)
 }
 
-async fn next(watcher: &mut Watcher) -> Result<Rendering, Failed> {
+async fn next(watcher: &mut Watcher) -> Result<RenderedView, ViewFailed> {
     loop {
         watcher.changed().await.unwrap();
         if let Some(view) = watcher.borrow_and_update().clone() {
@@ -114,7 +114,7 @@ fn a_round_that_fails_is_told_and_not_the_last() {
     run(async |feed, board| {
         board.fails.store(true, Ordering::Relaxed);
         let mut watcher = feed.watch(&query(&feed, "5m"));
-        assert_eq!(next(&mut watcher).await.map(|_| ()), Err(Failed));
+        assert_eq!(next(&mut watcher).await.map(|_| ()), Err(ViewFailed));
         assert!(next(&mut watcher).await.is_ok());
     });
 }

@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use super::super::encoding::{self, Encoding, Piece};
-use super::super::feed::{Failed, Watcher};
+use super::super::feed::{ViewFailed, Watcher};
 
 const BEAT: &[u8] = b"event: beat\ndata: 1\n\n";
 
@@ -25,7 +25,7 @@ pub(super) struct Events {
 
 /// Of a page that accepts gzip.
 struct Packing {
-    stream: encoding::Stream,
+    stream: encoding::GzipStream,
     beat: Piece,
 }
 
@@ -38,7 +38,7 @@ impl Events {
         permit: OwnedSemaphorePermit,
     ) -> Events {
         let packs = (encoding == Encoding::Gzip).then(|| Packing {
-            stream: encoding::Stream::default(),
+            stream: encoding::GzipStream::default(),
             beat: Piece::of(BEAT),
         });
         Events {
@@ -66,7 +66,7 @@ impl Events {
     /// The next rendering, or a sign of life; none once the daemon stops. A page that reads slowly misses some.
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.has_begun, true) {
-            return Some(Bytes::from_static(&encoding::Stream::HEAD));
+            return Some(Bytes::from_static(&encoding::GzipStream::HEAD));
         }
         tokio::select! {
             biased;
@@ -78,7 +78,7 @@ impl Events {
                         Some(packs) => packs.stream.add(rendering.piece()),
                         None => rendering.event(),
                     }),
-                    Some(Err(Failed)) => None,
+                    Some(Err(ViewFailed)) => None,
                     None => Some(beat(&mut self.packs)),
                 }
             }

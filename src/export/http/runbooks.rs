@@ -1,4 +1,4 @@
-//! docs/runbooks.md as a page, so that whoever reads a warning has its runbook where the daemon runs.
+//! docs/runbooks.md as a page: the runbook of a warning is available wherever the daemon runs.
 
 use std::fmt::Write as _;
 

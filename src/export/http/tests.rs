@@ -10,12 +10,12 @@ use tower::ServiceExt as _;
 
 use super::super::fixture::{self, HIT, arm, run};
 use super::*;
-use crate::snapshot::{ArmSnapshot, Snapshot, Source, Timeline};
+use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use crate::telemetry::Telemetry;
 
 struct Board;
 
-impl Source for Board {
+impl SnapshotSource for Board {
     fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
         let mut arm = arm("e", "a", [&[HIT]; 3], [&[]; 3]);
         arm.timelines = timelines.map(|window| {
@@ -150,7 +150,7 @@ fn the_page_may_load_nothing_from_elsewhere() {
         );
         assert_eq!(
             answer.headers["content-security-policy"],
-            parts::CONTENT_SECURITY_POLICY
+            assets::CONTENT_SECURITY_POLICY
         );
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
         assert_eq!(answer.headers["referrer-policy"], "no-referrer");

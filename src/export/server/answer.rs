@@ -1,4 +1,4 @@
-//! Answers on their way: the end of each is told to its exchange.
+//! Answers in flight: the end of each is reported to its exchange.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ pub(super) fn watched(mut answer: Response, exchange: &Arc<Exchange>) -> Respons
         exchange.streams();
     }
     let exchange = Arc::clone(exchange);
-    answer.map(|body| Body::new(Watched { body, exchange }))
+    answer.map(|body| Body::new(WatchedBody { body, exchange }))
 }
 
-struct Watched {
+struct WatchedBody {
     body: Body,
     exchange: Arc<Exchange>,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -53,8 +53,8 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
-    /// The server lets go of a body once it has taken all of it.
+impl Drop for WatchedBody {
+    /// The server drops a body once it has taken all of it.
     fn drop(&mut self) {
         self.exchange.is_whole();
     }

@@ -1,4 +1,4 @@
-//! Where a connection stands, and until when it may stand there.
+//! The state of a connection, and its deadline.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,30 +11,30 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::super::loan::Loan;
-use super::slots::{For, Slot};
+use super::slots::{ConnectionSlot, For};
 use crate::telemetry::HttpRefusal;
 
 pub(super) struct Exchange {
     timeout: Duration,
-    slot: Slot,
-    now: Mutex<Standing>,
-    /// There is a deadline where there was none.
+    slot: ConnectionSlot,
+    now: Mutex<ExchangeState>,
+    /// A deadline was set.
     hurried: Notify,
-    /// There is another loan, or none any more.
+    /// The loan has changed or ended.
     borrowed: Notify,
 }
 
-struct Standing {
+struct ExchangeState {
     stage: Stage,
-    /// `None`: it may stand so for ever.
+    /// `None`: no deadline.
     deadline: Option<Instant>,
-    /// The answer has been handed over to its end; what is not yet sent of it is few.
+    /// The whole answer has been handed over; little of it is still unsent.
     is_whole: bool,
-    /// There was a whole request before.
+    /// It has had a complete request before.
     has_asked: bool,
-    /// The client does not take what is sent.
+    /// The client does not read what is sent.
     is_stuck: bool,
-    /// Of the body that is being sent, where others share it.
+    /// The loan of the body that is being sent, if others share it.
     loan: Option<Arc<Loan>>,
 }
 
@@ -57,11 +57,11 @@ pub(super) enum Stage {
 }
 
 impl Exchange {
-    pub fn new(timeout: Duration, slot: Slot) -> Exchange {
+    pub fn new(timeout: Duration, slot: ConnectionSlot) -> Exchange {
         Exchange {
             timeout,
             slot,
-            now: Mutex::new(Standing {
+            now: Mutex::new(ExchangeState {
                 stage: Stage::Idle,
                 deadline: Some(Instant::now() + timeout),
                 is_whole: false,
@@ -84,7 +84,7 @@ impl Exchange {
         now.stage == Stage::Idle && now.has_asked
     }
 
-    /// A byte has come.
+    /// A byte has arrived.
     fn received(&self) {
         let mut now = self.now();
         if now.stage == Stage::Idle {
@@ -93,11 +93,11 @@ impl Exchange {
         }
     }
 
-    /// The whole head of a request has come.
+    /// The whole head of a request has arrived.
     pub fn asked(&self) {
         let mut now = self.now();
         if now.stage == Stage::Idle {
-            // It came together with the request before.
+            // It arrived together with the request before.
             now.deadline = Some(self.deadline());
         }
         now.stage = Stage::Answering;
@@ -113,7 +113,7 @@ impl Exchange {
         self.borrowed.notify_one();
     }
 
-    /// The answer that is to come does not end.
+    /// The next answer does not end.
     pub fn streams(&self) {
         let mut now = self.now();
         now.stage = Stage::Streaming;
@@ -153,7 +153,7 @@ impl Exchange {
         }
     }
 
-    fn goes_on(&self, now: &mut Standing) {
+    fn goes_on(&self, now: &mut ExchangeState) {
         if std::mem::take(&mut now.is_stuck) {
             self.slot.keep();
         }
@@ -177,7 +177,7 @@ impl Exchange {
         }
     }
 
-    /// Waits until it may not go on: its time is up, or another connection needs the slot or the memory more.
+    /// Waits until it must be closed: its deadline has passed, or another connection needs the slot or the memory more.
     pub async fn ended(&self) -> HttpRefusal {
         tokio::select! {
             () = self.overdue() => HttpRefusal::TooSlow,
@@ -193,7 +193,7 @@ impl Exchange {
         self.now().is_stuck
     }
 
-    /// Waits until the body is called back that is being sent.
+    /// Waits until the body that is being sent is called back.
     async fn called_back(&self) {
         loop {
             let loan = self.now().loan.clone();
@@ -220,7 +220,7 @@ impl Exchange {
         }
     }
 
-    fn hurry(&self, now: &mut Standing) {
+    fn hurry(&self, now: &mut ExchangeState) {
         now.deadline = Some(self.deadline());
         self.hurried.notify_one();
     }
@@ -229,18 +229,18 @@ impl Exchange {
         Instant::now() + self.timeout
     }
 
-    fn now(&self) -> MutexGuard<'_, Standing> {
+    fn now(&self) -> MutexGuard<'_, ExchangeState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A stream that tells its [`Exchange`] what passes.
-pub(super) struct Watched<S> {
+/// A stream that reports its traffic to its [`Exchange`].
+pub(super) struct WatchedStream<S> {
     pub stream: S,
     pub exchange: Arc<Exchange>,
 }
 
-impl<S> Watched<S> {
+impl<S> WatchedStream<S> {
     fn written(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match written {
             Poll::Pending => self.exchange.stuck(),
@@ -250,7 +250,7 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -265,7 +265,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.written(written)

@@ -1,5 +1,5 @@
-//! A bound on connections that a slow client cannot fill: whoever has waited longest for its client makes
-//! room, those without a request first.
+//! A bound on connections that slow clients cannot exhaust: the connection that has waited longest for its client is closed,
+//! those without a request first.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,23 +8,23 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// The slots of a server.
-pub(super) struct Slots {
+pub(super) struct ConnectionSlots {
     free: Arc<Semaphore>,
-    queue: Mutex<Queue>,
+    queue: Mutex<WaitingConnections>,
     /// A connection has joined the queue.
     joined: Notify,
 }
 
 /// Connections that wait for their clients, by what they wait for and the moment since which that is so.
 #[derive(Default)]
-struct Queue {
+struct WaitingConnections {
     next: u64,
-    waiting: BTreeMap<Place, CancellationToken>,
+    waiting: BTreeMap<QueuePosition, CancellationToken>,
 }
 
-type Place = (For, u64);
+type QueuePosition = (For, u64);
 
-/// What a connection waits for; who has not asked makes room before those who have.
+/// What a connection waits for; those without a request are closed before the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum For {
     /// A whole request.
@@ -34,26 +34,26 @@ pub(super) enum For {
 }
 
 /// A connection's slot; free again once dropped.
-pub(super) struct Slot {
-    slots: Arc<Slots>,
+pub(super) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
     /// Its place in the queue.
-    place: Mutex<Option<Place>>,
+    place: Mutex<Option<QueuePosition>>,
     lost: CancellationToken,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Slots {
-    pub fn new(n: usize) -> Arc<Slots> {
-        Arc::new(Slots {
+impl ConnectionSlots {
+    pub fn new(n: usize) -> Arc<ConnectionSlots> {
+        Arc::new(ConnectionSlots {
             free: Arc::new(Semaphore::new(n)),
             queue: Mutex::default(),
             joined: Notify::new(),
         })
     }
 
-    /// A slot for a connection that waits for its request, to begin with. Where none is free, the connection that has
-    /// waited longest loses its own; where none waits, we do. To be called by one at a time.
-    pub async fn take(self: &Arc<Slots>) -> Slot {
+    /// A slot for a connection that waits for its first request. If none is free, the connection that has waited longest
+    /// loses its own; if none waits, this call does. Call it from one task at a time.
+    pub async fn take(self: &Arc<ConnectionSlots>) -> ConnectionSlot {
         let freed = Arc::clone(&self.free).acquire_owned();
         let mut freed = std::pin::pin!(freed);
         let permit = tokio::select! {
@@ -61,10 +61,10 @@ impl Slots {
             permit = freed.as_mut() => permit,
             () = self.someone_lost() => freed.await,
         };
-        Slot::new(self, permit.expect("the semaphore is never closed"))
+        ConnectionSlot::new(self, permit.expect("the semaphore is never closed"))
     }
 
-    /// Waits until there is a connection that can lose its slot, and has it lose it.
+    /// Waits until a connection can lose its slot, and takes it away.
     async fn someone_lost(&self) {
         loop {
             let oldest = self.queue().waiting.pop_first();
@@ -75,14 +75,14 @@ impl Slots {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, WaitingConnections> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Slot {
-    fn new(slots: &Arc<Slots>, permit: OwnedSemaphorePermit) -> Slot {
-        let slot = Slot {
+impl ConnectionSlot {
+    fn new(slots: &Arc<ConnectionSlots>, permit: OwnedSemaphorePermit) -> ConnectionSlot {
+        let slot = ConnectionSlot {
             slots: Arc::clone(slots),
             place: Mutex::new(None),
             lost: CancellationToken::new(),
@@ -92,7 +92,7 @@ impl Slot {
         slot
     }
 
-    /// From now on it waits for its client, and may be lost.
+    /// From now on it waits for its client, and may lose the slot.
     pub fn wait(&self, what: For) {
         let mut place = self.place();
         let mut queue = self.slots.queue();
@@ -107,7 +107,7 @@ impl Slot {
         self.slots.joined.notify_one();
     }
 
-    /// The client has done its part: it is kept until it waits again.
+    /// The client has done its part: the slot is safe until it waits again.
     pub fn keep(&self) {
         if let Some(place) = self.place().take() {
             self.slots.queue().waiting.remove(&place);
@@ -119,12 +119,12 @@ impl Slot {
         self.lost.cancelled().await;
     }
 
-    fn place(&self) -> MutexGuard<'_, Option<Place>> {
+    fn place(&self) -> MutexGuard<'_, Option<QueuePosition>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.keep();
     }
@@ -136,12 +136,12 @@ mod tests {
 
     use super::*;
 
-    fn is_lost(slot: &Slot) -> bool {
+    fn is_lost(slot: &ConnectionSlot) -> bool {
         slot.lost.is_cancelled()
     }
 
     /// Whether a slot is to be had although all are taken, by the loss of one of `held`; that one is dropped then.
-    async fn takes_from(slots: &Arc<Slots>, held: &mut [Option<Slot>]) -> Option<usize> {
+    async fn takes_from(slots: &Arc<ConnectionSlots>, held: &mut [Option<ConnectionSlot>]) -> Option<usize> {
         let mut taking = Box::pin(slots.take());
         let at_once = futures_poll(&mut taking).await;
         assert!(at_once.is_none(), "there was a free slot");
@@ -163,12 +163,12 @@ mod tests {
     fn who_has_waited_longest_makes_room() {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let slots = Slots::new(3);
+            let slots = ConnectionSlots::new(3);
             let mut held = Vec::new();
             for _ in 0..3 {
                 held.push(Some(slots.take().await));
             }
-            let slot = |held: &[Option<Slot>], n: usize| held[n].as_ref().expect("held").keep();
+            let slot = |held: &[Option<ConnectionSlot>], n: usize| held[n].as_ref().expect("held").keep();
             slot(&held, 0);
             assert_eq!(takes_from(&slots, &mut held).await, Some(1), "0 has a request");
             assert_eq!(takes_from(&slots, &mut held).await, Some(2), "1 is new");
@@ -194,7 +194,7 @@ mod tests {
     fn a_newcomer_gets_the_slot_of_whoever_begins_to_wait() {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let slots = Slots::new(1);
+            let slots = ConnectionSlots::new(1);
             let held = slots.take().await;
             held.keep();
             let mut taking = Box::pin(slots.take());

@@ -35,7 +35,7 @@ impl Files {
         self.dir.path().join(name)
     }
 
-    fn read(&self, certificate: &str, key: &str) -> Result<Identity, Unusable> {
+    fn read(&self, certificate: &str, key: &str) -> Result<Identity, UnusableFile> {
         fs::write(self.path("crt"), certificate).expect("written");
         fs::write(self.path("key"), key).expect("written");
         Identity::read(&TlsFiles {

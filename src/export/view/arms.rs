@@ -8,10 +8,10 @@ use super::super::control_of;
 use super::order;
 use super::query::Query;
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS};
-use crate::snapshot::{ArmSnapshot, Source, Timeline, View};
+use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline, View};
 
 /// An experiment, and those of its arms that are looked for.
-pub(super) struct Found<'a> {
+pub(super) struct SelectedExperiment<'a> {
     name: &'a str,
     /// The control by its name, whether it is there or not.
     control: Option<&'a str>,
@@ -26,7 +26,7 @@ pub(super) fn find<'a>(
     query: &Query,
     alone: Option<&str>,
     controls: &'a BTreeMap<String, String>,
-) -> Vec<Found<'a>> {
+) -> Vec<SelectedExperiment<'a>> {
     let passes = |name: &str| query.filter.is_empty() || name.to_lowercase().contains(&query.filter);
     let mut found = Vec::new();
     for arms in arms.chunk_by(|a, b| a.experiment == b.experiment) {
@@ -42,7 +42,7 @@ pub(super) fn find<'a>(
         if !all && others.is_empty() && !control.is_some_and(passes) {
             continue;
         }
-        found.push(Found {
+        found.push(SelectedExperiment {
             name,
             control: control.or(controls.get(name).map(String::as_str)),
             control_arm: arms.iter().find(is_control).copied(),
@@ -54,8 +54,8 @@ pub(super) fn find<'a>(
     found
 }
 
-impl<'a> Found<'a> {
-    /// Arms beside the control.
+impl<'a> SelectedExperiment<'a> {
+    /// Arms besides the control.
     pub fn n_others(&self) -> usize {
         self.others.len()
     }
@@ -78,7 +78,7 @@ impl<'a> Found<'a> {
             control: self.control,
             n_arms: self.n_arms,
             n_found,
-            arms: rows.map(|arm| Row::of(arm, query, columns)).collect(),
+            arms: rows.map(|arm| ArmRow::of(arm, query, columns)).collect(),
         }
     }
 }
@@ -91,35 +91,35 @@ pub(super) struct Shown<'a> {
     n_arms: usize,
     /// Arms that the filter lets through, and the control.
     n_found: usize,
-    arms: Vec<Row<'a>>,
+    arms: Vec<ArmRow<'a>>,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct ArmRow<'a> {
     name: &'a str,
     last_list_ms: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    live: Option<Place>,
+    live: Option<ArmValues>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    settled: Option<Place>,
+    settled: Option<ArmValues>,
     #[serde(skip)]
     of: &'a ArmSnapshot,
 }
 
 /// A view of the window, if it holds lists.
 #[derive(Serialize)]
-struct Place {
+struct ArmValues {
     lists: i128,
     clicks: i128,
     items_shown: i128,
     /// By metric; null where it is not defined.
     values: Vec<Option<f64>>,
-    line: Option<Line>,
+    line: Option<Sparkline>,
 }
 
 /// The cells of the window, oldest first.
 #[derive(Serialize)]
-struct Line {
+struct Sparkline {
     start_ms: i64,
     cell_ms: i64,
     lists: Vec<i128>,
@@ -127,14 +127,14 @@ struct Line {
     values: Vec<Vec<Option<f64>>>,
 }
 
-impl<'a> Row<'a> {
-    fn of(arm: &'a ArmSnapshot, query: &Query, columns: &[Option<&Column>]) -> Row<'a> {
+impl<'a> ArmRow<'a> {
+    fn of(arm: &'a ArmSnapshot, query: &Query, columns: &[Option<&Column>]) -> ArmRow<'a> {
         let place = |view| {
             let sums = arm.sums(view, query.window);
             let values = columns
                 .iter()
                 .map(|column| column.and_then(|column| column.value(sums)));
-            (sums[LISTS] != 0).then(|| Place {
+            (sums[LISTS] != 0).then(|| ArmValues {
                 lists: sums[LISTS],
                 clicks: sums[CLICKS],
                 items_shown: sums[ITEMS_SHOWN],
@@ -142,7 +142,7 @@ impl<'a> Row<'a> {
                 line: None,
             })
         };
-        Row {
+        ArmRow {
             name: &arm.arm,
             last_list_ms: arm.last_list_ms,
             live: place(View::Live),
@@ -152,10 +152,10 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The same with the lines of all rows, which are fetched at once.
+/// The same with the sparklines of all rows, which are fetched together.
 pub(super) fn with_lines<'a>(
     mut experiments: Vec<Shown<'a>>,
-    source: &dyn Source,
+    source: &dyn SnapshotSource,
     window: usize,
     columns: &[Option<&Column>],
 ) -> Vec<Shown<'a>> {
@@ -169,21 +169,21 @@ pub(super) fn with_lines<'a>(
         };
         for (place, timeline) in [(&mut row.live, live), (&mut row.settled, settled)] {
             if let Some(place) = place {
-                place.line = Some(Line::of(&timeline, columns));
+                place.line = Some(Sparkline::of(&timeline, columns));
             }
         }
     }
     experiments
 }
 
-impl Line {
-    fn of(timeline: &Timeline, columns: &[Option<&Column>]) -> Line {
+impl Sparkline {
+    fn of(timeline: &Timeline, columns: &[Option<&Column>]) -> Sparkline {
         let cells = &timeline.cells;
         let value = |column: &Option<&Column>, cell: &Option<Box<[i128]>>| {
             Some(five_digits((*column)?.value(cell.as_ref()?)?))
         };
         let line = |column| cells.iter().map(|cell| value(column, cell)).collect();
-        Line {
+        Sparkline {
             start_ms: timeline.start_ms,
             cell_ms: timeline.cell_ms,
             lists: cells

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::super::fixture::{self, HIT, MISS, NOW_MS, arm, snapshot, sums};
 use super::*;
 use crate::engine::ranking::ListOutcome;
-use crate::snapshot::{ArmSnapshot, Source, Timeline};
+use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 
 /// Has a line of two cells for every arm but `b`.
 struct Lines;
 
-impl Source for Lines {
+impl SnapshotSource for Lines {
     fn snapshot_into(&self, _: Option<usize>, _: &mut Snapshot) {}
 
     fn timelines(&self, window: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
@@ -292,7 +292,7 @@ fn another_profile_has_values_of_its_own() {
 
 struct NoLines;
 
-impl Source for NoLines {
+impl SnapshotSource for NoLines {
     fn snapshot_into(&self, _: Option<usize>, _: &mut Snapshot) {}
 
     fn timelines(&self, _: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {

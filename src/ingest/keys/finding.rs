@@ -8,7 +8,7 @@ use super::{KeyAudit, Verdict};
 /// What keeps clicks from their lists, with its remedy as text. It carries no figures that change, so that it is equal to
 /// itself as long as it lasts and need be logged once only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub enum KeyFinding {
     /// The producers of one topic hash with CRC32, those of the other with murmur2.
     Different {
         crc32_topic: String,
@@ -23,10 +23,10 @@ pub enum Finding {
     NoKeys { topic: String },
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for KeyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::Different {
+            KeyFinding::Different {
                 crc32_topic,
                 murmur2_topic,
                 n_partitions,
@@ -37,18 +37,18 @@ impl fmt::Display for Finding {
                  set partitioner=murmur2_random in the producers of `{crc32_topic}`",
                 n_missed = n_partitions.get() - 1,
             ),
-            Finding::Mixed { topic } => write!(
+            KeyFinding::Mixed { topic } => write!(
                 f,
                 "topic `{topic}` is keyed with CRC32 (librdkafka's default) by some producers and with murmur2 (Java's) \
                  by others: set partitioner=murmur2_random in those that use librdkafka"
             ),
-            Finding::Foreign { topic } => write!(
+            KeyFinding::Foreign { topic } => write!(
                 f,
                 "topic `{topic}` has keys in partitions that neither murmur2 (Java's) nor CRC32 (librdkafka's default) \
                  gives them: use partitioner=murmur2_random or Java's default in the producers of lists and of clicks; \
                  partitions that were added after the records, or one partitioner of your own for both, look the same"
             ),
-            Finding::NoKeys { topic } => write!(
+            KeyFinding::NoKeys { topic } => write!(
                 f,
                 "topic `{topic}` has records without a key, which land in any partition: send the request id as the \
                  key, or the user id with kafka.key = \"user\", in the producers of `{topic}`"
@@ -58,22 +58,22 @@ impl fmt::Display for Finding {
 }
 
 /// What the audits of the served topic and the clicks topic show; one audit where they are the same topic.
-pub fn findings(audits: &[&KeyAudit]) -> Vec<Finding> {
+pub fn findings(audits: &[&KeyAudit]) -> Vec<KeyFinding> {
     let mut findings = Vec::new();
     for audit in audits {
         let topic = audit.topic.clone();
         match audit.verdict() {
-            Verdict::Mixed => findings.push(Finding::Mixed { topic: topic.clone() }),
-            Verdict::Foreign => findings.push(Finding::Foreign { topic: topic.clone() }),
+            Verdict::Mixed => findings.push(KeyFinding::Mixed { topic: topic.clone() }),
+            Verdict::Foreign => findings.push(KeyFinding::Foreign { topic: topic.clone() }),
             Verdict::Undetermined | Verdict::Murmur2 | Verdict::Crc32 => {}
         }
         if audit.lacks_keys() {
-            findings.push(Finding::NoKeys { topic });
+            findings.push(KeyFinding::NoKeys { topic });
         }
     }
     let keyed_with = |verdict| audits.iter().find(|audit| audit.verdict() == verdict);
     if let (Some(crc32), Some(murmur2)) = (keyed_with(Verdict::Crc32), keyed_with(Verdict::Murmur2)) {
-        findings.push(Finding::Different {
+        findings.push(KeyFinding::Different {
             crc32_topic: crc32.topic.clone(),
             murmur2_topic: murmur2.topic.clone(),
             n_partitions: crc32.n_partitions,
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn messages(audits: &[&KeyAudit]) -> Vec<String> {
-        findings(audits).iter().map(Finding::to_string).collect()
+        findings(audits).iter().map(KeyFinding::to_string).collect()
     }
 
     #[test]
@@ -127,11 +127,11 @@ mod tests {
         assert_eq!(
             findings(&[&mixed, &foreign]),
             [
-                Finding::Mixed {
+                KeyFinding::Mixed {
                     topic: "served".into()
                 },
-                Finding::Foreign { topic: topic.clone() },
-                Finding::NoKeys { topic },
+                KeyFinding::Foreign { topic: topic.clone() },
+                KeyFinding::NoKeys { topic },
             ]
         );
         let text = messages(&[&foreign]).join("\n");

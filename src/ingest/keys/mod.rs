@@ -8,7 +8,7 @@ mod partitioner;
 
 use std::num::NonZeroU32;
 
-pub use self::finding::{Finding, findings};
+pub use self::finding::{KeyFinding, findings};
 pub use self::partitioner::{crc32_partition, murmur2, murmur2_partition, partition_of_murmur2};
 
 /// Records of a topic looked at from its first on; afterwards one in [`STRIDE`].

@@ -22,31 +22,31 @@ use rdkafka::bindings::{
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use super::{Client, Topics};
+use super::{Client, TopicNames};
 use crate::engine::event::Side;
 use crate::ingest::{Damage, Input, Record, Source, TopicPartition, queue_of};
 use crate::kafka::client;
 
-/// Records taken at a time: few enough that no round of the loop is long, and more than a busy loop waits for.
+/// Records taken at a time: few enough to keep rounds of the loop short, and more than a busy loop waits for.
 const BATCH: usize = 1024;
-/// Records handed on at a time: what is known of these fits into the first cache.
+/// Records passed on at a time: their decoded form fits into the first-level cache.
 const SLICE: usize = 256;
 
-/// A queue that records wait in.
-struct Queue {
+/// A queue of records.
+struct RecordQueue {
     queue: *mut rd_kafka_queue_s,
     /// It lives as long as its queue.
     _client: Arc<Client>,
 }
 
 // SAFETY: librdkafka's queues have locks of their own, and may be used from any thread.
-unsafe impl Send for Queue {}
+unsafe impl Send for RecordQueue {}
 // SAFETY: as above.
-unsafe impl Sync for Queue {}
+unsafe impl Sync for RecordQueue {}
 
-impl Queue {
-    fn new(client: &Arc<Client>) -> Queue {
-        Queue {
+impl RecordQueue {
+    fn new(client: &Arc<Client>) -> RecordQueue {
+        RecordQueue {
             // SAFETY: the client outlives its queue, which holds it.
             queue: unsafe { rd_kafka_queue_new(client.client().native_ptr()) },
             _client: Arc::clone(client),
@@ -58,7 +58,7 @@ impl Queue {
         unsafe { rd_kafka_queue_length(self.queue) }
     }
 
-    /// Takes what is there.
+    /// Takes the messages that are there.
     fn take(&self) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::with_capacity(BATCH);
         // SAFETY: a message is laid out as the pointer to it, there is room for `BATCH` of them, librdkafka tells how many
@@ -71,24 +71,26 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for RecordQueue {
     fn drop(&mut self) {
-        // SAFETY: ours, and destroyed once; whoever still forwards to it holds references of his own.
+        // SAFETY: ours, and destroyed once; partitions that still forward to it hold their own references.
         unsafe { rd_kafka_queue_destroy(self.queue) };
     }
 }
 
-/// Which partitions lead to which queues.
+/// Which partitions are forwarded to which queues.
 pub(in crate::kafka) struct Forwarding {
-    queues: Vec<Arc<Queue>>,
+    queues: Vec<Arc<RecordQueue>>,
     forwarded: Vec<(CString, i32)>,
 }
 
 impl Forwarding {
-    /// As many queues, each with its reader.
-    pub fn new(client: &Arc<Client>, topics: &Topics, n_queues: usize) -> (Forwarding, Vec<QueueReader>) {
-        let queues: Vec<_> = (0..n_queues).map(|_| Arc::new(Queue::new(client))).collect();
-        let reader = |queue: &Arc<Queue>| QueueReader {
+    /// `n` queues, each with its reader.
+    pub fn new(client: &Arc<Client>, topics: &TopicNames, n_queues: usize) -> (Forwarding, Vec<QueueReader>) {
+        let queues: Vec<_> = (0..n_queues)
+            .map(|_| Arc::new(RecordQueue::new(client)))
+            .collect();
+        let reader = |queue: &Arc<RecordQueue>| QueueReader {
             queue: Arc::clone(queue),
             topics: topics.clone(),
         };
@@ -100,7 +102,7 @@ impl Forwarding {
         (forwarding, readers)
     }
 
-    /// Leads the records of a partition to its queue, until it stops being read.
+    /// Forwards the records of a partition to its queue, until the partition is unassigned.
     pub fn forward(&mut self, client: &Client, topic: &str, partition: i32) -> anyhow::Result<()> {
         let topic = CString::new(topic).context("a topic's name holds a NUL")?;
         let queue = &self.queues[queue_of(partition, self.queues.len())];
@@ -136,15 +138,15 @@ fn redirect(client: &Client, topic: &CStr, partition: i32, to: *mut rd_kafka_que
 
 /// Reads a queue.
 pub struct QueueReader {
-    queue: Arc<Queue>,
-    topics: Topics,
+    queue: Arc<RecordQueue>,
+    topics: TopicNames,
 }
 
 /// What waits first in a queue.
 #[derive(Debug, Clone, Copy)]
 pub enum First {
     Record,
-    /// The end of the log, where the client tells it.
+    /// The end of the log, if the client reports it.
     End,
     Damaged(i64, Damage),
     /// Another error.
@@ -152,7 +154,7 @@ pub enum First {
 }
 
 impl QueueReader {
-    /// Takes what waits, of one partition, and says what comes first.
+    /// Takes waiting messages of one partition, and returns what comes first.
     pub fn first(&mut self) -> Option<First> {
         let messages = self.queue.take();
         let first = messages.first()?;
@@ -173,9 +175,9 @@ impl Source for QueueReader {
     fn read(&mut self, take: &mut dyn FnMut(&[Record<'_>]), others: &mut Vec<Input>) -> usize {
         let mut messages = self.queue.take().into_iter();
         let mut n_records = 0;
-        // What the client hands over of them after the error does not follow on what came before it.
+        // Messages of the partition after the error do not continue where those before it ended.
         let mut broken: Vec<TopicPartition> = Vec::new();
-        // The client fetches many records of a partition at once: what is the same for all is looked up once.
+        // The client fetches many records of a partition together: their common properties are looked up once.
         while let Some(run) = first_run(messages.as_slice()) {
             let side = self.topics.side(run[0].topic());
             let is_broken = || {
@@ -196,7 +198,7 @@ impl Source for QueueReader {
                 take(&records);
                 n_records += records.len();
             }
-            // Given back while they are still at hand: a whole batch would have left the inner cache.
+            // Freed while they are still cached: a whole batch would have left the inner cache.
             let n_done = run.len();
             messages.by_ref().take(n_done).for_each(drop);
         }
@@ -232,7 +234,7 @@ impl Message {
         self.fields().partition
     }
 
-    /// What is wrong with the batch that it tells of.
+    /// The damage to the batch that it reports.
     fn damage(&self) -> Option<Damage> {
         match self.code()? {
             RDKafkaErrorCode::BadMessage

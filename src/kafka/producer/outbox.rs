@@ -23,17 +23,17 @@ const BY_KEY: i32 = -1;
 /// A client, and the topics that it has sent to.
 pub(super) struct Outbox {
     // Dropped first: a handle belongs to the client.
-    topics: RefCell<Vec<Topic>>,
+    topics: RefCell<Vec<TopicHandle>>,
     client: Polled<Deliveries>,
 }
 
-struct Topic {
+struct TopicHandle {
     name: String,
     handle: NonNull<rd_kafka_topic_s>,
 }
 
 // SAFETY: a handle counts its references by itself, and may be used from any thread.
-unsafe impl Send for Topic {}
+unsafe impl Send for TopicHandle {}
 
 impl Outbox {
     pub fn new(client: Polled<Deliveries>) -> Outbox {
@@ -110,8 +110,8 @@ impl Outbox {
         Err(KafkaError::MessageProduction(code.into()))
     }
 
-    /// Waits until nothing is queued or on its way; does not let records linger meanwhile. That of rdkafka wakes the
-    /// client's threads again and again, and spins between.
+    /// Waits until nothing is queued or in flight, without lingering. That of rdkafka wakes the client's threads repeatedly
+    /// and spins in between.
     ///
     /// # Errors
     /// [`OperationTimedOut`](rdkafka::error::RDKafkaErrorCode::OperationTimedOut): it takes longer than `within`.
@@ -123,7 +123,7 @@ impl Outbox {
         }
     }
 
-    fn open(&self, name: &str) -> KafkaResult<Topic> {
+    fn open(&self, name: &str) -> KafkaResult<TopicHandle> {
         let text = CString::new(name)?;
         // SAFETY: client and name live; without a configuration the topic has the client's. The error is this thread's.
         let (handle, error) = unsafe {
@@ -132,14 +132,14 @@ impl Outbox {
             (handle, rd_kafka_last_error())
         };
         let handle = NonNull::new(handle).ok_or(KafkaError::MessageProduction(error.into()))?;
-        Ok(Topic {
+        Ok(TopicHandle {
             name: name.to_owned(),
             handle,
         })
     }
 }
 
-impl Drop for Topic {
+impl Drop for TopicHandle {
     fn drop(&mut self) {
         // SAFETY: ours, destroyed once, and before its client.
         unsafe { rd_kafka_topic_destroy(self.handle.as_ptr()) };

@@ -1,5 +1,5 @@
-//! A producer whose events a thread of its own takes. That of rdkafka asks without a pause in the last millisecond of each
-//! tenth of a second, which is a hundredth of a core for as long as it lives.
+//! A producer that takes its events on a thread of its own. That of rdkafka polls without a pause in the last millisecond of
+//! each tenth of a second, which costs 1% of a core for its whole life.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
 use rdkafka::error::KafkaResult;
 use rdkafka::producer::{BaseProducer, ProducerContext};
 
-/// An event waits for so long at most.
+/// Maximum time that an event waits.
 const PAUSE: Duration = Duration::from_millis(20);
-/// So many are taken between two pauses. One of them tells of all records that failed together.
+/// Events taken between two pauses. One event reports all records that failed together.
 const N_EVENTS: usize = 16;
 
 /// Dropping it waits for the thread.

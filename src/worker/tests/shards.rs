@@ -63,7 +63,7 @@ struct Result {
 fn run(n_workers: usize, steps: &[Step]) -> Result {
     let buried = Arc::new(Mutex::new(Vec::new()));
     let mut stage = Stage::with_workers(n_workers, &[]);
-    let bury: DeadLetters = {
+    let bury: DeadLetterSink = {
         let buried = Arc::clone(&buried);
         Arc::new(move |record: &Record, reason| {
             let mut buried = buried.lock().unwrap();

@@ -27,7 +27,7 @@ pub(super) enum Render {
 
 /// What a row has at one place of a leaf column. Where nothing repeats, a row has one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cell<'a> {
+pub(super) enum LeafValue<'a> {
     /// The list or map itself is null.
     NoList,
     EmptyList,
@@ -40,8 +40,8 @@ pub(super) struct Leaf {
     index: usize,
     render: Render,
     levels: Levels,
-    column: Option<Box<dyn Column>>,
-    batch: Batch,
+    column: Option<Box<dyn LeafReader>>,
+    batch: LeafBatch,
     /// Where the next row begins in the batch.
     next_place: usize,
     next_value: usize,
@@ -58,7 +58,7 @@ struct Levels {
 
 /// A batch of rows as Parquet stores it: two levels for each place, and the values without the nulls.
 #[derive(Default)]
-struct Batch {
+struct LeafBatch {
     definition: Vec<i16>,
     /// 0 where a row begins.
     repetition: Vec<i16>,
@@ -78,7 +78,7 @@ impl Leaf {
                 entry: column.repeated_ancestor_def_level(),
             },
             column: None,
-            batch: Batch::default(),
+            batch: LeafBatch::default(),
             next_place: 0,
             next_value: 0,
         }
@@ -124,7 +124,7 @@ impl Leaf {
     }
 
     /// What the next row has, in order; at least one cell while there are rows.
-    pub(super) fn row(&mut self) -> impl Iterator<Item = Cell<'_>> {
+    pub(super) fn row(&mut self) -> impl Iterator<Item = LeafValue<'_>> {
         let rest = self
             .batch
             .repetition
@@ -141,16 +141,16 @@ impl Leaf {
         places.iter().map(move |level| match *level {
             level if level == levels.value => {
                 value += 1;
-                Cell::Json(batch.value(value - 1))
+                LeafValue::Json(batch.value(value - 1))
             }
-            level if level >= levels.entry => Cell::Null,
-            level if level == levels.entry - 1 => Cell::EmptyList,
-            _ => Cell::NoList,
+            level if level >= levels.entry => LeafValue::Null,
+            level if level == levels.entry - 1 => LeafValue::EmptyList,
+            _ => LeafValue::NoList,
         })
     }
 }
 
-impl Batch {
+impl LeafBatch {
     fn value(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.json[start..self.ends[index]]
@@ -165,9 +165,9 @@ impl Batch {
 }
 
 /// A column whose physical type does not matter any more.
-trait Column {
+trait LeafReader {
     /// Fills the batch; gives the number of rows.
-    fn read(&mut self, n_rows: usize, batch: &mut Batch) -> anyhow::Result<usize>;
+    fn read(&mut self, n_rows: usize, batch: &mut LeafBatch) -> anyhow::Result<usize>;
 }
 
 struct Typed<T: DataType> {
@@ -176,7 +176,7 @@ struct Typed<T: DataType> {
     values: Vec<T::T>,
 }
 
-fn typed<T: DataType>(reader: ColumnReaderImpl<T>, write: Write<T::T>) -> Box<dyn Column> {
+fn typed<T: DataType>(reader: ColumnReaderImpl<T>, write: Write<T::T>) -> Box<dyn LeafReader> {
     Box::new(Typed::<T> {
         reader,
         write,
@@ -184,8 +184,8 @@ fn typed<T: DataType>(reader: ColumnReaderImpl<T>, write: Write<T::T>) -> Box<dy
     })
 }
 
-impl<T: DataType> Column for Typed<T> {
-    fn read(&mut self, n_rows: usize, batch: &mut Batch) -> anyhow::Result<usize> {
+impl<T: DataType> LeafReader for Typed<T> {
+    fn read(&mut self, n_rows: usize, batch: &mut LeafBatch) -> anyhow::Result<usize> {
         batch.clear();
         self.values.clear();
         let (n_read, _, n_places) = self.reader.read_records(

@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use super::leaf::{Leaf, Render};
 
 /// A field of the record, with the leaf columns that hold it.
-pub(super) struct Field {
+pub(super) struct RecordField {
     pub name: &'static str,
-    pub shape: Shape,
+    pub shape: FieldShape,
 }
 
-pub(super) enum Shape {
+pub(super) enum FieldShape {
     Scalar(Leaf),
     List(Leaf),
     Map {
@@ -26,19 +26,24 @@ pub(super) enum Shape {
     Struct(Vec<(Vec<u8>, Leaf)>),
 }
 
-impl Field {
+impl RecordField {
     pub(super) fn leaves(&mut self) -> Vec<&mut Leaf> {
         match &mut self.shape {
-            Shape::Scalar(leaf) | Shape::List(leaf) => vec![leaf],
-            Shape::Map { key, value } => vec![key, value],
-            Shape::Struct(fields) => fields.iter_mut().map(|(_, leaf)| leaf).collect(),
+            FieldShape::Scalar(leaf) | FieldShape::List(leaf) => vec![leaf],
+            FieldShape::Map { key, value } => vec![key, value],
+            FieldShape::Struct(fields) => fields.iter_mut().map(|(_, leaf)| leaf).collect(),
         }
     }
 }
 
 /// The columns that are read: name, whether every file has it, reader, and what it may hold.
-type Known = (&'static str, bool, fn(&[Found]) -> Option<Shape>, &'static str);
-const COLUMNS: [Known; 7] = [
+type KnownColumn = (
+    &'static str,
+    bool,
+    fn(&[LeafColumn]) -> Option<FieldShape>,
+    &'static str,
+);
+const COLUMNS: [KnownColumn; 7] = [
     (
         "type",
         true,
@@ -69,7 +74,7 @@ const COLUMNS: [Known; 7] = [
 ];
 
 /// A leaf column below a column of the file, with its place among all leaf columns.
-struct Found<'a> {
+struct LeafColumn<'a> {
     index: usize,
     column: &'a ColumnDescriptor,
 }
@@ -78,7 +83,7 @@ struct Found<'a> {
 ///
 /// # Errors
 /// Where a column is absent that every file has, or cannot be what it is to be.
-pub(super) fn fields(schema: &SchemaDescriptor) -> anyhow::Result<Vec<Field>> {
+pub(super) fn fields(schema: &SchemaDescriptor) -> anyhow::Result<Vec<RecordField>> {
     let mut fields = Vec::new();
     for (name, is_required, shape, may_hold) in COLUMNS {
         let Some(column) = schema
@@ -95,15 +100,15 @@ pub(super) fn fields(schema: &SchemaDescriptor) -> anyhow::Result<Vec<Field>> {
         if is_only_nulls(column) {
             continue;
         }
-        let found: Vec<Found> = (0..schema.num_columns())
+        let found: Vec<LeafColumn> = (0..schema.num_columns())
             .filter(|index| schema.get_column_root(*index).name() == name)
-            .map(|index| Found {
+            .map(|index| LeafColumn {
                 index,
                 column: &schema.columns()[index],
             })
             .collect();
         match shape(&found) {
-            Some(shape) => fields.push(Field { name, shape }),
+            Some(shape) => fields.push(RecordField { name, shape }),
             None => bail!("column {name} is `{}`: write {may_hold}", described(column)),
         }
     }
@@ -126,47 +131,53 @@ fn described(column: &Type) -> String {
 
 type Reading = fn(&ColumnDescriptor) -> Option<Render>;
 
-fn leaf(found: &Found, reading: Reading) -> Option<Leaf> {
+fn leaf(found: &LeafColumn, reading: Reading) -> Option<Leaf> {
     Some(Leaf::new(found.index, found.column, reading(found.column)?))
 }
 
-fn is_plain(found: &Found) -> bool {
+fn is_plain(found: &LeafColumn) -> bool {
     found.column.max_rep_level() == 0 && found.column.path().parts().len() == 1
 }
 
-fn is_in_one_list(found: &Found) -> bool {
+fn is_in_one_list(found: &LeafColumn) -> bool {
     found.column.max_rep_level() == 1
 }
 
-fn scalar(found: &[Found], reading: Reading) -> Option<Shape> {
+fn scalar(found: &[LeafColumn], reading: Reading) -> Option<FieldShape> {
     match found {
-        [it] if is_plain(it) => Some(Shape::Scalar(leaf(it, reading)?)),
+        [it] if is_plain(it) => Some(FieldShape::Scalar(leaf(it, reading)?)),
         _ => None,
     }
 }
 
-fn items(found: &[Found]) -> Option<Shape> {
+fn items(found: &[LeafColumn]) -> Option<FieldShape> {
     match found {
-        [it] if is_in_one_list(it) => Some(Shape::List(leaf(it, |column| id(column).or(nulls(column)))?)),
+        [it] if is_in_one_list(it) => {
+            Some(FieldShape::List(leaf(it, |column| id(column).or(nulls(column)))?))
+        }
         _ => None,
     }
 }
 
-fn experiments(found: &[Found]) -> Option<Shape> {
+fn experiments(found: &[LeafColumn]) -> Option<FieldShape> {
     let text_or_null: Reading = |column| text(column).or(nulls(column));
     match found {
         [it] if is_plain(it) => scalar(found, json),
-        [key, value] if is_in_one_list(key) && is_in_one_list(value) => Some(Shape::Map {
+        [key, value] if is_in_one_list(key) && is_in_one_list(value) => Some(FieldShape::Map {
             key: leaf(key, text)?,
             value: leaf(value, text_or_null)?,
         }),
         _ => {
-            let field = |it: &Found| {
+            let field = |it: &LeafColumn| {
                 let is_direct = it.column.max_rep_level() == 0 && it.column.path().parts().len() == 2;
                 let name = serde_json::to_vec(it.column.name()).ok()?;
                 is_direct.then_some((name, leaf(it, text_or_null)?))
             };
-            found.iter().map(field).collect::<Option<_>>().map(Shape::Struct)
+            found
+                .iter()
+                .map(field)
+                .collect::<Option<_>>()
+                .map(FieldShape::Struct)
         }
     }
 }

@@ -39,12 +39,12 @@ const PARTS: [(&str, &str, &str); 13] = [
     ("words.js", JAVASCRIPT, include_str!("../page/words.js")),
 ];
 
-pub(super) struct Parts {
-    of_page: Vec<Part>,
-    runbooks: Part,
+pub(super) struct Assets {
+    of_page: Vec<Asset>,
+    runbooks: Asset,
 }
 
-struct Part {
+struct Asset {
     name: &'static str,
     content_type: &'static str,
     text: Bytes,
@@ -53,12 +53,12 @@ struct Part {
     tag: String,
 }
 
-impl Parts {
-    pub fn new() -> Parts {
-        let of_page = PARTS.map(|(name, content_type, text)| Part::new(name, content_type, text.into()));
-        Parts {
+impl Assets {
+    pub fn new() -> Assets {
+        let of_page = PARTS.map(|(name, content_type, text)| Asset::new(name, content_type, text.into()));
+        Assets {
             of_page: of_page.into(),
-            runbooks: Part::new("runbooks", HTML, runbooks::page().into()),
+            runbooks: Asset::new("runbooks", HTML, runbooks::page().into()),
         }
     }
 
@@ -75,9 +75,9 @@ impl Parts {
     }
 }
 
-impl Part {
-    fn new(name: &'static str, content_type: &'static str, text: Bytes) -> Part {
-        Part {
+impl Asset {
+    fn new(name: &'static str, content_type: &'static str, text: Bytes) -> Asset {
+        Asset {
             name,
             content_type,
             packed: gzip(&text, Vec::new()).into(),
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_part_is_sent_again_only_where_it_differs() {
-        let parts = Parts::new();
+        let parts = Assets::new();
         let ask = |name: &str, known: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_ENCODING, "gzip".parse().unwrap());

@@ -1,8 +1,8 @@
-//! Who waits for a password to be checked, and who is next.
+//! The queue of passwords to be checked, and its order.
 //!
-//! One is checked at a time. Who comes again with a password that was left unchecked goes first: a flood of guesses seldom
-//! says the same thing twice, and who has the right one does. Then goes who has failed least, by address, connection and
-//! name; then the newest, since who is served late has mostly gone. Beyond a bound the last of this order is sent away.
+//! One password is checked at a time. A claimant that repeats an unchecked password goes first: a flood of guesses rarely
+//! repeats one, and a legitimate client does. Next is the claimant with the fewest failures, by address, connection and name,
+//! then the newest, since one that has waited long has usually given up. Beyond a bound, the last in this order is rejected.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
@@ -13,33 +13,33 @@ use tokio::sync::oneshot;
 
 use super::super::server::Peer;
 
-/// So many wait at once.
+/// Maximum number of waiting claimants.
 const MAX_WAITING: usize = 32;
-/// Failures count half after so long.
+/// Half-life of failures.
 const FORGET: Duration = Duration::from_secs(10);
-/// Counters of failures. Two who share one are told apart by the others that each has.
+/// Counters of failures. Claimants that share one differ in their other counters.
 const N_COUNTERS: usize = 4096;
 
 #[derive(Default)]
-pub(super) struct Line {
-    now: Arc<Mutex<Standing>>,
+pub(super) struct ClaimQueue {
+    now: Arc<Mutex<QueueState>>,
     hasher: RandomState,
 }
 
 #[derive(Default)]
-struct Standing {
+struct QueueState {
     is_checking: bool,
-    /// In the order of their coming.
-    waiting: Vec<Waiting>,
+    /// In order of arrival.
+    waiting: Vec<WaitingClaim>,
     failures: Failures,
 }
 
-struct Waiting {
+struct WaitingClaim {
     who: Claimant,
     call: oneshot::Sender<Turn>,
 }
 
-/// Who wants a password checked.
+/// A client that wants a password checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claimant {
     came_before: bool,
@@ -49,15 +49,15 @@ pub(super) struct Claimant {
 
 /// The right to check a password. The next one has it once this is dropped.
 pub(super) struct Turn {
-    now: Arc<Mutex<Standing>>,
+    now: Arc<Mutex<QueueState>>,
     who: Claimant,
     is_passed_on: bool,
 }
 
-impl Line {
-    /// Who claims to be `name`, and whether with a password that was left unchecked before.
+impl ClaimQueue {
+    /// A claimant of `name`; `came_before` if its password was left unchecked before.
     pub fn claimant(&self, peer: Option<&Peer>, name: &str, came_before: bool) -> Claimant {
-        // Who has an IPv6 address has a network of 64 bits of them.
+        // A client with an IPv6 address usually has a whole /64 network.
         let network = peer.map(|peer| match peer.0.ip() {
             IpAddr::V4(ip) => u128::from(u32::from(ip)),
             IpAddr::V6(ip) => u128::from(ip) >> 64,
@@ -72,7 +72,7 @@ impl Line {
         }
     }
 
-    /// Waits for the turn; none where others go first and no more can wait.
+    /// Waits for its turn; none if it is rejected because too many others go first.
     pub async fn turn(&self, who: Claimant) -> Option<Turn> {
         let called = {
             let mut now = lock(&self.now);
@@ -85,7 +85,7 @@ impl Line {
             }
             let (call, called) = oneshot::channel();
             now.waiting.retain(|waiting| !waiting.call.is_closed());
-            now.waiting.push(Waiting { who, call });
+            now.waiting.push(WaitingClaim { who, call });
             if now.waiting.len() > MAX_WAITING {
                 now.remove_last();
             }
@@ -95,14 +95,14 @@ impl Line {
     }
 }
 
-impl Standing {
-    /// What puts one before others: the least comes first.
+impl QueueState {
+    /// The sort key: the least goes first.
     fn rank(&self, place: usize) -> (bool, u32, std::cmp::Reverse<usize>) {
         let who = self.waiting[place].who;
         (!who.came_before, self.failures.of(&who), std::cmp::Reverse(place))
     }
 
-    fn take_first(&mut self) -> Option<Waiting> {
+    fn take_first(&mut self) -> Option<WaitingClaim> {
         self.failures.fade(Instant::now());
         let first = (0..self.waiting.len()).min_by_key(|place| self.rank(*place))?;
         Some(self.waiting.remove(first))
@@ -125,7 +125,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         while !std::mem::replace(&mut self.is_passed_on, true) {
             let mut now = lock(&self.now);
-            let Some(Waiting { who, call }) = now.take_first() else {
+            let Some(WaitingClaim { who, call }) = now.take_first() else {
                 now.is_checking = false;
                 return;
             };
@@ -136,7 +136,7 @@ impl Drop for Turn {
                 is_passed_on: false,
             };
             if let Err(mut turn) = call.send(turn) {
-                // That one has gone: it is still ours to pass on.
+                // That claimant has gone: the turn is still ours to pass on.
                 turn.is_passed_on = true;
                 self.is_passed_on = false;
             }
@@ -144,7 +144,7 @@ impl Drop for Turn {
     }
 }
 
-/// How often somebody of a mark has failed lately.
+/// Recent failures by mark.
 struct Failures {
     counts: Box<[u32]>,
     /// When they last faded.
@@ -186,7 +186,7 @@ fn counter(mark: u64) -> usize {
     (mark % N_COUNTERS as u64) as usize
 }
 
-fn lock(now: &Mutex<Standing>) -> MutexGuard<'_, Standing> {
+fn lock(now: &Mutex<QueueState>) -> MutexGuard<'_, QueueState> {
     now.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -202,7 +202,7 @@ mod tests {
     }
 
     /// Lets those wait in this order, has some fail before, and says in which order they are called.
-    async fn order(line: &Line, failed: &[Claimant], coming: &[Claimant]) -> Vec<usize> {
+    async fn order(line: &ClaimQueue, failed: &[Claimant], coming: &[Claimant]) -> Vec<usize> {
         let turn = line.turn(coming[0]).await.expect("nobody waits");
         for who in failed {
             lock(&line.now).failures.note(who);
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn who_comes_again_goes_first_then_who_has_failed_least_then_the_newest() {
         run(async {
-            let line = Line::default();
+            let line = ClaimQueue::default();
             let of = |address, name, came_before| line.claimant(Some(&peer(address)), name, came_before);
             let guesser = of("192.0.2.1:1000", "anne", false);
             let coming = [
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn beyond_the_bound_the_last_is_sent_away_and_who_has_gone_is_passed_over() {
         run(async {
-            let line = Line::default();
+            let line = ClaimQueue::default();
             let peers: Vec<_> = (0..=MAX_WAITING)
                 .map(|n| format!("192.0.2.1:{}", n + 1))
                 .collect();
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn failures_fade() {
-        let line = Line::default();
+        let line = ClaimQueue::default();
         let who = line.claimant(None, "anne", false);
         let (mut failures, begin) = (Failures::default(), Instant::now());
         failures.fade(begin);
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn neighbours_of_an_ipv6_network_are_one() {
-        let line = Line::default();
+        let line = ClaimQueue::default();
         let mark = |address| line.claimant(Some(&peer(address)), "", false).marks[0];
         assert_eq!(mark("[2001:db8::1]:1"), mark("[2001:db8::2:3]:2"));
         assert_ne!(mark("[2001:db8::1]:1"), mark("[2001:db8:0:1::1]:1"));
