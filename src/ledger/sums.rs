@@ -90,7 +90,7 @@ impl Sums {
     }
 
     /// Adds what a list contributes by what it has shown of the catalogue.
-    fn add_items(&mut self, arms: &[ArmId], list: &ListOutcome, items: &SettledItems) {
+    fn add_items(&mut self, list: &SettledList, items: &SettledItems) {
         let Sums {
             ranking,
             tally,
@@ -103,12 +103,12 @@ impl Sums {
         ranking.contribute_places(items.places, items.catalogue, scratch, of_items);
         of_aspects.fill(0);
         if ranking.needs_aspects() {
-            relevant.set(list, items.places, items.off_list, items.catalogue);
+            relevant.set(&list.outcome, items.places, list.off_list, items.catalogue);
             if !relevant.shown.is_empty() {
                 ranking.contribute_aspects(relevant, items.catalogue, 1, scratch, of_aspects);
             }
         }
-        for arm in arms {
+        for arm in list.arms {
             let row = tally.row(*arm);
             if !of_items.is_empty() {
                 tally.add(row, ranking.columns_of_catalogue().start, of_items);
@@ -135,7 +135,7 @@ impl Aggregate for Sums {
     fn add(&mut self, list: &SettledList) {
         self.add_outcome(list.arms, &list.outcome);
         if let Some(items) = &list.items {
-            self.add_items(list.arms, &list.outcome, items);
+            self.add_items(list, items);
         }
     }
 

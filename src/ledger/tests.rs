@@ -97,11 +97,12 @@ fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
                 start_ms: slot * SLOT_MS,
                 user: None,
                 arms: &arms,
+                tags: &places,
+                off_list: &[],
                 outcome,
                 items: Some(SettledItems {
                     catalogue,
                     places: &places,
-                    off_list: &[],
                 }),
             }));
             assert_eq!(told, None);
