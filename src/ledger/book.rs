@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use super::bytes::{Damage, Reader, Writer};
 use crate::engine::ArmId;
+use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 
 /// What settled lists add up to, arm by arm.
@@ -13,6 +14,12 @@ pub trait Aggregate {
     type Cell: Clone + Debug + PartialEq;
     /// What one slot adds, all arms together.
     type Slot;
+
+    /// One that was told nothing.
+    fn new(ranking: &Ranking) -> Self;
+
+    /// What its cells depend on, such as how many columns they have: bytes of another shape are refused.
+    fn shape(&self) -> usize;
 
     /// Adds a list to the slot that is being told.
     fn add(&mut self, list: &SettledList);
@@ -95,12 +102,20 @@ impl<A: Aggregate> Book<A> {
         slot
     }
 
-    pub fn cells(&self, span: usize) -> impl Iterator<Item = (i64, &ByArm<A::Cell>)> {
-        self.cells[span].iter().map(|(number, cell)| (*number, cell))
+    /// Which cells of a span there are.
+    pub fn numbers(&self, span: usize) -> impl Iterator<Item = i64> {
+        self.cells[span].keys().copied()
     }
 
-    pub fn cell(&self, span: usize, number: i64) -> Option<&ByArm<A::Cell>> {
-        self.cells[span].get(&number)
+    /// # Panics
+    /// Where there is no cell of this number.
+    pub fn cell(&self, span: usize, number: i64) -> &ByArm<A::Cell> {
+        &self.cells[span][&number]
+    }
+
+    /// Whether it has cells of the same numbers.
+    pub fn has_cells_of<B: Aggregate>(&self, other: &Book<B>) -> bool {
+        (0..self.cells.len()).all(|span| self.numbers(span).eq(other.numbers(span)))
     }
 
     /// Takes a cell out, if there is one of this number.
@@ -121,6 +136,7 @@ impl<A: Aggregate> Book<A> {
     }
 
     pub fn encode(&self, to: &mut Writer) {
+        to.number(self.aggregate.shape() as u64);
         encode_all::<A>(&self.total, to);
         for (span, cells) in self.keep.spans.iter().zip(&self.cells) {
             to.signed(span.cell_ms.into());
@@ -134,6 +150,9 @@ impl<A: Aggregate> Book<A> {
 
     /// Takes the place of what is kept. Arms are below `n_arms`.
     pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), Damage> {
+        if from.number()? != self.aggregate.shape() as u64 {
+            return Err(Damage::Configuration);
+        }
         self.total = self.decode_all(from, n_arms)?;
         for index in 0..self.keep.spans.len() {
             if from.signed()? != i128::from(self.keep.spans[index].cell_ms) {

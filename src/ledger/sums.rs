@@ -26,20 +26,6 @@ pub struct Sums {
 }
 
 impl Sums {
-    pub fn new(ranking: Ranking) -> Sums {
-        Sums {
-            contributions: Contributions::new(&ranking),
-            tally: SlotTally::new(ranking.width()),
-            of_items: vec![0; ranking.columns_of_catalogue().len()],
-            of_aspects: vec![0; ranking.columns_of_aspects().len()],
-            scratch: ranking.scratch(),
-            relevant: Relevant::default(),
-            room: Vec::new(),
-            overflowed: false,
-            ranking,
-        }
-    }
-
     /// Whether a sum has left 64 bits in a slot.
     pub fn overflowed(&self) -> bool {
         self.overflowed
@@ -132,6 +118,24 @@ impl Aggregate for Sums {
     type Cell = Box<[i128]>;
     type Slot = Rows<ArmId>;
 
+    fn new(ranking: &Ranking) -> Sums {
+        Sums {
+            ranking: ranking.clone(),
+            contributions: Contributions::new(ranking),
+            tally: SlotTally::new(ranking.width()),
+            of_items: vec![0; ranking.columns_of_catalogue().len()],
+            of_aspects: vec![0; ranking.columns_of_aspects().len()],
+            scratch: ranking.scratch(),
+            relevant: Relevant::default(),
+            room: Vec::new(),
+            overflowed: false,
+        }
+    }
+
+    fn shape(&self) -> usize {
+        self.ranking.width()
+    }
+
     fn add(&mut self, list: &SettledList) {
         self.add_outcome(list.arms, &list.outcome);
         if let Some(items) = &list.items {
@@ -162,14 +166,10 @@ impl Aggregate for Sums {
     }
 
     fn encode(cell: &Box<[i128]>, to: &mut Writer) {
-        to.number(cell.len() as u64);
         cell.iter().for_each(|sum| to.signed(*sum));
     }
 
     fn decode(&self, from: &mut Reader) -> Result<Box<[i128]>, Damage> {
-        match from.length()? {
-            n if n == self.ranking.width() => (0..n).map(|_| from.signed()).collect(),
-            _ => Err(Damage::Configuration),
-        }
+        (0..self.ranking.width()).map(|_| from.signed()).collect()
     }
 }
