@@ -8,11 +8,12 @@ use crate::engine::ArmId;
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 
-/// What settled lists add up to, arm by arm.
+/// What settled lists add up to, arm by arm. For each list [`add`](Self::add), after the last one of a slot
+/// [`end_slot`](Self::end_slot), then [`add_slot`](Self::add_slot) for the total and for each kept span.
 pub trait Aggregate {
     /// What one arm adds up to in a span of time.
     type Cell: Clone + Debug + PartialEq;
-    /// What one slot adds, all arms together.
+    /// What one slot adds, all arms together: this is what the board is told, if anything.
     type Slot;
 
     /// One that was told nothing.
@@ -37,7 +38,8 @@ pub trait Aggregate {
     fn encode(cell: &Self::Cell, to: &mut Writer);
 
     /// # Errors
-    /// Where the bytes are no cell of this aggregate.
+    /// Where the bytes are no cell that [`encode`](Self::encode) would write so. Whatever is damaged must not make it panic, or
+    /// take more memory than a bound.
     fn decode(&self, from: &mut Reader) -> Result<Self::Cell, Damage>;
 }
 

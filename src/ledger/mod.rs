@@ -9,10 +9,15 @@
 //!
 //! # How to add an aggregate
 //!
-//! 1. A file here with an implementation of [`Aggregate`]: what a list adds to the slot that is told, what arms add up to in
-//!    a cell, how two cells merge, and their bytes. Its case by hand stands beside it.
-//! 2. A field of [`Ledger`], in `new`, `add`, `end_slot`, `merge`, `encode` and `decode`.
-//! 3. What shows it.
+//! 1. A file here with an implementation of [`Aggregate`], and a case worked by hand; [`Seen`] is the one to begin from. What there
+//!    is to add of a list is a [`SettledList`](crate::engine::settling::SettledList). Its user and its items are halves of
+//!    hashes, so of very many some count as one. `Slot` is what the board is told; where that is nothing, `ByArm<Cell>` will do.
+//! 2. A line in `aggregates.rs`. From there on it is kept, merged, encoded and decoded; [`Numbers`] and [`OfArm`] have it by the name
+//!    of that line, and the laws in `tests.rs` hold for it. If ledgers of before are stored somewhere, `VERSION` goes up.
+//! 3. What shows it. A metric has columns of the ranking (a `Term` of `Source::Window`), which `totals` in
+//!    `evaluate/evaluation.rs` and `board/covering.rs` fill in, as they do for coverage; gauges, JSON and files follow. Anything else
+//!    stands beside the sums in [`Totals`](crate::evaluate::Totals) and what `evaluate/report/` makes of these, and in
+//!    [`SettledSlot`], which the board adds to its windows; then in the documents under docs/ and tests/evaluate/ that show it.
 //!
 //! The join does not know of it.
 
