@@ -61,6 +61,7 @@ pub struct OpenList<'a> {
 pub struct ListParts<'a> {
     pub n_items: u32,
     pub arms: &'a [ArmId],
+    pub tags: &'a [u32],
     pub places: &'a [u32],
     pub mask: &'a [u32],
     /// Words that it takes, in whole units.
@@ -131,6 +132,7 @@ impl<'a> OpenList<'a> {
         ListParts {
             n_items: tags.len() as u32,
             arms: &self.words[arms],
+            tags: &self.words[tags.clone()],
             places: &self.words[places],
             mask: &self.words[mask.clone()],
             n_words: mask.end.next_multiple_of(UNIT),

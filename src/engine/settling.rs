@@ -26,6 +26,13 @@ pub struct SettledList<'a> {
     pub user: Option<NonZeroU32>,
     /// Each once.
     pub arms: &'a [ArmId],
+    /// Of its items, in rank order, copies included: the lower half of the hash of each. The same item has the same tag in every
+    /// list, pair and process of one `hash_seed`; among 10,000 distinct items two share one in 1% of cases.
+    pub tags: &'a [u32],
+    /// Distinct items clicked that it does not show, as far as they are remembered: the hash of each, the lower half of which is
+    /// its tag.
+    pub off_list: &'a [u64],
+    /// Which ranks were clicked: the item at rank r is that of `tags[r − 1]`.
     pub outcome: ListOutcome<'a>,
     /// Where its slot counts by a catalogue.
     pub items: Option<SettledItems<'a>>,
@@ -37,8 +44,6 @@ pub struct SettledItems<'a> {
     pub catalogue: &'a Catalogue,
     /// Of its items, in rank order.
     pub places: &'a [u32],
-    /// Distinct items clicked that it does not show, as far as they are remembered.
-    pub off_list: &'a [u64],
 }
 
 /// A step of the walk over settled lists.
@@ -132,6 +137,8 @@ impl ClosedSlot {
                 start_ms: self.start_ms,
                 user: list.user(),
                 arms: parts.arms,
+                tags: parts.tags,
+                off_list,
                 outcome: ListOutcome {
                     n_items: parts.n_items,
                     clicked: parts.mask,
@@ -140,7 +147,6 @@ impl ClosedSlot {
                 items: catalogue.map(|catalogue| SettledItems {
                     catalogue,
                     places: parts.places,
-                    off_list,
                 }),
             }));
             word += parts.n_words;

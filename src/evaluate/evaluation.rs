@@ -67,7 +67,7 @@ pub(super) fn totals(
         let mut sums = sums.clone();
         if let Some((catalogue, columns)) = catalogue.zip(ranking.coverage()) {
             sums[columns.size] = catalogue.len() as i128;
-            if let Some(classes) = numbers.seen.and_then(|seen| seen.get(arm)) {
+            if let Some(classes) = numbers.seen.get(arm) {
                 let counts = classes.counts(columns.ks.len(), catalogue);
                 let seen = sums[columns.seen.clone()].iter_mut();
                 seen.zip(counts).for_each(|(sum, count)| *sum = count.into());

@@ -5,16 +5,24 @@ use std::fmt::Debug;
 
 use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ArmId;
+use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 
-/// What settled lists add up to, arm by arm.
+/// What settled lists add up to, arm by arm. For each list [`add`](Self::add), after the last one of a slot
+/// [`end_slot`](Self::end_slot), then [`add_slot`](Self::add_slot) for the total and for each kept span.
 pub trait Aggregate {
     /// What one arm adds up to in a span of time.
     type Cell: Clone + Debug + PartialEq;
-    /// What one slot adds, all arms together.
+    /// What one slot adds, all arms together: this is what the board is told, if anything.
     type Slot;
 
-    /// Adds a list to the current slot.
+    /// One that was told nothing.
+    fn new(ranking: &Ranking) -> Self;
+
+    /// What its cells depend on, such as how many columns they have: bytes of another shape are refused.
+    fn shape(&self) -> usize;
+
+    /// Adds a list to the slot that is being told.
     fn add(&mut self, list: &SettledList);
 
     /// Ends the current slot, and begins the next one.
@@ -30,7 +38,8 @@ pub trait Aggregate {
     fn encode(cell: &Self::Cell, to: &mut Writer);
 
     /// # Errors
-    /// If the bytes are no cell of this aggregate.
+    /// Where the bytes are no cell that [`encode`](Self::encode) would write so. Whatever is damaged must not make it panic, or
+    /// take more memory than a bound.
     fn decode(&self, from: &mut Reader) -> Result<Self::Cell, LedgerError>;
 }
 
@@ -95,12 +104,20 @@ impl<A: Aggregate> Book<A> {
         slot
     }
 
-    pub fn cells(&self, span: usize) -> impl Iterator<Item = (i64, &ByArm<A::Cell>)> {
-        self.cells[span].iter().map(|(number, cell)| (*number, cell))
+    /// Which cells of a span there are.
+    pub fn numbers(&self, span: usize) -> impl Iterator<Item = i64> {
+        self.cells[span].keys().copied()
     }
 
-    pub fn cell(&self, span: usize, number: i64) -> Option<&ByArm<A::Cell>> {
-        self.cells[span].get(&number)
+    /// # Panics
+    /// Where there is no cell of this number.
+    pub fn cell(&self, span: usize, number: i64) -> &ByArm<A::Cell> {
+        &self.cells[span][&number]
+    }
+
+    /// Whether it has cells of the same numbers.
+    pub fn has_cells_of<B: Aggregate>(&self, other: &Book<B>) -> bool {
+        (0..self.cells.len()).all(|span| self.numbers(span).eq(other.numbers(span)))
     }
 
     /// Takes a cell out, if there is one of this number.
@@ -121,6 +138,7 @@ impl<A: Aggregate> Book<A> {
     }
 
     pub fn encode(&self, to: &mut Writer) {
+        to.number(self.aggregate.shape() as u64);
         encode_all::<A>(&self.total, to);
         for (span, cells) in self.keep.spans.iter().zip(&self.cells) {
             to.signed(span.cell_ms.into());
@@ -132,8 +150,11 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// Replaces what is kept. Arms are below `n_arms`.
+    /// Takes the place of what is kept. Arms are below `n_arms`.
     pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), LedgerError> {
+        if from.number()? != self.aggregate.shape() as u64 {
+            return Err(LedgerError::Configuration);
+        }
         self.total = self.decode_all(from, n_arms)?;
         for index in 0..self.keep.spans.len() {
             if from.signed()? != i128::from(self.keep.spans[index].cell_ms) {

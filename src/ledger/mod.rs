@@ -9,13 +9,19 @@
 //!
 //! # How to add an aggregate
 //!
-//! 1. A file here with an implementation of [`Aggregate`]: what a list adds to the current slot, what arms add up to in
-//!    a cell, how two cells merge, and their bytes. Add a test worked by hand.
-//! 2. A field of [`Ledger`], in `new`, `add`, `end_slot`, `merge`, `encode` and `decode`.
-//! 3. What shows it.
+//! 1. A file here with an implementation of [`Aggregate`], and a case worked by hand; [`Seen`] is the one to begin from. What there
+//!    is to add of a list is a [`SettledList`](crate::engine::settling::SettledList). Its user and its items are halves of
+//!    hashes, so of very many some count as one. `Slot` is what the board is told; where that is nothing, `ByArm<Cell>` will do.
+//! 2. A line in `aggregates.rs`. From there on it is kept, merged, encoded and decoded; [`Numbers`] and [`OfArm`] have it by the name
+//!    of that line, and the laws in `tests.rs` hold for it. If ledgers of before are stored somewhere, `VERSION` goes up.
+//! 3. What shows it. A metric has columns of the ranking (a `Term` of `Source::Window`), which `totals` in
+//!    `evaluate/evaluation.rs` and `board/covering.rs` fill in, as they do for coverage; gauges, JSON and files follow. Anything else
+//!    stands beside the sums in [`Totals`](crate::evaluate::Totals) and what `evaluate/report/` makes of these, and in
+//!    [`SettledSlot`], which the board adds to its windows; then in the documents under docs/ and tests/evaluate/ that show it.
 //!
 //! The join does not know about it.
 
+mod aggregates;
 mod book;
 mod bytes;
 mod seen;
@@ -27,7 +33,8 @@ mod tracker;
 use std::collections::HashMap;
 use std::fmt;
 
-use self::book::Book;
+use self::aggregates::Books;
+pub use self::aggregates::{Cell, Numbers, OfArm};
 pub use self::book::{Aggregate, ByArm, Keep, Span};
 pub use self::bytes::LedgerError;
 use self::bytes::{Reader, Writer};
@@ -35,7 +42,7 @@ pub use self::seen::{Classes, Seen};
 pub use self::sums::Sums;
 pub use self::tracker::{PairDelta, PairTracker, Reach};
 use crate::engine::ranking::Ranking;
-use crate::engine::settling::{Settled, SettledList};
+use crate::engine::settling::Settled;
 use crate::engine::tally::Rows;
 use crate::engine::{Arm, ArmId, ShownLists};
 
@@ -61,23 +68,17 @@ pub struct Ledger {
     until_ms: Option<i64>,
     /// In a merged or decoded ledger, a sum had exceeded 64 bits.
     overflowed: bool,
-    sums: Book<Sums>,
-    /// Where coverage is measured.
-    seen: Option<Book<Seen>>,
+    books: Books,
 }
 
 impl Ledger {
     /// An empty ledger that keeps these spans.
     pub fn new(ranking: &Ranking, keep: &Keep) -> Ledger {
-        let seen = |columns: &crate::engine::ranking::CoverageColumns| {
-            Book::new(Seen::new(columns.ks.clone()), keep)
-        };
         Ledger {
             arms: Vec::new(),
             until_ms: None,
             overflowed: false,
-            sums: Book::new(Sums::new(ranking.clone()), keep),
-            seen: ranking.coverage().map(seen),
+            books: Books::new(ranking, keep),
         }
     }
 
@@ -85,25 +86,20 @@ impl Ledger {
     pub fn take(&mut self, settled: Settled) -> Option<SettledSlot> {
         match settled {
             Settled::List(list) => {
-                self.add(&list);
+                self.books.add(&list);
                 None
             }
             Settled::Slot { start_ms, end_ms } => Some(self.end_slot(start_ms, end_ms)),
         }
     }
 
-    fn add(&mut self, list: &SettledList) {
-        self.sums.add(list);
-        self.seen.iter_mut().for_each(|seen| seen.add(list));
-    }
-
     fn end_slot(&mut self, start_ms: i64, end_ms: i64) -> SettledSlot {
         self.until_ms = self.until_ms.max(Some(end_ms));
-        let shown = self.seen.as_mut().map(|seen| seen.end_slot(start_ms));
+        let slots = self.books.end_slot(start_ms);
         SettledSlot {
             start_ms,
-            tallies: self.sums.end_slot(start_ms),
-            shown: shown.unwrap_or_default(),
+            tallies: slots.sums,
+            shown: slots.seen,
         }
     }
 
@@ -129,45 +125,35 @@ impl Ledger {
 
     /// Whether a sum has exceeded 64 bits in a slot: the numbers are no longer exact.
     pub fn overflowed(&self) -> bool {
-        self.overflowed || self.sums.aggregate.overflowed()
+        self.overflowed || self.books.sums.aggregate.overflowed()
     }
 
     /// The sums of each arm since the begin, as of [`Self::until_ms`].
     pub fn total(&self) -> Numbers<'_> {
-        let seen = self.seen.as_ref();
-        Numbers {
-            sums: &self.sums.total,
-            seen: seen.map(|seen| &seen.total),
-        }
+        self.books.total()
     }
 
     /// The cells of a kept span, by number: epoch ms ÷ their length.
     pub fn cells(&self, span: usize) -> impl Iterator<Item = (i64, Numbers<'_>)> {
-        let seen = self.seen.as_ref();
-        self.sums.cells(span).map(move |(number, sums)| {
-            let seen = seen.and_then(|seen| seen.cell(span, number));
-            (number, Numbers { sums, seen })
-        })
+        let numbers = self.books.sums.numbers(span);
+        numbers.map(move |number| (number, self.books.cell(span, number)))
     }
 
     /// Whether a cell of a kept span is final.
     pub fn is_complete(&self, span: usize, number: i64) -> bool {
-        let cell_ms = self.sums.spans()[span].cell_ms;
+        let cell_ms = self.books.sums.spans()[span].cell_ms;
         let end_ms = number.saturating_add(1).saturating_mul(cell_ms);
         self.until_ms.is_some_and(|until_ms| end_ms <= until_ms)
     }
 
     /// Takes out the [complete](Self::is_complete) cells of a kept span, by number.
-    pub fn take_complete(&mut self, span: usize) -> Vec<(i64, TakenCell)> {
-        let numbers = self.sums.cells(span).map(|(number, _)| number);
+    pub fn take_complete(&mut self, span: usize) -> Vec<(i64, Cell)> {
+        let numbers = self.books.sums.numbers(span);
         let complete: Vec<i64> = numbers.filter(|number| self.is_complete(span, *number)).collect();
-        let mut taken = Vec::with_capacity(complete.len());
-        for number in complete {
-            let sums = self.sums.take(span, number);
-            let seen = self.seen.as_mut().map(|seen| seen.take(span, number));
-            taken.push((number, TakenCell { sums, seen }));
-        }
-        taken
+        let taken = complete
+            .into_iter()
+            .map(|number| (number, self.books.take(span, number)));
+        taken.collect()
     }
 
     /// Adds the ledger of another pair with the same configuration. The result covers what both cover. If one of them covers
@@ -183,10 +169,7 @@ impl Ledger {
         };
         let ids: Vec<ArmId> = other.arms.iter().map(number_of).collect();
         self.overflowed |= other.overflowed();
-        self.sums.merge(&other.sums, &ids);
-        if let (Some(own), Some(other)) = (&mut self.seen, &other.seen) {
-            own.merge(other, &ids);
-        }
+        self.books.merge(&other.books, &ids);
         self.until_ms = self
             .until_ms
             .zip(other.until_ms)
@@ -197,8 +180,8 @@ impl Ledger {
     /// before them.
     ///
     /// ```text
-    /// 1 │ arms: n, (experiment, arm)… │ 0, or 1 and end │ overflowed: 0 or 1 │ sums: total, spans… │ seen: 0, or 1 and total, spans…
-    /// total  n, (arm, cell)…          span  cell length, n, (number, total)…
+    /// 1 │ arms: n, (experiment, arm)… │ 0, or 1 and end │ overflowed: 0 or 1 │ book of each aggregate…
+    /// book  shape, total, spans…      total  n, (arm, cell)…      span  cell length, n, (number, total)…
     /// ```
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
@@ -211,9 +194,7 @@ impl Ledger {
         to.byte(u8::from(self.until_ms.is_some()));
         self.until_ms.iter().for_each(|ms| to.signed((*ms).into()));
         to.byte(u8::from(self.overflowed()));
-        self.sums.encode(&mut to);
-        to.byte(u8::from(self.seen.is_some()));
-        self.seen.iter().for_each(|seen| seen.encode(&mut to));
+        self.books.encode(&mut to);
         to.into_bytes()
     }
 
@@ -235,40 +216,10 @@ impl Ledger {
             ledger.until_ms = Some(i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?);
         }
         ledger.overflowed = from.flag()?;
-        ledger.sums.decode(&mut from, ledger.arms.len())?;
-        match (from.flag()?, &mut ledger.seen) {
-            (true, Some(seen)) => seen.decode(&mut from, ledger.arms.len())?,
-            (false, None) => {}
-            _ => return Err(LedgerError::Configuration),
-        }
+        ledger.books.decode(&mut from, ledger.arms.len())?;
         from.end()?;
         Ok(ledger)
     }
-}
-
-/// What arms add up to in a cell that was taken out.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TakenCell {
-    sums: ByArm<Box<[i128]>>,
-    seen: Option<ByArm<Classes>>,
-}
-
-impl TakenCell {
-    pub fn numbers(&self) -> Numbers<'_> {
-        Numbers {
-            sums: &self.sums,
-            seen: self.seen.as_ref(),
-        }
-    }
-}
-
-/// What arms add up to in one span of time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Numbers<'a> {
-    /// As wide as the ranking.
-    pub sums: &'a ByArm<Box<[i128]>>,
-    /// Where coverage is measured.
-    pub seen: Option<&'a ByArm<Classes>>,
 }
 
 impl fmt::Debug for Ledger {

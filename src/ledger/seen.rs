@@ -6,12 +6,13 @@ use super::book::{Aggregate, ByArm};
 use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ShownLists;
 use crate::engine::catalogue::{Catalogue, UNKNOWN};
+use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 
 /// Distinct items by cut-off.
 #[derive(Debug)]
 pub struct Seen {
-    /// Ascending, the whole list last.
+    /// Ascending, the whole list last; none where coverage is not measured.
     ks: Vec<u32>,
     /// The current slot.
     shown: ShownLists,
@@ -60,14 +61,7 @@ impl Classes {
 }
 
 impl Seen {
-    pub fn new(ks: Vec<u32>) -> Seen {
-        Seen {
-            ks,
-            shown: ShownLists::default(),
-        }
-    }
-
-    /// The positions of each class in a list of `n` items, from the first one on.
+    /// The positions of a list of so many items that are of each class, from the first one on.
     fn classes(&self, n_items: usize) -> impl Iterator<Item = (u8, Range<usize>)> {
         let ends = self.ks.iter().map(move |k| n_items.min(*k as usize));
         (1..).zip(ends).scan(0, |start, (class, end)| {
@@ -82,8 +76,20 @@ impl Aggregate for Seen {
     type Cell = Classes;
     type Slot = ShownLists;
 
+    fn new(ranking: &Ranking) -> Seen {
+        let ks = ranking.coverage().map(|columns| columns.ks.clone());
+        Seen {
+            ks: ks.unwrap_or_default(),
+            shown: ShownLists::default(),
+        }
+    }
+
+    fn shape(&self) -> usize {
+        self.ks.len()
+    }
+
     fn add(&mut self, list: &SettledList) {
-        if let Some(items) = &list.items {
+        if let Some(items) = list.items.filter(|_| !self.ks.is_empty()) {
             self.shown.push(list.arms, list.start_ms, items.places);
         }
     }
@@ -146,7 +152,10 @@ mod tests {
 
     #[test]
     fn an_item_counts_at_the_first_cut_off_that_it_was_shown_within() {
-        let seen = Seen::new(vec![1, 3, u32::MAX]);
+        let seen = Seen {
+            ks: vec![1, 3, u32::MAX],
+            shown: ShownLists::default(),
+        };
         let mut shown = ShownLists::default();
         shown.push(&[7], 0, &[5, 0, UNKNOWN, 2]);
         shown.push(&[7, 8], 0, &[0, 5]);

@@ -26,21 +26,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    pub fn new(ranking: Ranking) -> Sums {
-        Sums {
-            contributions: Contributions::new(&ranking),
-            tally: SlotTally::new(ranking.width()),
-            of_items: vec![0; ranking.columns_of_catalogue().len()],
-            of_aspects: vec![0; ranking.columns_of_aspects().len()],
-            scratch: ranking.scratch(),
-            relevant: Relevant::default(),
-            room: Vec::new(),
-            overflowed: false,
-            ranking,
-        }
-    }
-
-    /// Whether a sum has exceeded 64 bits in a slot.
+    /// Whether a sum has left 64 bits in a slot.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
@@ -90,7 +76,7 @@ impl Sums {
     }
 
     /// Adds what a list contributes by what it has shown of the catalogue.
-    fn add_items(&mut self, arms: &[ArmId], list: &ListOutcome, items: &SettledItems) {
+    fn add_items(&mut self, list: &SettledList, items: &SettledItems) {
         let Sums {
             ranking,
             tally,
@@ -103,12 +89,12 @@ impl Sums {
         ranking.contribute_places(items.places, items.catalogue, scratch, of_items);
         of_aspects.fill(0);
         if ranking.needs_aspects() {
-            relevant.set(list, items.places, items.off_list, items.catalogue);
+            relevant.set(&list.outcome, items.places, list.off_list, items.catalogue);
             if !relevant.shown.is_empty() {
                 ranking.contribute_aspects(relevant, items.catalogue, 1, scratch, of_aspects);
             }
         }
-        for arm in arms {
+        for arm in list.arms {
             let row = tally.row(*arm);
             if !of_items.is_empty() {
                 tally.add(row, ranking.columns_of_catalogue().start, of_items);
@@ -132,10 +118,28 @@ impl Aggregate for Sums {
     type Cell = Box<[i128]>;
     type Slot = Rows<ArmId>;
 
+    fn new(ranking: &Ranking) -> Sums {
+        Sums {
+            ranking: ranking.clone(),
+            contributions: Contributions::new(ranking),
+            tally: SlotTally::new(ranking.width()),
+            of_items: vec![0; ranking.columns_of_catalogue().len()],
+            of_aspects: vec![0; ranking.columns_of_aspects().len()],
+            scratch: ranking.scratch(),
+            relevant: Relevant::default(),
+            room: Vec::new(),
+            overflowed: false,
+        }
+    }
+
+    fn shape(&self) -> usize {
+        self.ranking.width()
+    }
+
     fn add(&mut self, list: &SettledList) {
         self.add_outcome(list.arms, &list.outcome);
         if let Some(items) = &list.items {
-            self.add_items(list.arms, &list.outcome, items);
+            self.add_items(list, items);
         }
     }
 
@@ -162,14 +166,10 @@ impl Aggregate for Sums {
     }
 
     fn encode(cell: &Box<[i128]>, to: &mut Writer) {
-        to.number(cell.len() as u64);
         cell.iter().for_each(|sum| to.signed(*sum));
     }
 
     fn decode(&self, from: &mut Reader) -> Result<Box<[i128]>, LedgerError> {
-        match from.length()? {
-            n if n == self.ranking.width() => (0..n).map(|_| from.signed()).collect(),
-            _ => Err(LedgerError::Configuration),
-        }
+        (0..self.ranking.width()).map(|_| from.signed()).collect()
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::catalogue::{Catalogue, item};
 use crate::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS, ListOutcome, Measures};
-use crate::engine::settling::SettledItems;
+use crate::engine::settling::{SettledItems, SettledList};
 
 const SLOT_MS: i64 = 10;
 const N_ITEMS: u32 = 5;
@@ -97,11 +97,12 @@ fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
                 start_ms: slot * SLOT_MS,
                 user: None,
                 arms: &arms,
+                tags: &places,
+                off_list: &[],
                 outcome,
                 items: Some(SettledItems {
                     catalogue,
                     places: &places,
-                    off_list: &[],
                 }),
             }));
             assert_eq!(told, None);
@@ -114,18 +115,16 @@ fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
 }
 
 /// The numbers of some arms by name.
-type Named = BTreeMap<Arm, (Vec<i128>, Option<Classes>)>;
+type Named<'a> = BTreeMap<Arm, OfArm<'a>>;
 
-fn named(ledger: &Ledger, numbers: Numbers) -> Named {
-    let arms = numbers.sums.iter().map(|(id, sums)| {
-        let classes = numbers.seen.and_then(|seen| seen.get(id)).cloned();
-        (ledger.arms()[*id as usize].clone(), (sums.to_vec(), classes))
-    });
+fn named<'a>(ledger: &'a Ledger, numbers: Numbers<'a>) -> Named<'a> {
+    let ids = numbers.sums.keys();
+    let arms = ids.map(|id| (ledger.arms()[*id as usize].clone(), numbers.of(*id)));
     arms.collect()
 }
 
 /// Totals and all cells, whatever numbers the arms have.
-fn all(ledger: &Ledger) -> (Named, Vec<BTreeMap<i64, Named>>) {
+fn all(ledger: &Ledger) -> (Named<'_>, Vec<BTreeMap<i64, Named<'_>>>) {
     let cells = |span| {
         let cells = ledger.cells(span);
         cells

@@ -1,4 +1,4 @@
-//! What the state of an engine takes, and what it asks for before it takes more.
+//! What the state of an engine takes, what it asks for before it takes more, and what it tells of a settled list.
 
 use std::num::NonZeroU32;
 
@@ -98,6 +98,25 @@ fn a_click_is_taken_where_there_is_room_for_all_that_it_may_bring() {
         assert_eq!(shed(&engine), n + 1);
         assert!((before + 1..=room_bytes).contains(&engine.state_bytes()));
     }
+}
+
+#[test]
+fn a_settled_list_tells_which_items_were_clicked_where_there_is_no_catalogue_too() {
+    let mut engine = engine();
+    let far = 5 << 32 | 99;
+    let clicks = [3, 7, far].map(|item| click(0, item));
+    engine.apply(&batch([list(0)].into_iter().chain(clicks)), u64::MAX);
+    let mut told = Vec::new();
+    engine.close_each(|settled| {
+        if let Settled::List(list) = settled {
+            let tags = list
+                .outcome
+                .ranks(u32::MAX)
+                .map(|rank| list.tags[rank as usize - 1]);
+            told.push((tags.collect::<Vec<u32>>(), list.off_list.to_vec()));
+        }
+    });
+    assert_eq!(told, [(vec![3, 7], vec![far])]);
 }
 
 /// Lists with an id and an arm of few, each so long after the last one.

@@ -1,0 +1,125 @@
+//! The aggregates of a ledger, each named once: what has a part for each of them follows from the list at the end.
+
+use super::book::{Aggregate, Book, ByArm, Keep};
+use super::bytes::{LedgerError, Reader, Writer};
+use super::seen::Seen;
+use super::sums::Sums;
+use crate::engine::ArmId;
+use crate::engine::ranking::Ranking;
+use crate::engine::settling::SettledList;
+
+/// What an aggregate adds up to.
+type CellOf<A> = <A as Aggregate>::Cell;
+
+macro_rules! aggregates {
+    ($($(#[$doc:meta])* $name:ident: $aggregate:ty,)+) => {
+        /// The book of each. All have cells of the same numbers.
+        #[derive(Debug)]
+        pub(super) struct Books {
+            $(pub $name: Book<$aggregate>,)+
+        }
+
+        /// What one slot adds to each.
+        #[allow(dead_code, reason = "not everything that a slot adds is told to the board")]
+        pub(super) struct Slots {
+            $(pub $name: <$aggregate as Aggregate>::Slot,)+
+        }
+
+        /// What arms add up to in one span of time.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct Numbers<'a> {
+            $($(#[$doc])* pub $name: &'a ByArm<CellOf<$aggregate>>,)+
+        }
+
+        /// What one arm adds up to in one span of time, as far as there is anything.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct OfArm<'a> {
+            $($(#[$doc])* pub $name: Option<&'a CellOf<$aggregate>>,)+
+        }
+
+        /// What arms add up to in a cell that was taken out.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Cell {
+            $($name: ByArm<CellOf<$aggregate>>,)+
+        }
+
+        impl Books {
+            pub fn new(ranking: &Ranking, keep: &Keep) -> Books {
+                Books {
+                    $($name: Book::new(<$aggregate>::new(ranking), keep),)+
+                }
+            }
+
+            pub fn add(&mut self, list: &SettledList) {
+                $(self.$name.add(list);)+
+            }
+
+            pub fn end_slot(&mut self, start_ms: i64) -> Slots {
+                Slots {
+                    $($name: self.$name.end_slot(start_ms),)+
+                }
+            }
+
+            pub fn total(&self) -> Numbers<'_> {
+                Numbers {
+                    $($name: &self.$name.total,)+
+                }
+            }
+
+            /// The cell of a number that there is one of.
+            pub fn cell(&self, span: usize, number: i64) -> Numbers<'_> {
+                Numbers {
+                    $($name: self.$name.cell(span, number),)+
+                }
+            }
+
+            /// Takes a cell out, if there is one of this number.
+            pub fn take(&mut self, span: usize, number: i64) -> Cell {
+                Cell {
+                    $($name: self.$name.take(span, number),)+
+                }
+            }
+
+            /// Adds other books, whose arms have these numbers here.
+            pub fn merge(&mut self, other: &Books, ids: &[ArmId]) {
+                $(self.$name.merge(&other.$name, ids);)+
+            }
+
+            pub fn encode(&self, to: &mut Writer) {
+                $(self.$name.encode(to);)+
+            }
+
+            /// Takes the place of what is kept. Arms are below `n_arms`.
+            pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), LedgerError> {
+                $(self.$name.decode(from, n_arms)?;)+
+                let are_alike = [$(self.$name.has_cells_of(&self.sums)),+];
+                are_alike.iter().all(|alike| *alike).then_some(()).ok_or(LedgerError::Number)
+            }
+        }
+
+        impl<'a> Numbers<'a> {
+            /// Those of the arm of this number.
+            pub fn of(self, arm: ArmId) -> OfArm<'a> {
+                OfArm {
+                    $($name: self.$name.get(&arm),)+
+                }
+            }
+        }
+
+        impl Cell {
+            pub fn numbers(&self) -> Numbers<'_> {
+                Numbers {
+                    $($name: &self.$name,)+
+                }
+            }
+        }
+    };
+}
+
+// In the order of their bytes.
+aggregates! {
+    /// Numerators and denominators of all metrics, as wide as the ranking.
+    sums: Sums,
+    /// Items of the catalogue that were shown; nothing where coverage is not measured.
+    seen: Seen,
+}
