@@ -16,10 +16,15 @@
 pub mod comparison;
 pub mod effect;
 mod epochs;
+pub mod harm;
 mod linear;
+pub mod multiple;
 pub mod normal;
 pub mod per_user;
+pub mod planned;
 pub mod ratio;
+mod root;
+pub mod sequence;
 pub mod student;
 
 pub use self::comparison::{Comparison, Pair, compare};
