@@ -13,6 +13,7 @@
 //! Deliberately absent: variances by request (they cover a third to a half of what they should), corrections for skewness, sketches
 //! of users.
 
+pub mod burn_in;
 pub mod comparison;
 pub mod effect;
 mod epochs;
@@ -25,6 +26,7 @@ pub mod planned;
 pub mod ratio;
 mod root;
 pub mod sequence;
+pub mod srm;
 pub mod student;
 
 pub use self::comparison::{Comparison, Pair, compare};
