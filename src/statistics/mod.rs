@@ -15,6 +15,7 @@
 
 pub mod burn_in;
 pub mod comparison;
+pub mod decision;
 pub mod effect;
 mod epochs;
 pub mod harm;
@@ -23,13 +24,17 @@ pub mod multiple;
 pub mod normal;
 pub mod per_user;
 pub mod planned;
+pub mod power;
 pub mod ratio;
 mod root;
 pub mod sequence;
+mod settings;
 pub mod srm;
 pub mod student;
 
 pub use self::comparison::{Comparison, Pair, compare};
+pub use self::decision::{Decision, State, Verdict};
 pub use self::effect::{Effect, Interval, Spread};
 pub use self::epochs::EpochWeights;
 pub use self::ratio::{Ratio, Sums};
+pub use self::settings::{Goal, Role, Settings, Unit, Validity};
