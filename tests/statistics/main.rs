@@ -1,5 +1,10 @@
-//! Experiments from look to look, and laws that hold for any sums.
+//! The statistics equal those of other packages, block by block of tests/data/statistics.json, and keep their laws.
 
+mod buckets;
+mod checks;
+mod decisions;
 mod laws;
 mod looks;
+mod sequences;
+mod vectors;
 mod world;
