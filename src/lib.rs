@@ -19,6 +19,8 @@
 //!   it exactly once.
 //! - [`ledger`] adds up settled lists: the settled numbers of a pair, a value that merges with others and has an encoding.
 //!   An aggregate is what a settled list adds to; a new one does not touch the join.
+//! - [`statistics`] says what sums by user bucket mean: intervals, tests that hold under peeking, a decision for each arm. It takes
+//!   plain numbers and knows no other module.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, decides nothing. Its pairs
 //!   live in shards, which threads read in parallel if many records wait. Between two reads, one thread owns everything.
 //! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
@@ -33,12 +35,12 @@
 //! closed: from then on it is final. The border is the frontier F of its pair.
 //!
 //! Deliberately absent: stored state (a start rebuilds its windows from the log), a wall clock in any decision about an
-//! event, floating point in any sum, strings in the state of the join, a lock or an allocation for each event.
+//! event, floating point in any sum that is kept, strings in the state of the join, a lock or an allocation for each event.
 //!
 //! # As a library
 //!
-//! Without the feature `daemon`, which is on by default, there remain [`engine`], [`ledger`], [`ingest::wire`] and [`evaluate`]: the
-//! numbers, without Kafka, HTTP and librdkafka. Two lists and their clicks, in any order:
+//! Without the feature `daemon`, which is on by default, there remain [`engine`], [`ledger`], [`statistics`], [`ingest::wire`] and
+//! [`evaluate`]: the numbers, without Kafka, HTTP and librdkafka. Two lists and their clicks, in any order:
 //!
 //! ```
 //! use abgauge::evaluate::{Evaluator, Options};
@@ -63,6 +65,7 @@ pub mod evaluate;
 pub mod ingest;
 pub mod ledger;
 pub mod metrics_map;
+pub mod statistics;
 pub mod table;
 
 #[cfg(feature = "daemon")]

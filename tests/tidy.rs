@@ -81,14 +81,35 @@ fn the_ledger_knows_the_engine_alone() {
     assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
+#[test]
+fn the_statistics_know_nobody() {
+    let outside = |name: &str| !name.starts_with("statistics/");
+    let strangers = mentions("crate::", outside)
+        .into_iter()
+        .filter(|line| !line.contains("crate::statistics"));
+    assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
+    // What the sources of a formula would tempt one to.
+    for stranger in [
+        "std::time",
+        "std::fs",
+        "std::io",
+        "std::sync",
+        "rand::",
+        "tracing::",
+    ] {
+        assert_eq!(mentions(stranger, outside), Vec::<String>::new());
+    }
+}
+
 /// What is compiled without the feature `daemon` too.
-const LIBRARY: [&str; 7] = [
+const LIBRARY: [&str; 8] = [
     "engine",
     "evaluate",
     "ingest::catalogue",
     "ingest::wire",
     "ledger",
     "metrics_map",
+    "statistics",
     "table",
 ];
 

@@ -1,0 +1,116 @@
+//! One arm against the control at one look, before anything is corrected for the other arms.
+
+use std::collections::BTreeMap;
+
+use super::burn_in::BurnIn;
+use super::calendar::Calendar;
+use super::kept::KeptArm;
+use super::list_ratio;
+use super::measure::{Judged, Measure};
+use super::report::{ArmReport, ListRatio, MetricReport, PerUser};
+use super::settings::{Role, Settings};
+use super::totals::Versus;
+
+/// What an arm has at a look.
+#[derive(Debug)]
+pub(super) struct LookedArm {
+    pub burn_in: BurnIn,
+    pub is_burned_in: bool,
+    pub list_ratio: Option<ListRatio>,
+    pub metrics: BTreeMap<String, LookedMetric>,
+}
+
+/// What a metric of an arm has at a look.
+#[derive(Debug)]
+pub(super) struct LookedMetric {
+    pub role: Role,
+    pub measure: Measure,
+    /// None before burn-in is done.
+    pub judged: Option<Judged>,
+    /// After correction for other arms and metrics.
+    pub p_adjusted: Option<f64>,
+}
+
+impl LookedArm {
+    /// Moves what is kept of the arm.
+    pub fn new(versus: &Versus, settings: &Settings, calendar: &Calendar, kept: &mut KeptArm) -> LookedArm {
+        let burn_in = BurnIn::new(versus.seen());
+        kept.is_burned_in |= burn_in.is_done();
+        let list_ratio = burn_in
+            .has_buckets()
+            .then(|| list_ratio::look(versus, settings, kept));
+        let is_burned_in = kept.is_burned_in;
+        let ids = versus.metrics().into_iter();
+        let looked = ids.map(|id| {
+            (
+                id.to_owned(),
+                LookedMetric::new(versus, id, settings, calendar, kept),
+            )
+        });
+        let metrics = looked.filter(|(_, metric)| metric.measure.is_defined()).collect();
+        LookedArm {
+            burn_in,
+            is_burned_in,
+            list_ratio: list_ratio.flatten(),
+            metrics,
+        }
+    }
+
+    /// What is shown of it, but for what is decided.
+    pub fn report(&self, is_tested: bool, x_plan: f64) -> ArmReport {
+        let shown = |(id, metric): (&String, &LookedMetric)| (id.clone(), metric.report(is_tested, x_plan));
+        ArmReport {
+            decision: None,
+            burn_in: self.burn_in,
+            list_ratio: self.list_ratio,
+            metrics: self.metrics.iter().map(shown).collect(),
+        }
+    }
+}
+
+impl LookedMetric {
+    fn new(
+        versus: &Versus,
+        id: &str,
+        settings: &Settings,
+        calendar: &Calendar,
+        kept: &mut KeptArm,
+    ) -> LookedMetric {
+        let measure = Measure::new(versus, id, settings);
+        let is_judged = kept.is_burned_in && measure.is_defined();
+        let judged = is_judged.then(|| {
+            let kept = kept.metrics.entry(id.to_owned()).or_default();
+            measure.look(settings, calendar, kept)
+        });
+        LookedMetric {
+            role: settings.role(id),
+            measure,
+            judged,
+            p_adjusted: None,
+        }
+    }
+
+    fn report(&self, is_tested: bool, x_plan: f64) -> MetricReport {
+        let comparison = self.measure.comparison.as_ref();
+        let judged = self.judged.as_ref();
+        let tested = judged.filter(|_| is_tested);
+        let [lift, per_user] = self.measure.lifts();
+        let per_user = |judged: &Judged| {
+            let interval = judged.per_user;
+            per_user.map(|lift| PerUser { lift, interval })
+        };
+        MetricReport {
+            role: self.role,
+            control: comparison.map(|comparison| comparison.control),
+            arm: comparison.map(|comparison| comparison.arm),
+            lift: lift.filter(|_| judged.is_some()),
+            interval: judged.and_then(|judged| judged.lift),
+            p: tested.map(|judged| judged.p),
+            p_adjusted: self.p_adjusted.filter(|_| tested.is_some()),
+            p_harm: tested.map(|judged| judged.p_harm),
+            information: tested.and_then(|judged| judged.x).map(|x| x / x_plan),
+            top_bucket_share: comparison.and_then(|comparison| comparison.top_bucket_share),
+            per_user: judged.and_then(per_user),
+        }
+    }
+}

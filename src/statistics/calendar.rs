@@ -1,0 +1,200 @@
+//! At which looks something is decided: whole weeks from the start, so that every weekday counts alike, and the planned end.
+
+use super::settings::{Settings, Validity};
+
+/// When a look is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Time {
+    /// Begin of the totals, epoch ms.
+    pub start_ms: i64,
+    /// Up to when they go, epoch ms.
+    pub as_of_ms: i64,
+}
+
+const DAY_MS: f64 = 86_400_000.0;
+const WEEK_MS: i64 = 7 * 86_400_000;
+
+/// What a look is, given when the last one was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Calendar {
+    min_ms: i64,
+    planned_ms: Option<i64>,
+    is_one_look: bool,
+    /// Since the start.
+    previous_ms: i64,
+    /// Since the start.
+    now_ms: i64,
+    start_ms: i64,
+}
+
+impl Calendar {
+    pub fn new(settings: &Settings, time: Time, previous_ms: Option<i64>) -> Calendar {
+        let since_start = |ms: i64| ms.saturating_sub(time.start_ms).max(0);
+        Calendar {
+            min_ms: days(settings.min_days),
+            planned_ms: settings.planned_days.map(days),
+            is_one_look: settings.validity == Validity::OneLook,
+            previous_ms: previous_ms.map_or(0, since_start),
+            now_ms: since_start(time.as_of_ms),
+            start_ms: time.start_ms,
+        }
+    }
+
+    /// Whether it is the look at start + `planned_days`, the first one from there on.
+    pub fn is_planned_end(&self) -> bool {
+        self.planned_ms.is_some_and(|planned| self.reaches(planned)) && !self.is_one_look
+    }
+
+    /// Whether something is decided at it.
+    pub fn is_decision(&self) -> bool {
+        let whole_weeks = self.now_ms / WEEK_MS * WEEK_MS;
+        let is_due = if self.min_ms < WEEK_MS {
+            self.now_ms >= self.min_ms
+        } else {
+            whole_weeks >= self.min_ms && self.reaches(whole_weeks)
+        };
+        self.is_one_look || is_due || self.is_planned_end()
+    }
+
+    /// When something is decided next, epoch ms: none where every look decides.
+    pub fn next_decision_ms(&self) -> Option<i64> {
+        self.next().map(|next| self.start_ms.saturating_add(next))
+    }
+
+    /// "3.2 of 7 days": of those until something is decided.
+    pub fn wait(&self) -> Option<String> {
+        let days = |ms: i64| (ms as f64 / DAY_MS * 10.0).floor() / 10.0;
+        self.next()
+            .map(|next| format!("{} of {} days", days(self.now_ms), days(next)))
+    }
+
+    /// Since the start.
+    fn next(&self) -> Option<i64> {
+        let weekly = if self.min_ms < WEEK_MS {
+            (self.now_ms < self.min_ms).then_some(self.min_ms)
+        } else {
+            Some(((self.now_ms / WEEK_MS + 1) * WEEK_MS).max(whole_weeks_from(self.min_ms)))
+        };
+        let planned = self
+            .planned_ms
+            .filter(|planned| *planned > self.now_ms && weekly.is_some());
+        weekly
+            .into_iter()
+            .chain(planned)
+            .min()
+            .filter(|_| !self.is_one_look)
+    }
+
+    fn reaches(&self, since_start_ms: i64) -> bool {
+        self.previous_ms < since_start_ms && since_start_ms <= self.now_ms
+    }
+}
+
+fn whole_weeks_from(ms: i64) -> i64 {
+    (ms + WEEK_MS - 1) / WEEK_MS * WEEK_MS
+}
+
+fn days(days: f64) -> i64 {
+    (days * DAY_MS).round() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_weeks_decide_once_each() {
+        let settings = Settings::new("base");
+        check(&settings, 0.0, 6.9, [false, false]);
+        check(&settings, 6.9, 7.1, [true, false]);
+        check(&settings, 7.1, 7.2, [false, false]);
+        check(&settings, 13.9, 14.0, [true, false]);
+        check(&settings, 14.0, 14.1, [false, false]);
+    }
+
+    #[test]
+    fn the_first_decision_is_the_first_whole_week_from_min_days_on() {
+        let settings = Settings {
+            min_days: 8.0,
+            ..Settings::new("base")
+        };
+        check(&settings, 6.9, 8.1, [false, false]);
+        check(&settings, 13.9, 14.1, [true, false]);
+        assert_eq!(
+            calendar(&settings, 3.0, 3.29).wait().as_deref(),
+            Some("3.2 of 14 days")
+        );
+        assert_eq!(
+            calendar(&settings, 3.0, 3.29).next_decision_ms(),
+            Some(START_MS + days(14.0))
+        );
+    }
+
+    #[test]
+    fn under_a_week_every_look_from_min_days_on_decides() {
+        let settings = Settings {
+            min_days: 0.5,
+            ..Settings::new("base")
+        };
+        check(&settings, 0.0, 0.4, [false, false]);
+        check(&settings, 0.9, 1.0, [true, false]);
+        assert_eq!(calendar(&settings, 0.9, 1.0).next_decision_ms(), None);
+        assert_eq!(
+            calendar(&settings, 0.0, 0.1).wait().as_deref(),
+            Some("0.1 of 0.5 days")
+        );
+    }
+
+    #[test]
+    fn the_planned_end_decides_once_as_well() {
+        let settings = Settings {
+            planned_days: Some(10.0),
+            ..Settings::new("base")
+        };
+        check(&settings, 9.9, 10.1, [true, true]);
+        check(&settings, 10.1, 10.2, [false, false]);
+        assert_eq!(
+            calendar(&settings, 8.0, 9.0).next_decision_ms(),
+            Some(START_MS + days(10.0))
+        );
+        assert_eq!(
+            calendar(&settings, 10.0, 11.0).wait().as_deref(),
+            Some("11 of 14 days")
+        );
+    }
+
+    #[test]
+    fn one_look_decides_whenever_it_is() {
+        let settings = Settings {
+            validity: Validity::OneLook,
+            planned_days: Some(10.0),
+            ..Settings::new("base")
+        };
+        check(&settings, 0.0, 0.01, [true, false]);
+        check(&settings, 9.0, 11.0, [true, false]);
+        assert_eq!(calendar(&settings, 0.0, 0.01).wait(), None);
+    }
+
+    const START_MS: i64 = 1_763_596_800_000;
+
+    fn calendar(settings: &Settings, previous: f64, now: f64) -> Calendar {
+        let [previous_ms, as_of_ms] = [previous, now].map(|at| START_MS + days(at));
+        Calendar::new(
+            settings,
+            Time {
+                start_ms: START_MS,
+                as_of_ms,
+            },
+            Some(previous_ms),
+        )
+    }
+
+    #[track_caller]
+    fn check(settings: &Settings, previous: f64, now: f64, [decides, is_end]: [bool; 2]) {
+        let calendar = calendar(settings, previous, now);
+        assert_eq!(
+            [calendar.is_decision(), calendar.is_planned_end()],
+            [decides, is_end]
+        );
+    }
+}

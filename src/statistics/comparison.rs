@@ -1,0 +1,258 @@
+//! An arm against its control in one metric: the difference of ratios and the lift.
+//!
+//! ```text
+//! Δ = R_T − R_C          ψ_b  = e_Tb − e_Cb
+//! ρ = R_T/R_C − 1        ψρ_b = (e_Tb − (R_T/R_C) e_Cb)/R_C
+//! V = n/(n−1) Σψ_b²      ν = min(n_T, n_C) − 1
+//! ```
+//! n counts the buckets that either arm has a list in. Over several epochs R and e are weighted sums.
+
+use super::effect::Effect;
+use super::epochs::EpochWeights;
+use super::linear::{self, Linear};
+use super::ratio::{self, Sums};
+
+/// The sums of an arm and of its control in one epoch.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair<'a> {
+    pub arm: Sums<'a>,
+    pub control: Sums<'a>,
+}
+
+/// What two arms give together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// R_C.
+    pub control: f64,
+    /// R_T.
+    pub arm: f64,
+    /// (ΣC_T + ΣC_C)/(ΣD_T + ΣD_C), over all epochs that count.
+    pub pooled: f64,
+    /// Δ.
+    pub difference: Option<Effect>,
+    /// ρ; none while R_C < 5 √V_C, where a ratio of two noisy numbers has no useful interval.
+    pub lift: Option<Effect>,
+    /// max ψ²/Σψ².
+    pub top_bucket_share: Option<f64>,
+}
+
+/// How many standard errors R_C must be away from 0 for a lift.
+const MIN_PRECISION: f64 = 5.0;
+
+/// Compares an arm with its control over the epochs in which both have a list and the metric is defined in both.
+pub fn compare(epochs: &[Pair], weights: EpochWeights) -> Option<Comparison> {
+    let used: Vec<Defined> = epochs.iter().filter_map(Defined::new).collect();
+    let lists: Vec<[f64; 2]> = used.iter().map(|epoch| epoch.pair.lists()).collect();
+    let n_buckets = used.first()?.arm.errors.len();
+    let [mut arm, mut control] = [Linear::zero(n_buckets), Linear::zero(n_buckets)];
+    for (weight, epoch) in weights.of(&lists).into_iter().zip(&used) {
+        arm.add(weight, &epoch.arm);
+        control.add(weight, &epoch.control);
+    }
+    let psi = linear::difference(&arm, 1.0, &control);
+    Some(Comparison {
+        control: control.value,
+        arm: arm.value,
+        pooled: pooled(&used),
+        difference: difference(&arm, &control, &psi),
+        lift: lift(&arm, &control),
+        top_bucket_share: linear::top_share(&psi),
+    })
+}
+
+/// An epoch in which both arms have lists and a ratio.
+struct Defined<'a> {
+    pair: &'a Pair<'a>,
+    arm: Linear,
+    control: Linear,
+}
+
+impl<'a> Defined<'a> {
+    fn new(pair: &'a Pair) -> Option<Defined<'a>> {
+        let [arm, control] = pair.lists();
+        let has_lists = arm > 0.0 && control > 0.0;
+        let linear = |sums: Sums| ratio::linear(sums).filter(|_| has_lists);
+        Some(Defined {
+            pair,
+            arm: linear(pair.arm)?,
+            control: linear(pair.control)?,
+        })
+    }
+}
+
+impl Pair<'_> {
+    fn lists(&self) -> [f64; 2] {
+        [self.arm, self.control].map(|sums| sums.lists.iter().sum())
+    }
+}
+
+fn pooled(used: &[Defined]) -> f64 {
+    let sums = || used.iter().flat_map(|epoch| [epoch.pair.arm, epoch.pair.control]);
+    let numerator: f64 = sums().flat_map(|sums| sums.numerators).sum();
+    let denominator: f64 = sums().flat_map(|sums| sums.denominators).sum();
+    numerator / denominator
+}
+
+fn difference(arm: &Linear, control: &Linear, psi: &[f64]) -> Option<Effect> {
+    let scale = arm.value.abs().max(control.value.abs());
+    let spread = linear::spread_of_pair([arm, control], psi, scale)?;
+    Some(Effect {
+        value: arm.value - control.value,
+        spread,
+        arms: [arm.own(), control.own()],
+    })
+}
+
+fn lift(arm: &Linear, control: &Linear) -> Option<Effect> {
+    let base = control.value;
+    let is_precise = base > 0.0 && base >= MIN_PRECISION * control.own().error();
+    let ratio = arm.value / base;
+    let psi = linear::difference(arm, ratio, control);
+    let scale = arm.value.abs().max(base);
+    let spread = linear::spread_of_pair([arm, control], &psi, scale).filter(|_| is_precise)?;
+    Some(Effect {
+        value: ratio - 1.0,
+        spread: spread.times(1.0 / base),
+        arms: [arm.own().times(1.0 / base), control.own().times(ratio / base)],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// R_T = 6/8, R_C = 4/8; e_T = (2 − 1.5, 1 − 1.5, 2 − 1.5, 1 − 1.5)/8, e_C = (2 − 1, 0 − 1, 1 − 1, 1 − 1)/8.
+    #[test]
+    fn four_buckets_by_hand() {
+        let lists = [2.0; 4];
+        let pair = pair([&lists, &[2.0, 1.0, 2.0, 1.0]], [&lists, &[2.0, 0.0, 1.0, 1.0]]);
+        let found = compare(&[pair], EpochWeights::Overlap).expect("it is defined");
+        assert_eq!([found.arm, found.control, found.pooled], [0.75, 0.5, 0.625]);
+        let difference = found.difference.expect("it is spread");
+        assert_eq!(difference.value, 0.25);
+        assert_eq!(difference.spread.degrees, 3.0);
+        // ψ = (−.5, .5, .5, −.5)/8.
+        assert!((difference.spread.variance - 4.0 / 3.0 / 64.0).abs() < 1e-16);
+        assert!((difference.arms[1].variance - 4.0 / 3.0 * 2.0 / 64.0).abs() < 1e-16);
+        assert!((found.top_bucket_share.expect("ψ is there") - 0.25).abs() < 1e-15);
+        assert_eq!(found.lift, None); // R_C is 2.4 √V_C
+    }
+
+    #[test]
+    fn an_arm_without_a_click_has_a_difference_and_no_lift() {
+        let lists = [10.0; 8];
+        let pair = pair(
+            [&lists, &[0.0; 8]],
+            [&lists, &[4.0, 5.0, 5.0, 6.0, 4.0, 5.0, 5.0, 6.0]],
+        );
+        let found = compare(&[pair], EpochWeights::Overlap).expect("it is defined");
+        let difference = found.difference.expect("the control is spread");
+        assert_eq!(difference.value, -0.5);
+        assert_eq!(difference.arms[0].variance, 0.0);
+        assert_eq!(found.lift, None);
+    }
+
+    #[test]
+    fn an_epoch_without_one_of_the_arms_changes_nothing() {
+        let lists = [10.0, 12.0, 9.0, 14.0];
+        let full = pair([&lists, &[3.0, 4.0, 2.0, 5.0]], [&lists, &[4.0, 4.0, 3.0, 7.0]]);
+        let empty = pair([&[0.0; 4], &[0.0; 4]], [&lists, &[9.0, 9.0, 9.0, 9.0]]);
+        let rule = EpochWeights::Overlap;
+        assert_eq!(compare(&[full], rule), compare(&[empty, full, empty], rule));
+        assert_eq!(compare(&[empty], rule), None);
+    }
+
+    proptest! {
+        #[test]
+        fn swapping_the_arms_flips_the_difference_alone(buckets in buckets()) {
+            let columns = Columns::new(&buckets);
+            let there = compare(&[columns.pair()], EpochWeights::Overlap);
+            let back = compare(&[columns.pair().swapped()], EpochWeights::Overlap);
+            prop_assert_eq!(there.is_some(), back.is_some());
+            if let (Some(there), Some(back)) = (there, back) {
+                prop_assert_eq!(there.difference.is_some(), back.difference.is_some());
+                if let (Some(there), Some(back)) = (there.difference, back.difference) {
+                    prop_assert_eq!(there.value, -back.value);
+                    prop_assert_eq!(there.spread, back.spread);
+                    prop_assert_eq!(there.p_at_one_look(), back.p_at_one_look());
+                }
+            }
+        }
+
+        #[test]
+        fn an_epoch_told_twice_is_worth_as_much_as_once(buckets in buckets()) {
+            let whole = Columns::new(&buckets);
+            let rule = EpochWeights::Overlap;
+            let [once, twice] = [vec![whole.pair()], vec![whole.pair(), whole.pair()]].map(|e| compare(&e, rule));
+            if let (Some(once), Some(twice)) = (once, twice) {
+                prop_assert!((once.arm - twice.arm).abs() <= 1e-12 * once.arm.abs());
+                if let (Some(once), Some(twice)) = (once.difference, twice.difference) {
+                    let ratio = once.spread.variance / twice.spread.variance;
+                    prop_assert!((ratio - 1.0).abs() < 1e-9, "{}", ratio);
+                }
+            }
+        }
+
+        #[test]
+        fn whatever_is_shown_is_a_number(buckets in buckets()) {
+            let columns = Columns::new(&buckets);
+            if let Some(found) = compare(&[columns.pair()], EpochWeights::Overlap) {
+                let effects = [found.difference, found.lift];
+                for effect in effects.into_iter().flatten() {
+                    prop_assert!(effect.value.is_finite() && effect.spread.variance.is_normal());
+                    let p = effect.p_at_one_look();
+                    prop_assert!((0.0..=1.0).contains(&p));
+                    let [narrow, wide] = [0.2, 0.01].map(|alpha| effect.interval_at_one_look(alpha));
+                    if let (Some(narrow), Some(wide)) = (narrow, wide) {
+                        prop_assert!(wide.lower < narrow.lower && narrow.upper < wide.upper);
+                    }
+                }
+            }
+        }
+    }
+
+    /// By bucket, then arm: lists, clicks.
+    fn buckets() -> impl Strategy<Value = Vec<[[f64; 2]; 2]>> {
+        let arm =
+            || (0_u32..20, 0_u32..20).prop_map(|(lists, clicks)| [lists, clicks.min(lists)].map(f64::from));
+        prop::collection::vec((arm(), arm()).prop_map(|(one, other)| [one, other]), 2..40)
+    }
+
+    /// By arm and sum.
+    struct Columns([[Vec<f64>; 2]; 2]);
+
+    impl Columns {
+        fn new(buckets: &[[[f64; 2]; 2]]) -> Columns {
+            let column = |arm: usize, sum: usize| buckets.iter().map(|bucket| bucket[arm][sum]).collect();
+            Columns([0, 1].map(|arm| [0, 1].map(|sum| column(arm, sum))))
+        }
+
+        fn pair(&self) -> Pair<'_> {
+            let [arm, control] = [&self.0[0], &self.0[1]];
+            pair([&arm[0], &arm[1]], [&control[0], &control[1]])
+        }
+    }
+
+    impl<'a> Pair<'a> {
+        fn swapped(self) -> Pair<'a> {
+            Pair {
+                arm: self.control,
+                control: self.arm,
+            }
+        }
+    }
+
+    fn pair<'a>(arm: [&'a [f64]; 2], control: [&'a [f64]; 2]) -> Pair<'a> {
+        let sums = |[lists, numerators]: [&'a [f64]; 2]| Sums {
+            lists,
+            numerators,
+            denominators: lists,
+        };
+        Pair {
+            arm: sums(arm),
+            control: sums(control),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What every test and interval is made from: a difference between two arms, and how far chance spreads it.
+
+use std::f64::consts::LN_2;
+
+use super::student;
+
+/// A variance over buckets, and its degrees of freedom.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// V, of an estimate itself and not of one bucket. Above 0.
+    pub variance: f64,
+    /// ν, at least 1.
+    pub degrees: f64,
+}
+
+/// A difference between an arm and its control: of ratios Δ, relative ρ, or of logarithms g.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effect {
+    pub value: f64,
+    /// V and ν, of both arms together: with users that both arms have, these are no sum of the two.
+    pub spread: Spread,
+    /// What each arm adds alone, in the unit of `value`, for the strict sequence: of the arm, of its control.
+    pub arms: [Spread; 2],
+}
+
+/// A range of values, both ends finite.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    pub lower: f64,
+    pub upper: f64,
+}
+
+impl Spread {
+    /// None where nothing spreads, or nothing is known of it. `scale` is what the variance is small against if it is
+    /// nothing but rounding.
+    pub(super) fn new(variance: f64, degrees: f64, scale: f64) -> Option<Spread> {
+        let rounding = (1e-13 * scale).powi(2);
+        let is_spread = variance > rounding && variance.is_finite() && variance.is_normal() && degrees >= 1.0;
+        is_spread.then_some(Spread { variance, degrees })
+    }
+
+    /// √V.
+    pub fn error(&self) -> f64 {
+        self.variance.sqrt()
+    }
+
+    /// t_ν √V, the half width of an interval that holds with probability 1 − `alpha` at one look.
+    pub fn half_width(&self, alpha: f64) -> f64 {
+        student::quantile_above(0.5 * alpha, self.degrees) * self.error()
+    }
+
+    /// The spread of a multiple.
+    pub(super) fn times(self, factor: f64) -> Spread {
+        let variance = factor * factor * self.variance;
+        Spread { variance, ..self }
+    }
+}
+
+impl Effect {
+    /// T = value ÷ √V.
+    pub fn t(&self) -> f64 {
+        self.value / self.spread.error()
+    }
+
+    /// The two-sided p of a test at one look that was fixed beforehand.
+    pub fn p_at_one_look(&self) -> f64 {
+        (-self.surprise_at_one_look()).exp()
+    }
+
+    /// −ln of that p. Infinite beyond all floats.
+    pub fn surprise_at_one_look(&self) -> f64 {
+        -(LN_2 + student::ln_sf(self.t().abs(), self.spread.degrees)).min(0.0)
+    }
+
+    /// The interval that holds with probability 1 − `alpha` at one look that was fixed beforehand.
+    pub fn interval_at_one_look(&self, alpha: f64) -> Option<Interval> {
+        Interval::around(self.value, self.spread.half_width(alpha))
+    }
+}
+
+impl Interval {
+    /// Value ± half width; none where an end is not finite.
+    pub fn around(value: f64, half_width: f64) -> Option<Interval> {
+        let [lower, upper] = [value - half_width, value + half_width];
+        (lower.is_finite() && upper.is_finite()).then_some(Interval { lower, upper })
+    }
+
+    /// That of the negative value.
+    #[must_use]
+    pub fn flipped(self) -> Interval {
+        let [lower, upper] = [-self.upper, -self.lower];
+        Interval { lower, upper }
+    }
+
+    /// From a difference of logarithms to a relative difference, e^g − 1; none where an end is not finite.
+    pub fn exp_m1(self) -> Option<Interval> {
+        let [lower, upper] = [self.lower.exp_m1(), self.upper.exp_m1()];
+        upper.is_finite().then_some(Interval { lower, upper })
+    }
+
+    /// That of the value and `by`.
+    #[must_use]
+    pub fn shifted(self, by: f64) -> Interval {
+        let [lower, upper] = [self.lower + by, self.upper + by];
+        Interval { lower, upper }
+    }
+
+    /// What of it lies in [0, 1].
+    #[must_use]
+    pub fn within_one(self) -> Interval {
+        let [lower, upper] = [self.lower.clamp(0.0, 1.0), self.upper.clamp(0.0, 1.0)];
+        Interval { lower, upper }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_look_with_one_degree_of_freedom_by_hand() {
+        let spread = Spread::new(4.0, 1.0, 1.0).expect("it is spread");
+        let effect = Effect {
+            value: 2.0,
+            spread,
+            arms: [spread; 2],
+        };
+        assert_eq!(effect.t(), 1.0);
+        assert!((effect.p_at_one_look() - 0.5).abs() < 1e-14); // quartiles of Cauchy's distribution are ±1
+        let interval = effect.interval_at_one_look(0.5).expect("it is finite");
+        assert!((interval.lower - 0.0).abs() < 1e-13 && (interval.upper - 4.0).abs() < 1e-13);
+    }
+
+    #[test]
+    fn what_is_rounding_or_undefined_is_no_spread() {
+        assert_eq!(Spread::new(0.0, 10.0, 0.0), None);
+        assert_eq!(Spread::new(1e-33, 10.0, 0.25), None);
+        assert_eq!(Spread::new(f64::NAN, 10.0, 1.0), None);
+        assert_eq!(Spread::new(f64::INFINITY, 10.0, 1.0), None);
+        assert_eq!(Spread::new(1.0, 0.0, 1.0), None);
+        assert_eq!(Interval::around(0.0, f64::INFINITY), None);
+        let wide = Interval {
+            lower: -1.0,
+            upper: 1e4,
+        };
+        assert_eq!(wide.exp_m1(), None);
+    }
+
+    #[test]
+    fn an_interval_can_be_flipped_and_cut() {
+        let interval = Interval {
+            lower: -0.25,
+            upper: 1.5,
+        };
+        assert_eq!(
+            interval.flipped(),
+            Interval {
+                lower: -1.5,
+                upper: 0.25
+            }
+        );
+        assert_eq!(
+            interval.within_one(),
+            Interval {
+                lower: 0.0,
+                upper: 1.0
+            }
+        );
+    }
+}

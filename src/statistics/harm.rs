@@ -1,0 +1,60 @@
+//! Whether an arm is worse: a one-sided test that holds at every look, whatever the mode.
+//!
+//! ```text
+//! ln E_h = ln 2 − ½ ln(1 + x) + ½ · x/(1 + x) · z_h² + ln Φ(z_h √(x/(1 + x))) ;  p_harm = min(1, 1/max E_h)
+//! ```
+//! The mixture of the sequence, of which the half on the side of harm is kept (Howard et al. 2021, section 3.2).
+
+use std::f64::consts::LN_2;
+
+use super::effect::Effect;
+use super::{normal, sequence, student};
+
+/// ln E_h at x = τ²/V of a harm of `z` standard errors: −z* where higher is better.
+pub fn ln_e(x: f64, z: f64) -> f64 {
+    LN_2 + sequence::ln_e(x, z) + normal::ln_cdf(z * (x / (1.0 + x)).sqrt())
+}
+
+/// ln E_h as of now of an effect that is above 0 where the arm is better; none where it is not finite.
+pub fn ln_e_now(better: &Effect, tau: f64) -> Option<f64> {
+    let z = sequence::z_star(-better.t(), better.spread.degrees);
+    sequence::finite(ln_e(sequence::x(tau, &better.spread), z))
+}
+
+/// −ln p of the one-sided t test at one look that was fixed beforehand.
+pub fn surprise_at_one_look(better: &Effect) -> Option<f64> {
+    sequence::finite(-student::ln_sf(-better.t(), better.spread.degrees))
+}
+
+/// Whether one of an arm's `n_metrics` primaries and guardrails with this p is harm: Bonferroni.
+pub fn is_harm(p: f64, n_metrics: usize, alpha: f64) -> bool {
+    n_metrics as f64 * p <= alpha
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn nothing_seen_by_hand() {
+        // z = 0: ln 2 − ½ ln(1 + x) + ln ½.
+        assert!((ln_e(3.0, 0.0) + LN_2).abs() < 1e-15);
+        assert!(is_harm(0.0125, 4, 0.05) && !is_harm(0.0126, 4, 0.05));
+    }
+
+    proptest! {
+        /// The two one-sided mixtures add up to twice the two-sided one.
+        #[test]
+        fn both_sides_add_up_to_the_sequence(x in 0.01_f64..100.0, z in -10.0_f64..10.0) {
+            let both = (ln_e(x, z).exp() + ln_e(x, -z).exp()) / 2.0;
+            prop_assert!((both / sequence::ln_e(x, z).exp() - 1.0).abs() < 1e-10);
+        }
+
+        #[test]
+        fn the_worse_the_more_surprising(x in 0.01_f64..100.0, z in -40.0_f64..40.0) {
+            prop_assert!(ln_e(x, z + 0.1) > ln_e(x, z));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! One metric of one arm against its control at one look: what is measured, tested and shown of it.
+
+use super::calendar::Calendar;
+use super::comparison::{self, Comparison};
+use super::effect::{Effect, Interval};
+use super::kept::{KeptMetric, raise};
+use super::per_user::{is_per_user, per_user};
+use super::planned::{self, PlannedEnd};
+use super::settings::{Settings, Validity};
+use super::totals::Versus;
+use super::{harm, sequence};
+
+/// What the sums of a metric say as of now.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Measure {
+    /// None where it is one per user.
+    pub comparison: Option<Comparison>,
+    /// g of the metric, or of its numerator.
+    pub per_user: Option<Effect>,
+    scale: Scale,
+    is_lower_better: bool,
+}
+
+/// How a lift is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// As it is.
+    Relative,
+    /// As its logarithm.
+    Logarithm,
+}
+
+/// What is said of a metric, after burn-in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Judged {
+    /// Running, before any correction.
+    pub p: f64,
+    /// Running, before any correction.
+    pub p_harm: f64,
+    /// Of the sequence, as of now.
+    pub ln_e: Option<f64>,
+    /// x = τ²/V.
+    pub x: Option<f64>,
+    pub lift: Option<Interval>,
+    pub per_user: Option<Interval>,
+    /// Above 0 where the arm is better now.
+    pub better: Option<f64>,
+    /// That of the lift, such that above 0 is better.
+    pub better_lift: Option<Interval>,
+}
+
+impl Measure {
+    pub fn new(versus: &Versus, metric: &str, settings: &Settings) -> Measure {
+        let weights = settings.epoch_weights;
+        let is_per_user = is_per_user(metric);
+        let comparison = comparison::compare(&versus.pairs(metric), weights);
+        Measure {
+            comparison: comparison.filter(|_| !is_per_user),
+            per_user: per_user(&versus.counts(metric), weights),
+            scale: if is_per_user {
+                Scale::Logarithm
+            } else {
+                Scale::Relative
+            },
+            is_lower_better: settings.lower_is_better.contains(metric),
+        }
+    }
+
+    /// Whether anything can be said.
+    pub fn is_defined(&self) -> bool {
+        self.comparison.is_some() || self.per_user.is_some()
+    }
+
+    /// What is tested: Δ, or g.
+    fn tested(&self) -> Option<&Effect> {
+        match self.scale {
+            Scale::Relative => self.comparison.as_ref()?.difference.as_ref(),
+            Scale::Logarithm => self.per_user.as_ref(),
+        }
+    }
+
+    /// What is shown as the lift: ρ, or g.
+    fn relative(&self) -> Option<&Effect> {
+        match self.scale {
+            Scale::Relative => self.comparison.as_ref()?.lift.as_ref(),
+            Scale::Logarithm => self.per_user.as_ref(),
+        }
+    }
+
+    /// The lift, and that of its numerator per user.
+    pub fn lifts(&self) -> [Option<f64>; 2] {
+        let per_user = |effect: &Effect| sequence::finite(effect.value.exp_m1());
+        let own = |effect: &Effect| match self.scale {
+            Scale::Relative => Some(effect.value),
+            Scale::Logarithm => per_user(effect),
+        };
+        [
+            self.relative().and_then(own),
+            self.per_user.as_ref().and_then(per_user),
+        ]
+    }
+
+    /// τ = mde × the pooled rate; mde of a logarithm.
+    fn tau(&self, mde: f64) -> Option<f64> {
+        let rate = match self.scale {
+            Scale::Relative => self.comparison.as_ref()?.pooled,
+            Scale::Logarithm => 1.0,
+        };
+        Some(mde * rate).filter(|tau| *tau > 0.0 && tau.is_finite())
+    }
+
+    /// Takes a look after burn-in, and says what is known by then.
+    pub fn look(&self, settings: &Settings, calendar: &Calendar, kept: &mut KeptMetric) -> Judged {
+        kept.tau = kept.tau.or_else(|| self.tau(settings.mde));
+        self.raise(settings.validity, kept);
+        if calendar.is_planned_end() && kept.planned_end.is_none() {
+            kept.planned_end = self.planned_end(settings.alpha);
+        }
+        self.judge(settings, kept)
+    }
+
+    fn raise(&self, validity: Validity, kept: &mut KeptMetric) {
+        if let (Some(effect), Some(tau)) = (self.tested(), kept.tau) {
+            let surprise = surprise(effect, tau, validity, kept.max_surprise);
+            raise(&mut kept.max_surprise, surprise);
+            let better = self.oriented(*effect);
+            let harm = match validity {
+                Validity::OneLook => harm::surprise_at_one_look(&better),
+                _ => harm::ln_e_now(&better, tau),
+            };
+            raise(&mut kept.max_ln_e_harm, harm);
+        }
+    }
+
+    fn planned_end(&self, alpha: f64) -> Option<PlannedEnd> {
+        let at_end = |effect: &Effect| effect.interval_at_one_look(planned::END_SHARE * alpha);
+        Some(PlannedEnd {
+            p: self.tested()?.p_at_one_look(),
+            lift: self
+                .relative()
+                .and_then(at_end)
+                .and_then(|interval| self.scale.show(interval)),
+            per_user: self.per_user.as_ref().and_then(at_end).and_then(Interval::exp_m1),
+        })
+    }
+
+    fn judge(&self, settings: &Settings, kept: &KeptMetric) -> Judged {
+        let end = kept.planned_end;
+        let lift = self.interval(self.relative(), self.scale, settings);
+        let lift = end.and_then(|end| end.lift).or(lift);
+        let per_user = self.interval(self.per_user.as_ref(), Scale::Logarithm, settings);
+        let known = self.tested().zip(kept.tau);
+        Judged {
+            p: running_p(settings, kept),
+            p_harm: sequence::p_of(kept.max_ln_e_harm),
+            ln_e: known.and_then(|(effect, tau)| sequence::ln_e_now(effect, tau)),
+            x: known.and_then(|(effect, tau)| sequence::finite(sequence::x(tau, &effect.spread))),
+            lift,
+            per_user: end.and_then(|end| end.per_user).or(per_user),
+            better: self.tested().map(|effect| self.oriented(*effect).value),
+            better_lift: lift.and_then(|lift| self.oriented_lift(lift)),
+        }
+    }
+
+    /// That of a relative effect, whose τ is mde: as wide as what is left of α allows.
+    fn interval(&self, effect: Option<&Effect>, scale: Scale, settings: &Settings) -> Option<Interval> {
+        let spent = if settings.has_planned_end() {
+            planned::SEQUENCE_SHARE
+        } else {
+            1.0
+        };
+        let effect = effect?;
+        let half_width = half_width(effect, settings.mde, settings.validity, spent * settings.alpha);
+        scale.show(Interval::around(effect.value, half_width)?)
+    }
+
+    fn oriented(&self, effect: Effect) -> Effect {
+        let value = if self.is_lower_better {
+            -effect.value
+        } else {
+            effect.value
+        };
+        Effect { value, ..effect }
+    }
+
+    /// Of a lift that is a logarithm −g is the lift of the control against the arm: 1/(1 + lift) − 1.
+    fn oriented_lift(&self, lift: Interval) -> Option<Interval> {
+        match self.scale {
+            _ if !self.is_lower_better => Some(lift),
+            Scale::Relative => Some(lift.flipped()),
+            Scale::Logarithm => {
+                let [lower, upper] = [lift.lower.ln_1p(), lift.upper.ln_1p()];
+                Interval { lower, upper }.flipped().exp_m1()
+            }
+        }
+    }
+}
+
+impl Scale {
+    fn show(self, interval: Interval) -> Option<Interval> {
+        match self {
+            Scale::Relative => Some(interval),
+            Scale::Logarithm => interval.exp_m1(),
+        }
+    }
+}
+
+/// ln E as of now; under strict validity −ln of the smallest p, and at one look −ln p.
+pub(super) fn surprise(effect: &Effect, tau: f64, validity: Validity, so_far: f64) -> Option<f64> {
+    match validity {
+        Validity::Sequence => sequence::ln_e_now(effect, tau),
+        Validity::Strict => sequence::strict_surprise(effect, tau, so_far),
+        Validity::OneLook => sequence::finite(effect.surprise_at_one_look()),
+    }
+}
+
+/// Half the width of the interval at `alpha`; may be infinite.
+pub(super) fn half_width(effect: &Effect, tau: f64, validity: Validity, alpha: f64) -> f64 {
+    match validity {
+        Validity::Sequence => sequence::half_width(effect, tau, alpha),
+        Validity::Strict => sequence::strict_half_width(effect, tau, alpha),
+        Validity::OneLook => effect.spread.half_width(alpha),
+    }
+}
+
+fn running_p(settings: &Settings, kept: &KeptMetric) -> f64 {
+    let p = sequence::p_of(kept.max_surprise);
+    if settings.has_planned_end() {
+        planned::p(p, kept.planned_end.map(|end| end.p))
+    } else {
+        p
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lift_is_turned_where_lower_is_better() {
+        let turned = |scale, lower, upper| {
+            let measure = Measure {
+                comparison: None,
+                per_user: None,
+                scale,
+                is_lower_better: true,
+            };
+            measure
+                .oriented_lift(Interval { lower, upper })
+                .expect("it is finite")
+        };
+        let relative = turned(Scale::Relative, -0.25, 1.0);
+        assert_eq!([relative.lower, relative.upper], [-1.0, 0.25]);
+        // Four times as many is a quarter, the other way round.
+        let logarithm = turned(Scale::Logarithm, -0.5, 3.0);
+        assert!((logarithm.lower + 0.75).abs() < 1e-15 && (logarithm.upper - 1.0).abs() < 1e-15);
+    }
+}

@@ -1,0 +1,131 @@
+//! One arm's ratio of sums and its interval, from sums by user bucket.
+//!
+//! R = ΣC_b/ΣD_b; e_b = (c_b − R d_b)/ΣD; V = n/(n−1) Σ e_b²; R ± t_{n−1} √V, where n counts buckets with a list.
+
+use super::effect::{Interval, Spread};
+use super::linear::Linear;
+
+/// What one arm adds up to in one epoch, or one window: sums by user bucket, all of one length.
+#[derive(Debug, Clone, Copy)]
+pub struct Sums<'a> {
+    /// Served lists.
+    pub lists: &'a [f64],
+    pub numerators: &'a [f64],
+    pub denominators: &'a [f64],
+}
+
+/// A ratio of sums and its spread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    pub value: f64,
+    /// None where fewer than two buckets have a list, or nothing differs between them.
+    pub spread: Option<Spread>,
+    /// n, the buckets with a list.
+    pub occupied: f64,
+}
+
+/// Below, an interval covers too little.
+const MIN_OCCUPIED: f64 = 30.0;
+/// Lists with a click, where the numerator counts clicks.
+const MIN_HITS: f64 = 10.0;
+
+/// What an interval of one arm needs to know of its metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shape {
+    /// Lists with a click, where the numerator counts clicks: below 10 there is no interval.
+    pub hits: Option<f64>,
+    /// Whether the metric lives in [0, 1].
+    pub is_share: bool,
+}
+
+/// The ratio of an arm; none where its denominator is 0.
+pub fn ratio(sums: Sums) -> Option<Ratio> {
+    let linear = linear(sums)?;
+    Some(Ratio {
+        value: linear.value,
+        spread: linear.spread(linear.value.abs()),
+        occupied: linear.n(),
+    })
+}
+
+/// The pointwise interval of an arm over any window, which holds with probability 1 − `alpha`; from 30 occupied buckets on.
+pub fn interval(sums: Sums, shape: Shape, alpha: f64) -> Option<Interval> {
+    let ratio = ratio(sums).filter(|ratio| ratio.occupied >= MIN_OCCUPIED)?;
+    if shape.hits.is_some_and(|hits| hits < MIN_HITS) {
+        return None;
+    }
+    let interval = Interval::around(ratio.value, ratio.spread?.half_width(alpha))?;
+    Some(if shape.is_share {
+        interval.within_one()
+    } else {
+        interval
+    })
+}
+
+pub(super) fn linear(sums: Sums) -> Option<Linear> {
+    let denominator: f64 = sums.denominators.iter().sum();
+    let value = sums.numerators.iter().sum::<f64>() / denominator;
+    let terms = sums.numerators.iter().zip(sums.denominators);
+    let is_defined = denominator > 0.0 && value.is_finite();
+    is_defined.then(|| Linear {
+        value,
+        errors: terms.map(|(c, d)| (c - value * d) / denominator).collect(),
+        occupied: occupied(sums.lists),
+    })
+}
+
+/// Which buckets have a list.
+pub(super) fn occupied(lists: &[f64]) -> Vec<bool> {
+    lists.iter().map(|lists| *lists > 0.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R = 3/12; errors (1 − 1)/12 and (2 − 2)/12 … with c = 2, 1, 0: (2 − 1, 1 − 1, 0 − 1)/12.
+    #[test]
+    fn three_buckets_by_hand() {
+        let found = ratio(sums(&[4.0, 4.0, 4.0, 0.0], &[2.0, 1.0, 0.0, 0.0])).expect("it is defined");
+        assert_eq!(found.value, 0.25);
+        assert_eq!(found.occupied, 3.0);
+        let spread = found.spread.expect("it is spread");
+        assert!((spread.variance - 1.5 * 2.0 / 144.0).abs() < 1e-16);
+        assert_eq!(spread.degrees, 2.0);
+    }
+
+    #[test]
+    fn an_interval_waits_for_thirty_buckets_and_ten_hits_and_ends_at_one() {
+        let lists = |n: usize| (0..n).map(|b| 2.0 + (b % 3) as f64).collect::<Vec<_>>();
+        let hits = |n: usize| (0..n).map(|b| 1.9 + (b % 3) as f64 * 1.05).collect::<Vec<_>>();
+        let found = |n: usize, hit_lists, is_share| {
+            let shape = Shape {
+                hits: hit_lists,
+                is_share,
+            };
+            interval(sums(&lists(n), &hits(n)), shape, 1e-5)
+        };
+        assert_eq!(found(29, None, true), None);
+        assert_eq!(found(30, Some(9.0), true), None);
+        let cut = found(30, Some(10.0), true).expect("enough of both");
+        let whole = found(30, None, false).expect("enough buckets");
+        assert!(whole.upper > 1.0);
+        assert_eq!(cut.upper, 1.0);
+        assert_eq!(cut.lower, whole.lower);
+    }
+
+    #[test]
+    fn without_a_denominator_or_a_difference_nothing_is_shown() {
+        assert_eq!(ratio(sums(&[0.0, 0.0], &[0.0, 0.0])), None);
+        let same = ratio(sums(&[3.0, 3.0, 6.0], &[0.3, 0.3, 0.6])).expect("it is defined");
+        assert_eq!(same.spread, None);
+    }
+
+    fn sums<'a>(lists: &'a [f64], numerators: &'a [f64]) -> Sums<'a> {
+        Sums {
+            lists,
+            numerators,
+            denominators: lists,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What is shown of an experiment at a look. What is undefined is absent.
+
+use std::collections::BTreeMap;
+
+use super::burn_in::BurnIn;
+use super::decision::{Decision, MultiArm};
+use super::effect::Interval;
+use super::settings::Role;
+
+/// All arms of an experiment against its control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The time up to which totals go, epoch ms.
+    pub as_of_ms: i64,
+    /// Which look it is, from 1.
+    pub look: u64,
+    /// When something is decided next, epoch ms; none where every look decides.
+    pub next_decision_ms: Option<i64>,
+    /// The p of the sample ratio; none where users are not counted, or no shares are expected.
+    pub srm_p: Option<f64>,
+    /// None where users are not counted.
+    pub multi_arm: Option<MultiArm>,
+    /// By treatment arm.
+    pub arms: BTreeMap<String, ArmReport>,
+    pub notes: Vec<&'static str>,
+}
+
+/// One arm against the control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArmReport {
+    /// None of an arm that is shown and not tested.
+    pub decision: Option<Decision>,
+    pub burn_in: BurnIn,
+    /// None without shares, or before both arms have the buckets that burn-in asks for.
+    pub list_ratio: Option<ListRatio>,
+    /// By id.
+    pub metrics: BTreeMap<String, MetricReport>,
+}
+
+/// Lists per assigned user, arm against control.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ListRatio {
+    /// Its logarithm.
+    pub g: f64,
+    /// e^g: 1 where nothing differs.
+    pub value: f64,
+    /// Of the value.
+    pub interval: Option<Interval>,
+    pub p: f64,
+}
+
+/// A metric of an arm. Before burn-in it has the two values alone, and one per user has none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MetricReport {
+    pub role: Role,
+    /// R_C; over several epochs their weighted mean.
+    pub control: Option<f64>,
+    /// R_T, likewise.
+    pub arm: Option<f64>,
+    /// Relative; not turned where lower is better.
+    pub lift: Option<f64>,
+    pub interval: Option<Interval>,
+    /// Two-sided, before any correction. None of an arm that is not tested, as all that follow.
+    pub p: Option<f64>,
+    /// Of primaries Holm's, of guardrails p itself, of all else that of e-BH as of now.
+    pub p_adjusted: Option<f64>,
+    /// One-sided, before Bonferroni's correction.
+    pub p_harm: Option<f64>,
+    /// x/x_plan.
+    pub information: Option<f64>,
+    /// max ψ²/Σψ².
+    pub top_bucket_share: Option<f64>,
+    /// Its numerator per assigned user; of a metric per user the same as its lift.
+    pub per_user: Option<PerUser>,
+}
+
+/// A lift per assigned user.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerUser {
+    pub lift: f64,
+    pub interval: Option<Interval>,
+}

@@ -1,0 +1,190 @@
+//! Tests and intervals that hold at every look: the normal mixture, with Student's t in the place of unknown variances.
+//!
+//! ```text
+//! x = τ²/V ;  c(x, α) = √((1 + 1/x)(ln(1 + x) + 2 ln(1/α))) ;  c_t = t_ν.isf(Φ.sf(c)) ;  Δ ± c_t √V
+//! z* = sign(T) Φ.isf(t_ν.sf(|T|)) ;  ln E = −½ ln(1 + x) + ½ · x/(1 + x) · z*² ;  p = min(1, 1/max over time of E)
+//! ```
+//! Sources: Robbins 1970; Howard et al., Time-uniform, nonparametric, nonasymptotic confidence sequences, Ann. Stat.
+//! 2021, section 3.2; Johari et al., Always valid inference, Oper. Res. 2022. That it holds is asymptotic, and checked by simulation.
+
+use std::f64::consts::LN_2;
+
+use super::effect::{Effect, Spread};
+use super::root::root;
+use super::{normal, student};
+
+/// c(x, α), in standard errors; α is given by its logarithm. At least 1, and infinite at x = 0.
+pub fn boundary(x: f64, ln_alpha: f64) -> f64 {
+    ((1.0 + 1.0 / x) * (x.ln_1p() - 2.0 * ln_alpha)).sqrt()
+}
+
+/// c_t: as far in the tail of Student's t as c is in that of the normal distribution. Infinite beyond all floats.
+pub fn boundary_t(x: f64, ln_alpha: f64, degrees: f64) -> f64 {
+    student::isf(normal::ln_sf(boundary(x, ln_alpha)), degrees)
+}
+
+/// z*: as far in the tail of the normal distribution as `t` is in that of Student's t.
+pub fn z_star(t: f64, degrees: f64) -> f64 {
+    normal::isf(student::ln_sf(t.abs(), degrees)).copysign(t)
+}
+
+/// ln E of a two-sided test with a normal mixture of variance τ² = x V.
+pub fn ln_e(x: f64, z: f64) -> f64 {
+    0.5 * (x / (1.0 + x) * z * z - x.ln_1p())
+}
+
+/// ln E of an effect as of now, with the mixture's `tau` in the unit of its value; none where it is not finite.
+pub fn ln_e_now(effect: &Effect, tau: f64) -> Option<f64> {
+    let z = z_star(effect.t(), effect.spread.degrees);
+    finite(ln_e(x(tau, &effect.spread), z))
+}
+
+/// c_t √V: half the width of the sequence's interval. May be infinite.
+pub fn half_width(effect: &Effect, tau: f64, alpha: f64) -> f64 {
+    of_one(&effect.spread, tau, alpha.ln())
+}
+
+/// h(α): half the width of the strict interval, which adds those of the two arms, each at α/2. May be infinite.
+pub fn strict_half_width(effect: &Effect, tau: f64, alpha: f64) -> f64 {
+    strict(effect, tau, alpha.ln())
+}
+
+/// −ln of the smallest strict p, `so_far` or as of now: the p with h(p) = |value|, or 1 if h(1) reaches it.
+/// None where nothing can be said.
+pub fn strict_surprise(effect: &Effect, tau: f64, so_far: f64) -> Option<f64> {
+    let excess = |surprise: f64| {
+        let excess = strict(effect, tau, -surprise).ln() - effect.value.abs().ln();
+        excess.clamp(-FAR, FAR)
+    };
+    let at_once = excess(so_far);
+    if at_once.is_nan() || at_once >= 0.0 {
+        return finite(so_far).filter(|_| !at_once.is_nan());
+    }
+    let mut further = 1.0;
+    while excess(so_far + further) < 0.0 {
+        further *= 2.0;
+    }
+    finite(root(excess, [so_far, so_far + further], TOLERANCE))
+}
+
+/// p of the largest surprise so far, be that ln E or −ln p.
+pub fn p_of(surprise: f64) -> f64 {
+    (-surprise).exp().min(1.0)
+}
+
+/// x = τ²/V: how much is known, against what is looked for.
+pub fn x(tau: f64, spread: &Spread) -> f64 {
+    tau * tau / spread.variance
+}
+
+/// Of ln h − ln |value|: all that is needed is the sign.
+const FAR: f64 = 1e3;
+/// Of ln p, where 1e-7 is asked for.
+const TOLERANCE: f64 = 1e-12;
+
+fn strict(effect: &Effect, tau: f64, ln_alpha: f64) -> f64 {
+    let of_arm = |spread: &Spread| of_one(spread, tau, ln_alpha - LN_2);
+    effect.arms.iter().map(of_arm).sum()
+}
+
+fn of_one(spread: &Spread, tau: f64, ln_alpha: f64) -> f64 {
+    if spread.variance <= 0.0 {
+        return 0.0; // what c √V falls to with V
+    }
+    boundary_t(x(tau, spread), ln_alpha, spread.degrees) * spread.error()
+}
+
+pub(super) fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_boundary_by_hand() {
+        // x = 1: √(2 (ln 2 + 2 ln 20)).
+        let expected = (2.0 * (2.0_f64.ln() + 2.0 * 20.0_f64.ln())).sqrt();
+        assert!((boundary(1.0, 0.05_f64.ln()) - expected).abs() < 1e-14);
+        // x = 3, z = 2: −ln 2 + ½ · ¾ · 4.
+        assert!((ln_e(3.0, 2.0) - (1.5 - LN_2)).abs() < 1e-15);
+        assert_eq!(boundary(0.0, -1.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_interval_excludes_zero_when_e_reaches_one_over_alpha() {
+        let (x, ln_alpha) = (2.5, 0.05_f64.ln());
+        assert!((ln_e(x, boundary(x, ln_alpha)) + ln_alpha).abs() < 1e-13);
+    }
+
+    #[test]
+    fn strict_p_is_one_inside_and_tiny_far_outside() {
+        assert_eq!(strict_surprise(&effect(0.5, 1.0, 100.0), 1.0, 0.0), Some(0.0));
+        assert_eq!(strict_surprise(&effect(0.0, 1.0, 100.0), 1.0, 0.0), Some(0.0));
+        assert_eq!(strict_surprise(&effect(0.5, 1.0, 100.0), 1.0, 2.5), Some(2.5));
+        let far = strict_surprise(&effect(1e3, 1.0, 255.0), 1.0, 0.0).expect("it is finite");
+        assert!(far > 300.0 && p_of(far) < 1e-100);
+    }
+
+    #[test]
+    fn an_arm_that_does_not_spread_adds_no_width() {
+        let mut one_sided = effect(1.0, 1.0, 50.0);
+        one_sided.arms[0].variance = 0.0;
+        let width = strict_half_width(&one_sided, 1.0, 0.1);
+        assert!((2.0 * width - strict_half_width(&effect(1.0, 1.0, 50.0), 1.0, 0.1)).abs() < 1e-12);
+    }
+
+    proptest! {
+        #[test]
+        fn intervals_nest_in_alpha(effect in effects(), tau in 0.01_f64..10.0) {
+            for width in [half_width, strict_half_width] {
+                prop_assert!(width(&effect, tau, 0.2) <= width(&effect, tau, 0.05));
+                prop_assert!(width(&effect, tau, 0.05) <= width(&effect, tau, 1e-5));
+            }
+        }
+
+        #[test]
+        fn the_sequence_is_wider_than_one_look(effect in effects(), tau in 0.01_f64..10.0) {
+            prop_assert!(half_width(&effect, tau, 0.05) > effect.spread.half_width(0.05));
+        }
+
+        #[test]
+        fn swapping_the_arms_changes_no_evidence(effect in effects(), tau in 0.01_f64..10.0) {
+            let [arm, control] = effect.arms;
+            let swapped = Effect { value: -effect.value, arms: [control, arm], ..effect };
+            prop_assert_eq!(ln_e_now(&effect, tau), ln_e_now(&swapped, tau));
+            let [one, other] = [effect, swapped].map(|effect| strict_surprise(&effect, tau, 0.0).unwrap());
+            prop_assert!((one - other).abs() <= 1e-9 * (1.0 + one));
+        }
+
+        #[test]
+        fn the_strict_p_is_the_level_at_which_the_interval_ends_at_zero(effect in effects(), tau in 0.01_f64..10.0) {
+            let surprise = strict_surprise(&effect, tau, 0.0).expect("it is finite");
+            prop_assert!(surprise >= 0.0);
+            let width = strict(&effect, tau, -surprise);
+            let ends_there = (width / effect.value.abs() - 1.0).abs() < 1e-8;
+            prop_assert!(ends_there || (surprise == 0.0 && width >= effect.value.abs()));
+        }
+    }
+
+    fn effects() -> impl Strategy<Value = Effect> {
+        (-8.0_f64..8.0, 0.01_f64..4.0, 29.0_f64..255.0)
+            .prop_map(|(value, variance, degrees)| effect(value, variance, degrees.floor()))
+    }
+
+    fn effect(value: f64, variance: f64, degrees: f64) -> Effect {
+        let arms = [0.4, 0.6].map(|share| Spread {
+            variance: share * variance,
+            degrees,
+        });
+        let spread = Spread { variance, degrees };
+        Effect {
+            value,
+            spread,
+            arms: if degrees == 50.0 { [spread; 2] } else { arms },
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Whether arms get the users that they should: the sample ratio mismatch, tested at every look.
+//!
+//! ```text
+//! ln BF = lnΓ(c) − lnΓ(c + N) + Σ [lnΓ(c θ_k + n_k) − lnΓ(c θ_k)] − Σ n_k ln θ_k ;  p = min(1, 1/max BF)
+//! ```
+//! n are exact counts of first exposures, θ expected shares, c = 1000. Never of requests, never of sketches.
+//! Source: Lindon and Malek, Anytime-valid inference for multinomial count data, NeurIPS 2022.
+
+use libm::lgamma;
+
+/// c: how close to θ the alternative is expected to lie.
+const CONCENTRATION: f64 = 1000.0;
+
+/// From this p on, arms do not get their shares.
+pub const ALARM: f64 = 0.001;
+
+/// An arm's first exposures n_k in an epoch, and its expected share θ_k there; shares need not add up to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Exposed {
+    pub users: f64,
+    pub share: f64,
+}
+
+/// ln of the Bayes factor against the expected shares, in one epoch; none without shares above 0.
+/// That of an experiment is the sum over its epochs: each epoch has shares of its own.
+pub fn ln_bayes_factor(arms: &[Exposed]) -> Option<f64> {
+    let sum: f64 = arms.iter().map(|arm| arm.share).sum();
+    let users: f64 = arms.iter().map(|arm| arm.users).sum();
+    let of_arm = |arm: &Exposed| {
+        let share = arm.share / sum;
+        let prior = CONCENTRATION * share;
+        lgamma(prior + arm.users) - lgamma(prior) - arm.users * share.ln()
+    };
+    let arms: f64 = arms.iter().map(of_arm).sum();
+    let value = lgamma(CONCENTRATION) - lgamma(CONCENTRATION + users) + arms;
+    (sum > 0.0 && value.is_finite()).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_first_user_says_nothing_by_hand() {
+        // Γ(c)/Γ(c+1) · Γ(cθ+1)/Γ(cθ) · 1/θ = cθ/(cθ).
+        let found = ln_bayes_factor(&[exposed(1, 0.9), exposed(0, 0.1)]).expect("shares are there");
+        assert!(found.abs() < 1e-11);
+    }
+
+    #[test]
+    fn two_users_of_one_arm_by_hand() {
+        // 500 · 501/(1000 · 1001) · 4.
+        let found = ln_bayes_factor(&[exposed(2, 0.5), exposed(0, 0.5)]).expect("shares are there");
+        assert!((found - (2.0 * 501.0 / 1001.0_f64).ln()).abs() < 1e-11);
+    }
+
+    #[test]
+    fn without_shares_there_is_none() {
+        assert_eq!(ln_bayes_factor(&[]), None);
+        assert_eq!(ln_bayes_factor(&[exposed(5, 0.0), exposed(5, 1.0)]), None);
+    }
+
+    proptest! {
+        /// User by user: how likely the next one's arm was, given those before, against its share.
+        #[test]
+        fn it_is_the_product_of_what_each_user_says(arms in prop::collection::vec(0_usize..3, 0..200)) {
+            let shares = [0.5, 0.3, 0.2];
+            let mut users = [0_u32; 3];
+            let mut twin = 0.0;
+            for arm in arms {
+                let seen = f64::from(users.iter().sum::<u32>());
+                let predicted = (CONCENTRATION * shares[arm] + f64::from(users[arm])) / (CONCENTRATION + seen);
+                twin += (predicted / shares[arm]).ln();
+                users[arm] += 1;
+            }
+            let arms = [0, 1, 2].map(|arm| exposed(users[arm], shares[arm]));
+            prop_assert!((ln_bayes_factor(&arms).unwrap() - twin).abs() < 1e-9);
+        }
+
+        #[test]
+        fn arms_can_be_told_in_any_order_and_unit(users in prop::collection::vec(0_u32..5000, 3)) {
+            let arms = |scale: f64| [0.5, 0.3, 0.2].iter().zip(&users)
+                .map(|(share, users)| exposed(*users, share * scale)).collect::<Vec<_>>();
+            let [shares, percent] = [arms(1.0), arms(100.0).into_iter().rev().collect()];
+            let [one, other] = [shares, percent].map(|arms| ln_bayes_factor(&arms).unwrap());
+            prop_assert!((one - other).abs() < 1e-8);
+        }
+    }
+
+    fn exposed(users: u32, share: f64) -> Exposed {
+        Exposed {
+            users: users.into(),
+            share,
+        }
+    }
+}

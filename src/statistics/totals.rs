@@ -1,0 +1,206 @@
+//! What a look takes: all sums of an experiment since its start, by epoch, arm and user bucket.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::burn_in::Seen;
+use super::comparison::Pair;
+use super::decision::MultiArm;
+use super::per_user::{CLICKS_PER_USER, Count, Counts, HITS_PER_USER, LISTS_PER_USER};
+use super::ratio::Sums;
+use super::settings::Settings;
+use super::srm::{self, Exposed};
+
+/// Settled sums as of a look. All columns have one length, the number of user buckets.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Totals {
+    /// In their order in time.
+    pub epochs: Vec<Epoch>,
+    /// Users seen in two arms within one epoch, over all epochs; none where users are not counted.
+    pub multi_arm_users: Option<f64>,
+}
+
+/// A span without a change of allocation or configuration.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Epoch {
+    /// Expected shares of users by arm; empty without.
+    pub shares: BTreeMap<String, f64>,
+    pub arms: BTreeMap<String, ArmTotals>,
+}
+
+/// What one arm adds up to in an epoch, by user bucket.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ArmTotals {
+    /// Served lists.
+    pub lists: Vec<f64>,
+    /// Lists with a click.
+    pub hits: Vec<f64>,
+    /// Clicks on distinct items of a list.
+    pub clicks: Vec<f64>,
+    /// First exposures, all buckets together; none where users are not counted.
+    pub users: Option<f64>,
+    /// By id.
+    pub metrics: BTreeMap<String, Terms>,
+}
+
+/// The two sums of a metric by user bucket.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Terms {
+    pub numerators: Vec<f64>,
+    pub denominators: Vec<f64>,
+}
+
+/// Said where sticky assignment makes epochs incomparable.
+pub const STICKY_NOTE: &str = "shares changed under sticky assignment: start anew with a new salt";
+
+impl Totals {
+    /// The epochs that are compared: under sticky assignment those before the first change of shares.
+    pub fn compared(&self, sticky: bool) -> &[Epoch] {
+        let first = self.epochs.first().map(|epoch| &epoch.shares);
+        let is_first = |epoch: &&Epoch| !sticky || Some(&epoch.shares) == first;
+        &self.epochs[..self.epochs.iter().take_while(is_first).count()]
+    }
+
+    /// Every arm with a list or a share, and every metric.
+    pub(super) fn arms(&self, settings: &Settings) -> BTreeSet<String> {
+        let seen = self.epochs.iter().flat_map(|epoch| epoch.arms.keys());
+        seen.chain(settings.shares.keys()).cloned().collect()
+    }
+
+    /// ln of the Bayes factor over all epochs; none where one has no shares or users are not counted.
+    pub fn ln_bayes_factor(&self) -> Option<f64> {
+        let epochs = self.epochs.iter().map(Epoch::ln_bayes_factor);
+        epochs.sum::<Option<f64>>().filter(|_| !self.epochs.is_empty())
+    }
+
+    /// Users seen in two arms; none where users are not counted.
+    pub fn multi_arm(&self) -> Option<MultiArm> {
+        let users = self
+            .epochs
+            .iter()
+            .flat_map(|epoch| epoch.arms.values())
+            .map(|arm| arm.users);
+        Some(MultiArm {
+            in_two: self.multi_arm_users?,
+            users: users.sum::<Option<f64>>()?,
+        })
+    }
+}
+
+impl Epoch {
+    fn ln_bayes_factor(&self) -> Option<f64> {
+        let exposed = |(arm, share): (&String, &f64)| {
+            let users = self.arms.get(arm).map_or(Some(0.0), |arm| arm.users)?;
+            Some(Exposed { users, share: *share })
+        };
+        let arms = self.shares.iter().map(exposed).collect::<Option<Vec<_>>>()?;
+        srm::ln_bayes_factor(&arms)
+    }
+}
+
+/// An arm and its control over the epochs that are compared.
+pub(super) struct Versus<'a> {
+    /// Epochs in which both have a list.
+    epochs: Vec<Both<'a>>,
+}
+
+struct Both<'a> {
+    arms: [&'a ArmTotals; 2],
+    shares: [Option<f64>; 2],
+}
+
+impl<'a> Versus<'a> {
+    pub fn new(epochs: &'a [Epoch], arm: &str, control: &str) -> Versus<'a> {
+        let both = |epoch: &'a Epoch| {
+            let of = |name: &str| epoch.arms.get(name).filter(|arm| sum(&arm.lists) > 0.0);
+            Some(Both {
+                arms: [of(arm)?, of(control)?],
+                shares: [arm, control].map(|name| epoch.shares.get(name).copied()),
+            })
+        };
+        let epochs = epochs.iter().filter_map(both).collect();
+        Versus { epochs }
+    }
+
+    /// What burn-in asks of each.
+    pub fn seen(&self) -> [Seen; 2] {
+        [0, 1].map(|side| {
+            let arms = || self.epochs.iter().map(move |both| both.arms[side]);
+            Seen {
+                occupied: n_occupied(arms().map(|arm| arm.lists.as_slice())),
+                lists: arms().map(|arm| sum(&arm.lists)).sum(),
+                hits: arms().map(|arm| sum(&arm.hits)).sum(),
+            }
+        })
+    }
+
+    /// Ids of the metrics that either has, and of those per user.
+    pub fn metrics(&self) -> BTreeSet<&'a str> {
+        let arms = self.epochs.iter().flat_map(|both| both.arms);
+        let own = arms.flat_map(|arm| arm.metrics.keys()).map(String::as_str);
+        own.chain([LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER])
+            .collect()
+    }
+
+    /// The sums of a metric, epoch by epoch.
+    pub fn pairs(&self, metric: &str) -> Vec<Pair<'a>> {
+        let sums = |arm: &'a ArmTotals| {
+            arm.metrics.get(metric).map(|terms| Sums {
+                lists: &arm.lists,
+                numerators: &terms.numerators,
+                denominators: &terms.denominators,
+            })
+        };
+        let pair = |both: &Both<'a>| {
+            let [arm, control] = both.arms;
+            Some(Pair {
+                arm: sums(arm)?,
+                control: sums(control)?,
+            })
+        };
+        self.epochs.iter().filter_map(pair).collect()
+    }
+
+    /// What is counted per assigned user for a metric, epoch by epoch: its numerator, or what it is itself.
+    pub fn counts(&self, metric: &str) -> Vec<Counts<'a>> {
+        let count = |arm: &'a ArmTotals, share: Option<f64>| {
+            Some(Count {
+                lists: &arm.lists,
+                counts: arm.counted(metric)?,
+                share: share.filter(|share| *share > 0.0)?,
+            })
+        };
+        let counts = |both: &Both<'a>| {
+            Some(Counts {
+                arm: count(both.arms[0], both.shares[0])?,
+                control: count(both.arms[1], both.shares[1])?,
+            })
+        };
+        self.epochs.iter().filter_map(counts).collect()
+    }
+}
+
+impl ArmTotals {
+    fn counted(&self, metric: &str) -> Option<&[f64]> {
+        match metric {
+            LISTS_PER_USER => Some(&self.lists),
+            HITS_PER_USER => Some(&self.hits),
+            CLICKS_PER_USER => Some(&self.clicks),
+            _ => self.metrics.get(metric).map(|terms| terms.numerators.as_slice()),
+        }
+    }
+}
+
+/// Buckets with a list in any epoch.
+fn n_occupied<'a>(epochs: impl Iterator<Item = &'a [f64]> + Clone) -> usize {
+    let n_buckets = epochs.clone().map(<[f64]>::len).max().unwrap_or(0);
+    let has_list = |bucket: &usize| {
+        epochs
+            .clone()
+            .any(|lists| lists.get(*bucket).is_some_and(|n| *n > 0.0))
+    };
+    (0..n_buckets).filter(has_list).count()
+}
+
+fn sum(column: &[f64]) -> f64 {
+    column.iter().sum()
+}

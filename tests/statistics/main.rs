@@ -1,0 +1,10 @@
+//! The statistics equal those of other packages, block by block of tests/data/statistics.json, and keep their laws.
+
+mod buckets;
+mod checks;
+mod decisions;
+mod laws;
+mod looks;
+mod sequences;
+mod vectors;
+mod world;
