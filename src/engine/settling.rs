@@ -22,6 +22,8 @@ use super::ranking::ListOutcome;
 pub struct SettledList<'a> {
     /// Begin of its slot, epoch ms.
     pub start_ms: i64,
+    /// Its time, epoch ms.
+    pub ts_ms: i64,
     /// Half of the keyed hash of its user, where there is one.
     pub user: Option<NonZeroU32>,
     /// Each once.
@@ -135,6 +137,7 @@ impl ClosedSlot {
             let off_list = self.off_list_of(chunk, word);
             tell(Settled::List(SettledList {
                 start_ms: self.start_ms,
+                ts_ms: self.start_ms + i64::from(list.ts_in_slot_ms()),
                 user: list.user(),
                 arms: parts.arms,
                 tags: parts.tags,

@@ -1,12 +1,14 @@
 //! The aggregates of a ledger, each named once: what has a part for each of them follows from the list at the end.
 
 use super::book::{Aggregate, Book, ByArm, Keep};
+use super::buckets::Buckets;
 use super::bytes::{LedgerError, Reader, Writer};
+use super::exposures::Exposures;
 use super::seen::Seen;
 use super::sums::Sums;
-use crate::engine::ArmId;
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
+use crate::engine::{Arm, ArmId};
 
 /// What an aggregate adds up to.
 type CellOf<A> = <A as Aggregate>::Cell;
@@ -46,8 +48,12 @@ macro_rules! aggregates {
         impl Books {
             pub fn new(ranking: &Ranking, keep: &Keep) -> Books {
                 Books {
-                    $($name: Book::new(<$aggregate>::new(ranking), keep),)+
+                    $($name: Book::new(<$aggregate>::new(ranking, keep), keep),)+
                 }
+            }
+
+            pub fn admit(&mut self, arms: &[Arm]) {
+                $(self.$name.aggregate.admit(arms);)+
             }
 
             pub fn add(&mut self, list: &SettledList) {
@@ -122,4 +128,8 @@ aggregates! {
     sums: Sums,
     /// Items of the catalogue that were shown; nothing where coverage is not measured.
     seen: Seen,
+    /// Sums by user bucket; nothing where users are not told apart.
+    buckets: Buckets,
+    /// Who was first seen when; likewise.
+    exposures: Exposures,
 }

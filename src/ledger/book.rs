@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use super::bytes::{LedgerError, Reader, Writer};
-use crate::engine::ArmId;
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
+use crate::engine::{Arm, ArmId};
 
 /// What settled lists add up to, arm by arm. For each list [`add`](Self::add), after the last one of a slot
 /// [`end_slot`](Self::end_slot), then [`add_slot`](Self::add_slot) for the total and for each kept span.
@@ -17,10 +17,13 @@ pub trait Aggregate {
     type Slot;
 
     /// One that was told nothing.
-    fn new(ranking: &Ranking) -> Self;
+    fn new(ranking: &Ranking, keep: &Keep) -> Self;
 
     /// What its cells depend on, such as how many columns they have: bytes of another shape are refused.
     fn shape(&self) -> usize;
+
+    /// Takes note of the next arms, in the order of their numbers.
+    fn admit(&mut self, _arms: &[Arm]) {}
 
     /// Adds a list to the slot that is being told.
     fn add(&mut self, list: &SettledList);
@@ -51,6 +54,8 @@ pub type ByArm<C> = BTreeMap<ArmId, C>;
 pub struct Keep {
     /// What arms add up to since the begin.
     pub total: bool,
+    /// Also what users add up to, by bucket and each: what differences between arms are judged by.
+    pub by_user: bool,
     pub spans: Vec<Span>,
 }
 
@@ -183,7 +188,7 @@ impl<A: Aggregate> Book<A> {
 }
 
 /// Keys ascend: the same numbers have one encoding.
-fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), LedgerError> {
+pub(super) fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), LedgerError> {
     if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
         return Err(LedgerError::Number);
     }

@@ -23,7 +23,9 @@
 
 mod aggregates;
 mod book;
+mod buckets;
 mod bytes;
+mod exposures;
 mod seen;
 mod sums;
 #[cfg(test)]
@@ -36,8 +38,10 @@ use std::fmt;
 use self::aggregates::Books;
 pub use self::aggregates::{Cell, Numbers, OfArm};
 pub use self::book::{Aggregate, ByArm, Keep, Span};
+pub use self::buckets::{BucketSums, N_BUCKETS};
 pub use self::bytes::LedgerError;
 use self::bytes::{Reader, Writer};
+pub use self::exposures::FirstSeen;
 pub use self::seen::{Classes, Seen};
 pub use self::sums::Sums;
 pub use self::tracker::{PairDelta, PairTracker, Reach};
@@ -105,6 +109,7 @@ impl Ledger {
 
     /// Names the arms that the engine has admitted since, in its order.
     pub fn admit(&mut self, arms: &[Arm]) {
+        self.books.admit(arms);
         self.arms.extend_from_slice(arms);
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::book::{Aggregate, ByArm};
+use super::book::{Aggregate, ByArm, Keep};
 use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ShownLists;
 use crate::engine::catalogue::{Catalogue, UNKNOWN};
@@ -76,7 +76,7 @@ impl Aggregate for Seen {
     type Cell = Classes;
     type Slot = ShownLists;
 
-    fn new(ranking: &Ranking) -> Seen {
+    fn new(ranking: &Ranking, _: &Keep) -> Seen {
         let ks = ranking.coverage().map(|columns| columns.ks.clone());
         Seen {
             ks: ks.unwrap_or_default(),

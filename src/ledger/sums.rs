@@ -1,6 +1,6 @@
 //! The sums that metrics are ratios of: integers, or steps of 2⁻³².
 
-use super::book::{Aggregate, ByArm};
+use super::book::{Aggregate, ByArm, Keep};
 use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::contributions::Contributions;
@@ -118,7 +118,7 @@ impl Aggregate for Sums {
     type Cell = Box<[i128]>;
     type Slot = Rows<ArmId>;
 
-    fn new(ranking: &Ranking) -> Sums {
+    fn new(ranking: &Ranking, _: &Keep) -> Sums {
         Sums {
             ranking: ranking.clone(),
             contributions: Contributions::new(ranking),

@@ -36,6 +36,7 @@ fn keep() -> Keep {
     };
     Keep {
         total: true,
+        by_user: true,
         spans: vec![span(1, Some(3)), span(2, None)],
     }
 }
@@ -95,7 +96,8 @@ fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
             };
             let told = ledger.take(Settled::List(SettledList {
                 start_ms: slot * SLOT_MS,
-                user: None,
+                ts_ms: slot * SLOT_MS + i64::from(list.clicked % 7),
+                user: NonZeroU32::new(list.first % 4),
                 arms: &arms,
                 tags: &places,
                 off_list: &[],

@@ -111,6 +111,7 @@ impl World {
         };
         Keep {
             total: true,
+            by_user: true,
             spans: vec![span(1, Some(4)), span(3, None)],
         }
     }
