@@ -39,6 +39,7 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
+mod comparison;
 mod evaluation;
 mod report;
 pub mod source;
@@ -58,6 +59,8 @@ use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
 use crate::ledger::{Keep, Ledger, Numbers, Span};
+use crate::statistics::Settings;
+pub use comparison::Comparison;
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
 
@@ -99,6 +102,8 @@ pub struct Options {
     pub max_state_bytes: u64,
     /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
     pub span_ms: Option<i64>,
+    /// How arms are compared with their control; none: they are not.
+    pub compare: Option<Settings>,
 }
 
 impl Default for Options {
@@ -119,6 +124,7 @@ impl Default for Options {
             user_key: UserKey::of("", 0),
             max_state_bytes: u64::MAX,
             span_ms: None,
+            compare: None,
         }
     }
 }
@@ -154,6 +160,7 @@ pub struct Evaluator {
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
     span_ms: Option<i64>,
+    compare: Option<Settings>,
     max_state_bytes: u64,
     batch: Batch,
     n_lines: i64,
@@ -194,6 +201,7 @@ impl Evaluator {
             ranking,
             catalogue: options.catalogue.clone(),
             span_ms: options.span_ms,
+            compare: options.compare.clone(),
             max_state_bytes: options.max_state_bytes,
             batch: Batch::default(),
             n_lines: 0,
@@ -268,6 +276,7 @@ impl Evaluator {
         });
         let keep = Keep {
             total: true,
+            by_user: self.compare.is_some(),
             spans: spans.into_iter().collect(),
         };
         let mut ledger = Ledger::new(&self.ranking, &keep);
@@ -294,11 +303,14 @@ impl Evaluator {
             spans.extend(rest.map(|(number, numbers)| (number * span_ms, totals(numbers))));
         }
         let total = totals(ledger.total());
+        let compare = |settings| comparison::comparisons(ledger.total(), &arms, &self.ranking, settings);
+        let comparisons = self.compare.as_ref().map(compare).unwrap_or_default();
         let exact = !overflowed && !ledger.overflowed();
         Evaluation {
             total,
             span_ms: self.span_ms,
             spans,
+            comparisons,
             counts,
             n_lists: self.n_lists,
             n_lists_without_arm: self.n_lists_without_arm,

@@ -1,5 +1,6 @@
 //! `abgauge evaluate`: arguments, files, numbers, exit code.
 
+mod compare;
 mod plan;
 
 use std::fs::File;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::UnreadableLines;
+use super::comparison::Comparison;
 use crate::engine::Arm;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::Reason;
@@ -21,6 +22,8 @@ pub struct Evaluation {
     pub span_ms: Option<i64>,
     /// By begin of the span, epoch ms; those without a list are absent.
     pub spans: BTreeMap<i64, Totals>,
+    /// By experiment, where arms are compared.
+    pub comparisons: BTreeMap<String, Comparison>,
     /// What became of each line.
     pub counts: Counts,
     /// Served lists that could be read.

@@ -1,6 +1,7 @@
 //! An evaluation as JSON, CSV and tables, and what a reader should know of what was left out.
 
 mod account;
+mod comparisons;
 mod csv;
 mod grid;
 mod json;

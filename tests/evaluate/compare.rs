@@ -1,9 +1,9 @@
-//! The difference of each arm to a control.
+//! How far each arm is from a control, and how sure that is.
 
 use serde_json::{Value, json};
 
 use crate::program::run_with_input;
-use crate::{EVENTS, two_arms};
+use crate::{EVENTS, MIDNIGHT_MS, click, printed, two_arms};
 
 #[test]
 fn every_format_compares_arms_with_the_control_where_it_is() {
@@ -17,9 +17,7 @@ fn every_format_compares_arms_with_the_control_where_it_is() {
         assert_eq!((ran.code, &*ran.stderr), (Some(0), told));
         ran.stdout
     };
-    assert_eq!(
-        format("table"),
-        " e             a        b         Δ      Δ %
+    let expected = " e             a        b         Δ      Δ %
 ─────────────────────────────────────────────
  lists         2        2
  clicks        1        1
@@ -32,8 +30,13 @@ fn every_format_compares_arms_with_the_control_where_it_is() {
  clicks        0
  mrr@1    0.0000
  mrr      0.0000
-"
-    );
+
+e: b vs a
+lists 2 vs 2
+
+";
+    let table = format("table");
+    assert!(table.starts_with(expected), "{table}");
     let markdown = format("markdown");
     assert!(
         markdown.starts_with("| e | a | b | Δ | Δ % |\n|:---|---:|---:|---:|---:|\n"),
@@ -77,4 +80,141 @@ fn a_control_that_no_experiment_has_is_refused_with_the_arms_that_there_are() {
         "{}",
         near.stderr
     );
+}
+
+/// 3,000 users in two arms by turns, each with one to eight lists; those of `b` are clicked more often. Also the clicks and lists
+/// of each user, by arm.
+fn with_users() -> (String, [Vec<[f64; 2]>; 2]) {
+    let mut state = 7_u64;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % below
+    };
+    let mut lines = Vec::new();
+    let mut users = [Vec::new(), Vec::new()];
+    for user in 0..3000 {
+        let arm = user % 2;
+        let n_lists = 1 + random(8);
+        let mut n_clicked = 0;
+        for n in 0..n_lists {
+            let (id, ts_ms) = (format!("{user}-{n}"), MIDNIGHT_MS + 1000 * user as i64 + n as i64);
+            let name = ["a", "b"][arm];
+            lines.push(format!(
+                r#"{{"type":"served","request_id":"{id}","user_id":"u{user}","ts":{ts_ms},"experiments":{{"e":"{name}"}},"items":["i","j"]}}"#
+            ));
+            if random(100) < [25, 30][arm] {
+                n_clicked += 1;
+                lines.push(click(&id, ts_ms + 1, "i"));
+            }
+        }
+        users[arm].push([f64::from(n_clicked), n_lists as f64]);
+    }
+    (lines.join("\n"), users)
+}
+
+#[test]
+fn a_lift_has_an_interval_as_wide_as_users_make_it_and_a_decision() {
+    let (events, users) = with_users();
+    let arguments = [
+        "--compare",
+        "a",
+        "--metrics",
+        "hit_rate",
+        "--k",
+        "1",
+        "--shares",
+        "a=0.5,b=0.5",
+        "--primary",
+        "hit_rate@1",
+        "--format",
+        "json",
+    ];
+    let json: Value = serde_json::from_str(&printed(&arguments, &events)).expect("JSON");
+    let verdict = &json["comparisons"]["e"]["b"];
+    assert_eq!(
+        (&verdict["state"], &verdict["result"]),
+        (&json!("win"), &json!("pass")),
+        "{verdict}"
+    );
+    assert_eq!(verdict["checks"]["srm"]["p"], 1.0);
+    assert_eq!(verdict["checks"]["multi_arm"]["share"], 0.0);
+    let metric = &verdict["metrics"]["hit_rate@1"];
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let [control, arm] = users.each_ref().map(|users| {
+        let sum = |column: usize| users.iter().map(|user| user[column]).sum::<f64>();
+        let ratio = sum(0) / sum(1);
+        let residual = |user: &[f64; 2]| (user[0] - ratio * user[1]) / sum(1);
+        (
+            ratio,
+            users.iter().map(|user| residual(user).powi(2)).sum::<f64>(),
+        )
+    });
+    assert!((number(&metric["control"]) - control.0).abs() < 1e-12);
+    assert!((number(&metric["arm"]) - arm.0).abs() < 1e-12);
+    assert!((number(&metric["lift"]) - (arm.0 / control.0 - 1.0)).abs() < 1e-12);
+    let variance = arm.1 / control.0.powi(2) + control.1 * arm.0.powi(2) / control.0.powi(4);
+    let width = number(&metric["upper"]) - number(&metric["lower"]);
+    let of_users = 2.0 * 1.96 * variance.sqrt();
+    // A standard error from 256 buckets is itself off by some 4%.
+    assert!((width / of_users - 1.0).abs() < 0.2, "{width} {of_users}");
+}
+
+#[test]
+fn users_of_two_arms_make_a_comparison_invalid_and_lists_without_users_decide_nothing() {
+    let (mut events, _) = with_users();
+    for user in 0..100 {
+        let ts_ms = MIDNIGHT_MS + 10_000_000;
+        events += &format!(
+            "\n{{\"type\":\"served\",\"request_id\":\"x{user}\",\"user_id\":\"u{user}\",\"ts\":{ts_ms},\"experiments\":{{\"e\":\"{}\"}},\"items\":[]}}",
+            ["b", "a"][user % 2]
+        );
+    }
+    let arguments = [
+        "--compare",
+        "a",
+        "--shares",
+        "a=0.5,b=0.5",
+        "--metrics",
+        "hit_rate",
+        "--format",
+        "json",
+    ];
+    let json: Value = serde_json::from_str(&printed(&arguments, &events)).expect("JSON");
+    let verdict = &json["comparisons"]["e"]["b"];
+    assert_eq!(verdict["state"], "invalid(multi_arm)", "{verdict}");
+    assert_eq!(verdict["checks"]["multi_arm"]["share"], 100.0 / 3000.0);
+    let json: Value = serde_json::from_str(&printed(&arguments, &two_arms())).expect("JSON");
+    let verdict = &json["comparisons"]["e"]["b"];
+    assert_eq!(verdict["state"], "collecting", "{verdict}");
+    assert_eq!(verdict["checks"], json!({}));
+}
+
+#[test]
+fn wrong_settings_of_a_comparison_are_refused_with_what_to_write() {
+    for (arguments, told) in [
+        (&["--shares", "a=0.5,b=0.4"][..], "add up to"),
+        (&["--shares", "b=0.5,x=0.5"], "no share of the control"),
+        (&["--shares", "a=1.5"], "write a number above 0 and below 1"),
+        (&["--primary", "hit_rate@7"], "hit_rate@10"),
+        (
+            &["--primary", "ctr", "--guardrail", "ctr=0.02"],
+            "choose one of them",
+        ),
+        (&["--mde", "0"], "write a number above 0 and below 1"),
+    ] {
+        let ran = run_with_input(
+            &[&["evaluate", "-", "--compare", "a"], arguments].concat(),
+            &two_arms(),
+        );
+        assert_eq!(
+            (ran.code, &*ran.stdout),
+            (Some(2), ""),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+    let ran = run_with_input(&["evaluate", "-", "--mde", "0.1"], &two_arms());
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("--compare"), "{}", ran.stderr);
 }

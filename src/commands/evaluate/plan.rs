@@ -34,15 +34,17 @@ pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, Str
     let of_file = counting.catalog.clone();
     let of_file = of_file.filter(|_| of_catalogue(&profiles).any(|id| metrics.contains(&id)));
     let catalog = args.catalog.clone().or(of_file);
+    let measures = Measures {
+        profiles,
+        metrics,
+        ks: cut_offs(args, counting)?,
+        alpha: args.alpha.unwrap_or(counting.measures.alpha),
+        catalogue: catalog.is_some(),
+    };
     let options = Options {
         shape: counting.events.clone(),
-        measures: Measures {
-            profiles,
-            metrics,
-            ks: cut_offs(args, counting)?,
-            alpha: args.alpha.unwrap_or(counting.measures.alpha),
-            catalogue: catalog.is_some(),
-        },
+        compare: super::compare::settings(args, &measures)?,
+        measures,
         catalogue: None,
         attribution_ms: args.attribution.unwrap_or(join.attribution_ms),
         click_skew_ms: args.click_skew.unwrap_or(join.click_skew_ms),

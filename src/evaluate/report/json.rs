@@ -6,6 +6,7 @@ use std::io::Write;
 use serde::ser::{Serialize, Serializer};
 
 use super::account::Account;
+use super::comparisons::Comparisons;
 use super::{Difference, ExperimentSums, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, LISTS};
 use crate::evaluate::Totals;
@@ -13,9 +14,11 @@ use crate::metrics_map::{MetricKey, MetricsMap, metrics_map};
 
 /// The numbers, and what became of the lines.
 #[derive(serde::Serialize)]
-struct Whole<T> {
+struct Whole<'a, T> {
     #[serde(flatten)]
     numbers: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparisons: Option<Comparisons<'a>>,
     #[serde(flatten)]
     account: Account,
 }
@@ -70,6 +73,8 @@ impl<'a> Report<'a> {
     /// a list left out. A comparison puts `"control":A` beside `arms`, and beside the `metrics` of each other arm
     /// `"differences":{"hit_rate@5":{"absolute":0.02,"percent":4.1},…}`.
     ///
+    /// `"comparisons":{E:{A:{…}}}` says of each other arm how sure its lifts are, by the first profile.
+    ///
     /// Beside either stand `records` (lines by outcome), `invalid_records` (by reason), `lists_without_experiment`,
     /// `click_results`, and whether all of it is `exact`.
     ///
@@ -90,8 +95,12 @@ impl<'a> Report<'a> {
     }
 
     fn write(self, out: &mut impl Write, numbers: impl Serialize) -> serde_json::Result<()> {
-        let account = self.evaluation.account();
-        serde_json::to_writer(out, &Whole { numbers, account })
+        let whole = Whole {
+            numbers,
+            comparisons: self.comparisons(),
+            account: self.evaluation.account(),
+        };
+        serde_json::to_writer(out, &whole)
     }
 
     fn document(self, profile: usize) -> ProfileReport<'a> {

@@ -58,13 +58,15 @@ impl<'a> Report<'a> {
     /// A series follows, a table for each metric, a span a row. A comparison puts Δ (the difference) and Δ % (in percent
     /// of the control's value) beside each arm.
     pub fn table(self) -> String {
-        let tables: Vec<String> = self.grids().iter().map(Grid::text).collect();
+        let mut tables: Vec<String> = self.grids().iter().map(Grid::text).collect();
+        tables.extend(self.compared(Grid::text));
         tables.join("\n\n")
     }
 
     /// The same in Markdown, uncut.
     pub fn markdown(self) -> String {
-        let tables: Vec<String> = self.grids().iter().map(Grid::markdown).collect();
+        let mut tables: Vec<String> = self.grids().iter().map(Grid::markdown).collect();
+        tables.extend(self.compared(Grid::markdown));
         tables.join("\n\n")
     }
 

@@ -1,0 +1,155 @@
+//! Arms against their control, from the sums by user bucket: the file is one look.
+
+use std::collections::BTreeMap;
+
+use crate::engine::ranking::{CLICKS, LISTS, Ranking};
+use crate::engine::{Arm, ArmId};
+use crate::ledger::{BucketSums, FirstSeen, N_BUCKETS, Numbers};
+use crate::statistics::{ArmTotals, Epoch, Report, Settings, Terms, Totals, Unit, one_look};
+
+/// The arms of an experiment against its control.
+#[derive(Debug)]
+pub struct Comparison {
+    pub settings: Settings,
+    pub report: Report,
+    /// Lists by arm.
+    pub lists: BTreeMap<String, f64>,
+    /// Users by arm, each in the arm of the first list; none where no list has a user.
+    pub users: Option<BTreeMap<String, f64>>,
+}
+
+/// Compares the arms of each experiment that has the control, by the metrics of the first profile.
+pub(super) fn comparisons(
+    numbers: Numbers,
+    arms: &[Arm],
+    ranking: &Ranking,
+    settings: &Settings,
+) -> BTreeMap<String, Comparison> {
+    let mut experiments: BTreeMap<&str, Vec<(ArmId, &str)>> = BTreeMap::new();
+    for (id, arm) in (0..).zip(arms) {
+        experiments
+            .entry(&arm.experiment)
+            .or_default()
+            .push((id, &arm.arm));
+    }
+    experiments.retain(|_, arms| arms.iter().any(|(_, arm)| *arm == settings.control));
+    let experiments = experiments.into_iter();
+    experiments
+        .map(|(experiment, arms)| (experiment.to_owned(), compare(numbers, &arms, ranking, settings)))
+        .collect()
+}
+
+fn compare(numbers: Numbers, arms: &[(ArmId, &str)], ranking: &Ranking, settings: &Settings) -> Comparison {
+    let seen: Vec<(&str, &FirstSeen)> = arms
+        .iter()
+        .filter_map(|(id, arm)| Some((*arm, numbers.exposures.get(id)?)))
+        .collect();
+    let exposed = (!seen.is_empty()).then(|| Exposed::of(&seen));
+    let users_of = |arm: &str| {
+        let exposed = exposed.as_ref()?;
+        Some(exposed.first.get(arm).copied().unwrap_or(0.0))
+    };
+    let none = BucketSums::new();
+    let totals = arms.iter().map(|(id, arm)| {
+        let sums = numbers.buckets.get(id).unwrap_or(&none);
+        ((*arm).to_owned(), arm_totals(sums, users_of(arm), ranking))
+    });
+    let epoch = Epoch {
+        shares: settings.shares.clone(),
+        arms: totals.collect(),
+    };
+    let lists = epoch
+        .arms
+        .iter()
+        .map(|(arm, totals)| (arm.clone(), totals.lists.iter().sum()));
+    let lists = lists.collect();
+    let users = arms
+        .iter()
+        .map(|(_, arm)| Some(((*arm).to_owned(), users_of(arm)?)));
+    let users = users.collect();
+    let settings = Settings {
+        unit: if exposed.is_some() {
+            Unit::User
+        } else {
+            Unit::Request
+        },
+        ..settings.clone()
+    };
+    let totals = Totals {
+        epochs: vec![epoch],
+        multi_arm_users: exposed.map(|exposed| exposed.in_two),
+    };
+    Comparison {
+        report: one_look(&settings, &totals),
+        settings,
+        lists,
+        users,
+    }
+}
+
+/// Users of an experiment.
+struct Exposed<'a> {
+    /// By the arm of their first list; of two lists of one time, that of the first name counts.
+    first: BTreeMap<&'a str, f64>,
+    /// Seen in two arms.
+    in_two: f64,
+}
+
+impl<'a> Exposed<'a> {
+    fn of(seen: &[(&'a str, &FirstSeen)]) -> Exposed<'a> {
+        let mut users: BTreeMap<u32, ((i64, &str), u32)> = BTreeMap::new();
+        for (arm, seen) in seen {
+            for (user, ts_ms) in *seen {
+                let here = (*ts_ms, *arm);
+                let (first, n_arms) = users.entry(*user).or_insert((here, 0));
+                *first = (*first).min(here);
+                *n_arms += 1;
+            }
+        }
+        let mut first: BTreeMap<&str, f64> = BTreeMap::new();
+        for ((_, arm), _) in users.values() {
+            *first.entry(arm).or_default() += 1.0;
+        }
+        Exposed {
+            first,
+            in_two: users.values().filter(|(_, n_arms)| *n_arms > 1).count() as f64,
+        }
+    }
+}
+
+fn arm_totals(sums: &BucketSums, users: Option<f64>, ranking: &Ranking) -> ArmTotals {
+    let by_bucket = |of: &dyn Fn(&[i128]) -> f64| {
+        let mut column = vec![0.0; N_BUCKETS];
+        sums.iter()
+            .for_each(|(bucket, sums)| column[usize::from(*bucket)] = of(sums));
+        column
+    };
+    // Coverage has no sums that add up over users.
+    let columns = ranking.columns().iter().filter(|column| column.profile == 0);
+    let columns = columns.filter(|column| column.metric.is_additive());
+    let terms = |column: &crate::engine::ranking::Column| Terms {
+        numerators: by_bucket(&|sums| column.numerator(sums)),
+        denominators: by_bucket(&|sums| column.denominator(sums) as f64),
+    };
+    ArmTotals {
+        lists: by_bucket(&|sums| sums[LISTS] as f64),
+        hits: by_bucket(&|sums| sums[ranking.width()] as f64),
+        clicks: by_bucket(&|sums| sums[CLICKS] as f64),
+        users,
+        metrics: columns.map(|column| (column.key(), terms(column))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_of_two_arms_counts_in_the_first_one() {
+        let a = FirstSeen::from([(1, 10), (2, 30), (3, 5)]);
+        let b = FirstSeen::from([(2, 20), (3, 5), (4, 1)]);
+        let exposed = Exposed::of(&[("a", &a), ("b", &b)]);
+        assert_eq!(exposed.first, BTreeMap::from([("a", 2.0), ("b", 2.0)]));
+        assert_eq!(exposed.in_two, 2.0);
+    }
+}
