@@ -107,7 +107,7 @@ impl Ledger {
         }
     }
 
-    /// Names the arms that the engine has admitted since, in its order.
+    /// Names the arms that the engine has admitted since, in its order. An arm comes before its first list.
     pub fn admit(&mut self, arms: &[Arm]) {
         self.books.admit(arms);
         self.arms.extend_from_slice(arms);
@@ -165,14 +165,16 @@ impl Ledger {
     /// nothing, neither does the result: leave out pairs that never had a record.
     pub fn merge(&mut self, other: &Ledger) {
         let mut known: HashMap<Arm, ArmId> = self.arms.iter().cloned().zip(0..).collect();
-        let arms = &mut self.arms;
+        let mut new = Vec::new();
+        let n_arms = self.arms.len();
         let number_of = |arm: &Arm| {
             *known.entry(arm.clone()).or_insert_with(|| {
-                arms.push(arm.clone());
-                (arms.len() - 1) as ArmId
+                new.push(arm.clone());
+                (n_arms + new.len() - 1) as ArmId
             })
         };
         let ids: Vec<ArmId> = other.arms.iter().map(number_of).collect();
+        self.admit(&new);
         self.overflowed |= other.overflowed();
         self.books.merge(&other.books, &ids);
         self.until_ms = self
@@ -215,7 +217,7 @@ impl Ledger {
         let mut ledger = Ledger::new(ranking, keep);
         for _ in 0..from.length()? {
             let [experiment, arm] = [from.text()?.into(), from.text()?.into()];
-            ledger.arms.push(Arm { experiment, arm });
+            ledger.admit(&[Arm { experiment, arm }]);
         }
         if from.flag()? {
             ledger.until_ms = Some(i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?);

@@ -263,3 +263,41 @@ fn bytes_of_other_metrics_or_versions_are_refused() {
         Some(LedgerError::Configuration)
     );
 }
+
+/// Where arms came from bytes or from another ledger, lists may follow.
+#[test]
+fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
+    let list = |slot, n| List {
+        slot,
+        arms: vec![n],
+        clicked: 1,
+        first: 1,
+    };
+    let (ranking, catalogue) = (ranking(), catalogue());
+    let bytes = told(&[list(0, 3)], &ranking, &catalogue).encode();
+    let mut ledger = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
+    ledger.merge(&told(&[list(0, 2)], &ranking, &catalogue));
+    for arm in [0, 1] {
+        ledger.take(Settled::List(SettledList {
+            start_ms: 0,
+            ts_ms: 0,
+            user: NonZeroU32::new(1),
+            arms: &[arm],
+            tags: &[],
+            off_list: &[],
+            outcome: ListOutcome {
+                n_items: 0,
+                clicked: &[],
+                n_off_list: 0,
+            },
+            items: None,
+        }));
+    }
+    ledger.take(Settled::Slot {
+        start_ms: 0,
+        end_ms: SLOT_MS,
+    });
+    let total = ledger.total();
+    let n_lists = |arm: ArmId| total.buckets[&arm].values().map(|sums| sums[LISTS]).sum::<i128>();
+    assert_eq!([n_lists(0), n_lists(1)], [2, 2]);
+}

@@ -156,8 +156,8 @@ impl<'a> Driver<'a> {
             settled,
             ..
         } = self;
-        engine.visit_settled(n, |told| settled.extend(ledger.take(told)));
         ledger.admit(&engine.arms()[ledger.arms().len()..]);
+        engine.visit_settled(n, |told| settled.extend(ledger.take(told)));
     }
 
     /// What its ledger keeps.
