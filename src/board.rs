@@ -173,11 +173,20 @@ impl Board {
     /// Measures coverage with this catalogue from now on. Engines take it after the board.
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
         let mut shared = self.alone();
-        let Gated { arms, covering, .. } = &mut *shared;
+        let Gated {
+            arms,
+            order,
+            covering,
+            ..
+        } = &mut *shared;
         if let Some(covering) = covering {
             covering.set_catalogue(catalogue);
-            let arms = arms.iter_mut();
-            arms.for_each(|mut windows| covering.readmit(&mut windows.covered));
+            // In an order that is the same in every process: it decides which arms have room.
+            for name in &*order {
+                if let Some(mut windows) = arms.get_mut(name) {
+                    covering.readmit(&mut windows.covered);
+                }
+            }
         }
         self.note_left_out(&shared);
     }
