@@ -191,14 +191,14 @@ fn a_total_begins_where_the_experiment_was_begun_afresh() {
 }
 
 #[test]
-fn a_time_line_adds_cells_of_any_width() {
+fn a_time_line_adds_cells_of_any_length() {
     let cell = |tally: &[i64]| {
         let mut cell = Cell::default();
         cell.add(tally).expect("small sums");
         cell
     };
-    let (narrow, wide) = (cell(&[1]), cell(&[2, 5]));
-    for cells in [[&narrow, &wide], [&wide, &narrow]] {
+    let (short, long) = (cell(&[1]), cell(&[2, 5]));
+    for cells in [[&short, &long], [&long, &short]] {
         let mut timeline = board(&[]).timeline(0, T0);
         let number = T0 / timeline.cell_ms;
         timeline.add(3, cells.map(|cell| (number, cell)).into_iter());

@@ -75,11 +75,6 @@ impl Coverage {
         (catalogue.n_places() * n_cut_offs * size_of::<i32>()) as u64
     }
 
-    /// Whether this pair has a part already.
-    pub fn has_part(&self, id: PartId) -> bool {
-        self.parts.iter().any(|part| part.id == id)
-    }
-
     pub fn n_parts(&self) -> usize {
         self.parts.len()
     }
