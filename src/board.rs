@@ -126,7 +126,7 @@ impl Board {
             for (view, shown) in std::iter::once((View::Live, &delta.shown)).chain(settled) {
                 for (arm, lists) in shown.by_arm() {
                     shared.with_windows(arms, arm, |windows| {
-                        windows.covered.see(pair, view, lists, covering.catalogue());
+                        windows.covered.observe(pair, view, lists, covering.catalogue());
                     });
                 }
             }

@@ -60,7 +60,7 @@ impl Totals {
         &self.epochs[..self.epochs.iter().take_while(is_first).count()]
     }
 
-    /// Every arm with a list or a share, and every metric.
+    /// Every arm with a list or a share.
     pub(super) fn arms(&self, settings: &Settings) -> BTreeSet<String> {
         let seen = self.epochs.iter().flat_map(|epoch| epoch.arms.keys());
         seen.chain(settings.shares.keys()).cloned().collect()
