@@ -6,9 +6,9 @@
 //! scrape    ─ alone  ─▶ │ how far each pair has come                    a lock              │
 //!                      └───────────────────────────────────────────────────────────────────┘
 //! ```
-//! Hand-overs share the gate and lock one arm at a time. A scrape holds the gate exclusively while it copies the sums, so it
-//! sees whole deltas only. A worker that meets a scrape hands over later, within a second. Nothing behind the gate can be
-//! reached without it, and neither of the two locks there is held while the other is taken.
+//! Hand-overs share the gate and lock one arm at a time; one with new arms holds it exclusively. So does a scrape while it
+//! copies the sums: it sees whole deltas only. A worker that meets a scrape hands over later, within a second. Nothing behind
+//! the gate can be reached without it, and neither of the two locks there is held while the other is taken.
 
 mod arm;
 mod covering;
@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use dashmap::DashMap;
-use dashmap::mapref::one::RefMut;
 
 use self::arm::{ArmWindows, WindowEnds, WindowShape};
 use self::covering::Covering;
@@ -90,10 +89,17 @@ impl Board {
     /// Merges the changes of a pair. All deltas of a pair arrive in order, from the first one on, until it is
     /// [removed](Self::remove).
     pub fn merge(&self, pair: PairId, delta: &PairDelta) {
-        if !delta.arms.is_empty() {
-            self.admit(pair, &delta.arms);
+        if delta.arms.is_empty() {
+            self.merge_into(&self.shared(), pair, delta);
+        } else {
+            // Alone, so that no scrape sees the new arms without their sums.
+            let mut shared = self.alone();
+            self.admit(&mut shared, pair, &delta.arms);
+            self.merge_into(&shared, pair, delta);
         }
-        let shared = self.shared();
+    }
+
+    fn merge_into(&self, shared: &Gated, pair: PairId, delta: &PairDelta) {
         let until_ms = shared.with_progress(|progress| {
             progress.set_reach(pair, delta.reach);
             progress.until_ms()
@@ -108,33 +114,34 @@ impl Board {
         let mut rows: Vec<ArmTally> = rows(delta).collect();
         rows.sort_by_key(|row| row.of.arm);
         for rows in rows.chunk_by(|one, next| one.of.arm == next.of.arm) {
-            let mut windows = shared.windows_of(arms, rows[0].of.arm);
-            for row in rows {
-                let until_ms = until_ms[row.view as usize];
-                self.note(windows.add(pair, row.view, &row.of, row.tally, until_ms, &self.shape));
-            }
+            shared.with_windows(arms, rows[0].of.arm, |windows| {
+                for row in rows {
+                    let until_ms = until_ms[row.view as usize];
+                    self.note(windows.add(pair, row.view, &row.of, row.tally, until_ms, &self.shape));
+                }
+            });
         }
         if let Some(covering) = &shared.covering {
             let settled = delta.settled.iter().map(|slot| (View::Settled, &slot.shown));
             for (view, shown) in std::iter::once((View::Live, &delta.shown)).chain(settled) {
                 for (arm, lists) in shown.by_arm() {
-                    let covered = &mut shared.windows_of(arms, arm).covered;
-                    covered.see(pair, view, lists, covering.catalogue());
+                    shared.with_windows(arms, arm, |windows| {
+                        windows.covered.observe(pair, view, lists, covering.catalogue());
+                    });
                 }
             }
         }
     }
 
     /// Makes room for the arms that a pair has admitted since.
-    fn admit(&self, pair: PairId, admitted: &[Arm]) {
-        let mut shared = self.alone();
+    fn admit(&self, shared: &mut Gated, pair: PairId, admitted: &[Arm]) {
         let Gated {
             arms,
             pairs,
             order,
             covering,
             ..
-        } = &mut *shared;
+        } = shared;
         pairs.entry(pair).or_default().extend_from_slice(admitted);
         for arm in admitted {
             let new = || {
@@ -148,7 +155,7 @@ impl Board {
                 covering.admit(&mut windows.covered, pair);
             }
         }
-        self.note_left_out(&shared);
+        self.note_left_out(shared);
     }
 
     fn shared(&self) -> RwLockReadGuard<'_, Gated> {
@@ -173,11 +180,20 @@ impl Board {
     /// Measures coverage with this catalogue from now on. Engines take it after the board.
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
         let mut shared = self.alone();
-        let Gated { arms, covering, .. } = &mut *shared;
+        let Gated {
+            arms,
+            order,
+            covering,
+            ..
+        } = &mut *shared;
         if let Some(covering) = covering {
             covering.set_catalogue(catalogue);
-            let arms = arms.iter_mut();
-            arms.for_each(|mut windows| covering.readmit(&mut windows.covered));
+            // In an order that is the same in every process: it decides which arms have room.
+            for name in &*order {
+                if let Some(mut windows) = arms.get_mut(name) {
+                    covering.readmit(&mut windows.covered);
+                }
+            }
         }
         self.note_left_out(&shared);
     }
@@ -293,10 +309,11 @@ impl Gated {
         act(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The windows of an arm of a pair, by its number there, under their lock.
-    fn windows_of(&self, arms: &[Arm], arm: ArmId) -> RefMut<'_, Arm, ArmWindows> {
+    /// The windows of an arm of a pair, by its number there, under their lock. The closure cannot take another lock: it sees
+    /// only them.
+    fn with_windows(&self, arms: &[Arm], arm: ArmId, act: impl FnOnce(&mut ArmWindows)) {
         let windows = self.arms.get_mut(&arms[arm as usize]);
-        windows.expect("an arm is admitted before anything is added to it")
+        act(&mut windows.expect("an arm is admitted before anything is added to it"));
     }
 }
 

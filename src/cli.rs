@@ -34,8 +34,8 @@ pub enum Command {
     /// Run the daemon
     ///
     /// Reads both topics, keeps the windows of every arm, and serves /metrics, the live page and the JSON API until
-    /// SIGTERM or Ctrl-C. SIGHUP has the configuration read again, the catalogue, and the files of certificates, tokens
-    /// and passwords: the log tells which edits are taken over, and which wait for a restart.
+    /// SIGTERM or Ctrl-C. On SIGHUP it reads the configuration, the catalogue, and the files of certificates, tokens and
+    /// passwords again; the log says which changes take effect, and which wait for a restart.
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(ConfigArgs),
     /// Run all of it on simulated traffic, with nothing installed
@@ -47,14 +47,14 @@ pub enum Command {
     /// Write simulated traffic to Kafka or to a file
     ///
     /// Two experiments whose true rates are known, with delayed clicks, duplicates, late and broken records. The same
-    /// seed gives the same traffic. To Kafka it goes in wall time, to a file as fast as it can be written.
+    /// seed gives the same traffic. Kafka gets it in real time, a file as fast as it can be written.
     #[command(after_long_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateArgs),
     /// Compute the metrics of events in files
     ///
-    /// The daemon's engine over files, one window over everything: of the records that a daemon accepts the same
-    /// numbers, to the last bit. In a file nothing is late or from the future. The order of lines does not matter: clicks
-    /// may come before their lists.
+    /// Runs the daemon's engine over files, with one window over everything. The numbers are those that a daemon computes
+    /// from the records it accepts, to the last bit. In a file nothing is late or from the future. The order of lines does
+    /// not matter: clicks may come before their lists.
     #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
     /// Print the metric conventions of other libraries, and what their choices mean
@@ -65,11 +65,11 @@ pub enum Command {
     Profiles(ProfilesArgs),
     /// Ask a daemon on this machine whether it is well, as health checks of containers do
     ///
-    /// Finds it by the configuration that it runs with: at http.listen, over TLS where http.tls_certificate is set. The
-    /// certificate is not checked, since the daemon is asked by its address.
+    /// Pass the configuration that the daemon runs with: it is asked at http.listen, over TLS if http.tls_certificate is
+    /// set. The certificate is not checked, since the daemon is asked by its address.
     #[command(after_long_help = HEALTH_EXAMPLES)]
     Health(HealthArgs),
-    /// Hash a token or a password, for who may ask the HTTP server
+    /// Hash a token or a password that gives access to the HTTP server
     ///
     /// The configuration holds hashes only. Reads the secret from standard input, without showing it on a terminal, and
     /// prints the entry for `http.bearer_tokens` or `http.basic_passwords`, or for their files.
@@ -216,7 +216,7 @@ pub struct CheckArgs {
     /// `join.max_experiments` of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are counted.
     #[arg(long, value_name = "FILE", conflicts_with = "connect")]
     pub sample: Option<PathBuf>,
-    /// What the topic of the sample holds: so is an event that does not say its type, and one of the other type is refused
+    /// Type of the sample's topic: events without a type are read as this one, events of the other type are refused
     #[arg(long = "as", value_name = "KIND", value_enum, requires = "sample")]
     pub records_are: Option<KindArg>,
 }

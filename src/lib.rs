@@ -12,7 +12,7 @@
 //! ```
 //!
 //! - `kafka` is the one home of the Kafka client. Its callbacks become `Input`s, and `Order`s its calls; it decides nothing.
-//! - [`ingest`] turns bytes into events, hashing ids as it reads (of users with a secret key), and audits the keys of records. Our
+//! - [`ingest`] turns bytes into events, hashing ids as it reads (of users with a key), and audits the keys of records. Our
 //!   own shape of events has a fast decoder; a [`Shape`](ingest::wire::shape::Shape) says where others have their fields.
 //! - [`engine`] joins: pure, synchronous, without a clock, one engine for each *pair* of partitions (served p, clicks p). Time is an
 //!   argument. All sums are integers, so no result depends on the order of arrival. Once a list is final, the engine reports

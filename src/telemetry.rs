@@ -393,7 +393,7 @@ impl Telemetry {
             exact: gauge(
                 &registry,
                 "abgauge_exact",
-                "1 until a record is shed or skipped, then 0: the numbers are no longer exact.",
+                "1 until a record is shed or skipped, a sum overflows, or too many tallies wait ahead of time; then 0: the numbers are no longer exact.",
             ),
             ready: gauge(&registry, "abgauge_ready", "1 if restored and caught up, else 0."),
             lag: family(

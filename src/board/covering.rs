@@ -36,7 +36,7 @@ pub(super) struct Covering {
 
 impl Covered {
     /// Notes lists of a pair: the begin of the slot of each, and the places of its items.
-    pub fn see<'a>(
+    pub fn observe<'a>(
         &mut self,
         pair: PairId,
         view: View,
@@ -44,7 +44,7 @@ impl Covered {
         catalogue: &Catalogue,
     ) {
         if let Covered::Counted(views) = self {
-            views[view as usize].see(pair, lists, catalogue);
+            views[view as usize].observe(pair, lists, catalogue);
         }
     }
 }

@@ -191,14 +191,14 @@ fn a_total_begins_where_the_experiment_was_begun_afresh() {
 }
 
 #[test]
-fn a_time_line_adds_cells_of_any_width() {
+fn a_time_line_adds_cells_of_any_length() {
     let cell = |tally: &[i64]| {
         let mut cell = Cell::default();
         cell.add(tally).expect("small sums");
         cell
     };
-    let (narrow, wide) = (cell(&[1]), cell(&[2, 5]));
-    for cells in [[&narrow, &wide], [&wide, &narrow]] {
+    let (short, long) = (cell(&[1]), cell(&[2, 5]));
+    for cells in [[&short, &long], [&long, &short]] {
         let mut timeline = board(&[]).timeline(0, T0);
         let number = T0 / timeline.cell_ms;
         timeline.add(3, cells.map(|cell| (number, cell)).into_iter());
@@ -348,4 +348,47 @@ fn an_arm_without_room_for_its_coverage_has_none_until_its_pairs_are_gone() {
     board.remove(0);
     board.merge(4, &delta("c"));
     assert_eq!(board.n_arms_without_coverage(), 0, "there is room again");
+}
+
+/// The failure: the arms were checked in the order of a hash map, so each start left out others.
+#[test]
+fn the_first_arms_by_name_keep_their_coverage_where_a_larger_catalogue_leaves_room_for_few() {
+    let measures = Measures {
+        metrics: vec!["coverage"],
+        catalogue: true,
+        ..Measures::usual(&[NonZeroU32::MIN])
+    };
+    let ranking = Ranking::new(&measures);
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+    let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    let item = |hash: u64| NewItem {
+        id: hash.to_string(),
+        hash,
+        aspects: Vec::new(),
+        users: 0,
+    };
+    let catalogue = |n_items| Arc::new(Catalogue::new((1..=n_items).map(item).collect(), 1, None));
+    let (small, large) = (catalogue(1), catalogue(2));
+    let part_bytes = |catalogue| 2 * crate::engine::coverage::Coverage::part_bytes(catalogue, 2);
+    config.limits.max_coverage_bytes = 4 * part_bytes(&large);
+    assert_eq!(
+        part_bytes(&large),
+        2 * part_bytes(&small),
+        "room for eight arms, then for four"
+    );
+    let board = Board::new(&config, &ranking);
+    board.set_catalogue(Arc::clone(&small));
+    let arms = ["f", "c", "h", "a", "e", "b", "g", "d"].map(|arm| (arm, 0));
+    board.merge(0, &delta_of(ranking.clone(), &arms, &[1], Some(small)));
+    board.show(0);
+    assert_eq!(board.n_arms_without_coverage(), 0);
+    board.set_catalogue(large);
+    let size = ranking.coverage().expect("it is measured").size;
+    let snapshot = board.snapshot(None);
+    let covered = snapshot
+        .arms
+        .iter()
+        .filter(|arm| arm.sums(View::Live, 0)[size] > 0);
+    let covered: Vec<&str> = covered.map(|arm| &*arm.arm).collect();
+    assert_eq!(covered, ["a", "b", "c", "d"]);
 }

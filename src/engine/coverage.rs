@@ -75,11 +75,6 @@ impl Coverage {
         (catalogue.n_places() * n_cut_offs * size_of::<i32>()) as u64
     }
 
-    /// Whether this pair has a part already.
-    pub fn has_part(&self, id: PartId) -> bool {
-        self.parts.iter().any(|part| part.id == id)
-    }
-
     pub fn n_parts(&self) -> usize {
         self.parts.len()
     }
@@ -103,7 +98,7 @@ impl Coverage {
 
     /// Notes lists of a pair that has a part: the begin of the slot of each, epoch ms, and the places of its items in
     /// rank order.
-    pub fn see<'a>(
+    pub fn observe<'a>(
         &mut self,
         id: PartId,
         lists: impl IntoIterator<Item = (i64, &'a [u32])>,
@@ -128,7 +123,7 @@ impl Coverage {
             };
             slot = Some((start_ms, number));
             self.newest = self.newest.max(number);
-            part.see(&self.ks, number, places);
+            part.observe(&self.ks, number, places);
         }
     }
 
@@ -227,7 +222,7 @@ impl Part {
         self.class_at = (1..=N_RANKS).map(|rank| class(ks, rank) * n_places).collect();
     }
 
-    fn see(&mut self, ks: &[u32], number: i32, places: &[u32]) {
+    fn observe(&mut self, ks: &[u32], number: i32, places: &[u32]) {
         let (first, further) = places.split_at(places.len().min(self.class_at.len()));
         for (place, class_at) in first.iter().zip(&self.class_at) {
             note(&mut self.last, class_at + *place as usize, number);
@@ -322,7 +317,7 @@ mod tests {
                         if parts.insert(part, *parts.get(&part).unwrap_or(&true)).is_none() {
                             coverage.add_part(part);
                         }
-                        coverage.see(part, [(slot * SLOT_MS, &places[..])], &items);
+                        coverage.observe(part, [(slot * SLOT_MS, &places[..])], &items);
                         end_ms = end_ms.max(slot * SLOT_MS);
                         lists.push((part, slot * SLOT_MS, places));
                     }

@@ -82,14 +82,6 @@ impl ShownLists {
             (*arm, shown)
         })
     }
-
-    pub fn clear(&mut self) {
-        self.places.clear();
-        self.lists.clear();
-        for arm in self.arms.drain(..) {
-            self.newest[arm as usize] = NONE;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -115,19 +107,16 @@ mod tests {
     }
 
     #[test]
-    fn each_arm_has_its_lists_until_they_are_cleared() {
+    fn each_arm_has_its_lists() {
         let mut shown = ShownLists::default();
-        for _ in 0..2 {
-            check(&shown, &[]);
-            shown.push(&[7], 5, &[1, 2]);
-            shown.push(&[], 5, &[9]);
-            shown.push(&[2, 7], 10, &[3]);
-            shown.push(&[7], 15, &[]);
-            check(
-                &shown,
-                &[(2, 10, &[3]), (7, 5, &[1, 2]), (7, 10, &[3]), (7, 15, &[])],
-            );
-            shown.clear();
-        }
+        check(&shown, &[]);
+        shown.push(&[7], 5, &[1, 2]);
+        shown.push(&[], 5, &[9]);
+        shown.push(&[2, 7], 10, &[3]);
+        shown.push(&[7], 15, &[]);
+        check(
+            &shown,
+            &[(2, 10, &[3]), (7, 5, &[1, 2]), (7, 10, &[3]), (7, 15, &[])],
+        );
     }
 }

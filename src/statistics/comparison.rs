@@ -10,13 +10,13 @@
 use super::effect::Effect;
 use super::epochs::EpochWeights;
 use super::linear::{self, Linear};
-use super::ratio::{self, Sums};
+use super::ratio::{self, RatioSums};
 
 /// The sums of an arm and of its control in one epoch.
 #[derive(Debug, Clone, Copy)]
-pub struct Pair<'a> {
-    pub arm: Sums<'a>,
-    pub control: Sums<'a>,
+pub struct ArmPair<'a> {
+    pub arm: RatioSums<'a>,
+    pub control: RatioSums<'a>,
 }
 
 /// What two arms give together.
@@ -40,7 +40,7 @@ pub struct Comparison {
 const MIN_PRECISION: f64 = 5.0;
 
 /// Compares an arm with its control over the epochs in which both have a list and the metric is defined in both.
-pub fn compare(epochs: &[Pair], weights: EpochWeights) -> Option<Comparison> {
+pub fn compare(epochs: &[ArmPair], weights: EpochWeights) -> Option<Comparison> {
     let used: Vec<Defined> = epochs.iter().filter_map(Defined::new).collect();
     let lists: Vec<[f64; 2]> = used.iter().map(|epoch| epoch.pair.lists()).collect();
     let n_buckets = used.first()?.arm.errors.len();
@@ -62,16 +62,16 @@ pub fn compare(epochs: &[Pair], weights: EpochWeights) -> Option<Comparison> {
 
 /// An epoch in which both arms have lists and a ratio.
 struct Defined<'a> {
-    pair: &'a Pair<'a>,
+    pair: &'a ArmPair<'a>,
     arm: Linear,
     control: Linear,
 }
 
 impl<'a> Defined<'a> {
-    fn new(pair: &'a Pair) -> Option<Defined<'a>> {
+    fn new(pair: &'a ArmPair) -> Option<Defined<'a>> {
         let [arm, control] = pair.lists();
         let has_lists = arm > 0.0 && control > 0.0;
-        let linear = |sums: Sums| ratio::linear(sums).filter(|_| has_lists);
+        let linear = |sums: RatioSums| ratio::linear(sums).filter(|_| has_lists);
         Some(Defined {
             pair,
             arm: linear(pair.arm)?,
@@ -80,7 +80,7 @@ impl<'a> Defined<'a> {
     }
 }
 
-impl Pair<'_> {
+impl ArmPair<'_> {
     fn lists(&self) -> [f64; 2] {
         [self.arm, self.control].map(|sums| sums.lists.iter().sum())
     }
@@ -229,28 +229,28 @@ mod tests {
             Columns([0, 1].map(|arm| [0, 1].map(|sum| column(arm, sum))))
         }
 
-        fn pair(&self) -> Pair<'_> {
+        fn pair(&self) -> ArmPair<'_> {
             let [arm, control] = [&self.0[0], &self.0[1]];
             pair([&arm[0], &arm[1]], [&control[0], &control[1]])
         }
     }
 
-    impl<'a> Pair<'a> {
-        fn swapped(self) -> Pair<'a> {
-            Pair {
+    impl<'a> ArmPair<'a> {
+        fn swapped(self) -> ArmPair<'a> {
+            ArmPair {
                 arm: self.control,
                 control: self.arm,
             }
         }
     }
 
-    fn pair<'a>(arm: [&'a [f64]; 2], control: [&'a [f64]; 2]) -> Pair<'a> {
-        let sums = |[lists, numerators]: [&'a [f64]; 2]| Sums {
+    fn pair<'a>(arm: [&'a [f64]; 2], control: [&'a [f64]; 2]) -> ArmPair<'a> {
+        let sums = |[lists, numerators]: [&'a [f64]; 2]| RatioSums {
             lists,
             numerators,
             denominators: lists,
         };
-        Pair {
+        ArmPair {
             arm: sums(arm),
             control: sums(control),
         }

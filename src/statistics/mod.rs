@@ -45,13 +45,13 @@ pub mod student;
 mod totals;
 
 pub use self::calendar::Time;
-pub use self::comparison::{Comparison, Pair, compare};
+pub use self::comparison::{ArmPair, Comparison, compare};
 pub use self::decision::{Decision, State, Verdict};
 pub use self::effect::{Effect, Interval, Spread};
 pub use self::epochs::EpochWeights;
 pub use self::kept::{Kept, KeptArm, KeptMetric};
 pub use self::look::{look, one_look};
-pub use self::ratio::{Ratio, Sums};
+pub use self::ratio::{Ratio, RatioSums};
 pub use self::report::{ArmReport, ListRatio, MetricReport, PerUser, Report};
 pub use self::settings::{Goal, Role, Settings, Unit, Validity};
 pub use self::totals::{ArmTotals, Epoch, STICKY_NOTE, Terms, Totals};

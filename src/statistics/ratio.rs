@@ -7,7 +7,7 @@ use super::linear::Linear;
 
 /// What one arm adds up to in one epoch, or one window: sums by user bucket, all of one length.
 #[derive(Debug, Clone, Copy)]
-pub struct Sums<'a> {
+pub struct RatioSums<'a> {
     /// Served lists.
     pub lists: &'a [f64],
     pub numerators: &'a [f64],
@@ -31,7 +31,7 @@ const MIN_HITS: f64 = 10.0;
 
 /// What an interval of one arm needs to know of its metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shape {
+pub struct RatioShape {
     /// Lists with a click, where the numerator counts clicks: below 10 there is no interval.
     pub hits: Option<f64>,
     /// Whether the metric lives in [0, 1].
@@ -39,7 +39,7 @@ pub struct Shape {
 }
 
 /// The ratio of an arm; none where its denominator is 0.
-pub fn ratio(sums: Sums) -> Option<Ratio> {
+pub fn ratio(sums: RatioSums) -> Option<Ratio> {
     let linear = linear(sums)?;
     Some(Ratio {
         value: linear.value,
@@ -49,7 +49,7 @@ pub fn ratio(sums: Sums) -> Option<Ratio> {
 }
 
 /// The pointwise interval of an arm over any window, which holds with probability 1 − `alpha`; from 30 occupied buckets on.
-pub fn interval(sums: Sums, shape: Shape, alpha: f64) -> Option<Interval> {
+pub fn interval(sums: RatioSums, shape: RatioShape, alpha: f64) -> Option<Interval> {
     let ratio = ratio(sums).filter(|ratio| ratio.occupied >= MIN_OCCUPIED)?;
     if shape.hits.is_some_and(|hits| hits < MIN_HITS) {
         return None;
@@ -62,7 +62,7 @@ pub fn interval(sums: Sums, shape: Shape, alpha: f64) -> Option<Interval> {
     })
 }
 
-pub(super) fn linear(sums: Sums) -> Option<Linear> {
+pub(super) fn linear(sums: RatioSums) -> Option<Linear> {
     let denominator: f64 = sums.denominators.iter().sum();
     let value = sums.numerators.iter().sum::<f64>() / denominator;
     let terms = sums.numerators.iter().zip(sums.denominators);
@@ -99,7 +99,7 @@ mod tests {
         let lists = |n: usize| (0..n).map(|b| 2.0 + (b % 3) as f64).collect::<Vec<_>>();
         let hits = |n: usize| (0..n).map(|b| 1.9 + (b % 3) as f64 * 1.05).collect::<Vec<_>>();
         let found = |n: usize, hit_lists, is_share| {
-            let shape = Shape {
+            let shape = RatioShape {
                 hits: hit_lists,
                 is_share,
             };
@@ -121,8 +121,8 @@ mod tests {
         assert_eq!(same.spread, None);
     }
 
-    fn sums<'a>(lists: &'a [f64], numerators: &'a [f64]) -> Sums<'a> {
-        Sums {
+    fn sums<'a>(lists: &'a [f64], numerators: &'a [f64]) -> RatioSums<'a> {
+        RatioSums {
             lists,
             numerators,
             denominators: lists,

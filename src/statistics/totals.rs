@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::burn_in::Seen;
-use super::comparison::Pair;
+use super::comparison::ArmPair;
 use super::decision::MultiArm;
 use super::per_user::{CLICKS_PER_USER, Count, Counts, HITS_PER_USER, LISTS_PER_USER};
-use super::ratio::Sums;
+use super::ratio::RatioSums;
 use super::settings::Settings;
 use super::srm::{self, Exposed};
 
@@ -60,7 +60,7 @@ impl Totals {
         &self.epochs[..self.epochs.iter().take_while(is_first).count()]
     }
 
-    /// Every arm with a list or a share, and every metric.
+    /// Every arm with a list or a share.
     pub(super) fn arms(&self, settings: &Settings) -> BTreeSet<String> {
         let seen = self.epochs.iter().flat_map(|epoch| epoch.arms.keys());
         seen.chain(settings.shares.keys()).cloned().collect()
@@ -142,9 +142,9 @@ impl<'a> Versus<'a> {
     }
 
     /// The sums of a metric, epoch by epoch.
-    pub fn pairs(&self, metric: &str) -> Vec<Pair<'a>> {
+    pub fn pairs(&self, metric: &str) -> Vec<ArmPair<'a>> {
         let sums = |arm: &'a ArmTotals| {
-            arm.metrics.get(metric).map(|terms| Sums {
+            arm.metrics.get(metric).map(|terms| RatioSums {
                 lists: &arm.lists,
                 numerators: &terms.numerators,
                 denominators: &terms.denominators,
@@ -152,7 +152,7 @@ impl<'a> Versus<'a> {
         };
         let pair = |both: &Both<'a>| {
             let [arm, control] = both.arms;
-            Some(Pair {
+            Some(ArmPair {
                 arm: sums(arm)?,
                 control: sums(control)?,
             })

@@ -260,7 +260,8 @@ impl Worker {
         self.pace.took(time);
     }
 
-    /// Adds settled lists to their ledgers, an equal share for each pair. A pair that is no longer read has its share too.
+    /// Adds settled lists to their ledgers, an equal share for each pair that is read. Those of another pair wait until it is read
+    /// again.
     fn settle(&mut self) {
         let waiting = |pair: &pair::Pair| pair.tracker.has_settled();
         let n_waiting = self.shards.pairs().filter(|(_, pair)| waiting(pair)).count();

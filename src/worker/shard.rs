@@ -49,7 +49,7 @@ struct RecordReader {
     pairs: BTreeMap<i32, Life>,
     /// One for each topic, once these are known.
     samplers: Vec<KeySampler>,
-    /// Decoded, not yet counted: empty between two slices.
+    /// Decoded, not yet processed: empty between two slices.
     batch: Batch,
     unreadable: Vec<UnreadableRecord>,
     /// How much all states together may still grow.

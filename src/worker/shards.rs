@@ -162,14 +162,19 @@ impl Shards {
         self.shards.iter_mut().map(Shard::take_news).collect()
     }
 
+    /// Bytes of all engines. Pairs that are not read at the moment keep theirs.
+    pub fn state_bytes(&self) -> u64 {
+        let pairs = self.lives().filter_map(|(_, life)| life.pair());
+        pairs.map(|pair| pair.engine().state_bytes()).sum()
+    }
+
     /// Processes waiting records, at most a batch of each shard.
     ///
     /// # Errors
     /// A thread panicked or could not be started: its shard is lost.
     pub fn read(&mut self) -> Result<(), Broken> {
         let waiting: Vec<usize> = self.shards.iter().map(Shard::n_waiting).collect();
-        let used_bytes: u64 = self.pairs().map(|(_, pair)| pair.engine().state_bytes()).sum();
-        let free_bytes = self.max_state_bytes.saturating_sub(used_bytes);
+        let free_bytes = self.max_state_bytes.saturating_sub(self.state_bytes());
         let n_large = waiting.iter().filter(|n| **n >= WORTH_A_THREAD).count();
         let share_bytes = free_bytes / self.shards.len() as u64;
         if n_large > 1 && share_bytes >= AMPLE_BYTES {

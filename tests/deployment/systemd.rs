@@ -74,6 +74,14 @@ fn the_package_installs_what_the_unit_starts() {
     installs("target/release/abgauge", "usr/bin/");
     installs("config/abgauge.toml", "etc/abgauge/");
     installs("README.md", "usr/share/doc/abgauge/");
+    // The pages, and the images that they show.
+    for file in std::fs::read_dir(path("docs")).expect("docs") {
+        let file = file.expect("an entry").path();
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        if let Some(extension @ ("md" | "png" | "svg")) = extension {
+            installs(&format!("docs/*.{extension}"), "usr/share/doc/abgauge/docs/");
+        }
+    }
     assert_eq!(deb["changelog"].as_str(), Some("target/package/changelog"));
     assert!(build.contains(r#">"$made/changelog""#), "{build}");
     let license = deb["license-file"][0].as_str().expect("a file");

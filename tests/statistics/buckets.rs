@@ -2,7 +2,7 @@
 
 use abgauge::statistics::sequence::{self, boundary, boundary_t};
 use abgauge::statistics::{
-    Comparison, Effect, EpochWeights, Interval, Pair, Sums, compare, normal, ratio, student,
+    ArmPair, Comparison, Effect, EpochWeights, Interval, RatioSums, compare, normal, ratio, student,
 };
 use serde_json::Value;
 
@@ -16,8 +16,8 @@ struct Columns {
 }
 
 impl Columns {
-    fn sums(&self) -> Sums<'_> {
-        Sums {
+    fn sums(&self) -> RatioSums<'_> {
+        RatioSums {
             lists: &self.lists,
             numerators: &self.numerators,
             denominators: &self.denominators,
@@ -37,7 +37,7 @@ fn columns(case: &Value, arm: &str, metric: &str) -> Columns {
 }
 
 fn compared(arm: &Columns, control: &Columns) -> Comparison {
-    let pair = Pair {
+    let pair = ArmPair {
         arm: arm.sums(),
         control: control.sums(),
     };
@@ -78,7 +78,7 @@ fn check_arm(columns: &Columns, expected: &Value) {
         &expected["t_crit"],
         TRANSFORMED,
     );
-    let shape = ratio::Shape {
+    let shape = ratio::RatioShape {
         hits: None,
         is_share: false,
     };
@@ -357,7 +357,7 @@ impl Epochs {
     }
 
     fn compare(&self, weights: EpochWeights) -> Comparison {
-        let pairs = self.0.iter().map(|[arm, control]| Pair {
+        let pairs = self.0.iter().map(|[arm, control]| ArmPair {
             arm: arm.sums(),
             control: control.sums(),
         });

@@ -1,7 +1,7 @@
 //! What holds for any sums: the delta method's twin by small changes, and partitions that add up to the whole.
 
 use abgauge::statistics::per_user::{Count, Counts, per_user};
-use abgauge::statistics::{Comparison, EpochWeights, Pair, Sums, compare};
+use abgauge::statistics::{ArmPair, Comparison, EpochWeights, RatioSums, compare};
 use proptest::prelude::*;
 
 /// Of one arm: lists and lists with a click, by bucket.
@@ -12,8 +12,8 @@ struct Arm {
 }
 
 impl Arm {
-    fn sums(&self) -> Sums<'_> {
-        Sums {
+    fn sums(&self) -> RatioSums<'_> {
+        RatioSums {
             lists: &self.lists,
             numerators: &self.hits,
             denominators: &self.lists,
@@ -31,7 +31,7 @@ impl Arm {
 
 fn compared(arms: &[Arm; 2]) -> Option<Comparison> {
     let [arm, control] = [arms[0].sums(), arms[1].sums()];
-    compare(&[Pair { arm, control }], EpochWeights::Overlap)
+    compare(&[ArmPair { arm, control }], EpochWeights::Overlap)
 }
 
 fn hits_per_user(arms: &[Arm; 2]) -> Option<abgauge::statistics::Effect> {

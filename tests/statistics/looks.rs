@@ -2,8 +2,8 @@
 
 use abgauge::statistics::per_user::{HITS_PER_USER, LISTS_PER_USER};
 use abgauge::statistics::{
-    ArmReport, Epoch, EpochWeights, MetricReport, Pair, Report, Role, STICKY_NOTE, State, Sums, Totals,
-    Validity, compare, one_look,
+    ArmPair, ArmReport, Epoch, EpochWeights, MetricReport, RatioSums, Report, Role, STICKY_NOTE, State,
+    Totals, Validity, compare, one_look,
 };
 use proptest::prelude::*;
 
@@ -417,13 +417,13 @@ fn compared(totals: &Totals) -> abgauge::statistics::Comparison {
     let sums = |arm: &str| {
         let arm = &totals.epochs[0].arms[arm];
         let terms = &arm.metrics["hit_rate"];
-        Sums {
+        RatioSums {
             lists: &arm.lists,
             numerators: &terms.numerators,
             denominators: &terms.denominators,
         }
     };
-    let pair = Pair {
+    let pair = ArmPair {
         arm: sums("neural"),
         control: sums("base"),
     };

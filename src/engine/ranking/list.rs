@@ -39,11 +39,6 @@ impl<'a> ListOutcome<'a> {
         hits
     }
 
-    /// The lowest clicked rank, counted from 1.
-    pub fn first_rank(&self) -> Option<u32> {
-        self.ranks(u32::MAX).next()
-    }
-
     /// The clicked ranks up to k, ascending, counted from 1.
     pub fn ranks(&self, k: u32) -> impl Iterator<Item = u32> + use<'a> {
         let words = self.clicked.iter().zip((0..).step_by(32));
@@ -86,7 +81,6 @@ mod tests {
         assert_eq!(hits, [0, 1, 2, 2, 3]);
         assert_eq!(list.ranks(u32::MAX).collect::<Vec<_>>(), [32, 33, 70]);
         assert_eq!(list.ranks(69).collect::<Vec<_>>(), [32, 33]);
-        assert_eq!(list.first_rank(), Some(32));
         assert_eq!(list.relevant(OffList::Relevant), 5);
         assert_eq!(list.relevant(OffList::Ignore), 3);
     }
