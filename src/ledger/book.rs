@@ -19,9 +19,6 @@ pub trait Aggregate {
     /// One that was told nothing.
     fn new(ranking: &Ranking, keep: &Keep) -> Self;
 
-    /// What its cells depend on, such as how many columns they have: bytes of another shape are refused.
-    fn shape(&self) -> usize;
-
     /// Takes note of the next arms, in the order of their numbers.
     fn admit(&mut self, _arms: &[Arm]) {}
 
@@ -143,7 +140,6 @@ impl<A: Aggregate> Book<A> {
     }
 
     pub fn encode(&self, to: &mut Writer) {
-        to.number(self.aggregate.shape() as u64);
         encode_all::<A>(&self.total, to);
         for (span, cells) in self.keep.spans.iter().zip(&self.cells) {
             to.signed(span.cell_ms.into());
@@ -157,9 +153,6 @@ impl<A: Aggregate> Book<A> {
 
     /// Takes the place of what is kept. Arms are below `n_arms`.
     pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), LedgerError> {
-        if from.number()? != self.aggregate.shape() as u64 {
-            return Err(LedgerError::Configuration);
-        }
         self.total = self.decode_all(from, n_arms)?;
         for index in 0..self.keep.spans.len() {
             if from.signed()? != i128::from(self.keep.spans[index].cell_ms) {

@@ -100,6 +100,13 @@ fn add_row(sums: &mut BucketSums, bucket: u8, row: impl ExactSizeIterator<Item =
     sums.iter_mut().zip(row).for_each(|(sum, term)| *sum += term);
 }
 
+impl Buckets {
+    /// Columns of a bucket.
+    fn width(&self) -> usize {
+        self.terms.as_ref().map_or(0, |terms| terms.row.len())
+    }
+}
+
 impl Aggregate for Buckets {
     type Cell = BucketSums;
     type Slot = ByArm<BucketSums>;
@@ -110,10 +117,6 @@ impl Aggregate for Buckets {
             salts: Vec::new(),
             slot: ByArm::new(),
         }
-    }
-
-    fn shape(&self) -> usize {
-        self.terms.as_ref().map_or(0, |terms| terms.row.len())
     }
 
     fn admit(&mut self, arms: &[Arm]) {
@@ -158,9 +161,7 @@ impl Aggregate for Buckets {
         let mut cell = BucketSums::new();
         for _ in 0..from.length()? {
             let bucket = from.byte()?;
-            let sums = (0..self.shape())
-                .map(|_| from.signed())
-                .collect::<Result<_, _>>()?;
+            let sums = (0..self.width()).map(|_| from.sum()).collect::<Result<_, _>>()?;
             super::book::insert_last(&mut cell, bucket, sums)?;
         }
         Ok(cell)

@@ -95,6 +95,13 @@ impl<'a> Reader<'a> {
         Ok((number >> 1) as i128 ^ -((number & 1) as i128))
     }
 
+    /// A sum, far enough from the border that others can be added to it.
+    pub fn sum(&mut self) -> Result<i128, LedgerError> {
+        let sum = self.signed()?;
+        let is_sound = sum.unsigned_abs() < 1 << 120;
+        is_sound.then_some(sum).ok_or(LedgerError::Number)
+    }
+
     fn wide(&mut self) -> Result<u128, LedgerError> {
         let mut number = 0_u128;
         for shift in (0..).step_by(7) {

@@ -33,10 +33,6 @@ impl Aggregate for Exposures {
         }
     }
 
-    fn shape(&self) -> usize {
-        usize::from(self.are_kept)
-    }
-
     fn add(&mut self, list: &SettledList) {
         if let Some(user) = list.user.filter(|_| self.are_kept) {
             for arm in list.arms {

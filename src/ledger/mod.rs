@@ -32,8 +32,10 @@ mod sums;
 mod tests;
 mod tracker;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use self::aggregates::Books;
 pub use self::aggregates::{Cell, Numbers, OfArm};
@@ -66,6 +68,8 @@ pub struct SettledSlot {
 
 /// The settled numbers of a pair.
 pub struct Ledger {
+    /// [`fingerprint`].
+    configuration: u64,
     /// In the order in which the pair has admitted them.
     arms: Vec<Arm>,
     /// End of what it covers, epoch ms.
@@ -79,6 +83,7 @@ impl Ledger {
     /// An empty ledger that keeps these spans.
     pub fn new(ranking: &Ranking, keep: &Keep) -> Ledger {
         Ledger {
+            configuration: fingerprint(ranking, keep),
             arms: Vec::new(),
             until_ms: None,
             overflowed: false,
@@ -187,12 +192,13 @@ impl Ledger {
     /// before them.
     ///
     /// ```text
-    /// 1 │ arms: n, (experiment, arm)… │ 0, or 1 and end │ overflowed: 0 or 1 │ book of each aggregate…
-    /// book  shape, total, spans…      total  n, (arm, cell)…      span  cell length, n, (number, total)…
+    /// 1 │ configuration │ arms: n, (experiment, arm)… │ 0, or 1 and end │ overflowed: 0 or 1 │ book of each aggregate…
+    /// book  total, spans…      total  n, (arm, cell)…      span  cell length, n, (number, total)…
     /// ```
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
         to.byte(VERSION);
+        to.number(self.configuration);
         to.number(self.arms.len() as u64);
         for Arm { experiment, arm } in &self.arms {
             to.text(experiment);
@@ -215,9 +221,17 @@ impl Ledger {
             return Err(LedgerError::Version);
         }
         let mut ledger = Ledger::new(ranking, keep);
+        if from.number()? != ledger.configuration {
+            return Err(LedgerError::Configuration);
+        }
+        let mut known = HashSet::new();
         for _ in 0..from.length()? {
             let [experiment, arm] = [from.text()?.into(), from.text()?.into()];
-            ledger.admit(&[Arm { experiment, arm }]);
+            let arm = Arm { experiment, arm };
+            if !known.insert(arm.clone()) {
+                return Err(LedgerError::Number);
+            }
+            ledger.admit(&[arm]);
         }
         if from.flag()? {
             ledger.until_ms = Some(i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?);
@@ -227,6 +241,18 @@ impl Ledger {
         from.end()?;
         Ok(ledger)
     }
+}
+
+/// Stands for all that the numbers of a ledger depend on: its columns in their order, and what is kept.
+fn fingerprint(ranking: &Ranking, keep: &Keep) -> u64 {
+    let profiles = ranking.profiles();
+    let columns = ranking.columns().iter();
+    let columns = columns.map(|column| format!("{} {}\n", profiles[column.profile].name, column.key()));
+    let spans = keep.spans.iter();
+    let spans = spans.map(|span| format!("{} {}\n", span.cell_ms, span.n_cells.unwrap_or(i64::MAX)));
+    let flags = format!("{} {}", keep.total, keep.by_user);
+    let text: String = columns.chain(spans).chain([flags]).collect();
+    xxh3_64(text.as_bytes())
 }
 
 impl fmt::Debug for Ledger {

@@ -84,10 +84,6 @@ impl Aggregate for Seen {
         }
     }
 
-    fn shape(&self) -> usize {
-        self.ks.len()
-    }
-
     fn add(&mut self, list: &SettledList) {
         if let Some(items) = list.items.filter(|_| !self.ks.is_empty()) {
             self.shown.push(list.arms, list.start_ms, items.places);

@@ -132,10 +132,6 @@ impl Aggregate for Sums {
         }
     }
 
-    fn shape(&self) -> usize {
-        self.ranking.width()
-    }
-
     fn add(&mut self, list: &SettledList) {
         self.add_outcome(list.arms, &list.outcome);
         if let Some(items) = &list.items {
@@ -170,6 +166,6 @@ impl Aggregate for Sums {
     }
 
     fn decode(&self, from: &mut Reader) -> Result<Box<[i128]>, LedgerError> {
-        (0..self.ranking.width()).map(|_| from.signed()).collect()
+        (0..self.ranking.width()).map(|_| from.sum()).collect()
     }
 }

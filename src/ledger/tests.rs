@@ -256,6 +256,16 @@ fn bytes_of_other_metrics_or_versions_are_refused() {
         decode(&[&bytes[..], &[0]].concat(), &ranking(), &keep()),
         Some(LedgerError::Length)
     );
+    // As many columns, at another cut-off.
+    let ks = [1, 4].into_iter().filter_map(NonZeroU32::new).collect::<Vec<_>>();
+    let usual = Measures::usual(&ks);
+    let others = Ranking::new(&Measures {
+        metrics: [&usual.metrics[..], &["coverage", "popularity", "alpha_ndcg"]].concat(),
+        catalogue: true,
+        ..usual
+    });
+    assert_eq!(others.width(), ranking().width());
+    assert_eq!(decode(&bytes, &others, &keep()), Some(LedgerError::Configuration));
     let mut longer = keep();
     longer.spans[0].cell_ms *= 2;
     assert_eq!(
