@@ -48,11 +48,11 @@ lists 2 vs 2
     );
     let csv = format("csv");
     for row in [
-        "profile,experiment,arm,metric,k,value,numerator,denominator,difference,difference_percent",
-        "default,e,a,mrr,,0.25,0.5,2,,",
-        "default,e,b,mrr,1,0.5,1,2,0.5,",
-        "default,e,b,mrr,,0.5,1,2,0.25,100",
-        "default,f,x,mrr,,0,0,1,,",
+        "profile,experiment,arm,metric,k,value,numerator,denominator,difference,difference_percent,lift_lower,lift_upper,p,p_adjusted,p_harm",
+        "default,e,a,mrr,,0.25,0.5,2,,,,,,,",
+        "default,e,b,mrr,1,0.5,1,2,0.5,,,,,,",
+        "default,e,b,mrr,,0.5,1,2,0.25,100,,,,,",
+        "default,f,x,mrr,,0,0,1,,,,,,,",
     ] {
         assert!(csv.lines().any(|line| line == row), "{row}: {csv}");
     }
@@ -155,6 +155,18 @@ fn a_lift_has_an_interval_as_wide_as_users_make_it_and_a_decision() {
     let variance = arm.1 / control.0.powi(2) + control.1 * arm.0.powi(2) / control.0.powi(4);
     let width = number(&metric["upper"]) - number(&metric["lower"]);
     let of_users = 2.0 * 1.96 * variance.sqrt();
+    let csv = printed(&[&arguments[..arguments.len() - 1], &["csv"]].concat(), &events);
+    let row = csv
+        .lines()
+        .find(|line| line.starts_with("default,e,b,hit_rate,1,"))
+        .expect("a row");
+    let fields: Vec<f64> = row
+        .split(',')
+        .skip(10)
+        .map(|field| field.parse().expect("a number"))
+        .collect();
+    let keys = ["lower", "upper", "p", "p_adjusted", "p_harm"];
+    assert_eq!(fields, keys.map(|key| number(&metric[key])), "{row}");
     // A standard error from 256 buckets is itself off by some 4%.
     assert!((width / of_users - 1.0).abs() < 0.2, "{width} {of_users}");
 }

@@ -185,11 +185,11 @@ fn csv_has_no_name_that_a_spreadsheet_would_run_or_be_steered_by() {
     ];
     let shown = printed(&arguments, &events.join("\n"));
     for row in [
-        "default,'=1+1,'@SUM(A1),lists,,1,,,,",
-        "default,'-e,\\u{1b}[2J,lists,,1,,,,",
-        "default,'+e,a\\u{202e}b,lists,,1,,,,",
-        "default,e,\\t=1,lists,,1,,,,",
-        "default,e,\\t=1,mrr,,0,0,1,-1,-100",
+        "default,'=1+1,'@SUM(A1),lists,,1,,,,,,,,,",
+        "default,'-e,\\u{1b}[2J,lists,,1,,,,,,,,,",
+        "default,'+e,a\\u{202e}b,lists,,1,,,,,,,,,",
+        "default,e,\\t=1,lists,,1,,,,,,,,,",
+        "default,e,\\t=1,mrr,,0,0,1,-1,-100,,,,,",
     ] {
         assert!(shown.lines().any(|line| line == row), "{row}: {shown}");
     }

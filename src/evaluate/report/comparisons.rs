@@ -172,6 +172,17 @@ impl<'a> Report<'a> {
         Some(verdicts.collect())
     }
 
+    /// What is said of a metric of an arm that is compared.
+    pub(super) fn compared_metric(
+        self,
+        experiment: &str,
+        arm: &str,
+        column: &Column,
+    ) -> Option<&'a MetricReport> {
+        let comparison = self.evaluation.comparisons.get(experiment)?;
+        comparison.report.arms.get(arm)?.metrics.get(&column.key())
+    }
+
     /// For people, an arm after the other; `table` renders their metrics.
     pub(super) fn compared(self, table: impl Fn(&Grid) -> String) -> Vec<String> {
         let order: Vec<String> = self.columns(0).map(Column::key).collect();

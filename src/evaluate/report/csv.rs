@@ -6,7 +6,20 @@ use csv::Writer;
 
 use super::{Difference, ExperimentSums, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, LISTS};
+use crate::statistics::MetricReport;
 use crate::table::cell;
+
+/// What a comparison adds to a row.
+const COMPARISON: [&str; N_COMPARISON] = [
+    "difference",
+    "difference_percent",
+    "lift_lower",
+    "lift_upper",
+    "p",
+    "p_adjusted",
+    "p_harm",
+];
+const N_COMPARISON: usize = 7;
 
 impl<'a> Report<'a> {
     /// `profile,experiment,arm,metric,k,value,numerator,denominator`, a header above it. `k` is empty over the whole list;
@@ -14,7 +27,8 @@ impl<'a> Report<'a> {
     /// spreadsheet takes for formulas.
     ///
     /// A series has `start` after `profile`, empty in the rows over everything, which come first. A comparison has
-    /// `difference,difference_percent` at the end, empty for the control.
+    /// `difference,difference_percent,lift_lower,lift_upper,p,p_adjusted,p_harm` at the end, empty for the control; from `lift_lower`
+    /// on they are of the first profile over everything.
     ///
     /// # Errors
     /// Where it cannot be written.
@@ -24,7 +38,7 @@ impl<'a> Report<'a> {
             &mut out,
             ["profile", "start", "experiment", "arm", "metric", "k"],
             ["value", "numerator", "denominator"],
-            ["difference", "difference_percent"],
+            COMPARISON,
         )?;
         let spans = self.evaluation.spans.iter();
         let spans = spans.map(|(start_ms, totals)| (time(*start_ms), totals));
@@ -51,7 +65,12 @@ impl<'a> Report<'a> {
         for (arm, sums) in &experiment.arms {
             for (what, column) in [("lists", LISTS), ("clicks", CLICKS)] {
                 let names = [name, start, experiment.name, arm, what, ""];
-                self.row(out, names, [&sums[column].to_string(), "", ""], ["", ""])?;
+                self.row(
+                    out,
+                    names,
+                    [&sums[column].to_string(), "", ""],
+                    [""; N_COMPARISON],
+                )?;
             }
             for column in self.columns(profile) {
                 let Some(value) = column.value(sums) else {
@@ -59,6 +78,10 @@ impl<'a> Report<'a> {
                 };
                 let control = control.filter(|(control, _)| control != arm);
                 let difference = control.and_then(|(_, control)| Difference::of_sums(column, sums, control));
+                let is_compared = profile == 0 && start.is_empty();
+                let metric = is_compared
+                    .then(|| self.compared_metric(experiment.name, arm, column))
+                    .flatten();
                 let k = column.k.map(|k| k.to_string()).unwrap_or_default();
                 let numbers = [
                     value.to_string(),
@@ -69,7 +92,7 @@ impl<'a> Report<'a> {
                     out,
                     [name, start, experiment.name, arm, column.metric.id, &k],
                     numbers.each_ref().map(String::as_str),
-                    differences(difference).each_ref().map(String::as_str),
+                    comparison(difference, metric).each_ref().map(String::as_str),
                 )?;
             }
         }
@@ -82,19 +105,29 @@ impl<'a> Report<'a> {
         out: &mut Writer<impl Write>,
         names: [&str; 6],
         numbers: [&str; 3],
-        differences: [&str; 2],
+        comparison: [&str; N_COMPARISON],
     ) -> csv::Result<()> {
         let [profile, start, names @ ..] = names;
         let start = self.evaluation.span_ms.map(|_| start);
-        let differences = self.control.map(|_| differences);
+        let comparison = self.control.map(|_| comparison);
         let names = [profile].into_iter().chain(start).chain(names).map(cell);
-        let numbers = numbers.into_iter().chain(differences.into_iter().flatten());
+        let numbers = numbers.into_iter().chain(comparison.into_iter().flatten());
         out.write_record(names.chain(numbers.map(str::to_owned)))
     }
 }
 
-fn differences(difference: Option<Difference>) -> [String; 2] {
-    let absolute = difference.map(|difference| difference.absolute);
-    let percent = difference.and_then(|difference| difference.percent);
-    [absolute, percent].map(|number| number.map(|number| number.to_string()).unwrap_or_default())
+/// A field for each of [`COMPARISON`].
+fn comparison(difference: Option<Difference>, metric: Option<&MetricReport>) -> [String; N_COMPARISON] {
+    let interval = metric.and_then(|metric| metric.interval);
+    let of_metric = |p: fn(&MetricReport) -> Option<f64>| metric.and_then(p);
+    [
+        difference.map(|difference| difference.absolute),
+        difference.and_then(|difference| difference.percent),
+        interval.map(|interval| interval.lower),
+        interval.map(|interval| interval.upper),
+        of_metric(|metric| metric.p),
+        of_metric(|metric| metric.p_adjusted),
+        of_metric(|metric| metric.p_harm),
+    ]
+    .map(|number| number.map(|number| number.to_string()).unwrap_or_default())
 }
