@@ -17,11 +17,35 @@ fn board(starts: &[(&str, i64)]) -> Board {
         span_ms,
     };
     let starts = starts.iter().map(|(name, ms)| (name.to_string(), *ms)).collect();
-    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-    let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    let mut config = defaults();
     config.windows = vec![window("1m", 60_000), window("1h", 3_600_000)];
     config.experiment_starts = starts;
     Board::new(&config, &ranking())
+}
+
+fn defaults() -> Config {
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+    config::load(None, [brokers].into_iter()).expect("the defaults are valid")
+}
+
+/// Coverage at 1 and over the whole list.
+fn of_coverage() -> Ranking {
+    Ranking::new(&Measures {
+        metrics: vec!["coverage"],
+        catalogue: true,
+        ..Measures::usual(&[NonZeroU32::MIN])
+    })
+}
+
+/// The items 1, 2, … by their hashes.
+fn catalogue(n_items: u64) -> Arc<Catalogue> {
+    let item = |hash: u64| NewItem {
+        id: hash.to_string(),
+        hash,
+        aspects: Vec::new(),
+        users: 0,
+    };
+    Arc::new(Catalogue::new((1..=n_items).map(item).collect(), 1, None))
 }
 
 fn ranking() -> Ranking {
@@ -281,21 +305,9 @@ fn a_snapshot_over_an_earlier_one_is_as_a_new_one() {
 
 #[test]
 fn an_arm_has_shown_the_union_of_what_its_shown_pairs_have() {
-    let measures = Measures {
-        metrics: vec!["coverage"],
-        catalogue: true,
-        ..Measures::usual(&[NonZeroU32::MIN])
-    };
-    let ranking = Ranking::new(&measures);
-    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-    let config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
-    let item = |hash: u64| NewItem {
-        id: hash.to_string(),
-        hash,
-        aspects: Vec::new(),
-        users: 0,
-    };
-    let catalogue = Arc::new(Catalogue::new([1, 2, 3].map(item).into(), 1, None));
+    let ranking = of_coverage();
+    let config = defaults();
+    let catalogue = catalogue(3);
     let board = Board::new(&config, &ranking);
     board.set_catalogue(Arc::clone(&catalogue));
     for (pair, items) in [(0, [1, 2]), (1, [1, 3])] {
@@ -317,21 +329,9 @@ fn an_arm_has_shown_the_union_of_what_its_shown_pairs_have() {
 
 #[test]
 fn an_arm_without_room_for_its_coverage_has_none_until_its_pairs_are_gone() {
-    let measures = Measures {
-        metrics: vec!["coverage"],
-        catalogue: true,
-        ..Measures::usual(&[NonZeroU32::MIN])
-    };
-    let ranking = Ranking::new(&measures);
-    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-    let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
-    let item = NewItem {
-        id: "1".into(),
-        hash: 1,
-        aspects: Vec::new(),
-        users: 0,
-    };
-    let catalogue = Arc::new(Catalogue::new(vec![item], 1, None));
+    let ranking = of_coverage();
+    let mut config = defaults();
+    let catalogue = catalogue(1);
     let of_part = 2 * crate::engine::coverage::Coverage::part_bytes(&catalogue, 2);
     config.limits.max_coverage_bytes = 2 * of_part;
     let board = Board::new(&config, &ranking);
@@ -353,21 +353,8 @@ fn an_arm_without_room_for_its_coverage_has_none_until_its_pairs_are_gone() {
 /// The failure: the arms were checked in the order of a hash map, so each start left out others.
 #[test]
 fn the_first_arms_by_name_keep_their_coverage_where_a_larger_catalogue_leaves_room_for_few() {
-    let measures = Measures {
-        metrics: vec!["coverage"],
-        catalogue: true,
-        ..Measures::usual(&[NonZeroU32::MIN])
-    };
-    let ranking = Ranking::new(&measures);
-    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-    let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
-    let item = |hash: u64| NewItem {
-        id: hash.to_string(),
-        hash,
-        aspects: Vec::new(),
-        users: 0,
-    };
-    let catalogue = |n_items| Arc::new(Catalogue::new((1..=n_items).map(item).collect(), 1, None));
+    let ranking = of_coverage();
+    let mut config = defaults();
     let (small, large) = (catalogue(1), catalogue(2));
     let part_bytes = |catalogue| 2 * crate::engine::coverage::Coverage::part_bytes(catalogue, 2);
     config.limits.max_coverage_bytes = 4 * part_bytes(&large);
