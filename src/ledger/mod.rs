@@ -14,7 +14,7 @@
 //!    hashes, so of very many some count as one. `Slot` is what the board is told; where that is nothing, `ByArm<Cell>` will do.
 //! 2. A line in `aggregates.rs`. From there on it is kept, merged, encoded and decoded; [`Numbers`] and [`OfArm`] have it by the name
 //!    of that line, and the laws in `tests.rs` hold for it. If ledgers of before are stored somewhere, `VERSION` goes up.
-//! 3. What shows it. A metric has columns of the ranking (a `Term` of `Source::Window`), which `totals` in
+//! 3. What shows it. A metric has columns of the ranking (a `Term` of `TermSource::Window`), which `totals` in
 //!    `evaluate/evaluation.rs` and `board/covering.rs` fill in, as they do for coverage; gauges, JSON and files follow. Anything else
 //!    stands beside the sums in [`Totals`](crate::evaluate::Totals) and what `evaluate/report/` makes of these, and in
 //!    [`SettledSlot`], which the board adds to its windows; then in the documents under docs/ and tests/evaluate/ that show it.
