@@ -1,10 +1,10 @@
 //! What all arms add up to: the only shared mutable state, written by workers, read by scrapes.
 //!
 //! ```text
-//!                      ┌ gate ────────────────────────────────────────────────────────────┐
+//!                       ┌ gate ─────────────────────────────────────────────────────────────┐
 //! hand-over ─ shared ─▶ │ (experiment, arm) ─▶ its windows, by pair     a lock for each arm │
 //! scrape    ─ alone  ─▶ │ how far each pair has come                    a lock              │
-//!                      └───────────────────────────────────────────────────────────────────┘
+//!                       └───────────────────────────────────────────────────────────────────┘
 //! ```
 //! Hand-overs share the gate and lock one arm at a time; one with new arms holds it exclusively. So does a scrape while it
 //! copies the sums: it sees whole deltas only. A worker that meets a scrape hands over later, within a second. Nothing behind

@@ -22,7 +22,7 @@ pub trait Aggregate {
     /// Takes note of the next arms, in the order of their numbers.
     fn admit(&mut self, _arms: &[Arm]) {}
 
-    /// Adds a list to the slot that is being told.
+    /// Adds a list to the current slot.
     fn add(&mut self, list: &SettledList);
 
     /// Ends the current slot, and begins the next one.
