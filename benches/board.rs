@@ -340,7 +340,7 @@ fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
         ranking: Ranking::new(&config.measures),
         windows: config.windows.clone(),
         k: config.measures.ks.clone(),
-        controls: config.experiment_controls.clone(),
+        controls: config.experiment_controls(),
         export: config.export.clone(),
         settle_after_ms: 0,
     }

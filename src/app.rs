@@ -104,7 +104,7 @@ impl Daemon {
             ranking: ranking.clone(),
             windows: config.windows.clone(),
             k: config.measures.ks.clone(),
-            controls: config.experiment_controls.clone(),
+            controls: config.experiment_controls(),
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });

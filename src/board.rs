@@ -73,7 +73,7 @@ impl Board {
                 cells_ms: config.windows.iter().map(config::WindowSpan::cell_ms).collect(),
                 n_ahead: AtomicUsize::new(0),
             },
-            experiment_starts: config.experiment_starts.clone(),
+            experiment_starts: config.experiment_starts(),
             gate: RwLock::new(Gated {
                 arms: DashMap::new(),
                 progress: Mutex::default(),

@@ -42,7 +42,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
         ranking,
         windows: config.windows.clone(),
         k: config.measures.ks.clone(),
-        controls: config.experiment_controls.clone(),
+        controls: config.experiment_controls(),
         export: config.export.clone(),
         settle_after_ms: 0,
     });

@@ -16,10 +16,16 @@ fn board(starts: &[(&str, i64)]) -> Board {
         name: name.into(),
         span_ms,
     };
-    let starts = starts.iter().map(|(name, ms)| (name.to_string(), *ms)).collect();
+    let experiment = |(name, start_ms): &(&str, i64)| {
+        let experiment = config::Experiment {
+            start_ms: Some(*start_ms),
+            ..config::Experiment::default()
+        };
+        (name.to_string(), experiment)
+    };
     let mut config = defaults();
     config.windows = vec![window("1m", 60_000), window("1h", 3_600_000)];
-    config.experiment_starts = starts;
+    config.experiments = starts.iter().map(experiment).collect();
     Board::new(&config, &ranking())
 }
 

@@ -8,6 +8,7 @@
 pub(crate) mod access;
 mod derived;
 mod error;
+mod experiment;
 pub(crate) mod files;
 mod hosts;
 mod in_force;
@@ -30,6 +31,7 @@ mod warnings;
 pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
+pub use experiment::{EpochStart, Experiment};
 pub use hosts::Host;
 pub use in_force::InForce;
 pub use load::{
@@ -70,10 +72,8 @@ pub struct Config {
     pub export: Export,
     pub http: Http,
     pub log: LogConfig,
-    /// By experiment: lists before this time (epoch ms) do not count in its `total`.
-    pub experiment_starts: BTreeMap<String, i64>,
-    /// By experiment: the arm that the others are compared with, where that is not the one called `control`.
-    pub experiment_controls: BTreeMap<String, String>,
+    /// By name.
+    pub experiments: BTreeMap<String, Experiment>,
     /// Variables of the environment that look like settings and are none.
     pub strange_variables: Vec<String>,
 }

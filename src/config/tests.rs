@@ -361,7 +361,7 @@ fn what_the_export_names_is_measured() {
 #[test]
 fn an_experiment_starts_at_a_time_in_either_notation() {
     let text = "[experiments.a]\nstart = \"2026-01-31T10:00:00+01:00\"\n[experiments.\"b.c\"]\nstart = 2026-01-31T09:00:00Z";
-    let starts = config(text, &[]).experiment_starts;
+    let starts = config(text, &[]).experiment_starts();
     let nine = 1_769_850_000_000;
     assert_eq!(
         starts,
@@ -375,10 +375,10 @@ fn an_experiment_has_a_control_with_or_without_a_start() {
     let config = config(text, &[]);
     let pair = |name: &str, control: &str| (name.to_owned(), control.to_owned());
     assert_eq!(
-        config.experiment_controls,
+        config.experiment_controls(),
         BTreeMap::from([pair("a", "old"), pair("b", "x y")])
     );
-    assert_eq!(config.experiment_starts.len(), 1);
+    assert_eq!(config.experiment_starts().len(), 1);
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
     let counting = counting(&raw, report);
     let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
     let export = export::export(&raw.export, &counting.measures, &windows, report);
-    let (experiment_starts, experiment_controls) = experiments::experiments(&raw.experiments, report);
+    let experiments = experiments::experiments(&raw.experiments, report);
     events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
     let kafka = kafka::kafka(raw.kafka, report);
     Config {
@@ -46,8 +46,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
         export,
         http: http(&raw.http, report),
         log: log(&raw.log, report),
-        experiment_starts,
-        experiment_controls,
+        experiments,
         strange_variables: report.strange_variables().to_vec(),
     }
 }

@@ -73,7 +73,8 @@ impl Config {
         let time = |ms| {
             jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
         };
-        let starts = self.experiment_starts.iter();
+        let starts = self.experiment_starts();
+        let starts = starts.iter();
         let inside = starts.filter(|(_, start_ms)| **start_ms % slot_ms != 0);
         let note = |(name, start_ms): (&String, &i64)| {
             let next_ms = (start_ms.div_euclid(slot_ms) + 1) * slot_ms;

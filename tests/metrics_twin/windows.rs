@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use abgauge::board::Board;
-use abgauge::config::{self, N_CELLS, WindowSpan};
+use abgauge::config::{self, Experiment, N_CELLS, WindowSpan};
 use abgauge::engine::catalogue::Catalogue;
 use abgauge::engine::event::{Batch, Position, Side};
 use abgauge::engine::ranking::{LISTS, Measures, Ranking};
@@ -102,7 +102,11 @@ impl Subject {
             })
             .into();
         config.join.slot_ms = RULES.slot_ms;
-        config.experiment_starts = BTreeMap::from([("page".to_owned(), T0 + PAGE_BEGINS_MS)]);
+        let page = Experiment {
+            start_ms: Some(T0 + PAGE_BEGINS_MS),
+            ..Experiment::default()
+        };
+        config.experiments = BTreeMap::from([("page".to_owned(), page)]);
         let ranking = Ranking::new(measures);
         let decoder = Decoder::new(0, 1000, 100);
         let subject = Subject {

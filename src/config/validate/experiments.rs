@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
+use crate::config::Experiment;
 use crate::config::error::ErrorReport;
 use crate::config::raw::RawExperiment;
+use crate::statistics::Settings;
 
-/// By experiment: the start of its `total` (epoch ms), and its control.
+/// What is asked of each experiment, by name.
 pub(super) fn experiments(
     raw: &BTreeMap<String, RawExperiment>,
     report: &mut ErrorReport,
-) -> (BTreeMap<String, i64>, BTreeMap<String, String>) {
-    let (mut starts, mut controls) = (BTreeMap::new(), BTreeMap::new());
+) -> BTreeMap<String, Experiment> {
+    let mut experiments = BTreeMap::new();
     for (name, RawExperiment { start, control }) in raw {
         let key = format!("experiments.{name}");
         if !is_label(name) {
@@ -24,9 +26,10 @@ pub(super) fn experiments(
                 (None, None) => {}
             }
         }
-        if let Some(start_ms) = start.as_ref().and_then(|start| start_ms(&key, start, report)) {
-            starts.insert(name.clone(), start_ms);
-        }
+        let mut experiment = Experiment {
+            start_ms: start.as_ref().and_then(|start| start_ms(&key, start, report)),
+            ..Experiment::default()
+        };
         if let Some(control) = control {
             if !is_label(control.get_ref()) {
                 let remedy =
@@ -38,10 +41,11 @@ pub(super) fn experiments(
                     remedy,
                 );
             }
-            controls.insert(name.clone(), control.get_ref().clone());
+            experiment.settings = Some(Settings::new(control.get_ref()));
         }
+        experiments.insert(name.clone(), experiment);
     }
-    (starts, controls)
+    experiments
 }
 
 /// Whether an experiment or an arm can have this name.
