@@ -8,6 +8,7 @@ use crate::config::{Config, N_CELLS};
 use crate::engine::ranking::Ranking;
 use crate::engine::window::Cell;
 use crate::kafka::consumer::queued_bytes;
+use crate::ledger::N_BUCKETS;
 use crate::snapshot::View;
 
 /// Bounds on memory, in bytes. Program, buffers of a scrape and the space between allocations come on top.
@@ -17,12 +18,16 @@ pub struct Bounds {
     state: u64,
     /// Shown items; 0 without coverage.
     coverage: u64,
+    /// Sums by user and first sights of users.
+    statistics: u64,
     /// Records that are fetched and not read, all queues together.
     fetched: u64,
     /// Windows of one arm of one partition.
     arm: u64,
     /// A copy of the sums of one arm, all partitions together: kept while anyone follows the page.
     followed_arm: u64,
+    /// Columns of the sums by user.
+    user_columns: u64,
     max_arms: u32,
 }
 
@@ -42,9 +47,12 @@ impl Bounds {
             } else {
                 0
             },
+            statistics: config.limits.max_statistics_bytes,
             fetched: queued_bytes(&config.kafka, config.ingest.n_workers()),
             arm: View::BOTH.len() as u64 * (n_cells * of_cell + sums),
             followed_arm: View::BOTH.len() as u64 * sums,
+            // Lists with a click come on top of those of the ranking.
+            user_columns: columns + 1,
             max_arms: config.limits.max_arms,
         }
     }
@@ -53,7 +61,12 @@ impl Bounds {
 impl Bounds {
     /// What there is whatever the number of arms.
     fn fixed(&self) -> u64 {
-        self.state + self.coverage + self.fetched
+        self.state + self.coverage + self.statistics + self.fetched
+    }
+
+    /// Sums by user of one arm of one partition in one epoch, if every bucket has a list.
+    fn epoch(&self) -> u64 {
+        N_BUCKETS as u64 * self.user_columns * size_of::<i128>() as u64
     }
 
     /// Each of them as a field of one line of the log.
@@ -62,9 +75,11 @@ impl Bounds {
             fixed_mib = mib(self.fixed()),
             state_mib = mib(self.state),
             coverage_mib = mib(self.coverage),
+            statistics_mib = mib(self.statistics),
             fetched_mib = mib(self.fetched),
             arm_kib = kib(self.arm),
             followed_arm_kib = kib(self.followed_arm),
+            epoch_kib = kib(self.epoch()),
             max_arms = self.max_arms,
             "memory is bounded"
         );
@@ -92,14 +107,28 @@ impl fmt::Display for Bounds {
         )?;
         writeln!(
             f,
+            "{} MiB of sums by user and first sights of users (limits.max_statistics)",
+            mib(self.statistics)
+        )?;
+        writeln!(
+            f,
             "{} MiB of fetched records (queued.max.messages.kbytes)",
             mib(self.fetched)
         )?;
-        write!(
+        writeln!(
             f,
             "up to {} arms of a partition (limits.max_arms); {} KiB more for each arm while anyone follows the page",
             self.max_arms,
             kib(self.followed_arm)
+        )?;
+        write!(
+            f,
+            "sums by user: {} KiB for each arm and epoch of a partition ({N_BUCKETS} buckets x {} columns x {} bytes), at most \
+             {} times as much with the cells of the longest window",
+            kib(self.epoch()),
+            self.user_columns,
+            size_of::<i128>(),
+            N_CELLS + 1
         )
     }
 }
@@ -135,6 +164,11 @@ mod tests {
         let one = bounds(&[("LIMITS__MAX_STATE", "1GiB")], 1);
         let two = bounds(&[("LIMITS__MAX_STATE", "1GiB")], 2);
         assert_eq!((one.state, one.coverage), (1 << 30, 0));
+        let small = bounds(
+            &[("LIMITS__MAX_STATE", "1GiB"), ("LIMITS__MAX_STATISTICS", "1MiB")],
+            1,
+        );
+        assert_eq!(one.fixed() - small.fixed(), (1 << 30) - (1 << 20));
         assert_eq!(one.fetched, (64 << 20) + 20_000 * 400);
         assert_eq!(
             two.fetched,
@@ -143,7 +177,7 @@ mod tests {
         );
         let text = one.to_string();
         assert!(
-            text.starts_with("memory is bounded to 1096 MiB, ") && text.contains("\n1024 MiB of"),
+            text.starts_with("memory is bounded to 2120 MiB, ") && text.contains("\n1024 MiB of"),
             "{text}"
         );
         let set = bounds(&[("KAFKA__PROPERTIES__QUEUED_MAX_MESSAGES_KBYTES", "1024")], 3);
@@ -152,6 +186,15 @@ mod tests {
             3 * ((1 << 20) + 20_000 * 400),
             "each queue has what the operator says"
         );
+    }
+
+    #[test]
+    fn sums_by_user_have_a_column_more_than_the_ranking_in_each_bucket() {
+        let one = bounds(&[("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")], 1);
+        assert_eq!(one.epoch(), 256 * (5 + 1) * 16);
+        let told = "sums by user: 24 KiB for each arm and epoch of a partition (256 buckets x 6 columns x 16 bytes), at \
+                    most 61 times as much with the cells of the longest window";
+        assert!(one.to_string().ends_with(told), "{one}");
     }
 
     #[test]

@@ -358,8 +358,10 @@ fn doubts_about_a_valid_configuration_are_warnings() {
             "note     memory is bounded to",
             "         4096 MiB of open lists",
             "         0 MiB of shown items",
+            "         1024 MiB of sums by user",
             "         ",
             "         up to 10000 arms",
+            "         sums by user: ",
         ],
     );
     let mut config = config();
@@ -370,6 +372,8 @@ fn doubts_about_a_valid_configuration_are_warnings() {
         &[
             "ok       the configuration",
             "note     memory",
+            "         ",
+            "         ",
             "         ",
             "         ",
             "         ",

@@ -228,6 +228,8 @@ pub struct Limits {
     pub max_state_bytes: u64,
     /// Bytes of what coverage remembers of shown items, all arms together. Arms beyond it have no coverage.
     pub max_coverage_bytes: u64,
+    /// Bytes of sums by user and of first sights of users, all partitions together. Arms beyond it have no intervals.
+    pub max_statistics_bytes: u64,
     /// Share of the records of a topic that may be unreadable before it is reported as a problem.
     pub max_invalid_share: f64,
     /// The same of late records, of those from the future, of duplicates, and of clicks without a list.

@@ -165,6 +165,7 @@ section! {
         max_arms: Spanned<i64> = unwritten(10_000),
         max_state: Spanned<ByteSize> = unwritten(ByteSize::gibibytes(4)),
         max_coverage: Spanned<ByteSize> = unwritten(ByteSize::mebibytes(256)),
+        max_statistics: Spanned<ByteSize> = unwritten(ByteSize::gibibytes(1)),
         max_invalid_share: Spanned<f64> = unwritten(0.05),
         max_late_share: Spanned<f64> = unwritten(0.05),
         max_future_share: Spanned<f64> = unwritten(0.05),

@@ -150,6 +150,7 @@ fn limits(raw: &RawLimits, report: &mut ErrorReport) -> Limits {
         max_arms: whole("limits.max_arms", &raw.max_arms, report),
         max_state_bytes,
         max_coverage_bytes: raw.max_coverage.get_ref().bytes,
+        max_statistics_bytes: raw.max_statistics.get_ref().bytes,
         max_invalid_share: share("limits.max_invalid_share", &raw.max_invalid_share, report),
         max_late_share: share("limits.max_late_share", &raw.max_late_share, report),
         max_future_share: share("limits.max_future_share", &raw.max_future_share, report),
