@@ -58,7 +58,7 @@ use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
-use crate::ledger::{Keep, Ledger, Numbers, Span};
+use crate::ledger::{Keep, Ledger, Numbers, Span, Users};
 use crate::statistics::Settings;
 pub use comparison::Comparison;
 pub use evaluation::{Evaluation, Totals};
@@ -273,10 +273,15 @@ impl Evaluator {
         let spans = self.span_ms.map(|cell_ms| Span {
             cell_ms,
             n_cells: None,
+            by_user_only: false,
         });
         let keep = Keep {
             total: true,
-            by_user: self.compare.is_some(),
+            users: if self.compare.is_some() {
+                Users::Everybody
+            } else {
+                Users::Nobody
+            },
             spans: spans.into_iter().collect(),
         };
         let mut ledger = Ledger::new(&self.ranking, &keep);

@@ -56,6 +56,11 @@ macro_rules! aggregates {
                 $(self.$name.aggregate.admit(arms);)+
             }
 
+            /// Tells the users of an experiment with these arms no longer apart.
+            pub fn forget_users(&mut self, experiment: &str, arms: &[ArmId]) {
+                $(self.$name.aggregate.forget_users(experiment, arms);)+
+            }
+
             pub fn add(&mut self, list: &SettledList) {
                 $(self.$name.add(list);)+
             }
@@ -98,7 +103,7 @@ macro_rules! aggregates {
             /// Takes the place of what is kept. Arms are below `n_arms`.
             pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), LedgerError> {
                 $(self.$name.decode(from, n_arms)?;)+
-                let are_alike = [$(self.$name.has_cells_of(&self.sums)),+];
+                let are_alike = [$(self.$name.has_cells_of(&self.buckets)),+];
                 are_alike.iter().all(|alike| *alike).then_some(()).ok_or(LedgerError::Number)
             }
         }

@@ -15,12 +15,17 @@ pub trait Aggregate {
     type Cell: Clone + Debug + PartialEq;
     /// What one slot adds, all arms together: this is what the board is told, if anything.
     type Slot;
+    /// Whether it is among what is kept of users alone.
+    const BY_USER: bool = false;
 
     /// One that was told nothing.
     fn new(ranking: &Ranking, keep: &Keep) -> Self;
 
     /// Takes note of the next arms, in the order of their numbers.
     fn admit(&mut self, _arms: &[Arm]) {}
+
+    /// Tells the users of an experiment no longer apart; these are its arms so far.
+    fn forget_users(&mut self, _experiment: &str, _arms: &[ArmId]) {}
 
     /// Adds a list to the current slot.
     fn add(&mut self, list: &SettledList);
@@ -51,9 +56,53 @@ pub type ByArm<C> = BTreeMap<ArmId, C>;
 pub struct Keep {
     /// What arms add up to since the begin.
     pub total: bool,
-    /// Also what users add up to, by bucket and each: what differences between arms are judged by.
-    pub by_user: bool,
+    /// Whose users are told apart: what they add up to, by bucket and each, is what differences between arms are judged by.
+    pub users: Users,
     pub spans: Vec<Span>,
+}
+
+impl Keep {
+    /// What users of these experiments add up to in spans of this length, and nothing else.
+    pub fn of_users(users: Users, cell_ms: i64) -> Keep {
+        let span = Span {
+            cell_ms,
+            n_cells: None,
+            by_user_only: true,
+        };
+        Keep {
+            total: false,
+            users,
+            spans: vec![span],
+        }
+    }
+}
+
+/// The experiments whose users are told apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Users {
+    #[default]
+    Nobody,
+    Everybody,
+    /// Those of these experiments, in slots from the start of each on (epoch ms; of all slots: `i64::MIN`).
+    Of(BTreeMap<String, i64>),
+}
+
+impl Users {
+    /// From when on the users of an experiment are told apart, epoch ms; none if they are not.
+    pub fn start_ms(&self, experiment: &str) -> Option<i64> {
+        match self {
+            Users::Nobody => None,
+            Users::Everybody => Some(i64::MIN),
+            Users::Of(starts) => starts.get(experiment).copied(),
+        }
+    }
+
+    /// Leaves out an experiment that was named.
+    pub(super) fn forget(&mut self, experiment: &str) {
+        if let Users::Of(starts) = self {
+            starts.remove(experiment);
+        }
+    }
 }
 
 /// Cells that are kept.
@@ -63,6 +112,8 @@ pub struct Span {
     pub cell_ms: i64,
     /// How many, up to the newest; none: all of them.
     pub n_cells: Option<i64>,
+    /// Whether they are kept of users alone.
+    pub by_user_only: bool,
 }
 
 /// The numbers of one aggregate.
@@ -73,6 +124,8 @@ pub(super) struct Book<A: Aggregate> {
     pub total: ByArm<A::Cell>,
     /// By kept span, then number of the cell.
     cells: Vec<BTreeMap<i64, ByArm<A::Cell>>>,
+    /// Stands for a cell that there is not.
+    none: ByArm<A::Cell>,
 }
 
 impl<A: Aggregate> Book<A> {
@@ -82,6 +135,7 @@ impl<A: Aggregate> Book<A> {
             keep: keep.clone(),
             total: ByArm::new(),
             cells: vec![BTreeMap::new(); keep.spans.len()],
+            none: ByArm::new(),
         }
     }
 
@@ -98,7 +152,8 @@ impl<A: Aggregate> Book<A> {
         if self.keep.total {
             self.aggregate.add_slot(&slot, &mut self.total);
         }
-        for (span, cells) in self.keep.spans.iter().zip(&mut self.cells) {
+        let spans = self.keep.spans.iter().zip(&mut self.cells);
+        for (span, cells) in spans.filter(|(span, _)| A::BY_USER || !span.by_user_only) {
             let number = start_ms.div_euclid(span.cell_ms);
             self.aggregate.add_slot(&slot, cells.entry(number).or_default());
             span.trim(cells);
@@ -111,15 +166,16 @@ impl<A: Aggregate> Book<A> {
         self.cells[span].keys().copied()
     }
 
-    /// # Panics
-    /// Where there is no cell of this number.
+    /// Empty where there is no cell of this number.
     pub fn cell(&self, span: usize, number: i64) -> &ByArm<A::Cell> {
-        &self.cells[span][&number]
+        self.cells[span].get(&number).unwrap_or(&self.none)
     }
 
-    /// Whether it has cells of the same numbers.
+    /// Whether it has cells of the same numbers, as far as it keeps them.
     pub fn has_cells_of<B: Aggregate>(&self, other: &Book<B>) -> bool {
-        (0..self.cells.len()).all(|span| self.numbers(span).eq(other.numbers(span)))
+        let kept = |(_, span): &(usize, &Span)| A::BY_USER || !span.by_user_only;
+        let mut spans = self.keep.spans.iter().enumerate().filter(kept);
+        spans.all(|(span, _)| self.numbers(span).eq(other.numbers(span)))
     }
 
     /// Takes a cell out, if there is one of this number.

@@ -8,13 +8,16 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::{HashMap, HashMapExt};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::book::{Aggregate, ByArm, Keep};
+use super::book::{Aggregate, ByArm, Keep, Users};
 use super::bytes::{LedgerError, Reader, Writer};
-use crate::engine::Arm;
-use crate::engine::ranking::{Ranking, RankingBuffers, Relevant};
+use super::sums::SlotSums;
+use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
+use crate::engine::tally::Rows;
+use crate::engine::{Arm, ArmId};
 
 /// Buckets of an experiment.
 pub const N_BUCKETS: usize = 256;
@@ -24,55 +27,34 @@ pub type BucketSums = BTreeMap<u8, Box<[i128]>>;
 
 #[derive(Debug)]
 pub struct Buckets {
-    /// None where users are not told apart.
-    terms: Option<Terms>,
-    /// By arm: that of its experiment.
-    salts: Vec<u64>,
-    /// The current slot.
-    slot: ByArm<BucketSums>,
+    users: Users,
+    /// By arm.
+    salts: Vec<Salt>,
+    /// The current slot. No sum in it leaves 64 bits unless that of the whole arm does, which is noticed there.
+    sums: SlotSums,
+    /// Likewise, lists with a click.
+    n_clicked: HashMap<RowId, i64>,
+    /// Of the current list.
+    rows: Vec<RowId>,
 }
 
-/// What one list adds.
+/// What one slot adds: an arm and a bucket have one row.
 #[derive(Debug)]
-struct Terms {
-    ranking: Ranking,
-    buffers: RankingBuffers,
-    relevant: Relevant,
-    row: Vec<i64>,
+pub struct BucketSlot {
+    sums: Rows<RowId>,
+    n_clicked: HashMap<RowId, i64>,
 }
 
-impl Terms {
-    fn new(ranking: &Ranking) -> Terms {
-        Terms {
-            buffers: ranking.scratch(),
-            relevant: Relevant::default(),
-            row: vec![0; ranking.width() + 1],
-            ranking: ranking.clone(),
-        }
-    }
+/// arm × 256 + bucket.
+type RowId = ArmId;
 
-    fn of(&mut self, list: &SettledList) -> &[i64] {
-        let Terms {
-            ranking,
-            buffers,
-            relevant,
-            row,
-        } = self;
-        let (sums, is_clicked) = row.split_at_mut(ranking.width());
-        ranking.contribute(&list.outcome, sums);
-        if let Some(items) = &list.items {
-            let of_catalogue = &mut sums[ranking.columns_of_catalogue()];
-            ranking.contribute_places(items.places, items.catalogue, buffers, of_catalogue);
-            let of_aspects = &mut sums[ranking.columns_of_aspects()];
-            of_aspects.fill(0);
-            if ranking.needs_aspects() {
-                relevant.set(&list.outcome, items.places, list.off_list, items.catalogue);
-                ranking.contribute_aspects(relevant, items.catalogue, 1, buffers, of_aspects);
-            }
-        }
-        is_clicked[0] = i64::from(list.outcome.clicked.iter().any(|word| *word != 0));
-        row
-    }
+/// Of an arm.
+#[derive(Debug)]
+struct Salt {
+    /// That of its experiment; none where its users are not told apart.
+    salt: Option<u64>,
+    /// Earlier slots do not count, epoch ms.
+    start_ms: i64,
 }
 
 /// Different in each experiment, so that a user who is at odds in one is not so in all.
@@ -94,58 +76,98 @@ fn bucket(unit: u64, salt: u64) -> u8 {
     (xxh3_64_with_seed(&unit.to_le_bytes(), salt) % N_BUCKETS as u64) as u8
 }
 
-fn add_row(sums: &mut BucketSums, bucket: u8, row: impl ExactSizeIterator<Item = i128>) {
-    let n_columns = row.len();
-    let sums = sums.entry(bucket).or_insert_with(|| vec![0; n_columns].into());
+/// The sums of a bucket, and after them its lists with a click.
+fn add_row(sums: &mut BucketSums, bucket: u8, width: usize, row: impl Iterator<Item = i128>) {
+    let sums = sums.entry(bucket).or_insert_with(|| vec![0; width + 1].into());
     sums.iter_mut().zip(row).for_each(|(sum, term)| *sum += term);
 }
 
 impl Buckets {
-    /// Columns of a bucket.
+    /// Columns of a bucket but for lists with a click.
     fn width(&self) -> usize {
-        self.terms.as_ref().map_or(0, |terms| terms.row.len())
+        self.sums.width()
     }
 }
 
 impl Aggregate for Buckets {
     type Cell = BucketSums;
-    type Slot = ByArm<BucketSums>;
+    type Slot = BucketSlot;
+    const BY_USER: bool = true;
 
     fn new(ranking: &Ranking, keep: &Keep) -> Buckets {
         Buckets {
-            terms: keep.by_user.then(|| Terms::new(ranking)),
+            users: keep.users.clone(),
             salts: Vec::new(),
-            slot: ByArm::new(),
+            sums: SlotSums::new(ranking),
+            n_clicked: HashMap::new(),
+            rows: Vec::new(),
         }
     }
 
     fn admit(&mut self, arms: &[Arm]) {
-        self.salts.extend(arms.iter().map(|arm| salt(&arm.experiment)));
+        let known = self.salts.len();
+        let salts = arms.iter().zip(known..).map(|(arm, id)| {
+            // Rows beyond have no number.
+            let start_ms = self.users.start_ms(&arm.experiment).filter(|_| id < 1 << 24);
+            Salt {
+                salt: start_ms.map(|_| salt(&arm.experiment)),
+                start_ms: start_ms.unwrap_or(i64::MAX),
+            }
+        });
+        self.salts.extend(salts);
+    }
+
+    fn forget_users(&mut self, experiment: &str, arms: &[ArmId]) {
+        self.users.forget(experiment);
+        arms.iter().for_each(|arm| self.salts[*arm as usize].salt = None);
     }
 
     fn add(&mut self, list: &SettledList) {
-        let Some(terms) = &mut self.terms else { return };
-        let row = terms.of(list);
+        if self.users == Users::Nobody {
+            return;
+        }
+        self.rows.clear();
         for arm in list.arms {
-            let bucket = bucket(unit(list), self.salts[*arm as usize]);
-            let sums = self.slot.entry(*arm).or_default();
-            add_row(sums, bucket, row.iter().map(|term| i128::from(*term)));
+            let of = &self.salts[*arm as usize];
+            if let Some(salt) = of.salt.filter(|_| list.start_ms >= of.start_ms) {
+                self.rows.push(*arm << 8 | u32::from(bucket(unit(list), salt)));
+            }
+        }
+        if self.rows.is_empty() {
+            return;
+        }
+        self.sums.add(&self.rows, list);
+        if list.outcome.clicked.iter().any(|word| *word != 0) {
+            for row in &self.rows {
+                *self.n_clicked.entry(*row).or_default() += 1;
+            }
         }
     }
 
-    fn end_slot(&mut self) -> ByArm<BucketSums> {
-        std::mem::take(&mut self.slot)
+    fn end_slot(&mut self) -> BucketSlot {
+        BucketSlot {
+            sums: self.sums.end_slot(),
+            n_clicked: std::mem::take(&mut self.n_clicked),
+        }
     }
 
-    fn add_slot(&self, slot: &ByArm<BucketSums>, cells: &mut ByArm<BucketSums>) {
-        for (arm, sums) in slot {
-            Buckets::merge(cells.entry(*arm).or_default(), sums);
+    fn add_slot(&self, slot: &BucketSlot, cells: &mut ByArm<BucketSums>) {
+        let width = self.width();
+        let mut add = |row: RowId, terms: &mut dyn Iterator<Item = i128>| {
+            add_row(cells.entry(row >> 8).or_default(), row as u8, width, terms);
+        };
+        for (row, terms) in slot.sums.iter() {
+            add(row, &mut terms.iter().map(|term| i128::from(*term)));
+        }
+        for (row, n) in &slot.n_clicked {
+            let clicked = std::iter::once(i128::from(*n));
+            add(*row, &mut std::iter::repeat_n(0, width).chain(clicked));
         }
     }
 
     fn merge(cell: &mut BucketSums, more: &BucketSums) {
         for (bucket, sums) in more {
-            add_row(cell, *bucket, sums.iter().copied());
+            add_row(cell, *bucket, sums.len() - 1, sums.iter().copied());
         }
     }
 
@@ -161,7 +183,7 @@ impl Aggregate for Buckets {
         let mut cell = BucketSums::new();
         for _ in 0..from.length()? {
             let bucket = from.byte()?;
-            let sums = (0..self.width()).map(|_| from.sum()).collect::<Result<_, _>>()?;
+            let sums = (0..=self.width()).map(|_| from.sum()).collect::<Result<_, _>>()?;
             super::book::insert_last(&mut cell, bucket, sums)?;
         }
         Ok(cell)
@@ -196,7 +218,7 @@ mod tests {
     fn a_user_has_one_bucket_of_an_experiment_in_all_arms_and_another_in_others() {
         let ranking = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
         let keep = Keep {
-            by_user: true,
+            users: Users::Everybody,
             ..Keep::default()
         };
         let mut buckets = Buckets::new(&ranking, &keep);
@@ -210,9 +232,11 @@ mod tests {
         list(5, &[0], 0, |list| buckets.add(list));
         list(6, &[0], 0b1, |list| buckets.add(list));
         let slot = buckets.end_slot();
+        let mut cells = ByArm::new();
+        buckets.add_slot(&slot, &mut cells);
         let sums = |arm: u32| -> Vec<(u8, [i128; 3])> {
             let columns = [LISTS, CLICKS, ranking.width()];
-            let sums = slot[&arm].iter();
+            let sums = cells[&arm].iter();
             sums.map(|(bucket, sums)| (*bucket, columns.map(|column| sums[column])))
                 .collect()
         };

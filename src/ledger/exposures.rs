@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::book::{Aggregate, ByArm, Keep, insert_last};
+use super::book::{Aggregate, ByArm, Keep, Users, insert_last};
 use super::bytes::{LedgerError, Reader, Writer};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
+use crate::engine::{Arm, ArmId};
 
 /// Half of the keyed hash of a user, and the time of the first list (epoch ms). Of a million users some hundred share one.
 pub type FirstSeen = BTreeMap<u32, i64>;
 
 #[derive(Debug)]
 pub struct Exposures {
-    are_kept: bool,
+    users: Users,
+    /// By arm: where its users are told apart, the start of the first slot that counts, epoch ms.
+    starts_ms: Vec<Option<i64>>,
     /// The current slot.
     slot: ByArm<FirstSeen>,
 }
@@ -25,17 +28,33 @@ fn see(seen: &mut FirstSeen, user: u32, ts_ms: i64) {
 impl Aggregate for Exposures {
     type Cell = FirstSeen;
     type Slot = ByArm<FirstSeen>;
+    const BY_USER: bool = true;
 
     fn new(_: &Ranking, keep: &Keep) -> Exposures {
         Exposures {
-            are_kept: keep.by_user,
+            users: keep.users.clone(),
+            starts_ms: Vec::new(),
             slot: ByArm::new(),
         }
     }
 
+    fn admit(&mut self, arms: &[Arm]) {
+        let starts_ms = arms.iter().map(|arm| self.users.start_ms(&arm.experiment));
+        self.starts_ms.extend(starts_ms);
+    }
+
+    fn forget_users(&mut self, experiment: &str, arms: &[ArmId]) {
+        self.users.forget(experiment);
+        arms.iter().for_each(|arm| self.starts_ms[*arm as usize] = None);
+    }
+
     fn add(&mut self, list: &SettledList) {
-        if let Some(user) = list.user.filter(|_| self.are_kept) {
-            for arm in list.arms {
+        let Some(user) = list.user.filter(|_| self.users != Users::Nobody) else {
+            return;
+        };
+        for arm in list.arms {
+            let start_ms = self.starts_ms[*arm as usize];
+            if start_ms.is_some_and(|start_ms| list.start_ms >= start_ms) {
                 see(self.slot.entry(*arm).or_default(), user.get(), list.ts_ms);
             }
         }

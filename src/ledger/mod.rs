@@ -39,7 +39,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use self::aggregates::Books;
 pub use self::aggregates::{Cell, Numbers, OfArm};
-pub use self::book::{Aggregate, ByArm, Keep, Span};
+pub use self::book::{Aggregate, ByArm, Keep, Span, Users};
 pub use self::buckets::{BucketSums, N_BUCKETS};
 pub use self::bytes::LedgerError;
 use self::bytes::{Reader, Writer};
@@ -145,7 +145,7 @@ impl Ledger {
 
     /// The cells of a kept span, by number: epoch ms ÷ their length.
     pub fn cells(&self, span: usize) -> impl Iterator<Item = (i64, Numbers<'_>)> {
-        let numbers = self.books.sums.numbers(span);
+        let numbers = self.books.buckets.numbers(span);
         numbers.map(move |number| (number, self.books.cell(span, number)))
     }
 
@@ -158,12 +158,21 @@ impl Ledger {
 
     /// Takes out the [complete](Self::is_complete) cells of a kept span, by number.
     pub fn take_complete(&mut self, span: usize) -> Vec<(i64, Cell)> {
-        let numbers = self.books.sums.numbers(span);
+        let numbers = self.books.buckets.numbers(span);
         let complete: Vec<i64> = numbers.filter(|number| self.is_complete(span, *number)).collect();
         let taken = complete
             .into_iter()
             .map(|number| (number, self.books.take(span, number)));
         taken.collect()
+    }
+
+    /// Tells the users of an experiment no longer apart: what it has of them so far stays, nothing is added.
+    pub fn forget_users(&mut self, experiment: &str) {
+        let arms = (0..)
+            .zip(&self.arms)
+            .filter(|(_, arm)| &*arm.experiment == experiment);
+        let arms: Vec<ArmId> = arms.map(|(id, _)| id).collect();
+        self.books.forget_users(experiment, &arms);
     }
 
     /// Adds the ledger of another pair with the same configuration. The result covers what both cover. If one of them covers
@@ -249,9 +258,9 @@ fn fingerprint(ranking: &Ranking, keep: &Keep) -> u64 {
     let columns = ranking.columns().iter();
     let columns = columns.map(|column| format!("{} {}\n", profiles[column.profile].name, column.key()));
     let spans = keep.spans.iter();
-    let spans = spans.map(|span| format!("{} {}\n", span.cell_ms, span.n_cells.unwrap_or(i64::MAX)));
-    let flags = format!("{} {}", keep.total, keep.by_user);
-    let text: String = columns.chain(spans).chain([flags]).collect();
+    let spans = spans.map(|span| format!("{span:?}\n"));
+    let rest = format!("{} {:?}", keep.total, keep.users);
+    let text: String = columns.chain(spans).chain([rest]).collect();
     xxh3_64(text.as_bytes())
 }
 

@@ -10,7 +10,11 @@ use crate::engine::tally::{Rows, SlotTally};
 
 /// Numerators and denominators of all metrics, by column of the ranking.
 #[derive(Debug)]
-pub struct Sums {
+pub struct Sums(SlotSums);
+
+/// What the lists of a slot add to numbered rows.
+#[derive(Debug)]
+pub(super) struct SlotSums {
     ranking: Ranking,
     contributions: Contributions,
     /// The slot that is being told.
@@ -28,12 +32,52 @@ pub struct Sums {
 impl Sums {
     /// Whether a sum has left 64 bits in a slot.
     pub fn overflowed(&self) -> bool {
-        self.overflowed
+        self.0.overflowed
+    }
+}
+
+impl SlotSums {
+    pub fn new(ranking: &Ranking) -> SlotSums {
+        SlotSums {
+            ranking: ranking.clone(),
+            contributions: Contributions::new(ranking),
+            tally: SlotTally::new(ranking.width()),
+            of_items: vec![0; ranking.columns_of_catalogue().len()],
+            of_aspects: vec![0; ranking.columns_of_aspects().len()],
+            scratch: ranking.scratch(),
+            relevant: Relevant::default(),
+            room: Vec::new(),
+            overflowed: false,
+        }
+    }
+
+    /// Columns of a row.
+    pub fn width(&self) -> usize {
+        self.ranking.width()
+    }
+
+    /// Adds a list to these rows.
+    pub fn add(&mut self, rows: &[ArmId], list: &SettledList) {
+        self.add_outcome(rows, &list.outcome);
+        if let Some(items) = &list.items {
+            self.add_items(rows, list, items);
+        }
+    }
+
+    /// Ends the slot, and begins the next one.
+    pub fn end_slot(&mut self) -> Rows<ArmId> {
+        let mut rows = Rows::new();
+        self.overflowed |= self
+            .tally
+            .hand_over(&self.contributions, &mut self.room, |row, _, sums| {
+                rows.push(row, sums)
+            });
+        rows
     }
 
     /// Adds what a list contributes by its length and its clicks.
-    fn add_outcome(&mut self, arms: &[ArmId], list: &ListOutcome) {
-        let Sums {
+    fn add_outcome(&mut self, rows: &[ArmId], list: &ListOutcome) {
+        let SlotSums {
             ranking,
             contributions,
             tally,
@@ -44,8 +88,8 @@ impl Sums {
         if !contributions.remember_new_list(n_items, ranking) {
             room.resize(ranking.width(), 0);
             ranking.contribute(list, room);
-            for arm in arms {
-                let row = tally.row(*arm);
+            for row in rows {
+                let row = tally.row(*row);
                 tally.add(row, 0, room);
             }
             return;
@@ -53,8 +97,8 @@ impl Sums {
         // Mostly there is none.
         let is_clicked = list.n_off_list > 0 || list.clicked.iter().any(|word| *word != 0);
         if !is_clicked {
-            for arm in arms {
-                let row = tally.row(*arm);
+            for row in rows {
+                let row = tally.row(*row);
                 tally.count(row, list.n_items, contributions);
             }
             return;
@@ -65,8 +109,8 @@ impl Sums {
             room.clear();
             room.extend_from_slice(contributions.of_clicks(list, ranking));
         }
-        for arm in arms {
-            let row = tally.row(*arm);
+        for row in rows {
+            let row = tally.row(*row);
             tally.count(row, list.n_items, contributions);
             match only_click {
                 Some(position) => tally.count_click(row, n_items, position, contributions),
@@ -76,8 +120,8 @@ impl Sums {
     }
 
     /// Adds what a list contributes by what it has shown of the catalogue.
-    fn add_items(&mut self, list: &SettledList, items: &SettledItems) {
-        let Sums {
+    fn add_items(&mut self, rows: &[ArmId], list: &SettledList, items: &SettledItems) {
+        let SlotSums {
             ranking,
             tally,
             of_items,
@@ -94,8 +138,8 @@ impl Sums {
                 ranking.contribute_aspects(relevant, items.catalogue, 1, scratch, of_aspects);
             }
         }
-        for arm in list.arms {
-            let row = tally.row(*arm);
+        for row in rows {
+            let row = tally.row(*row);
             if !of_items.is_empty() {
                 tally.add(row, ranking.columns_of_catalogue().start, of_items);
             }
@@ -119,38 +163,19 @@ impl Aggregate for Sums {
     type Slot = Rows<ArmId>;
 
     fn new(ranking: &Ranking, _: &Keep) -> Sums {
-        Sums {
-            ranking: ranking.clone(),
-            contributions: Contributions::new(ranking),
-            tally: SlotTally::new(ranking.width()),
-            of_items: vec![0; ranking.columns_of_catalogue().len()],
-            of_aspects: vec![0; ranking.columns_of_aspects().len()],
-            scratch: ranking.scratch(),
-            relevant: Relevant::default(),
-            room: Vec::new(),
-            overflowed: false,
-        }
+        Sums(SlotSums::new(ranking))
     }
 
     fn add(&mut self, list: &SettledList) {
-        self.add_outcome(list.arms, &list.outcome);
-        if let Some(items) = &list.items {
-            self.add_items(list, items);
-        }
+        self.0.add(list.arms, list);
     }
 
     fn end_slot(&mut self) -> Rows<ArmId> {
-        let mut rows = Rows::new();
-        self.overflowed |= self
-            .tally
-            .hand_over(&self.contributions, &mut self.room, |arm, _, sums| {
-                rows.push(arm, sums)
-            });
-        rows
+        self.0.end_slot()
     }
 
     fn add_slot(&self, slot: &Rows<ArmId>, cells: &mut ByArm<Box<[i128]>>) {
-        let zeros = || vec![0; self.ranking.width()].into_boxed_slice();
+        let zeros = || vec![0; self.0.width()].into_boxed_slice();
         for (arm, terms) in slot.iter() {
             let sums = cells.entry(arm).or_insert_with(zeros).iter_mut();
             sums.zip(terms).for_each(|(sum, term)| *sum += i128::from(*term));
@@ -166,6 +191,6 @@ impl Aggregate for Sums {
     }
 
     fn decode(&self, from: &mut Reader) -> Result<Box<[i128]>, LedgerError> {
-        (0..self.ranking.width()).map(|_| from.sum()).collect()
+        (0..self.0.width()).map(|_| from.sum()).collect()
     }
 }

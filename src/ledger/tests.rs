@@ -33,10 +33,11 @@ fn keep() -> Keep {
     let span = |n_slots, n_cells| Span {
         cell_ms: n_slots * SLOT_MS,
         n_cells,
+        by_user_only: false,
     };
     Keep {
         total: true,
-        by_user: true,
+        users: Users::Everybody,
         spans: vec![span(1, Some(3)), span(2, None)],
     }
 }
@@ -310,4 +311,87 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
     let total = ledger.total();
     let n_lists = |arm: ArmId| total.buckets[&arm].values().map(|sums| sums[LISTS]).sum::<i128>();
     assert_eq!([n_lists(0), n_lists(1)], [2, 2]);
+}
+
+/// A ledger that keeps users alone, of the experiment `e`, from slot 3 on.
+#[test]
+fn users_are_told_apart_in_experiments_that_ask_for_it_from_their_start_on() {
+    let (ranking, catalogue) = (ranking(), catalogue());
+    let users = Users::Of([("e".to_owned(), 3 * SLOT_MS)].into());
+    let keep = Keep::of_users(users, 2 * SLOT_MS);
+    let mut ledger = Ledger::new(&ranking, &keep);
+    let other = Arm {
+        experiment: "f".into(),
+        ..arm(0)
+    };
+    ledger.admit(&[arm(0), arm(1), other]);
+    let tell = |ledger: &mut Ledger, slot: i64| {
+        ledger.take(Settled::List(SettledList {
+            start_ms: slot * SLOT_MS,
+            ts_ms: slot * SLOT_MS,
+            user: NonZeroU32::new(5),
+            arms: &[0, 2],
+            tags: &[],
+            off_list: &[],
+            outcome: ListOutcome {
+                n_items: N_ITEMS,
+                clicked: &[1],
+                n_off_list: 0,
+            },
+            items: Some(SettledItems {
+                catalogue: &catalogue,
+                places: &[0, 1, 2, 3, 4],
+            }),
+        }));
+        ledger.take(Settled::Slot {
+            start_ms: slot * SLOT_MS,
+            end_ms: (slot + 1) * SLOT_MS,
+        })
+    };
+    (2..6).for_each(|slot| _ = tell(&mut ledger, slot));
+    ledger.forget_users("e");
+    let told = tell(&mut ledger, 6).expect("a slot has ended");
+    assert_eq!(told.tallies.iter().count(), 2, "the board hears of all arms");
+    ledger.cover_until(Some(8 * SLOT_MS));
+    let lists: Vec<(i64, Vec<(ArmId, i128)>, usize)> = ledger
+        .take_complete(0)
+        .iter()
+        .map(|(number, cell)| {
+            let numbers = cell.numbers();
+            assert!(numbers.sums.is_empty() && numbers.seen.is_empty());
+            let lists = numbers.buckets.iter();
+            let lists = lists.map(|(arm, sums)| (*arm, sums.values().map(|sums| sums[LISTS]).sum()));
+            (*number, lists.collect(), numbers.exposures.len())
+        })
+        .collect();
+    assert_eq!(
+        lists,
+        [(1, vec![(0, 1)], 1), (2, vec![(0, 2)], 1), (3, vec![], 0)]
+    );
+}
+
+proptest! {
+    /// Buckets add up to the sums of their arm, and the column after them to the lists with a click.
+    #[test]
+    fn buckets_add_up_to_the_sums(lists in prop::collection::vec(list(), 0..40)) {
+        let (ranking, catalogue) = (ranking(), catalogue());
+        let ledger = told(&lists, &ranking, &catalogue);
+        let total = ledger.total();
+        prop_assert_eq!(total.buckets.len(), total.sums.len());
+        for (id, sums) in total.sums {
+            let of_arm = |list: &&List| arm_of(&ledger, *id, list);
+            let clicked = lists.iter().filter(of_arm).filter(|list| list.clicked != 0).count();
+            let mut added = vec![0; ranking.width() + 1];
+            for bucket in total.buckets[id].values() {
+                added.iter_mut().zip(bucket).for_each(|(sum, term)| *sum += term);
+            }
+            prop_assert_eq!(&added[..ranking.width()], &sums[..]);
+            prop_assert_eq!(added[ranking.width()], clicked as i128);
+        }
+    }
+}
+
+fn arm_of(ledger: &Ledger, id: ArmId, list: &List) -> bool {
+    let name = &ledger.arms()[id as usize];
+    list.arms.iter().any(|n| arm(*n) == *name)
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Keep, Ledger, SettledSlot};
+use super::{Cell, Keep, Ledger, SettledSlot};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Side};
 use crate::engine::outcome::Counts;
@@ -31,6 +31,8 @@ pub struct PairDelta {
     /// What new lists have shown, where coverage is measured.
     pub shown: ShownLists,
     pub settled: Vec<SettledSlot>,
+    /// What users add up to, in cells that have become complete: by number, ascending.
+    pub cells: Vec<(i64, Cell)>,
     /// Outcomes of records.
     pub counts: Counts,
     pub reach: Reach,
@@ -56,6 +58,8 @@ pub struct PairTracker {
     engine: Engine,
     ledger: Ledger,
     settled: Vec<SettledSlot>,
+    /// Whether its ledger keeps cells by user.
+    has_cells: bool,
     /// Number of arms that were handed over.
     n_arms: usize,
     #[cfg(debug_assertions)]
@@ -63,12 +67,14 @@ pub struct PairTracker {
 }
 
 impl PairTracker {
-    /// A tracker that counts from `begin_ms` on, or everything; its ledger keeps these spans.
+    /// A tracker that counts from `begin_ms` on, or everything. What its ledger keeps is at most one span, of users alone: its
+    /// complete cells leave with the changes.
     pub fn new(rules: Rules, ranking: Ranking, begin_ms: Option<i64>, keep: &Keep) -> PairTracker {
         PairTracker {
             ledger: Ledger::new(&ranking, keep),
             engine: Engine::new(rules, ranking, begin_ms),
             settled: Vec::new(),
+            has_cells: !keep.spans.is_empty(),
             n_arms: 0,
             #[cfg(debug_assertions)]
             twin: twin::Twin::default(),
@@ -136,6 +142,11 @@ impl PairTracker {
         self.engine.settled_until_ms()
     }
 
+    /// Tells the users of an experiment no longer apart.
+    pub fn forget_users(&mut self, experiment: &str) {
+        self.ledger.forget_users(experiment);
+    }
+
     /// Takes the changes since the last call.
     pub fn take_delta(&mut self) -> PairDelta {
         let changes = self.engine.take_changes();
@@ -152,6 +163,11 @@ impl PairTracker {
             live: changes.live,
             shown: changes.shown,
             settled,
+            cells: if self.has_cells {
+                self.ledger.take_complete(0)
+            } else {
+                Vec::new()
+            },
             counts: changes.counts,
             reach: Reach {
                 settled_end_ms: self.settled_until_ms().map(|until_ms| until_ms - 1),
