@@ -19,6 +19,8 @@
 //!   it exactly once.
 //! - [`ledger`] adds up settled lists: the settled numbers of a pair, a value that merges with others and has an encoding.
 //!   An aggregate is what a settled list adds to; a new one does not touch the join.
+//! - [`looks`] takes what the users of compared experiments add up to, cell by cell from all pairs, and looks at it at fixed event
+//!   times, in order: what each look shows is a value.
 //! - [`statistics`] says what sums by user bucket mean: intervals, tests that hold under peeking, a decision for each arm. It takes
 //!   plain numbers and knows no other module.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, decides nothing. Its pairs
@@ -64,6 +66,7 @@ pub mod engine;
 pub mod evaluate;
 pub mod ingest;
 pub mod ledger;
+pub mod looks;
 pub mod metrics_map;
 pub mod statistics;
 pub mod table;

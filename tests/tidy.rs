@@ -102,12 +102,13 @@ fn the_statistics_know_nobody() {
 }
 
 /// What is compiled without the feature `daemon` too.
-const LIBRARY: [&str; 8] = [
+const LIBRARY: [&str; 9] = [
     "engine",
     "evaluate",
     "ingest::catalogue",
     "ingest::wire",
     "ledger",
+    "looks",
     "metrics_map",
     "statistics",
     "table",

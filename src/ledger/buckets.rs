@@ -82,6 +82,11 @@ fn add_row(sums: &mut BucketSums, bucket: u8, width: usize, row: impl Iterator<I
     sums.iter_mut().zip(row).for_each(|(sum, term)| *sum += term);
 }
 
+/// Adds what another span of time, or the arm in another pair, adds up to.
+pub fn merge_buckets(sums: &mut BucketSums, more: &BucketSums) {
+    Buckets::merge(sums, more);
+}
+
 impl Buckets {
     /// Columns of a bucket but for lists with a click.
     fn width(&self) -> usize {

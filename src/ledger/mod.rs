@@ -40,7 +40,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::aggregates::Books;
 pub use self::aggregates::{Cell, Numbers, OfArm};
 pub use self::book::{Aggregate, ByArm, Keep, Span, Users};
-pub use self::buckets::{BucketSums, N_BUCKETS};
+pub use self::buckets::{BucketSums, N_BUCKETS, merge_buckets};
 pub use self::bytes::LedgerError;
 use self::bytes::{Reader, Writer};
 pub use self::exposures::FirstSeen;

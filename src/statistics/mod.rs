@@ -51,7 +51,7 @@ pub use self::effect::{Effect, Interval, Spread};
 pub use self::epochs::EpochWeights;
 pub use self::kept::{Kept, KeptArm, KeptMetric};
 pub use self::look::{look, one_look};
-pub use self::ratio::{Ratio, RatioSums};
+pub use self::ratio::{Ratio, RatioShape, RatioSums};
 pub use self::report::{ArmReport, ListRatio, MetricReport, PerUser, Report};
 pub use self::settings::{Goal, Role, Settings, Unit, Validity};
 pub use self::totals::{ArmTotals, Epoch, STICKY_NOTE, Terms, Totals};

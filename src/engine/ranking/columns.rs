@@ -253,6 +253,18 @@ impl Ranking {
         &self.columns
     }
 
+    /// Whether a metric cannot exceed 1, by its definition under its profile. Others count items, are sums, are bits, or are held
+    /// against an ideal that is greedy and so need not be the best one.
+    pub fn is_share(&self, column: &Column) -> bool {
+        let profile = &self.profiles[column.profile];
+        match column.metric.id {
+            "hits" | "surprisal" | "alpha_ndcg" => false,
+            "mrr" => profile.reciprocal_rank == profile::ReciprocalRank::First,
+            "map" => profile.ap_denominator != profile::ApDenominator::None,
+            _ => true,
+        }
+    }
+
     pub fn profiles(&self) -> &[Profile] {
         &self.profiles
     }

@@ -84,6 +84,16 @@ impl Metric {
     pub fn is_additive(&self) -> bool {
         self.id != coverage::COVERAGE.id
     }
+
+    /// Whether its numerator is 0 for a list without a click.
+    pub fn counts_clicks(&self) -> bool {
+        let of_what_is_shown = [
+            coverage::COVERAGE.id,
+            popularity::POPULARITY.id,
+            surprisal::SURPRISAL.id,
+        ];
+        !of_what_is_shown.contains(&self.id)
+    }
 }
 
 /// A sum over lists.

@@ -1,0 +1,47 @@
+//! What is asked of an experiment.
+
+use std::collections::BTreeMap;
+
+use crate::statistics::Settings;
+
+/// What is asked of an experiment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asked {
+    /// Against which control, and how; none: each arm's own intervals alone.
+    pub settings: Option<Settings>,
+    /// Lists before this do not count, epoch ms; none: all lists do.
+    pub start_ms: Option<i64>,
+    /// Later epochs, ascending.
+    pub epochs: Vec<EpochStart>,
+}
+
+/// From when on users are expected in other shares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpochStart {
+    /// Epoch ms; the epoch begins with the first cell of looks that begins then or later.
+    pub start_ms: i64,
+    /// By arm.
+    pub shares: BTreeMap<String, f64>,
+}
+
+impl Asked {
+    pub(super) fn n_epochs(&self) -> usize {
+        self.epochs.len() + 1
+    }
+
+    /// Which epoch a cell belongs to that begins at this time (epoch ms).
+    pub(super) fn epoch_of(&self, cell_start_ms: i64) -> usize {
+        self.epochs
+            .partition_point(|epoch| epoch.start_ms <= cell_start_ms)
+    }
+
+    /// The shares that are expected in an epoch; empty without.
+    pub(super) fn shares(&self, epoch: usize) -> BTreeMap<String, f64> {
+        let first = || self.settings.as_ref().map(|settings| &settings.shares);
+        let shares = match epoch.checked_sub(1) {
+            Some(later) => self.epochs.get(later).map(|epoch| &epoch.shares),
+            None => first(),
+        };
+        shares.cloned().unwrap_or_default()
+    }
+}

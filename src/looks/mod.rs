@@ -1,0 +1,196 @@
+//! Looks at experiments: at fixed event times, in order, over what all pairs have settled up to then.
+//!
+//! ```text
+//! cells by user of each pair ─▶ wait ─▶ look n: all pairs cover it ─▶ sums by epoch ─▶ statistics ─▶ ExperimentLook
+//!                                                                         kept: running maxima ◀┘
+//! ```
+//! A look takes place once every pair has settled all slots before its time, and looks are taken one after the other, also while
+//! the log is read back: so the same log gives the same looks, whenever the program was started. A pair that is behind holds them
+//! back. Pure: no clock, no I/O. [`Looks`] takes [`News`] of pairs and gives [`Looked`].
+
+mod asked;
+mod experiment;
+mod pair;
+mod published;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod users;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use self::asked::{Asked, EpochStart};
+use self::experiment::Course;
+pub use self::experiment::{ArmLook, ExperimentLook, MetricLook};
+use self::pair::PairUsers;
+pub use self::published::{Published, Shown};
+pub use self::sums::arm_totals;
+pub use self::users::SeenUsers;
+use crate::engine::Arm;
+use crate::engine::ranking::Ranking;
+use crate::ledger::Cell;
+
+/// Event time between two looks.
+pub const LOOK_MS: i64 = 600_000;
+
+/// The partition number that both topics of a pair share.
+pub type PairId = i32;
+
+/// What happens to pairs.
+#[derive(Debug)]
+pub enum News {
+    /// These are ours, and whether looks wait for each; what others have added up to is dropped.
+    Owned(BTreeMap<PairId, bool>),
+    /// A pair has come so far.
+    Reached {
+        pair: PairId,
+        /// Those that it has admitted since, in its order.
+        arms: Vec<Arm>,
+        /// Complete cells, by number.
+        cells: Vec<(i64, Cell)>,
+        /// No list before this can still settle, epoch ms.
+        until_ms: Option<i64>,
+    },
+    /// What a pair has added up to is void: it begins anew, or went elsewhere.
+    Dropped(PairId),
+}
+
+/// One look at all experiments.
+#[derive(Debug, Clone)]
+pub struct Looked {
+    /// Its event time, epoch ms: everything before it has settled.
+    pub as_of_ms: i64,
+    /// By name.
+    pub experiments: BTreeMap<String, Arc<ExperimentLook>>,
+    /// An experiment that is given up from now on, because all of them took too much memory.
+    pub given_up: Option<String>,
+}
+
+/// What is asked of all looks.
+#[derive(Debug)]
+pub struct Rules {
+    /// Event time between two looks, ms: a multiple of the slot.
+    pub every_ms: i64,
+    pub ranking: Ranking,
+    /// By experiment.
+    pub asked: BTreeMap<String, Asked>,
+    /// Whether all lists of a user come through one pair; if not, users cannot be counted.
+    pub counts_users: bool,
+    /// Bytes of sums by bucket and of users that were seen. An experiment is given up if there are more.
+    pub max_bytes: u64,
+}
+
+/// Takes looks.
+#[derive(Debug)]
+pub struct Looks {
+    rules: Rules,
+    pairs: BTreeMap<PairId, PairUsers>,
+    courses: BTreeMap<String, Course>,
+    /// The number of the next one: its cell ends at its time. None before there was a list.
+    next: Option<i64>,
+}
+
+impl Looks {
+    pub fn new(rules: Rules) -> Looks {
+        let courses = rules.asked.keys().map(|name| (name.clone(), Course::default()));
+        Looks {
+            courses: courses.collect(),
+            pairs: BTreeMap::new(),
+            next: None,
+            rules,
+        }
+    }
+
+    pub fn take(&mut self, news: News) {
+        match news {
+            News::Owned(owned) => {
+                self.pairs.retain(|pair, _| owned.contains_key(pair));
+                for (pair, holds) in owned {
+                    self.pairs.entry(pair).or_default().holds = holds;
+                }
+            }
+            News::Reached {
+                pair,
+                arms,
+                cells,
+                until_ms,
+            } => {
+                let pair = self.pairs.entry(pair).or_default();
+                pair.reached(arms, cells, until_ms);
+            }
+            News::Dropped(pair) => {
+                if let Some(pair) = self.pairs.get_mut(&pair) {
+                    *pair = PairUsers::default();
+                }
+            }
+        }
+    }
+
+    /// Takes the next look, if it is due.
+    pub fn look(&mut self) -> Option<Looked> {
+        let number = self.next.or_else(|| self.first_number())?;
+        if number >= self.n_covered()? {
+            return None;
+        }
+        self.next = Some(number + 1);
+        let as_of_ms = (number + 1) * self.rules.every_ms;
+        for pair in self.pairs.values_mut() {
+            pair.settle(number, &self.rules);
+        }
+        let given_up = self.give_up();
+        let Looks {
+            rules,
+            pairs,
+            courses,
+            ..
+        } = self;
+        let looks = courses.iter_mut().filter_map(|(name, course)| {
+            let look = course.look(name, rules, pairs, as_of_ms)?;
+            Some((name.clone(), Arc::new(look)))
+        });
+        Some(Looked {
+            as_of_ms,
+            experiments: looks.collect(),
+            given_up,
+        })
+    }
+
+    /// The pair that the next look waits for: the one that is furthest behind.
+    pub fn waits_for(&self) -> Option<PairId> {
+        let holding = self.pairs.iter().filter(|(_, pair)| pair.holds);
+        let last = holding.min_by_key(|(_, pair)| pair.until_ms);
+        last.map(|(pair, _)| *pair)
+    }
+
+    /// The first cell that has anything.
+    fn first_number(&self) -> Option<i64> {
+        self.pairs.values().filter_map(PairUsers::first_number).min()
+    }
+
+    /// Cells below this number are complete in all pairs. None before all of them are known.
+    fn n_covered(&self) -> Option<i64> {
+        let holding = self.pairs.values().filter(|pair| pair.holds);
+        let until_ms = holding.map(|pair| pair.until_ms).min()??;
+        Some(until_ms.div_euclid(self.rules.every_ms))
+    }
+
+    /// Gives the experiment up that takes most memory, if all of them take too much.
+    fn give_up(&mut self) -> Option<String> {
+        let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+        for pair in self.pairs.values() {
+            pair.add_bytes(&mut bytes);
+        }
+        if bytes.values().sum::<u64>() <= self.rules.max_bytes {
+            return None;
+        }
+        let (largest, _) = bytes.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+        let largest = largest.to_owned();
+        self.rules.asked.remove(&largest);
+        self.courses.remove(&largest);
+        for pair in self.pairs.values_mut() {
+            pair.forget(&largest);
+        }
+        Some(largest)
+    }
+}
