@@ -337,6 +337,7 @@ fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
     Exporter {
         telemetry: Arc::new(telemetry),
         source: board,
+        looks: Arc::default(),
         ranking: Ranking::new(&config.measures),
         windows: config.windows.clone(),
         k: config.measures.ks.clone(),

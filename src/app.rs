@@ -33,6 +33,7 @@ use crate::kafka::consumer::Consumer;
 use crate::kafka::dead_letters::DeadLetters;
 use crate::kafka::properties;
 use crate::logging::Losses;
+use crate::looks::Published;
 use crate::telemetry::Telemetry;
 use crate::worker::{self, Worker};
 
@@ -98,9 +99,11 @@ impl Daemon {
         let address = listener.local_addr().context("read the address listened on")?;
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(config, &ranking));
+        let looks = Arc::new(Published::default());
         let exporter = Arc::new(Exporter {
             telemetry: Arc::clone(&telemetry),
             source: Arc::clone(&board) as _,
+            looks: Arc::clone(&looks),
             ranking: ranking.clone(),
             windows: config.windows.clone(),
             k: config.measures.ks.clone(),

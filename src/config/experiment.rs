@@ -1,29 +1,8 @@
-//! What is asked of an experiment.
+//! What is asked of experiments, as those need it who know no statistics.
 
 use std::collections::BTreeMap;
 
 use super::Config;
-use crate::statistics::Settings;
-
-/// Everything that `[experiments.NAME]` says.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Experiment {
-    /// Lists before this time (epoch ms) do not count in its `total`.
-    pub start_ms: Option<i64>,
-    /// How its arms are compared with its control; none where no control is set.
-    pub settings: Option<Settings>,
-    /// Later allocations, ascending; each opens an epoch.
-    pub epochs: Vec<EpochStart>,
-}
-
-/// From this time on users are expected in other shares.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EpochStart {
-    /// Epoch ms.
-    pub start_ms: i64,
-    /// By arm; they add up to 1.
-    pub shares: BTreeMap<String, f64>,
-}
 
 impl Config {
     /// By experiment: lists before this time (epoch ms) do not count in its `total`.

@@ -28,10 +28,10 @@ mod units;
 mod validate;
 mod warnings;
 
+pub use crate::looks::{EpochStart, Experiment};
 pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
-pub use experiment::{EpochStart, Experiment};
 pub use hosts::Host;
 pub use in_force::InForce;
 pub use load::{

@@ -144,6 +144,7 @@ pub fn exporter(source: Arc<dyn SnapshotSource>) -> Exporter {
     Exporter {
         telemetry: Arc::new(telemetry),
         source,
+        looks: Arc::default(),
         ranking: ranking(),
         windows: windows(),
         k: ks(),

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use crate::config;
 use crate::engine::ranking::{LISTS, Ranking};
+use crate::looks::Published;
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, View};
 use crate::telemetry::Telemetry;
 
@@ -30,6 +31,8 @@ use crate::telemetry::Telemetry;
 pub struct Exporter {
     pub telemetry: Arc<Telemetry>,
     pub source: Arc<dyn SnapshotSource>,
+    /// The last look at the experiments that something is asked of.
+    pub looks: Arc<Published>,
     pub ranking: Ranking,
     /// The sliding windows, without `total`.
     pub windows: Vec<config::WindowSpan>,

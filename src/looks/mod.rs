@@ -8,7 +8,7 @@
 //! the log is read back: so the same log gives the same looks, whenever the program was started. A pair that is behind holds them
 //! back. Pure: no clock, no I/O. [`Looks`] takes [`News`] of pairs and gives [`Looked`].
 
-mod asked;
+mod course;
 mod experiment;
 mod pair;
 mod published;
@@ -20,9 +20,9 @@ mod users;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use self::asked::{Asked, EpochStart};
-use self::experiment::Course;
-pub use self::experiment::{ArmLook, ExperimentLook, MetricLook};
+use self::course::Course;
+pub use self::course::{ArmLook, ExperimentLook, MetricLook};
+pub use self::experiment::{EpochStart, Experiment};
 use self::pair::PairUsers;
 pub use self::published::{Published, Shown};
 pub use self::sums::arm_totals;
@@ -74,7 +74,7 @@ pub struct Rules {
     pub every_ms: i64,
     pub ranking: Ranking,
     /// By experiment.
-    pub asked: BTreeMap<String, Asked>,
+    pub asked: BTreeMap<String, Experiment>,
     /// Whether all lists of a user come through one pair; if not, users cannot be counted.
     pub counts_users: bool,
     /// Bytes of sums by bucket and of users that were seen. An experiment is given up if there are more.

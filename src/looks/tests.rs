@@ -16,7 +16,7 @@ fn ranking() -> Ranking {
     Ranking::new(&Measures::usual(&[NonZeroU32::MIN]))
 }
 
-fn rules(asked: Asked) -> Rules {
+fn rules(asked: Experiment) -> Rules {
     Rules {
         every_ms: LOOK_MS,
         ranking: ranking(),
@@ -26,14 +26,14 @@ fn rules(asked: Asked) -> Rules {
     }
 }
 
-fn compared() -> Asked {
-    Asked {
+fn compared() -> Experiment {
+    Experiment {
         settings: Some(Settings {
             shares: [("a".to_owned(), 0.5), ("b".to_owned(), 0.5)].into(),
             primary: vec!["hit_rate@1".to_owned()],
             ..Settings::new("a")
         }),
-        ..Asked::default()
+        ..Experiment::default()
     }
 }
 
@@ -195,7 +195,7 @@ fn what_a_pair_has_added_up_to_is_dropped_with_it() {
 
 #[test]
 fn users_of_two_arms_are_counted_within_an_epoch_alone() {
-    let asked = Asked {
+    let asked = Experiment {
         epochs: vec![EpochStart {
             start_ms: LOOK_MS,
             shares: [("a".to_owned(), 0.9), ("b".to_owned(), 0.1)].into(),
@@ -226,7 +226,7 @@ fn users_of_two_arms_are_counted_within_an_epoch_alone() {
 
 #[test]
 fn without_a_control_arms_have_intervals_and_nothing_is_compared() {
-    let mut looks = Looks::new(rules(Asked::default()));
+    let mut looks = Looks::new(rules(Experiment::default()));
     let mut pair = Pair::new(0);
     let lists: Vec<List> = (1..300)
         .map(|user| list(i64::from(user % 6), user, "a"))

@@ -1,0 +1,200 @@
+//! One experiment from look to look: what is kept of it, and what a look shows.
+
+use std::collections::BTreeMap;
+
+use super::pair::{ExperimentUsers, PairUsers};
+use super::sums::{arm_totals, compared};
+use super::{Experiment, PairId, Rules};
+use crate::engine::ArmId;
+use crate::engine::ranking::Column;
+use crate::ledger::{BucketSums, merge_buckets};
+use crate::statistics::{
+    ArmTotals, Epoch, Interval, Kept, RatioShape, RatioSums, Report, Settings, Time, Totals, Unit, look,
+    ratio,
+};
+
+/// What a look shows of an experiment. What is undefined is absent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExperimentLook {
+    /// Where its sums begin, epoch ms.
+    pub start_ms: i64,
+    /// The time up to which they go, epoch ms.
+    pub as_of_ms: i64,
+    /// By name.
+    pub arms: BTreeMap<String, ArmLook>,
+    /// What is asked of it, and what the comparison with its control says; none without a control.
+    pub comparison: Option<(Settings, Report)>,
+    /// Why users are not counted, if they are not.
+    pub no_users: Option<&'static str>,
+}
+
+/// One arm by itself, over all epochs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArmLook {
+    /// Served lists.
+    pub lists: f64,
+    /// First exposures; none where users are not counted.
+    pub users: Option<f64>,
+    /// By id.
+    pub metrics: BTreeMap<String, MetricLook>,
+}
+
+/// A metric of an arm and its pointwise interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MetricLook {
+    pub value: f64,
+    pub interval: Option<Interval>,
+}
+
+/// What is kept of an experiment between two looks.
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    kept: Kept,
+    /// None before its first list.
+    start_ms: Option<i64>,
+}
+
+/// Said where users are not counted.
+const BY_REQUEST: &str = "users are not counted, and no sample ratio is tested: kafka.key is \"request\", so lists of a user come \
+                          through several partitions";
+
+impl Course {
+    /// None before its first list.
+    pub fn look(
+        &mut self,
+        name: &str,
+        rules: &Rules,
+        pairs: &BTreeMap<PairId, PairUsers>,
+        as_of_ms: i64,
+    ) -> Option<ExperimentLook> {
+        let asked = &rules.asked[name];
+        let of_pairs: Vec<_> = pairs
+            .values()
+            .filter_map(|pair| Some((pair, pair.of(name)?)))
+            .collect();
+        if of_pairs.is_empty() && self.start_ms.is_none() {
+            return None;
+        }
+        let start_ms = *self
+            .start_ms
+            .get_or_insert(asked.start_ms.unwrap_or(as_of_ms - rules.every_ms));
+        let totals = totals(asked, &of_pairs, rules);
+        let comparison = asked.settings.as_ref().map(|settings| {
+            let settings = Settings {
+                unit: if rules.counts_users {
+                    settings.unit
+                } else {
+                    Unit::Request
+                },
+                ..settings.clone()
+            };
+            let time = Time { start_ms, as_of_ms };
+            let report = look(&settings, &mut self.kept, &totals, time);
+            (settings, report)
+        });
+        let alpha = asked.settings.as_ref().map_or(ALPHA, |settings| settings.alpha);
+        Some(ExperimentLook {
+            start_ms,
+            as_of_ms,
+            arms: arms(&totals, rules, alpha),
+            comparison,
+            no_users: (!rules.counts_users).then_some(BY_REQUEST),
+        })
+    }
+}
+
+/// Of intervals where nothing is asked.
+const ALPHA: f64 = 0.05;
+
+/// What all pairs add up to, by epoch. Epochs that have not begun are left out.
+fn totals(asked: &Experiment, pairs: &[(&PairUsers, &ExperimentUsers)], rules: &Rules) -> Totals {
+    let epochs = (0..asked.n_epochs()).map(|epoch| Epoch {
+        shares: asked.shares(epoch),
+        arms: epoch_arms(epoch, pairs, rules),
+    });
+    let mut epochs: Vec<Epoch> = epochs.collect();
+    let n_begun = epochs.iter().rposition(|epoch| !epoch.arms.is_empty());
+    epochs.truncate(n_begun.map_or(0, |last| last + 1));
+    let in_two = pairs.iter().map(|(_, users)| users.seen.n_in_two()).sum::<u64>();
+    Totals {
+        epochs,
+        multi_arm_users: rules.counts_users.then_some(in_two as f64),
+    }
+}
+
+fn epoch_arms(
+    epoch: usize,
+    pairs: &[(&PairUsers, &ExperimentUsers)],
+    rules: &Rules,
+) -> BTreeMap<String, ArmTotals> {
+    let mut arms: BTreeMap<&str, (BucketSums, u64)> = BTreeMap::new();
+    for (pair, users) in pairs {
+        for (arm, epochs) in &users.sums {
+            if let Some(sums) = epochs.get(&epoch) {
+                let (own, n_users) = arms.entry(pair.name(*arm)).or_default();
+                merge_buckets(own, sums);
+                *n_users += users.seen.n_first(epoch, *arm as ArmId);
+            }
+        }
+    }
+    let arms = arms.into_iter();
+    arms.map(|(name, (sums, n_users))| {
+        let users = rules.counts_users.then_some(n_users as f64);
+        (name.to_owned(), arm_totals(&sums, users, &rules.ranking))
+    })
+    .collect()
+}
+
+/// Each arm by itself.
+fn arms(totals: &Totals, rules: &Rules, alpha: f64) -> BTreeMap<String, ArmLook> {
+    let mut by_arm: BTreeMap<&String, Vec<&ArmTotals>> = BTreeMap::new();
+    for (name, arm) in totals.epochs.iter().flat_map(|epoch| &epoch.arms) {
+        by_arm.entry(name).or_default().push(arm);
+    }
+    let look = |(name, epochs): (&String, Vec<&ArmTotals>)| {
+        let metrics = compared(&rules.ranking).filter_map(|column| {
+            let metric = metric_look(column, &epochs, rules, alpha)?;
+            Some((column.key(), metric))
+        });
+        let arm = ArmLook {
+            lists: epochs.iter().flat_map(|arm| &arm.lists).sum(),
+            users: epochs.iter().map(|arm| arm.users).sum(),
+            metrics: metrics.collect(),
+        };
+        (name.clone(), arm)
+    };
+    by_arm.into_iter().map(look).collect()
+}
+
+fn metric_look(column: &Column, epochs: &[&ArmTotals], rules: &Rules, alpha: f64) -> Option<MetricLook> {
+    let key = column.key();
+    let lists = sum(epochs.iter().map(|arm| &arm.lists));
+    let numerators = sum(epochs.iter().map(|arm| &arm.metrics[&key].numerators));
+    let denominators = sum(epochs.iter().map(|arm| &arm.metrics[&key].denominators));
+    let sums = RatioSums {
+        lists: &lists,
+        numerators: &numerators,
+        denominators: &denominators,
+    };
+    let shape = RatioShape {
+        hits: column
+            .metric
+            .counts_clicks()
+            .then(|| epochs.iter().flat_map(|arm| &arm.hits).sum()),
+        is_share: rules.ranking.is_share(column),
+    };
+    Some(MetricLook {
+        value: ratio::ratio(sums)?.value,
+        interval: ratio::interval(sums, shape, alpha),
+    })
+}
+
+/// Adds columns of several epochs.
+fn sum<'a>(columns: impl Iterator<Item = &'a Vec<f64>>) -> Vec<f64> {
+    let mut columns = columns;
+    let mut sum = columns.next().cloned().unwrap_or_default();
+    for column in columns {
+        sum.iter_mut().zip(column).for_each(|(sum, term)| *sum += term);
+    }
+    sum
+}
