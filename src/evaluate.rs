@@ -54,6 +54,7 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
 use crate::engine::outcome::ClickResult;
 use crate::engine::ranking::{Measures, Ranking};
+use crate::engine::settling::Settled;
 use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
@@ -61,6 +62,7 @@ use crate::ingest::wire::{Decoder, UserKey};
 use crate::ledger::{Keep, Ledger, Numbers, Span, Users};
 use crate::statistics::Settings;
 pub use comparison::Comparison;
+use comparison::{Compared, Times};
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
 
@@ -291,8 +293,13 @@ impl Evaluator {
             evaluation::totals(numbers, &arms, &self.ranking, self.catalogue.as_deref())
         };
         let mut spans = BTreeMap::new();
+        let mut times = Times::default();
         let span_ms = self.span_ms;
+        let is_compared = self.compare.is_some();
         self.engine.close_each(|settled| {
+            if let (Settled::List(list), true) = (&settled, is_compared) {
+                times.see(list);
+            }
             let is_slot = ledger.take(settled).is_some();
             // At once: what was seen of a catalogue takes more than its counts.
             for span_ms in span_ms.iter().filter(|_| is_slot) {
@@ -308,7 +315,12 @@ impl Evaluator {
             spans.extend(rest.map(|(number, numbers)| (number * span_ms, totals(numbers))));
         }
         let total = totals(ledger.total());
-        let compare = |settings| comparison::comparisons(ledger.total(), &arms, &self.ranking, settings);
+        let compared = Compared {
+            numbers: ledger.total(),
+            times: &times,
+            ranking: &self.ranking,
+        };
+        let compare = |settings| comparison::comparisons(compared, &arms, settings);
         let comparisons = self.compare.as_ref().map(compare).unwrap_or_default();
         let exact = !overflowed && !ledger.overflowed();
         Evaluation {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::engine::ranking::{CLICKS, LISTS, Ranking};
+use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, FirstSeen, N_BUCKETS, Numbers};
-use crate::statistics::{ArmTotals, Epoch, Report, Settings, Terms, Totals, Unit, one_look};
+use crate::statistics::{ArmTotals, Epoch, Report, Settings, Terms, Time, Totals, Unit, one_look};
 
 /// The arms of an experiment against its control.
 #[derive(Debug)]
@@ -16,13 +17,54 @@ pub struct Comparison {
     pub lists: BTreeMap<String, f64>,
     /// Users by arm, each in the arm of the first list; none where no list has a user.
     pub users: Option<BTreeMap<String, f64>>,
+    /// From its first list to its last one.
+    pub time: Time,
+}
+
+/// When arms were served: from their first list to their last one.
+#[derive(Debug, Default)]
+pub(super) struct Times(BTreeMap<ArmId, Time>);
+
+impl Times {
+    pub fn see(&mut self, list: &SettledList) {
+        let here = Time {
+            start_ms: list.ts_ms,
+            as_of_ms: list.ts_ms,
+        };
+        for arm in list.arms {
+            let time = self.0.entry(*arm).or_insert(here);
+            *time = both(*time, here);
+        }
+    }
+
+    fn of(&self, arms: impl Iterator<Item = ArmId>) -> Time {
+        let times = arms.filter_map(|arm| self.0.get(&arm).copied());
+        times.reduce(both).unwrap_or(Time {
+            start_ms: 0,
+            as_of_ms: 0,
+        })
+    }
+}
+
+fn both(one: Time, other: Time) -> Time {
+    Time {
+        start_ms: one.start_ms.min(other.start_ms),
+        as_of_ms: one.as_of_ms.max(other.as_of_ms),
+    }
+}
+
+/// What is compared.
+#[derive(Clone, Copy)]
+pub(super) struct Compared<'a> {
+    pub numbers: Numbers<'a>,
+    pub times: &'a Times,
+    pub ranking: &'a Ranking,
 }
 
 /// Compares the arms of each experiment that has the control, by the metrics of the first profile.
 pub(super) fn comparisons(
-    numbers: Numbers,
+    compared: Compared,
     arms: &[Arm],
-    ranking: &Ranking,
     settings: &Settings,
 ) -> BTreeMap<String, Comparison> {
     let mut experiments: BTreeMap<&str, Vec<(ArmId, &str)>> = BTreeMap::new();
@@ -35,11 +77,16 @@ pub(super) fn comparisons(
     experiments.retain(|_, arms| arms.iter().any(|(_, arm)| *arm == settings.control));
     let experiments = experiments.into_iter();
     experiments
-        .map(|(experiment, arms)| (experiment.to_owned(), compare(numbers, &arms, ranking, settings)))
+        .map(|(experiment, arms)| (experiment.to_owned(), compare(compared, &arms, settings)))
         .collect()
 }
 
-fn compare(numbers: Numbers, arms: &[(ArmId, &str)], ranking: &Ranking, settings: &Settings) -> Comparison {
+fn compare(compared: Compared, arms: &[(ArmId, &str)], settings: &Settings) -> Comparison {
+    let Compared {
+        numbers,
+        times,
+        ranking,
+    } = compared;
     let seen: Vec<(&str, &FirstSeen)> = arms
         .iter()
         .filter_map(|(id, arm)| Some((*arm, numbers.exposures.get(id)?)))
@@ -79,11 +126,13 @@ fn compare(numbers: Numbers, arms: &[(ArmId, &str)], ranking: &Ranking, settings
         epochs: vec![epoch],
         multi_arm_users: exposed.map(|exposed| exposed.in_two),
     };
+    let time = times.of(arms.iter().map(|(id, _)| *id));
     Comparison {
-        report: one_look(&settings, &totals),
+        report: one_look(&settings, &totals, time),
         settings,
         lists,
         users,
+        time,
     }
 }
 
@@ -143,6 +192,35 @@ fn arm_totals(sums: &BucketSums, users: Option<f64>, ranking: &Ranking) -> ArmTo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::ranking::ListOutcome;
+
+    #[test]
+    fn arms_together_were_served_from_the_first_list_of_any_to_the_last_one() {
+        let mut times = Times::default();
+        for (ts_ms, arms) in [(50, [0, 1]), (20, [1, 2]), (90, [3, 3])] {
+            times.see(&SettledList {
+                start_ms: 0,
+                ts_ms,
+                user: None,
+                arms: &arms,
+                tags: &[],
+                off_list: &[],
+                outcome: ListOutcome {
+                    n_items: 0,
+                    clicked: &[],
+                    n_off_list: 0,
+                },
+                items: None,
+            });
+        }
+        let of = |arms: &[ArmId]| {
+            let Time { start_ms, as_of_ms } = times.of(arms.iter().copied());
+            (start_ms, as_of_ms)
+        };
+        assert_eq!(of(&[0]), (50, 50));
+        assert_eq!(of(&[0, 2]), (20, 50));
+        assert_eq!(of(&[0, 1, 2, 3]), (20, 90));
+    }
 
     #[test]
     fn a_user_of_two_arms_counts_in_the_first_one() {

@@ -2,8 +2,8 @@
 
 use abgauge::statistics::per_user::{HITS_PER_USER, LISTS_PER_USER};
 use abgauge::statistics::{
-    ArmPair, ArmReport, Epoch, EpochWeights, MetricReport, RatioSums, Report, Role, STICKY_NOTE, State,
-    Totals, Validity, compare, one_look,
+    ArmPair, ArmReport, Epoch, EpochWeights, MetricReport, NO_USERS_NOTE, RatioSums, Report, Role,
+    STICKY_NOTE, State, Totals, Validity, compare, one_look,
 };
 use proptest::prelude::*;
 
@@ -205,6 +205,7 @@ fn users_that_do_not_follow_the_shares_make_it_invalid() {
         },
     );
     assert_eq!((report.srm_p, report.multi_arm), (None, None));
+    assert_eq!(report.notes, [NO_USERS_NOTE]);
     assert_eq!(state(&report), State::Win);
 }
 
@@ -353,7 +354,7 @@ fn one_look_is_the_t_test_of_the_whole() {
             ..better()
         },
     );
-    let report = one_look(&world.settings, &world.totals);
+    let report = one_look(&world.settings, &world.totals, world.time());
     let comparison = compared(&world.totals);
     let [difference, lift] =
         [comparison.difference, comparison.lift].map(|effect| effect.expect("it is spread"));
@@ -369,7 +370,7 @@ fn one_look_is_the_t_test_of_the_whole() {
     let planned = World::new()
         .with(|settings| settings.planned_days = Some(1.0))
         .settings;
-    assert_eq!(one_look(&planned, &world.totals).arms, report.arms);
+    assert_eq!(one_look(&planned, &world.totals, world.time()).arms, report.arms);
     assert!(ratio.lower < 1.0 && ratio.upper > 1.0);
     // Of both sides of harm one is p/2.
     let p = difference.p_at_one_look();
@@ -402,7 +403,7 @@ proptest! {
                 *last = now;
             }
         }
-        check_numbers(&one_look(&world.settings, &world.totals));
+        check_numbers(&one_look(&world.settings, &world.totals, world.time()));
     }
 }
 

@@ -83,11 +83,16 @@ impl World {
     /// One look some days later, without anything new.
     pub fn look(&mut self, days: f64) -> Report {
         self.day += days;
-        let time = Time {
+        let time = self.time();
+        look(&self.settings, &mut self.kept, &self.totals, time)
+    }
+
+    /// That of a look now.
+    pub fn time(&self) -> Time {
+        Time {
             start_ms: START_MS,
             as_of_ms: START_MS + (self.day * DAY_MS as f64).round() as i64,
-        };
-        look(&self.settings, &mut self.kept, &self.totals, time)
+        }
     }
 
     fn add(&mut self, name: &str, days: f64, truth: Truth) {
