@@ -22,7 +22,7 @@
 //! - [`looks`] takes what the users of compared experiments add up to, cell by cell from all pairs, and looks at it at fixed event
 //!   times, in order: what each look shows is a value.
 //! - [`statistics`] says what sums by user bucket mean: intervals, tests that hold under peeking, a decision for each arm. It takes
-//!   plain numbers and knows no other module.
+//!   plain numbers and knows no other module. [`verdict`] writes what is said of an arm as JSON.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, decides nothing. Its pairs
 //!   live in shards, which threads read in parallel if many records wait. Between two reads, one thread owns everything.
 //! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
@@ -70,6 +70,7 @@ pub mod looks;
 pub mod metrics_map;
 pub mod statistics;
 pub mod table;
+pub mod verdict;
 
 #[cfg(feature = "daemon")]
 pub mod app;

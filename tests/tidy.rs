@@ -101,6 +101,14 @@ fn the_statistics_know_nobody() {
     }
 }
 
+#[test]
+fn the_verdict_knows_the_statistics_alone() {
+    let strangers = mentions("crate::", |name| name != "verdict.rs")
+        .into_iter()
+        .filter(|line| !line.contains("crate::statistics"));
+    assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
 /// What is compiled without the feature `daemon` too.
 const LIBRARY: [&str; 9] = [
     "engine",
@@ -112,6 +120,7 @@ const LIBRARY: [&str; 9] = [
     "metrics_map",
     "statistics",
     "table",
+    "verdict",
 ];
 
 #[test]

@@ -136,6 +136,22 @@ fn a_lift_has_an_interval_as_wide_as_users_make_it_and_a_decision() {
         (&json!("win"), &json!("pass")),
         "{verdict}"
     );
+    let told = [
+        "version",
+        "experiment",
+        "arm",
+        "control",
+        "look",
+        "as_of",
+        "notes",
+    ]
+    .map(|field| &verdict[field]);
+    let last_ms = MIDNIGHT_MS + 1000 * 2999 + users[1].last().map_or(0, |user| user[1] as i64 - 1);
+    assert_eq!(
+        told.map(Value::to_string),
+        ["1", "\"e\"", "\"b\"", "\"a\"", "1", &last_ms.to_string(), "[]"]
+    );
+    assert_eq!(verdict.get("next_decision"), None);
     assert_eq!(verdict["checks"]["srm"]["p"], 1.0);
     assert_eq!(verdict["checks"]["multi_arm"]["share"], 0.0);
     let metric = &verdict["metrics"]["hit_rate@1"];
@@ -199,6 +215,7 @@ fn users_of_two_arms_make_a_comparison_invalid_and_lists_without_users_decide_no
     let verdict = &json["comparisons"]["e"]["b"];
     assert_eq!(verdict["state"], "collecting", "{verdict}");
     assert_eq!(verdict["checks"], json!({}));
+    assert_eq!(verdict["notes"].as_array().map(Vec::len), Some(1), "{verdict}");
 }
 
 #[test]

@@ -6,158 +6,12 @@ use super::Report;
 use super::grid::{Grid, GridColumn};
 use crate::engine::ranking::Column;
 use crate::evaluate::comparison::Comparison;
-use crate::statistics::{ArmReport, Interval, ListRatio, MetricReport, PerUser, Role};
+use crate::statistics::{ArmReport, Interval, MetricReport, PerUser, Role};
 use crate::table::visible;
+use crate::verdict::{self, ArmVerdict};
 
 /// By experiment, then arm.
-pub(super) type Comparisons<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Verdict<'a>>>;
-
-/// What is said of an arm. What is undefined is absent.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) struct Verdict<'a> {
-    control: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<i8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    metrics: BTreeMap<&'a str, MetricVerdict>,
-    checks: Checks,
-    notes: &'a [&'static str],
-}
-
-#[derive(serde::Serialize)]
-struct MetricVerdict {
-    role: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    control: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arm: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lift: Option<f64>,
-    #[serde(flatten)]
-    interval: Option<Bounds>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p_adjusted: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p_harm: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    information: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    per_user: Option<LiftVerdict>,
-}
-
-#[derive(serde::Serialize)]
-struct LiftVerdict {
-    lift: f64,
-    #[serde(flatten)]
-    interval: Option<Bounds>,
-}
-
-#[derive(serde::Serialize)]
-struct Bounds {
-    lower: f64,
-    upper: f64,
-}
-
-#[derive(serde::Serialize)]
-struct Checks {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    srm: Option<P>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    list_ratio: Option<ListRatioCheck>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    multi_arm: Option<Share>,
-}
-
-#[derive(serde::Serialize)]
-struct P {
-    p: f64,
-}
-
-#[derive(serde::Serialize)]
-struct ListRatioCheck {
-    value: f64,
-    #[serde(flatten)]
-    interval: Option<Bounds>,
-    p: f64,
-}
-
-#[derive(serde::Serialize)]
-struct Share {
-    share: f64,
-}
-
-impl Bounds {
-    fn of(interval: Interval) -> Bounds {
-        let Interval { lower, upper } = interval;
-        Bounds { lower, upper }
-    }
-}
-
-impl MetricVerdict {
-    fn of(metric: &MetricReport) -> MetricVerdict {
-        MetricVerdict {
-            role: metric.role.name(),
-            control: metric.control,
-            arm: metric.arm,
-            lift: metric.lift,
-            interval: metric.interval.map(Bounds::of),
-            p: metric.p,
-            p_adjusted: metric.p_adjusted,
-            p_harm: metric.p_harm,
-            information: metric.information,
-            per_user: metric.per_user.map(|per_user| LiftVerdict {
-                lift: per_user.lift,
-                interval: per_user.interval.map(Bounds::of),
-            }),
-        }
-    }
-}
-
-impl ListRatioCheck {
-    fn of(ratio: ListRatio) -> ListRatioCheck {
-        ListRatioCheck {
-            value: ratio.value,
-            interval: ratio.interval.map(Bounds::of),
-            p: ratio.p,
-        }
-    }
-}
-
-impl<'a> Verdict<'a> {
-    fn of(comparison: &'a Comparison, arm: &'a ArmReport) -> Verdict<'a> {
-        let report = &comparison.report;
-        let decision = arm.decision.as_ref();
-        let verdict = decision.map(|decision| decision.state.verdict());
-        let metrics = arm.metrics.iter();
-        let multi_arm = report.multi_arm.filter(|multi_arm| multi_arm.users > 0.0);
-        Verdict {
-            control: &comparison.settings.control,
-            result: verdict.map(|verdict| verdict.name()),
-            value: verdict.map(|verdict| verdict.value()),
-            state: decision.map(|decision| decision.state.name()),
-            reason: decision.map(|decision| decision.reason.as_str()),
-            metrics: metrics
-                .map(|(id, metric)| (id.as_str(), MetricVerdict::of(metric)))
-                .collect(),
-            checks: Checks {
-                srm: report.srm_p.map(|p| P { p }),
-                list_ratio: arm.list_ratio.map(ListRatioCheck::of),
-                multi_arm: multi_arm.map(|multi_arm| Share {
-                    share: multi_arm.in_two / multi_arm.users,
-                }),
-            },
-            notes: &report.notes,
-        }
-    }
-}
+pub(super) type Comparisons<'a> = BTreeMap<&'a str, BTreeMap<&'a str, ArmVerdict<'a>>>;
 
 impl<'a> Report<'a> {
     /// None where nothing is compared.
@@ -165,9 +19,11 @@ impl<'a> Report<'a> {
         self.control.filter(|_| !self.evaluation.is_empty())?;
         let experiments = self.evaluation.comparisons.iter();
         let verdicts = experiments.map(|(experiment, comparison)| {
-            let arms = comparison.report.arms.iter();
-            let arms = arms.map(|(arm, report)| (arm.as_str(), Verdict::of(comparison, report)));
-            (experiment.as_str(), arms.collect())
+            let Comparison { settings, report, .. } = comparison;
+            let arms = report.arms.keys().map(String::as_str);
+            let verdicts =
+                arms.filter_map(|arm| Some((arm, verdict::of_arm(experiment, arm, settings, report)?)));
+            (experiment.as_str(), verdicts.collect())
         });
         Some(verdicts.collect())
     }

@@ -1,0 +1,326 @@
+//! What is said of an arm at a look, as one JSON document: the same from a daemon and from a file.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::statistics::{
+    ArmReport, Decision, Interval, ListRatio, MetricReport, PerUser, Report, Settings, Verdict,
+};
+
+/// Of this form; it changes where a reader would have to.
+const VERSION: u32 = 1;
+
+/// An arm against its control. What is undefined is absent: in an arm that is not tested `result`, `value`, `state` and `reason`
+/// too.
+///
+/// ```json
+/// {"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"state":"no_decision",
+///  "reason":"3.2 of 7 days","as_of":1763596800000,"look":461,"next_decision":1763925120000,
+///  "metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
+///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6}}},
+///  "checks":{"srm":{"p":1.0},"list_ratio":{"value":1.05,"lower":0.8,"upper":1.4,"p":1.0},"multi_arm":{"share":0.0}},
+///  "notes":[]}
+/// ```
+/// Times are epoch ms.
+#[derive(Debug, Serialize)]
+pub struct ArmVerdict<'a> {
+    version: u32,
+    experiment: &'a str,
+    arm: &'a str,
+    control: &'a str,
+    #[serde(flatten)]
+    decided: Option<Decided<'a>>,
+    as_of: i64,
+    look: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_decision: Option<i64>,
+    metrics: BTreeMap<&'a str, MetricVerdict>,
+    checks: Checks,
+    notes: &'a [&'static str],
+}
+
+/// What a report says of this arm of this experiment; none where it has no such arm, as of the control.
+pub fn of_arm<'a>(
+    experiment: &'a str,
+    arm: &str,
+    settings: &'a Settings,
+    report: &'a Report,
+) -> Option<ArmVerdict<'a>> {
+    let (arm, of_arm) = report.arms.get_key_value(arm)?;
+    let metrics = of_arm.metrics.iter();
+    Some(ArmVerdict {
+        version: VERSION,
+        experiment,
+        arm,
+        control: &settings.control,
+        decided: of_arm.decision.as_ref().map(Decided::new),
+        as_of: report.as_of_ms,
+        look: report.look,
+        next_decision: report.next_decision_ms,
+        metrics: metrics
+            .map(|(id, metric)| (id.as_str(), MetricVerdict::new(metric)))
+            .collect(),
+        checks: Checks::new(report, of_arm),
+        notes: &report.notes,
+    })
+}
+
+#[derive(Debug, Serialize)]
+struct Decided<'a> {
+    /// What a rollout is to do, in words and as 1, 0 or −1.
+    result: &'static str,
+    value: i8,
+    state: &'static str,
+    reason: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct MetricVerdict {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arm: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lift: Option<f64>,
+    #[serde(flatten)]
+    interval: Option<Bounds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p_adjusted: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p_harm: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    information: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_user: Option<PerUserVerdict>,
+}
+
+#[derive(Debug, Serialize)]
+struct PerUserVerdict {
+    lift: f64,
+    #[serde(flatten)]
+    interval: Option<Bounds>,
+}
+
+#[derive(Debug, Serialize)]
+struct Bounds {
+    lower: f64,
+    upper: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Checks {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    srm: Option<SampleRatio>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list_ratio: Option<ListRatioVerdict>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multi_arm: Option<Share>,
+}
+
+#[derive(Debug, Serialize)]
+struct SampleRatio {
+    p: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct ListRatioVerdict {
+    value: f64,
+    #[serde(flatten)]
+    interval: Option<Bounds>,
+    p: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Share {
+    share: f64,
+}
+
+impl<'a> Decided<'a> {
+    fn new(decision: &'a Decision) -> Decided<'a> {
+        let verdict: Verdict = decision.state.verdict();
+        Decided {
+            result: verdict.name(),
+            value: verdict.value(),
+            state: decision.state.name(),
+            reason: &decision.reason,
+        }
+    }
+}
+
+impl MetricVerdict {
+    fn new(metric: &MetricReport) -> MetricVerdict {
+        MetricVerdict {
+            role: metric.role.name(),
+            control: metric.control,
+            arm: metric.arm,
+            lift: metric.lift,
+            interval: metric.interval.map(Bounds::new),
+            p: metric.p,
+            p_adjusted: metric.p_adjusted,
+            p_harm: metric.p_harm,
+            information: metric.information,
+            per_user: metric.per_user.map(PerUserVerdict::new),
+        }
+    }
+}
+
+impl PerUserVerdict {
+    fn new(per_user: PerUser) -> PerUserVerdict {
+        PerUserVerdict {
+            lift: per_user.lift,
+            interval: per_user.interval.map(Bounds::new),
+        }
+    }
+}
+
+impl Bounds {
+    fn new(interval: Interval) -> Bounds {
+        let Interval { lower, upper } = interval;
+        Bounds { lower, upper }
+    }
+}
+
+impl Checks {
+    fn new(report: &Report, arm: &ArmReport) -> Checks {
+        let multi_arm = report.multi_arm.filter(|multi_arm| multi_arm.users > 0.0);
+        Checks {
+            srm: report.srm_p.map(|p| SampleRatio { p }),
+            list_ratio: arm.list_ratio.map(ListRatioVerdict::new),
+            multi_arm: multi_arm.map(|multi_arm| Share {
+                share: multi_arm.in_two / multi_arm.users,
+            }),
+        }
+    }
+}
+
+impl ListRatioVerdict {
+    fn new(ratio: ListRatio) -> ListRatioVerdict {
+        ListRatioVerdict {
+            value: ratio.value,
+            interval: ratio.interval.map(Bounds::new),
+            p: ratio.p,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::burn_in::BurnIn;
+    use crate::statistics::decision::MultiArm;
+    use crate::statistics::{Role, State};
+
+    fn report(arm: ArmReport) -> Report {
+        Report {
+            as_of_ms: 1_763_596_800_000,
+            look: 461,
+            next_decision_ms: Some(1_763_925_120_000),
+            srm_p: Some(1.0),
+            multi_arm: Some(MultiArm {
+                in_two: 5.0,
+                users: 1000.0,
+            }),
+            arms: [("neural".to_owned(), arm)].into(),
+            notes: vec!["a note"],
+        }
+    }
+
+    fn text(arm: ArmReport) -> String {
+        let (settings, report) = (Settings::new("base"), report(arm));
+        let verdict = of_arm("ranker", "neural", &settings, &report).expect("the arm is there");
+        serde_json::to_string(&verdict).expect("JSON")
+    }
+
+    fn known() -> ArmReport {
+        let interval = |lower, upper| Some(Interval { lower, upper });
+        let metric = MetricReport {
+            role: Role::Primary,
+            control: Some(0.25),
+            arm: Some(0.27),
+            lift: Some(0.08),
+            interval: interval(-0.04, 0.2),
+            p: Some(0.25),
+            p_adjusted: Some(0.5),
+            p_harm: Some(1.0),
+            information: Some(0.4),
+            top_bucket_share: Some(0.01),
+            per_user: Some(PerUser {
+                lift: 0.157,
+                interval: interval(-0.2, 0.6),
+            }),
+        };
+        ArmReport {
+            decision: Some(Decision {
+                state: State::NoDecision,
+                reason: "3.2 of 7 days".to_owned(),
+                is_fresh: false,
+            }),
+            burn_in: BurnIn {
+                occupied: 256,
+                expected_hits: 900.0,
+            },
+            list_ratio: Some(ListRatio {
+                g: 0.0469,
+                value: 1.048,
+                interval: interval(0.8, 1.37),
+                p: 1.0,
+            }),
+            metrics: [("hit_rate@10".to_owned(), metric)].into(),
+        }
+    }
+
+    #[test]
+    fn a_verdict_has_the_documented_fields_in_their_order() {
+        let expected = concat!(
+            r#"{"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"#,
+            r#""state":"no_decision","reason":"3.2 of 7 days","as_of":1763596800000,"look":461,"#,
+            r#""next_decision":1763925120000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"#,
+            r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"information":0.4,"#,
+            r#""per_user":{"lift":0.157,"lower":-0.2,"upper":0.6}}},"checks":{"srm":{"p":1.0},"#,
+            r#""list_ratio":{"value":1.048,"lower":0.8,"upper":1.37,"p":1.0},"multi_arm":{"share":0.005}},"#,
+            r#""notes":["a note"]}"#,
+        );
+        assert_eq!(text(known()), expected);
+    }
+
+    #[test]
+    fn what_is_undefined_is_absent() {
+        let metric = MetricReport {
+            role: Role::Secondary,
+            control: Some(0.25),
+            arm: None,
+            lift: None,
+            interval: None,
+            p: None,
+            p_adjusted: None,
+            p_harm: None,
+            information: None,
+            top_bucket_share: None,
+            per_user: None,
+        };
+        let text = text(ArmReport {
+            decision: None,
+            list_ratio: None,
+            metrics: [("mrr".to_owned(), metric)].into(),
+            ..known()
+        });
+        let ends = r#""metrics":{"mrr":{"role":"secondary","control":0.25}},"checks":{"srm":{"p":1.0},"multi_arm":{"share":0.005}},"notes":["a note"]}"#;
+        assert!(
+            text.contains(r#""control":"base","as_of":1763596800000,"#),
+            "{text}"
+        );
+        assert!(text.ends_with(ends), "{text}");
+    }
+
+    #[test]
+    fn the_control_and_strangers_have_none() {
+        let (settings, report) = (Settings::new("base"), report(known()));
+        for arm in ["base", "other"] {
+            assert!(of_arm("ranker", arm, &settings, &report).is_none());
+        }
+    }
+}
