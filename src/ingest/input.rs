@@ -38,8 +38,8 @@ pub enum Input {
     OffsetLost(TopicPartition),
     /// The batch that begins at this offset is unreadable: the partition delivers nothing more.
     Damaged(TopicPartition, i64, Damage),
-    /// What [`Order::Look`] asked for.
-    Seen(Look, Result<OffsetState, Fault>),
+    /// What [`Order::Inspect`] asked for.
+    Inspected(Inspection, Result<OffsetState, Fault>),
     Fault(Fault),
     Answer(Answer),
     /// The operator's catalogue, read at the start or reloaded; items keep the places of the previous one.
@@ -81,7 +81,7 @@ pub enum Damage {
 
 /// A request to check what is at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct Inspection {
     pub partition: TopicPartition,
     pub offset: i64,
     /// Also find the end of a damaged batch, which takes many fetches.
@@ -114,8 +114,8 @@ pub enum Order {
     Resume(TopicPartition),
     /// Tells lag monitors how far we have read.
     Commit(Vec<(TopicPartition, i64)>),
-    /// Reads a single batch; answered by [`Input::Seen`].
-    Look(Look),
+    /// Reads a single batch; answered by [`Input::Inspected`].
+    Inspect(Inspection),
     /// Asked in the background; answered by [`Input::Answer`].
     Ask(Question),
 }

@@ -15,7 +15,7 @@ pub mod wire;
 
 #[cfg(feature = "daemon")]
 pub use input::{
-    Answer, Damage, Fault, FaultKind, GroupState, Input, LogEnd, LogStart, Look, OffsetState, Order,
+    Answer, Damage, Fault, FaultKind, GroupState, Input, Inspection, LogEnd, LogStart, OffsetState, Order,
     Question, Record, TopicCounts, TopicPartition,
 };
 #[cfg(feature = "daemon")]

@@ -22,7 +22,7 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::client::{fault, too_large};
 use super::consumer::{Client, First, Forwarding, Note, Notes, TopicNames};
-use crate::ingest::{Damage, Input, Look, OffsetState, TopicPartition};
+use crate::ingest::{Damage, Input, Inspection, OffsetState, TopicPartition};
 
 /// How long one fetch may take; a batch may be large.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ const SEARCH: Duration = Duration::from_secs(60);
 const STEP: i64 = 16;
 
 pub(super) struct Batches {
-    looks: Option<Sender<Look>>,
+    inspections: Option<Sender<Inspection>>,
     answers: Receiver<Input>,
     closing: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -56,7 +56,7 @@ enum FetchOutcome {
 impl Batches {
     /// `config` is that of the group's client.
     pub fn start(topics: TopicNames, config: &ClientConfig) -> anyhow::Result<Batches> {
-        let (looks, asked) = channel::<Look>();
+        let (inspections, asked) = channel::<Inspection>();
         let (tell, answers) = channel();
         let closing = Arc::new(AtomicBool::new(false));
         let reader = BatchReader {
@@ -65,9 +65,9 @@ impl Batches {
             closing: Arc::clone(&closing),
         };
         let run = move || {
-            for look in asked {
-                let batch = reader.look(look).map_err(|error| fault(&error, ""));
-                if tell.send(Input::Seen(look, batch)).is_err() {
+            for inspection in asked {
+                let batch = reader.inspect(inspection).map_err(|error| fault(&error, ""));
+                if tell.send(Input::Inspected(inspection, batch)).is_err() {
                     return;
                 }
             }
@@ -75,18 +75,18 @@ impl Batches {
         let thread = std::thread::Builder::new()
             .name("kafka-batches".into())
             .spawn(run)
-            .context("start the thread that looks at batches")?;
+            .context("start the thread that inspects batches")?;
         Ok(Batches {
-            looks: Some(looks),
+            inspections: Some(inspections),
             answers,
             closing,
             thread: Some(thread),
         })
     }
 
-    pub fn ask(&self, look: Look) -> anyhow::Result<()> {
-        let looks = self.looks.as_ref().context("it is closing")?;
-        looks.send(look).context("look at a batch")
+    pub fn ask(&self, inspection: Inspection) -> anyhow::Result<()> {
+        let inspections = self.inspections.as_ref().context("it is closing")?;
+        inspections.send(inspection).context("inspect a batch")
     }
 
     pub fn answers(&self) -> impl Iterator<Item = Input> {
@@ -97,11 +97,11 @@ impl Batches {
 impl Drop for Batches {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Release);
-        self.looks = None;
+        self.inspections = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that looks at batches panicked");
+            tracing::error!("the thread that inspects batches panicked");
         }
     }
 }
@@ -121,12 +121,12 @@ fn config_of(group: &ClientConfig) -> ClientConfig {
 }
 
 impl BatchReader {
-    fn look(&self, look: Look) -> Result<OffsetState, KafkaError> {
-        let Look {
+    fn inspect(&self, inspection: Inspection) -> Result<OffsetState, KafkaError> {
+        let Inspection {
             partition,
             offset,
             to_its_end,
-        } = look;
+        } = inspection;
         let (low, high) = {
             let (side, number) = partition;
             let client: Client = self.config.create_with_context(Notes::new(&self.topics))?;

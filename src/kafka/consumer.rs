@@ -307,7 +307,7 @@ impl Consumer {
                     .commit(&list, CommitMode::Async)
                     .context("commit read positions")?;
             }
-            Order::Look(look) => self.batches.ask(look)?,
+            Order::Inspect(inspection) => self.batches.ask(inspection)?,
             Order::Ask(question) => {
                 if let Some(questions) = &self.questions {
                     questions

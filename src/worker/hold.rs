@@ -7,12 +7,12 @@ use std::time::Duration;
 use tracing::info;
 
 use super::Worker;
-use super::looks::StalledLog;
+use super::inspections::StalledLog;
 use super::pair::{Pair, PartitionLog};
 use crate::engine::event::Side;
 use crate::engine::outcome::{Counts, Outcome};
 use crate::ingest::skips::{Skips, range_at, range_text};
-use crate::ingest::{Damage, Fault, Look, OffsetState, Order, TopicPartition};
+use crate::ingest::{Damage, Fault, Inspection, OffsetState, Order, TopicPartition};
 
 /// Time until an unreadable batch is read again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -107,7 +107,7 @@ impl Worker {
         self.log_held(partition);
         self.assign_pairs();
         if let Some(offset) = offset {
-            self.look(Look {
+            self.inspect(Inspection {
                 partition: (side, partition),
                 offset,
                 to_its_end: true,
@@ -153,14 +153,16 @@ impl Worker {
         true
     }
 
-    /// An answer to [`Order::Look`].
-    pub(super) fn seen(&mut self, look: Look, seen: Result<OffsetState, Fault>) {
-        self.looks.end();
-        let (side, partition) = look.partition;
+    /// An answer to [`Order::Inspect`].
+    pub(super) fn inspected(&mut self, inspection: Inspection, seen: Result<OffsetState, Fault>) {
+        self.inspections.end();
+        let (side, partition) = inspection.partition;
         let Some(pair) = self.shards.get_mut(partition) else {
             return;
         };
-        let stands = pair.log(side).is_some_and(|log| log.position == look.offset);
+        let stands = pair
+            .log(side)
+            .is_some_and(|log| log.position == inspection.offset);
         match (seen, &mut pair.held) {
             // The probe reports brokers that do not answer.
             (Err(_), _) => {}
@@ -181,27 +183,27 @@ impl Worker {
                 self.log_held(partition);
             }
             (Ok(OffsetState::Damaged { first, damage, .. }), None) if stands => {
-                self.damaged(look.partition, first, damage);
+                self.damaged(inspection.partition, first, damage);
             }
             (Ok(_), _) => {}
         }
     }
 
     /// Checks the held batches and the logs that are stalled for no known reason, one at a time.
-    pub(super) fn look_for_damage(&mut self) {
+    pub(super) fn inspect_stalled_logs(&mut self) {
         let standing: Vec<StalledLog> = self
             .shards
             .pairs()
             .flat_map(|(partition, pair)| standing(partition, pair))
             .collect();
-        if let Some(look) = self.looks.due(&standing, self.clocks.uptime()) {
-            self.look(look);
+        if let Some(inspection) = self.inspections.due(&standing, self.clocks.uptime()) {
+            self.inspect(inspection);
         }
     }
 
-    fn look(&mut self, look: Look) {
-        if self.looks.begin(look, self.clocks.uptime()) {
-            self.orders.push(Order::Look(look));
+    fn inspect(&mut self, inspection: Inspection) {
+        if self.inspections.begin(inspection, self.clocks.uptime()) {
+            self.orders.push(Order::Inspect(inspection));
         }
     }
 
@@ -233,7 +235,7 @@ impl Worker {
 /// The logs of a pair that have more records.
 fn standing(partition: i32, pair: &Pair) -> Vec<StalledLog> {
     let standing = |log: &PartitionLog, after: Duration, to_its_end: bool| StalledLog {
-        look: Look {
+        inspection: Inspection {
             partition: (log.side, partition),
             offset: log.position,
             to_its_end,

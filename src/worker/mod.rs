@@ -10,8 +10,8 @@ mod clocks;
 mod commits;
 mod ends;
 mod hold;
+mod inspections;
 mod life;
-mod looks;
 mod membership;
 mod pace;
 mod pair;
@@ -33,8 +33,8 @@ use tracing::warn;
 
 use self::clocks::Clocks;
 use self::commits::Commits;
+use self::inspections::Inspections;
 use self::life::Life;
-use self::looks::Looks;
 use self::membership::Membership;
 use self::pace::Pace;
 use self::pair::{Flow, PartitionLog};
@@ -82,7 +82,7 @@ pub struct Worker {
     /// Partitions of the topics, once known.
     counts: Option<TopicCounts>,
     questions: Questions,
-    looks: Looks,
+    inspections: Inspections,
     commits: Commits,
     orders: Vec<Order>,
     fatal: Option<Fault>,
@@ -119,7 +119,7 @@ impl Worker {
             membership: Membership::default(),
             counts: None,
             questions: Questions::default(),
-            looks: Looks::default(),
+            inspections: Inspections::default(),
             commits: Commits::default(),
             orders: Vec::new(),
             fatal: None,
@@ -160,7 +160,7 @@ impl Worker {
             Input::Revoked => self.revoked(),
             Input::OffsetLost(partition) => self.offset_lost(partition),
             Input::Damaged(partition, first, damage) => self.damaged(partition, first, damage),
-            Input::Seen(look, batch) => self.seen(look, batch),
+            Input::Inspected(inspection, batch) => self.inspected(inspection, batch),
             Input::Fault(fault) => self.fault(fault),
             Input::Catalogue(catalogue) => self.take_catalogue(catalogue),
             Input::Answer(answer) => self.answer(answer),
@@ -233,7 +233,7 @@ impl Worker {
             self.hand_over();
         }
         self.ask(uptime);
-        self.look_for_damage();
+        self.inspect_stalled_logs();
         if self.commits.is_due(uptime) {
             self.commit();
         }

@@ -16,7 +16,7 @@ use crate::config;
 use crate::engine::ranking::{CLICKS, LISTS};
 use crate::ingest::keys::KeyCounts;
 use crate::ingest::timestamps::Timestamps;
-use crate::ingest::{Damage, LogEnd, LogStart, Look, OffsetState, Question, TopicPartition, queue_of};
+use crate::ingest::{Damage, Inspection, LogEnd, LogStart, OffsetState, Question, TopicPartition, queue_of};
 use crate::snapshot::{Snapshot, SnapshotSource as _, View};
 use crate::telemetry::Warning;
 
@@ -608,12 +608,12 @@ fn damaged(first: i64, last: Option<i64>) -> OffsetState {
 }
 
 /// The last look that was ordered.
-fn look(stage: &Stage) -> Look {
-    let look = stage.orders.iter().rev().find_map(|order| match order {
-        Order::Look(look) => Some(*look),
+fn inspection(stage: &Stage) -> Inspection {
+    let inspection = stage.orders.iter().rev().find_map(|order| match order {
+        Order::Inspect(inspection) => Some(*inspection),
         _ => None,
     });
-    look.expect("it looks at a batch")
+    inspection.expect("it inspects a batch")
 }
 
 #[test]
@@ -627,15 +627,15 @@ fn a_pair_with_a_damaged_batch_stands_still_and_the_others_go_on() {
     stage.round();
     let others = [((Side::Served, 1), 1), ((Side::Clicks, 1), 0)];
     assert_eq!(stage.assigned_offsets(), others);
-    let first_look = look(&stage);
-    assert!((first_look.partition, first_look.offset, first_look.to_its_end) == (SERVED, 1, true));
+    let first = inspection(&stage);
+    assert!((first.partition, first.offset, first.to_its_end) == (SERVED, 1, true));
     // What the client hands over after it, and where it says that it stands, is nothing to go by.
     stage.list(0, 9, "r-9", T0);
     stage.worker.handle(Input::OffsetLost(SERVED));
     stage.list(1, 1, "r-2", T0);
     stage
         .worker
-        .handle(Input::Seen(first_look, Ok(damaged(1, Some(8)))));
+        .handle(Input::Inspected(first, Ok(damaged(1, Some(8)))));
     stage.ends.extend([(SERVED, 10), ((Side::Served, 1), 2)]);
     stage.pass(1000);
     assert_eq!(stage.total(View::Live), (3, 0));
@@ -647,9 +647,11 @@ fn a_pair_with_a_damaged_batch_stands_still_and_the_others_go_on() {
     );
     // It can be read once more.
     stage.pass(11_000);
-    let again = look(&stage);
+    let again = inspection(&stage);
     assert!(!again.to_its_end, "that is known");
-    stage.worker.handle(Input::Seen(again, Ok(OffsetState::Readable)));
+    stage
+        .worker
+        .handle(Input::Inspected(again, Ok(OffsetState::Readable)));
     stage.round();
     assert_eq!(stage.assigned_offsets()[..2], [(SERVED, 1), (CLICKED, 0)]);
     stage.list(0, 1, "r-3", T0);
@@ -676,8 +678,10 @@ fn where_the_client_stood_in_a_damaged_batch_is_nothing_to_go_by() {
         );
         stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
         stage.round();
-        let look = look(&stage);
-        stage.worker.handle(Input::Seen(look, Ok(OffsetState::Readable)));
+        let inspection = inspection(&stage);
+        stage
+            .worker
+            .handle(Input::Inspected(inspection, Ok(OffsetState::Readable)));
         stage.round();
         let astray = |end| LogEnd {
             end,
@@ -720,7 +724,12 @@ fn a_damaged_batch_that_the_operator_leaves_out_is_passed_over_and_costs_exactne
     let status = stage.telemetry.status();
     assert_eq!(status.records["served"]["skipped"], 8);
     assert!(!status.exact);
-    assert!(!stage.orders.iter().any(|order| matches!(order, Order::Look(_))));
+    assert!(
+        !stage
+            .orders
+            .iter()
+            .any(|order| matches!(order, Order::Inspect(_)))
+    );
 }
 
 /// Whoever had named a part of it was told to name the rest, and was then held at the part.
@@ -740,10 +749,10 @@ fn a_range_that_covers_a_part_of_a_damaged_batch_is_told_to_be_too_short() {
                 .handle(Input::Damaged(SERVED, begin, Damage::Checksum));
             stage.round();
         }
-        let look = look(&stage);
+        let inspection = inspection(&stage);
         stage
             .worker
-            .handle(Input::Seen(look, Ok(damaged(begin, Some(8)))));
+            .handle(Input::Inspected(inspection, Ok(damaged(begin, Some(8)))));
         stage.pass(1000);
         let warnings = stage.telemetry.warnings();
         let is_held = |warning: &&Warning| warning.message.contains("is held");
@@ -779,11 +788,16 @@ fn a_partition_held_during_the_start_has_no_numbers_that_stand_still() {
 fn a_log_that_stands_still_for_no_known_reason_is_looked_at() {
     let mut stage = Stage::owning([5, 0]);
     stage.pass(4_000);
-    assert!(!stage.orders.iter().any(|order| matches!(order, Order::Look(_))));
+    assert!(
+        !stage
+            .orders
+            .iter()
+            .any(|order| matches!(order, Order::Inspect(_)))
+    );
     stage.pass(3_000);
-    let seen = look(&stage);
+    let seen = inspection(&stage);
     assert_eq!((seen.partition, seen.offset), (SERVED, 0));
-    stage.worker.handle(Input::Seen(seen, Ok(damaged(0, None))));
+    stage.worker.handle(Input::Inspected(seen, Ok(damaged(0, None))));
     stage.round();
     assert!(
         stage.telemetry.waiting_for()[0].contains("partition 0 of topic `served` is held"),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::ingest::{Look, TopicPartition};
+use crate::ingest::{Inspection, TopicPartition};
 
 #[derive(Debug, Default)]
-pub struct Looks {
+pub struct Inspections {
     /// For each log that has more records: its position, and since when it has been there.
     standing: BTreeMap<TopicPartition, (i64, Duration)>,
     /// A batch is being looked at.
@@ -16,36 +16,37 @@ pub struct Looks {
 /// A log that has more records but does not advance. It is checked after `after`.
 #[derive(Debug)]
 pub struct StalledLog {
-    pub look: Look,
+    pub inspection: Inspection,
     pub after: Duration,
 }
 
-impl Looks {
+impl Inspections {
     /// Notes the positions of these logs, and forgets the others; returns the first check that is due.
-    pub fn due(&mut self, logs: &[StalledLog], uptime: Duration) -> Option<Look> {
+    pub fn due(&mut self, logs: &[StalledLog], uptime: Duration) -> Option<Inspection> {
         self.standing
-            .retain(|partition, _| logs.iter().any(|log| log.look.partition == *partition));
+            .retain(|partition, _| logs.iter().any(|log| log.inspection.partition == *partition));
         let mut due = None;
-        for StalledLog { look, after } in logs {
-            let here = (look.offset, uptime);
-            let since = self.standing.entry(look.partition).or_insert(here);
-            if since.0 != look.offset {
+        for StalledLog { inspection, after } in logs {
+            let here = (inspection.offset, uptime);
+            let since = self.standing.entry(inspection.partition).or_insert(here);
+            if since.0 != inspection.offset {
                 *since = here;
             }
             if due.is_none() && !self.is_open && uptime.saturating_sub(since.1) >= *after {
-                due = Some(*look);
+                due = Some(*inspection);
             }
         }
         due
     }
 
     /// Begins a check unless one is running; returns whether it did.
-    pub fn begin(&mut self, look: Look, uptime: Duration) -> bool {
+    pub fn begin(&mut self, inspection: Inspection, uptime: Duration) -> bool {
         if self.is_open {
             return false;
         }
         self.is_open = true;
-        self.standing.insert(look.partition, (look.offset, uptime));
+        self.standing
+            .insert(inspection.partition, (inspection.offset, uptime));
         true
     }
 
