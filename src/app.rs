@@ -1,5 +1,6 @@
 //! The composition root: puts the parts of the daemon together, and takes them apart again.
 
+mod looker;
 mod reload;
 mod settings;
 mod signals;
@@ -18,6 +19,7 @@ use tracing::{error, info, warn};
 pub use self::settings::Settings;
 pub use self::signals::{Signals, StopSignal};
 
+use self::looker::Looker;
 use self::reload::Reloader;
 use crate::board::Board;
 use crate::bounds::Bounds;
@@ -100,6 +102,8 @@ impl Daemon {
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(config, &ranking));
         let looks = Arc::new(Published::default());
+        let looker = looker::start(config, &ranking, Arc::clone(&looks))?;
+        let (news, given_up) = looker.map(|Looker { news, given_up }| (news, given_up)).unzip();
         let exporter = Arc::new(Exporter {
             telemetry: Arc::clone(&telemetry),
             source: Arc::clone(&board) as _,
@@ -129,6 +133,7 @@ impl Daemon {
             sources.collect(),
         )
         .with_dead_letters(bury)
+        .with_looks(news)
         .with_log_losses(log);
         let stop = CancellationToken::new();
         let (tell, ended) = oneshot::channel();
@@ -137,7 +142,8 @@ impl Daemon {
             .spawn({
                 let stop = stop.clone();
                 move || {
-                    let result = consume(consumer, worker, catalogues, &clock, &stop);
+                    let told = Told { catalogues, given_up };
+                    let result = consume(consumer, worker, &told, &clock, &stop);
                     // There is no receiver if the daemon was not waited for.
                     let _ = tell.send(result);
                 }
@@ -211,17 +217,33 @@ impl Daemon {
     }
 }
 
+/// What other threads tell the loop.
+struct Told {
+    catalogues: Option<Receiver<Arc<Catalogue>>>,
+    /// Experiments whose statistics were given up.
+    given_up: Option<Receiver<String>>,
+}
+
+impl Told {
+    fn inputs(&self) -> impl Iterator<Item = Input> {
+        let catalogues = self.catalogues.iter().flat_map(Receiver::try_iter);
+        let given_up = self.given_up.iter().flat_map(Receiver::try_iter);
+        catalogues
+            .map(Input::Catalogue)
+            .chain(given_up.map(Input::GivenUp))
+    }
+}
+
 /// The loop. It decides nothing.
 fn consume(
     mut consumer: Consumer,
     mut worker: Worker,
-    catalogues: Option<Receiver<Arc<Catalogue>>>,
+    told: &Told,
     clock: &Clock,
     stop: &CancellationToken,
 ) -> Result<(), Fault> {
     while !stop.is_cancelled() {
-        let read = catalogues.iter().flat_map(Receiver::try_iter);
-        read.for_each(|catalogue| worker.handle(Input::Catalogue(catalogue)));
+        told.inputs().for_each(|input| worker.handle(input));
         consumer.poll(|input| worker.handle(input));
         // First, so that nothing is read of what was revoked.
         carry_out(&mut consumer, &mut worker);

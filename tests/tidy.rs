@@ -110,7 +110,7 @@ fn the_verdict_knows_the_statistics_alone() {
 }
 
 /// What is compiled without the feature `daemon` too.
-const LIBRARY: [&str; 9] = [
+const LIBRARY: [&str; 10] = [
     "engine",
     "evaluate",
     "ingest::catalogue",

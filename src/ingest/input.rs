@@ -44,6 +44,8 @@ pub enum Input {
     Answer(Answer),
     /// The operator's catalogue, read at the start or reloaded; items keep the places of the previous one.
     Catalogue(Arc<Catalogue>),
+    /// The statistics of this experiment were given up: its users need no longer be told apart.
+    GivenUp(String),
 }
 
 /// A problem that the client reports.

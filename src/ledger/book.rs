@@ -98,7 +98,7 @@ impl Users {
     }
 
     /// Leaves out an experiment that was named.
-    pub(super) fn forget(&mut self, experiment: &str) {
+    pub fn forget(&mut self, experiment: &str) {
         if let Users::Of(starts) = self {
             starts.remove(experiment);
         }

@@ -154,6 +154,8 @@ impl PairTracker {
         self.n_arms += arms.len();
         let settled = std::mem::take(&mut self.settled);
         let is_exact = !changes.overflowed && !self.ledger.overflowed();
+        // Also where no list has settled.
+        self.ledger.cover_until(self.engine.settled_until_ms());
         #[cfg(debug_assertions)]
         if is_exact {
             self.twin.check(&changes.live, &settled);

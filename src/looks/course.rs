@@ -67,7 +67,7 @@ impl Course {
         pairs: &BTreeMap<PairId, PairUsers>,
         as_of_ms: i64,
     ) -> Option<ExperimentLook> {
-        let asked = &rules.asked[name];
+        let asked = &rules.experiments[name];
         let of_pairs: Vec<_> = pairs
             .values()
             .filter_map(|pair| Some((pair, pair.of(name)?)))

@@ -31,8 +31,13 @@ use crate::engine::Arm;
 use crate::engine::ranking::Ranking;
 use crate::ledger::Cell;
 
-/// Event time between two looks.
-pub const LOOK_MS: i64 = 600_000;
+/// Event time between two looks, ms, where slots fit into it.
+const LOOK_MS: i64 = 600_000;
+
+/// Event time between two looks, ms: the smallest multiple of a slot from ten minutes on.
+pub fn every_ms(slot_ms: i64) -> i64 {
+    (LOOK_MS + slot_ms - 1) / slot_ms * slot_ms
+}
 
 /// The partition number that both topics of a pair share.
 pub type PairId = i32;
@@ -74,7 +79,7 @@ pub struct Rules {
     pub every_ms: i64,
     pub ranking: Ranking,
     /// By experiment.
-    pub asked: BTreeMap<String, Experiment>,
+    pub experiments: BTreeMap<String, Experiment>,
     /// Whether all lists of a user come through one pair; if not, users cannot be counted.
     pub counts_users: bool,
     /// Bytes of sums by bucket and of users that were seen. An experiment is given up if there are more.
@@ -93,7 +98,10 @@ pub struct Looks {
 
 impl Looks {
     pub fn new(rules: Rules) -> Looks {
-        let courses = rules.asked.keys().map(|name| (name.clone(), Course::default()));
+        let courses = rules
+            .experiments
+            .keys()
+            .map(|name| (name.clone(), Course::default()));
         Looks {
             courses: courses.collect(),
             pairs: BTreeMap::new(),
@@ -186,7 +194,7 @@ impl Looks {
         }
         let (largest, _) = bytes.into_iter().max_by_key(|(_, bytes)| *bytes)?;
         let largest = largest.to_owned();
-        self.rules.asked.remove(&largest);
+        self.rules.experiments.remove(&largest);
         self.courses.remove(&largest);
         for pair in self.pairs.values_mut() {
             pair.forget(&largest);

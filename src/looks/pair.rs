@@ -61,7 +61,7 @@ impl PairUsers {
         for (number, cell) in std::mem::replace(&mut self.waiting, later) {
             let start_ms = number * rules.every_ms;
             for (name, arms) in self.arms_of(&cell) {
-                if let Some(asked) = rules.asked.get(&name) {
+                if let Some(asked) = rules.experiments.get(&name) {
                     self.add(name, &arms, asked.epoch_of(start_ms), &cell, rules);
                 }
             }

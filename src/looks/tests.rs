@@ -20,7 +20,7 @@ fn rules(asked: Experiment) -> Rules {
     Rules {
         every_ms: LOOK_MS,
         ranking: ranking(),
-        asked: [("e".to_owned(), asked)].into(),
+        experiments: [("e".to_owned(), asked)].into(),
         counts_users: true,
         max_bytes: u64::MAX,
     }

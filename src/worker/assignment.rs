@@ -150,6 +150,8 @@ impl Worker {
         counts.count_results(ClickResult::Undecided, pair.engine().n_waiting());
         self.report.counts(&counts);
         self.board.remove(partition);
+        let told = self.telling.dropped(partition);
+        self.note_told(told);
     }
 
     pub(super) fn starts_known(&mut self, starts: Result<BTreeMap<TopicPartition, LogStart>, Fault>) {

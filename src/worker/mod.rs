@@ -23,10 +23,12 @@ mod shard;
 mod shards;
 mod shares;
 mod start;
+mod telling;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use tracing::warn;
@@ -43,6 +45,7 @@ use self::report::WorkerReport;
 use self::setup::Setup;
 pub use self::shard::DeadLetterSink;
 use self::shards::Shards;
+use self::telling::{NobodyListens, Telling};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -53,6 +56,7 @@ use crate::engine::ranking::Ranking;
 use crate::engine::{Engine, Rules};
 use crate::ingest::{Answer, Fault, FaultKind, Input, Order, Source, TopicCounts};
 use crate::logging::Losses;
+use crate::looks::{self, News};
 use crate::telemetry::Telemetry;
 
 /// Settled lists that a round adds to ledgers, over all pairs and besides those of each batch: about 1 ms.
@@ -76,6 +80,7 @@ pub struct Worker {
 
     // What it talks to: the board, the group, and the brokers.
     board: Arc<Board>,
+    telling: Telling,
     report: WorkerReport,
     phase: Phase,
     membership: Membership,
@@ -114,6 +119,7 @@ impl Worker {
         Worker {
             catalogue: None,
             board,
+            telling: Telling::new(looks::every_ms(config.join.slot_ms)),
             report: WorkerReport::new(telemetry, setup.topics.clone(), config),
             phase: Phase::Topics,
             membership: Membership::default(),
@@ -134,6 +140,12 @@ impl Worker {
     /// Where unreadable records go.
     pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetterSink>) -> Worker {
         self.shards.set_dead_letters(dead_letters.as_ref());
+        self
+    }
+
+    /// Tells what users add up to, where experiments are looked at.
+    pub fn with_looks(mut self, sink: Option<SyncSender<News>>) -> Worker {
+        sink.into_iter().for_each(|sink| self.telling.tell(sink));
         self
     }
 
@@ -163,6 +175,7 @@ impl Worker {
             Input::Inspected(inspection, batch) => self.inspected(inspection, batch),
             Input::Fault(fault) => self.fault(fault),
             Input::Catalogue(catalogue) => self.take_catalogue(catalogue),
+            Input::GivenUp(experiment) => self.give_up(experiment),
             Input::Answer(answer) => self.answer(answer),
         }
     }
@@ -300,16 +313,40 @@ impl Worker {
         }
         self.board.show_until(self.until_ms());
         self.look_ahead();
+        let mut told = self.telling.own(self.shards.lives());
         for (partition, pair) in self.shards.pairs_mut() {
             if pair.changed {
-                let delta = pair.tracker.take_delta();
+                let mut delta = pair.tracker.take_delta();
                 self.board.merge(partition, &delta);
                 self.report.counts(&delta.counts);
+                told = told.and(self.telling.reached(partition, &mut delta));
                 pair.changed = false;
             }
         }
+        self.note_told(told);
         self.show_caught_up();
         self.report_engines();
+    }
+
+    fn note_told(&mut self, told: Result<(), NobodyListens>) {
+        if told.is_err() {
+            self.fault(Fault {
+                message:
+                    "the thread that takes looks has ended, which is a fault of abgauge: its log says why"
+                        .to_owned(),
+                kind: FaultKind::Fatal,
+            });
+        }
+    }
+
+    /// Tells the users of an experiment no longer apart.
+    fn give_up(&mut self, experiment: String) {
+        let all = self.shards.lives_mut().filter_map(|(_, life)| life.pair_mut());
+        for pair in all {
+            pair.tracker.forget_users(&experiment);
+        }
+        self.setup.forget_users(&experiment);
+        self.report.given_up(experiment);
     }
 
     fn show_caught_up(&mut self) {

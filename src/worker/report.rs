@@ -43,6 +43,9 @@ pub struct WorkerReport {
     skips: Skips,
     /// Warnings about settings.
     of_settings: Vec<Warning>,
+    /// Experiments whose statistics were given up.
+    given_up: Vec<String>,
+    max_statistics_bytes: u64,
     /// Current faults, all of one kind: an answer of another kind supersedes them.
     faults: Vec<Fault>,
     /// Faults that were logged recently, by message, and when.
@@ -121,6 +124,8 @@ impl WorkerReport {
             topics,
             skips: config.ingest.skips.clone(),
             of_settings: of_settings(config),
+            given_up: Vec::new(),
+            max_statistics_bytes: config.limits.max_statistics_bytes,
             faults: Vec::new(),
             faults_logged: HashMap::new(),
             fault_told: false,
@@ -530,6 +535,11 @@ impl WorkerReport {
         warnings.into_iter().map(see).collect()
     }
 
+    /// The statistics of an experiment were given up.
+    pub fn given_up(&mut self, experiment: String) {
+        self.given_up.push(experiment);
+    }
+
     /// Reports what an operator should fix although numbers are shown.
     fn warn(&mut self, round: &Round, events_ahead: Vec<Warning>) {
         let arms_without_coverage = round.arms_without_coverage;
@@ -582,6 +592,15 @@ impl WorkerReport {
             }
             warnings.push(Warning::new(warning).see("AbgaugeCoverageLeftOut"));
         }
+        let of_given_up = |experiment: &String| {
+            let message = format!(
+                "statistics of experiment `{experiment}` were given up: limits.max_statistics ({} MiB) is reached; raise it, or ask \
+                 for fewer experiments or metrics, and start again",
+                self.max_statistics_bytes >> 20
+            );
+            Warning::critical(message)
+        };
+        warnings.extend(self.given_up.iter().map(of_given_up));
         if self.log_losses.seen.is_some() {
             let warning = format!(
                 "lines of the log could not be written: {}; free the disk that standard error goes to, or see that its \

@@ -9,7 +9,8 @@ use crate::engine::event::Side;
 use crate::engine::ranking::Ranking;
 use crate::ingest::LogStart;
 use crate::ingest::skips::Skips;
-use crate::ledger::{Keep, PairTracker};
+use crate::ledger::{Keep, PairTracker, Users};
+use crate::looks;
 
 /// Topics read far ahead of their twins may fill 1/n of the bound on state: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
@@ -17,6 +18,8 @@ const AHEAD_PART: u64 = 256;
 pub struct Setup {
     pub rules: Rules,
     ranking: Ranking,
+    /// What the ledger of a pair keeps.
+    keep: Keep,
     pub start: StartRule,
     pub skips: Skips,
     pub idle_after_ms: i64,
@@ -33,6 +36,7 @@ impl Setup {
         Setup {
             rules: rules(config),
             ranking,
+            keep: keep(config),
             start: StartRule::new(config),
             skips: config.ingest.skips.clone(),
             idle_after_ms: config.join.idle_after_ms,
@@ -40,6 +44,11 @@ impl Setup {
             topics: [kafka.served_topic.clone(), kafka.clicks_topic.clone()],
             brokers: kafka.brokers.clone(),
         }
+    }
+
+    /// Tells the users of an experiment no longer apart in pairs that begin from now on.
+    pub fn forget_users(&mut self, experiment: &str) {
+        self.keep.users.forget(experiment);
     }
 
     /// The sides that have a topic of their own.
@@ -62,11 +71,21 @@ impl Setup {
             .start
             .begin_ms(logs.iter().map(|(_, log)| log), seek_ms, now_ms);
         let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
-        let tracker = PairTracker::new(rules, ranking, begin_ms, &Keep::default());
+        let tracker = PairTracker::new(rules, ranking, begin_ms, &self.keep);
         let log = |(side, log): &(Side, LogStart)| {
             let skips = self.skips.of((*side, partition));
             PartitionLog::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)
         };
         Pair::new(tracker, logs.iter().map(log).collect())
     }
+}
+
+/// Users of the experiments that something is asked of, in cells from look to look.
+fn keep(config: &Config) -> Keep {
+    if config.experiments.is_empty() {
+        return Keep::default();
+    }
+    let experiments = config.experiments.iter();
+    let starts = experiments.map(|(name, of)| (name.clone(), of.start_ms.unwrap_or(i64::MIN)));
+    Keep::of_users(Users::Of(starts.collect()), looks::every_ms(config.join.slot_ms))
 }

@@ -1,6 +1,7 @@
 //! The worker on inputs made by hand: what it orders, and what the board then shows.
 
 mod catalogue;
+mod looks;
 mod shards;
 mod shares;
 mod source;
@@ -38,6 +39,8 @@ struct Stage {
     /// Everything ordered so far, questions apart.
     orders: Vec<Order>,
     questions: Vec<Question>,
+    /// What looks are told, where something is asked of an experiment.
+    news: mpsc::Receiver<News>,
     /// Who stamps the records, for the answer.
     timestamps: Vec<(Side, Timestamps)>,
 }
@@ -54,6 +57,10 @@ impl Stage {
     }
 
     fn with_workers(n: usize, more: &[(&str, &str)]) -> Stage {
+        Stage::of(n, &Stage::config(more))
+    }
+
+    fn config(more: &[(&str, &str)]) -> Config {
         let settings = [
             ("KAFKA__BROKERS", "localhost:9092"),
             ("JOIN__ATTRIBUTION", "10s"),
@@ -65,21 +72,26 @@ impl Stage {
         ];
         let settings = settings.iter().chain(more);
         let settings = settings.map(|(name, value)| (format!("ABGAUGE_{name}"), (*value).to_owned()));
-        let config = config::load(None, settings).unwrap();
+        config::load(None, settings).unwrap()
+    }
+
+    fn of(n: usize, config: &Config) -> Stage {
         let (clock, hand) = Clock::simulated(T0);
         let ranking = Ranking::new(&config.measures);
-        let board = Arc::new(Board::new(&config, &ranking));
+        let board = Arc::new(Board::new(config, &ranking));
         let telemetry = Arc::new(Telemetry::new("served", "clicks", "test"));
         let sources: Vec<Memory> = (0..n).map(|_| Memory::default()).collect();
         let boxed = |source: &Memory| -> Box<dyn Source> { Box::new(source.clone()) };
+        let (tell, news) = mpsc::sync_channel(200);
         let worker = Worker::new(
-            &config,
+            config,
             ranking.clone(),
             Arc::clone(&board),
             Arc::clone(&telemetry),
             clock,
             sources.iter().map(boxed).collect(),
-        );
+        )
+        .with_looks((!config.experiments.is_empty()).then_some(tell));
         Stage {
             worker,
             sources,
@@ -93,6 +105,7 @@ impl Stage {
             ends: BTreeMap::new(),
             orders: Vec::new(),
             questions: Vec::new(),
+            news,
             timestamps: Vec::new(),
         }
     }
