@@ -353,21 +353,16 @@ fn users_are_told_apart_in_experiments_that_ask_for_it_from_their_start_on() {
     let told = tell(&mut ledger, 6).expect("a slot has ended");
     assert_eq!(told.tallies.iter().count(), 2, "the board hears of all arms");
     ledger.cover_until(Some(8 * SLOT_MS));
-    let lists: Vec<(i64, Vec<(ArmId, i128)>, usize)> = ledger
-        .take_complete(0)
-        .iter()
-        .map(|(number, cell)| {
-            let numbers = cell.numbers();
-            assert!(numbers.sums.is_empty() && numbers.seen.is_empty());
-            let lists = numbers.buckets.iter();
-            let lists = lists.map(|(arm, sums)| (*arm, sums.values().map(|sums| sums[LISTS]).sum()));
-            (*number, lists.collect(), numbers.exposures.len())
-        })
-        .collect();
-    assert_eq!(
-        lists,
-        [(1, vec![(0, 1)], 1), (2, vec![(0, 2)], 1), (3, vec![], 0)]
-    );
+    let cells = ledger.take_complete(0);
+    let found = cells.iter().map(|(number, cell)| {
+        let numbers = cell.numbers();
+        assert!(numbers.sums.is_empty() && numbers.seen.is_empty());
+        let lists = numbers.buckets.iter();
+        let lists = lists.map(|(arm, sums)| (*arm, sums.values().map(|sums| sums[LISTS]).sum::<i128>()));
+        (*number, lists.collect::<Vec<_>>(), numbers.exposures.len())
+    });
+    let expected = [(1, vec![(0, 1)], 1), (2, vec![(0, 2)], 1), (3, vec![], 0)];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
 }
 
 proptest! {

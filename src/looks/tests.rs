@@ -51,7 +51,7 @@ fn list(slot: i64, user: u32, arm: &'static str) -> List {
         slot,
         user,
         arm,
-        is_clicked: user % 3 == 0,
+        is_clicked: user.is_multiple_of(3),
     }
 }
 
