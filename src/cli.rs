@@ -1,5 +1,6 @@
 //! The command line.
 
+mod comparing;
 mod offline;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::{ArgGroup, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::config::{self, TopicKey, parse_span_ms};
 use crate::engine::event::Kind;
+pub use comparing::{CompareArgs, Scoped};
 pub use offline::{EvaluateArgs, Format, ProfilesArgs, ProfilesFormat};
 
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus

@@ -60,8 +60,7 @@ use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
 use crate::ledger::{Keep, Ledger, Numbers, Span, Users};
-use crate::statistics::Settings;
-pub use comparison::Comparison;
+pub use comparison::{Compare, Comparison};
 use comparison::{Compared, Times};
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
@@ -105,7 +104,7 @@ pub struct Options {
     /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
     pub span_ms: Option<i64>,
     /// How arms are compared with their control; none: they are not.
-    pub compare: Option<Settings>,
+    pub compare: Option<Compare>,
 }
 
 impl Default for Options {
@@ -162,7 +161,7 @@ pub struct Evaluator {
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
     span_ms: Option<i64>,
-    compare: Option<Settings>,
+    compare: Option<Compare>,
     max_state_bytes: u64,
     batch: Batch,
     n_lines: i64,
@@ -320,8 +319,8 @@ impl Evaluator {
             times: &times,
             ranking: &self.ranking,
         };
-        let compare = |settings| comparison::comparisons(compared, &arms, settings);
-        let comparisons = self.compare.as_ref().map(compare).unwrap_or_default();
+        let compare = |compare| comparison::comparisons(compared, &arms, compare);
+        let comparisons = self.compare.as_ref().map(compare);
         let exact = !overflowed && !ledger.overflowed();
         Evaluation {
             total,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::comparing::CompareArgs;
 use super::parse_between;
 use crate::config::{LONGEST_LIST, parse_size, parse_span_ms};
 
@@ -83,24 +84,8 @@ pub struct EvaluateArgs {
     /// Spans are counted from 1970-01-01T00:00:00Z; a list is in that of its own time, and its clicks with it.
     #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true)]
     pub window: Option<i64>,
-    /// Also compare each arm with this one: differences, lifts with their intervals, and p
-    ///
-    /// The whole input is one look. Its numbers hold if its end was fixed before anybody looked at them. Lists of one user count
-    /// together, so events should carry a `user_id`.
-    #[arg(long, value_name = "CONTROL")]
-    pub compare: Option<String>,
-    /// Expected shares of users, such as control=0.5,neural=0.5: without them nothing is decided
-    #[arg(long, value_name = "ARM=SHARE,…", value_delimiter = ',', value_parser = parse_share, requires = "compare")]
-    pub shares: Vec<(String, f64)>,
-    /// Metrics that decide, such as hit_rate@10
-    #[arg(long, value_name = "METRIC,…", value_delimiter = ',', value_parser = parse_name, requires = "compare")]
-    pub primary: Vec<String>,
-    /// Metrics that must not fall by more than this share, such as ctr@10=0.02
-    #[arg(long, value_name = "METRIC=MARGIN,…", value_delimiter = ',', value_parser = parse_share, requires = "compare")]
-    pub guardrail: Vec<(String, f64)>,
-    /// The smallest relative difference that matters, between 0 and 1 [default: 0.05]
-    #[arg(long, value_name = "SHARE", value_parser = parse_mde, requires = "compare")]
-    pub mde: Option<f64>,
+    #[command(flatten)]
+    pub comparing: CompareArgs,
     /// How to print the numbers
     #[arg(
         long,
@@ -159,6 +144,7 @@ Examples:
   abgauge evaluate events.jsonl --catalog items.jsonl --format csv > numbers.csv
   abgauge evaluate events.jsonl --by-day --compare control --format markdown
   abgauge evaluate events.jsonl --compare control --shares control=0.5,b=0.5 --primary hit_rate@10
+  abgauge evaluate events.jsonl --compare ranker=base --compare layout=grid --mde layout:0.02
   abgauge evaluate events.jsonl --config abgauge.toml --strict
   abgauge evaluate lists.parquet clicks.jsonl.zst
   curl -s https://example.org/events.jsonl.gz | abgauge evaluate - --format json
@@ -195,25 +181,6 @@ fn parse_k(text: &str) -> Result<NonZeroU32, String> {
 /// A name of a list, which may have spaces around it.
 fn parse_name(text: &str) -> Result<String, std::convert::Infallible> {
     Ok(text.trim().to_owned())
-}
-
-/// `NAME=SHARE`; a name may have `=` in it.
-fn parse_share(text: &str) -> Result<(String, f64), String> {
-    let (name, share) = text
-        .rsplit_once('=')
-        .ok_or("write NAME=SHARE, such as control=0.5")?;
-    Ok((name.trim().to_owned(), parse_mde(share)?))
-}
-
-fn parse_mde(text: &str) -> Result<f64, String> {
-    let share: f64 = text
-        .trim()
-        .parse()
-        .map_err(|_| "write a number between 0 and 1")?;
-    let is_inside = share > 0.0 && share < 1.0;
-    is_inside
-        .then_some(share)
-        .ok_or_else(|| "write a number above 0 and below 1".to_owned())
 }
 
 fn parse_alpha(text: &str) -> Result<f64, String> {

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{BAD_CONFIGURATION, error, misuse, note, print, unknown, warn, with_counting};
+use super::{BAD_CONFIGURATION, error, misuse, note, print, warn, with_counting};
 use crate::cli::{EvaluateArgs, Format};
 use crate::engine::catalogue::Catalogue;
-use crate::evaluate::{self, Evaluation, Evaluator, Options, source};
+use crate::evaluate::{self, Compare, Evaluation, Evaluator, Options, source};
 
 /// `EX_DATAERR` of sysexits.h.
 const BAD_DATA: u8 = 65;
@@ -40,14 +40,14 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             }
         }
         let evaluation = read(&args.files, &options)?;
-        if let Some(control) = args.compare.as_deref().filter(|_| !evaluation.is_empty())
-            && !evaluation.arms().contains(&control)
+        let compare = options.compare.as_ref().filter(|_| !evaluation.is_empty());
+        if let Some(message) =
+            compare.and_then(|compare| compare::missing(&args.comparing, compare, &evaluation))
         {
-            let message = unknown(control, "--compare <CONTROL>", &evaluation.arms());
             return Ok(misuse("evaluate", &message));
         }
         plan.note.iter().for_each(|text| note(text));
-        tell(&evaluation, args.compare.as_deref());
+        tell(&evaluation, compare);
         show(&evaluation, args)?;
         let is_bad = evaluation.is_empty() || !evaluation.losses().is_empty();
         let is_strictly_bad = args.strict && evaluation.n_unreadable() > 0;
@@ -104,22 +104,17 @@ fn progress(total_bytes: Option<u64>) -> ProgressBar {
 }
 
 /// What a reader should know beside the numbers.
-fn tell(evaluation: &Evaluation, control: Option<&str>) {
+fn tell(evaluation: &Evaluation, compare: Option<&Compare>) {
     evaluation.warnings().iter().for_each(|text| warn(text));
     evaluation.notes().iter().for_each(|text| note(text));
     evaluation.nothing().into_iter().for_each(error);
-    let others = control.map_or(Vec::new(), |control| evaluation.experiments_without(control));
-    if let (Some(control), false) = (control, others.is_empty()) {
-        note(&format!(
-            "experiments without an arm {}, not compared: {}",
-            crate::table::visible(control),
-            crate::table::visible(&others.join(", "))
-        ));
+    if let Some(text) = compare.and_then(|compare| compare::left_out(compare, evaluation)) {
+        note(&text);
     }
 }
 
 fn show(evaluation: &Evaluation, args: &EvaluateArgs) -> anyhow::Result<()> {
-    let report = evaluation.report(args.compare.as_deref());
+    let report = evaluation.report();
     let mut bytes = Vec::new();
     match args.format {
         Format::Json => report.json(&mut bytes)?,

@@ -8,6 +8,27 @@ use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, FirstSeen, N_BUCKETS, Numbers};
 use crate::statistics::{ArmTotals, Epoch, Report, Settings, Terms, Time, Totals, Unit, one_look};
 
+/// Which arms are compared with a control, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Compare {
+    /// Of every experiment that has the control and is not named in `each`.
+    pub all: Option<Settings>,
+    /// By experiment.
+    pub each: BTreeMap<String, Settings>,
+}
+
+impl Compare {
+    /// Those of an experiment with these arms; none where it has no control.
+    pub fn settings<'a>(
+        &self,
+        experiment: &str,
+        mut arms: impl Iterator<Item = &'a str>,
+    ) -> Option<&Settings> {
+        let settings = self.each.get(experiment).or(self.all.as_ref())?;
+        arms.any(|arm| arm == settings.control).then_some(settings)
+    }
+}
+
 /// The arms of an experiment against its control.
 #[derive(Debug)]
 pub struct Comparison {
@@ -61,11 +82,11 @@ pub(super) struct Compared<'a> {
     pub ranking: &'a Ranking,
 }
 
-/// Compares the arms of each experiment that has the control, by the metrics of the first profile.
+/// Compares the arms of each experiment that has its control, by the metrics of the first profile.
 pub(super) fn comparisons(
     compared: Compared,
     arms: &[Arm],
-    settings: &Settings,
+    compare: &Compare,
 ) -> BTreeMap<String, Comparison> {
     let mut experiments: BTreeMap<&str, Vec<(ArmId, &str)>> = BTreeMap::new();
     for (id, arm) in (0..).zip(arms) {
@@ -74,14 +95,14 @@ pub(super) fn comparisons(
             .or_default()
             .push((id, &arm.arm));
     }
-    experiments.retain(|_, arms| arms.iter().any(|(_, arm)| *arm == settings.control));
-    let experiments = experiments.into_iter();
-    experiments
-        .map(|(experiment, arms)| (experiment.to_owned(), compare(compared, &arms, settings)))
-        .collect()
+    let comparisons = experiments.into_iter().filter_map(|(experiment, arms)| {
+        let settings = compare.settings(experiment, arms.iter().map(|(_, arm)| *arm))?;
+        Some((experiment.to_owned(), comparison(compared, &arms, settings)))
+    });
+    comparisons.collect()
 }
 
-fn compare(compared: Compared, arms: &[(ArmId, &str)], settings: &Settings) -> Comparison {
+fn comparison(compared: Compared, arms: &[(ArmId, &str)], settings: &Settings) -> Comparison {
     let Compared {
         numbers,
         times,
@@ -193,6 +214,22 @@ fn arm_totals(sums: &BucketSums, users: Option<f64>, ranking: &Ranking) -> ArmTo
 mod tests {
     use super::*;
     use crate::engine::ranking::ListOutcome;
+
+    #[test]
+    fn what_is_for_one_experiment_takes_the_place_of_what_is_for_all() {
+        let compare = Compare {
+            all: Some(Settings::new("base")),
+            each: [("layout".to_owned(), Settings::new("grid"))].into(),
+        };
+        let control = |experiment: &str, arms: &[&'static str]| {
+            let settings = compare.settings(experiment, arms.iter().copied());
+            settings.map(|settings| settings.control.clone())
+        };
+        assert_eq!(control("ranker", &["base", "grid"]).as_deref(), Some("base"));
+        assert_eq!(control("layout", &["base", "grid"]).as_deref(), Some("grid"));
+        assert_eq!(control("layout", &["base"]), None);
+        assert_eq!(control("ranker", &["grid"]), None);
+    }
 
     #[test]
     fn arms_together_were_served_from_the_first_list_of_any_to_the_last_one() {

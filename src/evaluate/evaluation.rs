@@ -22,8 +22,8 @@ pub struct Evaluation {
     pub span_ms: Option<i64>,
     /// By begin of the span, epoch ms; those without a list are absent.
     pub spans: BTreeMap<i64, Totals>,
-    /// By experiment, where arms are compared.
-    pub comparisons: BTreeMap<String, Comparison>,
+    /// By experiment, of those that have their control; none where nothing was to be compared.
+    pub comparisons: Option<BTreeMap<String, Comparison>>,
     /// What became of each line.
     pub counts: Counts,
     /// Served lists that could be read.
@@ -52,6 +52,11 @@ impl Evaluation {
         let mut columns = self.ranking.columns().iter();
         let column = columns.find(|column| column.profile == profile && column.key() == key)?;
         column.value(sums)
+    }
+
+    /// How an experiment compares with its control; none where it has none.
+    pub fn comparison(&self, experiment: &str) -> Option<&Comparison> {
+        self.comparisons.as_ref()?.get(experiment)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -7,6 +7,8 @@ mod grid;
 mod json;
 mod tables;
 
+use std::collections::BTreeMap;
+
 use super::{Evaluation, Totals};
 use crate::engine::outcome::{ClickResult, Outcome};
 use crate::engine::ranking::Column;
@@ -15,31 +17,21 @@ use crate::engine::ranking::Column;
 #[derive(Clone, Copy)]
 pub struct Report<'a> {
     evaluation: &'a Evaluation,
-    /// The arm that the others of its experiment are compared with.
-    control: Option<&'a str>,
 }
 
 impl Evaluation {
-    /// What there is to show; with a control also the difference of each arm to it, in every experiment that has it.
-    pub fn report<'a>(&'a self, control: Option<&'a str>) -> Report<'a> {
-        Report {
-            evaluation: self,
-            control,
+    /// What there is to show; where arms are compared, also the difference of each to its control.
+    pub fn report(&self) -> Report<'_> {
+        Report { evaluation: self }
+    }
+
+    /// Names of experiments and of the arms of each, sorted.
+    pub fn arms(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut arms: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for arm in self.total.keys() {
+            arms.entry(&arm.experiment).or_default().push(&arm.arm);
         }
-    }
-
-    /// Names of all arms, sorted, each once.
-    pub fn arms(&self) -> Vec<&str> {
-        let mut arms: Vec<&str> = self.total.keys().map(|arm| &*arm.arm).collect();
-        arms.sort_unstable();
-        arms.dedup();
         arms
-    }
-
-    /// Experiments that have no arm of this name, sorted.
-    pub fn experiments_without(&self, arm: &str) -> Vec<&str> {
-        let without = experiments(&self.total).filter(|experiment| experiment.sums(arm).is_none());
-        without.map(|experiment| experiment.name).collect()
     }
 
     /// Lines that could not be read, whatever the reason.
@@ -106,9 +98,15 @@ impl<'a> Report<'a> {
         columns.filter(move |column| column.profile == profile)
     }
 
-    /// What the arms of an experiment are compared with, where it has that arm.
+    /// What the arms of an experiment are compared with.
+    fn control(self, experiment: &str) -> Option<&'a str> {
+        let comparison = self.evaluation.comparison(experiment)?;
+        Some(&comparison.settings.control)
+    }
+
+    /// The same with its sums, where it has a list.
     fn control_of(self, experiment: &ExperimentSums<'a>) -> Option<(&'a str, &'a [i128])> {
-        let control = self.control?;
+        let control = self.control(experiment.name)?;
         Some((control, experiment.sums(control)?))
     }
 }

@@ -9,6 +9,7 @@ mod program;
 mod refusals;
 mod series;
 mod settings;
+mod several;
 
 use program::run_with_input;
 use serde_json::Value;

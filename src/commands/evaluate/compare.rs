@@ -1,45 +1,154 @@
-//! How arms are compared, by the flags.
+//! How arms are compared, by the flags, and whether the files have what these name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cli::EvaluateArgs;
+use crate::cli::{CompareArgs, Scoped};
 use crate::commands::unknown;
 use crate::engine::ranking::{Measures, Ranking};
+use crate::evaluate::{Compare, Evaluation};
 use crate::statistics::Settings;
+use crate::table::visible;
 
 /// How far shares may be from adding up to 1.
 const TOLERANCE: f64 = 1e-6;
 
 /// None without `--compare`, or what is wrong with the flags.
-pub(super) fn settings(args: &EvaluateArgs, measures: &Measures) -> Result<Option<Settings>, String> {
-    let Some(control) = &args.compare else {
+pub(in crate::commands) fn compare(
+    args: &CompareArgs,
+    measures: &Measures,
+) -> Result<Option<Compare>, String> {
+    if args.compare.is_empty() {
         return Ok(None);
-    };
-    let primary = known(&args.primary, "--primary <METRIC>", measures)?;
-    let guardrails: Vec<String> = args.guardrail.iter().map(|(metric, _)| metric.clone()).collect();
-    let guardrails = known(&guardrails, "--guardrail <METRIC=MARGIN>", measures)?;
-    if let Some(metric) = primary.iter().find(|metric| guardrails.contains(metric)) {
-        return Err(format!(
-            "{metric} is named by --primary and by --guardrail: choose one of them"
-        ));
     }
-    let defaults = Settings::new(control);
-    Ok(Some(Settings {
-        shares: shares(args, control)?,
-        primary,
-        guardrails: guardrails
-            .into_iter()
-            .zip(args.guardrail.iter().map(|(_, margin)| *margin))
-            .collect(),
-        mde: args.mde.unwrap_or(defaults.mde),
-        ..defaults
+    let flags = Flags {
+        args,
+        metrics: metrics(measures),
+    };
+    let has_control = args.compare.iter().any(|said| said.experiment.is_none());
+    let all = has_control.then(|| flags.settings(None)).transpose()?;
+    let each = experiments(args)
+        .into_keys()
+        .map(|experiment| Ok((experiment.to_owned(), flags.settings(Some(experiment))?)));
+    Ok(Some(Compare {
+        all,
+        each: each.collect::<Result<_, String>>()?,
     }))
 }
 
-fn shares(args: &EvaluateArgs, control: &str) -> Result<BTreeMap<String, f64>, String> {
-    let shares: BTreeMap<String, f64> = args.shares.iter().cloned().collect();
+/// Ids such as `hit_rate@10`, of what the first profile measures and users add up to.
+fn metrics(measures: &Measures) -> Vec<String> {
+    let ranking = Ranking::new(measures);
+    let columns = ranking.columns().iter().filter(|column| column.profile == 0);
+    columns
+        .filter(|column| column.metric.is_additive())
+        .map(|column| column.key())
+        .collect()
+}
+
+/// The experiments that are named, and the first flag that names each.
+fn experiments(args: &CompareArgs) -> BTreeMap<&str, &'static str> {
+    fn named<'a, T>(
+        flag: &'static str,
+        said: &'a [Scoped<T>],
+    ) -> impl Iterator<Item = (&'a str, &'static str)> {
+        said.iter()
+            .filter_map(move |said| Some((said.experiment.as_deref()?, flag)))
+    }
+    let all = named("--mde <EXPERIMENT:SHARE>", &args.mde)
+        .chain(named("--guardrail <EXPERIMENT:METRIC=MARGIN,…>", &args.guardrail))
+        .chain(named("--primary <EXPERIMENT:METRIC,…>", &args.primary))
+        .chain(named("--shares <EXPERIMENT:ARM=SHARE,…>", &args.shares))
+        .chain(named("--compare <EXPERIMENT=CONTROL>", &args.compare));
+    all.collect()
+}
+
+struct Flags<'a> {
+    args: &'a CompareArgs,
+    /// Ids that may be named.
+    metrics: Vec<String>,
+}
+
+impl Flags<'_> {
+    /// Those of an experiment, or of all that are not named.
+    fn settings(&self, experiment: Option<&str>) -> Result<Settings, String> {
+        let args = self.args;
+        let control = once(&args.compare, experiment, "--compare")?;
+        let control = control.ok_or_else(|| self.without_control(experiment))?;
+        let primary = flat(&args.primary, experiment);
+        let guardrails = flat(&args.guardrail, experiment);
+        let guarded = guardrails.iter().map(|(metric, _)| metric);
+        self.check("--primary <METRIC,…>", primary.iter())?;
+        self.check("--guardrail <METRIC=MARGIN,…>", guarded.clone())?;
+        if let Some(metric) = guarded.clone().find(|metric| primary.contains(metric)) {
+            return Err(format!(
+                "{metric} is named by --primary and by --guardrail: choose one of them"
+            ));
+        }
+        let defaults = Settings::new(control);
+        Ok(Settings {
+            shares: shares(&flat(&args.shares, experiment), control, experiment)?,
+            primary,
+            guardrails: guardrails.into_iter().collect(),
+            mde: once(&args.mde, experiment, "--mde")?
+                .copied()
+                .unwrap_or(defaults.mde),
+            ..defaults
+        })
+    }
+
+    fn without_control(&self, experiment: Option<&str>) -> String {
+        let experiment = visible(experiment.unwrap_or_default());
+        format!("{experiment} has no control: give --compare {experiment}=ARM")
+    }
+
+    fn check<'b>(&self, flag: &str, mut ids: impl Iterator<Item = &'b String>) -> Result<(), String> {
+        let known: Vec<&str> = self.metrics.iter().map(String::as_str).collect();
+        match ids.find(|id| !self.metrics.contains(id)) {
+            Some(id) => Err(unknown(id, flag, &known)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is said of an experiment, else of all.
+fn said<'a, T>(flag: &'a [Scoped<T>], experiment: Option<&str>) -> Vec<&'a T> {
+    let of = |experiment: Option<&str>| {
+        let said = flag
+            .iter()
+            .filter(|said| said.experiment.as_deref() == experiment);
+        said.map(|said| &said.value).collect::<Vec<_>>()
+    };
+    let own = of(experiment);
+    if own.is_empty() { of(None) } else { own }
+}
+
+/// What may be said but once.
+fn once<'a, T>(flag: &'a [Scoped<T>], experiment: Option<&str>, name: &str) -> Result<Option<&'a T>, String> {
+    match said(flag, experiment)[..] {
+        [] => Ok(None),
+        [value] => Ok(Some(value)),
+        _ => Err(format!("{name} is given twice{}", for_whom(experiment))),
+    }
+}
+
+fn flat<T: Clone>(flag: &[Scoped<Vec<T>>], experiment: Option<&str>) -> Vec<T> {
+    said(flag, experiment).into_iter().flatten().cloned().collect()
+}
+
+fn for_whom(experiment: Option<&str>) -> String {
+    experiment.map_or(String::new(), |experiment| {
+        format!(" for {}", visible(experiment))
+    })
+}
+
+fn shares(
+    given: &[(String, f64)],
+    control: &str,
+    experiment: Option<&str>,
+) -> Result<BTreeMap<String, f64>, String> {
+    let shares: BTreeMap<String, f64> = given.iter().cloned().collect();
     let sum: f64 = shares.values().sum();
-    if shares.len() < args.shares.len() {
+    if shares.len() < given.len() {
         return Err("an arm is named twice by --shares".to_owned());
     }
     if !shares.is_empty() && (sum - 1.0).abs() > TOLERANCE {
@@ -49,24 +158,69 @@ fn shares(args: &EvaluateArgs, control: &str) -> Result<BTreeMap<String, f64>, S
     }
     if !shares.is_empty() && !shares.contains_key(control) {
         return Err(format!(
-            "--shares has no share of the control, {}",
-            crate::table::visible(control)
+            "--shares has no share of the control{}, {}",
+            for_whom(experiment),
+            visible(control)
         ));
     }
     Ok(shares)
 }
 
-/// Ids such as `hit_rate@10`, of what the first profile measures.
-fn known(ids: &[String], flag: &str, measures: &Measures) -> Result<Vec<String>, String> {
-    let ranking = Ranking::new(measures);
-    let columns = ranking.columns().iter().filter(|column| column.profile == 0);
-    let all: Vec<String> = columns
-        .filter(|column| column.metric.is_additive())
-        .map(|column| column.key())
-        .collect();
-    let names: Vec<&str> = all.iter().map(String::as_str).collect();
-    match ids.iter().find(|id| !all.contains(id)) {
-        Some(id) => Err(unknown(id, flag, &names)),
-        None => Ok(ids.to_vec()),
+/// What the flags name and the files do not have, if there is any.
+pub(in crate::commands) fn missing(
+    args: &CompareArgs,
+    compare: &Compare,
+    evaluation: &Evaluation,
+) -> Option<String> {
+    let arms = evaluation.arms();
+    let experiments: Vec<&str> = arms.keys().copied().collect();
+    for (experiment, flag) in self::experiments(args) {
+        if !arms.contains_key(experiment) {
+            return Some(unknown(experiment, flag, &experiments));
+        }
     }
+    let any: BTreeSet<&str> = arms.values().flatten().copied().collect();
+    if let Some(all) = &compare.all
+        && !any.contains(all.control.as_str())
+    {
+        let any: Vec<&str> = any.into_iter().collect();
+        return Some(unknown(&all.control, "--compare <CONTROL>", &any));
+    }
+    arms.iter()
+        .find_map(|(experiment, arms)| missing_arm(compare, experiment, arms))
+}
+
+fn missing_arm(compare: &Compare, experiment: &str, arms: &[&str]) -> Option<String> {
+    let shown = visible(experiment);
+    if let Some(own) = compare.each.get(experiment)
+        && !arms.contains(&own.control.as_str())
+    {
+        return Some(unknown(
+            &own.control,
+            &format!("--compare <{shown}=CONTROL>"),
+            arms,
+        ));
+    }
+    let settings = compare.settings(experiment, arms.iter().copied())?;
+    let stranger = settings.shares.keys().find(|arm| !arms.contains(&arm.as_str()))?;
+    Some(unknown(
+        stranger,
+        &format!("--shares <{shown}:ARM=SHARE,…>"),
+        arms,
+    ))
+}
+
+/// A note on the experiments that have no control, if there are any.
+pub(in crate::commands) fn left_out(compare: &Compare, evaluation: &Evaluation) -> Option<String> {
+    let arms = evaluation.arms();
+    let others = arms
+        .keys()
+        .filter(|experiment| evaluation.comparison(experiment).is_none());
+    let others: Vec<&str> = others.copied().collect();
+    let control = match &compare.all {
+        Some(all) => format!("an arm {}", visible(&all.control)),
+        None => "a control".to_owned(),
+    };
+    let others = (!others.is_empty()).then(|| visible(&others.join(", ")))?;
+    Some(format!("experiments without {control}, not compared: {others}"))
 }

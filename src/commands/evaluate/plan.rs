@@ -43,7 +43,7 @@ pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, Str
     };
     let options = Options {
         shape: counting.events.clone(),
-        compare: super::compare::settings(args, &measures)?,
+        compare: super::compare::compare(&args.comparing, &measures)?,
         measures,
         catalogue: None,
         attribution_ms: args.attribution.unwrap_or(join.attribution_ms),

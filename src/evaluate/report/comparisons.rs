@@ -10,15 +10,18 @@ use crate::statistics::{ArmReport, Interval, MetricReport, PerUser, Role};
 use crate::table::visible;
 use crate::verdict::{self, ArmVerdict};
 
+/// What stands below all comparisons.
+const ONE_LOOK: &str = "one look: it holds only if the end of the input was fixed before anybody looked";
+
 /// By experiment, then arm.
 pub(super) type Comparisons<'a> = BTreeMap<&'a str, BTreeMap<&'a str, ArmVerdict<'a>>>;
 
 impl<'a> Report<'a> {
     /// None where nothing is compared.
     pub(super) fn comparisons(self) -> Option<Comparisons<'a>> {
-        self.control.filter(|_| !self.evaluation.is_empty())?;
-        let experiments = self.evaluation.comparisons.iter();
-        let verdicts = experiments.map(|(experiment, comparison)| {
+        let comparisons = self.evaluation.comparisons.as_ref();
+        let comparisons = comparisons.filter(|_| !self.evaluation.is_empty())?;
+        let verdicts = comparisons.iter().map(|(experiment, comparison)| {
             let Comparison { settings, report, .. } = comparison;
             let arms = report.arms.keys().map(String::as_str);
             let verdicts =
@@ -35,7 +38,7 @@ impl<'a> Report<'a> {
         arm: &str,
         column: &Column,
     ) -> Option<&'a MetricReport> {
-        let comparison = self.evaluation.comparisons.get(experiment)?;
+        let comparison = self.evaluation.comparison(experiment)?;
         comparison.report.arms.get(arm)?.metrics.get(&column.key())
     }
 
@@ -43,25 +46,27 @@ impl<'a> Report<'a> {
     pub(super) fn compared(self, table: impl Fn(&Grid) -> String) -> Vec<String> {
         let order: Vec<String> = self.columns(0).map(Column::key).collect();
         let order = &order;
-        let experiments = self.control.map(|_| self.evaluation.comparisons.iter());
-        let arms = experiments
-            .into_iter()
-            .flatten()
-            .flat_map(|(experiment, comparison)| {
-                let arms = comparison.report.arms.iter();
-                arms.map(move |(arm, report)| Versus {
-                    order,
-                    experiment,
-                    arm,
-                    comparison,
-                    report,
-                })
-            });
-        arms.map(|versus| {
-            let [head, foot] = [versus.head(), versus.foot()];
-            format!("{head}\n\n{}\n\n{foot}", table(&versus.grid()))
-        })
-        .collect()
+        let comparisons = self.evaluation.comparisons.iter().flatten();
+        let arms = comparisons.flat_map(|(experiment, comparison)| {
+            let arms = comparison.report.arms.iter();
+            arms.map(move |(arm, report)| Versus {
+                order,
+                experiment,
+                arm,
+                comparison,
+                report,
+            })
+        });
+        let mut texts: Vec<String> = arms
+            .map(|versus| {
+                let [head, foot] = [versus.head(), versus.foot()];
+                format!("{head}\n\n{}\n\n{foot}", table(&versus.grid()))
+            })
+            .collect();
+        if !texts.is_empty() {
+            texts.push(ONE_LOOK.to_owned());
+        }
+        texts
     }
 }
 

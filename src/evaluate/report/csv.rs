@@ -109,7 +109,7 @@ impl<'a> Report<'a> {
     ) -> csv::Result<()> {
         let [profile, start, names @ ..] = names;
         let start = self.evaluation.span_ms.map(|_| start);
-        let comparison = self.control.map(|_| comparison);
+        let comparison = self.evaluation.comparisons.as_ref().map(|_| comparison);
         let names = [profile].into_iter().chain(start).chain(names).map(cell);
         let numbers = numbers.into_iter().chain(comparison.into_iter().flatten());
         out.write_record(names.chain(numbers.map(str::to_owned)))

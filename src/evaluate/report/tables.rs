@@ -74,7 +74,7 @@ impl<'a> Report<'a> {
         let has_one_profile = self.profiles().count() == 1;
         let mut grids = Vec::new();
         for experiment in experiments(&self.evaluation.total) {
-            if has_one_profile || self.control.is_some() {
+            if has_one_profile || self.evaluation.comparisons.is_some() {
                 let profiles = self.profiles();
                 grids.extend(profiles.map(|(profile, _)| self.arms_abreast(&experiment, profile)));
             } else {
@@ -106,7 +106,8 @@ impl<'a> Report<'a> {
         let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
         let rows: Vec<Row> = counts.into_iter().chain(metrics).collect();
         let corner = self.corner(&[experiment.name], Some(profile));
-        side_by_side(corner, &names, self.control_among(&names), &rows)
+        let control = self.control_among(experiment.name, &names);
+        side_by_side(corner, &names, control, &rows)
     }
 
     fn profiles_abreast(self, experiment: &ExperimentSums<'a>, (arm, sums): (&str, &'a [i128])) -> Grid {
@@ -174,7 +175,7 @@ impl<'a> Report<'a> {
         };
         let metric = |column: &Column| {
             let corner = self.corner(&[experiment.name, &column.key()], Some(column.profile));
-            let control = self.control_among(&names);
+            let control = self.control_among(experiment.name, &names);
             side_by_side(
                 corner,
                 &names,
@@ -209,9 +210,10 @@ impl<'a> Report<'a> {
         names.collect::<Vec<_>>().join(" / ")
     }
 
-    /// Which of these arms the others are compared with.
-    fn control_among(self, arms: &[&str]) -> Option<usize> {
-        arms.iter().position(|name| Some(*name) == self.control)
+    /// Which of these arms of an experiment the others are compared with.
+    fn control_among(self, experiment: &str, arms: &[&str]) -> Option<usize> {
+        let control = self.control(experiment)?;
+        arms.iter().position(|name| *name == control)
     }
 }
 

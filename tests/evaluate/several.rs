@@ -1,0 +1,228 @@
+//! Several experiments in one file, each with a control and settings of its own.
+
+use serde_json::{Value, json};
+
+use crate::program::run_with_input;
+use crate::{MIDNIGHT_MS, click, document};
+
+/// 1,200 users, each in `ranker` (`base`, `neural`) and in `layout` (`grid`, `rows`), with two lists; `third` has one arm.
+fn events() -> String {
+    let mut lines = Vec::new();
+    for user in 0..1200_usize {
+        let arms = format!(
+            r#"{{"ranker":"{}","layout":"{}"{}}}"#,
+            ["base", "neural"][user % 2],
+            ["grid", "rows"][user / 2 % 2],
+            if user == 0 { r#","third":"x""# } else { "" }
+        );
+        for n in 0..2 {
+            let (id, ts_ms) = (format!("{user}-{n}"), MIDNIGHT_MS + user as i64);
+            lines.push(format!(
+                r#"{{"type":"served","request_id":"{id}","user_id":"u{user}","ts":{ts_ms},"experiments":{arms},"items":["i","j"]}}"#
+            ));
+            if user * 7 % 10 < 3 + n {
+                lines.push(click(&id, ts_ms + 1, "j"));
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn each_experiment_has_its_own_control_shares_metrics_and_effect() {
+    let events = events();
+    let of_both = ["--compare", "ranker=base", "--compare", "layout=grid"];
+    let own = [
+        "--shares",
+        "ranker:base=.5,neural=.5",
+        "--shares",
+        "layout:grid=.25,rows=.75",
+        "--primary",
+        "ranker:mrr",
+        "--primary",
+        "ctr",
+        "--guardrail",
+        "layout:mrr=.03",
+        "--mde",
+        "layout:.02",
+    ];
+    let json = document(&[&of_both[..], &own].concat(), &events);
+    let [ranker, layout] = [("ranker", "neural"), ("layout", "rows")]
+        .map(|(experiment, arm)| json["comparisons"][experiment][arm].clone());
+    assert_eq!(
+        [&ranker["control"], &layout["control"]],
+        [&json!("base"), &json!("grid")]
+    );
+    assert_eq!(json["experiments"]["layout"]["control"], "grid");
+    assert_eq!(json["comparisons"].as_object().map(serde_json::Map::len), Some(2));
+    let roles = |verdict: &Value| ["mrr", "ctr"].map(|id| verdict["metrics"][id]["role"].clone());
+    assert_eq!(roles(&ranker), ["primary", "secondary"]);
+    assert_eq!(roles(&layout), ["guardrail", "primary"]);
+    // Half of all users where three quarters were expected.
+    assert_eq!(layout["state"], "invalid(srm)");
+    assert_ne!(ranker["state"], "invalid(srm)");
+    let information = |json: &Value| {
+        let metric = &json["comparisons"]["layout"]["rows"]["metrics"]["ctr"];
+        metric["information"].as_f64().expect("a number")
+    };
+    let other = document(&[&of_both[..], &own[..10], &["--mde", ".04"]].concat(), &events);
+    // x = τ²/V: twice the effect, four times what is known of it.
+    let ratio = information(&other) / information(&json);
+    assert!((ratio - 4.0).abs() < 1e-9, "{ratio}");
+}
+
+#[test]
+fn a_control_for_all_stands_beside_one_of_a_single_experiment() {
+    let ctr = ["evaluate", "-", "--metrics", "ctr", "--compare"];
+    let ran = run_with_input(
+        &[&ctr[..], &["base", "--compare", "layout=rows"]].concat(),
+        &events(),
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(
+        ran.stderr,
+        "note: experiments without an arm base, not compared: third\n"
+    );
+    for told in ["layout: grid vs rows\n", "ranker: neural vs base\n"] {
+        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+    }
+    let own = [&ctr[..], &["layout=rows"]].concat();
+    let ran = run_with_input(&own, &events());
+    assert_eq!(
+        ran.stderr,
+        "note: experiments without a control, not compared: ranker, third\n"
+    );
+    assert!(!ran.stdout.contains("neural vs"), "{}", ran.stdout);
+    let csv = run_with_input(&[&own[..], &["--format", "csv"]].concat(), &events()).stdout;
+    let row = |start: &str| csv.lines().find(|line| line.starts_with(start)).expect("a row");
+    assert!(row("default,ranker,neural,ctr,,").ends_with(",,,,,,,"), "{csv}");
+    assert!(!row("default,layout,grid,ctr,,").ends_with(','), "{csv}");
+}
+
+#[test]
+fn names_may_have_what_separates_them() {
+    let list = |user: usize| {
+        let arm = [r"a=b", r"x:y,z\\"][user % 2];
+        format!(
+            r#"{{"type":"served","request_id":"{user}","user_id":"{user}","ts":{MIDNIGHT_MS},"experiments":{{"e:=f":"{arm}"}},"items":["i"]}}"#
+        )
+    };
+    let events: Vec<String> = (0..600).map(list).collect();
+    let arguments = [
+        "--compare",
+        r"e:\=f=a\=b",
+        "--shares",
+        r"e\:=f:a=b=.5,x\:y\,z\\=.5",
+        "--mde",
+        r"e\:=f:0.1",
+    ];
+    let json = document(&arguments, &events.join("\n"));
+    let verdict = &json["comparisons"]["e:=f"]["x:y,z\\"];
+    assert_eq!(verdict["control"], "a=b", "{json}");
+    assert_eq!(verdict["checks"]["srm"]["p"], 1.0);
+}
+
+#[test]
+fn what_the_file_does_not_have_is_refused_with_what_it_has() {
+    for (arguments, told) in [
+        (
+            &["--compare", "rankr=base"][..],
+            &[
+                "'rankr' for '--compare <EXPERIMENT=CONTROL>'",
+                "layout, ranker, third]",
+                "exists: 'ranker'",
+            ][..],
+        ),
+        (
+            &["--compare", "ranker=grid"],
+            &["'grid' for '--compare <ranker=CONTROL>'", "values: base, neural]"],
+        ),
+        (
+            &["--compare", "other", "--compare", "layout=grid"],
+            &[
+                "'other' for '--compare <CONTROL>'",
+                "values: base, grid, neural, rows, x]",
+            ],
+        ),
+        (
+            &["--compare", "base", "--mde", "lay:0.1"],
+            &[
+                "'lay' for '--mde <EXPERIMENT:SHARE>'",
+                "values: layout, ranker, third]",
+            ],
+        ),
+        (
+            &["--compare", "base", "--shares", "base=.5,neurl=.5"],
+            &[
+                "'neurl' for '--shares <ranker:ARM=SHARE,…>'",
+                "values: base, neural]",
+            ],
+        ),
+        (
+            &["--compare", "layout=grid", "--shares", "layout:grid=.5,base=.5"],
+            &[
+                "'base' for '--shares <layout:ARM=SHARE,…>'",
+                "values: grid, rows]",
+            ],
+        ),
+        (
+            &[
+                "--compare",
+                "base",
+                "--compare",
+                "layout=grid",
+                "--shares",
+                "base=.5,neural=.5",
+            ],
+            &["no share of the control for layout, grid"],
+        ),
+        (
+            &["--compare", "layout=grid", "--mde", "ranker:0.1"],
+            &["ranker has no control: give --compare ranker=ARM"],
+        ),
+        (
+            &["--compare", "base", "--compare", "grid"],
+            &["--compare is given twice"],
+        ),
+        (
+            &[
+                "--compare",
+                "ranker=base",
+                "--mde",
+                "ranker:.1",
+                "--mde",
+                "ranker:.2",
+            ],
+            &["--mde is given twice for ranker"],
+        ),
+        (
+            &["--compare", "a=b=c"],
+            &[
+                "for '--compare <CONTROL>'",
+                r"\= for each = that is part of a name",
+            ],
+        ),
+        (
+            &[
+                "--compare",
+                "base",
+                "--primary",
+                "mrr",
+                "--guardrail",
+                "ranker:mrr=.1",
+            ],
+            &["mrr is named by --primary and by --guardrail"],
+        ),
+    ] {
+        let ran = run_with_input(&[&["evaluate", "-"], arguments].concat(), &events());
+        assert_eq!(
+            (ran.code, &*ran.stdout),
+            (Some(2), ""),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        for told in told {
+            assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        }
+    }
+}
