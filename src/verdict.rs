@@ -37,15 +37,17 @@ pub struct ArmVerdict<'a> {
     next_decision: Option<i64>,
     metrics: BTreeMap<&'a str, MetricVerdict>,
     checks: Checks,
-    notes: &'a [&'static str],
+    notes: Vec<&'a str>,
 }
 
-/// What a report says of this arm of this experiment; none where it has no such arm, as of the control.
+/// What a report says of this arm of this experiment; none where it has no such arm, as of the control. `no_users` is why users are not
+/// counted, if they are not: a note beside those of the report.
 pub fn of_arm<'a>(
     experiment: &'a str,
     arm: &str,
     settings: &'a Settings,
     report: &'a Report,
+    no_users: Option<&'a str>,
 ) -> Option<ArmVerdict<'a>> {
     let (arm, of_arm) = report.arms.get_key_value(arm)?;
     let metrics = of_arm.metrics.iter();
@@ -62,7 +64,7 @@ pub fn of_arm<'a>(
             .map(|(id, metric)| (id.as_str(), MetricVerdict::new(metric)))
             .collect(),
         checks: Checks::new(report, of_arm),
-        notes: &report.notes,
+        notes: report.notes.iter().copied().chain(no_users).collect(),
     })
 }
 
@@ -231,7 +233,8 @@ mod tests {
 
     fn text(arm: ArmReport) -> String {
         let (settings, report) = (Settings::new("base"), report(arm));
-        let verdict = of_arm("ranker", "neural", &settings, &report).expect("the arm is there");
+        let verdict =
+            of_arm("ranker", "neural", &settings, &report, Some("no users")).expect("the arm is there");
         serde_json::to_string(&verdict).expect("JSON")
     }
 
@@ -282,7 +285,7 @@ mod tests {
             r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"information":0.4,"#,
             r#""per_user":{"lift":0.157,"lower":-0.2,"upper":0.6}}},"checks":{"srm":{"p":1.0},"#,
             r#""list_ratio":{"value":1.048,"lower":0.8,"upper":1.37,"p":1.0},"multi_arm":{"share":0.005}},"#,
-            r#""notes":["a note"]}"#,
+            r#""notes":["a note","no users"]}"#,
         );
         assert_eq!(text(known()), expected);
     }
@@ -308,7 +311,7 @@ mod tests {
             metrics: [("mrr".to_owned(), metric)].into(),
             ..known()
         });
-        let ends = r#""metrics":{"mrr":{"role":"secondary","control":0.25}},"checks":{"srm":{"p":1.0},"multi_arm":{"share":0.005}},"notes":["a note"]}"#;
+        let ends = r#""metrics":{"mrr":{"role":"secondary","control":0.25}},"checks":{"srm":{"p":1.0},"multi_arm":{"share":0.005}},"notes":["a note","no users"]}"#;
         assert!(
             text.contains(r#""control":"base","as_of":1763596800000,"#),
             "{text}"
@@ -320,7 +323,7 @@ mod tests {
     fn the_control_and_strangers_have_none() {
         let (settings, report) = (Settings::new("base"), report(known()));
         for arm in ["base", "other"] {
-            assert!(of_arm("ranker", arm, &settings, &report).is_none());
+            assert!(of_arm("ranker", arm, &settings, &report, None).is_none());
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::statistics::{ArmReport, Interval, MetricReport, PerUser, Role};
 use crate::table::visible;
 use crate::verdict::{self, ArmVerdict};
 
+/// Said where users are not counted.
+const NO_USERS: &str = "users are not counted, and no sample ratio is tested: no list has a user_id";
+
 /// What stands below all comparisons.
 const ONE_LOOK: &str = "one look: it holds only if the end of the input was fixed before anybody looked";
 
@@ -23,9 +26,12 @@ impl<'a> Report<'a> {
         let comparisons = comparisons.filter(|_| !self.evaluation.is_empty())?;
         let verdicts = comparisons.iter().map(|(experiment, comparison)| {
             let Comparison { settings, report, .. } = comparison;
+            let no_users = comparison.users.is_none().then_some(NO_USERS);
             let arms = report.arms.keys().map(String::as_str);
-            let verdicts =
-                arms.filter_map(|arm| Some((arm, verdict::of_arm(experiment, arm, settings, report)?)));
+            let verdicts = arms.filter_map(|arm| {
+                let verdict = verdict::of_arm(experiment, arm, settings, report, no_users)?;
+                Some((arm, verdict))
+            });
             (experiment.as_str(), verdicts.collect())
         });
         Some(verdicts.collect())
