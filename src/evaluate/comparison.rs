@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::ranking::{CLICKS, LISTS, Ranking};
+use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
-use crate::ledger::{BucketSums, FirstSeen, N_BUCKETS, Numbers};
-use crate::statistics::{ArmTotals, Epoch, Report, Settings, Terms, Time, Totals, Unit, one_look};
+use crate::ledger::{BucketSums, FirstSeen, Numbers};
+use crate::looks::arm_totals;
+use crate::statistics::{Epoch, Report, Settings, Time, Totals, Unit, one_look};
 
 /// Which arms are compared with a control, and how.
 #[derive(Debug, Clone, Default)]
@@ -184,29 +185,6 @@ impl<'a> Exposed<'a> {
             first,
             in_two: users.values().filter(|(_, n_arms)| *n_arms > 1).count() as f64,
         }
-    }
-}
-
-fn arm_totals(sums: &BucketSums, users: Option<f64>, ranking: &Ranking) -> ArmTotals {
-    let by_bucket = |of: &dyn Fn(&[i128]) -> f64| {
-        let mut column = vec![0.0; N_BUCKETS];
-        sums.iter()
-            .for_each(|(bucket, sums)| column[usize::from(*bucket)] = of(sums));
-        column
-    };
-    // Coverage has no sums that add up over users.
-    let columns = ranking.columns().iter().filter(|column| column.profile == 0);
-    let columns = columns.filter(|column| column.metric.is_additive());
-    let terms = |column: &crate::engine::ranking::Column| Terms {
-        numerators: by_bucket(&|sums| column.numerator(sums)),
-        denominators: by_bucket(&|sums| column.denominator(sums) as f64),
-    };
-    ArmTotals {
-        lists: by_bucket(&|sums| sums[LISTS] as f64),
-        hits: by_bucket(&|sums| sums[ranking.width()] as f64),
-        clicks: by_bucket(&|sums| sums[CLICKS] as f64),
-        users,
-        metrics: columns.map(|column| (column.key(), terms(column))).collect(),
     }
 }
 
