@@ -17,7 +17,7 @@ use super::power::Plan;
 use super::report::Report;
 use super::sequence;
 use super::settings::{Settings, Unit, Validity};
-use super::totals::{NO_USERS_NOTE, STICKY_NOTE, Totals, Versus};
+use super::totals::{STICKY_NOTE, Totals, Versus};
 
 /// Takes one look. Looks are taken in the order of time, each once, so that running maxima depend on no restart.
 pub fn look(settings: &Settings, kept: &mut Kept, totals: &Totals, time: Time) -> Report {
@@ -78,10 +78,6 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
     let settings = shared.settings;
     let x_plan = plan(settings, shared.n_treatments).x();
     let n_compared = totals.compared(settings.sticky).len();
-    let notes = [
-        (n_compared < totals.epochs.len(), STICKY_NOTE),
-        (shared.multi_arm.is_none(), NO_USERS_NOTE),
-    ];
     let report = |(name, arm): (&String, &LookedArm)| {
         let is_tested = settings.tests(name);
         let kept = kept.arms.entry(name.clone()).or_default();
@@ -96,9 +92,9 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
         next_decision_ms: shared.calendar.next_decision_ms(),
         srm_p: shared.srm_p,
         multi_arm: shared.multi_arm,
-        notes: notes
+        notes: (n_compared < totals.epochs.len())
+            .then_some(STICKY_NOTE)
             .into_iter()
-            .filter_map(|(is_so, note)| is_so.then_some(note))
             .collect(),
     }
 }

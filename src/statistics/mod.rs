@@ -54,4 +54,4 @@ pub use self::look::{look, one_look};
 pub use self::ratio::{Ratio, RatioShape, RatioSums};
 pub use self::report::{ArmReport, ListRatio, MetricReport, PerUser, Report};
 pub use self::settings::{Goal, Role, Settings, Unit, Validity};
-pub use self::totals::{ArmTotals, Epoch, NO_USERS_NOTE, STICKY_NOTE, Terms, Totals};
+pub use self::totals::{ArmTotals, Epoch, STICKY_NOTE, Terms, Totals};

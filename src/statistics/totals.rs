@@ -51,9 +51,6 @@ pub struct Terms {
 
 /// Said where sticky assignment makes epochs incomparable.
 pub const STICKY_NOTE: &str = "shares changed under sticky assignment: start anew with a new salt";
-/// Said where users are not counted.
-pub const NO_USERS_NOTE: &str =
-    "users are not counted: neither their sample ratio nor users of two arms are checked";
 
 impl Totals {
     /// The epochs that are compared: under sticky assignment those before the first change of shares.
