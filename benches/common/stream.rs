@@ -35,6 +35,10 @@ pub struct Shape {
     pub arms: Vec<String>,
     /// Mean time from a list to its click; the longest is 20 times as long.
     pub mean_delay_ms: f64,
+    /// Users that lists are drawn from evenly.
+    pub n_users: u32,
+    /// Experiments that each list is in besides, with two arms each, by user.
+    pub n_more: usize,
 }
 
 impl Default for Shape {
@@ -43,6 +47,8 @@ impl Default for Shape {
         Shape {
             arms: ARMS.map(str::to_owned).to_vec(),
             mean_delay_ms: 60_000.0,
+            n_users: 100_000_000,
+            n_more: 0,
         }
     }
 }
@@ -87,14 +93,9 @@ impl Stream {
             let id = format!("r{:032x}", random.random::<u128>());
             let arm = &shape.arms[random.random_range(0..shape.arms.len())];
             let items = Items::random(&mut random);
-            list(
-                &mut payload,
-                &id,
-                random.random_range(0..100_000_000),
-                ts_ms,
-                arm,
-                items,
-            );
+            let user = random.random_range(0..shape.n_users);
+            list(&mut payload, &id, user, ts_ms, arm, items);
+            add_experiments(&mut payload, user, shape.n_more);
             emit(Record {
                 side: Side::Served,
                 ts_ms,
@@ -208,6 +209,26 @@ pub fn list(out: &mut String, id: &str, user: u32, ts_ms: i64, arm: &str, items:
         write!(out, r#"{comma}"{:05}""#, items.at(rank)).expect("write to a string");
     }
     out.push_str("]}");
+}
+
+/// The name of an experiment beyond the first one, counted from 0.
+pub fn further_experiment(number: usize) -> String {
+    format!("layout{number}")
+}
+
+/// Puts a list into further experiments, in the arms of its user.
+fn add_experiments(list: &mut String, user: u32, n: usize) {
+    for number in 0..n {
+        let (experiment, arm) = (
+            further_experiment(number),
+            ["grid", "rows"][(user >> number) as usize % 2],
+        );
+        *list = list.replacen(
+            "\"experiments\":{",
+            &format!("\"experiments\":{{\"{experiment}\":\"{arm}\","),
+            1,
+        );
+    }
 }
 
 /// Writes the JSON of a click in place of what `out` holds.

@@ -22,6 +22,7 @@ mod scrape;
 mod simulate;
 mod soak;
 mod stalls;
+mod statistics;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 mod table;
@@ -81,6 +82,18 @@ enum Benchmark {
         /// 10000000 of them take 1.3 GB
         #[arg(long, value_delimiter = ',', default_value = "10000,1000000")]
         sizes: Vec<u64>,
+        #[arg(long, default_value_t = 15)]
+        rounds: usize,
+    },
+    /// CPU time per record where three experiments are looked at, beside none
+    Statistics {
+        #[arg(long, default_value_t = 2_000_000)]
+        lists: u64,
+        #[arg(long, default_value_t = 7)]
+        rounds: usize,
+    },
+    /// CPU time of a look over 100 experiments of ten arms and ten metrics, without Kafka
+    Look {
         #[arg(long, default_value_t = 15)]
         rounds: usize,
     },
@@ -181,6 +194,8 @@ fn main() {
         }
         Benchmark::OpenLists { ten_million, rounds } => flatness::open_lists(&kafka(), rounds, ten_million),
         Benchmark::OpenListsInMemory { sizes, rounds } => open_lists::run(&sizes, rounds),
+        Benchmark::Statistics { lists, rounds } => statistics::run(&kafka(), lists, rounds),
+        Benchmark::Look { rounds } => statistics::look(rounds),
         Benchmark::Memory { lists, click_share } => memory::run(&kafka(), lists, click_share),
         Benchmark::SparseMemory => memory::run_sparse(&kafka()),
         Benchmark::Stalls { rate, seconds } => stalls::run(&kafka(), rate, seconds),
