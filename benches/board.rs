@@ -15,10 +15,14 @@ use abgauge::board::Board;
 use abgauge::config::{self, Config};
 use abgauge::engine::catalogue::{Catalogue, NewItem};
 use abgauge::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served, Side};
-use abgauge::engine::ranking::{METRICS, Ranking, USUAL};
+use abgauge::engine::ranking::{Column, METRICS, Ranking, USUAL};
 use abgauge::export::Exporter;
 use abgauge::ledger::{Keep, PairDelta, PairTracker};
+use abgauge::looks::{ArmLook, ExperimentLook, Looked, MetricLook};
 use abgauge::snapshot::{Snapshot, SnapshotSource as _};
+use abgauge::statistics::burn_in::BurnIn;
+use abgauge::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
+use abgauge::statistics::{ArmReport, Decision, Interval, MetricReport, Report, Role, Settings, State};
 use abgauge::telemetry::Telemetry;
 use abgauge::worker;
 use common::clock::thread_cpu_ns;
@@ -67,8 +71,18 @@ fn main() {
         "\n| a scrape | arms | series | MB | snapshot ms | with rendering ms | a merge waits at most ms |"
     );
     println!("|---|---|---|---|---|---|---|");
-    scrapes("default export", &config(&USUAL), n_arms, n_rounds);
-    scrapes("few series an arm", &few_series(config(&USUAL)), n_arms, n_rounds);
+    scrapes("default export", &config(&USUAL), n_arms, n_rounds, None);
+    let few = few_series(config(&USUAL));
+    scrapes("few series an arm", &few, n_arms, n_rounds, None);
+    // As many series of fewer arms: 30 of each arm as before, and 86 of a look.
+    let n_looked = (n_arms * 30).div_ceil(116);
+    scrapes(
+        "with looks",
+        &few,
+        n_looked,
+        n_rounds,
+        Some(looked(&few, n_looked)),
+    );
     println!("\n| an empty week | ms |\n|---|---|");
     empty_week(&config(&USUAL), n_arms);
     println!("\n| coverage of 10,000 items | arms | merge ms | snapshot ms |\n|---|---|---|---|");
@@ -305,9 +319,12 @@ fn hand_overs(name: &str, config: &Config, n_arms: usize, n_rounds: usize, step_
     );
 }
 
-fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize) {
+fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize, looked: Option<Looked>) {
     let world = World::new(config, n_arms);
     let exporter = exporter(config, Arc::clone(&world.board));
+    if let Some(looked) = looked {
+        exporter.looks.show(looked, None);
+    }
     let (mut snapshot, mut out) = (Snapshot::default(), Vec::new());
     let mut rounds = Vec::new();
     for _ in 0..n_rounds {
@@ -344,6 +361,79 @@ fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
         controls: config.experiment_controls(),
         export: config.export.clone(),
         settle_after_ms: 0,
+    }
+}
+
+/// A look at arms that are all compared.
+fn looked(config: &Config, n_arms: usize) -> Looked {
+    let ranking = Ranking::new(&config.measures);
+    let keys: Vec<String> = ranking.columns().iter().map(Column::key).collect();
+    let interval = Some(Interval {
+        lower: 0.246_913_578_024_691,
+        upper: 0.271_828_182_845_904,
+    });
+    let metric = MetricLook {
+        value: 0.259_259_259_259_259,
+        interval,
+    };
+    let own = ArmLook {
+        lists: 1e5,
+        users: Some(1e4),
+        metrics: keys.iter().map(|key| (key.clone(), metric)).collect(),
+    };
+    let number = Some(0.012_345_678_901_234_5);
+    let metric = MetricReport {
+        role: Role::Secondary,
+        control: number,
+        arm: number,
+        lift: number,
+        interval,
+        p: number,
+        p_adjusted: number,
+        p_harm: number,
+        information: number,
+        top_bucket_share: number,
+        per_user: None,
+    };
+    let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER].map(str::to_owned);
+    let against = ArmReport {
+        decision: Some(Decision {
+            state: State::NoDecision,
+            reason: String::new(),
+            is_fresh: false,
+        }),
+        burn_in: BurnIn {
+            occupied: 256,
+            expected_hits: 1e4,
+        },
+        list_ratio: None,
+        metrics: keys
+            .into_iter()
+            .chain(per_user)
+            .map(|key| (key, metric))
+            .collect(),
+    };
+    let names: Vec<String> = (0..n_arms).map(|arm| format!("arm-{arm:05}")).collect();
+    let report = Report {
+        as_of_ms: T0,
+        look: 1,
+        next_decision_ms: None,
+        srm_p: number,
+        multi_arm: None,
+        arms: names.iter().map(|arm| (arm.clone(), against.clone())).collect(),
+        notes: Vec::new(),
+    };
+    let look = ExperimentLook {
+        start_ms: T0,
+        as_of_ms: T0,
+        arms: names.into_iter().map(|arm| (arm, own.clone())).collect(),
+        comparison: Some((Settings::new("arm-00000"), report)),
+        no_users: None,
+    };
+    Looked {
+        as_of_ms: T0,
+        experiments: [("ranker".to_owned(), Arc::new(look))].into(),
+        given_up: None,
     }
 }
 

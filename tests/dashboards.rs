@@ -143,11 +143,29 @@ const DOCUMENTS: [&str; 4] = [
     "docs/start.md",
 ];
 
-/// What the daemon of these tests does not export: over TLS tests/security does, and while something is wrong tests/faults.
-const SOMETIMES: [&str; 3] = [
+/// What the daemon of these tests does not export: over TLS tests/security does, and while something is wrong tests/faults. What looks
+/// say comes with time, if at all; a test beside its code holds docs/gauges.md to it.
+const SOMETIMES: [&str; 20] = [
     "abgauge_http_certificate_expiry_timestamp_seconds",
     "abgauge_event_ahead_seconds",
     "abgauge_open_transaction_since_timestamp_seconds",
+    "abgauge_users",
+    "abgauge_ci_lower",
+    "abgauge_ci_upper",
+    "abgauge_lift",
+    "abgauge_lift_lower",
+    "abgauge_lift_upper",
+    "abgauge_p_value",
+    "abgauge_harm_p_value",
+    "abgauge_power_information",
+    "abgauge_top_bucket_share",
+    "abgauge_list_ratio",
+    "abgauge_list_ratio_p_value",
+    "abgauge_verdict",
+    "abgauge_srm_p_value",
+    "abgauge_multi_arm_users",
+    "abgauge_decision",
+    "abgauge_look_timestamp_seconds",
 ];
 
 /// Waits until lists have settled that were clicked.
@@ -244,6 +262,7 @@ fn check_exported(text: &str) {
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
         .map(|(name, _)| name)
+        .filter(|name| !SOMETIMES.contains(name))
         .collect();
     let listed = file("tests/data/exported-names.tsv");
     let listed: BTreeSet<&str> = listed

@@ -1,5 +1,7 @@
 //! A small board for the tests of the exporters.
 
+pub mod looks;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;

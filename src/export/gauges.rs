@@ -4,34 +4,55 @@
 //! go through a reused buffer, so that a scrape of 300,000 series allocates nothing for each of them.
 
 mod bound;
+mod looks;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use self::bound::choose;
+use self::bound::{Room, choose};
+use self::looks::{LookGauges, LookedArm, LookedExperiment};
 use super::{TOTAL, control_of, shown_arms};
 use crate::config::{Export, WindowSpan};
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, Unit};
+use crate::looks::Shown;
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
+
+/// What the gauges of one instant are made of.
+pub struct Scrape<'a> {
+    pub snapshot: &'a Snapshot,
+    /// The last look at experiments.
+    pub looks: &'a Shown,
+    pub ranking: &'a Ranking,
+    pub config: &'a Export,
+    /// The sliding windows, without `total`.
+    pub windows: &'a [WindowSpan],
+    /// Those that are set, by experiment.
+    pub controls: &'a BTreeMap<String, String>,
+}
 
 /// Appends the gauges of one instant: each family with all its samples, arms in the order of the snapshot.
 ///
 /// Nothing is shown of a window without lists. `config.k` chooses among the cut-offs; the value over the whole list is
-/// always shown. Beyond `config.max_series` whole arms are left out, those with the fewest lists first. `controls` are those
-/// that are set, by experiment.
-pub fn render(
-    snapshot: &Snapshot,
-    ranking: &Ranking,
-    config: &Export,
-    windows: &[WindowSpan],
-    controls: &BTreeMap<String, String>,
-    out: &mut Vec<u8>,
-) {
+/// always shown. Beyond `config.max_series` whole arms are left out, those with the fewest lists first; what is said of
+/// experiments as a whole goes before arms.
+pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
+    let Scrape {
+        snapshot,
+        ranking,
+        config,
+        windows,
+        ..
+    } = scrape;
     let places = places(config, windows);
     let families = families(ranking, config);
+    let looks = LookGauges::new(scrape.looks, ranking, config);
     let arms = shown_arms(snapshot, config.forget_after_ms);
-    let (rows, n_dropped) = choose(&rows(&arms, controls), config, &places, &families, windows.len());
+    let mut room = Room::new(config.max_series);
+    let mut experiments = looks.experiments(&arms);
+    experiments.truncate(room.admit(experiments.iter().map(LookedExperiment::n_series)));
+    let all = rows(&arms, scrape.controls, &looks);
+    let rows = choose(&all, &mut room, &places, &families, windows.len());
 
     let blocks: Vec<String> = rows.iter().map(|row| arm_block(row.arm)).collect();
     let mut text = ExpositionText::new(out);
@@ -53,6 +74,11 @@ pub fn render(
             }
         });
     }
+    let looked = rows.iter().zip(&blocks);
+    let looked: Vec<(&LookedArm, &str)> = looked
+        .filter_map(|(row, block)| Some((row.looked.as_ref()?, block.as_str())))
+        .collect();
+    looks.render(&looked, &experiments, &mut text);
     let name = "abgauge_arm_last_list_timestamp_seconds";
     let begin = format!("{name}{{");
     text.family(
@@ -91,7 +117,7 @@ pub fn render(
     text.single(
         "abgauge_series_dropped",
         "Ranking series left out because max_series was reached.",
-        n_dropped as i128,
+        room.n_dropped() as i128,
     );
 }
 
@@ -301,20 +327,26 @@ fn profile_label(ranking: &Ranking, column: &Column) -> String {
     }
 }
 
-#[derive(Clone, Copy)]
 struct ExportedArm<'a> {
     arm: &'a ArmSnapshot,
     is_control: bool,
+    /// None of an arm of which nothing is asked.
+    looked: Option<LookedArm<'a>>,
 }
 
 /// Arms in the order of the snapshot, experiment by experiment.
-fn rows<'a>(arms: &[&'a ArmSnapshot], controls: &BTreeMap<String, String>) -> Vec<ExportedArm<'a>> {
+fn rows<'a>(
+    arms: &[&'a ArmSnapshot],
+    controls: &BTreeMap<String, String>,
+    looks: &'a LookGauges,
+) -> Vec<ExportedArm<'a>> {
     let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
     let rows = experiments.flat_map(|arms| {
         let control = control_of(controls, arms);
         arms.iter().map(move |arm| ExportedArm {
             arm,
             is_control: Some(&*arm.arm) == control,
+            looked: looks.arm(arm),
         })
     });
     rows.collect()
@@ -373,6 +405,13 @@ impl<'a> ExpositionText<'a> {
         self.family(name, help, |text| {
             text.sample([name, " ", ""], Number::Integer(value))
         });
+    }
+
+    /// Nothing where there is no number.
+    fn known(&mut self, series: [&str; 3], number: Option<Number>) {
+        if let Some(number) = number {
+            self.sample(series, number);
+        }
     }
 
     fn sample(&mut self, series: [&str; 3], number: Number) {

@@ -51,8 +51,15 @@ impl Exporter {
         self.telemetry.render(out)?;
         if self.telemetry.was_ready() {
             self.source.snapshot_into(None, snapshot);
-            let (ranking, export) = (&self.ranking, &self.export);
-            gauges::render(snapshot, ranking, export, &self.windows, &self.controls, out);
+            let scrape = gauges::Scrape {
+                snapshot,
+                looks: &self.looks.shown(),
+                ranking: &self.ranking,
+                config: &self.export,
+                windows: &self.windows,
+                controls: &self.controls,
+            };
+            gauges::render(&scrape, out);
         }
         Ok(())
     }

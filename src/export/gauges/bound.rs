@@ -2,41 +2,67 @@
 
 use std::cmp::Reverse;
 
+use super::looks::LookedArm;
 use super::{ExportedArm, Family, WindowLabels};
-use crate::config::Export;
 use crate::engine::ranking::LISTS;
 use crate::snapshot::View;
 
-/// The arms that fit under `max_series`, in the order of the snapshot, and how many series are left out.
+/// What is left of `max_series`.
+pub(super) struct Room {
+    left: usize,
+    n_dropped: usize,
+}
+
+impl Room {
+    pub fn new(max_series: usize) -> Room {
+        Room {
+            left: max_series,
+            n_dropped: 0,
+        }
+    }
+
+    /// Of things with so many series how many fit, up to the first that does not; the rest is left out.
+    pub fn admit(&mut self, sizes: impl Iterator<Item = usize>) -> usize {
+        let (mut n_admitted, mut is_full) = (0, false);
+        for size in sizes {
+            match self.left.checked_sub(size).filter(|_| !is_full) {
+                Some(rest) => {
+                    self.left = rest;
+                    n_admitted += 1;
+                }
+                None => {
+                    is_full = true;
+                    self.n_dropped += size;
+                }
+            }
+        }
+        n_admitted
+    }
+
+    /// Series that are left out.
+    pub fn n_dropped(&self) -> usize {
+        self.n_dropped
+    }
+}
+
+/// The arms that there is room for, in the order of the snapshot.
 ///
 /// Arms are admitted by descending live lists of `total`, then by name, up to the first that does not fit.
-pub(super) fn choose<'a>(
-    rows: &[ExportedArm<'a>],
-    config: &Export,
+pub(super) fn choose<'a, 'b>(
+    rows: &'b [ExportedArm<'a>],
+    room: &mut Room,
     places: &[WindowLabels],
     families: &[Family],
     total: usize,
-) -> (Vec<ExportedArm<'a>>, usize) {
+) -> Vec<&'b ExportedArm<'a>> {
     let sizes = Sizes::of(families);
-    let sizes: Vec<usize> = rows.iter().map(|row| sizes.n_series(row, places)).collect();
     let mut by_lists: Vec<usize> = (0..rows.len()).collect();
     by_lists.sort_by_key(|index| Reverse(rows[*index].arm.sums(View::Live, total)[LISTS]));
-
-    let mut left = config.max_series;
-    let admitted = by_lists
-        .iter()
-        .take_while(|index| match left.checked_sub(sizes[**index]) {
-            Some(rest) => {
-                left = rest;
-                true
-            }
-            None => false,
-        });
-    let mut admitted: Vec<usize> = admitted.copied().collect();
-    admitted.sort_unstable();
-    let shown: usize = admitted.iter().map(|index| sizes[*index]).sum();
-    let chosen = admitted.into_iter().map(|index| rows[index]).collect();
-    (chosen, sizes.iter().sum::<usize>() - shown)
+    let in_order = by_lists.iter().map(|index| sizes.n_series(&rows[*index], places));
+    let n_admitted = room.admit(in_order);
+    by_lists.truncate(n_admitted);
+    by_lists.sort_unstable();
+    by_lists.into_iter().map(|index| &rows[index]).collect()
 }
 
 /// How many series a place has, by what they divide by: to count them is not to work them out.
@@ -73,6 +99,9 @@ impl Sizes {
         };
         let last_list = 1;
         let places = places.iter().filter_map(|place| place.sums(row.arm));
-        places.map(of_place).sum::<usize>() + last_list + usize::from(row.is_control)
+        places.map(of_place).sum::<usize>()
+            + last_list
+            + usize::from(row.is_control)
+            + row.looked.as_ref().map_or(0, LookedArm::n_series)
     }
 }

@@ -8,13 +8,13 @@ use super::super::fixture::{self, HIT, MISS, NOTHING, arm, export, snapshot};
 use super::*;
 
 /// A series by the text of its name and its labels in order of their names.
-type Scrape = BTreeMap<(String, Vec<(String, String)>), String>;
+pub(super) type Samples = BTreeMap<(String, Vec<(String, String)>), String>;
 
-fn scrape(snapshot: &Snapshot, config: &Export) -> Scrape {
+fn scrape(snapshot: &Snapshot, config: &Export) -> Samples {
     scrape_of(snapshot, &fixture::ranking(), config)
 }
 
-fn scrape_of(snapshot: &Snapshot, ranking: &Ranking, config: &Export) -> Scrape {
+fn scrape_of(snapshot: &Snapshot, ranking: &Ranking, config: &Export) -> Samples {
     rendered(snapshot, ranking, config, &BTreeMap::new())
 }
 
@@ -23,16 +23,28 @@ fn rendered(
     ranking: &Ranking,
     config: &Export,
     controls: &BTreeMap<String, String>,
-) -> Scrape {
+) -> Samples {
+    let text = text(&Scrape {
+        snapshot,
+        looks: &Shown::default(),
+        ranking,
+        config,
+        windows: &fixture::windows(),
+        controls,
+    });
+    parse(&text)
+}
+
+pub(super) fn text(scrape: &Scrape) -> String {
     let mut out = Vec::new();
-    render(snapshot, ranking, config, &fixture::windows(), controls, &mut out);
-    parse(std::str::from_utf8(&out).unwrap())
+    render(scrape, &mut out);
+    String::from_utf8(out).unwrap()
 }
 
 /// Reads the text format as strictly as its specification allows: a heading before each family, each family in one
 /// piece, no series twice, no spaces where none are needed.
-fn parse(text: &str) -> Scrape {
-    let mut series = Scrape::new();
+pub(super) fn parse(text: &str) -> Samples {
+    let mut series = Samples::new();
     let mut families = HashSet::new();
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
@@ -103,7 +115,7 @@ fn parse_value(text: &str) -> (String, &str) {
 }
 
 /// The value of `name` where the labels are these, and those of arm `a` of experiment `e`.
-fn value(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+fn value(scrape: &Samples, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     let own = [("experiment", "e"), ("arm", "a")];
     let labels = own
         .iter()
@@ -118,7 +130,7 @@ fn value(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
 
 const TOTAL_LIVE: [(&str, &str); 3] = [("window", "total"), ("view", "live"), ("scope", "own")];
 
-fn total_live(scrape: &Scrape, name: &str, more: &[(&str, &str)]) -> Option<f64> {
+fn total_live(scrape: &Samples, name: &str, more: &[(&str, &str)]) -> Option<f64> {
     value(scrape, name, &[&TOTAL_LIVE, more].concat())
 }
 
@@ -403,16 +415,14 @@ fn arms_stand_in_the_order_of_the_snapshot_whatever_their_size() {
         arm("e", "small", [&[MISS]; 3], [&[]; 3]),
         arm("e", "the big", [&[MISS, HIT]; 3], [&[]; 3]),
     ];
-    let mut out = Vec::new();
-    render(
-        &snapshot(arms),
-        &fixture::ranking(),
-        &export(),
-        &fixture::windows(),
-        &BTreeMap::new(),
-        &mut out,
-    );
-    let text = String::from_utf8(out).unwrap();
+    let text = text(&Scrape {
+        snapshot: &snapshot(arms),
+        looks: &Shown::default(),
+        ranking: &fixture::ranking(),
+        config: &export(),
+        windows: &fixture::windows(),
+        controls: &BTreeMap::new(),
+    });
     let lists = text.lines().filter(|line| line.starts_with("abgauge_lists{"));
     let order: Vec<bool> = lists.map(|line| line.contains(r#"arm="small""#)).collect();
     assert_eq!(order, [true, true, true, false, false, false]);

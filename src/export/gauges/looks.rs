@@ -1,0 +1,338 @@
+//! The gauges of the last look at experiments: intervals, arms against their control, checks and decisions.
+
+use std::collections::BTreeMap;
+
+use super::{ExpositionText, Number, TOTAL, escape, k_label, wanted_k};
+use crate::config::Export;
+use crate::engine::ranking::Ranking;
+use crate::looks::{ArmLook, Shown};
+use crate::snapshot::ArmSnapshot;
+use crate::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
+use crate::statistics::{ArmReport, Interval, MetricReport, Report, Role, State};
+
+/// The last look, and the labels of its metrics.
+pub(super) struct LookGauges<'a> {
+    shown: &'a Shown,
+    /// By key.
+    metrics: BTreeMap<String, MetricEnds>,
+    /// Whether `[export]` chooses the settled view of `total`.
+    has_total: bool,
+}
+
+/// What follows an arm's labels in the series of a metric, closing brace and space included.
+struct MetricEnds {
+    /// Of what it is in `total`.
+    of_total: String,
+    /// Of what it is against the control.
+    compared: String,
+    /// Whether `[export]` chooses it.
+    is_chosen: bool,
+}
+
+/// An arm at the last look, as far as it is shown.
+pub(super) struct LookedArm<'a> {
+    users: Option<f64>,
+    intervals: Vec<(&'a MetricEnds, Interval)>,
+    /// None without a control, and of the control.
+    report: Option<&'a ArmReport>,
+    metrics: Vec<(&'a MetricEnds, &'a MetricReport)>,
+}
+
+/// What is said of an experiment as a whole.
+pub(super) struct LookedExperiment<'a> {
+    /// `{experiment="ranker"} `
+    labels: String,
+    report: &'a Report,
+}
+
+/// All series of one name, and their number of what they are about.
+struct Family<T> {
+    name: &'static str,
+    help: &'static str,
+    number: fn(&T) -> Option<Number>,
+}
+
+const INTERVALS: [Family<Interval>; 2] = [
+    Family {
+        name: "abgauge_ci_lower",
+        help: "Lower end of the interval of an arm's metric, in the metric's unit, by user buckets. It holds for one look, not for many.",
+        number: |interval| Some(Number::Float(interval.lower)),
+    },
+    Family {
+        name: "abgauge_ci_upper",
+        help: "Upper end of the interval of an arm's metric, in the metric's unit, by user buckets. It holds for one look, not for many.",
+        number: |interval| Some(Number::Float(interval.upper)),
+    },
+];
+
+const OF_METRICS: [Family<MetricReport>; 7] = [
+    Family {
+        name: "abgauge_lift",
+        help: "Difference of an arm's metric from the control's, divided by the control's: 0.05 is five percent more.",
+        number: |metric| metric.lift.map(Number::Float),
+    },
+    Family {
+        name: "abgauge_lift_lower",
+        help: "Lower end of the interval of abgauge_lift. Made for being looked at again and again.",
+        number: |metric| metric.interval.map(|interval| Number::Float(interval.lower)),
+    },
+    Family {
+        name: "abgauge_lift_upper",
+        help: "Upper end of the interval of abgauge_lift. Made for being looked at again and again.",
+        number: |metric| metric.interval.map(|interval| Number::Float(interval.upper)),
+    },
+    Family {
+        name: "abgauge_p_value",
+        help: "p of no difference from the control, a probability, corrected for repeated looks and for several metrics and arms.",
+        number: |metric| metric.p_adjusted.map(Number::Float),
+    },
+    Family {
+        name: "abgauge_harm_p_value",
+        help: "p of being no worse than the control, a probability, corrected for repeated looks and not for several metrics.",
+        number: |metric| metric.p_harm.map(Number::Float),
+    },
+    Family {
+        name: "abgauge_power_information",
+        help: "Information so far, divided by what the smallest effect that matters needs to be found: 1 is enough.",
+        number: |metric| metric.information.map(Number::Float),
+    },
+    Family {
+        name: "abgauge_top_bucket_share",
+        help: "Share of the variance of a difference that the largest of 256 user buckets makes. One heavy user shows here.",
+        number: |metric| metric.top_bucket_share.map(Number::Float),
+    },
+];
+
+const OF_ARMS: [Family<ArmReport>; 3] = [
+    Family {
+        name: "abgauge_list_ratio",
+        help: "Served lists per assigned user, divided by the control's: 1 where they are equal.",
+        number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.value)),
+    },
+    Family {
+        name: "abgauge_list_ratio_p_value",
+        help: "p of as many lists per assigned user as in the control, a probability, corrected for repeated looks.",
+        number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.p)),
+    },
+    Family {
+        name: "abgauge_verdict",
+        help: "What a rollout of an arm is to do: 1 pass, 0 hold, -1 roll back.",
+        number: |arm| {
+            let decision = arm.decision.as_ref()?;
+            Some(Number::Integer(decision.state.verdict().value().into()))
+        },
+    },
+];
+
+const OF_EXPERIMENTS: [Family<Report>; 2] = [
+    Family {
+        name: "abgauge_srm_p_value",
+        help: "p of users being split as expected (sample ratio), a probability, corrected for repeated looks.",
+        number: |report| report.srm_p.map(Number::Float),
+    },
+    Family {
+        name: "abgauge_multi_arm_users",
+        help: "Users of an experiment who were seen in two of its arms.",
+        number: |report| {
+            report
+                .multi_arm
+                .map(|users| Number::Integer(users.in_two as i128))
+        },
+    },
+];
+
+const USERS: &str = "abgauge_users";
+const USERS_HELP: &str = "Users, each in the arm of the first list since the experiment's start.";
+const DECISION: &str = "abgauge_decision";
+const DECISION_HELP: &str = "1 for the state that an arm is in, compared with the control.";
+const TIMESTAMP: &str = "abgauge_look_timestamp_seconds";
+const TIMESTAMP_HELP: &str =
+    "Event time of the last look: intervals, comparisons and decisions are as of then.";
+
+/// The labels of what goes by all settled lists.
+fn total_labels() -> String {
+    format!(r#",window="{TOTAL}",view="settled",scope="own""#)
+}
+
+impl<'a> LookGauges<'a> {
+    pub fn new(shown: &'a Shown, ranking: &Ranking, config: &Export) -> LookGauges<'a> {
+        let columns = ranking.columns().iter().filter(|column| column.profile == 0);
+        let of_lists = columns.map(|column| {
+            let is_chosen =
+                config.metrics.iter().any(|id| id == column.metric.id) && wanted_k(config, column);
+            let ends = MetricEnds::new(column.metric.id, &k_label(column), is_chosen);
+            (column.key(), ends)
+        });
+        let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
+        let per_user = per_user.map(|id| (id.to_owned(), MetricEnds::new(id, "", true)));
+        LookGauges {
+            shown,
+            metrics: of_lists.chain(per_user).collect(),
+            has_total: config.settled && config.windows.iter().any(|name| name == TOTAL),
+        }
+    }
+
+    /// None of an arm of which nothing is asked, or that had no list before the last look.
+    pub fn arm(&self, arm: &ArmSnapshot) -> Option<LookedArm<'_>> {
+        let look = self.shown.experiments.get(&*arm.experiment)?;
+        let own: &ArmLook = look.arms.get(&*arm.arm)?;
+        let comparison = look.comparison.as_ref();
+        let report = comparison.and_then(|(_, report)| report.arms.get(&*arm.arm));
+        let role = move |key: &str| comparison.map_or(Role::Secondary, |(settings, _)| settings.role(key));
+        let intervals = self
+            .with_ends(&own.metrics, move |key, _| role(key))
+            .filter_map(|(ends, metric)| Some((ends, metric.interval?)))
+            .filter(|_| self.has_total);
+        let metrics = report.map(|report| self.with_ends(&report.metrics, |_, metric| metric.role));
+        Some(LookedArm {
+            users: own.users.filter(|_| self.has_total),
+            intervals: intervals.collect(),
+            report,
+            metrics: metrics.into_iter().flatten().collect(),
+        })
+    }
+
+    /// Metrics that are chosen or decide something, with their labels. Both are in the order of their keys.
+    fn with_ends<'b, T>(
+        &'b self,
+        metrics: &'b BTreeMap<String, T>,
+        role: impl Fn(&str, &T) -> Role + 'b,
+    ) -> impl Iterator<Item = (&'b MetricEnds, &'b T)> {
+        let mut ends = self.metrics.iter().peekable();
+        metrics.iter().filter_map(move |(key, metric)| {
+            while ends.next_if(|(other, _)| *other < key).is_some() {}
+            let (_, ends) = ends.next_if(|(other, _)| *other == key)?;
+            (ends.is_chosen || role(key, metric) != Role::Secondary).then_some((ends, metric))
+        })
+    }
+
+    /// Those that are compared, of these arms.
+    pub fn experiments(&self, arms: &[&ArmSnapshot]) -> Vec<LookedExperiment<'a>> {
+        let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
+        let compared = experiments.filter_map(|arms| {
+            let name = &*arms[0].experiment;
+            let (_, report) = self.shown.experiments.get(name)?.comparison.as_ref()?;
+            let mut labels = r#"{experiment=""#.to_owned();
+            escape(name, &mut labels);
+            labels.push_str(r#""} "#);
+            Some(LookedExperiment { labels, report })
+        });
+        compared.collect()
+    }
+
+    /// Appends all families; `arms` are with what stands between the braces of theirs.
+    pub fn render(
+        &self,
+        arms: &[(&LookedArm, &str)],
+        experiments: &[LookedExperiment],
+        text: &mut ExpositionText,
+    ) {
+        let ends = total_labels() + "} ";
+        of_arms(text, USERS, USERS_HELP, arms, |text, begin, arm| {
+            if let Some(users) = arm.users {
+                text.sample([begin[0], begin[1], &ends], Number::Integer(users as i128));
+            }
+        });
+        for family in &INTERVALS {
+            of_arms(text, family.name, family.help, arms, |text, begin, arm| {
+                for (ends, interval) in &arm.intervals {
+                    text.known([begin[0], begin[1], &ends.of_total], (family.number)(interval));
+                }
+            });
+        }
+        for family in &OF_METRICS {
+            of_arms(text, family.name, family.help, arms, |text, begin, arm| {
+                for (ends, metric) in &arm.metrics {
+                    text.known([begin[0], begin[1], &ends.compared], (family.number)(metric));
+                }
+            });
+        }
+        for family in &OF_ARMS {
+            of_arms(text, family.name, family.help, arms, |text, begin, arm| {
+                let number = arm.report.and_then(family.number);
+                text.known([begin[0], begin[1], "} "], number);
+            });
+        }
+        of_arms(text, DECISION, DECISION_HELP, arms, |text, begin, arm| {
+            if let Some(state) = arm.state() {
+                let end = format!(r#",state="{state}"}} "#);
+                text.sample([begin[0], begin[1], &end], Number::Integer(1));
+            }
+        });
+        for family in &OF_EXPERIMENTS {
+            text.family(family.name, family.help, |text| {
+                for experiment in experiments {
+                    let number = (family.number)(experiment.report);
+                    text.known([family.name, &experiment.labels, ""], number);
+                }
+            });
+        }
+        if let Some(ms) = self.shown.as_of_ms {
+            text.family(TIMESTAMP, TIMESTAMP_HELP, |text| {
+                text.sample([TIMESTAMP, " ", ""], Number::Float(ms as f64 / 1000.0));
+            });
+        }
+    }
+}
+
+/// A family of arms; `each` writes the samples of one, which begin with these two parts.
+fn of_arms(
+    text: &mut ExpositionText,
+    name: &str,
+    help: &str,
+    arms: &[(&LookedArm, &str)],
+    each: impl Fn(&mut ExpositionText, [&str; 2], &LookedArm),
+) {
+    let begin = format!("{name}{{");
+    text.family(name, help, |text| {
+        for (arm, block) in arms {
+            each(text, [&begin, block], arm);
+        }
+    });
+}
+
+impl MetricEnds {
+    /// `k` is its label, or nothing.
+    fn new(id: &str, k: &str, is_chosen: bool) -> MetricEnds {
+        let own = format!(r#",metric="{id}"{k}}} "#);
+        MetricEnds {
+            of_total: total_labels() + &own,
+            compared: own,
+            is_chosen,
+        }
+    }
+}
+
+impl LookedArm<'_> {
+    pub fn n_series(&self) -> usize {
+        let metrics = self
+            .metrics
+            .iter()
+            .map(|(_, metric)| n_shown(&OF_METRICS, *metric));
+        let of_arm = self.report.map_or(0, |report| n_shown(&OF_ARMS, report));
+        usize::from(self.users.is_some())
+            + INTERVALS.len() * self.intervals.len()
+            + metrics.sum::<usize>()
+            + of_arm
+            + usize::from(self.state().is_some())
+    }
+
+    fn state(&self) -> Option<State> {
+        Some(self.report?.decision.as_ref()?.state)
+    }
+}
+
+impl LookedExperiment<'_> {
+    pub fn n_series(&self) -> usize {
+        n_shown(&OF_EXPERIMENTS, self.report)
+    }
+}
+
+/// Families that have a number of it.
+fn n_shown<T>(families: &[Family<T>], of: &T) -> usize {
+    let numbers = families.iter().filter_map(|family| (family.number)(of));
+    numbers.count()
+}
+
+#[cfg(test)]
+mod tests;

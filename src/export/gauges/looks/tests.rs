@@ -1,0 +1,317 @@
+//! Claims about what a scrape shows of the last look.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::tests::{Samples, parse, text};
+use super::super::{Room, Scrape};
+use super::*;
+use crate::export::fixture::{self, HIT, arm, export, looks, snapshot};
+use crate::looks::Shown;
+use crate::snapshot::Snapshot;
+
+/// Each of the arms of the look, with a list of its own.
+fn board(experiment: &str) -> Snapshot {
+    let arms = ["a", "b", "c"].map(|name| arm(experiment, name, [&[HIT]; 3], [&[]; 3]));
+    snapshot(arms.to_vec())
+}
+
+fn scraped(snapshot: &Snapshot, shown: &Shown, config: &Export) -> Samples {
+    parse(&text(&Scrape {
+        snapshot,
+        looks: shown,
+        ranking: &fixture::ranking(),
+        config,
+        windows: &fixture::windows(),
+        controls: &BTreeMap::new(),
+    }))
+}
+
+fn scrape() -> Samples {
+    scraped(&board("e"), &looks::shown(), &export())
+}
+
+/// The value of a series, whose labels are `e` and these: `arm=b metric=ctr`.
+fn value(samples: &Samples, name: &str, labels: &str) -> Option<f64> {
+    let labels = labels.split_whitespace().chain(["experiment=e"]);
+    let mut labels: Vec<(String, String)> = labels
+        .map(|label| label.split_once('=').unwrap())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    labels.sort();
+    let value = samples.get(&(format!("abgauge_{name}"), labels))?;
+    Some(value.parse().unwrap())
+}
+
+/// Of series of this name the values of one label.
+fn labels<'a>(samples: &'a Samples, name: &str, label: &str) -> BTreeSet<&'a str> {
+    let own = samples
+        .keys()
+        .filter(|(other, _)| *other == format!("abgauge_{name}"));
+    let labels = own
+        .flat_map(|(_, labels)| labels)
+        .filter(|(name, _)| name == label);
+    labels.map(|(_, value)| value.as_str()).collect()
+}
+
+#[test]
+fn an_arm_shows_its_own_intervals_and_users_as_values_of_total() {
+    let samples = scrape();
+    let total = "window=total view=settled scope=own";
+    let of = |name: &str, arm: &str, more: &str| value(&samples, name, &format!("arm={arm} {total} {more}"));
+    for (arm, hit_rate) in [("a", 0.25), ("b", 0.28), ("c", 0.5)] {
+        let bound = |name| of(name, arm, "metric=hit_rate k=5");
+        assert_eq!(bound("ci_lower"), Some(hit_rate - 0.05));
+        assert_eq!(bound("ci_upper"), Some(hit_rate + 0.05));
+        assert_eq!(of("ci_upper", arm, "metric=ctr"), Some(0.15));
+        assert_eq!(of("users", arm, ""), Some(500.0));
+    }
+    assert_eq!(
+        of("ci_lower", "b", "metric=mrr k=1"),
+        None,
+        "too little is known of it"
+    );
+}
+
+#[test]
+fn a_treatment_arm_shows_what_it_is_against_the_control() {
+    let samples = scrape();
+    let of_b = |name: &str| value(&samples, name, "arm=b metric=hit_rate k=5").unwrap();
+    for (name, expected) in [
+        ("lift", 0.12),
+        ("lift_lower", -0.04),
+        ("lift_upper", 0.28),
+        ("p_value", 0.4),
+        ("harm_p_value", 1.0),
+        ("power_information", 0.375),
+        ("top_bucket_share", 0.015625),
+    ] {
+        assert_eq!(of_b(name), expected, "{name}");
+        assert!(value(&samples, name, "arm=b metric=lists_per_user").is_some());
+        assert!(value(&samples, name, "arm=a metric=hit_rate k=5").is_none());
+        assert!(
+            value(&samples, name, "arm=c metric=hit_rate k=5").is_none(),
+            "{name} is not known"
+        );
+    }
+    assert_eq!(value(&samples, "list_ratio", "arm=b"), Some(1.05));
+    assert_eq!(value(&samples, "list_ratio_p_value", "arm=b"), Some(1.0));
+    assert_eq!(labels(&samples, "list_ratio", "arm"), ["b"].into());
+    assert_eq!(value(&samples, "srm_p_value", ""), Some(0.75));
+    assert_eq!(value(&samples, "multi_arm_users", ""), Some(5.0));
+    let look = &samples[&("abgauge_look_timestamp_seconds".to_owned(), vec![])];
+    assert_eq!(
+        look.parse::<f64>().unwrap(),
+        looks::AS_OF_MS as f64 / 1000.0,
+        "without an experiment"
+    );
+}
+
+#[test]
+fn the_present_state_alone_is_shown_with_what_follows_from_it() {
+    for (state, verdict) in [
+        (State::NoDecision, 0.0),
+        (State::InvalidSrm, 0.0),
+        (State::Win, 1.0),
+        (State::Harm, -1.0),
+    ] {
+        let mut look = looks::compared();
+        let (_, report) = look.comparison.as_mut().unwrap();
+        let arm = report.arms.get_mut("b").unwrap();
+        arm.decision.as_mut().unwrap().state = state;
+        let samples = scraped(&board("e"), &shown_of("e", look), &export());
+        assert_eq!(
+            labels(&samples, "decision", "state"),
+            [state.name()].into(),
+            "c is not tested"
+        );
+        assert_eq!(
+            value(&samples, "decision", &format!("arm=b state={state}")),
+            Some(1.0)
+        );
+        assert_eq!(value(&samples, "verdict", "arm=b"), Some(verdict));
+        assert_eq!(labels(&samples, "verdict", "arm"), ["b"].into());
+    }
+}
+
+fn shown_of(experiment: &str, look: crate::looks::ExperimentLook) -> Shown {
+    Shown {
+        experiments: [(experiment.to_owned(), Arc::new(look))].into(),
+        ..looks::shown()
+    }
+}
+
+#[test]
+fn without_a_control_arms_show_intervals_alone() {
+    let look = crate::looks::ExperimentLook {
+        comparison: None,
+        ..looks::compared()
+    };
+    let samples = scraped(&board("e"), &shown_of("e", look), &export());
+    assert_eq!(labels(&samples, "ci_lower", "arm"), ["a", "b", "c"].into());
+    for name in ["lift", "verdict", "decision", "srm_p_value", "multi_arm_users"] {
+        assert_eq!(labels(&samples, name, "experiment"), BTreeSet::new(), "{name}");
+    }
+}
+
+#[test]
+fn before_the_first_look_nothing_is_said() {
+    let samples = scraped(&board("e"), &Shown::default(), &export());
+    let names: BTreeSet<&str> = samples.keys().map(|(name, _)| name.as_str()).collect();
+    let of_looks = all().into_iter().map(|(name, _)| name);
+    assert_eq!(of_looks.filter(|name| names.contains(name)).count(), 0);
+}
+
+#[test]
+fn export_chooses_metrics_and_what_decides_is_shown_in_any_case() {
+    let shown = |config: &Export, name: &str| -> String {
+        let samples = scraped(&board("e"), &looks::shown(), config);
+        let series = samples
+            .keys()
+            .filter(|(other, _)| *other == format!("abgauge_{name}"));
+        let of_b = series.filter(|(_, labels)| labels.contains(&("arm".to_owned(), "b".to_owned())));
+        let key = |(_, labels): &(String, Vec<(String, String)>)| {
+            let label = |wanted: &str| labels.iter().find(|(name, _)| name == wanted);
+            let k = label("k").map(|(_, k)| format!("@{k}"));
+            label("metric").unwrap().1.clone() + &k.unwrap_or_default()
+        };
+        let mut keys: Vec<String> = of_b.map(key).collect();
+        keys.sort();
+        keys.join(" ")
+    };
+    let all = export();
+    assert_eq!(shown(&all, "lift"), "ctr hit_rate@5 lists_per_user mrr@1");
+    assert_eq!(shown(&all, "ci_lower"), "ctr hit_rate@5");
+    let few = Export {
+        metrics: vec!["mrr".to_owned()],
+        ..export()
+    };
+    assert_eq!(shown(&few, "lift"), "ctr hit_rate@5 lists_per_user mrr@1");
+    let fewer = Export {
+        k: Some(vec![fixture::ks()[1]]),
+        ..few
+    };
+    assert_eq!(shown(&fewer, "lift"), "ctr hit_rate@5 lists_per_user");
+    assert_eq!(shown(&fewer, "ci_lower"), "ctr hit_rate@5");
+}
+
+#[test]
+fn where_total_is_not_exported_what_is_compared_is_there_without_it() {
+    let windows = Export {
+        windows: vec!["1h".to_owned()],
+        ..export()
+    };
+    let live = Export {
+        settled: false,
+        ..export()
+    };
+    for config in [windows, live] {
+        let samples = scraped(&board("e"), &looks::shown(), &config);
+        for name in ["users", "ci_lower", "ci_upper"] {
+            assert_eq!(labels(&samples, name, "arm"), BTreeSet::new());
+        }
+        assert_eq!(labels(&samples, "lift", "arm"), ["b"].into());
+    }
+}
+
+#[test]
+fn series_of_looks_count_towards_max_series() {
+    let shown = |max_series| {
+        let config = Export {
+            max_series,
+            ..export()
+        };
+        let samples = scraped(&board("e"), &looks::shown(), &config);
+        let arms: Vec<&str> = labels(&samples, "lists", "arm").into_iter().collect();
+        let n_other = 3;
+        let dropped = &samples[&("abgauge_series_dropped".to_owned(), vec![])];
+        (
+            arms.concat(),
+            samples.len() - n_other,
+            dropped.parse::<usize>().unwrap(),
+        )
+    };
+    let (arms, n_all, dropped) = shown(100_000);
+    assert_eq!((&*arms, dropped), ("abc", 0));
+    assert_eq!(shown(n_all), ("abc".to_owned(), n_all, 0));
+    let (arms, n_shown, dropped) = shown(n_all - 1);
+    assert_eq!((&*arms, n_shown + dropped), ("ab", n_all));
+    let (arms, n_shown, dropped) = shown(n_shown - 1);
+    assert_eq!((&*arms, n_shown + dropped), ("a", n_all));
+    // What is said of the experiment as a whole is admitted first.
+    assert_eq!(shown(2), (String::new(), 2, n_all - 2));
+    assert_eq!(shown(1), (String::new(), 0, n_all));
+}
+
+#[test]
+fn nothing_is_admitted_behind_what_does_not_fit() {
+    let mut room = Room::new(10);
+    assert_eq!(room.admit([4, 7, 1].into_iter()), 1);
+    assert_eq!(room.n_dropped(), 8);
+    assert_eq!(room.admit([6, 1].into_iter()), 1);
+    assert_eq!(room.n_dropped(), 9);
+}
+
+#[test]
+fn what_is_said_of_an_arm_leaves_with_it() {
+    let mut board = board("e");
+    let too_old = fixture::NOW_MS - export().forget_after_ms - 1;
+    board.arms[1].last_list_ms = too_old;
+    let samples = scraped(&board, &looks::shown(), &export());
+    assert_eq!(labels(&samples, "ci_lower", "arm"), ["a", "c"].into());
+    assert_eq!(labels(&samples, "verdict", "arm"), BTreeSet::new());
+    assert_eq!(value(&samples, "srm_p_value", ""), Some(0.75));
+    board.arms.iter_mut().for_each(|arm| arm.last_list_ms = too_old);
+    let samples = scraped(&board, &looks::shown(), &export());
+    assert_eq!(value(&samples, "srm_p_value", ""), None);
+}
+
+#[test]
+fn a_hostile_name_of_an_experiment_comes_back_as_it_is() {
+    let hostile = "\"} 1\nabgauge_verdict{x=\"\\";
+    let samples = scraped(&board(hostile), &shown_of(hostile, looks::compared()), &export());
+    for name in ["srm_p_value", "multi_arm_users", "verdict", "decision", "users"] {
+        assert_eq!(labels(&samples, name, "experiment"), [hostile].into());
+    }
+}
+
+/// Name and help of all families.
+fn all() -> Vec<(&'static str, &'static str)> {
+    fn of<T>(families: &[Family<T>]) -> impl Iterator<Item = (&'static str, &'static str)> {
+        families.iter().map(|family| (family.name, family.help))
+    }
+    let single = [
+        (USERS, USERS_HELP),
+        (DECISION, DECISION_HELP),
+        (TIMESTAMP, TIMESTAMP_HELP),
+    ];
+    let all = of(&INTERVALS).chain(of(&OF_METRICS)).chain(of(&OF_ARMS));
+    all.chain(of(&OF_EXPERIMENTS)).chain(single).collect()
+}
+
+#[test]
+fn every_family_is_documented_with_its_labels() {
+    let read = |path: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        std::fs::read_to_string(path).unwrap()
+    };
+    let (document, listed) = (read("docs/gauges.md"), read("tests/data/exported-names.tsv"));
+    let samples = scrape();
+    for (name, help) in all() {
+        let line = listed
+            .lines()
+            .find(|line| line.starts_with(&format!("{name}\tgauge\t")));
+        let known = line.expect(name).rsplit('\t').next().unwrap();
+        let known: Vec<&str> = known.split(',').filter(|label| !label.is_empty()).collect();
+        let shown = samples.keys().filter(|(other, _)| other == name);
+        let shown: BTreeSet<&str> = shown
+            .flat_map(|(_, labels)| labels)
+            .map(|(label, _)| label.as_str())
+            .collect();
+        assert_eq!(shown, known.iter().copied().collect(), "{name}");
+        let quoted: Vec<String> = known.iter().map(|label| format!("`{label}`")).collect();
+        let row = format!("| `{name}` | {} | {help} |", quoted.join(", "));
+        assert!(document.contains(&row), "docs/gauges.md lacks {row}");
+    }
+}
