@@ -359,6 +359,7 @@ fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
         windows: config.windows.clone(),
         k: config.measures.ks.clone(),
         controls: config.experiment_controls(),
+        experiments: config.experiments.clone(),
         export: config.export.clone(),
         settle_after_ms: 0,
     }

@@ -112,6 +112,7 @@ impl Daemon {
             windows: config.windows.clone(),
             k: config.measures.ks.clone(),
             controls: config.experiment_controls(),
+            experiments: config.experiments.clone(),
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });

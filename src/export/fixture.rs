@@ -151,6 +151,7 @@ pub fn exporter(source: Arc<dyn SnapshotSource>) -> Exporter {
         windows: windows(),
         k: ks(),
         controls: BTreeMap::new(),
+        experiments: BTreeMap::new(),
         export: export(),
         settle_after_ms: 1_920_000,
     }

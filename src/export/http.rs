@@ -3,6 +3,7 @@
 mod assets;
 mod events;
 mod runbooks;
+mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ use crate::telemetry::Severity;
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-const NOT_FOUND: &str = "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/view, /healthz, /readyz and /runbooks\n";
+const NOT_FOUND: &str = "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/verdict, /api/v1/view, /healthz, /readyz and /runbooks\n";
 
 /// Maximum number of pages that follow the stream, but never more than half of the connections: the rest are for scrapes.
 const MAX_STREAMS: usize = 32;
@@ -41,11 +42,12 @@ const BEAT: Duration = Duration::from_secs(5);
 /// How long a single view may be rendered.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// All routes. GET and HEAD only. Streams end at `shutdown`.
+/// All routes. GET and HEAD only, but for verdicts. Streams end at `shutdown`.
 pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: CancellationToken) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/api/v1/experiments", get(experiments))
+        .route("/api/v1/verdict", verdict::route())
         .route("/api/v1/view", get(view))
         .route("/api/v1/view/stream", get(view_stream))
         .route("/healthz", get(|| async { answer(StatusCode::OK, PLAIN, "ok") }))

@@ -14,6 +14,7 @@ pub mod secured;
 mod seldom;
 pub mod server;
 mod tls;
+mod verdict;
 mod view;
 
 use std::cmp::Reverse;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use crate::config;
 use crate::engine::ranking::{LISTS, Ranking};
-use crate::looks::Published;
+use crate::looks::{Experiment, Published};
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, View};
 use crate::telemetry::Telemetry;
 
@@ -39,6 +40,8 @@ pub struct Exporter {
     pub k: Vec<NonZeroU32>,
     /// By experiment: the arm that the others are compared with.
     pub controls: BTreeMap<String, String>,
+    /// What is asked of experiments, by name.
+    pub experiments: BTreeMap<String, Experiment>,
     pub export: config::Export,
     /// Event time from a list to the moment at which it is settled: attribution and lateness.
     pub settle_after_ms: i64,

@@ -46,6 +46,7 @@ fn what_hash_prints_lets_in_and_nothing_else() {
         "/metrics",
         "/",
         "/api/v1/experiments",
+        "/api/v1/verdict",
         "/api/v1/view",
         "/page/page.js",
         "/runbooks",
@@ -62,14 +63,18 @@ fn what_hash_prints_lets_in_and_nothing_else() {
         ] {
             assert_eq!(status(&daemon, path, wrong), 401, "{path} {wrong}");
         }
-        let right = if path == "/nowhere" { 404 } else { 200 };
+        let right = match path {
+            "/nowhere" => 404,
+            "/api/v1/verdict" => 400,
+            _ => 200,
+        };
         assert_eq!(status(&daemon, path, &format!("Bearer {TOKEN}")), right, "{path}");
         assert_eq!(status(&daemon, path, SCRAPER), right, "{path}");
     }
     assert_eq!(status(&daemon, "/healthz", ""), 200);
     assert_eq!(status(&daemon, "/readyz", ""), 503);
     let told = ask(&daemon, "/metrics", SCRAPER).body;
-    for (reason, n) in [("no_credentials", 7), ("wrong_credentials", 21)] {
+    for (reason, n) in [("no_credentials", 8), ("wrong_credentials", 24)] {
         let series = format!("abgauge_http_refused_total{{reason=\"{reason}\"}} {n}\n");
         assert!(told.contains(&series), "{series:?} is not in {told}");
     }

@@ -76,6 +76,7 @@ fn on_a_loopback_address_it_answers_for_loopback_names_alone() {
         "/",
         "/page/page.js",
         "/api/v1/experiments",
+        "/api/v1/verdict",
         "/api/v1/view",
         "/api/v1/view/stream",
         "/healthz",

@@ -10,6 +10,7 @@ use tower::ServiceExt as _;
 
 use super::super::fixture::{self, HIT, arm, run};
 use super::*;
+use crate::looks::Experiment;
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use crate::telemetry::Telemetry;
 
@@ -53,13 +54,16 @@ fn ask_packed(method: Method, uri: &str, waiting_for: &[&str], accepted: Option<
         telemetry,
         ..fixture::exporter(Arc::new(Board))
     };
-    let router = router(Arc::new(exporter), &fixture::http(64), CancellationToken::new());
     let request = Request::builder().method(method).uri(uri);
     let request = match accepted {
         Some(accepted) => request.header("accept-encoding", accepted),
         None => request,
     };
-    let request = request.body(Body::empty()).unwrap();
+    send(exporter, request.body(Body::empty()).unwrap())
+}
+
+fn send(exporter: Exporter, request: Request<Body>) -> Answer {
+    let router = router(Arc::new(exporter), &fixture::http(64), CancellationToken::new());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -222,6 +226,7 @@ fn other_methods_and_paths_are_refused_in_words() {
         for path in [
             "/metrics",
             "/api/v1/experiments",
+            "/api/v1/verdict",
             "/api/v1/view",
             "/healthz",
             "/readyz",
@@ -230,6 +235,58 @@ fn other_methods_and_paths_are_refused_in_words() {
             assert!(missing.body.contains(path));
         }
     }
+}
+
+/// Asks a daemon that compares the arms of experiment `e`.
+fn ask_for_verdict(method: Method, query: &str, body: impl Into<Body>) -> Answer {
+    let experiment = Experiment {
+        settings: Some(fixture::looks::settings()),
+        ..Experiment::default()
+    };
+    let exporter = Exporter {
+        experiments: [("e".to_owned(), experiment)].into(),
+        looks: fixture::looks::published("e", fixture::looks::compared()),
+        ..fixture::exporter(Arc::new(Board))
+    };
+    let uri = format!("/api/v1/verdict?{query}");
+    let request = Request::builder().method(method).uri(uri);
+    send(exporter, request.body(body.into()).unwrap())
+}
+
+#[test]
+fn a_verdict_is_got_or_posted_for_whatever_the_body() {
+    let got = ask_for_verdict(Method::GET, "experiment=e", "");
+    assert_eq!(
+        (got.status, &*got.headers["content-type"]),
+        (200, "application/json")
+    );
+    assert!(got.body.contains(r#""result":"hold""#), "{}", got.body);
+    for body in [Vec::new(), b"{\"name\": \"canary\"".to_vec(), vec![b'x'; 1 << 20]] {
+        let posted = ask_for_verdict(Method::POST, "experiment=e", body);
+        assert_eq!((posted.status, &posted.body), (200, &got.body));
+    }
+    let head = ask_for_verdict(Method::HEAD, "experiment=e&gate=promote", "");
+    assert_eq!((head.status, &*head.body), (409, ""));
+    let closed = ask_for_verdict(Method::POST, "experiment=e&gate=promote", "{}");
+    assert_eq!((closed.status, closed.body), (409, got.body));
+}
+
+#[test]
+fn without_a_verdict_there_are_words_and_no_result() {
+    let unknown = ask_for_verdict(Method::GET, "experiment=other", "");
+    assert_eq!(
+        (unknown.status, &*unknown.headers["content-type"]),
+        (404, "text/plain; charset=utf-8")
+    );
+    assert!(unknown.body.contains("`e`") && unknown.body.ends_with('\n'));
+    let twice = ask_for_verdict(Method::GET, "experiment=e&experiment=e", "");
+    assert_eq!(twice.status, 400);
+    let refused = ask_for_verdict(Method::PUT, "experiment=e", "");
+    assert_eq!(
+        (refused.status, &*refused.headers["allow"]),
+        (405, "GET,HEAD,POST")
+    );
+    assert!(refused.body.contains("GET, HEAD and POST"), "{}", refused.body);
 }
 
 #[test]

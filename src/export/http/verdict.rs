@@ -1,0 +1,46 @@
+//! The route of verdicts. Controllers of rollouts ask by GET, or by POST with a body that says nothing to us.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{MethodRouter, get};
+use futures_util::StreamExt as _;
+
+use super::super::verdict::{Refusal, Wanted, verdict};
+use super::{PLAIN, Routes, answer};
+
+/// Bytes of a body that are read and passed over: with what is unread behind it an answer may be lost.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+
+pub(super) fn route() -> MethodRouter<Arc<Routes>> {
+    get(ask).post(ask_with_body).fallback(|| async {
+        let only = "only GET, HEAD and POST are answered here\n";
+        answer(StatusCode::METHOD_NOT_ALLOWED, PLAIN, only)
+    })
+}
+
+async fn ask_with_body(routes: State<Arc<Routes>>, wanted: Query<Wanted>, body: Body) -> Response {
+    pass_over(body).await;
+    ask(routes, wanted).await
+}
+
+async fn ask(State(routes): State<Arc<Routes>>, Query(wanted): Query<Wanted>) -> Response {
+    match verdict(&routes.exporter, &wanted) {
+        Ok((status, json)) => answer(status, "application/json", json),
+        Err(Refusal { status, message }) => answer(status, PLAIN, message + "\n"),
+    }
+}
+
+async fn pass_over(body: Body) {
+    let mut pieces = body.into_data_stream();
+    let mut left = MAX_BODY_BYTES;
+    while let Some(Ok(piece)) = pieces.next().await {
+        match left.checked_sub(piece.len()) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `/api/v1/verdict`: what a rollout is to do with an arm, as Argo Rollouts and Flagger ask for it.
+//!
+//! Whatever is asked that is not there is refused, never passed over: a rollout must not go on because of a wrong word.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use super::Exporter;
+use crate::looks::{Experiment, ExperimentLook, Shown};
+use crate::statistics::{ArmReport, Report, Settings, Verdict};
+use crate::table::visible;
+use crate::verdict::{self, ArmVerdict};
+
+/// Names that a refusal lists.
+const MAX_LISTED: usize = 20;
+
+/// The parameters as they came.
+#[derive(Debug, Default, Deserialize)]
+pub struct Wanted {
+    pub experiment: Option<String>,
+    /// May be left out where one arm is compared with the control.
+    pub arm: Option<String>,
+    /// `promote` or `rollback`: the status says whether to.
+    pub gate: Option<String>,
+    /// Parameters that there are not.
+    #[serde(flatten)]
+    pub others: BTreeMap<String, String>,
+}
+
+/// Why there is no verdict, in words that say what to ask or to set.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: StatusCode,
+    /// A line, without its end.
+    pub message: String,
+}
+
+/// The verdict as JSON, and the status to send it with.
+///
+/// # Errors
+/// 400: a parameter is missing or there is no such parameter. 404: the experiment or the arm is not there, or has nothing that it
+/// is compared with. 503: nothing is known yet.
+pub fn verdict(exporter: &Exporter, wanted: &Wanted) -> Result<(StatusCode, Vec<u8>), Refusal> {
+    let known = "`experiment`, `arm` and `gate` are known";
+    if let Some(other) = wanted.others.keys().next() {
+        return Err(bad(format!(
+            "there is no parameter `{}` here: {known}",
+            visible(other)
+        )));
+    }
+    let gate = gate(wanted.gate.as_deref())?;
+    let name = experiment(exporter, wanted.experiment.as_deref())?;
+    let waiting_for = exporter.telemetry.waiting_for();
+    if !waiting_for.is_empty() {
+        return Err(unknown_yet(format!("not ready: {}", waiting_for.join(", "))));
+    }
+    let shown = exporter.looks.shown();
+    let (look, (settings, report)) = compared(name, &shown)?;
+    let arm = arm(settings, report, wanted.arm.as_deref())?;
+    let json = serde_json::to_vec(&of_look(name, arm, look)).map_err(|error| Refusal {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        message: error.to_string(),
+    })?;
+    let is_open = gate.is_none_or(|gate| says(&report.arms[arm], gate));
+    let status = if is_open {
+        StatusCode::OK
+    } else {
+        StatusCode::CONFLICT
+    };
+    Ok((status, json))
+}
+
+/// What a look says of an arm; none of the control, and where nothing is compared.
+pub(super) fn of_look<'a>(
+    experiment: &'a str,
+    arm: &str,
+    look: &'a ExperimentLook,
+) -> Option<ArmVerdict<'a>> {
+    let (settings, report) = look.comparison.as_ref()?;
+    verdict::of_arm(experiment, arm, settings, report, look.no_users)
+}
+
+fn bad(message: String) -> Refusal {
+    Refusal {
+        status: StatusCode::BAD_REQUEST,
+        message,
+    }
+}
+
+fn absent(message: String) -> Refusal {
+    Refusal {
+        status: StatusCode::NOT_FOUND,
+        message,
+    }
+}
+
+fn unknown_yet(message: String) -> Refusal {
+    Refusal {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        message,
+    }
+}
+
+/// What the status is to confirm.
+fn gate(wanted: Option<&str>) -> Result<Option<Verdict>, Refusal> {
+    match wanted {
+        None => Ok(None),
+        Some("promote") => Ok(Some(Verdict::Pass)),
+        Some("rollback") => Ok(Some(Verdict::Rollback)),
+        Some(other) => Err(bad(format!(
+            "there is no gate `{}`: it is `promote` or `rollback`",
+            visible(other)
+        ))),
+    }
+}
+
+fn says(arm: &ArmReport, verdict: Verdict) -> bool {
+    let decision = arm.decision.as_ref();
+    decision.is_some_and(|decision| decision.state.verdict() == verdict)
+}
+
+/// The experiment's name, if its arms are compared with a control.
+fn experiment<'a>(exporter: &'a Exporter, wanted: Option<&str>) -> Result<&'a str, Refusal> {
+    let has_control = |(_, experiment): &(&String, &Experiment)| experiment.settings.is_some();
+    let compared = exporter.experiments.iter().filter(has_control);
+    let compared = listed(compared.map(|(name, _)| name.as_str()));
+    let Some(wanted) = wanted else {
+        return Err(bad(format!(
+            "say which experiment: `experiment=NAME`; those with a control are: {compared}"
+        )));
+    };
+    let set = || format!("set `control` under [experiments.{}]", visible(wanted));
+    match exporter.experiments.get_key_value(wanted) {
+        Some((name, experiment)) if experiment.settings.is_some() => Ok(name),
+        Some(_) => Err(absent(format!(
+            "experiment `{}` has no control: {}",
+            visible(wanted),
+            set()
+        ))),
+        None => Err(absent(format!(
+            "nothing is asked of an experiment `{}`; those with a control are: {compared}. For another one {}",
+            visible(wanted),
+            set()
+        ))),
+    }
+}
+
+/// The last look at an experiment, and what it compares.
+fn compared<'a>(
+    name: &str,
+    shown: &'a Shown,
+) -> Result<(&'a ExperimentLook, &'a (Settings, Report)), Refusal> {
+    if shown.given_up.iter().any(|given_up| given_up == name) {
+        return Err(unknown_yet(format!(
+            "experiment `{}` was given up, since statistics took more than limits.max_statistics: raise it, and start abgauge anew",
+            visible(name)
+        )));
+    }
+    let look = shown.experiments.get(name);
+    let compared = look.and_then(|look| Some((look.as_ref(), look.comparison.as_ref()?)));
+    compared.ok_or_else(|| {
+        unknown_yet(format!(
+            "no look at experiment `{}` has been taken yet: its first lists must have settled, and looks are ten minutes apart",
+            visible(name)
+        ))
+    })
+}
+
+/// The arm to judge: the one wanted, else the only one that is tested.
+fn arm<'a>(settings: &Settings, report: &'a Report, wanted: Option<&str>) -> Result<&'a str, Refusal> {
+    let arms = || report.arms.keys().map(String::as_str);
+    let control = visible(&settings.control);
+    if let Some(wanted) = wanted {
+        let message = || match wanted == settings.control {
+            true => format!(
+                "`{control}` is the control; compared with it are: {}",
+                listed(arms())
+            ),
+            false => format!(
+                "there is no arm `{}` beside the control `{control}`; there are: {}",
+                visible(wanted),
+                listed(arms())
+            ),
+        };
+        return arms().find(|arm| *arm == wanted).ok_or_else(|| absent(message()));
+    }
+    let tested: Vec<&str> = arms().filter(|arm| settings.tests(arm)).collect();
+    match tested[..] {
+        [only] => Ok(only),
+        [] => Err(absent(format!(
+            "no arm beside the control `{control}` has a list yet"
+        ))),
+        _ => Err(bad(format!(
+            "say which arm: `arm=NAME`; compared with the control `{control}` are: {}",
+            listed(tested.into_iter())
+        ))),
+    }
+}
+
+/// ``"`a`, `b` and 3 more"``
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let first = names.iter().take(MAX_LISTED);
+    let first: Vec<String> = first.map(|name| format!("`{}`", visible(name))).collect();
+    match names.len() {
+        0 => "none".to_owned(),
+        n if n > MAX_LISTED => format!("{} and {} more", first.join(", "), n - MAX_LISTED),
+        _ => first.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests;
