@@ -7,7 +7,7 @@ use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, FirstSeen, Numbers};
 use crate::looks::arm_totals;
-use crate::statistics::{Epoch, Report, Settings, Time, Totals, Unit, one_look};
+use crate::statistics::{ArmTotals, Epoch, Report, Settings, Time, Totals, Unit, one_look};
 
 /// Which arms are compared with a control, and how.
 #[derive(Debug, Clone, Default)]
@@ -34,13 +34,34 @@ impl Compare {
 #[derive(Debug)]
 pub struct Comparison {
     pub settings: Settings,
+    /// What all arms add up to, in one epoch.
+    pub totals: Totals,
     pub report: Report,
-    /// Lists by arm.
-    pub lists: BTreeMap<String, f64>,
-    /// Users by arm, each in the arm of the first list; none where no list has a user.
-    pub users: Option<BTreeMap<String, f64>>,
     /// From its first list to its last one.
     pub time: Time,
+}
+
+impl Comparison {
+    /// Lists of an arm.
+    pub fn lists(&self, arm: &str) -> f64 {
+        let lists = self.arm(arm).map(|arm| arm.lists.iter().sum());
+        lists.unwrap_or(0.0)
+    }
+
+    /// Users of an arm, each in that of the first list; none where no list has a user.
+    pub fn users(&self, arm: &str) -> Option<f64> {
+        let users = || self.arm(arm).and_then(|arm| arm.users);
+        self.counts_users().then(|| users().unwrap_or(0.0))
+    }
+
+    /// Whether some list has a user.
+    pub fn counts_users(&self) -> bool {
+        self.totals.multi_arm_users.is_some()
+    }
+
+    fn arm(&self, arm: &str) -> Option<&ArmTotals> {
+        self.totals.epochs.first()?.arms.get(arm)
+    }
 }
 
 /// When arms were served: from their first list to their last one.
@@ -127,15 +148,6 @@ fn comparison(compared: Compared, arms: &[(ArmId, &str)], settings: &Settings) -
         shares: settings.shares.clone(),
         arms: totals.collect(),
     };
-    let lists = epoch
-        .arms
-        .iter()
-        .map(|(arm, totals)| (arm.clone(), totals.lists.iter().sum()));
-    let lists = lists.collect();
-    let users = arms
-        .iter()
-        .map(|(_, arm)| Some(((*arm).to_owned(), users_of(arm)?)));
-    let users = users.collect();
     let settings = Settings {
         unit: if exposed.is_some() {
             Unit::User
@@ -152,8 +164,7 @@ fn comparison(compared: Compared, arms: &[(ArmId, &str)], settings: &Settings) -
     Comparison {
         report: one_look(&settings, &totals, time),
         settings,
-        lists,
-        users,
+        totals,
         time,
     }
 }

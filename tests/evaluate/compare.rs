@@ -247,3 +247,33 @@ fn wrong_settings_of_a_comparison_are_refused_with_what_to_write() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("--compare"), "{}", ran.stderr);
 }
+
+#[test]
+fn an_arm_without_a_share_is_shown_and_not_tested() {
+    let (events, _) = with_users();
+    let lines = events.lines().map(|line| {
+        let user = line
+            .split_once(r#""user_id":"u"#)
+            .map(|(_, rest)| rest.split('"').next());
+        let user = user.flatten().and_then(|user| user.parse().ok());
+        match user.is_some_and(|user: usize| user % 4 == 1) {
+            true => line.replace(r#""e":"b""#, r#""e":"c""#),
+            false => line.to_owned(),
+        }
+    });
+    let events = lines.collect::<Vec<_>>().join("\n");
+    let arguments = ["--compare", "a", "--metrics", "hit_rate", "--shares", "a=.7,b=.3"];
+    let table = printed(&arguments, &events);
+    assert!(table.contains("\nnot tested: it has no share\n"), "{table}");
+    let json: Value = serde_json::from_str(&printed(
+        &[&arguments[..], &["--format", "json"]].concat(),
+        &events,
+    ))
+    .expect("JSON");
+    let verdict = &json["comparisons"]["e"]["c"];
+    for absent in ["result", "value", "state", "reason"] {
+        assert_eq!(verdict.get(absent), None, "{verdict}");
+    }
+    let metric = &verdict["metrics"]["hit_rate"];
+    assert!(metric["lift"].is_f64() && metric.get("p").is_none(), "{verdict}");
+}

@@ -26,7 +26,7 @@ impl<'a> Report<'a> {
         let comparisons = comparisons.filter(|_| !self.evaluation.is_empty())?;
         let verdicts = comparisons.iter().map(|(experiment, comparison)| {
             let Comparison { settings, report, .. } = comparison;
-            let no_users = comparison.users.is_none().then_some(NO_USERS);
+            let no_users = (!comparison.counts_users()).then_some(NO_USERS);
             let arms = report.arms.keys().map(String::as_str);
             let verdicts = arms.filter_map(|arm| {
                 let verdict = verdict::of_arm(experiment, arm, settings, report, no_users)?;
@@ -93,21 +93,14 @@ impl Versus<'_> {
     /// lists per user +4.8% [-10.7%, +23.0%]
     /// ```
     fn head(&self) -> String {
-        let control = &self.comparison.settings.control;
-        let both = |of: &BTreeMap<String, f64>| {
-            let [arm, control] =
-                [self.arm, control.as_str()].map(|name| of.get(name).copied().unwrap_or(0.0));
-            format!("{arm} vs {control}")
-        };
-        let mut head = format!(
-            "{}: {} vs {}\nlists {}",
-            visible(self.experiment),
-            visible(self.arm),
-            visible(control),
-            both(&self.comparison.lists)
-        );
-        if let Some(users) = &self.comparison.users {
-            head += &format!(", users {}", both(users));
+        let comparison = self.comparison;
+        let names = [self.arm, &comparison.settings.control];
+        let [arm, control] = names.map(visible);
+        let [lists, of_control] = names.map(|name| comparison.lists(name));
+        let experiment = visible(self.experiment);
+        let mut head = format!("{experiment}: {arm} vs {control}\nlists {lists} vs {of_control}");
+        if let [Some(users), Some(of_control)] = names.map(|name| comparison.users(name)) {
+            head += &format!(", users {users} vs {of_control}");
         }
         if let Some(p) = self.comparison.report.srm_p {
             head += &format!(", SRM p {}", probability(p));
@@ -131,7 +124,7 @@ impl Versus<'_> {
         match &self.report.decision {
             Some(decision) if decision.reason.is_empty() => decision.state.name().to_owned(),
             Some(decision) => format!("{}: {}", decision.state.name(), decision.reason),
-            None if lacks.is_empty() => "not tested: it has no share".to_owned(),
+            None if self.report.burn_in.is_done() => "not tested: it has no share".to_owned(),
             None => format!("not tested: {lacks}"),
         }
     }
