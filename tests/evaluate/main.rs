@@ -2,6 +2,7 @@
 
 mod compare;
 mod conventions;
+mod feed;
 mod formats;
 mod long;
 #[path = "../support/program.rs"]
@@ -10,6 +11,7 @@ mod refusals;
 mod series;
 mod settings;
 mod several;
+mod vectors;
 
 use program::run_with_input;
 use serde_json::Value;

@@ -1,0 +1,173 @@
+//! Events that add up to given sums by user bucket.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use abgauge::evaluate::{Compare, Comparison, Evaluator, Options};
+use abgauge::statistics::Settings;
+
+use crate::MIDNIGHT_MS;
+
+/// Of every list.
+pub const N_ITEMS: usize = 10;
+/// All that is fed is in this experiment.
+pub const EXPERIMENT: &str = "e";
+
+/// What an arm adds up to in one bucket.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sums {
+    pub lists: usize,
+    /// Lists with a click.
+    pub hits: usize,
+    pub clicks: usize,
+    /// Σ 1/rank of first clicks.
+    pub reciprocal_ranks: f64,
+}
+
+/// Users by their bucket in [`EXPERIMENT`]: found by asking, not by how users are hashed.
+#[derive(Clone)]
+pub struct Users(BTreeMap<usize, Vec<String>>);
+
+impl Users {
+    pub fn find() -> Users {
+        // Each in an arm of its own, whose one list says which bucket it is in.
+        let line = |user: usize| {
+            format!(
+                r#"{{"type":"served","request_id":"{user}","user_id":"u{user}","ts":{MIDNIGHT_MS},"experiments":{{"{EXPERIMENT}":"u{user}"}},"items":[]}}"#
+            )
+        };
+        let lines: Vec<String> = (0..5000).map(line).collect();
+        let found = compared(&lines.join("\n"), "u0", &["hit_rate"]);
+        let mut users: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for (user, totals) in &found.totals.epochs[0].arms {
+            let bucket = totals.lists.iter().position(|lists| *lists > 0.0);
+            users
+                .entry(bucket.expect("it has a list"))
+                .or_default()
+                .push(user.clone());
+        }
+        Users(users)
+    }
+
+    /// Another one of this bucket.
+    pub fn take(&mut self, bucket: usize) -> String {
+        let left = self.0.get_mut(&bucket).and_then(Vec::pop);
+        left.unwrap_or_else(|| panic!("no user is left in bucket {bucket}"))
+    }
+}
+
+/// Evaluates events as `abgauge evaluate --compare` does, and gives the sums by bucket as well.
+pub fn compared(events: &str, control: &str, metrics: &[&'static str]) -> Comparison {
+    let mut options = Options {
+        compare: Some(Compare {
+            all: Some(Settings::new(control)),
+            ..Compare::default()
+        }),
+        ..Options::default()
+    };
+    options.measures.metrics = metrics.to_vec();
+    let mut evaluator = Evaluator::new(&options);
+    evaluator
+        .read("events", events.as_bytes())
+        .expect("it can be read");
+    let evaluation = evaluator.finish();
+    assert_eq!(evaluation.n_unreadable(), 0, "{:?}", evaluation.unreadable);
+    let comparisons = evaluation.comparisons.into_iter().flatten();
+    let (_, comparison) = comparisons.last().expect("an experiment is compared");
+    comparison
+}
+
+/// Events, line by line.
+#[derive(Default)]
+pub struct Feed {
+    pub lines: String,
+    n_lists: usize,
+}
+
+impl Feed {
+    /// Lists of one user that add up to these sums.
+    pub fn user(&mut self, user: &str, arm: &str, sums: Sums) {
+        let firsts = first_ranks(sums.hits, sums.reciprocal_ranks);
+        let mut n_more = sums.clicks - sums.hits;
+        for n in 0..sums.lists {
+            let request = self.list(user, arm);
+            let Some(first) = firsts.get(n).copied() else {
+                continue;
+            };
+            let n_here = n_more.min(N_ITEMS - first);
+            n_more -= n_here;
+            for rank in first..=first + n_here {
+                self.click(request, rank);
+            }
+        }
+        assert_eq!(n_more, 0, "{sums:?}");
+    }
+
+    fn list(&mut self, user: &str, arm: &str) -> usize {
+        const ITEMS: &str = r#"["1","2","3","4","5","6","7","8","9","10"]"#;
+        let n = self.n_lists;
+        self.n_lists += 1;
+        writeln!(
+            self.lines,
+            r#"{{"type":"served","request_id":"{n}","user_id":"{user}","ts":{MIDNIGHT_MS},"experiments":{{"{EXPERIMENT}":"{arm}"}},"items":{ITEMS}}}"#
+        )
+        .expect("text takes all");
+        n
+    }
+
+    fn click(&mut self, request: usize, rank: usize) {
+        writeln!(
+            self.lines,
+            r#"{{"type":"click","request_id":"{request}","ts":{},"item":"{rank}"}}"#,
+            MIDNIGHT_MS + 1000
+        )
+        .expect("text takes all");
+    }
+}
+
+/// So many ranks from 1 to 10 whose reciprocals add up to `sum`, in some order.
+fn first_ranks(n: usize, sum: f64) -> Vec<usize> {
+    let whole = (sum * WHOLE as f64).round();
+    assert!(
+        (sum * WHOLE as f64 - whole).abs() < 1e-6,
+        "{sum} is no sum of 1/rank"
+    );
+    let mut ranks = Vec::new();
+    assert!(
+        fill(&mut ranks, 1, n, whole as usize),
+        "{sum} is no sum of {n} 1/rank"
+    );
+    ranks
+}
+
+/// Divided by each rank without a rest.
+const WHOLE: usize = 2520;
+
+/// Adds `n` ranks from `rank` on that make `left` parts of [`WHOLE`]; false, and nothing added, where none do.
+fn fill(ranks: &mut Vec<usize>, rank: usize, n: usize, left: usize) -> bool {
+    let [most, least] = [rank.min(N_ITEMS), N_ITEMS].map(|rank| WHOLE / rank);
+    if n == 0 || rank > N_ITEMS {
+        return n == 0 && left == 0;
+    }
+    if left < n * least || left > n * most {
+        return false;
+    }
+    for here in (0..=n.min(left / most)).rev() {
+        let before = ranks.len();
+        ranks.extend(std::iter::repeat_n(rank, here));
+        if fill(ranks, rank + 1, n - here, left - here * most) {
+            return true;
+        }
+        ranks.truncate(before);
+    }
+    false
+}
+
+#[test]
+fn ranks_are_found_by_their_sum() {
+    assert_eq!(first_ranks(3, 1.0 + 0.5 + 0.1), [1, 2, 10]);
+    let many = first_ranks(40, 20.0 + 1.0 / 7.0);
+    let sum: f64 = many.iter().map(|rank| 1.0 / *rank as f64).sum();
+    assert_eq!(many.len(), 40);
+    assert!((sum - 20.0 - 1.0 / 7.0).abs() < 1e-12);
+}
