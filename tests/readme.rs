@@ -1,7 +1,9 @@
 //! What README.md and docs/ show and name is so: examples, events, settings, gauges, links.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::num::NonZeroU32;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,6 +12,7 @@ use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
 use abgauge::engine::ranking::profile::CHOICES;
 use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
+use tempfile::TempDir;
 
 /// README.md, CONTRIBUTING.md and all of docs/.
 fn documents() -> Vec<String> {
@@ -54,28 +57,69 @@ fn commands_print_what_is_shown() {
     let mut n_commands = 0;
     for document in documents() {
         for block in blocks(&document, "console") {
-            let (command, shown) = block.split_once('\n').expect("a command and its output");
-            let arguments = command.strip_prefix("$ abgauge ").expect("our command");
-            let mut program = Command::new(env!("CARGO_BIN_EXE_abgauge"));
-            for (name, _) in std::env::vars_os() {
-                if name.to_string_lossy().starts_with("ABGAUGE_") {
-                    program.env_remove(name);
-                }
+            let reader = Reader::new();
+            for (command, shown) in typed(&block) {
+                assert_eq!(reader.types(&command), shown, "{document}: {command}");
+                n_commands += 1;
             }
-            let output = program
-                .args(arguments.split(' '))
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .output()
-                .expect("abgauge starts");
-            let printed =
-                [output.stderr, output.stdout].map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
-            let lines = printed.iter().flat_map(|text| text.lines());
-            let lines: Vec<_> = lines.map(str::trim_end).collect();
-            assert_eq!(lines, shown.lines().collect::<Vec<_>>(), "{document}: {command}");
-            n_commands += 1;
         }
     }
     assert!(n_commands >= 5, "{n_commands}");
+}
+
+/// The commands of a block, each with the lines that it prints. One that ends in a backslash goes on in the next line.
+fn typed(block: &str) -> Vec<(String, Vec<&str>)> {
+    let mut typed: Vec<(String, Vec<&str>)> = Vec::new();
+    for line in block.lines() {
+        match (line.strip_prefix("$ "), typed.last_mut()) {
+            (Some(command), _) => typed.push((command.to_owned(), Vec::new())),
+            (None, Some((command, shown))) if shown.is_empty() && command.ends_with('\\') => {
+                command.push('\n');
+                command.push_str(line);
+            }
+            (None, Some((_, shown))) => shown.push(line),
+            (None, None) => panic!("not a command: {line}"),
+        }
+    }
+    typed
+}
+
+/// Who types the commands of a block, one after another, where docs/ is.
+struct Reader {
+    dir: TempDir,
+}
+
+impl Reader {
+    fn new() -> Reader {
+        let dir = tempfile::tempdir().expect("a directory");
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+        symlink(docs, dir.path().join("docs")).expect("a link");
+        fs::create_dir(dir.path().join("bin")).expect("a directory");
+        symlink(env!("CARGO_BIN_EXE_abgauge"), dir.path().join("bin/abgauge")).expect("a link");
+        Reader { dir }
+    }
+
+    /// What is read then: remarks, then results.
+    fn types(&self, command: &str) -> Vec<String> {
+        assert!(command.starts_with("abgauge "), "not our command: {command}");
+        let mut bash = Command::new("bash");
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("ABGAUGE_") {
+                bash.env_remove(name);
+            }
+        }
+        let found = std::env::var("PATH").expect("a PATH");
+        let programs = self.dir.path().join("bin");
+        let output = bash
+            .args(["-euo", "pipefail", "-c", command])
+            .env("PATH", format!("{}:{found}", programs.display()))
+            .current_dir(self.dir.path())
+            .output()
+            .expect("bash starts");
+        let printed = [output.stderr, output.stdout].map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
+        let lines = printed.iter().flat_map(|text| text.lines());
+        lines.map(|line| line.trim_end().to_owned()).collect()
+    }
 }
 
 #[test]
