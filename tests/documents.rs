@@ -36,11 +36,16 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 30] = [
+const NOT_RUN: [(&str, &str, Look); 32] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
         Look::Arguments,
+    ),
+    (
+        "cargo run --release --example",
+        "builds for minutes; tests/statistics/ holds what it prints",
+        Look::Cargo,
     ),
     (
         "cargo install --locked --profile dist --path .",
@@ -74,6 +79,11 @@ const NOT_RUN: [(&str, &str, Look); 30] = [
         Look::Script,
     ),
     (".ci/run", "runs what runs this", Look::Script),
+    (
+        ".ci/pictures",
+        "writes where this reads; .ci/book holds it",
+        Look::Script,
+    ),
     (
         ".ci/instructions",
         "builds, and counts for minutes; .ci/run runs it",
@@ -369,6 +379,10 @@ fn look_at_cargo(command: &str, words: &[&str]) {
             help.contains(&format!(" {flag}")),
             "{command}: cargo has no {flag}"
         );
+    }
+    if let Some(example) = of_cargo.iter().position(|word| *word == "--example") {
+        let source = format!("examples/{}.rs", of_cargo[example + 1]);
+        assert!(path(&source).exists(), "{command}: no {source}");
     }
     let Some(bench) = of_cargo.iter().position(|word| *word == "--bench") else {
         return;

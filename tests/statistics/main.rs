@@ -5,6 +5,7 @@ mod checks;
 mod decisions;
 mod laws;
 mod looks;
+mod pictures;
 mod sequences;
 mod vectors;
 mod world;

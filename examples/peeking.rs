@@ -1,0 +1,273 @@
+//! Prints what the pictures of docs/statistics.md show: experiments without an effect, looked at every ten minutes for a week.
+//!
+//! ```text
+//! cargo run --release --example peeking > docs/statistics.txt
+//! ```
+//! `.ci/pictures` draws from it, and tests/statistics/ holds it to the code.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use abgauge::statistics::{
+    ArmPair, ArmTotals, Comparison, Effect, Epoch, EpochWeights, Interval, Kept, RatioSums, Settings, Terms,
+    Time, Totals, compare, look,
+};
+
+/// Seeds 1 to this many.
+const N_EXPERIMENTS: u64 = 400;
+/// The experiment whose looks are drawn.
+const SHOWN: u64 = 1;
+const N_USERS: usize = 5_000;
+const N_BUCKETS: usize = 256;
+const ALPHA: f64 = 0.05;
+
+/// Of a week.
+const N_LOOKS: usize = 1_008;
+const LOOKS_AN_HOUR: usize = 6;
+const LOOK_MS: i64 = 600_000;
+
+const METRIC: &str = "hit_rate@10";
+
+fn main() {
+    print!("{}", text(1..=N_EXPERIMENTS));
+}
+
+/// What experiments of these seeds give.
+pub fn text(seeds: impl Iterator<Item = u64>) -> String {
+    let mut text = String::new();
+    for seed in seeds {
+        let course = Course::of(seed);
+        if seed == SHOWN {
+            course.write_looks(&mut text);
+        }
+        course.write_end(seed, &mut text);
+    }
+    text
+}
+
+/// A list, as much of it as the statistics take.
+struct List {
+    look: usize,
+    arm: usize,
+    bucket: usize,
+    is_hit: bool,
+}
+
+/// What one look shows: lifts, in percent.
+struct Seen {
+    lift: f64,
+    /// Fixed beforehand, and looked at once.
+    fixed: Interval,
+    /// Holds at all looks.
+    sequence: Interval,
+}
+
+/// An experiment from look to look.
+struct Course {
+    /// None before burn-in is done.
+    looks: Vec<Option<Seen>>,
+    /// At the end, of independent lists: half the width of the interval of the lift, in percent.
+    by_list: f64,
+}
+
+impl Course {
+    fn of(seed: u64) -> Course {
+        let mut lists = lists(&mut Random(seed));
+        lists.sort_by_key(|list| list.look);
+        let mut lists = lists.into_iter().peekable();
+        let (settings, mut kept, mut totals) = (settings(), Kept::default(), nothing());
+        let mut looks = Vec::new();
+        for number in 0..N_LOOKS {
+            while let Some(list) = lists.next_if(|list| list.look == number) {
+                add(&mut totals, &list);
+            }
+            let time = Time {
+                start_ms: 0,
+                as_of_ms: (number as i64 + 1) * LOOK_MS,
+            };
+            let report = look(&settings, &mut kept, &totals, time);
+            let sequence = report.arms["arm"]
+                .metrics
+                .get(METRIC)
+                .and_then(|metric| metric.interval);
+            looks.push(sequence.and_then(|sequence| seen(&totals, sequence)));
+        }
+        Course {
+            looks,
+            by_list: by_list(&totals),
+        }
+    }
+
+    fn write_looks(&self, text: &mut String) {
+        for (number, seen) in self
+            .looks
+            .iter()
+            .enumerate()
+            .skip(LOOKS_AN_HOUR - 1)
+            .step_by(LOOKS_AN_HOUR)
+        {
+            let Some(seen) = seen else { continue };
+            let [fixed, sequence] =
+                [seen.fixed, seen.sequence].map(|of| format!("{:.2} {:.2}", of.lower, of.upper));
+            let hour = (number + 1) / LOOKS_AN_HOUR;
+            writeln!(text, "look {hour} {:.2} {fixed} {sequence}", seen.lift).expect("a String takes all");
+        }
+    }
+
+    /// The look from which on each interval was once without 0, and widths at the end.
+    fn write_end(&self, seed: u64, text: &mut String) {
+        let first = |interval: &dyn Fn(&Seen) -> Interval| {
+            let misses = |seen: &Seen| interval(seen).lower > 0.0 || interval(seen).upper < 0.0;
+            let at = self
+                .looks
+                .iter()
+                .position(|seen| seen.as_ref().is_some_and(misses));
+            at.map_or("-".to_owned(), |at| (at + 1).to_string())
+        };
+        let [fixed, sequence] = [first(&|seen| seen.fixed), first(&|seen| seen.sequence)];
+        let end = self
+            .looks
+            .last()
+            .and_then(Option::as_ref)
+            .expect("burn-in is done after a week");
+        let half = (end.fixed.upper - end.fixed.lower) / 2.0;
+        let (lift, by_list) = (end.lift, self.by_list);
+        writeln!(
+            text,
+            "experiment {seed} {fixed} {sequence} {lift:.2} {half:.2} {by_list:.2}"
+        )
+        .expect("a String takes all");
+    }
+}
+
+/// Users of both arms, who come as often as they like and each have a click rate of their own; the arms do not differ.
+fn lists(random: &mut Random) -> Vec<List> {
+    let mut lists = Vec::new();
+    for user in 0..2 * N_USERS {
+        let bucket = (random.next() * N_BUCKETS as f64) as usize;
+        // Log-normal, 4 in the mean: one user in a hundred has a seventh of all lists.
+        let lists_a_week = 4.0 * (1.3 * random.normal() - 1.3 * 1.3 / 2.0).exp();
+        // Beta(1, 3), 0.25 in the mean.
+        let rate = 1.0 - random.next().powf(1.0 / 3.0);
+        let mut week = 0.0;
+        loop {
+            week -= (1.0 - random.next()).ln() / lists_a_week;
+            if week >= 1.0 {
+                break;
+            }
+            lists.push(List {
+                look: (week * N_LOOKS as f64) as usize,
+                arm: user % 2,
+                bucket,
+                is_hit: random.next() < rate,
+            });
+        }
+    }
+    lists
+}
+
+const ARMS: [&str; 2] = ["arm", "control"];
+
+fn settings() -> Settings {
+    Settings {
+        shares: ARMS.map(|arm| (arm.to_owned(), 0.5)).into(),
+        primary: vec![METRIC.to_owned()],
+        alpha: ALPHA,
+        ..Settings::new("control")
+    }
+}
+
+fn nothing() -> Totals {
+    let column = || vec![0.0; N_BUCKETS];
+    let arm = || ArmTotals {
+        lists: column(),
+        hits: column(),
+        clicks: column(),
+        users: None,
+        metrics: BTreeMap::from([(
+            METRIC.to_owned(),
+            Terms {
+                numerators: column(),
+                denominators: column(),
+            },
+        )]),
+    };
+    Totals {
+        epochs: vec![Epoch {
+            shares: settings().shares,
+            arms: ARMS.map(|name| (name.to_owned(), arm())).into(),
+        }],
+        multi_arm_users: None,
+    }
+}
+
+fn add(totals: &mut Totals, list: &List) {
+    let arm = totals.epochs[0]
+        .arms
+        .get_mut(ARMS[list.arm])
+        .expect("both are there");
+    let terms = arm.metrics.get_mut(METRIC).expect("it is there");
+    let hit = f64::from(u8::from(list.is_hit));
+    for column in [&mut arm.hits, &mut arm.clicks, &mut terms.numerators] {
+        column[list.bucket] += hit;
+    }
+    for column in [&mut arm.lists, &mut terms.denominators] {
+        column[list.bucket] += 1.0;
+    }
+}
+
+fn seen(totals: &Totals, sequence: Interval) -> Option<Seen> {
+    let lift = compared(totals).lift?;
+    let percent = |of: Interval| Interval {
+        lower: 100.0 * of.lower,
+        upper: 100.0 * of.upper,
+    };
+    Some(Seen {
+        lift: 100.0 * lift.value,
+        fixed: percent(Effect::interval_at_one_look(&lift, ALPHA)?),
+        sequence: percent(sequence),
+    })
+}
+
+fn compared(totals: &Totals) -> Comparison {
+    let [arm, control] = ARMS.map(|name| {
+        let arm = &totals.epochs[0].arms[name];
+        RatioSums {
+            lists: &arm.lists,
+            numerators: &arm.metrics[METRIC].numerators,
+            denominators: &arm.metrics[METRIC].denominators,
+        }
+    });
+    compare(&[ArmPair { arm, control }], EpochWeights::Overlap).expect("both have lists")
+}
+
+/// What those get who take each list as independent: half the width of the 95% interval of the lift, in percent.
+fn by_list(totals: &Totals) -> f64 {
+    let Comparison { arm, control, .. } = compared(totals);
+    let variance = |rate: f64, name: &str| {
+        let lists: f64 = totals.epochs[0].arms[name].lists.iter().sum();
+        rate * (1.0 - rate) / lists
+    };
+    let ratio = arm / control;
+    let of_lift = (variance(arm, "arm") + ratio * ratio * variance(control, "control")) / (control * control);
+    100.0 * 1.959_964 * of_lift.sqrt()
+}
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    /// In [0, 1).
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let [radius, angle] = [1.0 - self.next(), self.next()];
+        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+    }
+}
