@@ -14,3 +14,47 @@ fn the_first_experiments_of_the_pictures_are_those_of_the_code() {
     let first: Vec<&str> = shown.lines().take(n_lines).collect();
     assert_eq!(found.lines().collect::<Vec<_>>(), first);
 }
+
+/// How many of all experiments were wrong, by each way to look.
+#[test]
+fn the_page_says_how_many_of_the_experiments_were_wrong() {
+    let page = include_str!("../../docs/statistics.md").replace('\n', " ");
+    let experiments: Vec<Vec<&str>> = include_str!("../../docs/statistics.txt")
+        .lines()
+        .filter_map(|line| line.strip_prefix("experiment "))
+        .map(|fields| fields.split(' ').collect())
+        .collect();
+    let [fixed, sequence, lift, by_user, by_list] = [1, 2, 3, 4, 5];
+    let left_zero = |field: usize| move |of: &&Vec<&str>| of[field] != "-";
+    let misses = |half: usize| {
+        move |of: &&Vec<&str>| {
+            let [lift, half] = [of[lift], of[half]].map(|text| text.parse::<f64>().expect("a number"));
+            lift.abs() > half
+        }
+    };
+    let n = experiments.len();
+    let all = experiments.iter();
+    let rows = [
+        (
+            "interval for one look, taken at every look",
+            all.clone().filter(left_zero(fixed)).count(),
+        ),
+        (
+            "sequence, at every look",
+            all.clone().filter(left_zero(sequence)).count(),
+        ),
+        (
+            "interval for one look, by user, at the end",
+            all.clone().filter(misses(by_user)).count(),
+        ),
+        (
+            "the same, with each list taken as a user",
+            all.filter(misses(by_list)).count(),
+        ),
+    ];
+    for (what, wrong) in rows {
+        let row = format!("| {what} | {wrong} of {n} |");
+        assert!(page.contains(&row), "{row}");
+        assert!(page.matches(&format!("{wrong} of {n}")).count() > 1, "{row}");
+    }
+}
