@@ -13,25 +13,38 @@ use std::collections::VecDeque;
 use super::block::Block;
 use super::draft::Draft;
 
-/// Arrival time of one block.
-const SPAN_MS: i64 = 256;
-/// So many blocks ahead of the first no list arrives yet, and few clicks (3 s, see `network_ms`): time to give a block the
-/// room that another took. One that grows by and by is copied as often as it doubles.
+/// Arrival time of one block, the shortest and the longest.
+const SPANS_MS: std::ops::RangeInclusive<f64> = 256.0..=4_194_304.0;
+/// Lists of a block, where its span allows it: far fewer, and most of the work were with empty blocks.
+const LISTS: f64 = 64.0;
+/// So many of the shortest blocks ahead of the first no list arrives yet, and few clicks (3 s, see `network_ms`): time to give a
+/// block the room that another took. One that grows by and by is copied as often as it doubles.
 const SPANS_AHEAD: usize = 13;
 
 const LOW_HALF: u64 = u32::MAX as u64;
 
 /// The blocks that records are put into.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pending {
+    span_ms: i64,
     /// Number of the first block: it begins at so many spans since the epoch.
     first: i64,
     blocks: VecDeque<Block>,
 }
 
 impl Pending {
+    /// For so many lists a second; the order of records does not depend on it.
+    pub fn new(lists_per_second: f64) -> Pending {
+        let span_ms = (LISTS * 1000.0 / lists_per_second).clamp(*SPANS_MS.start(), *SPANS_MS.end());
+        Pending {
+            span_ms: span_ms as i64,
+            first: 0,
+            blocks: VecDeque::new(),
+        }
+    }
+
     pub fn put(&mut self, draft: Draft) {
-        let number = draft.arrival_ms.div_euclid(SPAN_MS);
+        let number = draft.arrival_ms.div_euclid(self.span_ms);
         if self.blocks.is_empty() {
             self.first = number;
         }
@@ -52,7 +65,7 @@ impl Pending {
             self.blocks.pop_front();
             self.first += 1;
         }
-        Some((self.first + 1) * SPAN_MS)
+        Some((self.first + 1) * self.span_ms)
     }
 
     /// Takes the first block: no record may be put into it any more.
@@ -62,7 +75,7 @@ impl Pending {
         if let Some(ahead) = self.blocks.get_mut(SPANS_AHEAD) {
             ahead.grow_like(&block);
         }
-        Arriving::new(block)
+        Arriving::new(block, self.span_ms)
     }
 }
 
@@ -75,9 +88,9 @@ pub struct Arriving {
 }
 
 impl Arriving {
-    fn new(block: Block) -> Arriving {
+    fn new(block: Block, span_ms: i64) -> Arriving {
         let key = |(number, arrival_ms): (usize, i64)| {
-            let within_span = arrival_ms.rem_euclid(SPAN_MS) as u64;
+            let within_span = arrival_ms.rem_euclid(span_ms) as u64;
             within_span << 32 | number as u64
         };
         let mut order: Vec<u64> = block.arrivals_ms().enumerate().map(key).collect();
@@ -101,10 +114,17 @@ mod tests {
     use crate::simulate::RecordKind;
     use crate::simulate::draft::{Content, Origin};
 
-    /// Puts records of these arrivals, numbered in that order, and reads them all.
+    /// Puts records of these arrivals, numbered in that order, and reads them all, whatever the rate.
     #[track_caller]
     fn check(arrivals: &[i64], expected: &[(i64, &str)]) {
-        let mut pending = Pending::default();
+        for lists_per_second in [100_000.0, 10.0, 0.000_01] {
+            check_at(Pending::new(lists_per_second), arrivals, expected);
+        }
+    }
+
+    #[track_caller]
+    fn check_at(mut pending: Pending, arrivals: &[i64], expected: &[(i64, &str)]) {
+        let span_ms = pending.span_ms;
         for (number, arrival_ms) in arrivals.iter().enumerate() {
             let number = number.to_string();
             pending.put(Draft {
@@ -120,7 +140,7 @@ mod tests {
             let mut arriving = pending.take_first();
             while let Some(arrival_ms) = arriving.next_arrival_ms() {
                 let record = arriving.take().unwrap();
-                assert!(record.arrival_ms == arrival_ms && (end_ms - SPAN_MS..end_ms).contains(&arrival_ms));
+                assert!(record.arrival_ms == arrival_ms && (end_ms - span_ms..end_ms).contains(&arrival_ms));
                 let Content::Text(number) = record.content else {
                     panic!("{record:?}");
                 };
@@ -137,6 +157,15 @@ mod tests {
         check(
             &[700, 3, 255, 3, 256, 2],
             &[(2, "5"), (3, "1"), (3, "3"), (255, "2"), (256, "4"), (700, "0")],
+        );
+    }
+
+    #[test]
+    fn a_block_has_room_for_some_lists_within_bounds() {
+        let span_ms = |lists_per_second| Pending::new(lists_per_second).span_ms;
+        assert_eq!(
+            [1e6, 250.0, 64.0, 1.0, 1e-5].map(span_ms),
+            [256, 256, 1_000, 64_000, 4_194_304]
         );
     }
 

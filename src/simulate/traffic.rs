@@ -137,7 +137,7 @@ impl Traffic {
             next_request_ns: 0,
             mean_gap_ns: (1e9 / settings.lists_per_second).max(1.0) as u64,
             request: Request::default(),
-            pending: Pending::default(),
+            pending: Pending::new(settings.lists_per_second),
             arriving: Arriving::default(),
             settings,
         }
