@@ -22,7 +22,7 @@ use crate::export::server::BindError;
 use crate::kafka::embedded::Embedded;
 use crate::kafka::producer::Producer;
 use crate::logging::Losses;
-use crate::simulate::{Driver, Summary, Topics, Traffic, TrafficSettings};
+use crate::simulate::{Driver, Summary, Topics, Traffic, TrafficSettings, World};
 use crate::snapshot::Snapshot;
 use crate::telemetry::StreamStatus;
 
@@ -45,6 +45,9 @@ pub struct Options {
     /// Seconds of event time per second of wall time.
     pub speed: f64,
     pub seed: u64,
+    pub world: World,
+    /// Whether the rate rises and falls with the hour of the day (UTC).
+    pub diurnal: bool,
     pub port: u16,
 }
 
@@ -64,6 +67,8 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
     let config = configuration(broker.bootstrap(), options.port)?;
     let settings = TrafficSettings {
         duration_ms: Some(duration_ms),
+        world: options.world.clone(),
+        diurnal: options.diurnal,
         ..TrafficSettings::new(options.seed, options.rate / options.speed, start_ms)
     };
     let traffic = Traffic::new(settings);

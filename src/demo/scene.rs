@@ -1,6 +1,5 @@
 //! What the demo says: measured values beside true ones, how far it has come, and whether all was counted.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -24,7 +23,7 @@ const BAR: usize = 24;
 
 /// What measured values are compared with.
 pub struct Scene {
-    truths: BTreeMap<(&'static str, &'static str, String), f64>,
+    truths: Vec<Truth>,
     columns: Vec<Column>,
     duration: Duration,
 }
@@ -34,10 +33,7 @@ impl Scene {
         let ranking = Ranking::new(measures);
         let columns = ranking.columns().iter().copied();
         Scene {
-            truths: truths
-                .into_iter()
-                .map(|truth| ((truth.experiment, truth.arm, truth.key), truth.value))
-                .collect(),
+            truths,
             columns: columns
                 .filter(|column| column.k == Some(K) && SHOWN.contains(&column.metric.id))
                 .collect(),
@@ -93,10 +89,9 @@ impl Scene {
 
     fn truth(&self, arm: &ArmSnapshot, column: &Column) -> Option<f64> {
         let key = column.key();
-        let is_it = |of: &(&str, &str, String)| *of.0 == *arm.experiment && *of.1 == *arm.arm && of.2 == key;
-        self.truths
-            .iter()
-            .find_map(|(of, value)| is_it(of).then_some(*value))
+        let is_it =
+            |truth: &&Truth| truth.experiment == *arm.experiment && truth.arm == *arm.arm && truth.key == key;
+        self.truths.iter().find(is_it).map(|truth| truth.value)
     }
 
     fn progress(&self, snapshot: &Snapshot, elapsed: Duration) -> String {
@@ -243,10 +238,13 @@ mod tests {
         let mut tally = vec![0; ranking.width()];
         ranking.contribute(&list, &mut tally);
         let sums: Box<[i128]> = tally.iter().map(|sum| i128::from(*sum) * 10_000_000).collect();
-        let mut arms: Vec<_> = truths.iter().map(|truth| (truth.experiment, truth.arm)).collect();
+        let mut arms: Vec<_> = truths
+            .iter()
+            .map(|truth| (truth.experiment.clone(), truth.arm.clone()))
+            .collect();
         arms.sort_unstable();
         arms.dedup();
-        let arm = |(experiment, arm): (&str, &str)| ArmSnapshot {
+        let arm = |(experiment, arm): (String, String)| ArmSnapshot {
             experiment: experiment.into(),
             arm: arm.into(),
             last_list_ms: 0,

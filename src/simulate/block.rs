@@ -25,19 +25,20 @@ struct DraftEntry {
     content: Stored,
 }
 
-/// A [`Content`]; what it holds of the block's items or text begins at `start`.
+/// A [`Content`]; what it holds of the block's items or text begins at `start`. A block is what arrives in a moment: it has
+/// fewer than 2³² of them.
 #[derive(Debug, Clone, Copy)]
 enum Stored {
-    List { stamp_ms: i64, start: usize, len: u16 },
+    List { stamp_ms: i64, start: u32, len: u16 },
     Click { stamp_ms: i64, item: u16 },
-    Text { start: usize, len: usize },
+    Text { start: u32, len: u32 },
 }
 
 impl Block {
     pub fn put(&mut self, draft: Draft) {
         let content = match draft.content {
             Content::List { stamp_ms, items } => {
-                let start = self.items.len();
+                let start = self.items.len() as u32;
                 self.items.extend_from_slice(items);
                 Stored::List {
                     stamp_ms,
@@ -47,11 +48,11 @@ impl Block {
             }
             Content::Click { stamp_ms, item } => Stored::Click { stamp_ms, item },
             Content::Text(text) => {
-                let start = self.text.len();
+                let start = self.text.len() as u32;
                 self.text.extend_from_slice(text);
                 Stored::Text {
                     start,
-                    len: text.len(),
+                    len: text.len() as u32,
                 }
             }
         };
@@ -86,7 +87,7 @@ impl Block {
     }
 
     fn read(&self, entry: &DraftEntry) -> Draft<'_> {
-        let part = |start: usize, len: usize| -> Range<usize> { start..start + len };
+        let part = |start: u32, len: u32| -> Range<usize> { start as usize..(start + len) as usize };
         let content = match entry.content {
             Stored::List { stamp_ms, start, len } => Content::List {
                 stamp_ms,

@@ -1,6 +1,6 @@
 //! Records before their text is written: most wait long for their arrival, and as drafts they take a quarter of the memory.
 
-use super::model::N_EXPERIMENTS;
+use super::design::Combination;
 use super::record::RecordKind;
 use crate::engine::event::Side;
 
@@ -20,9 +20,9 @@ pub struct Draft<'a> {
 pub struct Origin {
     /// Counted from 1.
     pub request: u64,
-    pub user: u16,
-    /// Index of the arm in each experiment.
-    pub arms: [u8; N_EXPERIMENTS],
+    pub user: u32,
+    /// The arms.
+    pub combination: Combination,
     /// Murmur2 of the key, which decides the partition.
     pub key_hash: i32,
 }

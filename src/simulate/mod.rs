@@ -1,16 +1,24 @@
 //! A/B traffic with a known truth, for the demo, for tests and for trying out dashboards.
 //!
-//! [`model`] says who clicks how often, [`truth`] what follows from it, [`traffic`] draws from it, [`driver`] and
+//! A [`World`] says who comes ([`population`]), into which arms they are dealt ([`design`], [`assignment`]) and what they are shown
+//! ([`lists`]). [`model`] says who clicks how often, [`truth`] what follows from it, [`traffic`] draws from it, [`driver`] and
 //! [`output`] carry it to Kafka or to a file. The same seed and settings give the same bytes on every machine.
 
+pub mod assignment;
 pub mod block;
+mod day;
+pub mod design;
 pub mod draft;
 pub mod driver;
 mod heartbeat;
 pub mod lanes;
+pub mod lists;
 pub mod model;
+pub mod noise;
 pub mod output;
+mod pace;
 pub mod pending;
+pub mod population;
 pub mod progress;
 pub mod random;
 pub mod record;
@@ -28,9 +36,14 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+pub use self::design::Design;
 pub use self::driver::{Driver, Topics};
+pub use self::lists::Lengths;
+pub use self::model::World;
+pub use self::noise::Noise;
+pub use self::population::{Activity, Population};
 pub use self::record::{RecordKind, RecordRef, SimulatedRecord};
-pub use self::traffic::{Noise, Traffic, TrafficSettings};
+pub use self::traffic::{Traffic, TrafficSettings};
 pub use self::truth::Truth;
 use crate::clock::Clock;
 use crate::config::{Properties, TopicKey};
@@ -57,6 +70,9 @@ pub struct SimulateOptions {
     /// Wall time. `None`: until it is stopped.
     pub duration: Option<Duration>,
     pub seed: u64,
+    pub world: World,
+    /// Whether the rate rises and falls with the hour of the day (UTC).
+    pub diurnal: bool,
     pub key: TopicKey,
     /// Event time of the first list, epoch ms. `None`: such that Kafka's traffic ends, or at speed 1 begins, now; and
     /// a fixed day for a file, so that it is the same each time.
@@ -106,6 +122,8 @@ fn settings(options: &SimulateOptions, now_ms: i64) -> Result<TrafficSettings> {
         duration_ms,
         key: options.key,
         with_type: to_file || options.topics.served == options.topics.clicks,
+        world: options.world.clone(),
+        diurnal: options.diurnal,
         ..TrafficSettings::new(options.seed, rate / speed, start_ms)
     })
 }

@@ -1,62 +1,40 @@
-//! Who visits, which arms serve them, and how likely they click: everything that the true values follow from.
+//! Who visits and how likely they click: everything that the true values follow from.
 //!
 //! An item at rank r is clicked, independently of all others, with probability
-//! attractiveness(arms) × eagerness(user) × examination(r). The arms of the two experiments interact, so the true
-//! value of an arm is a mean over the arms of the other experiment.
+//! appeal(arms) × eagerness(user) × examination(r). Arms and eagerness of a user follow from hashes with salts of their own, so that
+//! neither says anything of the other, or of how often the user comes.
 
 use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::assignment::Assignment;
+use super::design::{Combination, Design};
+use super::lists::{Lengths, MAX_ITEMS};
+use super::population::{N_EAGERNESS, Population};
 use super::random::{Random, scale};
 
-/// An experiment of the simulation.
-#[derive(Debug)]
-pub struct Experiment {
-    pub name: &'static str,
-    pub arms: &'static [&'static str],
+/// Who comes, what experiments they are in, and what lists they are shown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct World {
+    pub population: Population,
+    pub design: Design,
+    pub lengths: Lengths,
 }
 
-pub const N_EXPERIMENTS: usize = 2;
-/// Every request is in each of them.
-pub const EXPERIMENTS: [Experiment; N_EXPERIMENTS] = [
-    Experiment {
-        name: "ranker",
-        arms: &["control", "neural", "blend"],
-    },
-    Experiment {
-        name: "layout",
-        arms: &["grid", "carousel"],
-    },
-];
-
-/// Click probability at rank 1 of a user of eagerness 1, by ranker and layout.
-const ATTRACTIVENESS: [[f64; 2]; 3] = [[0.060, 0.054], [0.081, 0.069], [0.068, 0.066]];
-/// Some click half as much as others: what makes the lists of one user alike.
-const EAGERNESS: [f64; 3] = [0.5, 1.0, 1.5];
-
-/// Fewer than 2¹⁶, like the items.
-const N_USERS: u64 = 20_000;
-/// Those that lists hold; half of all.
-pub const N_ITEMS: u64 = 3_000;
-/// Probability of a list without items.
-const EMPTY_LISTS: f64 = 0.02;
-const MIN_ITEMS: u64 = 3;
-pub const MAX_ITEMS: u64 = 20;
-
 /// What the click model knows of a user.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Visitor {
-    /// Index of the arm in each experiment.
-    pub arms: [usize; N_EXPERIMENTS],
-    eagerness: usize,
+    /// The arms.
+    pub combination: Combination,
+    /// Click probability at a rank that is examined for certain.
+    attraction: f64,
 }
 
 impl Visitor {
     /// Probability of a click at `rank` (from 1).
     pub fn click_probability(&self, rank: usize) -> f64 {
-        let [ranker, layout] = self.arms;
-        ATTRACTIVENESS[ranker][layout] * EAGERNESS[self.eagerness] * EXAMINATION[rank]
+        self.attraction * EXAMINATION[rank]
     }
 
     /// Draws for one rank (from 0) after the other whether it is clicked, up to the first that is.
@@ -80,117 +58,189 @@ const EXAMINATION: [f64; MAX_ITEMS as usize + 1] = {
     table
 };
 
-/// The population of one seed.
-#[derive(Debug, Clone, Copy)]
+/// A world as one seed has it.
+#[derive(Debug, Clone)]
 pub struct Model {
-    /// Of the arms, by experiment.
-    salts: [u64; N_EXPERIMENTS],
+    world: World,
+    assignment: Assignment,
     eagerness_salt: u64,
+    /// Of visitors, by combination and eagerness.
+    attraction: Vec<[f64; N_EAGERNESS]>,
+    /// By combination, where users of some come more often than others: the part of their requests that is kept.
+    kept: Option<Vec<f64>>,
 }
 
 impl Model {
-    pub fn new(seed: u64) -> Model {
-        let salt = |of: &str| xxh3_64_with_seed(of.as_bytes(), seed);
+    pub fn new(world: &World, seed: u64) -> Model {
+        let World {
+            design, population, ..
+        } = world;
+        let combinations = 0..design.n_combinations() as Combination;
+        let attraction = |appeal: f64| {
+            population
+                .eagerness
+                .map(|eagerness| (appeal * eagerness).min(1.0))
+        };
+        let visits: Vec<f64> = combinations.clone().map(|it| visits(design, it)).collect();
+        let most = visits.iter().copied().fold(0.0, f64::max);
+        let differ = visits.iter().any(|it| *it < most);
         Model {
-            salts: EXPERIMENTS.each_ref().map(|experiment| salt(experiment.name)),
-            eagerness_salt: salt("eagerness"),
+            assignment: Assignment::new(design, seed),
+            eagerness_salt: xxh3_64_with_seed(b"eagerness", seed),
+            attraction: combinations.map(|it| attraction(design.appeal(it))).collect(),
+            kept: differ.then(|| visits.iter().map(|it| it / most).collect()),
+            world: world.clone(),
         }
     }
 
-    /// The traits of a user: each by a hash with a salt of its own, so that they are independent.
-    pub fn visitor(&self, user: u64) -> Visitor {
-        let pick = |salt, n: usize| scale(xxh3_64_with_seed(&user.to_le_bytes(), salt), n as u64) as usize;
+    /// Who comes, what experiments they are in, and what lists they are shown.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The traits of a user.
+    pub fn visitor(&self, user: u32) -> Visitor {
+        let hash = xxh3_64_with_seed(&u64::from(user).to_le_bytes(), self.eagerness_salt);
+        let eagerness = scale(hash, N_EAGERNESS as u64) as usize;
+        let combination = self.assignment.of(user);
         Visitor {
-            arms: std::array::from_fn(|index| pick(self.salts[index], EXPERIMENTS[index].arms.len())),
-            eagerness: pick(self.eagerness_salt, EAGERNESS.len()),
+            combination,
+            attraction: self.attraction[usize::from(combination)][eagerness],
         }
     }
 
     /// Draws the user of a request; some return often, most seldom.
-    pub fn user(&self, random: &mut Random) -> u64 {
-        random.skewed(N_USERS)
-    }
-
-    /// Each user with the probability that a request is theirs.
-    pub fn users(&self) -> impl Iterator<Item = (Visitor, f64)> {
-        let share_below = |user: u64| (user as f64 / N_USERS as f64).sqrt();
-        (0..N_USERS).map(move |user| (self.visitor(user), share_below(user + 1) - share_below(user)))
-    }
-
-    /// Draws the length of a list.
-    pub fn n_items(&self, random: &mut Random) -> usize {
-        match random.chance(EMPTY_LISTS) {
-            true => 0,
-            false => (MIN_ITEMS + random.below(MAX_ITEMS - MIN_ITEMS + 1)) as usize,
-        }
-    }
-
-    /// Each length with its probability.
-    pub fn lengths(&self) -> impl Iterator<Item = (usize, f64)> {
-        let n_lengths = (MAX_ITEMS - MIN_ITEMS + 1) as f64;
-        let filled = (MIN_ITEMS..=MAX_ITEMS).map(move |n| (n as usize, (1.0 - EMPTY_LISTS) / n_lengths));
-        std::iter::once((0, EMPTY_LISTS)).chain(filled)
-    }
-
-    /// Draws `n` distinct items, popular ones more often; they replace those in `items`.
-    pub fn draw_items(&self, n: usize, random: &mut Random, items: &mut Vec<u16>) {
-        items.clear();
-        // A copy can stay in registers.
-        let mut source = random.clone();
-        // A bit for each 64th item: most of the time it says that an item is new.
-        let mut seen = 0_u64;
-        while items.len() < n {
-            let item = source.skewed(N_ITEMS) as u16;
-            let bit = 1 << (item % 64);
-            if seen & bit == 0 || !items.contains(&item) {
-                items.push(item);
-                seen |= bit;
+    pub fn draw_user(&self, random: &mut Random) -> (u32, Visitor) {
+        loop {
+            let user = self.world.population.draw(random);
+            let visitor = self.visitor(user);
+            let is_kept = |kept: &Vec<f64>| random.chance(kept[usize::from(visitor.combination)]);
+            if self.kept.as_ref().is_none_or(is_kept) {
+                return (user, visitor);
             }
         }
-        *random = source;
     }
 
-    /// Draws an item that no list holds.
-    pub fn foreign_item(&self, random: &mut Random) -> u16 {
-        (N_ITEMS + random.below(N_ITEMS)) as u16
+    /// Kinds of visitors, each with the part of all requests that is theirs, were there users without end.
+    pub fn kinds(&self) -> Vec<(Visitor, f64)> {
+        let design = &self.world.design;
+        let weight = |combination| -> f64 {
+            let shares = design.arms(combination).map(|(_, arm)| arm.share);
+            shares.product::<f64>() * visits(design, combination)
+        };
+        let combinations = 0..design.n_combinations() as Combination;
+        let total: f64 = combinations.clone().map(weight).sum();
+        let of_combination = |combination: Combination| {
+            let part = weight(combination) / total / N_EAGERNESS as f64;
+            let attractions = self.attraction[usize::from(combination)];
+            attractions.map(|attraction| {
+                (
+                    Visitor {
+                        combination,
+                        attraction,
+                    },
+                    part,
+                )
+            })
+        };
+        combinations
+            .flat_map(of_combination)
+            .filter(|(_, part)| *part > 0.0)
+            .collect()
     }
+}
+
+/// How often a user of these arms comes, where 1 is as often as under the controls.
+fn visits(design: &Design, combination: Combination) -> f64 {
+    design.arms(combination).map(|(_, arm)| arm.visits).product()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
+
     use super::*;
+    use crate::simulate::population::Activity;
 
-    #[test]
-    fn shares_of_users_and_of_lengths_add_up_to_one() {
-        let model = Model::new(1);
-        let users: f64 = model.users().map(|(_, share)| share).sum();
-        let lengths: f64 = model.lengths().map(|(_, share)| share).sum();
-        assert!((users - 1.0).abs() < 1e-9, "{users}");
-        assert!((lengths - 1.0).abs() < 1e-9, "{lengths}");
+    /// A world of a million users who come equally often.
+    fn model(design: Design) -> Model {
+        let world = World {
+            population: Population {
+                n_users: NonZeroU32::new(1_000_000).unwrap(),
+                activity: Activity::Even,
+                ..Population::default()
+            },
+            design,
+            ..World::default()
+        };
+        Model::new(&world, 1)
+    }
+
+    /// Requests are of each kind of visitor as often as it says.
+    #[track_caller]
+    fn check(design: Design) {
+        const N: u32 = 100_000;
+        let model = model(design);
+        let mut random = Random::new(1);
+        let mut counts = BTreeMap::new();
+        let key = |visitor: &Visitor| (visitor.combination, visitor.attraction.to_bits());
+        for _ in 0..N {
+            let (user, visitor) = model.draw_user(&mut random);
+            assert_eq!(visitor, model.visitor(user));
+            *counts.entry(key(&visitor)).or_insert(0.0) += 1.0;
+        }
+        let kinds = model.kinds();
+        assert!((kinds.iter().map(|(_, part)| part).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert_eq!(kinds.len(), counts.len());
+        for (visitor, part) in kinds {
+            let n = f64::from(N);
+            let count = counts[&key(&visitor)];
+            let bound = 4.0 * (n * part * (1.0 - part)).sqrt();
+            assert!(
+                (count - n * part).abs() < bound,
+                "{visitor:?}: {count}, not {}",
+                n * part
+            );
+        }
     }
 
     #[test]
-    fn the_arm_in_one_experiment_says_nothing_of_the_arm_in_the_other() {
-        let model = Model::new(1);
-        let mut n = [[0.0_f64; 2]; 3];
-        for (visitor, _) in model.users() {
-            n[visitor.arms[0]][visitor.arms[1]] += 1.0;
-        }
-        let expected = N_USERS as f64 / 6.0;
-        for count in n.as_flattened() {
-            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{n:?}");
-        }
+    fn requests_are_of_each_kind_of_visitor_as_often_as_the_truth_takes_them() {
+        let of = |numbers: &[(&str, f64)]| -> Vec<(String, f64)> {
+            numbers
+                .iter()
+                .map(|(arm, number)| ((*arm).to_owned(), *number))
+                .collect()
+        };
+        check(Design::default());
+        let design = Design::default();
+        let design = design
+            .with_shares(&of(&[("control", 0.3), ("neural", 0.7)]))
+            .unwrap();
+        check(
+            design
+                .with_visits(&of(&[("neural", 0.5), ("carousel", -0.5)]))
+                .unwrap(),
+        );
     }
 
     #[test]
-    fn a_list_holds_no_item_twice() {
-        let mut random = Random::new(3);
-        let mut items = Vec::new();
-        for _ in 0..500 {
-            Model::new(1).draw_items(20, &mut random, &mut items);
-            items.sort_unstable();
-            items.dedup();
-            assert_eq!(items.len(), 20);
-        }
+    fn a_click_is_never_more_than_certain() {
+        let world = World {
+            design: Design::new(0.9, &[("e", &["a", "b"])]).unwrap(),
+            ..World::default()
+        };
+        let kinds = Model::new(&world, 1).kinds();
+        assert!(
+            kinds
+                .iter()
+                .any(|(visitor, _)| visitor.click_probability(1) == 1.0)
+        );
+        assert!(
+            kinds
+                .iter()
+                .all(|(visitor, _)| visitor.click_probability(1) <= 1.0)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Random numbers that are the same on every machine: integers, and floats by +, × and ÷ alone, which IEEE 754 fixes.
+//! Random numbers that are the same on every machine: integers, and floats by +, ×, ÷ and √ alone, which IEEE 754 fixes.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -38,6 +38,12 @@ impl Random {
         let u = self.uniform();
         // To a signed integer: the machine has an instruction for that.
         (n as f64 * (u * u)) as i64 as u64
+    }
+
+    /// In 0..n, low numbers more often, less so than [`skewed`](Random::skewed): P(x < i) = (i/n)^(2/3).
+    pub fn uneven(&mut self, n: u64) -> u64 {
+        let u = self.uniform();
+        (n as f64 * (u * u.sqrt())) as i64 as u64
     }
 }
 

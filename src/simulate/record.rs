@@ -1,7 +1,9 @@
 //! What the simulation emits: records, and the JSON of their payloads.
 
+use super::design::{Combination, Design, MOST_BYTES};
 use super::draft::{Content, Draft, Origin};
-use super::model::{EXPERIMENTS, N_EXPERIMENTS, N_ITEMS, Visitor};
+use super::lists::N_ITEMS;
+use super::model::Visitor;
 use super::random::Random;
 use super::text::{ShortText, Text};
 use crate::config::TopicKey;
@@ -112,8 +114,8 @@ pub struct Json {
     /// Begin of every request id.
     id_prefix: ShortText<32>,
     user_prefix: ShortText<32>,
-    /// By the index of each experiment's arm, as a list names them.
-    experiments: Vec<Vec<ShortText<64>>>,
+    /// By combination, as a list names the arms.
+    experiments: Vec<ShortText<MOST_BYTES>>,
     /// Each as a list names it, after a comma: `,"i2999"` has eight bytes, and no item more.
     items: Vec<ShortText<8>>,
     /// Of the record that was written last.
@@ -124,15 +126,14 @@ pub struct Json {
 impl Json {
     /// # Panics
     /// The prefix has more than 12 bytes.
-    pub fn new(with_type: bool, keyed_by: TopicKey, id_prefix: &str) -> Json {
-        let [rankers, layouts] = EXPERIMENTS.each_ref().map(|experiment| experiment.arms.len());
-        let row = |ranker| (0..layouts).map(move |layout| experiments([ranker, layout]));
+    pub fn new(with_type: bool, keyed_by: TopicKey, id_prefix: &str, design: &Design) -> Json {
+        let combinations = 0..design.n_combinations() as Combination;
         Json {
             with_type,
             keyed_by,
             id_prefix: ShortText::new(id_prefix),
             user_prefix: ShortText::new("u-"),
-            experiments: (0..rankers).map(|ranker| row(ranker).collect()).collect(),
+            experiments: combinations.map(|it| experiments(design, it)).collect(),
             items: (0..N_ITEMS)
                 .map(|item| ShortText::new(&format!(r#","i{item}""#)))
                 .collect(),
@@ -179,14 +180,13 @@ impl Json {
     }
 
     fn write_list(&mut self, id: &ShortText<32>, origin: &Origin, stamp_ms: i64, items: &[u16]) -> &[u8] {
-        let [ranker, layout] = origin.arms;
         self.begin(SERVED, id);
         self.text.put(br#"","user_id":""#);
         self.text.put_short(&self.user(origin));
         self.text.put(br#"","ts":"#);
         self.text.put_number(stamp_ms);
         self.text
-            .put_short(&self.experiments[usize::from(ranker)][usize::from(layout)]);
+            .put_short(&self.experiments[usize::from(origin.combination)]);
         self.text.put(br#","items":"#);
         let bracket = self.text.end();
         for item in items {
@@ -272,10 +272,10 @@ impl Json {
 }
 
 /// The field that names the arms, from its comma on.
-fn experiments(arms: [usize; N_EXPERIMENTS]) -> ShortText<64> {
-    let named = EXPERIMENTS.iter().zip(arms);
-    let fields =
-        named.map(|(experiment, arm)| format!(r#""{}":"{}""#, experiment.name, experiment.arms[arm]));
+fn experiments(design: &Design, combination: Combination) -> ShortText<MOST_BYTES> {
+    let fields = design
+        .arms(combination)
+        .map(|(experiment, arm)| format!(r#""{}":"{}""#, experiment.name, arm.name));
     let fields = fields.collect::<Vec<_>>().join(",");
     ShortText::new(&format!(r#","experiments":{{{fields}}}"#))
 }
@@ -283,15 +283,15 @@ fn experiments(arms: [usize; N_EXPERIMENTS]) -> ShortText<64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::model::Model;
+    use crate::simulate::model::{Model, World};
 
     fn request() -> Request {
-        let visitor = Model::new(1).visitor(7);
+        let visitor = Model::new(&World::default(), 1).visitor(7);
         Request {
             origin: Origin {
                 request: 1,
                 user: 7,
-                arms: [1, 0],
+                combination: 2,
                 key_hash: 0,
             },
             visitor,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     fn json(with_type: bool) -> Json {
-        Json::new(with_type, TopicKey::Request, "r-")
+        Json::new(with_type, TopicKey::Request, "r-", &Design::default())
     }
 
     fn list(json: &mut Json, request: &Request) -> String {
@@ -342,9 +342,24 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_names_that_a_design_takes_fit() {
+        let names = |n_bytes: usize| ["e", "b"].map(|begin| begin.repeat(n_bytes));
+        let design = |n_bytes: usize| {
+            let [experiment, arm] = names(n_bytes);
+            Design::new(0.1, &[(&experiment, &["a", &arm])])
+        };
+        let longest = (1..MOST_BYTES).filter_map(|n_bytes| design(n_bytes).ok()).last();
+        let mut json = Json::new(true, TopicKey::User, "r-", &longest.unwrap());
+        let mut request = request();
+        request.origin.combination = 1;
+        let [experiment, arm] = names(52);
+        assert!(list(&mut json, &request).contains(&format!(r#""experiments":{{"{experiment}":"{arm}"}},"#)));
+    }
+
+    #[test]
     fn a_record_has_the_key_that_it_was_asked_for() {
         for (keyed_by, key) in [(TopicKey::Request, b"r-1"), (TopicKey::User, b"u-7")] {
-            let mut json = Json::new(false, keyed_by, "r-");
+            let mut json = Json::new(false, keyed_by, "r-", &Design::default());
             let record = json.record(&Draft {
                 arrival_ms: 5,
                 side: Side::Clicks,

@@ -1,5 +1,8 @@
 //! Claims about the traffic as a whole.
 
+mod truths;
+mod users;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicBool;
@@ -22,6 +25,24 @@ fn traffic(n: u64, adapt: impl FnOnce(&mut TrafficSettings)) -> Traffic {
     settings.duration_ms = Some(n as i64 * 100);
     adapt(&mut settings);
     Traffic::new(settings)
+}
+
+/// A number for each of some arms.
+fn of_arms(numbers: &[(&str, f64)]) -> Vec<(String, f64)> {
+    let owned = numbers.iter().map(|(arm, number)| ((*arm).to_owned(), *number));
+    owned.collect()
+}
+
+/// As many users as need not be few, and a design.
+fn world(design: Design) -> World {
+    World {
+        population: Population {
+            n_users: NonZeroU32::new(200_000).unwrap(),
+            ..Population::default()
+        },
+        design,
+        ..World::default()
+    }
 }
 
 fn fingerprint(traffic: Traffic) -> u64 {
@@ -61,18 +82,7 @@ fn records_come_in_the_order_of_their_arrival_and_no_more_often_than_asked() {
 fn all_kinds_of_noise_occur_and_can_be_switched_off() {
     let kinds: BTreeSet<_> = traffic(20_000, |_| {}).map(|record| record.kind).collect();
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), RecordKind::ALL);
-    let off = Noise {
-        duplicate_list: 0.0,
-        repeated_click: 0.0,
-        off_list_click: 0.0,
-        orphan_click: 0.0,
-        expired_click: 0.0,
-        late_list: 0.0,
-        fast_clock: 0.0,
-        broken: 0.0,
-        other_type: 0.0,
-    };
-    let kinds: BTreeSet<_> = traffic(5_000, |settings| settings.noise = off)
+    let kinds: BTreeSet<_> = traffic(5_000, |settings| settings.noise = Noise::NONE)
         .map(|r| r.kind)
         .collect();
     assert_eq!(
@@ -148,161 +158,6 @@ fn each_kind_of_refused_record_is_refused_by_its_own_rule() {
     }
 }
 
-/// Sums of one metric of one arm: numerators, denominators, their squares and product.
-#[derive(Default, Clone, Copy)]
-struct Sample {
-    n: f64,
-    x: f64,
-    y: f64,
-    xx: f64,
-    xy: f64,
-    yy: f64,
-}
-
-impl Sample {
-    fn add(&mut self, x: f64, y: f64) {
-        self.n += 1.0;
-        self.x += x;
-        self.y += y;
-        self.xx += x * x;
-        self.xy += x * y;
-        self.yy += y * y;
-    }
-
-    /// Σx ÷ Σy and its standard error (delta method).
-    fn ratio(&self) -> (f64, f64) {
-        let ratio = self.x / self.y;
-        let residuals = self.xx - 2.0 * ratio * self.xy + ratio * ratio * self.yy;
-        (ratio, residuals.sqrt() / self.y)
-    }
-}
-
-/// A plain recount by a join that knows nothing of this project's engine. `refuse`: late and future records go.
-fn recount(traffic: Traffic, ks: &[usize], refuse: bool) -> BTreeMap<(String, String, String), Sample> {
-    let settings = traffic.settings().clone();
-    let mut lists: HashMap<String, Value> = HashMap::new();
-    let mut clicks = Vec::new();
-    for record in traffic {
-        let Ok(json) = serde_json::from_slice::<Value>(&record.payload) else {
-            continue;
-        };
-        let Some(ts_ms) = json["ts"].as_i64().filter(|ts| *ts > 1_000_000_000_000) else {
-            continue;
-        };
-        let age_ms = record.arrival_ms - ts_ms;
-        let refused = age_ms > settings.lateness_ms || -age_ms > settings.max_future_ms;
-        if refuse && refused || json["request_id"] == "" {
-            continue;
-        }
-        if record.side == Side::Clicks && json["item"].is_string() {
-            clicks.push((json, ts_ms));
-        } else if json["items"].is_array() {
-            lists.insert(json["request_id"].to_string(), json);
-        }
-    }
-    let mut clicked: HashMap<String, BTreeSet<usize>> = HashMap::new();
-    for (click, ts_ms) in clicks {
-        let id = click["request_id"].to_string();
-        let Some(list) = lists.get(&id) else { continue };
-        let delay_ms = ts_ms - list["ts"].as_i64().unwrap();
-        let rank = list["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .position(|item| *item == click["item"]);
-        if let Some(rank) = rank.filter(|_| (0..=settings.attribution_ms).contains(&delay_ms)) {
-            clicked.entry(id).or_default().insert(rank + 1);
-        }
-    }
-    let mut samples: BTreeMap<_, Sample> = BTreeMap::new();
-    for (id, list) in &lists {
-        let length = list["items"].as_array().unwrap().len();
-        let ranks = clicked.get(id).cloned().unwrap_or_default();
-        for (experiment, arm) in list["experiments"].as_object().unwrap() {
-            for &k in ks {
-                let hits = ranks.range(..=k).count() as f64;
-                let first = ranks.range(..=k).next();
-                let metrics = [
-                    ("hit_rate", f64::from(hits > 0.0), 1.0),
-                    ("ctr", hits, length.min(k) as f64),
-                    ("mrr", first.map_or(0.0, |rank| 1.0 / *rank as f64), 1.0),
-                ];
-                for (id, x, y) in metrics {
-                    let key = if k == usize::MAX {
-                        id.to_owned()
-                    } else {
-                        format!("{id}@{k}")
-                    };
-                    let arm = arm.as_str().unwrap().to_owned();
-                    samples
-                        .entry((experiment.clone(), arm, key))
-                        .or_default()
-                        .add(x, y);
-                }
-            }
-        }
-    }
-    samples
-}
-
-#[track_caller]
-fn check_truth(refuse: bool) {
-    // Much noise, so that a bias would show.
-    let noise = Noise {
-        duplicate_list: 0.1,
-        repeated_click: 0.2,
-        off_list_click: 0.2,
-        orphan_click: 0.05,
-        expired_click: 0.2,
-        late_list: 0.1,
-        fast_clock: 0.1,
-        broken: 0.05,
-        other_type: 0.05,
-    };
-    let traffic = traffic(100_000, |settings| settings.noise = noise);
-    let truths = traffic.truth(&[1, 5, 10].map(|k| NonZeroU32::new(k).unwrap()));
-    let samples = recount(traffic, &[1, 5, 10, usize::MAX], refuse);
-    assert_eq!(samples.len(), truths.len());
-    for truth in truths {
-        let sample = samples[&(
-            truth.experiment.to_owned(),
-            truth.arm.to_owned(),
-            truth.key.clone(),
-        )];
-        let (measured, error) = sample.ratio();
-        assert!(
-            (measured - truth.value).abs() < 4.0 * error,
-            "{truth:?}: measured {measured} ± {error} over {} lists",
-            sample.n
-        );
-    }
-}
-
-#[test]
-fn a_large_sample_agrees_with_the_truth_where_late_and_future_records_are_refused() {
-    check_truth(true);
-}
-
-#[test]
-fn a_large_sample_agrees_with_the_truth_where_late_and_future_records_count() {
-    check_truth(false);
-}
-
-#[test]
-fn arms_differ_by_enough_to_be_told_apart() {
-    let k = NonZeroU32::new(5).unwrap();
-    let truths = traffic(1, |_| {}).truth(&[k]);
-    let value = |arm: &str| {
-        truths
-            .iter()
-            .find(|t| t.arm == arm && t.key == "ctr@5")
-            .unwrap()
-            .value
-    };
-    assert!(value("neural") > 1.1 * value("blend") && value("blend") > 1.1 * value("control"));
-    assert!(value("grid") > 1.05 * value("carousel"));
-}
-
 /// Takes so many bytes, then its reader is gone.
 struct Pipe(usize);
 
@@ -369,6 +224,8 @@ fn options() -> SimulateOptions {
         speed: 300.0,
         duration: Some(Duration::from_secs(1)),
         seed: 1,
+        world: World::default(),
+        diurnal: false,
         key: TopicKey::Request,
         start_ms: None,
     }
@@ -470,4 +327,25 @@ fn a_run_that_is_cancelled_stops_at_once() {
         assert!(run.join().unwrap().is_ok());
     });
     assert!(wall.uptime() < Duration::from_secs(10));
+}
+
+#[test]
+fn lists_follow_the_hour_where_they_are_told_to() {
+    let in_hour = |diurnal| {
+        let mut hours = [0; 24];
+        let lists = traffic(1, |settings| {
+            settings.diurnal = diurnal;
+            settings.lists_per_second = 0.2;
+            settings.duration_ms = Some(24 * 3_600_000);
+        });
+        for list in lists.filter(|record| record.kind == RecordKind::List) {
+            hours[(list.arrival_ms / 3_600_000 % 24) as usize] += 1;
+        }
+        hours
+    };
+    let [steady, bent] = [false, true].map(in_hour);
+    assert!(
+        steady[4] > 500 && bent[4] < 200 && bent[20] > 1000,
+        "{steady:?} {bent:?}"
+    );
 }

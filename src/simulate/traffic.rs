@@ -8,7 +8,10 @@ use std::num::NonZeroU32;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::draft::{Content, Draft, Origin};
-use super::model::Model;
+use super::lists;
+use super::model::{Model, World};
+use super::noise::Noise;
+use super::pace::Pace;
 use super::pending::{Arriving, Pending};
 use super::random::Random;
 use super::record::{Json, RecordKind, RecordRef, Request, SimulatedRecord};
@@ -38,6 +41,9 @@ pub struct TrafficSettings {
     /// Fast clocks are further ahead than it.
     pub max_future_ms: i64,
     pub noise: Noise,
+    pub world: World,
+    /// Whether the rate rises and falls with the hour of the day (UTC); then `lists_per_second` is the mean of a day.
+    pub diurnal: bool,
 }
 
 impl TrafficSettings {
@@ -54,36 +60,8 @@ impl TrafficSettings {
             lateness_ms: 2 * MINUTE_MS,
             max_future_ms: 30_000,
             noise: Noise::default(),
-        }
-    }
-}
-
-/// How often what should not happen happens: each a probability per list, repeats per click.
-#[derive(Debug, Clone, Copy)]
-pub struct Noise {
-    pub duplicate_list: f64,
-    pub repeated_click: f64,
-    pub off_list_click: f64,
-    pub orphan_click: f64,
-    pub expired_click: f64,
-    pub late_list: f64,
-    pub fast_clock: f64,
-    pub broken: f64,
-    pub other_type: f64,
-}
-
-impl Default for Noise {
-    fn default() -> Noise {
-        Noise {
-            duplicate_list: 0.02,
-            repeated_click: 0.05,
-            off_list_click: 0.01,
-            orphan_click: 0.005,
-            expired_click: 0.005,
-            late_list: 0.005,
-            fast_clock: 0.002,
-            broken: 0.005,
-            other_type: 0.002,
+            world: World::default(),
+            diurnal: false,
         }
     }
 }
@@ -112,9 +90,7 @@ pub struct Traffic {
     random: Random,
     json: Json,
     n_requests: u64,
-    /// Since the begin.
-    next_request_ns: u64,
-    mean_gap_ns: u64,
+    pace: Pace,
     /// The request that was served last; its room serves the next.
     request: Request,
     pending: Pending,
@@ -130,12 +106,16 @@ impl Traffic {
             xxh3_64_with_seed(&settings.start_ms.to_le_bytes(), settings.seed) as u32
         );
         Traffic {
-            model: Model::new(settings.seed),
+            model: Model::new(&settings.world, settings.seed),
             random: Random::new(settings.seed),
-            json: Json::new(settings.with_type, settings.key, &id_prefix),
+            json: Json::new(
+                settings.with_type,
+                settings.key,
+                &id_prefix,
+                &settings.world.design,
+            ),
             n_requests: 0,
-            next_request_ns: 0,
-            mean_gap_ns: (1e9 / settings.lists_per_second).max(1.0) as u64,
+            pace: Pace::new(settings.lists_per_second, settings.start_ms, settings.diurnal),
             request: Request::default(),
             pending: Pending::new(settings.lists_per_second),
             arriving: Arriving::default(),
@@ -159,8 +139,8 @@ impl Traffic {
 
     /// When the next list is served; `None` after the last.
     fn next_request_ms(&self) -> Option<i64> {
-        let ts = self.settings.start_ms + (self.next_request_ns / 1_000_000) as i64;
-        self.end_ms().is_none_or(|end| ts < end).then_some(ts)
+        let ts_ms = self.pace.next_ms();
+        self.end_ms().is_none_or(|end| ts_ms < end).then_some(ts_ms)
     }
 
     /// The next record that arrives up to `until_ms`. Like [`Iterator::next`], without a copy.
@@ -198,7 +178,7 @@ impl Traffic {
 
     /// Serves one list at `ts_ms` and makes all records that follow from it.
     fn serve(&mut self, ts_ms: i64) {
-        self.next_request_ns += 1 + self.random.below(2 * self.mean_gap_ns);
+        self.pace.go_on(&mut self.random);
         let mut request = std::mem::take(&mut self.request);
         self.draw_request(ts_ms, &mut request);
         if self.random.chance(self.settings.noise.fast_clock) {
@@ -212,20 +192,19 @@ impl Traffic {
 
     fn draw_request(&mut self, ts_ms: i64, request: &mut Request) {
         self.n_requests += 1;
-        let user = self.model.user(&mut self.random);
-        let n_items = self.model.n_items(&mut self.random);
-        request.visitor = self.model.visitor(user);
+        let (user, visitor) = self.model.draw_user(&mut self.random);
+        let n_items = self.settings.world.lengths.draw(&mut self.random);
+        request.visitor = visitor;
         request.origin = Origin {
             request: self.n_requests,
-            user: user as u16,
-            arms: request.visitor.arms.map(|arm| arm as u8),
+            user,
+            combination: visitor.combination,
             key_hash: 0,
         };
         request.origin.key_hash = murmur2(self.json.key(&request.origin).as_bytes());
         request.ts_ms = ts_ms;
         request.clock_ahead_ms = 0;
-        self.model
-            .draw_items(n_items, &mut self.random, &mut request.items);
+        lists::draw_items(n_items, &mut self.random, &mut request.items);
     }
 
     /// A request that no list follows from.
@@ -283,7 +262,7 @@ impl Traffic {
     fn emit_noise(&mut self, request: &Request) {
         let noise = self.settings.noise;
         if self.random.chance(noise.off_list_click) {
-            let item = self.model.foreign_item(&mut self.random);
+            let item = lists::foreign_item(&mut self.random);
             let ts_ms = request.ts_ms + self.click_delay_ms();
             self.emit_click(RecordKind::OffListClick, request, ts_ms, item);
         }

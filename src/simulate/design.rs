@@ -1,0 +1,367 @@
+//! The experiments: their arms, which share of the users each gets, and what it does to them.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+
+/// One arm of each experiment, as a number: that of the last experiment runs fastest.
+pub type Combination = u16;
+
+/// Experiments that run at the same time; every request is in each of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Design {
+    experiments: Vec<Experiment>,
+    /// Click probability at rank 1 of a user of eagerness 1, by combination.
+    appeal: Vec<f64>,
+}
+
+/// An experiment of the simulation. Its first arm is the control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    pub name: String,
+    pub arms: Vec<Arm>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arm {
+    pub name: String,
+    /// Of the users, from 0 to 1.
+    pub share: f64,
+    /// How often a user comes, where 1 is as often as under the control.
+    pub visits: f64,
+}
+
+/// How far shares may be from adding up to 1.
+const TOLERANCE: f64 = 1e-6;
+/// What an arm may do: from less of it by this share, to more by that.
+const LIFTS: std::ops::RangeInclusive<f64> = -0.9..=2.0;
+const MOST_COMBINATIONS: usize = 1024;
+/// Bytes of JSON that may name the arms of one list.
+pub const MOST_BYTES: usize = 128;
+
+impl Default for Design {
+    /// The demo's: two experiments, whose arms interact.
+    fn default() -> Design {
+        const APPEAL: [[f64; 2]; 3] = [[0.060, 0.054], [0.081, 0.069], [0.068, 0.066]];
+        let experiments = [
+            equal("ranker", &["control", "neural", "blend"]),
+            equal("layout", &["grid", "carousel"]),
+        ];
+        Design {
+            experiments: experiments.into(),
+            appeal: APPEAL.as_flattened().to_vec(),
+        }
+    }
+}
+
+fn equal(name: &str, arms: &[&str]) -> Experiment {
+    let arm = |name: &&str| Arm {
+        name: (*name).to_owned(),
+        share: 1.0 / arms.len() as f64,
+        visits: 1.0,
+    };
+    Experiment {
+        name: name.to_owned(),
+        arms: arms.iter().map(arm).collect(),
+    }
+}
+
+impl Design {
+    /// Experiments by name, each with the names of its arms, the control first: equal shares, and no differences. `appeal` is the
+    /// click probability at rank 1 of a user of eagerness 1.
+    ///
+    /// # Errors
+    /// No experiment or one without arms, names that are empty, used twice or not of letters, digits, `-` and `_`, an appeal
+    /// outside of 0 to 1, or more of all that than there is room for.
+    pub fn new(appeal: f64, experiments: &[(&str, &[&str])]) -> Result<Design> {
+        let names: Vec<&str> = experiments
+            .iter()
+            .flat_map(|(name, arms)| std::iter::once(name).chain(*arms))
+            .copied()
+            .collect();
+        let is_plain = |name: &&str| {
+            let mut bytes = name.bytes();
+            !name.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        if !names.iter().all(is_plain) {
+            bail!("names of experiments and arms are made of letters, digits, - and _");
+        }
+        if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
+            bail!("a name is used twice: experiments and arms are told by theirs");
+        }
+        // Of `"experiment":"arm",` beside `,"experiments":{}`.
+        let longest = |arms: &[&str]| arms.iter().map(|arm| arm.len()).max().unwrap_or(0);
+        let pairs = experiments
+            .iter()
+            .map(|(name, arms)| name.len() + longest(arms) + 6);
+        let n_bytes = 17 + pairs.sum::<usize>();
+        let n_combinations: usize = experiments.iter().map(|(_, arms)| arms.len()).product();
+        if n_combinations == 0 || experiments.is_empty() {
+            bail!("each design has an experiment, and each experiment an arm");
+        }
+        if n_combinations > MOST_COMBINATIONS || n_bytes > MOST_BYTES {
+            bail!("there is room for {MOST_COMBINATIONS} combinations of arms, and for short names");
+        }
+        if !(0.0..=1.0).contains(&appeal) {
+            bail!("a click probability is from 0 to 1, not {appeal}");
+        }
+        Ok(Design {
+            experiments: experiments.iter().map(|(name, arms)| equal(name, arms)).collect(),
+            appeal: vec![appeal; n_combinations],
+        })
+    }
+
+    /// Gives these shares of the users to these arms. Other arms of their experiments get nobody; other experiments stay.
+    ///
+    /// # Errors
+    /// An arm that does not exist or is named twice, a share that is not from 0 to 1, shares that do not add up to 1.
+    pub fn with_shares(mut self, shares: &[(String, f64)]) -> Result<Design> {
+        let mut given: Vec<Option<Vec<f64>>> = vec![None; self.experiments.len()];
+        for ((experiment, arm), share) in self.find_all(shares)? {
+            if !(0.0..=1.0).contains(&share) {
+                bail!("a share is from 0 to 1, not {share}");
+            }
+            let n_arms = self.experiments[experiment].arms.len();
+            given[experiment].get_or_insert_with(|| vec![0.0; n_arms])[arm] = share;
+        }
+        for (experiment, shares) in self.experiments.iter_mut().zip(given) {
+            let Some(shares) = shares else { continue };
+            let sum: f64 = shares.iter().sum();
+            if (sum - 1.0).abs() > TOLERANCE {
+                bail!(
+                    "the shares of {} add up to {sum}: write shares that add up to 1",
+                    experiment.name
+                );
+            }
+            for (arm, share) in experiment.arms.iter_mut().zip(shares) {
+                arm.share = share / sum;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Lets a list of these arms be clicked more often than one of the control, whatever the arms of other experiments: at
+    /// each rank 1 + lift times as often.
+    ///
+    /// # Errors
+    /// An arm that does not exist, is a control or is named twice; a lift that is not from -0.9 to 2.
+    pub fn with_effects(mut self, lifts: &[(String, f64)]) -> Result<Design> {
+        for ((experiment, arm), factor) in self.factors(lifts)? {
+            for combination in 0..self.appeal.len() as Combination {
+                if self.arm_of(combination, experiment) == arm {
+                    let control = combination - (arm * self.stride(experiment)) as Combination;
+                    self.appeal[usize::from(combination)] = factor * self.appeal[usize::from(control)];
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Lets users of these arms come more often than those of the control: 1 + lift times as often.
+    ///
+    /// # Errors
+    /// As of [`with_effects`](Design::with_effects).
+    pub fn with_visits(mut self, lifts: &[(String, f64)]) -> Result<Design> {
+        for ((experiment, arm), factor) in self.factors(lifts)? {
+            self.experiments[experiment].arms[arm].visits = factor;
+        }
+        Ok(self)
+    }
+
+    /// Makes all arms behave as the controls do: an A/A test. Shares stay.
+    pub fn without_differences(mut self) -> Design {
+        let of_controls = self.appeal[0];
+        self.appeal.fill(of_controls);
+        for arm in self.experiments.iter_mut().flat_map(|it| &mut it.arms) {
+            arm.visits = 1.0;
+        }
+        self
+    }
+
+    pub fn experiments(&self) -> &[Experiment] {
+        &self.experiments
+    }
+
+    pub fn n_combinations(&self) -> usize {
+        self.appeal.len()
+    }
+
+    /// Click probability at rank 1 of a user of eagerness 1.
+    pub fn appeal(&self, combination: Combination) -> f64 {
+        self.appeal[usize::from(combination)]
+    }
+
+    /// The arms of a combination, in the order of the experiments.
+    pub fn arms(&self, combination: Combination) -> impl Iterator<Item = (&Experiment, &Arm)> {
+        let experiments = self.experiments.iter().enumerate();
+        experiments
+            .map(move |(index, experiment)| (experiment, &experiment.arms[self.arm_of(combination, index)]))
+    }
+
+    /// Index of a combination's arm in the experiment of this index.
+    pub fn arm_of(&self, combination: Combination, experiment: usize) -> usize {
+        usize::from(combination) / self.stride(experiment) % self.experiments[experiment].arms.len()
+    }
+
+    /// What the number of a combination grows by from one arm of the experiment to the next.
+    pub fn stride(&self, experiment: usize) -> usize {
+        let faster = &self.experiments[experiment + 1..];
+        faster.iter().map(|experiment| experiment.arms.len()).product()
+    }
+
+    /// What lifts multiply by, each for an arm that is no control.
+    fn factors(&self, lifts: &[(String, f64)]) -> Result<Vec<((usize, usize), f64)>> {
+        let found = self.find_all(lifts)?;
+        for ((experiment, arm), lift) in &found {
+            if *arm == 0 {
+                let experiment = &self.experiments[*experiment];
+                bail!(
+                    "{} is the control of {}, which others are compared with",
+                    experiment.arms[0].name,
+                    experiment.name
+                );
+            }
+            if !LIFTS.contains(lift) {
+                bail!(
+                    "write a number from {} to {}, not {lift}",
+                    LIFTS.start(),
+                    LIFTS.end()
+                );
+            }
+        }
+        Ok(found.into_iter().map(|(at, lift)| (at, 1.0 + lift)).collect())
+    }
+
+    /// Indices of experiment and arm, by the arm's name.
+    fn find_all(&self, numbers: &[(String, f64)]) -> Result<Vec<((usize, usize), f64)>> {
+        let mut found = Vec::new();
+        for (name, number) in numbers {
+            let at = self.find(name)?;
+            if found.iter().any(|(other, _)| *other == at) {
+                bail!("{name} is named twice");
+            }
+            found.push((at, *number));
+        }
+        Ok(found)
+    }
+
+    fn find(&self, arm: &str) -> Result<(usize, usize)> {
+        for (index, experiment) in self.experiments.iter().enumerate() {
+            if let Some(at) = experiment.arms.iter().position(|it| it.name == arm) {
+                return Ok((index, at));
+            }
+        }
+        let arms = self.experiments.iter().flat_map(|experiment| &experiment.arms);
+        let names: Vec<&str> = arms.map(|arm| arm.name.as_str()).collect();
+        bail!("there is no arm {arm:?}: the arms are {}", names.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(numbers: &[(&str, f64)]) -> Vec<(String, f64)> {
+        numbers
+            .iter()
+            .map(|(arm, number)| ((*arm).to_owned(), *number))
+            .collect()
+    }
+
+    #[track_caller]
+    fn check_refused(design: Result<Design>, expected: &str) {
+        let error = design.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn a_combination_has_one_arm_of_each_experiment() {
+        let design = Design::new(0.1, &[("e", &["a", "b"]), ("f", &["x", "y", "z"])]).unwrap();
+        let names = |combination| {
+            let arms = design.arms(combination);
+            arms.map(|(experiment, arm)| format!("{}={}", experiment.name, arm.name))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(design.n_combinations(), 6);
+        assert_eq!(names(0), ["e=a", "f=x"]);
+        assert_eq!(names(2), ["e=a", "f=z"]);
+        assert_eq!(names(3), ["e=b", "f=x"]);
+        assert_eq!(names(5), ["e=b", "f=z"]);
+    }
+
+    #[test]
+    fn arms_that_are_not_named_get_nobody_and_other_experiments_stay() {
+        let shares = of(&[("control", 0.9), ("neural", 0.1)]);
+        let design = Design::default().with_shares(&shares).unwrap();
+        let shares: Vec<Vec<f64>> = design
+            .experiments()
+            .iter()
+            .map(|experiment| experiment.arms.iter().map(|arm| arm.share).collect())
+            .collect();
+        assert_eq!(shares, [vec![0.9, 0.1, 0.0], vec![0.5, 0.5]]);
+    }
+
+    #[test]
+    fn an_effect_is_relative_to_the_control_whatever_the_arms_of_other_experiments() {
+        for lifts in [
+            of(&[("neural", 0.1), ("carousel", -0.5)]),
+            of(&[("carousel", -0.5), ("neural", 0.1)]),
+        ] {
+            let design = Design::default().with_effects(&lifts).unwrap();
+            let appeal = |combination| design.appeal(combination);
+            // control, neural and blend on the grid, then on the carousel.
+            assert_eq!([appeal(0), appeal(4)], [0.060, 0.068]);
+            for (arm, base, factor) in [(2, 0, 1.1), (3, 1, 1.1), (1, 0, 0.5), (5, 4, 0.5)] {
+                assert!(
+                    (appeal(arm) / appeal(base) - factor).abs() < 1e-12,
+                    "{arm} to {base}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn without_differences_every_arm_is_as_the_control() {
+        let visits = of(&[("neural", 0.1)]);
+        let design = Design::default().with_visits(&visits).unwrap();
+        let design = design.without_differences();
+        for combination in 0..6 {
+            assert_eq!(design.appeal(combination), 0.060);
+            assert!(design.arms(combination).all(|(_, arm)| arm.visits == 1.0));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_what_to_write() {
+        let design = Design::default;
+        check_refused(
+            design().with_shares(&of(&[("neutral", 1.0)])),
+            "control, neural, blend, grid, carousel",
+        );
+        check_refused(design().with_shares(&of(&[("neural", 0.5)])), "add up to 0.5");
+        check_refused(
+            design().with_shares(&of(&[("grid", 2.0), ("carousel", -1.0)])),
+            "from 0 to 1",
+        );
+        check_refused(
+            design().with_shares(&of(&[("grid", 0.5), ("grid", 0.5)])),
+            "twice",
+        );
+        check_refused(
+            design().with_effects(&of(&[("control", 0.1)])),
+            "control of ranker",
+        );
+        check_refused(
+            design().with_effects(&of(&[("neural", f64::NAN)])),
+            "from -0.9 to 2",
+        );
+        check_refused(design().with_visits(&of(&[("neural", -1.0)])), "from -0.9 to 2");
+        let new = Design::new;
+        check_refused(new(0.1, &[]), "an experiment");
+        check_refused(new(0.1, &[("e", &[])]), "an arm");
+        check_refused(new(0.1, &[("e", &["a", "\""])]), "letters");
+        check_refused(new(0.1, &[("e", &["a"]), ("f", &["a"])]), "twice");
+        check_refused(new(1.1, &[("e", &["a"])]), "from 0 to 1");
+        check_refused(new(0.1, &[("e", &[&"a".repeat(128)])]), "short names");
+    }
+}
