@@ -2,6 +2,7 @@
 
 mod comparing;
 mod offline;
+mod traffic;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::config::{self, TopicKey, parse_span_ms};
 use crate::engine::event::Kind;
 pub use comparing::{CompareArgs, Scoped};
 pub use offline::{EvaluateArgs, Format, ProfilesArgs, ProfilesFormat};
+pub use traffic::TrafficArgs;
 
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus
 ///
@@ -261,6 +263,8 @@ pub struct DemoArgs {
         hide_env_values = true
     )]
     pub seed: u64,
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
     /// Port of the page and of /metrics; 0 for any free one
     #[arg(
         long,
@@ -336,6 +340,8 @@ pub struct SimulateArgs {
     /// Seed of the traffic
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed, allow_negative_numbers = true)]
     pub seed: u64,
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
     /// Key of both topics
     #[arg(long, value_enum, default_value_t = KeyArg::Request)]
     pub key: KeyArg,
@@ -388,13 +394,16 @@ const DEMO_EXAMPLES: &str = "\
 Examples:
   abgauge demo                             five minutes, 25 hours of event time
   abgauge demo --duration 30s --port 0     a short one, on any free port
-  abgauge demo --speed 1 --duration 1h     at the pace of the clock";
+  abgauge demo --speed 1 --duration 1h     at the pace of the clock
+  abgauge demo --aa                        arms that do not differ";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
   abgauge simulate --brokers localhost:9092 --create-topics
   abgauge simulate --output events.jsonl --duration 1h --seed 7
-  abgauge simulate --output - --duration 1h | abgauge evaluate -";
+  abgauge simulate --output - --duration 1h | abgauge evaluate -
+  abgauge simulate -o week.jsonl --duration 7d --rate 0.5 --diurnal --shares control=0.5,neural=0.5 --effect neural=+0.1
+  abgauge evaluate week.jsonl --compare control --shares control=0.5,neural=0.5 --primary ctr";
 
 const HEALTH_EXAMPLES: &str = "\
 Examples:

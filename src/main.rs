@@ -175,8 +175,8 @@ fn demo(args: &DemoArgs, (runtime, stop): (Runtime, StopSignal)) -> anyhow::Resu
         rate: args.rate,
         speed: args.speed,
         seed: args.seed,
-        world: simulate::World::default(),
-        diurnal: false,
+        world: args.traffic.world()?,
+        diurnal: args.traffic.diurnal,
         port: args.port,
     };
     runtime.block_on(demo::run(&options, log.losses(), stop))?;
@@ -201,8 +201,8 @@ fn simulate(args: SimulateArgs, (runtime, mut stop): (Runtime, StopSignal)) -> a
         speed: args.speed,
         duration: args.duration,
         seed: args.seed,
-        world: simulate::World::default(),
-        diurnal: false,
+        world: args.traffic.world()?,
+        diurnal: args.traffic.diurnal,
         key: args.key.into(),
         start_ms: args.start,
     };

@@ -164,6 +164,22 @@ fn wrong_usage_is_told_on_standard_error() {
             "from September 2001",
         ),
         (&["demo", "--seed", "-1"], "a whole number from 0"),
+        (&["demo", "--users", "0"], "from 1 to 1000000000"),
+        (&["demo", "--shares", "control=0.5,neural=0.4"], "add up to 0.9"),
+        (
+            &["simulate", "--shares", "neutral=1"],
+            "the arms are control, neural, blend, grid, carousel",
+        ),
+        (
+            &["simulate", "--shares", "control"],
+            "such as control=0.5,neural=0.5",
+        ),
+        (
+            &["simulate", "--effect", "grid=0.1"],
+            "grid is the control of layout",
+        ),
+        (&["demo", "--effect", "neural=-1"], "from -0.9 to 2"),
+        (&["demo", "--aa", "--effect", "neural=0.1"], "cannot be used with"),
         (&["completions", "tcsh"], "bash"),
     ] {
         let ran = run(arguments);

@@ -12,6 +12,7 @@ mod series;
 mod settings;
 mod several;
 mod vectors;
+mod simulated;
 
 use program::run_with_input;
 use serde_json::Value;
