@@ -126,3 +126,14 @@ impl Block {
 fn grow<T>(list: &mut Vec<T>, len: usize) {
     list.reserve(len.saturating_sub(list.len()));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Most drafts wait for minutes, and there are as many as traffic has in that time.
+    #[test]
+    fn a_draft_takes_no_more_than_56_bytes_beside_its_items() {
+        assert_eq!(size_of::<DraftEntry>(), 56);
+    }
+}
