@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::statistics::{
-    ArmReport, Decision, Interval, ListRatio, MetricReport, PerUser, Report, Settings, Verdict,
+    ArmReport, Decision, Interval, ListRatio, MetricReport, PerUser, Report, Role, Settings, Verdict,
 };
 
 /// Of this form; it changes where a reader would have to.
@@ -68,6 +68,13 @@ pub fn of_arm<'a>(
     })
 }
 
+impl ArmVerdict<'_> {
+    /// Leaves metrics out, by their ids and what they are there for.
+    pub fn retain_metrics(&mut self, is_wanted: impl Fn(&str, Role) -> bool) {
+        self.metrics.retain(|id, metric| is_wanted(id, metric.role));
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Decided<'a> {
     /// What a rollout is to do, in words and as 1, 0 or −1.
@@ -79,7 +86,8 @@ struct Decided<'a> {
 
 #[derive(Debug, Serialize)]
 struct MetricVerdict {
-    role: &'static str,
+    #[serde(serialize_with = "name_of_role")]
+    role: Role,
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +164,7 @@ impl<'a> Decided<'a> {
 impl MetricVerdict {
     fn new(metric: &MetricReport) -> MetricVerdict {
         MetricVerdict {
-            role: metric.role.name(),
+            role: metric.role,
             control: metric.control,
             arm: metric.arm,
             lift: metric.lift,
@@ -168,6 +176,10 @@ impl MetricVerdict {
             per_user: metric.per_user.map(PerUserVerdict::new),
         }
     }
+}
+
+fn name_of_role<S: serde::Serializer>(role: &Role, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(role.name())
 }
 
 impl PerUserVerdict {
@@ -212,9 +224,9 @@ impl ListRatioVerdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::State;
     use crate::statistics::burn_in::BurnIn;
     use crate::statistics::decision::MultiArm;
-    use crate::statistics::{Role, State};
 
     fn report(arm: ArmReport) -> Report {
         Report {

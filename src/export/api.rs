@@ -1,14 +1,19 @@
 //! `/api/v1/experiments`: the arms and the health of the stream as JSON, written straight from a snapshot.
 
+mod looks;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+pub(super) use self::looks::LooksEntry;
+use super::verdict::of_look;
 use super::{TOTAL, control_of};
 use crate::config::WindowSpan;
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
+use crate::looks::{Experiment, ExperimentLook, Shown};
 use crate::metrics_map::{MetricKey, MetricsMap, metrics_map};
 use crate::snapshot::{ArmSnapshot, Snapshot, Timeline, View};
 use crate::telemetry::StreamStatus;
@@ -22,6 +27,10 @@ pub(super) struct Document<'a> {
     pub ranking: &'a Ranking,
     /// By experiment, where one is set.
     pub controls: &'a BTreeMap<String, String>,
+    /// What is asked of experiments, by name.
+    pub asked: &'a BTreeMap<String, Experiment>,
+    /// The last look at them.
+    pub looks: &'a Shown,
     pub windows: &'a [WindowSpan],
     /// The window whose cells the snapshot has.
     pub timelines: Option<usize>,
@@ -98,11 +107,24 @@ struct ExperimentEntry<'a> {
     arms: &'a [&'a ArmSnapshot],
 }
 
+impl ExperimentEntry<'_> {
+    fn name(&self) -> &str {
+        &self.arms[0].experiment
+    }
+
+    fn look(&self) -> Option<&ExperimentLook> {
+        self.of.looks.experiments.get(self.name()).map(AsRef::as_ref)
+    }
+}
+
 impl Serialize for ExperimentEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         if let Some(control) = control_of(self.of.controls, self.arms) {
             map.serialize_entry("control", control)?;
+        }
+        if let Some(looks) = LooksEntry::of(self.name(), self.of.asked, self.of.looks) {
+            map.serialize_entry("looks", &looks)?;
         }
         map.serialize_entry("arms", &ArmEntries(self))?;
         map.end()
@@ -113,21 +135,32 @@ struct ArmEntries<'a>(&'a ExperimentEntry<'a>);
 
 impl Serialize for ArmEntries<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (of, look) = (self.0.of, self.0.look());
         let arms = self.0.arms.iter();
-        serializer.collect_map(arms.map(|arm| (&*arm.arm, ArmEntry { of: self.0.of, arm })))
+        serializer.collect_map(arms.map(|arm| (&*arm.arm, ArmEntry { of, arm, look })))
     }
 }
 
 struct ArmEntry<'a> {
     of: &'a Document<'a>,
     arm: &'a ArmSnapshot,
+    /// The last one at its experiment.
+    look: Option<&'a ExperimentLook>,
 }
 
 impl Serialize for ArmEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("last_list_ms", &self.arm.last_list_ms)?;
         map.serialize_entry("windows", &Windows(self))?;
+        if let Some(look) = self.look {
+            if let Some(own) = look.arms.get(&*self.arm.arm) {
+                map.serialize_entry("look", &looks::LookedArm::of(own))?;
+            }
+            if let Some(verdict) = of_look(&self.arm.experiment, &self.arm.arm, look) {
+                map.serialize_entry("comparison", &verdict)?;
+            }
+        }
         map.end()
     }
 }
@@ -149,7 +182,7 @@ struct Views<'a> {
 
 impl Serialize for Views<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ArmEntry { of, arm } = *self.arm;
+        let ArmEntry { of, arm, .. } = *self.arm;
         let views = View::BOTH.into_iter().filter_map(|view| {
             let sums = arm.sums(view, self.window);
             let timelines = arm

@@ -81,6 +81,7 @@ impl Exporter {
             true => shown_arms(snapshot, self.export.forget_after_ms),
             false => Vec::new(),
         };
+        let looks = self.looks.shown();
         let n_left_out = leave_out_all_but(MAX_API_ARMS, &mut arms);
         let document = api::Document {
             snapshot,
@@ -88,6 +89,8 @@ impl Exporter {
             arms_left_out: n_left_out,
             ranking: &self.ranking,
             controls: &self.controls,
+            asked: &self.experiments,
+            looks: &looks,
             windows: &self.windows,
             timelines,
             lines_of,

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use serde::Serialize;
 
-use self::arms::{SelectedExperiment, Shown};
+use self::arms::{Looked, SelectedExperiment, Shown};
 pub(super) use self::query::{Query, Wanted};
 use super::api::{MeasuredProfile, StreamSummary, profiles, window_names};
 use super::{Exporter, shown_arms};
@@ -80,7 +80,12 @@ pub(super) fn render(
     let n_experiments_in_all = arms.chunk_by(|a, b| a.experiment == b.experiment).count();
     let mut notes = query.notes.clone();
     let alone = alone(query, &arms, &mut notes);
-    let found = arms::find(&arms, query, alone, &exporter.controls);
+    let looks = exporter.looks.shown();
+    let looked = Looked {
+        asked: &exporter.experiments,
+        shown: &looks,
+    };
+    let found = arms::find(&arms, query, alone, &exporter.controls, looked);
     let n_experiments = found.len();
     let is_alone = alone.is_some() || n_experiments_in_all == 1;
     let n_per_page = if is_alone { ARMS_OF_ONE } else { EXPERIMENTS };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::fixture::{self, HIT, MISS, NOTHING, NOW_MS, arm, snapshot, sums};
+use super::super::fixture::{self, HIT, MISS, NOTHING, NOW_MS, arm, looks, snapshot, sums};
 use super::super::shown_arms;
 use super::*;
 use crate::telemetry::{PartitionState, Telemetry};
@@ -12,6 +12,25 @@ fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
 }
 
 fn document_of(snapshot: &Snapshot, ranking: &Ranking, timelines: Option<usize>, lines_of: usize) -> Value {
+    document_with(snapshot, ranking, timelines, lines_of, &Shown::default())
+}
+
+/// Of a daemon that compares the arms of experiment `e`.
+fn looked(snapshot: &Snapshot, shown: &Shown) -> Value {
+    document_with(snapshot, &fixture::ranking(), None, 0, shown)
+}
+
+fn document_with(
+    snapshot: &Snapshot,
+    ranking: &Ranking,
+    timelines: Option<usize>,
+    lines_of: usize,
+    looks: &Shown,
+) -> Value {
+    let asked = match looks.waits_for {
+        Some(_) => [("e".to_owned(), Experiment::default())].into(),
+        None => BTreeMap::new(),
+    };
     let telemetry = Telemetry::new("served", "clicks", "0.1.0");
     telemetry.set_waiting_for(vec![]);
     telemetry.set_partition(
@@ -29,6 +48,8 @@ fn document_of(snapshot: &Snapshot, ranking: &Ranking, timelines: Option<usize>,
         arms_left_out: 0,
         ranking,
         controls: &[("b".to_owned(), "y".to_owned())].into(),
+        asked: &asked,
+        looks,
         windows: &fixture::windows(),
         timelines,
         lines_of,
@@ -148,6 +169,84 @@ fn a_control_is_named_where_there_is_one() {
     assert_eq!(control("a"), "control", "by its name");
     assert_eq!(control("b"), "y", "as it is set");
     assert_eq!(control("c"), Value::Null);
+}
+
+/// The arms of the look, each with a list.
+fn looked_arms() -> Snapshot {
+    let arms = ["a", "b", "c"].map(|name| arm("e", name, [&[HIT]; 3], [&[]; 3]));
+    snapshot(arms.to_vec())
+}
+
+#[test]
+fn arms_tell_what_the_last_look_says_of_them() {
+    let document = looked(&looked_arms(), &looks::shown());
+    let experiment = &document["experiments"]["e"];
+    assert_eq!(
+        experiment["looks"],
+        json!({
+            "as_of": looks::AS_OF_MS, "start": looks::START_MS, "waits_for": 3, "given_up": false,
+            "no_users": null,
+        })
+    );
+    let arm = |name: &str| &experiment["arms"][name];
+    assert_eq!(
+        arm("a")["look"],
+        json!({
+            "lists": 4000, "users": 500, "metrics": {
+                "ctr": {"value": 0.125, "lower": 0.1, "upper": 0.15},
+                "hit_rate@5": {"value": 0.25, "lower": 0.2, "upper": 0.3},
+                "mrr@1": {"value": 0.0625},
+            },
+        })
+    );
+    assert_eq!(arm("a").get("comparison"), None, "it is the control");
+    let look = looks::compared();
+    for name in ["b", "c"] {
+        let verdict = serde_json::to_value(of_look("e", name, &look)).unwrap();
+        assert_eq!(arm(name)["comparison"], verdict, "as the verdict says it");
+    }
+    assert_eq!(arm("b")["comparison"]["state"], "no_decision");
+    assert_eq!(arm("b")["windows"]["5m"]["live"]["lists"], 1, "as before");
+}
+
+#[test]
+fn without_a_control_arms_tell_their_intervals_alone() {
+    let look = ExperimentLook {
+        comparison: None,
+        no_users: Some("no users"),
+        ..looks::compared()
+    };
+    let shown = Shown {
+        experiments: [("e".to_owned(), look.into())].into(),
+        ..looks::shown()
+    };
+    let document = looked(&looked_arms(), &shown);
+    let experiment = &document["experiments"]["e"];
+    assert_eq!(experiment["looks"]["no_users"], "no users");
+    let arm = &experiment["arms"]["b"];
+    assert_eq!(arm["look"]["metrics"]["ctr"]["lower"], 0.1);
+    assert_eq!(arm.get("comparison"), None);
+}
+
+#[test]
+fn before_the_first_look_it_says_what_that_waits_for() {
+    let waiting = Shown {
+        as_of_ms: None,
+        experiments: BTreeMap::new(),
+        given_up: vec!["e".to_owned()],
+        ..looks::shown()
+    };
+    let document = looked(&looked_arms(), &waiting);
+    let experiment = &document["experiments"]["e"];
+    assert_eq!(
+        experiment["looks"],
+        json!({"as_of": null, "start": null, "waits_for": 3, "given_up": true, "no_users": null})
+    );
+    assert_eq!(experiment["arms"]["b"].get("look"), None);
+    // Of others nothing is asked.
+    let other = snapshot(vec![arm("other", "a", [&[HIT]; 3], [&[]; 3])]);
+    let document = looked(&other, &waiting);
+    assert_eq!(document["experiments"]["other"].get("looks"), None);
 }
 
 #[test]

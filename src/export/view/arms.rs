@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::super::api::LooksEntry;
 use super::super::control_of;
+use super::super::verdict::of_look;
 use super::order;
 use super::query::Query;
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS};
+use crate::looks::{self, Experiment, ExperimentLook};
 use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline, View};
+use crate::statistics::Role;
+use crate::statistics::per_user::is_per_user;
+use crate::verdict::ArmVerdict;
 
 /// An experiment, and those of its arms that are looked for.
 pub(super) struct SelectedExperiment<'a> {
@@ -18,6 +24,16 @@ pub(super) struct SelectedExperiment<'a> {
     control_arm: Option<&'a ArmSnapshot>,
     n_arms: usize,
     others: Vec<&'a ArmSnapshot>,
+    looks: Option<LooksEntry<'a>>,
+    /// The last one.
+    look: Option<&'a ExperimentLook>,
+}
+
+/// What is asked of experiments, and the last look at them.
+#[derive(Clone, Copy)]
+pub(super) struct Looked<'a> {
+    pub asked: &'a BTreeMap<String, Experiment>,
+    pub shown: &'a looks::Shown,
 }
 
 /// Experiments by name; a filter lets through arms with such a name, and all arms of an experiment with such a name.
@@ -26,6 +42,7 @@ pub(super) fn find<'a>(
     query: &Query,
     alone: Option<&str>,
     controls: &'a BTreeMap<String, String>,
+    looked: Looked<'a>,
 ) -> Vec<SelectedExperiment<'a>> {
     let passes = |name: &str| query.filter.is_empty() || name.to_lowercase().contains(&query.filter);
     let mut found = Vec::new();
@@ -48,6 +65,8 @@ pub(super) fn find<'a>(
             control_arm: arms.iter().find(is_control).copied(),
             n_arms: arms.len(),
             others,
+            looks: LooksEntry::of(name, looked.asked, looked.shown),
+            look: looked.shown.experiments.get(name).map(AsRef::as_ref),
         });
     }
     found.sort_by(|a, b| order::natural(a.name, b.name));
@@ -78,7 +97,13 @@ impl<'a> SelectedExperiment<'a> {
             control: self.control,
             n_arms: self.n_arms,
             n_found,
-            arms: rows.map(|arm| ArmRow::of(arm, query, columns)).collect(),
+            looks: self.looks,
+            arms: rows
+                .map(|arm| ArmRow {
+                    comparison: self.look.and_then(|look| comparison(arm, look, columns)),
+                    ..ArmRow::of(arm, query, columns)
+                })
+                .collect(),
         }
     }
 }
@@ -91,6 +116,8 @@ pub(super) struct Shown<'a> {
     n_arms: usize,
     /// Arms that the filter lets through, and the control.
     n_found: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    looks: Option<LooksEntry<'a>>,
     arms: Vec<ArmRow<'a>>,
 }
 
@@ -102,6 +129,9 @@ struct ArmRow<'a> {
     live: Option<ArmValues>,
     #[serde(skip_serializing_if = "Option::is_none")]
     settled: Option<ArmValues>,
+    /// What the last look says of it against the control.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<ArmVerdict<'a>>,
     #[serde(skip)]
     of: &'a ArmSnapshot,
 }
@@ -147,9 +177,24 @@ impl<'a> ArmRow<'a> {
             last_list_ms: arm.last_list_ms,
             live: place(View::Live),
             settled: place(View::Settled),
+            comparison: None,
             of: arm,
         }
     }
+}
+
+/// A verdict with the metrics that decide, those per user, and those that are chosen at the chosen cut-off.
+fn comparison<'a>(
+    arm: &'a ArmSnapshot,
+    look: &'a ExperimentLook,
+    columns: &[Option<&Column>],
+) -> Option<ArmVerdict<'a>> {
+    let mut verdict = of_look(&arm.experiment, &arm.arm, look)?;
+    let chosen: Vec<String> = columns.iter().flatten().map(|column| column.key()).collect();
+    verdict.retain_metrics(|key, role| {
+        role != Role::Secondary || is_per_user(key) || chosen.iter().any(|it| it == key)
+    });
+    Some(verdict)
 }
 
 /// The same with the sparklines of all rows, which are fetched together.

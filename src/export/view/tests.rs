@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::fixture::{self, HIT, MISS, NOW_MS, arm, snapshot, sums};
+use super::super::fixture::{self, HIT, MISS, NOW_MS, arm, looks, snapshot, sums};
 use super::*;
 use crate::engine::ranking::ListOutcome;
+use crate::looks::Experiment;
 use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 
 /// Has a line of two cells for every arm but `b`.
@@ -40,14 +41,17 @@ fn exporter() -> Exporter {
 
 /// The answer to a query such as `window=1h&sort=-name`.
 fn ask(arms: Vec<ArmSnapshot>, query: &str) -> Value {
-    let exporter = exporter();
+    answer(&exporter(), arms, query)
+}
+
+fn answer(exporter: &Exporter, arms: Vec<ArmSnapshot>, query: &str) -> Value {
     let mut snapshot = snapshot(arms);
     let by_name = |a: &ArmSnapshot, b: &ArmSnapshot| (&a.experiment, &a.arm).cmp(&(&b.experiment, &b.arm));
     snapshot.arms.sort_by(by_name);
     let uri = format!("/?{query}").parse().unwrap();
     let axum::extract::Query(wanted) = axum::extract::Query::try_from_uri(&uri).unwrap();
     let mut out = Vec::new();
-    render(&exporter, &Query::of(wanted, &exporter), &snapshot, &mut out).unwrap();
+    render(exporter, &Query::of(wanted, exporter), &snapshot, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -99,6 +103,54 @@ fn a_row_has_both_views_of_the_chosen_window_cut_off_and_metrics() {
     assert_eq!(whole["line_window"], "1h", "total has no cells");
     assert_eq!(whole["chosen"]["metrics"], json!(["hit_rate", "ctr", "mrr"]));
     assert_eq!(whole["chosen"]["k"], Value::Null);
+}
+
+#[test]
+fn an_experiment_tells_what_the_last_look_says_of_its_arms() {
+    let experiment = Experiment {
+        settings: Some(looks::settings()),
+        ..Experiment::default()
+    };
+    let exporter = Exporter {
+        controls: [("e".to_owned(), "a".to_owned())].into(),
+        experiments: [("e".to_owned(), experiment)].into(),
+        looks: looks::published("e", looks::compared()),
+        ..exporter()
+    };
+    let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
+    let of = |query: &str| answer(&exporter, arms.clone(), query)["experiments"][0].clone();
+    let experiment = of("metrics=hit_rate");
+    assert_eq!(
+        experiment["looks"],
+        json!({
+            "as_of": looks::AS_OF_MS, "start": looks::START_MS, "waits_for": 3, "given_up": false,
+            "no_users": null,
+        })
+    );
+    let comparison = |n: usize| experiment["arms"][n].get("comparison");
+    assert_eq!(comparison(0), None, "it is the control");
+    let told = comparison(1).unwrap();
+    assert_eq!(
+        (&told["arm"], &told["reason"]),
+        (&json!("b"), &json!("3.2 of 7 days"))
+    );
+    assert_eq!(told["checks"]["srm"], json!({"p": 0.75}));
+    assert_eq!(comparison(2).unwrap().get("state"), None, "it has no share");
+    // What decides, what is per user, and what is chosen.
+    let metrics = |query: &str| {
+        let metrics = of(query)["arms"][1]["comparison"]["metrics"].clone();
+        let keys = metrics.as_object().unwrap().keys();
+        keys.cloned().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(metrics("metrics=hit_rate&k=1"), "ctr hit_rate@5 lists_per_user");
+    assert_eq!(metrics("metrics=mrr&k=1"), "ctr hit_rate@5 lists_per_user mrr@1");
+    assert_eq!(metrics("metrics=mrr&k=5"), "ctr hit_rate@5 lists_per_user");
+    let none = ask(vec![small("e", "a")], "");
+    assert_eq!(
+        none["experiments"][0].get("looks"),
+        None,
+        "nothing is asked of it"
+    );
 }
 
 #[test]

@@ -1,0 +1,83 @@
+//! What the last look says of an experiment and of its arms.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::looks::{ArmLook, Experiment, MetricLook, PairId, Shown};
+
+/// How far looks at an experiment have come. Times are epoch ms.
+#[derive(Serialize)]
+pub(in super::super) struct LooksEntry<'a> {
+    /// Up to when lists count; null before the first look, as `start`.
+    as_of: Option<i64>,
+    /// From when on.
+    start: Option<i64>,
+    /// The partition that is furthest behind: the next look waits for it.
+    waits_for: Option<PairId>,
+    /// There are no more looks, since statistics took too much memory.
+    given_up: bool,
+    /// Why users are not counted, if they are not.
+    no_users: Option<&'a str>,
+}
+
+/// An arm by itself at the last look.
+#[derive(Serialize)]
+pub(super) struct LookedArm<'a> {
+    lists: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    users: Option<u64>,
+    metrics: BTreeMap<&'a str, LookedMetric>,
+}
+
+/// A metric and its interval, if enough is known.
+#[derive(Serialize)]
+struct LookedMetric {
+    value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper: Option<f64>,
+}
+
+impl<'a> LooksEntry<'a> {
+    /// None where nothing is asked of the experiment.
+    pub fn of(
+        experiment: &str,
+        asked: &BTreeMap<String, Experiment>,
+        shown: &'a Shown,
+    ) -> Option<LooksEntry<'a>> {
+        asked.get(experiment)?;
+        let look = shown.experiments.get(experiment);
+        Some(LooksEntry {
+            as_of: look.map(|look| look.as_of_ms),
+            start: look.map(|look| look.start_ms),
+            waits_for: shown.waits_for,
+            given_up: shown.given_up.iter().any(|name| name == experiment),
+            no_users: look.and_then(|look| look.no_users),
+        })
+    }
+}
+
+impl<'a> LookedArm<'a> {
+    pub fn of(look: &'a ArmLook) -> LookedArm<'a> {
+        let metrics = look.metrics.iter();
+        LookedArm {
+            lists: look.lists as u64,
+            users: look.users.map(|users| users as u64),
+            metrics: metrics
+                .map(|(key, metric)| (key.as_str(), LookedMetric::of(metric)))
+                .collect(),
+        }
+    }
+}
+
+impl LookedMetric {
+    fn of(metric: &MetricLook) -> LookedMetric {
+        LookedMetric {
+            value: metric.value,
+            lower: metric.interval.map(|interval| interval.lower),
+            upper: metric.interval.map(|interval| interval.upper),
+        }
+    }
+}
