@@ -9,6 +9,7 @@ use crate::engine::ranking::Ranking;
 use crate::engine::window::Cell;
 use crate::kafka::consumer::queued_bytes;
 use crate::ledger::N_BUCKETS;
+use crate::looks;
 use crate::snapshot::View;
 
 /// Bounds on memory, in bytes. Program, buffers of a scrape and the space between allocations come on top.
@@ -18,7 +19,7 @@ pub struct Bounds {
     state: u64,
     /// Shown items; 0 without coverage.
     coverage: u64,
-    /// Sums by user and first sights of users.
+    /// Sums by user, and users that were seen; 0 where nothing is asked of an experiment.
     statistics: u64,
     /// Records that are fetched and not read, all queues together.
     fetched: u64,
@@ -27,7 +28,7 @@ pub struct Bounds {
     /// A copy of the sums of one arm, all partitions together: kept while anyone follows the page.
     followed_arm: u64,
     /// Columns of the sums by user.
-    user_columns: u64,
+    user_columns: usize,
     max_arms: u32,
 }
 
@@ -47,12 +48,16 @@ impl Bounds {
             } else {
                 0
             },
-            statistics: config.limits.max_statistics_bytes,
+            statistics: if config.experiments.is_empty() {
+                0
+            } else {
+                config.limits.max_statistics_bytes
+            },
             fetched: queued_bytes(&config.kafka, config.ingest.n_workers()),
             arm: View::BOTH.len() as u64 * (n_cells * of_cell + sums),
             followed_arm: View::BOTH.len() as u64 * sums,
             // Lists with a click come on top of those of the ranking.
-            user_columns: columns + 1,
+            user_columns: ranking.width() + 1,
             max_arms: config.limits.max_arms,
         }
     }
@@ -66,7 +71,7 @@ impl Bounds {
 
     /// Sums by user of one arm of one partition in one epoch, if every bucket has a list.
     fn epoch(&self) -> u64 {
-        N_BUCKETS as u64 * self.user_columns * size_of::<i128>() as u64
+        N_BUCKETS as u64 * looks::row_bytes(self.user_columns)
     }
 
     /// Each of them as a field of one line of the log.
@@ -107,7 +112,7 @@ impl fmt::Display for Bounds {
         )?;
         writeln!(
             f,
-            "{} MiB of sums by user and first sights of users (limits.max_statistics)",
+            "{} MiB of sums by user, and of users that were seen (limits.max_statistics)",
             mib(self.statistics)
         )?;
         writeln!(
@@ -123,12 +128,12 @@ impl fmt::Display for Bounds {
         )?;
         write!(
             f,
-            "sums by user: {} KiB for each arm and epoch of a partition ({N_BUCKETS} buckets x {} columns x {} bytes), at most \
-             {} times as much with the cells of the longest window",
+            "statistics: {} KiB for each arm and epoch of an experiment in a partition ({N_BUCKETS} buckets x {} columns x {} bytes, \
+             and where they are), {} bytes for each user, and what waits for a look",
             kib(self.epoch()),
             self.user_columns,
             size_of::<i128>(),
-            N_CELLS + 1
+            looks::USER_BYTES
         )
     }
 }
@@ -164,11 +169,6 @@ mod tests {
         let one = bounds(&[("LIMITS__MAX_STATE", "1GiB")], 1);
         let two = bounds(&[("LIMITS__MAX_STATE", "1GiB")], 2);
         assert_eq!((one.state, one.coverage), (1 << 30, 0));
-        let small = bounds(
-            &[("LIMITS__MAX_STATE", "1GiB"), ("LIMITS__MAX_STATISTICS", "1MiB")],
-            1,
-        );
-        assert_eq!(one.fixed() - small.fixed(), (1 << 30) - (1 << 20));
         assert_eq!(one.fetched, (64 << 20) + 20_000 * 400);
         assert_eq!(
             two.fetched,
@@ -177,7 +177,7 @@ mod tests {
         );
         let text = one.to_string();
         assert!(
-            text.starts_with("memory is bounded to 2120 MiB, ") && text.contains("\n1024 MiB of"),
+            text.starts_with("memory is bounded to 1096 MiB, ") && text.contains("\n1024 MiB of"),
             "{text}"
         );
         let set = bounds(&[("KAFKA__PROPERTIES__QUEUED_MAX_MESSAGES_KBYTES", "1024")], 3);
@@ -191,10 +191,23 @@ mod tests {
     #[test]
     fn sums_by_user_have_a_column_more_than_the_ranking_in_each_bucket() {
         let one = bounds(&[("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")], 1);
-        assert_eq!(one.epoch(), 256 * (5 + 1) * 16);
-        let told = "sums by user: 24 KiB for each arm and epoch of a partition (256 buckets x 6 columns x 16 bytes), at \
-                    most 61 times as much with the cells of the longest window";
+        assert_eq!(one.epoch(), 256 * ((5 + 1) * 16 + 32));
+        let told = "\nstatistics: 32 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 16 \
+                    bytes, and where they are), 32 bytes for each user, and what waits for a look";
         assert!(one.to_string().ends_with(told), "{one}");
+    }
+
+    #[test]
+    fn statistics_take_nothing_where_nothing_is_asked_of_an_experiment() {
+        let bounds = |text: &str| {
+            let text = format!("[kafka]\nbrokers = \"b:1\"\n[limits]\nmax_statistics = \"7MiB\"\n{text}");
+            let config = config::load_text("abgauge.toml", &text, std::iter::empty()).unwrap();
+            Bounds::of(&config)
+        };
+        let [none, one] = ["", "[experiments.a]"].map(bounds);
+        assert_eq!([none.statistics, one.statistics], [0, 7 << 20]);
+        assert_eq!(one.fixed() - none.fixed(), 7 << 20);
+        assert!(one.to_string().contains("\n7 MiB of sums by user"), "{one}");
     }
 
     #[test]

@@ -358,10 +358,10 @@ fn doubts_about_a_valid_configuration_are_warnings() {
             "note     memory is bounded to",
             "         4096 MiB of open lists",
             "         0 MiB of shown items",
-            "         1024 MiB of sums by user",
+            "         0 MiB of sums by user",
             "         ",
             "         up to 10000 arms",
-            "         sums by user: ",
+            "         statistics: ",
         ],
     );
     let mut config = config();

@@ -228,7 +228,8 @@ pub struct Limits {
     pub max_state_bytes: u64,
     /// Bytes of what coverage remembers of shown items, all arms together. Arms beyond it have no coverage.
     pub max_coverage_bytes: u64,
-    /// Bytes of sums by user and of first sights of users, all partitions together. Arms beyond it have no intervals.
+    /// Bytes of sums by user and of users that were seen, all experiments and partitions together. Beyond it the experiment that
+    /// takes most is given up.
     pub max_statistics_bytes: u64,
     /// Share of the records of a topic that may be unreadable before it is reported as a problem.
     pub max_invalid_share: f64,

@@ -129,8 +129,12 @@ impl ExperimentUsers {
     }
 }
 
-/// Of a row and its place in the map.
 fn bucket_bytes(sums: &BucketSums) -> u64 {
-    let width = sums.values().next().map_or(0, |row| row.len());
-    (sums.len() * (width * size_of::<i128>() + 32)) as u64
+    let n_columns = sums.values().next().map_or(0, |row| row.len());
+    sums.len() as u64 * row_bytes(n_columns)
+}
+
+/// Of the sums of one bucket and their place in the map.
+pub fn row_bytes(n_columns: usize) -> u64 {
+    (n_columns * size_of::<i128>() + 32) as u64
 }

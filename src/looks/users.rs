@@ -27,7 +27,7 @@ struct Sighting {
 }
 
 /// Bytes of a user: key and sighting in a table that is at least seven sixteenths full.
-const USER_BYTES: u64 = 32;
+pub const USER_BYTES: u64 = 32;
 
 impl SeenUsers {
     /// Adds what was seen in one cell: by arm, with its name. Of two lists of one time, that of the first name counts.
