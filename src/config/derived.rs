@@ -2,8 +2,8 @@
 
 use toml::Value;
 
-use super::Config;
-use super::rules::KINDS;
+use super::rules::{EPOCH_WEIGHTS, GOALS, KINDS, UNITS, VALIDITIES};
+use super::{Config, Experiment};
 use crate::ingest::wire::shape::{Path, Shape, TsUnit};
 
 /// The value that `key` has without being written; none where nothing stands in its place.
@@ -43,6 +43,32 @@ pub(super) fn reason(key: &str, has_preset: bool) -> Option<&'static str> {
         _ if has_preset && key.starts_with("events.") => Some("of the preset"),
         _ => None,
     }
+}
+
+/// The value that a setting of an experiment has without being written; none where nothing stands in its place.
+pub(super) fn of_experiment(setting: &str, experiment: &Experiment) -> Option<Value> {
+    let settings = experiment.settings.as_ref()?;
+    let word = |word: &str| Some(Value::from(word));
+    match setting {
+        "primary" if settings.primary.is_empty() => None,
+        "primary" => Some(list(settings.primary.iter().map(String::as_str))),
+        "mde" => Some(settings.mde.into()),
+        "alpha" => Some(settings.alpha.into()),
+        "min_days" => Some(settings.min_days.into()),
+        "validity" => word(word_of(&VALIDITIES, &settings.validity)),
+        "goal" => word(word_of(&GOALS, &settings.goal)),
+        "unit" => word(word_of(&UNITS, &settings.unit)),
+        "sticky" => Some(settings.sticky.into()),
+        "list_ratio_margin" => Some(settings.list_ratio_margin.into()),
+        "epoch_weights" => word(word_of(&EPOCH_WEIGHTS, &settings.epoch_weights)),
+        _ => None,
+    }
+}
+
+/// What decides, where that needs a word.
+pub(super) fn reason_of_experiment(setting: &str, name: &str, config: &Config) -> Option<&'static str> {
+    let is_taken = setting == "primary" && config.without_primary.contains(name);
+    is_taken.then_some("CTR at the largest k, else the first metric measured")
 }
 
 fn of_events(key: &str, shape: &Shape) -> Option<Value> {

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::error::{ErrorReport, SettingOrigin};
 use super::redact::hide;
-use super::{Config, derived, layers, sample};
+use super::{Config, Experiment, derived, layers, sample};
 
 const BROKERS: &str = "kafka.brokers";
 /// Where remarks begin, behind lines that leave them room.
@@ -40,12 +40,14 @@ impl Setting {
         format!("{}.{}", self.section.join("."), self.name)
     }
 
+    fn is_written(&self) -> bool {
+        self.origin != SettingOrigin::Default
+    }
+
     /// Whether the operator changed it; what follows from another setting follows that one's change.
     fn differs(&self, other: &Setting) -> bool {
-        let is_written = [self, other]
-            .iter()
-            .any(|setting| setting.origin != SettingOrigin::Default);
-        is_written && (&self.value, &self.content) != (&other.value, &other.content)
+        (self.is_written() || other.is_written())
+            && (&self.value, &self.content) != (&other.value, &other.content)
     }
 }
 
@@ -121,7 +123,8 @@ impl InForce {
             .collect();
         let differs = |key: &String| match (self.find(key), new.find(key)) {
             (Some(old), Some(new)) => old.differs(new),
-            _ => true,
+            (Some(only), None) | (None, Some(only)) => only.is_written(),
+            (None, None) => false,
         };
         all.into_iter().filter(differs).collect()
     }
@@ -198,6 +201,13 @@ fn of_free_name(
             report,
         )];
     };
+    if let Some(experiment) = config
+        .experiments
+        .get(name)
+        .filter(|_| section == ["experiments"])
+    {
+        return of_experiment(name, inner, experiment, config, report);
+    }
     let section = [section, &[name.to_owned()]].concat();
     let key = section.join(".");
     let settings = inner.iter().map(|(inner, value)| Setting {
@@ -211,7 +221,37 @@ fn of_free_name(
     settings.collect()
 }
 
-fn bare_or_quoted(name: &str) -> String {
+/// What is asked of an experiment, in the order of the sample: all of it where there is a control, else its start.
+fn of_experiment(
+    name: &str,
+    written: &Table,
+    experiment: &Experiment,
+    config: &Config,
+    report: &ErrorReport,
+) -> Vec<Setting> {
+    let of_experiments = sample::entries()
+        .into_iter()
+        .filter(|entry| entry.section == "experiments");
+    let settings = of_experiments
+        .filter_map(|entry| entry.name)
+        .map(|setting| Setting {
+            section: vec!["experiments".to_owned(), name.to_owned()],
+            value: written
+                .get(&setting)
+                .cloned()
+                .or_else(|| derived::of_experiment(&setting, experiment)),
+            content: None,
+            origin: report.origin(&format!("experiments.{name}.{setting}")),
+            reason: derived::reason_of_experiment(&setting, name, config),
+            name: setting,
+        });
+    settings
+        .filter(|setting| experiment.settings.is_some() || setting.name == "start")
+        .collect()
+}
+
+/// A name as it stands before a `=`.
+pub(in crate::config) fn bare_or_quoted(name: &str) -> String {
     let is_bare = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
     match !name.is_empty() && name.bytes().all(is_bare) {
         true => name.to_owned(),

@@ -8,12 +8,14 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 use super::error::{ErrorReport, Location, SettingOrigin, nearest};
-use super::raw::Raw;
+use super::raw::{Raw, RawExperiment};
 use super::redact::HASH_SEED;
 use super::strangers;
 use super::units::{BYTE_SIZE, TIME_SPAN};
 
 pub(super) const PREFIX: &str = "ABGAUGE_";
+/// The one section of tables whose settings are known and whose names are the operator's.
+const EXPERIMENTS: &str = "experiments";
 
 /// A variable, with the spellings of its value that TOML might know.
 pub(super) struct Variable {
@@ -75,6 +77,14 @@ pub(super) fn known_settings() -> Map<String, Value> {
     }
 }
 
+/// Every setting that an experiment can have.
+pub(super) fn settings_of_an_experiment() -> Map<String, Value> {
+    match serde_json::to_value(RawExperiment::default()) {
+        Ok(Value::Object(known)) => known,
+        _ => Map::new(),
+    }
+}
+
 fn read(settings: DeTable) -> Result<Raw, toml::de::Error> {
     Raw::deserialize(Deserializer::from(Spanned::new(0..0, settings)))
 }
@@ -100,6 +110,7 @@ impl<'i> Layers<'i, '_> {
                         continue;
                     };
                     match inner.is_empty() {
+                        true if key == EXPERIMENTS => self.experiments(table),
                         true => self.free_names(&key, table),
                         false => self.section(&key, inner, table),
                     }
@@ -113,8 +124,31 @@ impl<'i> Layers<'i, '_> {
         }
     }
 
+    /// By names that the operator chooses, the settings of each experiment.
+    fn experiments(&mut self, table: DeTable<'i>) {
+        let known = settings_of_an_experiment();
+        for (name, value) in table {
+            let key = join(EXPERIMENTS, name.get_ref());
+            let (value, span) = (value.get_ref().clone(), value.span());
+            let DeValue::Table(table) = value else {
+                let remedy = "write [experiments.NAME], and its settings on the lines below";
+                let place = Spanned::new(span, ());
+                self.report
+                    .refuse(&key, &place, "is a table, not a value", remedy);
+                continue;
+            };
+            if table.is_empty() {
+                let path = [EXPERIMENTS, name.get_ref()].map(str::to_owned);
+                let empty = Spanned::new(span, DeValue::Table(table));
+                insert_at(&mut self.settings, path.into(), empty);
+                continue;
+            }
+            self.section(&key, &known, table);
+        }
+    }
+
     /// Names that the operator chooses: of Kafka properties, where `sasl.username` may stand with or without
-    /// quotes, and of experiments.
+    /// quotes, and of profiles.
     fn free_names(&mut self, section: &str, table: DeTable<'i>) {
         for (name, value) in table {
             let key = join(section, name.get_ref());
@@ -136,7 +170,7 @@ impl<'i> Layers<'i, '_> {
                 insert(&mut self.settings, key, value);
             }
             Err(error) => {
-                let (mut message, remedy) = in_plain_words(error.message());
+                let (mut message, remedy) = in_plain_words(key, error.message());
                 let inside = |span: &std::ops::Range<usize>| {
                     !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end
                 };
@@ -294,6 +328,11 @@ fn join(section: &str, name: &str) -> String {
 
 /// Section, table of free names if there is one, and name.
 fn path(key: &str) -> Vec<String> {
+    // An experiment's name may have dots, a setting has none.
+    let of_experiment = key.split_once('.').filter(|(section, _)| *section == EXPERIMENTS);
+    if let Some((name, setting)) = of_experiment.and_then(|(_, rest)| rest.rsplit_once('.')) {
+        return [EXPERIMENTS, name, setting].map(str::to_owned).into();
+    }
     let n_parts = match key {
         _ if ["kafka.propert", "events.served.", "events.click."]
             .iter()
@@ -313,7 +352,10 @@ fn nested<'i>(key: &str, value: Spanned<DeValue<'i>>) -> DeTable<'i> {
 }
 
 fn insert<'i>(table: &mut DeTable<'i>, key: &str, value: Spanned<DeValue<'i>>) {
-    let mut path = path(key);
+    insert_at(table, path(key), value);
+}
+
+fn insert_at<'i>(table: &mut DeTable<'i>, mut path: Vec<String>, value: Spanned<DeValue<'i>>) {
     let Some(name) = path.pop() else {
         return;
     };
@@ -331,7 +373,7 @@ fn insert<'i>(table: &mut DeTable<'i>, key: &str, value: Spanned<DeValue<'i>>) {
 }
 
 /// serde says "what is wrong, expected what is right"; the second half is the remedy.
-fn in_plain_words(message: &str) -> (String, String) {
+fn in_plain_words(key: &str, message: &str) -> (String, String) {
     let Some((wrong, expected)) = message.split_once(", expected ") else {
         return (message.to_owned(), String::new());
     };
@@ -341,10 +383,12 @@ fn in_plain_words(message: &str) -> (String, String) {
         "a boolean" => ("true or false", "true or false, without quotes"),
         "a string" => ("a text", "text in quotes"),
         "a sequence" => ("a list", "a list in brackets"),
-        "struct RawExperiment" => (
+        "struct RawEpoch" => (
             "a table",
-            "[experiments.NAME], and its `start` or `control` on the line below",
+            "{ start = \"2026-01-31T09:00:00Z\", shares = { control = 0.5, ARM = 0.5 } }",
         ),
+        "a map" if key.ends_with(".guardrails") => ("a table", "margins by metric: { \"ctr@10\" = 0.02 }"),
+        "a map" if key.starts_with(EXPERIMENTS) => ("a table", "shares by arm: { control = 0.5, ARM = 0.5 }"),
         "a map" => ("a table", "[profile.NAME], and its choices on the lines below"),
         TIME_SPAN => ("a span of time", TIME_SPAN),
         BYTE_SIZE => ("a size", BYTE_SIZE),

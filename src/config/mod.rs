@@ -34,6 +34,7 @@ pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
 pub use hosts::Host;
 pub use in_force::InForce;
+use in_force::bare_or_quoted;
 pub use load::{
     check_flags, environment, in_force, load, load_counting, load_http, load_text, load_with_origins,
 };
@@ -44,7 +45,7 @@ pub(crate) use units::display_ms;
 pub use units::{parse_size, parse_span_ms};
 pub use validate::{parse_brokers, parse_topic};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
@@ -74,6 +75,8 @@ pub struct Config {
     pub log: LogConfig,
     /// By name.
     pub experiments: BTreeMap<String, Experiment>,
+    /// Experiments with a control that name no primary metric, so that one was taken.
+    pub without_primary: BTreeSet<String>,
     /// Variables of the environment that look like settings and are none.
     pub strange_variables: Vec<String>,
 }
@@ -210,6 +213,9 @@ pub(crate) const LONGEST_LIST: u32 = 100_000;
 
 /// Most cut-offs: each of them is a column of every cell of every arm.
 pub(crate) const MAX_CUT_OFFS: usize = 100;
+
+/// Most later allocations of an experiment: each of them has sums of its own.
+pub(crate) const MAX_EPOCHS: usize = 1000;
 
 /// Cells of a window.
 pub use crate::engine::window::N_CELLS;

@@ -199,6 +199,7 @@ section! {
     }
 }
 
+/// All that is asked of an experiment; what is not written has a default only where a control is set.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawExperiment {
@@ -206,6 +207,66 @@ pub(super) struct RawExperiment {
     #[serde(serialize_with = "as_text")]
     pub start: Option<Spanned<toml::Value>>,
     pub control: Option<Spanned<String>>,
+    /// By arm.
+    pub shares: Option<RawNumbers>,
+    pub primary: Option<Spanned<Vec<Spanned<String>>>>,
+    /// By metric.
+    pub guardrails: Option<RawNumbers>,
+    pub mde: Option<Spanned<f64>>,
+    pub alpha: Option<Spanned<f64>>,
+    pub min_days: Option<Spanned<f64>>,
+    pub planned_days: Option<Spanned<f64>>,
+    pub validity: Option<Spanned<String>>,
+    pub goal: Option<Spanned<String>>,
+    pub unit: Option<Spanned<String>>,
+    pub sticky: Option<Spanned<bool>>,
+    pub lower_is_better: Option<Spanned<Vec<Spanned<String>>>>,
+    pub list_ratio_margin: Option<Spanned<f64>>,
+    pub epoch_weights: Option<Spanned<String>>,
+    pub epochs: Option<Spanned<Vec<Spanned<RawEpoch>>>>,
+}
+
+/// Numbers by name.
+pub(super) type RawNumbers = Spanned<BTreeMap<Spanned<String>, Spanned<f64>>>;
+
+/// Both are needed.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawEpoch {
+    #[serde(serialize_with = "as_text")]
+    pub start: Option<Spanned<toml::Value>>,
+    pub shares: Option<RawNumbers>,
+}
+
+impl RawExperiment {
+    /// Every setting that is written, with its place.
+    pub fn written(&self) -> impl Iterator<Item = (&'static str, Spanned<()>)> {
+        fn place<T>(value: &Option<Spanned<T>>) -> Option<Spanned<()>> {
+            value.as_ref().map(|value| Spanned::new(value.span(), ()))
+        }
+        let settings = [
+            ("start", place(&self.start)),
+            ("control", place(&self.control)),
+            ("shares", place(&self.shares)),
+            ("primary", place(&self.primary)),
+            ("guardrails", place(&self.guardrails)),
+            ("mde", place(&self.mde)),
+            ("alpha", place(&self.alpha)),
+            ("min_days", place(&self.min_days)),
+            ("planned_days", place(&self.planned_days)),
+            ("validity", place(&self.validity)),
+            ("goal", place(&self.goal)),
+            ("unit", place(&self.unit)),
+            ("sticky", place(&self.sticky)),
+            ("lower_is_better", place(&self.lower_is_better)),
+            ("list_ratio_margin", place(&self.list_ratio_margin)),
+            ("epoch_weights", place(&self.epoch_weights)),
+            ("epochs", place(&self.epochs)),
+        ];
+        settings
+            .into_iter()
+            .filter_map(|(setting, place)| Some((setting, place?)))
+    }
 }
 
 /// A date and time has a notation of its own in TOML alone.

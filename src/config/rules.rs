@@ -1,5 +1,6 @@
 //! What a setting may hold beyond its type: asked where settings are checked, and told by the schema.
 
+use std::ops::Bound::{self, Excluded, Included};
 use std::ops::RangeInclusive;
 
 use super::redact::HASH_SEED;
@@ -8,6 +9,7 @@ use crate::engine::event::Kind;
 use crate::engine::ranking::Profile;
 use crate::ingest::wire::shape::{Shape, TsUnit};
 use crate::snapshot::View;
+use crate::statistics::{EpochWeights, Goal, Unit, Validity};
 
 impl TopicKey {
     pub(super) const ALL: [(&str, TopicKey); 2] = [("request", TopicKey::Request), ("user", TopicKey::User)];
@@ -24,6 +26,18 @@ impl LogFormat {
         ("json", LogFormat::Json),
     ];
 }
+
+/// One look is what `evaluate` has; a daemon looks again and again.
+pub(super) const VALIDITIES: [(&str, Validity); 2] =
+    [("sequence", Validity::Sequence), ("strict", Validity::Strict)];
+
+pub(super) const GOALS: [(&str, Goal); 2] =
+    [("superior", Goal::Superior), ("non_inferior", Goal::NonInferior)];
+
+pub(super) const UNITS: [(&str, Unit); 2] = [("user", Unit::User), ("request", Unit::Request)];
+
+pub(super) const EPOCH_WEIGHTS: [(&str, EpochWeights); 2] =
+    [("overlap", EpochWeights::Overlap), ("lists", EpochWeights::Lists)];
 
 /// What a record is that does not say so.
 pub(super) const KINDS: [(&str, Option<Kind>); 3] = [
@@ -53,6 +67,17 @@ pub(super) fn range(key: &str) -> RangeInclusive<i64> {
     }
 }
 
+/// The numbers between which a setting of an experiment, or each of its table, may be.
+pub(super) fn between(setting: &str) -> (Bound<f64>, Bound<f64>) {
+    /// Ten years, as spans have.
+    const MOST_DAYS: f64 = 3_653.0;
+    match setting {
+        "alpha" => (Excluded(0.0), Excluded(0.5)),
+        "min_days" | "planned_days" => (Excluded(0.0), Included(MOST_DAYS)),
+        _ => (Excluded(0.0), Excluded(1.0)),
+    }
+}
+
 /// The words that a setting, or each entry of its list, may be; none where any text is allowed.
 pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
     fn names<T>(known: &[(&'static str, T)]) -> Vec<&'static str> {
@@ -62,6 +87,10 @@ pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
         "kafka.key" => names(&TopicKey::ALL),
         "kafka.start" => names(&Start::ALL),
         "log.format" => names(&LogFormat::ALL),
+        "experiments.validity" => names(&VALIDITIES),
+        "experiments.goal" => names(&GOALS),
+        "experiments.unit" => names(&UNITS),
+        "experiments.epoch_weights" => names(&EPOCH_WEIGHTS),
         "events.preset" => names(&Shape::PRESETS),
         "events.without_type" => names(&KINDS),
         "events.ts_unit" => names(&TsUnit::ALL),

@@ -4,6 +4,8 @@
 //! comment above it in `config/abgauge.toml`, and what one without a default looks like by its example there. What depends
 //! on another setting, or on the machine, no schema tells: `abgauge check` does.
 
+mod experiment;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -14,7 +16,6 @@ use super::layers::known_settings;
 use super::sample::{self, SettingNote};
 use super::units::{SIZE_UNITS, TIME_UNITS, TimeSpan, is_size};
 use super::{MAX_CUT_OFFS, rules};
-use crate::engine::OTHER;
 use crate::engine::ranking::profile::CHOICES;
 
 /// Settings that are one word or a list of words.
@@ -62,17 +63,11 @@ fn section(path: &str, known: &Map<String, Value>, notes: &BTreeMap<String, Sett
 
 /// A table whose names are the operator's.
 fn free_names(key: &str, notes: &BTreeMap<String, SettingNote>) -> Value {
-    // Of arms too, though what counts there is bytes.
-    let label = json!({"type": "string", "minLength": 1, "maxLength": 128, "not": {"const": OTHER}});
     let values = match key {
         "kafka.properties" => json!({"$ref": "#/$defs/property"}),
         "kafka.property_files" => json!({"$ref": "#/$defs/file"}),
         "profile" => profile(),
-        _ => json!({
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {"start": {"type": "string", "format": "date-time"}, "control": label},
-        }),
+        _ => experiment::experiment(notes),
     };
     let table = json!({"type": "object", "additionalProperties": values});
     described(table, notes.get(key))

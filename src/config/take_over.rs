@@ -1,6 +1,6 @@
 //! A configuration that is read again while the daemon runs: what of it can be taken over, and what a restart is needed for.
 
-use super::{Config, Http, InForce};
+use super::{Config, Experiment, Http, InForce};
 
 /// A configuration, and every setting of it with where it came from.
 pub struct Loaded {
@@ -29,9 +29,25 @@ impl Loaded {
                 changes.at_a_restart.push(key);
             }
         }
+        let by_name = empty_in_one(&self.config, &new.config);
+        changes
+            .at_a_restart
+            .extend(by_name.map(|name| format!("experiments.{name}")));
         self.config = taking_over(&self.config, &new.config);
         changes
     }
+}
+
+/// Experiments that one of them alone names, by an empty table: no setting tells of them.
+fn empty_in_one<'a>(old: &'a Config, new: &'a Config) -> impl Iterator<Item = &'a String> {
+    let without = |one: &'a Config, other: &'a Config| {
+        let empty = one
+            .experiments
+            .iter()
+            .filter(|(_, of)| **of == Experiment::default());
+        empty.filter_map(|(name, _)| (!other.experiments.contains_key(name)).then_some(name))
+    };
+    without(old, new).chain(without(new, old))
 }
 
 /// Of catalogue, TLS and who may ask another one: none in the place of one, or one in the place of none, changes more

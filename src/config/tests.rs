@@ -1,6 +1,7 @@
 //! Claims about the way from a file and an environment to a configuration, or to its errors.
 
 mod events;
+mod experiments;
 mod faults;
 mod in_force;
 

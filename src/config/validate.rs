@@ -31,7 +31,8 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
     let counting = counting(&raw, report);
     let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
     let export = export::export(&raw.export, &counting.measures, &windows, report);
-    let experiments = experiments::experiments(&raw.experiments, report);
+    let (experiments, without_primary) =
+        experiments::experiments(&raw.experiments, &counting.measures, report);
     events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
     let kafka = kafka::kafka(raw.kafka, report);
     Config {
@@ -47,6 +48,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
         http: http(&raw.http, report),
         log: log(&raw.log, report),
         experiments,
+        without_primary,
         strange_variables: report.strange_variables().to_vec(),
     }
 }

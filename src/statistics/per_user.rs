@@ -37,9 +37,12 @@ pub const HITS_PER_USER: &str = "hits_per_user";
 /// The id under which clicks per assigned user are a metric.
 pub const CLICKS_PER_USER: &str = "clicks_per_user";
 
+/// The ids of all metrics per assigned user.
+pub const IDS: [&str; 3] = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
+
 /// Whether a metric is one of those per assigned user.
 pub fn is_per_user(metric: &str) -> bool {
-    [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER].contains(&metric)
+    IDS.contains(&metric)
 }
 
 /// g, over the epochs in which both arms have a list and have counted something.

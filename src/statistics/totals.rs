@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::burn_in::Seen;
 use super::comparison::ArmPair;
 use super::decision::MultiArm;
-use super::per_user::{CLICKS_PER_USER, Count, Counts, HITS_PER_USER, LISTS_PER_USER};
+use super::per_user::{CLICKS_PER_USER, Count, Counts, HITS_PER_USER, IDS, LISTS_PER_USER};
 use super::ratio::RatioSums;
 use super::settings::Settings;
 use super::srm::{self, Exposed};
@@ -137,8 +137,7 @@ impl<'a> Versus<'a> {
     pub fn metrics(&self) -> BTreeSet<&'a str> {
         let arms = self.epochs.iter().flat_map(|both| both.arms);
         let own = arms.flat_map(|arm| arm.metrics.keys()).map(String::as_str);
-        own.chain([LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER])
-            .collect()
+        own.chain(IDS).collect()
     }
 
     /// The sums of a metric, epoch by epoch.

@@ -439,11 +439,11 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[experiments.a]\nstrat = 5",
-            &["experiments.a", "unknown field `strat`", "`start`"],
+            &["experiments.a.strat", ":2:1", "did you mean `start`?"],
         ),
         (
             "[experiments]\na = 5",
-            &["experiments.a", ":2:5", "[experiments.NAME]"],
+            &["experiments.a: is a table", ":2:5", "[experiments.NAME]"],
         ),
         (
             "[experiments.a]\ncontrol = \"__other__\"",
@@ -453,6 +453,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[experiments.__other__]\ncontrol = \"a\"",
             &["experiments.__other__", "this name"],
         ),
+        ("[experiments.__other__]", &["experiments.__other__", "this name"]),
         (
             "[experiments.__other__]\nstart = \"2026-01-31T09:00:00Z\"",
             &["experiments.__other__", "this name"],

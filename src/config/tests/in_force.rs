@@ -54,7 +54,7 @@ fn every_setting_is_shown_with_where_it_came_from() {
         (
             "experiments.\"a.b\"",
             "start",
-            "start = \"2026-01-31T09:00:00Z\" # line 12",
+            "start = \"2026-01-31T09:00:00Z\" # line 13",
         ),
     ] {
         assert_eq!(line(&shown, section, name), expected);
@@ -86,9 +86,14 @@ fn missing_brokers_are_shown_as_such_and_other_faults_refused() {
 #[test]
 fn what_is_shown_can_be_read_again() {
     let events = "[events]\npreset = \"ubi\"\n[events.click]\naction = \"\"\nactions = []\n";
+    let experiments = "[experiments.\"a.b\"]\ncontrol = \"base\"\nprimary = [\"hit_ratio@5\"]\nguardrails = { \"ctr@10\" = 0.02 }\n\
+                       shares = { base = 0.5, \"c d\" = 0.5 }\nplanned_days = 14\n\
+                       epochs = [{ start = 2026-02-01T09:00:00Z, shares = { base = 0.4, \"c d\" = 0.6 } }]\n\
+                       [experiments.c]\nstart = 2026-02-01T09:00:00Z\n[experiments.d]\n";
     for text in [
         "",
         events,
+        experiments,
         "[profile.mine]\nbase = \"ranx\"\nap_denominator = \"k\"\n[metrics]\nprofile = \"mine\"\n",
     ] {
         let first = loaded(text);
@@ -146,7 +151,9 @@ fn what_may_be_a_secret_is_hidden() {
 fn a_running_daemon_takes_over_what_it_can_and_names_the_rest() {
     let hash = "0".repeat(64);
     let guarded = format!("[http]\nbearer_tokens = [\"{hash}\"]\n");
-    let table: [(&str, &str, &[&str], &[&str]); 8] = [
+    let compared = "[experiments.\"a.b\"]\ncontrol = \"base\"\n";
+    let changed = "[experiments.\"a.b\"]\ncontrol = \"base\"\nmde = 0.1\nalpha = 0.05\n[metrics]\nk = [1]";
+    let table: [(&str, &str, &[&str], &[&str]); 13] = [
         ("", "", &[], &[]),
         ("[join]\nslot = \"5s\"", "# a remark, and the default", &[], &[]),
         (
@@ -161,6 +168,26 @@ fn a_running_daemon_takes_over_what_it_can_and_names_the_rest() {
             "[metrics]\ncatalog = \"b\"\nalpha = 0.1",
             &["metrics.catalog"],
             &["metrics.alpha"],
+        ),
+        // What follows from another setting is not named: the default primary metric.
+        (compared, changed, &[], &["experiments.a.b.mde", "metrics.k"]),
+        ("", compared, &[], &["experiments.a.b.control"]),
+        ("", "[experiments.a]", &[], &["experiments.a"]),
+        (
+            "[experiments.a]",
+            compared,
+            &[],
+            &["experiments.a.b.control", "experiments.a"],
+        ),
+        (
+            changed,
+            "[metrics]\nk = [1]",
+            &[],
+            &[
+                "experiments.a.b.alpha",
+                "experiments.a.b.control",
+                "experiments.a.b.mde",
+            ],
         ),
         // A door that was not there at the start.
         ("", "[metrics]\ncatalog = \"b\"", &[], &["metrics.catalog"]),

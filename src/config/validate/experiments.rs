@@ -1,51 +1,85 @@
-//! `[experiments.NAME]`: where its `total` begins, and which arm is its control.
+//! `[experiments.NAME]`: where its `total` begins, and what is asked of its arms.
 
-use std::collections::BTreeMap;
+mod allocation;
+mod comparable;
+mod conflicts;
+mod settings;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Spanned;
 
+use self::comparable::Comparable;
 use crate::config::Experiment;
 use crate::config::error::ErrorReport;
 use crate::config::raw::RawExperiment;
-use crate::statistics::Settings;
+use crate::engine::ranking::Measures;
 
-/// What is asked of each experiment, by name.
+/// What is asked of each experiment, by name; and which of those with a control name no primary metric.
 pub(super) fn experiments(
     raw: &BTreeMap<String, RawExperiment>,
+    measures: &Measures,
     report: &mut ErrorReport,
-) -> BTreeMap<String, Experiment> {
-    let mut experiments = BTreeMap::new();
-    for (name, RawExperiment { start, control }) in raw {
-        let key = format!("experiments.{name}");
+) -> (BTreeMap<String, Experiment>, BTreeSet<String>) {
+    let comparable = Comparable::of(measures, report);
+    let experiments = raw.iter().map(|(name, raw)| {
+        let experiment = experiment(&format!("experiments.{name}"), raw, &comparable, report);
         if !is_label(name) {
+            let place = raw
+                .written()
+                .next()
+                .map_or(Spanned::new(0..0, ()), |(_, place)| place);
             let remedy = "write a name of 1 to 128 bytes other than `__other__`, as it stands in the events";
             let message = "no experiment can have this name";
-            match (start, control) {
-                (Some(start), _) => report.refuse(&key, start, message, remedy),
-                (None, Some(control)) => report.refuse(&key, control, message, remedy),
-                (None, None) => {}
-            }
+            report.refuse(&format!("experiments.{name}"), &place, message, remedy);
         }
-        let mut experiment = Experiment {
-            start_ms: start.as_ref().and_then(|start| start_ms(&key, start, report)),
+        (name.clone(), experiment)
+    });
+    let is_without = |raw: &RawExperiment| raw.control.is_some() && raw.primary.is_none();
+    let without_primary = raw.iter().filter(|(_, raw)| is_without(raw));
+    let without_primary = without_primary.map(|(name, _)| name.clone()).collect();
+    (experiments.collect(), without_primary)
+}
+
+fn experiment(
+    key: &str,
+    raw: &RawExperiment,
+    comparable: &Comparable,
+    report: &mut ErrorReport,
+) -> Experiment {
+    let start_key = format!("{key}.start");
+    let start_ms = raw
+        .start
+        .as_ref()
+        .and_then(|start| time_ms(&start_key, start, report));
+    let Some(control) = &raw.control else {
+        without_control(key, raw, report);
+        return Experiment {
+            start_ms,
             ..Experiment::default()
         };
-        if let Some(control) = control {
-            if !is_label(control.get_ref()) {
-                let remedy =
-                    "write the arm's name as it stands in the events: 1 to 128 bytes, not `__other__`";
-                report.refuse(
-                    &format!("{key}.control"),
-                    control,
-                    "no arm can have this name",
-                    remedy,
-                );
-            }
-            experiment.settings = Some(Settings::new(control.get_ref()));
-        }
-        experiments.insert(name.clone(), experiment);
+    };
+    let settings = settings::settings(key, raw, control, comparable, report);
+    let epochs = allocation::epochs(key, raw, start_ms, &settings, report);
+    conflicts::refuse(key, raw, &settings, &epochs, report);
+    Experiment {
+        start_ms,
+        settings: Some(settings),
+        epochs,
     }
-    experiments
+}
+
+/// Only a start means something by itself.
+fn without_control(key: &str, raw: &RawExperiment, report: &mut ErrorReport) {
+    let others = raw.written().filter(|(setting, _)| *setting != "start");
+    if let Some((setting, place)) = others.min_by_key(|(_, place)| place.span().start) {
+        report.refuse(
+            &format!("{key}.{setting}"),
+            &place,
+            "says how arms are compared with a control, and none is set",
+            format!("write control = \"ARM\" below [{key}], or leave it out"),
+        );
+    }
 }
 
 /// Whether an experiment or an arm can have this name.
@@ -53,8 +87,17 @@ fn is_label(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name != "__other__"
 }
 
-fn start_ms(key: &str, start: &Spanned<toml::Value>, report: &mut ErrorReport) -> Option<i64> {
-    let text = match start.get_ref() {
+/// The name of an arm, wherever it is written.
+fn arm(key: &str, name: &Spanned<String>, report: &mut ErrorReport) {
+    if !is_label(name.get_ref()) {
+        let remedy = "write the arm's name as it stands in the events: 1 to 128 bytes, not `__other__`";
+        report.refuse(key, name, "no arm can have this name", remedy);
+    }
+}
+
+/// Epoch ms.
+fn time_ms(key: &str, time: &Spanned<toml::Value>, report: &mut ErrorReport) -> Option<i64> {
+    let text = match time.get_ref() {
         toml::Value::String(text) => text.clone(),
         other => other.to_string(),
     };
@@ -62,12 +105,7 @@ fn start_ms(key: &str, start: &Spanned<toml::Value>, report: &mut ErrorReport) -
         Ok(time) => Some(time.as_millisecond()),
         Err(_) => {
             let remedy = "write date, time and offset, such as start = \"2026-01-31T09:00:00Z\"";
-            report.refuse(
-                &format!("{key}.start"),
-                start,
-                format!("`{text}` is not a time"),
-                remedy,
-            );
+            report.refuse(key, time, format!("`{text}` is not a time"), remedy);
             None
         }
     }

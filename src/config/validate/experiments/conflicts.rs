@@ -1,0 +1,147 @@
+//! Settings of an experiment that contradict each other.
+
+use toml::Spanned;
+
+use crate::config::EpochStart;
+use crate::config::error::ErrorReport;
+use crate::config::raw::RawExperiment;
+use crate::statistics::per_user::is_per_user;
+use crate::statistics::{Settings, Unit};
+
+/// How far the share of an arm may be from that of its control, by a factor, for a planned look: beyond it the skewness of the
+/// small arm is not cancelled, and a t test has more false alarms than α says.
+const MAX_PLANNED_RATIO: f64 = 4.0;
+
+/// Refuses what each other setting makes impossible, where both are sound.
+pub(super) fn refuse(
+    key: &str,
+    raw: &RawExperiment,
+    settings: &Settings,
+    epochs: &[EpochStart],
+    report: &mut ErrorReport,
+) {
+    primary_and_guardrail(key, raw, settings, report);
+    per_user(key, raw, settings, report);
+    sticky_requests(key, raw, settings, report);
+    planned_before_min(key, raw, report);
+    planned_with_unequal_shares(key, raw, settings, epochs, report);
+}
+
+fn primary_and_guardrail(key: &str, raw: &RawExperiment, settings: &Settings, report: &mut ErrorReport) {
+    let both = settings
+        .primary
+        .iter()
+        .find(|id| settings.guardrails.contains_key(*id));
+    let (Some(id), Some(written)) = (both, &raw.guardrails) else {
+        return;
+    };
+    let (message, remedy) = if raw.primary.is_some() {
+        let message = format!("\"{id}\" is a primary metric as well");
+        (
+            message,
+            "leave it out of one of them: a primary that falls is a loss in any case",
+        )
+    } else {
+        let message = format!("\"{id}\" is the primary metric, since none is chosen");
+        (
+            message,
+            "write another one as `primary`, or leave it out of the guardrails",
+        )
+    };
+    report.refuse(&format!("{key}.guardrails"), written, message, remedy);
+}
+
+/// Metrics per assigned user need shares of users.
+fn per_user(key: &str, raw: &RawExperiment, settings: &Settings, report: &mut ErrorReport) {
+    let why = match settings.unit {
+        Unit::Request => [
+            "`unit` is \"request\": no user is assigned to an arm",
+            "write unit = \"user\"",
+        ],
+        Unit::User if raw.shares.is_none() => {
+            let remedy = "write the shares of users as `shares`";
+            ["without `shares` nobody knows how many users an arm has", remedy]
+        }
+        Unit::User => return,
+    };
+    let primaries = raw.primary.iter().flat_map(|list| list.get_ref());
+    let primaries = primaries.map(|word| ("primary", word));
+    let guardrails = raw.guardrails.iter().flat_map(|table| table.get_ref().keys());
+    let guardrails = guardrails.map(|word| ("guardrails", word));
+    for (setting, word) in primaries
+        .chain(guardrails)
+        .filter(|(_, word)| is_per_user(word.get_ref()))
+    {
+        let message = format!("\"{}\" is per assigned user, and {}", word.get_ref(), why[0]);
+        let remedy = format!(
+            "{}, or a metric per list in its place, such as \"ctr@10\"",
+            why[1]
+        );
+        report.refuse(&format!("{key}.{setting}"), word, message, remedy);
+    }
+}
+
+fn sticky_requests(key: &str, raw: &RawExperiment, settings: &Settings, report: &mut ErrorReport) {
+    if let Some(sticky) = raw
+        .sticky
+        .as_ref()
+        .filter(|_| settings.sticky && settings.unit == Unit::Request)
+    {
+        report.refuse(
+            &format!("{key}.sticky"),
+            sticky,
+            "keeps users in their first arm, and `unit` is \"request\": no user has one",
+            "leave it out, or write unit = \"user\"",
+        );
+    }
+}
+
+fn planned_before_min(key: &str, raw: &RawExperiment, report: &mut ErrorReport) {
+    let [planned_key, min_key] = ["planned_days", "min_days"].map(|setting| format!("{key}.{setting}"));
+    let Some(planned) = &raw.planned_days else { return };
+    let min = raw
+        .min_days
+        .as_ref()
+        .map_or(Settings::new("").min_days, |days| *days.get_ref());
+    let days = *planned.get_ref();
+    if days < min && report.is_sound(&planned_key) && report.is_sound(&min_key) {
+        let message = format!(
+            "{days} is fewer than min_days ({min}): the planned look would come before anything is decided"
+        );
+        let remedy = format!("write planned_days = {min} or more, or min_days = {days}");
+        report.refuse(&planned_key, planned, message, remedy);
+    }
+}
+
+fn planned_with_unequal_shares(
+    key: &str,
+    raw: &RawExperiment,
+    settings: &Settings,
+    epochs: &[EpochStart],
+    report: &mut ErrorReport,
+) {
+    let Some(planned) = &raw.planned_days else { return };
+    let are_sound = ["shares", "epochs"]
+        .iter()
+        .all(|setting| report.is_sound(&format!("{key}.{setting}")));
+    let later = epochs.iter().map(|epoch| &epoch.shares);
+    let unequal = std::iter::once(&settings.shares).chain(later).find_map(|shares| {
+        let control = shares.get(&settings.control)?;
+        // Exactly fourfold passes, whatever the rounding.
+        let is_far = |share: &f64| (share / control).max(control / share) > MAX_PLANNED_RATIO * (1.0 + 1e-9);
+        let (arm, share) = shares.iter().find(|(_, share)| is_far(share))?;
+        Some(format!("`{arm}` ({share}) and the control ({control})"))
+    });
+    if let Some(pair) = unequal.filter(|_| are_sound) {
+        refuse_planned(key, planned, &pair, report);
+    }
+}
+
+fn refuse_planned(key: &str, planned: &Spanned<f64>, pair: &str, report: &mut ErrorReport) {
+    let message = format!(
+        "plans one look, and the shares of {pair} differ more than fourfold: the skewness of the small arm is then not \
+         cancelled, and that look has more false alarms than alpha says"
+    );
+    let remedy = "leave it out: the sequence, which is then all there is, holds; or give both arms shares of about one size";
+    report.refuse(&format!("{key}.planned_days"), planned, message, remedy);
+}
