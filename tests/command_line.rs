@@ -250,6 +250,36 @@ fn a_start_inside_a_slot_is_told_with_the_time_that_counts() {
     assert!(!told.contains("experiments.page"), "{told}");
 }
 
+#[test]
+fn what_an_experiment_cannot_be_told_is_warned_of_and_what_cannot_be_is_refused() {
+    let dir = temporary_dir();
+    let kafka = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\n";
+    let text = format!("{kafka}control = \"base\"\n");
+    let told = quietly(&["check", "--config", &file(&dir, "legal.toml", &text)]);
+    for part in [
+        "\n         1024 MiB of sums by user",
+        "\n         statistics: 136 KiB for each arm and epoch of an experiment in a partition (256 buckets x 32 columns x 16 bytes",
+        "\nwarning  experiments.ranker has a control and no shares: nothing is decided",
+        "\nwarning  kafka.key is \"request\"",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let text =
+        format!("{kafka}control = \"base\"\nshares = {{ base = 0.9, neural = 0.1 }}\nplanned_days = 14\n");
+    let path = file(&dir, "impossible.toml", &text);
+    let ran = run(&["check", "--config", &path]);
+    assert_eq!(ran.code, Some(78), "{}", ran.stdout);
+    let told = ran.stderr.replace("\n  │ ", " ");
+    for part in [
+        "experiments.ranker.planned_days: plans one look",
+        "differ more than fourfold",
+        ":6:16]",
+        "leave it out",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
 /// A start waited for ever for somebody to write into the pipe.
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {

@@ -1,8 +1,11 @@
 //! What is legal and probably not meant.
 
+mod experiments;
+
 use super::units::display_ms;
 use super::{Config, Http};
 use crate::engine::ranking::{METRICS, Metric};
+use crate::looks;
 use crate::table::visible;
 
 impl Config {
@@ -20,7 +23,11 @@ impl Config {
             self.unused_credentials(),
             self.open_to_others(),
         ];
-        remarks.into_iter().flatten().collect()
+        remarks
+            .into_iter()
+            .flatten()
+            .chain(self.remarks_on_experiments())
+            .collect()
     }
 
     /// Warnings about numbers that may differ from what one expects.
@@ -58,6 +65,7 @@ impl Config {
                 join.max_items
             ));
         }
+        warnings.extend(self.doubts_of_experiments());
         warnings.extend(self.strange_variables.iter().map(|name| {
             format!(
                 "{name} is no setting and has no effect: settings are ABGAUGE_SECTION__SETTING, with two underscores, such \
@@ -73,21 +81,39 @@ impl Config {
         let time = |ms| {
             jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
         };
-        let starts = self.experiment_starts();
-        let starts = starts.iter();
-        let inside = starts.filter(|(_, start_ms)| **start_ms % slot_ms != 0);
-        let note = |(name, start_ms): (&String, &i64)| {
-            let next_ms = (start_ms.div_euclid(slot_ms) + 1) * slot_ms;
+        let look_ms = looks::every_ms(slot_ms);
+        let next = |ms: i64, step_ms: i64| time((ms.div_euclid(step_ms) + 1) * step_ms);
+        let of_start = |name: &str, ms: i64| {
             format!(
-                "experiments.{}.start ({}) lies inside a slot, and lists are counted a slot (join.slot, {}) at a time: its \
+                "experiments.{name}.start ({}) lies inside a slot, and lists are counted a slot (join.slot, {}) at a time: its \
                  total begins with the next one, at {}",
-                visible(name),
-                time(*start_ms),
+                time(ms),
                 display_ms(slot_ms),
-                time(next_ms)
+                next(ms, slot_ms)
             )
         };
-        inside.map(note).collect()
+        let of_epoch = |name: &str, ms: i64| {
+            format!(
+                "experiments.{name}.epochs ({}) lies between two looks, which are {} apart: its epoch begins with the next one, \
+                 at {}",
+                time(ms),
+                display_ms(look_ms),
+                next(ms, look_ms)
+            )
+        };
+        let notes = self.experiments.iter().flat_map(|(name, experiment)| {
+            let name = visible(name);
+            let start = experiment.start_ms.filter(|ms| ms % slot_ms != 0);
+            let epochs = experiment.epochs.iter().map(|epoch| epoch.start_ms);
+            let mut notes: Vec<String> = start.into_iter().map(|ms| of_start(&name, ms)).collect();
+            notes.extend(
+                epochs
+                    .filter(|ms| ms % look_ms != 0)
+                    .map(|ms| of_epoch(&name, ms)),
+            );
+            notes
+        });
+        notes.collect()
     }
 
     /// A server that other machines can reach should require credentials and TLS.

@@ -545,6 +545,90 @@ fn a_planned_look_is_refused_where_shares_differ_more_than_fourfold() {
 }
 
 #[test]
+fn what_a_setting_makes_impossible_is_warned_of() {
+    let warnings = |key: &str, lines: &str| {
+        config(
+            &format!("[kafka]\nkey = \"{key}\"\n[experiments.a]\n{lines}"),
+            &[],
+        )
+        .warnings()
+    };
+    let sound = "control = \"base\"\nprimary = [\"mrr\"]\nshares = { base = 0.5, b = 0.5 }";
+    assert_eq!(warnings("user", sound), [""; 0]);
+    assert_eq!(warnings("request", "start = 2026-01-31T09:00:00Z"), [""; 0]);
+    assert_eq!(
+        warnings("request", &format!("{sound}\nunit = \"request\"")),
+        [""; 0]
+    );
+    let ramp = |days: &[(&str, f64)]| {
+        let epoch = |(day, share): &(&str, f64)| {
+            format!(
+                "{{ start = 2026-02-{day}T00:00:00Z, shares = {{ base = {}, b = {share} }} }}",
+                1.0 - share
+            )
+        };
+        let epochs: Vec<String> = days.iter().map(epoch).collect();
+        format!("{sound}\nepochs = [{}]", epochs.join(", "))
+    };
+    assert_eq!(warnings("user", &ramp(&[("01", 0.2)])), [""; 0]);
+    let sticky = |epochs: String| format!("{epochs}\nsticky = true");
+    assert_eq!(
+        warnings("user", &sticky(ramp(&[("01", 0.5)]))),
+        [""; 0],
+        "the shares stay"
+    );
+    let control = "control = \"base\"";
+    let canary = "control = \"base\"\nprimary = [\"mrr\"]\nshares = { base = 0.65, \"5 %\" = 0.05, c = 0.3 }";
+    for (key, lines, expected) in [
+        (
+            "user",
+            control,
+            "experiments.a has a control and no shares: nothing is decided, and there is no sample ratio, no list ratio and no lift per user",
+        ),
+        (
+            "user",
+            "control = \"base\"\nshares = { base = 0.5, b = 0.5 }",
+            "experiments.a names no primary metric: ctr@10 alone decides",
+        ),
+        ("request", sound, "kafka.key is \"request\""),
+        (
+            "user",
+            canary,
+            "experiments.a.shares: 5 % (0.05) is small beside the control (0.65)",
+        ),
+        (
+            "user",
+            &sticky(ramp(&[("01", 0.5), ("02", 0.2), ("03", 0.5)])),
+            "experiments.a is sticky and its shares change: 2 of its 3 later epochs",
+        ),
+    ] {
+        let [warning] = <[String; 1]>::try_from(warnings(key, lines)).expect(expected);
+        assert!(warning.starts_with(expected), "{warning}");
+    }
+    let [canary] = <[String; 1]>::try_from(warnings("user", canary)).expect("one");
+    let remedy = "control = \"5 %-control\", shares = { \"5 %-control\" = 0.5, \"5 %\" = 0.5 }";
+    assert!(canary.contains(remedy), "{canary}");
+    let uncounted = "[kafka]\nkey = \"user\"\n[metrics]\nmetrics = [\"coverage\"]\ncatalog = \"i\"\n[experiments.a]\n\
+                     control = \"base\"\nshares = { base = 0.5, b = 0.5 }";
+    let warnings = config(uncounted, &[]).warnings();
+    assert!(
+        warnings[0].contains("none that is measured adds up over users"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn an_epoch_between_two_looks_is_told_like_a_start_inside_a_slot() {
+    let text = "[experiments.a]\nstart = 2026-01-31T09:00:00Z\ncontrol = \"base\"\nshares = { base = 0.5, b = 0.5 }\n\
+                epochs = [{ start = 2026-02-01T09:00:05Z, shares = { base = 0.5, b = 0.5 } }, \
+                { start = 2026-02-02T09:10:00Z, shares = { base = 0.5, b = 0.5 } }]";
+    let [note] = <[String; 1]>::try_from(config(text, &[]).notes()).expect("one");
+    let expected = "experiments.a.epochs (2026-02-01T09:00:05Z) lies between two looks, which are 10m apart: its epoch begins \
+                    with the next one, at 2026-02-01T09:10:00Z";
+    assert_eq!(note, expected);
+}
+
+#[test]
 fn there_is_a_bound_on_epochs() {
     let epochs = |n: usize| {
         let epoch = |day: usize| {

@@ -1,0 +1,125 @@
+//! What the settings of experiments make impossible.
+
+use crate::config::{Config, Experiment, TopicKey, bare_or_quoted};
+use crate::statistics::{STICKY_NOTE, Settings, Unit};
+use crate::table::visible;
+
+/// An arm below this share of users is a canary.
+const CANARY: f64 = 0.1;
+/// From this factor on the control is much larger than an arm.
+const MUCH_LARGER: f64 = 4.0;
+
+/// An experiment with a control.
+struct Compared<'a> {
+    name: &'a str,
+    /// How its table is called.
+    shown: String,
+    experiment: &'a Experiment,
+    settings: &'a Settings,
+}
+
+impl Config {
+    /// One sentence for each thing that makes the numbers of an experiment other than one expects.
+    pub(super) fn doubts_of_experiments(&self) -> Vec<String> {
+        let doubts = self.compared().flat_map(|of| {
+            let sticky = sticky_epochs(&of.shown, of.experiment, of.settings);
+            canaries(&of.shown, of.settings).chain(sticky).collect::<Vec<_>>()
+        });
+        doubts.collect()
+    }
+
+    /// One sentence for each thing that an experiment will not be told.
+    pub(super) fn remarks_on_experiments(&self) -> Vec<String> {
+        let remarks = self.compared().filter_map(|of| {
+            if of.settings.shares.is_empty() {
+                return Some(without_shares(&of.shown, of.settings));
+            }
+            let is_taken = self.without_primary.contains(of.name);
+            is_taken.then(|| taken_primary(&of.shown, of.settings))
+        });
+        remarks.chain(self.users_not_counted()).collect()
+    }
+
+    fn compared(&self) -> impl Iterator<Item = Compared<'_>> {
+        self.experiments.iter().filter_map(|(name, experiment)| {
+            Some(Compared {
+                name,
+                shown: format!("experiments.{}", visible(name)),
+                experiment,
+                settings: experiment.settings.as_ref()?,
+            })
+        })
+    }
+
+    /// Keyed by request, the lists of one user are spread over partitions, so that no first exposure can be told.
+    fn users_not_counted(&self) -> Option<String> {
+        let is_by_user = |of: Compared| of.settings.unit == Unit::User;
+        (self.kafka.key == TopicKey::Request && self.compared().any(is_by_user)).then(|| {
+            "kafka.key is \"request\", so that the lists of a user are spread over partitions and users cannot be counted: \
+             no experiment has a sample ratio, nor users seen in two arms (intervals and tests hold all the same). Key both \
+             topics by the user and set kafka.key = \"user\", or unit = \"request\" if no users are assigned to arms"
+                .to_owned()
+        })
+    }
+}
+
+fn without_shares(name: &str, settings: &Settings) -> String {
+    format!(
+        "{name} has a control and no shares: nothing is decided, and there is no sample ratio, no list ratio and no lift per \
+         user. Write the share of users that each arm is to get, such as shares = {{ {} = 0.5, ARM = 0.5 }}",
+        bare_or_quoted(&settings.control)
+    )
+}
+
+/// What is said of the metric that was taken for want of a choice.
+fn taken_primary(name: &str, settings: &Settings) -> String {
+    match settings.primary.first() {
+        Some(metric) => format!(
+            "{name} names no primary metric: {metric} alone decides. Write primary = [\"{metric}\"] if that is meant, else the \
+             metric that the experiment is about"
+        ),
+        None => format!(
+            "{name} names no primary metric, and none that is measured adds up over users: nothing is decided. Measure another \
+             one (metrics.metrics)"
+        ),
+    }
+}
+
+/// A small arm of heavy users against a large one looks worse than it is.
+fn canaries(name: &str, settings: &Settings) -> impl Iterator<Item = String> {
+    let control = settings.shares.get(&settings.control).copied().unwrap_or(0.0);
+    let is_canary = move |share: f64| share < CANARY && control > MUCH_LARGER * share;
+    let canaries = settings
+        .shares
+        .iter()
+        .filter(move |(_, share)| is_canary(**share));
+    canaries.map(move |(arm, share)| {
+        let own = format!("{arm}-control");
+        format!(
+            "{name}.shares: {} ({share}) is small beside the control ({control}): its intervals are too narrow, and where a \
+             few users have many of its lists it looks worse than it is. Give it a control of its own size, an arm whose users are served as by \
+             the control, and compare these two: control = {}, shares = {{ {} = 0.5, {} = 0.5 }}; arms that are not named are \
+             shown all the same",
+            visible(arm),
+            toml::Value::from(&*own),
+            bare_or_quoted(&own),
+            bare_or_quoted(arm)
+        )
+    })
+}
+
+fn sticky_epochs(name: &str, experiment: &Experiment, settings: &Settings) -> Option<String> {
+    let changes = |shares| shares != &settings.shares;
+    let changing = experiment
+        .epochs
+        .iter()
+        .position(|epoch| changes(&epoch.shares))?;
+    let n_left_out = experiment.epochs.len() - changing;
+    settings.sticky.then(|| {
+        format!(
+            "{name} is sticky and its shares change: {n_left_out} of its {} later epochs (`epochs`) are left out of all \
+             comparisons ({STICKY_NOTE})",
+            experiment.epochs.len()
+        )
+    })
+}
