@@ -1,0 +1,18 @@
+//! What comparisons must hold, through the code that ships: simulated traffic, the join, the ledger, looks.
+//!
+//! ```text
+//! Scenario ─▶ Traffic ─▶ Batch ─▶ PairTracker ─▶ cells ─┬▶ Watch: one setting, all looks ─▶ what a run has seen
+//!                                                       └▶ …  (the same cells for each)
+//! ```
+//! A [`Row`] of the table runs its scenario under many seeds; each of its figures is a share or a median over the runs.
+
+#![allow(dead_code, reason = "the benchmark and the tests each use their own part")]
+
+mod feed;
+pub mod row;
+pub mod rows;
+pub mod scenario;
+pub mod watch;
+
+pub use row::Row;
+pub use scenario::Scale;

@@ -1,0 +1,172 @@
+//! A row of the table: its runs, and what its figures are over them.
+
+use std::fmt;
+
+/// A check under many seeds.
+pub struct Row {
+    /// What it is chosen by.
+    pub name: &'static str,
+    pub n_runs: usize,
+    pub figures: Vec<Figure>,
+    run: Box<dyn Fn(u64) -> Vec<f64> + Send + Sync>,
+}
+
+/// One number over all runs.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    pub what: String,
+    pub statistic: Statistic,
+    pub bound: Bound,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// Of the runs, those with 1 and not 0.
+    Share,
+    /// What half of the runs do not exceed.
+    Median,
+}
+
+/// What must hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+    Within(f64, f64),
+    /// Nothing: it is there to be compared with.
+    Shown,
+}
+
+/// A figure over some runs.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub figure: Figure,
+    pub value: f64,
+    /// Monte Carlo standard error.
+    pub error: f64,
+    pub n_runs: usize,
+}
+
+impl Row {
+    /// `run` gives a number for each figure.
+    pub fn new(
+        name: &'static str,
+        n_runs: usize,
+        figures: Vec<Figure>,
+        run: impl Fn(u64) -> Vec<f64> + Send + Sync + 'static,
+    ) -> Row {
+        Row {
+            name,
+            n_runs,
+            figures,
+            run: Box::new(run),
+        }
+    }
+
+    /// What one seed gives, by figure.
+    ///
+    /// # Panics
+    /// A run that gives too few numbers.
+    pub fn run(&self, seed: u64) -> Vec<f64> {
+        let numbers = (self.run)(seed);
+        assert_eq!(numbers.len(), self.figures.len(), "{}: a number for each figure", self.name);
+        numbers
+    }
+
+    /// Sums up runs.
+    pub fn seen(&self, runs: &[Vec<f64>]) -> Vec<Seen> {
+        let seen = |(index, figure): (usize, &Figure)| {
+            let numbers = runs.iter().map(|run| run[index]).collect();
+            let (value, error) = figure.statistic.of(numbers);
+            Seen {
+                figure: figure.clone(),
+                value,
+                error,
+                n_runs: runs.len(),
+            }
+        };
+        self.figures.iter().enumerate().map(seen).collect()
+    }
+}
+
+impl Figure {
+    pub fn share(what: impl Into<String>, bound: Bound) -> Figure {
+        Figure {
+            what: what.into(),
+            statistic: Statistic::Share,
+            bound,
+        }
+    }
+
+    pub fn median(what: impl Into<String>, bound: Bound) -> Figure {
+        Figure {
+            statistic: Statistic::Median,
+            ..Figure::share(what, bound)
+        }
+    }
+}
+
+impl Statistic {
+    /// The value and its standard error.
+    fn of(self, mut numbers: Vec<f64>) -> (f64, f64) {
+        let n = numbers.len() as f64;
+        match self {
+            Statistic::Share => {
+                let share = numbers.iter().sum::<f64>() / n;
+                (share, (share * (1.0 - share) / n).sqrt())
+            }
+            Statistic::Median => {
+                numbers.sort_unstable_by(f64::total_cmp);
+                let at = |place: f64| numbers[(place.max(0.0) as usize).min(numbers.len() - 1)];
+                // The ranks of an interval of two standard errors: n/2 ± √n/2.
+                let half = 0.5 * n.sqrt();
+                (at(0.5 * n), 0.5 * (at(0.5 * n + half) - at(0.5 * n - half)))
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// Whether the figure holds as it was seen; none where nothing must.
+    pub fn holds(&self) -> Option<bool> {
+        match self.figure.bound {
+            Bound::AtMost(most) => Some(self.value <= most),
+            Bound::AtLeast(least) => Some(self.value >= least),
+            Bound::Within(least, most) => Some((least..=most).contains(&self.value)),
+            Bound::Shown => None,
+        }
+    }
+
+    fn number(&self, value: f64) -> String {
+        match self.figure.statistic {
+            Statistic::Share => format!("{:.1}%", 100.0 * value),
+            Statistic::Median if value < 100.0 => format!("{value:.1}"),
+            Statistic::Median => format!("{value:.0}"),
+        }
+    }
+}
+
+/// A line of Markdown: check | figure that must hold | seen ± standard error | runs | MET or MISSED.
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = match self.figure.bound {
+            Bound::AtMost(most) => format!("≤ {}", self.number(most)),
+            Bound::AtLeast(least) => format!("≥ {}", self.number(least)),
+            Bound::Within(least, most) => format!("{} to {}", self.number(least), self.number(most)),
+            Bound::Shown => String::new(),
+        };
+        let verdict = match self.holds() {
+            Some(true) => "MET",
+            Some(false) => "MISSED",
+            None => "",
+        };
+        let [value, error] = [self.value, self.error].map(|number| self.number(number));
+        let Figure { what, .. } = &self.figure;
+        write!(f, "| {what} | {bound} | {value} ± {error} | {} | {verdict} |", self.n_runs)
+    }
+}
+
+/// 1 or 0.
+pub fn indicator(is_so: bool) -> f64 {
+    f64::from(u8::from(is_so))
+}

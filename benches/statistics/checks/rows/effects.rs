@@ -1,0 +1,110 @@
+//! Arms that do differ: how often it is found, and how soon.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use abgauge::simulate::Activity;
+use abgauge::statistics::{Settings, Validity};
+
+use super::coverage::at_end;
+use crate::checks::row::{Bound, Figure, Row, indicator};
+use crate::checks::scenario::{ARM, DAY_MS, START_MS, Scale, Scenario};
+use crate::checks::watch::{Watch, arm_harms, asked, planned, report, with_validity};
+
+const ALPHA: f64 = 0.05;
+/// The effect that a fixed test finds with power 0.8, in standard errors: Φ⁻¹(0.975) + Φ⁻¹(0.8).
+const FOUND: f64 = 2.80;
+/// Of the power's rows.
+const METRIC: &str = "ctr";
+const N_PILOTS: u64 = 40;
+
+/// The sample on which a fixed test finds an effect with power 0.8, 1.5 times and twice as many users: weeks of 5,000 moderate
+/// users per arm and more. τ, mde and the effect are the same.
+pub fn power(scale: Scale) -> Vec<Row> {
+    let users = 10_000.0 * scale.users;
+    let effect = Arc::new(OnceLock::new());
+    let row = |times: f64, bound: f64| {
+        let effect = Arc::clone(&effect);
+        power_at(scale, users, times, bound, move || *effect.get_or_init(|| detectable(users)))
+    };
+    vec![row(1.0, 0.48), row(1.5, 0.72), row(2.0, 0.85)]
+}
+
+fn power_at(
+    scale: Scale,
+    users: f64,
+    times: f64,
+    bound: f64,
+    effect: impl Fn() -> f64 + Send + Sync + 'static,
+) -> Row {
+    let share = |what: &str, bound| Figure::share(format!("Power at {times}× the fixed sample: {what}"), bound);
+    let planned_bound = if times == 1.0 { Bound::AtLeast(0.74) } else { Bound::Shown };
+    let figures = vec![
+        share("sequence", Bound::AtLeast(bound)),
+        share("planned", planned_bound),
+        share("the fixed test", Bound::Shown),
+    ];
+    Row::new("power", 1000, figures, move |seed| {
+        let effect = effect();
+        let scenario = moderate(users * times).with(|leg| leg.effect = effect);
+        let of_effect = |settings: Settings| Settings {
+            mde: effect,
+            primary: vec![METRIC.to_owned()],
+            ..settings
+        };
+        let settings = [asked(&scenario), planned(&scenario)];
+        let mut watches = settings.map(|settings| Watch::new(&scenario, of_effect(settings), scale.look_ms));
+        let fixed = of_effect(with_validity(&scenario, Validity::OneLook));
+        let mut fixed = Watch::new(&scenario, fixed, scale.look_ms);
+        scenario.replay(seed, scale.look_ms, |told| {
+            watches.iter_mut().for_each(|watch| watch.take(told));
+            fixed.take(told);
+        });
+        let [sequence, planned] = watches.map(|watch| indicator(watch.alarms(METRIC, ALPHA)));
+        // Unlike p, an interval does not run.
+        let interval = fixed.metric(METRIC).interval.expect("burn-in is done");
+        vec![sequence, planned, indicator(interval.lower > 0.0 || interval.upper < 0.0)]
+    })
+}
+
+fn moderate(users: f64) -> Scenario {
+    Scenario::new(Activity::Moderate, users, 5.0)
+}
+
+/// 2.80 √V of the lift at the end of the week, the mean of some pilots.
+fn detectable(users: f64) -> f64 {
+    let scenario = moderate(users);
+    let error = |pilot: u64| {
+        let (_, sums) = at_end(&scenario, u64::MAX - pilot);
+        let lift = sums.compare(METRIC).lift.expect("the base is known");
+        lift.spread.error()
+    };
+    let errors: f64 = (0..N_PILOTS).map(error).sum();
+    FOUND * errors / N_PILOTS as f64
+}
+
+/// 10% fewer clicks with 20,000 moderate users per arm, two lists each in the week; mde 5%.
+pub fn harm(scale: Scale) -> Row {
+    let scenario = Scenario::new(Activity::Moderate, 40_000.0 * scale.users, 2.0).with(|leg| {
+        leg.appeal = 0.06;
+        leg.effect = -0.1;
+    });
+    let figures = vec![
+        Figure::share("−10%: harm within the week", Bound::AtLeast(0.95)),
+        Figure::median("−10%: days to harm, median", Bound::AtMost(4.5)),
+    ];
+    Row::new("harm", 1000, figures, move |seed| {
+        let mut watch = Watch::new(&scenario, asked(&scenario), scale.look_ms);
+        let mut found_ms = None;
+        scenario.replay(seed, scale.look_ms, |told| {
+            watch.take_each(told, |look| {
+                let arm = report(look).arms.get(ARM);
+                if found_ms.is_none() && arm.is_some_and(|arm| arm_harms(arm, ALPHA)) {
+                    found_ms = Some(look.as_of_ms - START_MS);
+                }
+            });
+        });
+        let days = found_ms.map_or(f64::INFINITY, |ms| ms as f64 / DAY_MS as f64);
+        vec![indicator(days.is_finite()), days]
+    })
+}

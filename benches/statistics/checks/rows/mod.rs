@@ -1,0 +1,25 @@
+//! The rows of the table, one file for what belongs together.
+
+mod coverage;
+mod effects;
+mod no_effect;
+mod users;
+
+use super::row::Row;
+use super::scenario::Scale;
+
+pub use self::coverage::{coverage, misses};
+pub use self::effects::{harm, power};
+pub use self::no_effect::{no_effect, holm, ramp};
+pub use self::users::{list_ratio, more_lists, sample_ratio, wrong_shares};
+
+/// All, in the order of the contract.
+pub fn all(scale: Scale) -> Vec<Row> {
+    let mut rows = vec![no_effect(scale), coverage(scale)];
+    rows.extend([-0.1, 0.02, 0.1].map(|lift| misses(scale, lift)));
+    rows.extend(power(scale));
+    rows.extend([harm(scale), list_ratio(scale), more_lists(scale)]);
+    rows.extend([false, true].map(|is_ramped| sample_ratio(scale, is_ramped)));
+    rows.extend([wrong_shares(scale), holm(scale), ramp(scale)]);
+    rows
+}

@@ -1,0 +1,255 @@
+//! A simulated experiment, and its way through the join and the ledger.
+
+use std::num::NonZeroU32;
+
+use abgauge::config::TopicKey;
+use abgauge::engine::{Arm, Rules};
+use abgauge::engine::ranking::{Measures, Ranking};
+use abgauge::ledger::{Cell, Keep, PairTracker, Users};
+use abgauge::simulate::draft::Content;
+use abgauge::simulate::{Activity, Design, Lengths, Noise, Population, Traffic, TrafficSettings, World};
+
+use super::feed::Feed;
+
+/// 2025-11-20 00:00 UTC: whole weeks since the epoch, so that cells of a week begin there.
+pub const START_MS: i64 = 1_763_596_800_000;
+pub const DAY_MS: i64 = 86_400_000;
+pub const WEEK_MS: i64 = 7 * DAY_MS;
+const MINUTE_MS: i64 = 60_000;
+const SLOT_MS: i64 = 10 * MINUTE_MS;
+
+pub const EXPERIMENT: &str = "ranker";
+/// A control first. Each scenario has the first few.
+const ARMS: [&str; 5] = ["base", "a", "b", "c", "d"];
+pub const CONTROL: &str = ARMS[0];
+/// The first treatment.
+pub const ARM: &str = ARMS[1];
+
+pub const METRICS: [&str; 3] = ["hit_rate", "ctr", "mrr"];
+
+/// How large scenarios are.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    /// Multiplies the number of users.
+    pub users: f64,
+    /// Event time between two looks, ms; a day is a multiple of it.
+    pub look_ms: i64,
+}
+
+impl Scale {
+    /// That of the table: 1,008 looks in a week.
+    pub const FULL: Scale = Scale {
+        users: 1.0,
+        look_ms: SLOT_MS,
+    };
+}
+
+/// Who comes into which arms, and what these do.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    pub n_arms: usize,
+    pub n_users: f64,
+    pub activity: Activity,
+    /// In a week, over all users: those who do not come included.
+    pub lists_per_user: f64,
+    /// One after the other.
+    pub legs: Vec<Leg>,
+}
+
+/// A time in which nothing changes.
+#[derive(Debug, Clone)]
+pub struct Leg {
+    pub days: i64,
+    /// Click probability of an eager user's first item.
+    pub appeal: f64,
+    /// Of the users, by arm; equal without.
+    pub shares: Vec<f64>,
+    /// Of the first treatment: by how much more its lists are clicked.
+    pub effect: f64,
+    /// Of the first treatment: by how much more lists its users get.
+    pub visits: f64,
+}
+
+impl Default for Leg {
+    fn default() -> Leg {
+        Leg {
+            days: 7,
+            appeal: 0.2,
+            shares: Vec::new(),
+            effect: 0.0,
+            visits: 0.0,
+        }
+    }
+}
+
+/// What the ledger has told since the last time.
+pub struct Told {
+    pub arms: Vec<Arm>,
+    pub cells: Vec<(i64, Cell)>,
+    pub until_ms: Option<i64>,
+}
+
+/// Hit ratio, CTR and MRR over the whole list.
+pub fn ranking() -> Ranking {
+    Ranking::new(&Measures {
+        metrics: METRICS.to_vec(),
+        ..Measures::usual(&[])
+    })
+}
+
+/// Events that are joined at a time.
+const BATCH: usize = 2000;
+
+impl Scenario {
+    /// A week of two arms that do not differ.
+    pub fn new(activity: Activity, n_users: f64, lists_per_user: f64) -> Scenario {
+        Scenario {
+            n_arms: 2,
+            n_users,
+            activity,
+            lists_per_user,
+            legs: vec![Leg::default()],
+        }
+    }
+
+    /// Lists of its only leg, or of all legs alike.
+    #[must_use]
+    pub fn with(mut self, change: impl Fn(&mut Leg)) -> Scenario {
+        self.legs.iter_mut().for_each(change);
+        self
+    }
+
+    pub fn arms(&self) -> &'static [&'static str] {
+        &ARMS[..self.n_arms]
+    }
+
+    pub fn end_ms(&self) -> i64 {
+        START_MS + self.legs.iter().map(|leg| leg.days * DAY_MS).sum::<i64>()
+    }
+
+    /// True R_C and R_T of the first treatment.
+    pub fn truth(&self, metric: &str) -> [f64; 2] {
+        let traffic = self.traffic(&self.legs[0], 1, START_MS);
+        let truths = traffic.truth(&[]);
+        [CONTROL, ARM].map(|arm| {
+            let truth = truths.iter().find(|truth| truth.arm == arm && truth.key == metric);
+            truth.expect("the metric has a truth").value
+        })
+    }
+
+    /// Draws it under a seed and joins it; cells of this length are told as soon as they are complete.
+    pub fn replay(&self, seed: u64, cell_ms: i64, mut tell: impl FnMut(&Told)) {
+        let users = Users::Of([(EXPERIMENT.to_owned(), i64::MIN)].into());
+        let keep = Keep::of_users(users, cell_ms);
+        let mut tracker = PairTracker::new(rules(), ranking(), None, &keep);
+        let mut arms = Vec::new();
+        let mut join = |feed: &mut Feed, is_end: bool| {
+            tracker.apply(feed.batch(), u64::MAX);
+            feed.clear();
+            if is_end {
+                tracker.close_all();
+            }
+            let delta = tracker.take_delta();
+            arms.extend(delta.arms);
+            let until_ms = delta.reach.settled_end_ms.map(|end_ms| end_ms + 1);
+            if is_end || !delta.cells.is_empty() {
+                tell(&Told {
+                    arms: std::mem::take(&mut arms),
+                    cells: delta.cells,
+                    until_ms: until_ms.max(is_end.then_some(self.end_ms())),
+                });
+            }
+        };
+        let mut feed = Feed::new(&self.design(&self.legs[0]));
+        self.draw(seed, &mut feed, |feed| join(feed, false));
+        join(&mut feed, true);
+    }
+
+    /// Fills the feed, and hands it on whenever there is a batch.
+    fn draw(&self, seed: u64, feed: &mut Feed, mut join: impl FnMut(&mut Feed)) {
+        let mut legs = self.open_legs(seed);
+        // The last clicks come half an hour after their lists.
+        let mut now_ms = START_MS;
+        while now_ms < self.end_ms() + 60 * MINUTE_MS {
+            now_ms += MINUTE_MS;
+            for (number, (start_ms, traffic)) in legs.iter_mut().enumerate() {
+                while let Some(draft) = traffic.next_draft_until(now_ms) {
+                    let (Content::List { stamp_ms, .. } | Content::Click { stamp_ms, .. }) = draft.content
+                    else {
+                        continue;
+                    };
+                    if stamp_ms >= *start_ms {
+                        feed.push(number, &draft);
+                    }
+                    if feed.len() >= BATCH {
+                        join(feed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Each with its begin. Its traffic goes on from the first day: what is drawn before it begins is dropped, as the same draws
+    /// would otherwise be made in each leg.
+    fn open_legs(&self, seed: u64) -> Vec<(i64, Traffic)> {
+        let mut start_ms = START_MS;
+        let open = |leg: &Leg| {
+            let own_ms = start_ms;
+            start_ms += leg.days * DAY_MS;
+            (own_ms, self.traffic(leg, seed, start_ms))
+        };
+        self.legs.iter().map(open).collect()
+    }
+
+    /// From the first day until then.
+    fn traffic(&self, leg: &Leg, seed: u64, end_ms: i64) -> Traffic {
+        let lists_per_second = self.n_users * self.lists_per_user * 1000.0 / WEEK_MS as f64;
+        Traffic::new(TrafficSettings {
+            duration_ms: Some(end_ms - START_MS),
+            key: TopicKey::User,
+            noise: Noise::NONE,
+            diurnal: true,
+            world: World {
+                population: Population {
+                    n_users: NonZeroU32::new(self.n_users as u32).expect("somebody comes"),
+                    activity: self.activity,
+                    ..Population::default()
+                },
+                design: self.design(leg),
+                lengths: Lengths::new(0.0, 1, 3).expect("lengths that lists may have"),
+            },
+            ..TrafficSettings::new(seed, lists_per_second, START_MS)
+        })
+    }
+
+    fn design(&self, leg: &Leg) -> Design {
+        let shares = leg.shares.iter();
+        let shares: Vec<(String, f64)> = self
+            .arms()
+            .iter()
+            .zip(shares)
+            .map(|(arm, share)| ((*arm).to_owned(), *share))
+            .collect();
+        let of_arm = |lift: f64| [(ARM.to_owned(), lift)];
+        Design::new(leg.appeal, &[(EXPERIMENT, self.arms())])
+            .and_then(|design| design.with_shares(&shares))
+            .and_then(|design| design.with_effects(&of_arm(leg.effect)))
+            .and_then(|design| design.with_visits(&of_arm(leg.visits)))
+            .expect("the design makes sense")
+    }
+}
+
+/// The daemon's defaults, with slots of ten minutes.
+fn rules() -> Rules {
+    Rules {
+        attribution_ms: 30 * MINUTE_MS,
+        click_skew_ms: 5_000,
+        lateness_ms: 2 * MINUTE_MS,
+        max_future_ms: 30_000,
+        slot_ms: SLOT_MS,
+        max_off_list: 32,
+        max_lists_per_click: 8,
+        max_arms: 100,
+        one_topic: false,
+    }
+}

@@ -1,0 +1,137 @@
+//! Whoever watches an experiment under one setting, look by look.
+
+use std::sync::Arc;
+
+use abgauge::looks::{EpochStart, Experiment, ExperimentLook, Looks, News, Rules};
+use abgauge::statistics::{ArmReport, MetricReport, Report, Settings, Validity};
+
+use super::scenario::{ARM, CONTROL, DAY_MS, EXPERIMENT, METRICS, START_MS, Scenario, Told, ranking};
+
+/// The one pair.
+const PAIR: i32 = 0;
+
+/// All looks under one setting.
+pub struct Watch {
+    looks: Looks,
+    last: Option<Arc<ExperimentLook>>,
+}
+
+/// What is asked of a scenario by default: all metrics are primary, shares are as they are.
+pub fn asked(scenario: &Scenario) -> Settings {
+    Settings {
+        shares: shares(scenario, 0),
+        primary: METRICS.map(str::to_owned).to_vec(),
+        ..Settings::new(CONTROL)
+    }
+}
+
+pub fn with_validity(scenario: &Scenario, validity: Validity) -> Settings {
+    Settings {
+        validity,
+        ..asked(scenario)
+    }
+}
+
+/// One look at the end of the week gets most of α.
+pub fn planned(scenario: &Scenario) -> Settings {
+    Settings {
+        planned_days: Some(7.0),
+        ..asked(scenario)
+    }
+}
+
+fn shares(scenario: &Scenario, leg: usize) -> std::collections::BTreeMap<String, f64> {
+    let arms = scenario.arms();
+    let equal = vec![1.0 / arms.len() as f64; arms.len()];
+    let own = &scenario.legs[leg].shares;
+    let shares = if own.is_empty() { &equal } else { own };
+    arms.iter()
+        .map(|arm| (*arm).to_owned())
+        .zip(shares.iter().copied())
+        .collect()
+}
+
+impl Watch {
+    /// Looks at these times; later legs open epochs.
+    pub fn new(scenario: &Scenario, settings: Settings, every_ms: i64) -> Watch {
+        let mut start_ms = START_MS;
+        let mut epochs = Vec::new();
+        for (number, leg) in scenario.legs.iter().enumerate() {
+            if number > 0 {
+                epochs.push(EpochStart {
+                    start_ms,
+                    shares: shares(scenario, number),
+                });
+            }
+            start_ms += leg.days * DAY_MS;
+        }
+        let experiment = Experiment {
+            start_ms: Some(START_MS),
+            settings: Some(settings),
+            epochs,
+        };
+        let mut looks = Looks::new(Rules {
+            every_ms,
+            ranking: ranking(),
+            experiments: [(EXPERIMENT.to_owned(), experiment)].into(),
+            counts_users: true,
+            max_bytes: u64::MAX,
+        });
+        looks.take(News::Owned([(PAIR, true)].into()));
+        Watch { looks, last: None }
+    }
+
+    /// Takes all looks that are due, and shows each.
+    pub fn take_each(&mut self, told: &Told, mut show: impl FnMut(&ExperimentLook)) {
+        self.looks.take(News::Reached {
+            pair: PAIR,
+            arms: told.arms.clone(),
+            cells: told.cells.clone(),
+            until_ms: told.until_ms,
+        });
+        while let Some(looked) = self.looks.look() {
+            if let Some(look) = looked.experiments.get(EXPERIMENT) {
+                show(look);
+                self.last = Some(Arc::clone(look));
+            }
+        }
+    }
+
+    pub fn take(&mut self, told: &Told) {
+        self.take_each(told, |_| ());
+    }
+
+    /// What the last look said of all arms. p-values run: they are the smallest of all looks.
+    pub fn report(&self) -> &Report {
+        report(self.last.as_ref().expect("there were looks"))
+    }
+
+    /// What the last look said of the first treatment.
+    pub fn metric(&self, metric: &str) -> &MetricReport {
+        &self.report().arms[ARM].metrics[metric]
+    }
+
+    /// Whether the running p of a metric is at most `alpha`.
+    pub fn alarms(&self, metric: &str, alpha: f64) -> bool {
+        self.metric(metric).p.expect("burn-in is done") <= alpha
+    }
+
+    /// Whether the first treatment harms by one of its metrics.
+    pub fn harms(&self) -> bool {
+        arm_harms(&self.report().arms[ARM], 0.05)
+    }
+}
+
+pub fn report(look: &ExperimentLook) -> &Report {
+    let (_, report) = look.comparison.as_ref().expect("there is a control");
+    report
+}
+
+/// M · p_harm ≤ α for one of the M metrics. Nothing harms before burn-in.
+pub fn arm_harms(arm: &ArmReport, alpha: f64) -> bool {
+    let n_metrics = METRICS.len() as f64;
+    let metrics = METRICS.iter().filter_map(|metric| arm.metrics.get(*metric));
+    metrics
+        .filter_map(|metric| metric.p_harm)
+        .any(|p| n_metrics * p <= alpha)
+}
