@@ -348,7 +348,9 @@ mod tests {
             let [experiment, arm] = names(n_bytes);
             Design::new(0.1, &[(&experiment, &["a", &arm])])
         };
-        let longest = (1..MOST_BYTES).filter_map(|n_bytes| design(n_bytes).ok()).last();
+        let longest = (1..MOST_BYTES)
+            .filter_map(|n_bytes| design(n_bytes).ok())
+            .next_back();
         let mut json = Json::new(true, TopicKey::User, "r-", &longest.unwrap());
         let mut request = request();
         request.origin.combination = 1;

@@ -11,8 +11,8 @@ mod refusals;
 mod series;
 mod settings;
 mod several;
-mod vectors;
 mod simulated;
+mod vectors;
 
 use program::run_with_input;
 use serde_json::Value;

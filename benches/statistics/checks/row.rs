@@ -69,7 +69,12 @@ impl Row {
     /// A run that gives too few numbers.
     pub fn run(&self, seed: u64) -> Vec<f64> {
         let numbers = (self.run)(seed);
-        assert_eq!(numbers.len(), self.figures.len(), "{}: a number for each figure", self.name);
+        assert_eq!(
+            numbers.len(),
+            self.figures.len(),
+            "{}: a number for each figure",
+            self.name
+        );
         numbers
     }
 
@@ -162,7 +167,11 @@ impl fmt::Display for Seen {
         };
         let [value, error] = [self.value, self.error].map(|number| self.number(number));
         let Figure { what, .. } = &self.figure;
-        write!(f, "| {what} | {bound} | {value} ± {error} | {} | {verdict} |", self.n_runs)
+        write!(
+            f,
+            "| {what} | {bound} | {value} ± {error} | {} | {verdict} |",
+            self.n_runs
+        )
     }
 }
 

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use abgauge::config::TopicKey;
-use abgauge::engine::{Arm, Rules};
 use abgauge::engine::ranking::{Measures, Ranking};
+use abgauge::engine::{Arm, Rules};
 use abgauge::ledger::{Cell, Keep, PairTracker, Users};
 use abgauge::simulate::draft::Content;
 use abgauge::simulate::{Activity, Design, Lengths, Noise, Population, Traffic, TrafficSettings, World};
@@ -132,7 +132,9 @@ impl Scenario {
         let traffic = self.traffic(&self.legs[0], 1, START_MS);
         let truths = traffic.truth(&[]);
         [CONTROL, ARM].map(|arm| {
-            let truth = truths.iter().find(|truth| truth.arm == arm && truth.key == metric);
+            let truth = truths
+                .iter()
+                .find(|truth| truth.arm == arm && truth.key == metric);
             truth.expect("the metric has a truth").value
         })
     }

@@ -4,7 +4,9 @@ use abgauge::engine::Arm;
 use abgauge::ledger::{BucketSums, merge_buckets};
 use abgauge::looks::arm_totals;
 use abgauge::simulate::Activity;
-use abgauge::statistics::{ArmPair, ArmTotals, Comparison, EpochWeights, Interval, RatioSums, Validity, compare};
+use abgauge::statistics::{
+    ArmPair, ArmTotals, Comparison, EpochWeights, Interval, RatioSums, Validity, compare,
+};
 
 use crate::checks::row::{Bound, Figure, Row, indicator};
 use crate::checks::scenario::{ARM, CONTROL, METRICS, Scale, Scenario, Told, WEEK_MS, ranking};
@@ -22,7 +24,10 @@ pub fn coverage(scale: Scale) -> Row {
     let mut figures = Vec::new();
     figures.extend(of("A/A alarm", Bound::Within(0.035, 0.065)));
     figures.extend(of("95% interval of Δ under +10%", Bound::Within(0.935, 0.966)));
-    figures.extend(of("95% interval of the lift under +10%", Bound::Within(0.93, 0.965)));
+    figures.extend(of(
+        "95% interval of the lift under +10%",
+        Bound::Within(0.93, 0.965),
+    ));
     figures.push(Figure::share(
         "Single look at the end: naive 95% interval by request, hit_rate",
         Bound::AtMost(0.6),
@@ -39,7 +44,10 @@ pub fn coverage(scale: Scale) -> Row {
             numbers.push(indicator(holds(interval, arm - control)));
         }
         for (metric, [control, arm]) in METRICS.iter().zip(truths) {
-            numbers.push(indicator(holds(watch.metric(metric).interval, arm / control - 1.0)));
+            numbers.push(indicator(holds(
+                watch.metric(metric).interval,
+                arm / control - 1.0,
+            )));
         }
         let [control, arm] = truths[0];
         numbers.push(indicator(holds(sums.naive("hit_rate"), arm - control)));
@@ -49,7 +57,8 @@ pub fn coverage(scale: Scale) -> Row {
 
 /// The sequence's interval of the lift leaves out the true one at one of the looks or more. 5,000 heavy-tailed users per arm.
 pub fn misses(scale: Scale, effect: f64) -> Row {
-    let scenario = Scenario::new(Activity::Heavy, 10_000.0 * scale.users, 20.0).with(|leg| leg.effect = effect);
+    let scenario =
+        Scenario::new(Activity::Heavy, 10_000.0 * scale.users, 20.0).with(|leg| leg.effect = effect);
     let figure = |metric: &str| {
         let percent = 100.0 * effect;
         Figure::share(
@@ -64,7 +73,9 @@ pub fn misses(scale: Scale, effect: f64) -> Row {
         let mut missed = [false; METRICS.len()];
         scenario.replay(seed, scale.look_ms, |told| {
             watch.take_each(told, |look| {
-                let Some(arm) = report(look).arms.get(ARM) else { return };
+                let Some(arm) = report(look).arms.get(ARM) else {
+                    return;
+                };
                 for (index, [control, treated]) in truths.into_iter().enumerate() {
                     let interval = arm.metrics.get(METRICS[index]).and_then(|metric| metric.interval);
                     missed[index] |= interval.is_some() && !holds(interval, treated / control - 1.0);

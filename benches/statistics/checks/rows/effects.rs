@@ -25,7 +25,9 @@ pub fn power(scale: Scale) -> Vec<Row> {
     let effect = Arc::new(OnceLock::new());
     let row = |times: f64, bound: f64| {
         let effect = Arc::clone(&effect);
-        power_at(scale, users, times, bound, move || *effect.get_or_init(|| detectable(users)))
+        power_at(scale, users, times, bound, move || {
+            *effect.get_or_init(|| detectable(users))
+        })
     };
     vec![row(1.0, 0.48), row(1.5, 0.72), row(2.0, 0.85)]
 }
@@ -37,8 +39,13 @@ fn power_at(
     bound: f64,
     effect: impl Fn() -> f64 + Send + Sync + 'static,
 ) -> Row {
-    let share = |what: &str, bound| Figure::share(format!("Power at {times}× the fixed sample: {what}"), bound);
-    let planned_bound = if times == 1.0 { Bound::AtLeast(0.74) } else { Bound::Shown };
+    let share =
+        |what: &str, bound| Figure::share(format!("Power at {times}× the fixed sample: {what}"), bound);
+    let planned_bound = if times == 1.0 {
+        Bound::AtLeast(0.74)
+    } else {
+        Bound::Shown
+    };
     let figures = vec![
         share("sequence", Bound::AtLeast(bound)),
         share("planned", planned_bound),
@@ -63,7 +70,11 @@ fn power_at(
         let [sequence, planned] = watches.map(|watch| indicator(watch.alarms(METRIC, ALPHA)));
         // Unlike p, an interval does not run.
         let interval = fixed.metric(METRIC).interval.expect("burn-in is done");
-        vec![sequence, planned, indicator(interval.lower > 0.0 || interval.upper < 0.0)]
+        vec![
+            sequence,
+            planned,
+            indicator(interval.lower > 0.0 || interval.upper < 0.0),
+        ]
     })
 }
 

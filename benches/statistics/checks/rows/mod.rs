@@ -10,7 +10,7 @@ use super::scenario::Scale;
 
 pub use self::coverage::{coverage, misses};
 pub use self::effects::{harm, power};
-pub use self::no_effect::{no_effect, holm, ramp};
+pub use self::no_effect::{holm, no_effect, ramp};
 pub use self::users::{list_ratio, more_lists, sample_ratio, wrong_shares};
 
 /// All, in the order of the contract.

@@ -4,7 +4,7 @@ use abgauge::simulate::Activity;
 use abgauge::statistics::{EpochWeights, Settings, Validity};
 
 use crate::checks::row::{Bound, Figure, Row, indicator};
-use crate::checks::scenario::{ARM, METRICS, Leg, Scale, Scenario};
+use crate::checks::scenario::{ARM, Leg, METRICS, Scale, Scenario};
 use crate::checks::watch::{Watch, asked, planned, with_validity};
 
 const ALPHA: f64 = 0.05;
@@ -20,7 +20,10 @@ pub fn no_effect(scale: Scale) -> Row {
     figures.extend(of("strict", Bound::AtMost(0.005)));
     figures.extend(of("planned", Bound::AtMost(0.06)));
     figures.extend(of("the fixed test", Bound::AtLeast(0.15)));
-    figures.push(Figure::share("A/A, peeked: harm over 3 metrics", Bound::AtMost(0.04)));
+    figures.push(Figure::share(
+        "A/A, peeked: harm over 3 metrics",
+        Bound::AtMost(0.04),
+    ));
     Row::new("aa", 2000, figures, move |seed| {
         let watch = |settings| Watch::new(&scenario, settings, scale.look_ms);
         let mut watches = [
@@ -29,7 +32,9 @@ pub fn no_effect(scale: Scale) -> Row {
             watch(planned(&scenario)),
             watch(with_validity(&scenario, Validity::OneLook)),
         ];
-        scenario.replay(seed, scale.look_ms, |told| watches.iter_mut().for_each(|watch| watch.take(told)));
+        scenario.replay(seed, scale.look_ms, |told| {
+            watches.iter_mut().for_each(|watch| watch.take(told))
+        });
         let alarms = |watch: &Watch| METRICS.map(|metric| indicator(watch.alarms(metric, ALPHA)));
         let mut numbers: Vec<f64> = watches.iter().flat_map(alarms).collect();
         numbers.push(indicator(watches[0].harms()));
@@ -52,7 +57,9 @@ pub fn holm(scale: Scale) -> Row {
     Row::new("holm", 400, figures, move |seed| {
         let watch = |settings| Watch::new(&scenario, settings, scale.look_ms);
         let mut watches = [asked(&scenario), planned(&scenario)].map(watch);
-        scenario.replay(seed, scale.look_ms, |told| watches.iter_mut().for_each(|watch| watch.take(told)));
+        scenario.replay(seed, scale.look_ms, |told| {
+            watches.iter_mut().for_each(|watch| watch.take(told))
+        });
         let [sequence, planned] = watches.each_ref().map(|watch| {
             let arms = watch.report().arms.values();
             let metrics = arms.flat_map(|arm| METRICS.map(|metric| arm.metrics[metric]));
@@ -61,7 +68,9 @@ pub fn holm(scale: Scale) -> Row {
                 [adjusted.min(a), own.min(p)]
             })
         });
-        [sequence[0], planned[0], sequence[1]].map(|p| indicator(p <= ALPHA)).to_vec()
+        [sequence[0], planned[0], sequence[1]]
+            .map(|p| indicator(p <= ALPHA))
+            .to_vec()
     })
 }
 
@@ -78,11 +87,15 @@ pub fn ramp(scale: Scale) -> Row {
         ..Scenario::new(Activity::Moderate, 60_000.0 * scale.users, 3.0)
     };
     let of = |what: &str, bound: Bound| {
-        METRICS.map(|metric| Figure::share(format!("Ramp 1→10→50%, base rate × 1.5, {what}, {metric}"), bound))
+        METRICS
+            .map(|metric| Figure::share(format!("Ramp 1→10→50%, base rate × 1.5, {what}, {metric}"), bound))
     };
     let mut figures = Vec::new();
     figures.extend(of("`overlap`: sequence", Bound::AtMost(0.05)));
-    figures.extend(of("`overlap`: single look at the end", Bound::Within(0.035, 0.065)));
+    figures.extend(of(
+        "`overlap`: single look at the end",
+        Bound::Within(0.035, 0.065),
+    ));
     figures.extend(of("`lists`: sequence", Bound::Shown));
     Row::new("ramp", 2000, figures, move |seed| {
         let lists = Settings {

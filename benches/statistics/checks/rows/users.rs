@@ -55,7 +55,10 @@ pub fn sample_ratio(scale: Scale, is_ramped: bool) -> Row {
         legs,
         ..Scenario::new(Activity::Moderate, 160_000.0 * scale.users, 1.0)
     };
-    let figure = Figure::share(format!("SRM A/A, {what}, peeked to 100,000 users at 0.01"), Bound::AtMost(0.01));
+    let figure = Figure::share(
+        format!("SRM A/A, {what}, peeked to 100,000 users at 0.01"),
+        Bound::AtMost(0.01),
+    );
     let users = Figure::median(format!("SRM A/A, {what}: users, median"), Bound::Shown);
     Row::new("srm", 1000, vec![figure, users], move |seed| {
         let mut watch = Watch::new(&scenario, asked(&scenario), scale.look_ms);
@@ -73,7 +76,10 @@ pub fn wrong_shares(scale: Scale) -> Row {
     let scenario = Scenario::new(Activity::Moderate, 160_000.0 * scale.users, 1.0);
     let settings = asked(&scenario);
     let scenario = scenario.with(|leg| leg.shares = vec![0.52, 0.48]);
-    let figure = Figure::median("SRM, 52/48 at 0.001: users to the alarm, median", Bound::AtMost(15_000.0));
+    let figure = Figure::median(
+        "SRM, 52/48 at 0.001: users to the alarm, median",
+        Bound::AtMost(15_000.0),
+    );
     Row::new("srm", 1000, vec![figure], move |seed| {
         let mut watch = Watch::new(&scenario, settings.clone(), scale.look_ms);
         let mut alarmed_at = f64::INFINITY;
