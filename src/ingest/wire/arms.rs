@@ -48,7 +48,8 @@ pub(super) fn sort(start: usize, batch: &mut Batch) -> Result<(), Reason> {
 #[inline(always)]
 pub(super) fn object(text: &[u8]) -> Option<&[u8]> {
     let end = memchr::memchr(b'}', &text[..text.len().min(MAX_REMEMBERED)])?;
-    Some(&text[..=end])
+    // With `..=end` it would be a call.
+    text.get(..end + 1)
 }
 
 /// Remembers the arms that an object means. Its list must have entered the batch: what is cut off again
