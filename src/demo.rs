@@ -3,6 +3,7 @@
 //! An embedded broker, simulated traffic with a known truth, and the daemon as it is, on one clock that the simulator
 //! drives: it advances only as far as everything up to it has been produced, so compressed time changes no number.
 
+mod lifts;
 mod scene;
 mod screen;
 
@@ -64,11 +65,12 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
         clicks: "clicks".into(),
     };
     let broker = Embedded::start(&[&topics.served, &topics.clicks], N_PARTITIONS)?;
-    let config = configuration(broker.bootstrap(), options.port)?;
+    let config = configuration(broker.bootstrap(), options)?;
     let settings = TrafficSettings {
         duration_ms: Some(duration_ms),
         world: options.world.clone(),
         diurnal: options.diurnal,
+        key: TopicKey::User,
         ..TrafficSettings::new(options.seed, options.rate / options.speed, start_ms)
     };
     let traffic = Traffic::new(settings);
@@ -101,7 +103,7 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
             tick.tick().await;
             let (snapshot, status) = look(&exporter);
             if screen.in_place() {
-                screen.draw(&scene.table(&snapshot, &status, wall.uptime()));
+                screen.draw(&scene.table(&snapshot, &exporter.looks.shown(), &status, wall.uptime()));
             } else {
                 screen.say(&scene.line(&snapshot, &status, wall.uptime()));
             }
@@ -126,23 +128,24 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
     if let Ok(summary) = &result {
         wait_until_read(&exporter, summary.records()).await;
         let (snapshot, status) = look(&exporter);
-        screen.draw(&scene.table(&snapshot, &status, wall.uptime()));
+        screen.draw(&scene.table(&snapshot, &exporter.looks.shown(), &status, wall.uptime()));
         screen.say(&scene::closing(summary.records(), &status));
     }
     daemon.stop().await;
     result.map(|_| ())
 }
 
-/// The defaults, on the embedded broker: it cannot seek by time, so everything is read.
-fn configuration(brokers: &str, port: u16) -> anyhow::Result<Config> {
+/// The defaults, on the embedded broker: it cannot seek by time, so everything is read. Its experiments are compared.
+fn configuration(brokers: &str, options: &Options) -> anyhow::Result<Config> {
     let set = |name: &str, value: String| (format!("ABGAUGE_{name}"), value);
     let settings = [
         set("KAFKA__BROKERS", brokers.to_owned()),
-        set("HTTP__LISTEN", format!("127.0.0.1:{port}")),
+        set("HTTP__LISTEN", format!("127.0.0.1:{}", options.port)),
     ];
     let mut config = config::load(None, settings.into_iter()).context("configure the demo")?;
     config.kafka.start = Start::Earliest;
-    config.kafka.key = TopicKey::Request;
+    config.kafka.key = TopicKey::User;
+    config.experiments = lifts::asked(&options.world.design);
     Ok(config)
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 use console::style;
 use indicatif::HumanCount;
 
-use super::{Options, n_read};
+use super::{Options, lifts, n_read};
 use crate::engine::outcome::Outcome;
 use crate::engine::ranking::{CLICKS, Column, LISTS, Measures, Ranking};
+use crate::looks::Shown;
 use crate::simulate::Truth;
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
 use crate::telemetry::StreamStatus;
@@ -41,14 +42,25 @@ impl Scene {
         }
     }
 
-    /// A block for each experiment, and how far the run has come. Fits a terminal of 80 columns.
-    pub fn table(&self, snapshot: &Snapshot, status: &StreamStatus, elapsed: Duration) -> Vec<String> {
+    /// A block for each experiment, the lifts of the last look, and how far the run has come. Fits a terminal of 80 columns.
+    pub fn table(
+        &self,
+        snapshot: &Snapshot,
+        looks: &Shown,
+        status: &StreamStatus,
+        elapsed: Duration,
+    ) -> Vec<String> {
         let names = snapshot.arms.iter().flat_map(|arm| [&arm.experiment, &arm.arm]);
         let width = names.map(|name| name.chars().count()).max().unwrap_or(0).max(10);
         let mut lines = Vec::new();
         for arms in snapshot.arms.chunk_by(|a, b| a.experiment == b.experiment) {
             lines.push(self.header(&arms[0].experiment, width));
             lines.extend(arms.iter().map(|arm| self.row(arm, width)));
+            lines.push(String::new());
+        }
+        let lifts = lifts::lines(looks, &self.truths, width);
+        if !lifts.is_empty() {
+            lines.extend(lifts);
             lines.push(String::new());
         }
         let waiting = status.waiting_for.iter();
@@ -139,7 +151,8 @@ pub fn introduction(options: &Options, address: SocketAddr) -> String {
     format!(
         "\n  live page  {}\n  metrics    {}\n\n\
          Simulated traffic of two experiments, {} times as fast as the clock.\n\
-         Below: settled lists (no click can change them any more), measured beside true.\n",
+         Below: settled lists (no click can change them any more), measured beside true;\n\
+         then the lift of each arm over the first one, its 95% interval, and the true lift.\n",
         style(format!("http://{address}/")).underlined(),
         style(format!("http://{address}/metrics")).underlined(),
         options.speed,
@@ -271,7 +284,7 @@ mod tests {
     #[test]
     fn the_table_fits_80_columns_and_24_rows() {
         let (scene, snapshot) = scene_and_snapshot();
-        let lines = scene.table(&snapshot, &status(), Duration::from_secs(84));
+        let lines = scene.table(&snapshot, &Shown::default(), &status(), Duration::from_secs(84));
         let widest = lines.iter().map(|line| console::measure_text_width(line)).max();
         assert!(widest <= Some(80), "{}", lines.join("\n"));
         assert!(lines.len() < 24 - 8, "{}", lines.join("\n"));
