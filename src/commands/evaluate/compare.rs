@@ -6,6 +6,7 @@ use crate::cli::{CompareArgs, Scoped};
 use crate::commands::unknown;
 use crate::engine::ranking::{Measures, Ranking};
 use crate::evaluate::{Compare, Evaluation};
+use crate::looks::compared;
 use crate::statistics::Settings;
 use crate::table::visible;
 
@@ -38,11 +39,7 @@ pub(in crate::commands) fn compare(
 /// Ids such as `hit_rate@10`, of what the first profile measures and users add up to.
 fn metrics(measures: &Measures) -> Vec<String> {
     let ranking = Ranking::new(measures);
-    let columns = ranking.columns().iter().filter(|column| column.profile == 0);
-    columns
-        .filter(|column| column.metric.is_additive())
-        .map(|column| column.key())
-        .collect()
+    compared(&ranking).map(|column| column.key()).collect()
 }
 
 /// The experiments that are named, and the first flag that names each.
