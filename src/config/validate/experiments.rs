@@ -21,6 +21,9 @@ pub(super) fn experiments(
     measures: &Measures,
     report: &mut ErrorReport,
 ) -> (BTreeMap<String, Experiment>, BTreeSet<String>) {
+    if raw.is_empty() {
+        return Default::default();
+    }
     let comparable = Comparable::of(measures, report);
     let experiments = raw.iter().map(|(name, raw)| {
         let experiment = experiment(&format!("experiments.{name}"), raw, &comparable, report);
