@@ -2,12 +2,16 @@
 //!
 //! `ABGAUGE_SCREENSHOTS=docs tests/run --test page` takes docs/page.png, docs/page-dark.png and docs/page-phone.png anew.
 
+#[path = "support/looked.rs"]
+mod looked;
 #[path = "support/program.rs"]
 mod program;
 mod support;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use abgauge::statistics::State;
+use looked::LookedAt;
 use serde_json::{Map, Value, json};
 use support::busy::{self, Busy};
 use support::certificates::{Authority, Validity};
@@ -152,6 +156,20 @@ fn ten_thousand_arms_stay_fluid() {
     let args = [&[&*url, &*n_arms], &crowd::HOSTILE[..]].concat();
     let said = browser::run("crowd.mjs", &args, Duration::from_secs(240));
     println!("{said}");
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn arms_stand_against_their_control_with_what_the_last_look_says() {
+    const MINUTE_MS: i64 = 60_000;
+    let server = LookedAt::start();
+    let url = format!("http://{}/", server.address);
+    let mut page = browser::Script::start("looks.mjs", &[&url, looked::HOSTILE]);
+    page.wait_said("look", wait::LONG);
+    server.look(30 * MINUTE_MS, State::Collecting);
+    page.wait_said("look again", wait::LONG);
+    server.look(0, State::Win);
+    let said = page.wait_end(Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }
 

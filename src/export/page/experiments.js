@@ -4,6 +4,7 @@ import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
+import { drawLooks } from "./looks.js";
 import { WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
@@ -25,7 +26,8 @@ export function drawExperiments(answer, { view, difference }) {
   const isStacked = views.length > 1 && !fits(LEAST.names + columns.length * LEAST.column);
   const least = isStacked ? LEAST.names + LEAST.views + (metrics.length + 1) * LEAST.column : LEAST.names + columns.length * LEAST.column;
   const isAlone = told.experiment !== null || answer.n_experiments_in_all === 1;
-  const context = { told, stream, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
+  const order = answer.profiles[0].metrics;
+  const context = { told, stream, order, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
   keyed($("#experiments"), sections, ({ name }) => name, experimentSection);
   note($("#empty"), sections.length === 0 ? whyEmpty(answer) : "");
@@ -120,7 +122,7 @@ function experimentSection({ name }) {
       const { metrics, views } = context;
       isShownAlone = context.told.experiment !== null;
       attribute(node, "data-order", context.told.sort);
-      node.classList.toggle("stacked", context.isStacked);
+      wide.classList.toggle("stacked", context.isStacked);
       $("table", node).style.setProperty("--least", `${context.least}rem`);
       $("table", node).style.setProperty("--of-view", metrics.length + 1);
       $("table", node).style.setProperty("--views", views.length);
@@ -131,6 +133,7 @@ function experimentSection({ name }) {
       const rows = experiment.arms.map((arm) => ({ ...arm, experiment: name, control, isControl: arm === control, scales, context }));
       keyed($("tbody", node), rows, (arm) => arm.name, armRow);
       note($(".lines", node), aboutLines(scales, context));
+      drawLooks($(".looks", node), experiment);
     },
   };
 }

@@ -1,6 +1,7 @@
 // The words of the page, and how numbers, times and names are written.
 
 const percent = (digits) => (share) => `${number(share * 100, digits)}\u00a0%`;
+export const percentage = (share, digits = 1) => percent(digits)(share);
 const decimals = (digits) => (value) => number(value, digits);
 const points = (digits) => (share) => `${number(share * 100, digits)}\u00a0pp`;
 /** How a metric's value is written, and the difference of two. */
@@ -24,6 +25,9 @@ const METRICS = {
   alpha_ndcg: { name: "α-NDCG", ...SCORE, help: "NDCG in which an aspect counts less each time the list shows it again." },
   coverage: { name: "coverage", ...SHARE, help: "Share of the catalogue that stood in any top k of the window. A distinct count: it has no time line." },
   popularity: { name: "popularity", ...SHARE, help: "Mean share of users who touched the items of the top k." },
+  lists_per_user: { name: "lists per user", ...SCORE, help: "Served lists per assigned user." },
+  hits_per_user: { name: "hits per user", ...SCORE, help: "Lists with a click per assigned user." },
+  clicks_per_user: { name: "clicks per user", ...SCORE, help: "Clicked items per assigned user." },
   surprisal: { name: "surprisal", ...BITS, help: "Mean surprisal of the items of the top k: the fewer users touched an item, the more bits." },
 };
 
@@ -45,6 +49,21 @@ export const WORDS = {
   last: "Event time from the arm's newest list to the live end.",
   lists: "Lists served: what the values rest on, over the whole list.",
   clicks: "Distinct items of these lists that were clicked.",
+};
+
+/** States of an arm, beside those whose names are words. */
+export const STATES = {
+  no_decision: "no decision",
+  no_effect: "no effect",
+  "invalid(srm)": "invalid: sample ratio",
+  "invalid(multi_arm)": "invalid: users in two arms",
+  "invalid(list_ratio)": "invalid: list ratio",
+};
+
+/** What a metric is there for, where it is for anything. */
+export const ROLES = {
+  primary: "It decides.",
+  guardrail: "It must not fall by more than its margin.",
 };
 
 export const OUTCOMES = {
@@ -88,6 +107,13 @@ export function signed(n, write) {
   const words = write(Math.abs(n));
   if (!/[1-9]/.test(words)) return `±${words}`;
   return `${n < 0 ? "−" : "+"}${words}`;
+}
+
+/** A p, to three digits. */
+export function probability(p) {
+  if (p === undefined) return "–";
+  if (p < 0.001) return "<0.001";
+  return p >= 0.9995 ? "1" : number(p, 3);
 }
 
 export function count(n) {

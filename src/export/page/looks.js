@@ -1,0 +1,152 @@
+// What the last look says of an experiment: for each arm beside the control its state, its metrics, and its checks.
+
+import { $, attribute, keyed, lines, note, stamp, text } from "./document.js";
+import { ROLES, STATES, clock, date, metricOf, number, percentage, probability, signed, visible } from "./words.js";
+
+/** Looks are ten minutes of event time apart: one that is further behind than two of them is held back. */
+const LATE_MS = 20 * 60_000;
+/** So many arms stand open, and more are folded up. */
+const OPEN = 5;
+const ROLE_ORDER = ["primary", "guardrail", "secondary"];
+const PER_USER = ["lists_per_user", "hits_per_user", "clicks_per_user"];
+const NONE = "–";
+
+export function drawLooks(node, { name, control, looks, arms, context }) {
+  const compared = arms.filter((arm) => arm.comparison);
+  node.hidden = !looks || control === null || (compared.length === 0 && looks.as_of !== null);
+  if (node.hidden) return;
+  text($("bdi", node), visible(control));
+  note($("[data-testid=as-of]", node), asOf(looks));
+  lines($("[data-testid=held]", node), held(looks, context.stream));
+  const order = context.order;
+  const rows = compared.map((arm) => ({ ...arm.comparison, name: arm.name, experiment: name, isOpen: compared.length <= OPEN, order }));
+  keyed($(".comparisons", node), rows, ({ name }) => name, comparisonOf);
+}
+
+function asOf({ as_of: asOf, start }) {
+  return asOf === null ? "" : `All lists that have settled from ${moment(start)} to ${moment(asOf)}.`;
+}
+
+function moment(ms) {
+  return `${date(ms)} ${clock(ms).slice(0, 5)}`;
+}
+
+/** What holds looks back, and what they leave out, in sentences. */
+function held({ as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers }, { settled_end_ms: settledEnd }) {
+  if (isGivenUp) return ["There are no more looks: statistics took more than limits.max_statistics allows. Raise it, and start abgauge anew."];
+  const sentences = [];
+  const partition = waitsFor === null ? "" : ` It waits for partition ${waitsFor}.`;
+  if (asOf === null) sentences.push(`No look has been taken yet: it comes once lists have settled.${partition}`);
+  else if (settledEnd !== null && settledEnd - asOf > LATE_MS) sentences.push(`The next look is held back.${partition}`);
+  if (noUsers !== null) sentences.push(`${noUsers[0].toUpperCase()}${noUsers.slice(1)}.`);
+  return sentences;
+}
+
+let comparisons = 0;
+
+function comparisonOf({ name, experiment, isOpen }) {
+  const node = stamp("comparison");
+  node.open = isOpen;
+  for (const part of [node, ...node.querySelectorAll("[data-testid]")]) {
+    attribute(part, "data-experiment", experiment);
+    attribute(part, "data-arm", name);
+  }
+  for (const bdi of node.querySelectorAll("bdi.arm")) text(bdi, visible(name));
+  const caption = $("caption", node);
+  caption.id = `comparison-${comparisons++}`;
+  attribute($(".scroll-x", node), "aria-labelledby", caption.id);
+  return { node, draw: (comparison) => drawComparison(node, comparison) };
+}
+
+function drawComparison(node, comparison) {
+  const { control, state, result, reason, metrics, checks, notes, order } = comparison;
+  const decision = $("[data-testid=decision]", node);
+  text(decision, state === undefined ? "not tested" : (STATES[state] ?? state));
+  attribute(decision, "data-state", state);
+  attribute(decision, "data-result", result);
+  text($("[data-testid=decision-reason]", node), state === undefined ? "It has no share of the users." : `${RESULTS[result]}${reason ? `: ${visible(reason)}` : ""}`);
+  for (const bdi of node.querySelectorAll("bdi.control")) text(bdi, visible(control));
+  keyed($("tbody", node), inOrder(metrics, order), ({ key }) => key, metricRow);
+  keyed($("dl", node), checksOf(checks), ({ name }) => name, checkOf);
+  lines($("[data-testid=comparison-notes]", node), notes);
+}
+
+const RESULTS = { pass: "promote", hold: "hold", rollback: "roll back" };
+
+/** Primaries first, then guardrails, then others in the order of export, and those per user last. */
+function inOrder(metrics, order) {
+  const place = (key) => (PER_USER.includes(key) ? order.length + PER_USER.indexOf(key) : order.indexOf(key));
+  const rank = ({ key, role }) => ROLE_ORDER.indexOf(role) * (order.length + PER_USER.length) + place(key);
+  const rows = Object.entries(metrics).map(([key, metric]) => ({ key, ...metric }));
+  return rows.sort((a, b) => rank(a) - rank(b));
+}
+
+function metricRow({ key, role }) {
+  const node = stamp("compared-metric");
+  const [id, k] = key.split("@");
+  const metric = metricOf(id);
+  attribute(node, "data-metric", key);
+  attribute(node, "data-role", role);
+  text($(".name", node), metric.name + (k === undefined ? "" : `@${k}`));
+  attribute($(".name", node), "data-tip", metric.help || null);
+  const badge = $(".badge", node);
+  badge.hidden = ROLES[role] === undefined;
+  text(badge, badge.hidden ? "" : role);
+  attribute(badge, "data-tip", ROLES[role]);
+  return { node, draw: (it) => keyed(node, cellsOf(it, metric), ({ name }) => name, cell) };
+}
+
+function cellsOf(it, metric) {
+  const value = (number) => (number === undefined ? NONE : metric.text(number));
+  return [
+    { name: "control", words: value(it.control) },
+    { name: "arm", words: value(it.arm) },
+    { name: "lift", words: lift(it.lift) },
+    { name: "interval", words: interval(it) },
+    { name: "p", words: probability(it.p_adjusted) },
+    { name: "harm", words: probability(it.p_harm) },
+    { name: "per user", words: it.per_user === undefined ? NONE : `${lift(it.per_user.lift)} (${interval(it.per_user)})` },
+  ];
+}
+
+function cell({ name }) {
+  const node = document.createElement("td");
+  attribute(node, "data-column", name);
+  return { node, draw: ({ words }) => text(node, words) };
+}
+
+function lift(share) {
+  return share === undefined ? NONE : signed(share, percentage);
+}
+
+function interval({ lower, upper }) {
+  return lower === undefined ? NONE : `${lift(lower)} to ${lift(upper)}`;
+}
+
+function checksOf({ srm, list_ratio: ratio, multi_arm: multiArm }) {
+  const checks = [];
+  if (srm) checks.push({ name: "sample ratio", words: `p ${probability(srm.p)}`, tip: "p of users being split as the shares say. At 0.001 or less assignment or logging is broken, and no number can be trusted." });
+  if (ratio) {
+    const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
+    checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. Where an arm changes how many lists a user gets, a ratio per list is no effect on users." });
+  }
+  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of the users who were seen in two arms. Above 1 % of a thousand or more the comparison is invalid." });
+  return checks;
+}
+
+function checkOf({ name }) {
+  const node = document.createElement("div");
+  const [term, button, value] = ["dt", "button", "dd"].map((tag) => document.createElement(tag));
+  Object.assign(button, { type: "button", className: "explain" });
+  attribute(node, "data-check", name);
+  text(button, name);
+  term.append(button);
+  node.append(term, value);
+  return {
+    node,
+    draw({ words, tip }) {
+      text(value, words);
+      attribute(button, "data-tip", tip);
+    },
+  };
+}

@@ -1,0 +1,110 @@
+// Opens the live page of an experiment whose arms are compared, and holds it to what the looks say.
+//
+//   looks.mjs URL HOSTILE    says "look" and "look again" when it is time for one
+
+import assert from "node:assert/strict";
+
+import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
+
+const [url, hostile] = process.argv.slice(2);
+const COLUMNS = ["control", "arm", "lift", "interval", "p adjusted", "harm p", "per user"];
+
+const options = { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" };
+await withPage(url, options, async (page, objections) => {
+  const { locate, all, state, pick } = hands(page);
+  const words = (locator) => locator.innerText().then((text) => text.replaceAll(/\s+/g, " ").trim());
+  const of = (testid, arm) => locate(testid, { arm });
+  const cells = (arm, metric) =>
+    of("comparison", arm).locator(`tr[data-metric="${metric}"] td`).evaluateAll((nodes) => nodes.map((node) => node.textContent.replaceAll("\u00a0", " ")));
+  const metrics = (arm) => of("comparison", arm).locator("tbody tr").evaluateAll((nodes) => nodes.map((node) => node.dataset.metric));
+
+  // Before the first look it says what that waits for.
+  await state("ready");
+  await pollUntil(() => words(locate("held")), (said) => said === "No look has been taken yet: it comes once lists have settled. It waits for partition 3.");
+  assert.equal(await locate("as-of").isVisible(), false);
+  assert.equal(await locate("comparison").count(), 0);
+  await checkAccessibility(page, "before the first look");
+
+  // Each arm beside the control has its state, and why; the one without a share is not tested.
+  console.log("look");
+  await locate("comparison").first().waitFor(PATIENCE);
+  assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
+  assert.equal(await words(locate("looks").locator("h3")), "Compared with base");
+  assert.equal(await words(locate("as-of")), "All lists that have settled from 2025-11-15 23:30 to 2025-11-19 23:30.");
+  assert.equal(await words(locate("held")), "The next look is held back. It waits for partition 3.");
+  const decisions = {
+    [hostile]: ["invalid: sample ratio", "hold: 3.2 of 7 days"],
+    blend: ["no decision", "hold: 3.2 of 7 days"],
+    neural: ["collecting", "hold: 3.2 of 7 days"],
+    shadow: ["not tested", "It has no share of the users."],
+  };
+  for (const [arm, expected] of Object.entries(decisions))
+    assert.deepEqual([await words(of("decision", arm)), await words(of("decision-reason", arm))], expected, arm);
+  assert.equal(await page.locator("img").count(), 0, "names are text");
+  assert.equal(await words(of("comparison", hostile).locator("caption")), `${hostile} against base`);
+
+  // Metrics that decide come first, marked; then those that are chosen, and those per user.
+  assert.deepEqual(await metrics("blend"), ["mrr@5", "ctr", "hit_rate", "lists_per_user"]);
+  const heads = of("comparison", "blend").locator("thead th");
+  assert.deepEqual(await heads.allInnerTexts(), ["metric", ...COLUMNS]);
+  assert.ok((await heads.evaluateAll((nodes) => nodes.map((node) => node.scope))).every((scope) => scope === "col"));
+  const names = of("comparison", "blend").locator("tbody th[scope=row]");
+  assert.deepEqual(await Promise.all((await names.all()).map(words)), ["MRR@5 primary", "CTR guardrail", "hit ratio", "lists per user"]);
+  assert.deepEqual(await cells("blend", "mrr@5"), ["0.2500", "0.2800", "+12.0 %", "−4.0 % to +28.0 %", "0.040", "<0.001", "−15.7 % (−20.0 % to +60.0 %)"]);
+  assert.deepEqual(await cells("blend", "ctr"), ["25.00 %", "28.00 %", "+12.0 %", "−4.0 % to +28.0 %", "0.040", "<0.001", "−15.7 % (−20.0 % to +60.0 %)"]);
+  assert.deepEqual((await cells("blend", "lists_per_user")).slice(0, 3), ["–", "–", "+12.0 %"]);
+  assert.deepEqual(await cells("neural", "mrr@5"), ["0.2500", "0.2800", "–", "–", "–", "–", "–"], "too little is known");
+  assert.deepEqual((await cells("shadow", "mrr@5")).slice(2, 6), ["+12.0 %", "−4.0 % to +28.0 %", "–", "–"], "shown, not tested");
+  const checks = of("checks", "blend").locator("div");
+  assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["sample ratio p <0.001", "list ratio 1.051 (0.800 to 1.400), p 1"]);
+  assert.equal(await words(of("comparison-notes", "blend")), "a note on what is compared");
+
+  // What is chosen is shown beside what decides.
+  await pick("metric", "hit_rate");
+  await pollUntil(() => metrics("blend"), (shown) => shown.join() === "mrr@5,ctr,lists_per_user");
+  await pick("metric", "hit_rate");
+  await pollUntil(() => metrics("blend"), (shown) => shown.length === 4);
+
+  // Light, dark, and on a phone nothing sticks out; the table moves by itself.
+  await checkAccessibility(page, "arms compared, light");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await checkAccessibility(page, "arms compared, dark");
+  for (const width of [1920, 1024, 768, 390]) {
+    await page.setViewportSize({ width, height: 844 });
+    await checkWidth(page);
+  }
+  await checkAccessibility(page, "arms compared on a phone, dark");
+  await page.emulateMedia({ colorScheme: "light" });
+  await checkAccessibility(page, "arms compared on a phone, light");
+  const region = of("comparison", "blend").locator("[role=region]");
+  const beyond = () => region.evaluate((node) => [node.scrollWidth > node.clientWidth, node.scrollLeft]);
+  assert.deepEqual(await beyond(), [true, 0]);
+  await region.focus();
+  await page.keyboard.press("ArrowRight");
+  await pollUntil(beyond, ([, left]) => left > 0);
+
+  // What somebody folded up stays so when the next look comes, which changes the rest by itself.
+  await of("comparison", "blend").locator("summary").click();
+  console.log("look again");
+  await pollUntil(() => words(of("decision", "neural")), (said) => said === "win");
+  assert.equal(await words(of("decision-reason", "neural")), "promote: 3.2 of 7 days");
+  assert.equal((await cells("neural", "mrr@5"))[2], "+12.0 %");
+  assert.equal(await locate("held").isVisible(), false, "looks keep up");
+  assert.equal(await of("comparison", "blend").evaluate(({ open }) => open), false);
+
+  await touch();
+  assert.deepEqual(objections, []);
+
+  async function touch() {
+    const context = await page.context().browser().newContext({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 844 } });
+    const phone = await context.newPage();
+    await phone.goto(url);
+    await phone.locator("[data-testid=comparison] summary").first().waitFor(PATIENCE);
+    await phone.locator("#choices > summary").tap();
+    await checkTargets(phone);
+    await checkWidth(phone);
+    await checkAccessibility(phone, "arms compared, by touch");
+    await context.close();
+  }
+});
+console.log("all is well");

@@ -1,0 +1,235 @@
+//! A live page whose last look a test makes by hand: the server and the page are ours, and there is no stream behind them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use abgauge::config::{self, Config};
+use abgauge::engine::ranking::{ListOutcome, Ranking};
+use abgauge::export::{Exporter, http, server};
+use abgauge::looks::{ExperimentLook, Looked, Published};
+use abgauge::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
+use abgauge::statistics::burn_in::BurnIn;
+use abgauge::statistics::{
+    ArmReport, Decision, Interval, ListRatio, MetricReport, PerUser, Report, Role, Settings, State,
+};
+use abgauge::telemetry::Telemetry;
+use tokio_util::sync::CancellationToken;
+
+/// Where the settled view ends, epoch ms.
+const SETTLED_END_MS: i64 = 1_763_596_799_999;
+const CONTROL: &str = "base";
+/// The experiment that is looked at.
+pub const EXPERIMENT: &str = "ranker";
+/// The name of an arm that would do something, if it were taken for what it looks like.
+pub const HOSTILE: &str = "<img src=x onerror=alert(1)>";
+/// Arms in the order of their names, and their states.
+const ARMS: [(&str, Option<State>); 4] = [
+    (HOSTILE, Some(State::InvalidSrm)),
+    ("blend", Some(State::NoDecision)),
+    ("neural", Some(State::Collecting)),
+    ("shadow", None),
+];
+
+/// A server on a thread of its own, until it is dropped.
+pub struct LookedAt {
+    pub address: SocketAddr,
+    looks: Arc<Published>,
+    stop: CancellationToken,
+}
+
+impl LookedAt {
+    /// Before the first look, which waits for partition 3.
+    pub fn start() -> LookedAt {
+        let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
+        let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+        config.http.listen = ([127, 0, 0, 1], 0).into();
+        let asked = abgauge::looks::Experiment {
+            settings: Some(settings()),
+            ..Default::default()
+        };
+        config.experiments = [(EXPERIMENT.to_owned(), asked)].into();
+        let looks = Arc::new(Published::default());
+        looks.wait_for(Some(3));
+        let exporter = Arc::new(exporter(&config, Arc::clone(&looks)));
+        let listener = server::bind(config.http.listen).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stop = CancellationToken::new();
+        let served = serve(listener, exporter, config.http, stop.clone());
+        std::thread::spawn(|| {
+            let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+            runtime.block_on(served).expect("it serves to its end");
+        });
+        LookedAt { address, looks, stop }
+    }
+
+    /// Shows a look that is this much older than what has settled; `neural` is in this state.
+    pub fn look(&self, age_ms: i64, neural: State) {
+        let as_of_ms = SETTLED_END_MS + 1 - age_ms;
+        let look = ExperimentLook {
+            start_ms: as_of_ms - 4 * 86_400_000,
+            as_of_ms,
+            arms: BTreeMap::new(),
+            comparison: Some((settings(), report(as_of_ms, neural))),
+            no_users: None,
+        };
+        let looked = Looked {
+            as_of_ms,
+            experiments: [(EXPERIMENT.to_owned(), Arc::new(look))].into(),
+            given_up: None,
+        };
+        self.looks.show(looked, Some(3));
+    }
+}
+
+impl Drop for LookedAt {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn serve(
+    listener: std::net::TcpListener,
+    exporter: Arc<Exporter>,
+    http: config::Http,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    let telemetry = Arc::clone(&exporter.telemetry);
+    let router = http::router(exporter, &http, stop.clone());
+    server::serve(listener, router, None, &http, telemetry, stop, server::GRACE).await
+}
+
+fn exporter(config: &Config, looks: Arc<Published>) -> Exporter {
+    let telemetry = Telemetry::new("served", "clicks", "0");
+    telemetry.set_waiting_for(Vec::new());
+    Exporter {
+        telemetry: Arc::new(telemetry),
+        source: Arc::new(Arms(Ranking::new(&config.measures), config.windows.len() + 1)),
+        looks,
+        ranking: Ranking::new(&config.measures),
+        windows: config.windows.clone(),
+        k: config.measures.ks.clone(),
+        controls: config.experiment_controls(),
+        experiments: config.experiments.clone(),
+        export: config.export.clone(),
+        settle_after_ms: 1_920_000,
+    }
+}
+
+fn settings() -> Settings {
+    let shares = ARMS.iter().filter(|(_, state)| state.is_some());
+    let shares = shares.map(|(arm, _)| *arm).chain([CONTROL]);
+    Settings {
+        shares: shares.map(|arm| (arm.to_owned(), 0.25)).collect(),
+        primary: vec!["mrr@5".to_owned()],
+        guardrails: [("ctr".to_owned(), 0.02)].into(),
+        ..Settings::new(CONTROL)
+    }
+}
+
+/// Each arm with one settled list in every window, of which an item was clicked.
+struct Arms(Ranking, usize);
+
+impl SnapshotSource for Arms {
+    fn snapshot_into(&self, _: Option<usize>, snapshot: &mut Snapshot) {
+        let mut sums = vec![0_i64; self.0.width()];
+        let list = ListOutcome {
+            n_items: 5,
+            clicked: &[1],
+            n_off_list: 0,
+        };
+        self.0.contribute(&list, &mut sums);
+        let sums: Box<[i128]> = sums.into_iter().map(i128::from).collect();
+        let of_view = vec![sums; self.1];
+        let names = ARMS.iter().map(|(arm, _)| *arm).chain([CONTROL]);
+        let mut arms: Vec<ArmSnapshot> = names
+            .map(|arm| ArmSnapshot {
+                experiment: EXPERIMENT.into(),
+                arm: arm.into(),
+                last_list_ms: SETTLED_END_MS,
+                sums: [of_view.clone(), of_view.clone()],
+                timelines: None,
+            })
+            .collect();
+        arms.sort_by(|a, b| a.arm.cmp(&b.arm));
+        *snapshot = Snapshot {
+            live_end_ms: Some(SETTLED_END_MS + 1_800_000),
+            settled_end_ms: Some(SETTLED_END_MS),
+            arms,
+            ..Snapshot::default()
+        };
+    }
+
+    fn timelines(&self, _: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
+        arms.iter().map(|_| None).collect()
+    }
+}
+
+fn report(as_of_ms: i64, neural: State) -> Report {
+    let state_of = |(arm, state): (&str, Option<State>)| match arm {
+        "neural" => Some(neural),
+        _ => state,
+    };
+    let arms = ARMS.map(|arm| (arm.0.to_owned(), arm_report(state_of(arm))));
+    Report {
+        as_of_ms,
+        look: 577,
+        next_decision_ms: None,
+        srm_p: Some(0.000_4),
+        multi_arm: None,
+        arms: arms.into(),
+        notes: vec!["a note on what is compared"],
+    }
+}
+
+/// Before burn-in an arm has its values alone.
+fn arm_report(state: Option<State>) -> ArmReport {
+    let is_known = state != Some(State::Collecting);
+    let interval = |lower, upper| Some(Interval { lower, upper }).filter(|_| is_known);
+    let number = |number| Some(number).filter(|_| is_known && state.is_some());
+    let metric = |role| MetricReport {
+        role,
+        control: Some(0.25),
+        arm: Some(0.28),
+        lift: Some(0.12).filter(|_| is_known),
+        interval: interval(-0.04, 0.28),
+        p: number(0.02),
+        p_adjusted: number(0.04),
+        p_harm: number(0.000_2),
+        information: number(0.5),
+        top_bucket_share: None,
+        per_user: is_known.then_some(PerUser {
+            lift: -0.157,
+            interval: interval(-0.2, 0.6),
+        }),
+    };
+    let per_user = MetricReport {
+        control: None,
+        arm: None,
+        ..metric(Role::Secondary)
+    };
+    let metrics = [
+        ("ctr", metric(Role::Guardrail)),
+        ("hit_rate", metric(Role::Secondary)),
+        ("lists_per_user", per_user),
+        ("mrr@5", metric(Role::Primary)),
+    ];
+    ArmReport {
+        decision: state.map(|state| Decision {
+            state,
+            reason: "3.2 of 7 days".to_owned(),
+            is_fresh: false,
+        }),
+        burn_in: BurnIn {
+            occupied: 256,
+            expected_hits: 900.0,
+        },
+        list_ratio: is_known.then_some(ListRatio {
+            g: 0.05,
+            value: 1.051,
+            interval: interval(0.8, 1.4),
+            p: 1.0,
+        }),
+        metrics: metrics.map(|(key, metric)| (key.to_owned(), metric)).into(),
+    }
+}
