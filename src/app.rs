@@ -82,7 +82,7 @@ impl Daemon {
     ///
     /// # Errors
     /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue;
-    /// [`UnusableFile`](crate::export::secured::UnusableFile) for the files of `[http]`; properties that librdkafka
+    /// [`UnusableFile`](crate::config::UnusableFile) for the files of `[http]`; properties that librdkafka
     /// [refuses](properties::Refused); an address that cannot be listened on.
     pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
@@ -288,7 +288,7 @@ fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
 /// # Errors
 /// Why there are no settings, or why it could not start or continue: among others
 /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue, and
-/// [`UnusableFile`](crate::export::secured::UnusableFile) for the files of `[http]`.
+/// [`UnusableFile`](crate::config::UnusableFile) for the files of `[http]`.
 pub async fn run(
     settings: impl FnOnce() -> anyhow::Result<Settings> + Send + 'static,
     Signals { mut stop, mut reload }: Signals,

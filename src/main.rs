@@ -11,7 +11,6 @@ use abgauge::catalogue_file;
 use abgauge::cli::{self, CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
 use abgauge::commands::{self, written};
 use abgauge::config::{self, Config, ConfigErrors, LogFormat, Properties};
-use abgauge::export::secured;
 use abgauge::kafka::properties;
 use abgauge::{app, check, demo, logging, simulate};
 use anyhow::Context as _;
@@ -146,7 +145,7 @@ fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
         .map(|fault| vec![miette::Report::new(fault)])
         .or_else(|error| {
             error
-                .downcast::<secured::UnusableFile>()
+                .downcast::<config::UnusableFile>()
                 .map(|fault| vec![miette::Report::new(fault)])
         })
         .or_else(|error| {

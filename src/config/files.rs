@@ -11,9 +11,37 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use miette::Diagnostic;
 use rustix::fs::OFlags;
+use thiserror::Error;
 
 use crate::logging;
+
+/// Why a file that a setting names cannot be used, in the words of an error of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
+#[error("{setting}: {message}")]
+#[diagnostic(help("{remedy}"))]
+pub struct UnusableFile {
+    /// Such as `http.tls_key`.
+    pub setting: &'static str,
+    /// Names the file, and the line where it is one; never what stands there.
+    pub message: String,
+    /// What to do instead.
+    pub remedy: String,
+}
+
+/// The content of the file at `path`, which `setting` names.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_for(setting: &'static str, path: &Path) -> Result<Vec<u8>, UnusableFile> {
+    read(path).map_err(|error| UnusableFile {
+        setting,
+        message: format!("cannot read the file {}: {error}", path.display()),
+        remedy: "name a file that exists and that abgauge's user may read, or leave the setting out"
+            .to_owned(),
+    })
+}
 
 /// The file at `path`, or the one that it links to.
 ///

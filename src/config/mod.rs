@@ -32,6 +32,7 @@ pub use crate::looks::{EpochStart, Experiment};
 pub use access::{Access, TokenHash, User};
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
+pub use files::UnusableFile;
 pub use hosts::Host;
 pub use in_force::InForce;
 use in_force::bare_or_quoted;

@@ -24,11 +24,10 @@ use tracing::{debug, warn};
 
 use self::memory::{Memory, Proof};
 use self::queue::ClaimQueue;
-use super::files::{self, UnusableFile};
 use super::seldom::Seldom;
 use super::server::Peer;
 use crate::config::access::{MAX_ENTRIES, NotAnEntry};
-use crate::config::{Access, TokenHash, User};
+use crate::config::{Access, TokenHash, UnusableFile, User, files};
 use crate::telemetry::{HttpRefusal, Telemetry};
 
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
@@ -103,7 +102,7 @@ where
         message,
         remedy: remedy.to_owned(),
     };
-    let bytes = files::read(setting, path)?;
+    let bytes = files::read_for(setting, path)?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| unusable(format!("{name} is no text in UTF-8"), "write one hash a line"))?;
     let mut entries = Vec::new();

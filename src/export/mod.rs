@@ -4,7 +4,6 @@ pub mod api;
 mod auth;
 mod encoding;
 mod feed;
-mod files;
 pub mod gauges;
 mod hosts;
 pub mod http;

@@ -13,11 +13,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::auth::{Credentials, Gate};
-pub use super::files::UnusableFile;
 use super::hosts::Hosts;
 use super::tls::{Doubt, Identity, Tls};
 use crate::clock::Clock;
-use crate::config;
+use crate::config::{self, UnusableFile, files};
 use crate::telemetry::Telemetry;
 
 /// How often the files are looked at.
@@ -185,7 +184,7 @@ fn fingerprints(http: &config::Http) -> Vec<Option<Fingerprint>> {
 }
 
 fn fingerprint(path: &Path) -> Option<Fingerprint> {
-    let bytes = super::files::read("", path).ok()?;
+    let bytes = files::read(path).ok()?;
     let mut fingerprint = [0; 32];
     fingerprint.copy_from_slice(digest::digest(&digest::SHA256, &bytes).as_ref());
     Some(fingerprint)

@@ -12,9 +12,8 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use super::files::{self, UnusableFile};
 use crate::certificate::{Certificate, Time};
-use crate::config::TlsFiles;
+use crate::config::{TlsFiles, UnusableFile, files};
 
 const CERTIFICATE: &str = "http.tls_certificate";
 const KEY: &str = "http.tls_key";
@@ -45,11 +44,11 @@ impl Identity {
     /// A file that cannot be read or does not hold what it should; a key of another certificate. One that has expired
     /// is no error, but a [`Doubt`].
     pub fn read(files: &TlsFiles) -> Result<Identity, UnusableFile> {
-        let text = files::read(CERTIFICATE, &files.certificate)?;
+        let text = files::read_for(CERTIFICATE, &files.certificate)?;
         let chain = chain(&files.certificate, &text)?;
         let key = match files.key == files.certificate {
             true => key(&files.key, &text)?,
-            false => key(&files.key, &files::read(KEY, &files.key)?)?,
+            false => key(&files.key, &files::read_for(KEY, &files.key)?)?,
         };
         let own = Certificate::read(&chain[0]).map_err(|error| no_certificate(&files.certificate, &error))?;
         let key = provider().key_provider.load_private_key(key);
