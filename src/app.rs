@@ -37,6 +37,7 @@ use crate::kafka::properties;
 use crate::logging::Losses;
 use crate::looks::Published;
 use crate::telemetry::Telemetry;
+use crate::webhook::Webhook;
 use crate::worker::{self, Worker};
 
 /// How long records gather between two rounds: as old as one may get before it is counted. Many small batches would cost
@@ -82,7 +83,7 @@ impl Daemon {
     ///
     /// # Errors
     /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue;
-    /// [`UnusableFile`](crate::config::UnusableFile) for the files of `[http]`; properties that librdkafka
+    /// [`UnusableFile`](crate::config::UnusableFile) for the files of `[http]` and `[webhook]`; properties that librdkafka
     /// [refuses](properties::Refused); an address that cannot be listened on.
     pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
@@ -104,6 +105,11 @@ impl Daemon {
         let looks = Arc::new(Published::default());
         let looker = looker::start(config, &ranking, Arc::clone(&looks))?;
         let (news, given_up) = looker.map(|Looker { news, given_up }| (news, given_up)).unzip();
+        let webhook = config.webhook.as_ref().map(|webhook| {
+            let (looks, telemetry) = (Arc::clone(&looks), Arc::clone(&telemetry));
+            Webhook::open(webhook, looks, telemetry)
+        });
+        let webhook = webhook.transpose()?;
         let exporter = Arc::new(Exporter {
             telemetry: Arc::clone(&telemetry),
             source: Arc::clone(&board) as _,
@@ -165,6 +171,9 @@ impl Daemon {
             tokio::spawn(secured.keep_up(Clock::system(), asked, stop.clone()));
             ask
         });
+        if let Some(webhook) = webhook {
+            tokio::spawn(webhook.run(stop.clone()));
+        }
         Ok(Daemon {
             address,
             exporter,
@@ -288,7 +297,7 @@ fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
 /// # Errors
 /// Why there are no settings, or why it could not start or continue: among others
 /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue, and
-/// [`UnusableFile`](crate::config::UnusableFile) for the files of `[http]`.
+/// [`UnusableFile`](crate::config::UnusableFile) for the files of `[http]` and `[webhook]`.
 pub async fn run(
     settings: impl FnOnce() -> anyhow::Result<Settings> + Send + 'static,
     Signals { mut stop, mut reload }: Signals,

@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::export::secured;
 use crate::kafka::inspect::inspect;
 use crate::kafka::properties;
+use crate::webhook;
 pub use records::Records;
 
 /// Something that was looked at.
@@ -104,6 +105,7 @@ fn offline(config: &Config) -> Vec<Finding> {
         .chain(kafka_properties(config))
         .chain(catalogue(config))
         .chain(http_files(config))
+        .chain(webhook_files(config))
         .collect()
 }
 
@@ -162,6 +164,22 @@ fn http_files(config: &Config) -> Option<Finding> {
         )),
         Ok((None, None)) => None,
     }
+}
+
+/// Whether a webhook could be told with the files of `[webhook]`; nobody is told.
+fn webhook_files(config: &Config) -> Option<Finding> {
+    let settings = config.webhook.as_ref()?;
+    Some(match webhook::check(settings) {
+        Ok(()) => Finding::ok(format!(
+            "changes of verdicts are told to {}; its files can be read",
+            settings.url
+        )),
+        Err(fault) => Finding::new(
+            Level::Error(CheckFailure::Configuration),
+            fault.to_string(),
+            fault.remedy,
+        ),
+    })
 }
 
 /// What the cluster says. It is only read; takes some seconds.

@@ -27,7 +27,8 @@
 //!   live in shards, which threads read in parallel if many records wait. Between two reads, one thread owns everything.
 //! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
 //!   a pair as one value, under one lock for each arm; a scrape sees whole deltas only.
-//! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says about itself.
+//! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says about itself. `webhook` tells
+//!   whom the configuration names when the state of an arm changes.
 //! - [`evaluate`] feeds files to the same engine, on behalf of `commands`; `demo` runs all of it on `simulate`d traffic,
 //!   an embedded broker and one simulated `clock`.
 //! - `config` is what the operator wrote, checked, and `catalogue_file` the file that it names; `check` what a cluster makes
@@ -108,5 +109,7 @@ pub mod simulate;
 pub mod snapshot;
 #[cfg(feature = "daemon")]
 pub mod telemetry;
+#[cfg(feature = "daemon")]
+pub mod webhook;
 #[cfg(feature = "daemon")]
 pub mod worker;

@@ -37,6 +37,8 @@ pub struct Telemetry {
     dead_letters: [IntCounter; DeadLetter::ALL.len()],
     http_refused: [IntCounter; HttpRefusal::ALL.len()],
     http_certificate_expiry: OptionalGauge,
+    webhook_notices: [IntCounter; WebhookResult::ALL.len()],
+    webhook_waiting: IntGauge,
     log_lines_lost: IntCounter,
     clicks_waiting: IntGauge,
     open_lists: IntGauge,
@@ -63,11 +65,22 @@ pub struct Telemetry {
 struct TelemetryState {
     waiting_for: Vec<String>,
     warnings: Vec<Warning>,
+    webhook_warning: Option<Warning>,
     was_ready: bool,
     catalog: Option<CatalogStatus>,
     settle_delay_seconds: Option<f64>,
     max_state_bytes: Option<u64>,
     partitions: BTreeMap<(String, i32), PartitionState>,
+}
+
+impl TelemetryState {
+    fn warnings(&self) -> Vec<Warning> {
+        self.warnings
+            .iter()
+            .chain(&self.webhook_warning)
+            .cloned()
+            .collect()
+    }
 }
 
 /// How far one partition of one topic is behind.
@@ -200,6 +213,27 @@ impl DeadLetter {
     }
 }
 
+/// How an attempt to tell the webhook of a change ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhookResult {
+    /// It was answered with success.
+    Sent,
+    /// It was not, and is made again.
+    Failed,
+}
+
+impl WebhookResult {
+    pub const ALL: [WebhookResult; 2] = [WebhookResult::Sent, WebhookResult::Failed];
+
+    /// The value of the label `result`.
+    pub fn name(self) -> &'static str {
+        match self {
+            WebhookResult::Sent => "sent",
+            WebhookResult::Failed => "failed",
+        }
+    }
+}
+
 /// Why a request or a connection of the HTTP server was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpRefusal {
@@ -290,6 +324,12 @@ impl Telemetry {
             "Requests and connections refused by the HTTP server.",
             &["reason"],
         );
+        let webhook_notices = counters(
+            &registry,
+            "abgauge_webhook_notices_total",
+            "Attempts to tell the webhook of an arm's change of state, by result. A failed one is made again.",
+            &["result"],
+        );
         family(
             &registry,
             IntGaugeVec::new,
@@ -323,6 +363,13 @@ impl Telemetry {
                 &registry,
                 "abgauge_http_certificate_expiry_timestamp_seconds",
                 "When the certificate of the HTTP server expires.",
+            ),
+            webhook_notices: WebhookResult::ALL
+                .map(|result| webhook_notices.with_label_values(&[result.name()])),
+            webhook_waiting: gauge(
+                &registry,
+                "abgauge_webhook_waiting",
+                "Arms whose change of state the webhook has not been told of yet.",
             ),
             log_lines_lost: counter(
                 &registry,
@@ -532,6 +579,25 @@ impl Telemetry {
         self.http_certificate_expiry.set(expires_ms.map(seconds));
     }
 
+    /// An attempt to tell the webhook of a change.
+    pub fn count_webhook_notice(&self, result: WebhookResult) {
+        self.webhook_notices[result as usize].inc();
+    }
+
+    pub fn n_webhook_notices(&self, result: WebhookResult) -> u64 {
+        self.webhook_notices[result as usize].get()
+    }
+
+    /// Arms whose change it has not been told of.
+    pub fn set_webhook_waiting(&self, n_arms: usize) {
+        self.webhook_waiting.set(saturated(n_arms as u64));
+    }
+
+    /// What an operator should do about a webhook that takes nothing; none while it takes what it is told.
+    pub fn set_webhook_warning(&self, warning: Option<Warning>) {
+        self.state().webhook_warning = warning;
+    }
+
     /// Lines of the log that could not be written since the start.
     pub fn set_log_lines_lost(&self, n_lost: u64) {
         self.log_lines_lost
@@ -645,7 +711,7 @@ impl Telemetry {
         state.waiting_for = waiting_for;
     }
 
-    /// What an operator should fix although numbers are shown.
+    /// What the worker says that an operator should fix although numbers are shown.
     pub fn set_warnings(&self, warnings: Vec<Warning>) {
         self.state().warnings = warnings;
     }
@@ -663,8 +729,9 @@ impl Telemetry {
         self.state().waiting_for.clone()
     }
 
+    /// What an operator should fix although numbers are shown.
     pub fn warnings(&self) -> Vec<Warning> {
-        self.state().warnings.clone()
+        self.state().warnings()
     }
 
     /// Appends everything in Prometheus' text format, families by name.
@@ -678,7 +745,7 @@ impl Telemetry {
         StreamStatus {
             ready: state.waiting_for.is_empty(),
             waiting_for: state.waiting_for.clone(),
-            warnings: state.warnings.clone(),
+            warnings: state.warnings(),
             exact: self.exact.get() == 1,
             records: Side::BOTH
                 .map(|side| {

@@ -183,6 +183,7 @@ fn settings_exist() {
         "export",
         "limits",
         "http",
+        "webhook",
         "log",
     ];
     for document in documents() {

@@ -27,6 +27,7 @@ mod tests;
 mod units;
 mod validate;
 mod warnings;
+mod webhook_url;
 
 pub use crate::looks::{EpochStart, Experiment};
 pub use access::{Access, TokenHash, User};
@@ -45,12 +46,15 @@ pub use take_over::{Loaded, SettingChanges};
 pub(crate) use units::display_ms;
 pub use units::{parse_size, parse_span_ms};
 pub use validate::{parse_brokers, parse_topic};
+pub use webhook_url::WebhookUrl;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
+
+use hyper::header::HeaderName;
 
 use crate::engine::ranking::{Measures, Profile};
 use crate::ingest::skips::Skips;
@@ -73,6 +77,8 @@ pub struct Config {
     pub limits: Limits,
     pub export: Export,
     pub http: Http,
+    /// None: nobody is told of changes.
+    pub webhook: Option<Webhook>,
     pub log: LogConfig,
     /// By name.
     pub experiments: BTreeMap<String, Experiment>,
@@ -283,6 +289,20 @@ pub struct TlsFiles {
     /// The server's own certificate first, then those between it and the authority.
     pub certificate: PathBuf,
     pub key: PathBuf,
+}
+
+/// Whom to tell when the state of an arm changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Webhook {
+    pub url: WebhookUrl,
+    /// The file that holds the value of the header. `None`: the header is not sent.
+    pub secret_file: Option<PathBuf>,
+    /// Its name.
+    pub header: HeaderName,
+    /// For one attempt, from the connection to the status of the answer.
+    pub timeout: Duration,
+    /// Authorities in PEM. `None`: those of the system.
+    pub ca_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

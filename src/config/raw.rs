@@ -43,6 +43,7 @@ pub(super) struct Raw {
     pub export: RawExport,
     pub limits: RawLimits,
     pub http: RawHttp,
+    pub webhook: RawWebhook,
     pub log: RawLog,
     pub experiments: BTreeMap<String, RawExperiment>,
 }
@@ -189,6 +190,19 @@ section! {
         basic_passwords: Spanned<HashList> = unwritten(HashList::default()),
         basic_passwords_file: Option<Spanned<String>> = None,
         open_probes: Spanned<bool> = unwritten(true),
+    }
+}
+
+section! {
+    RawWebhook {
+        /// `None`: nobody is told.
+        url: Option<Spanned<String>> = None,
+        /// `None`: no header.
+        secret_file: Option<Spanned<String>> = None,
+        header: Spanned<String> = unwritten("Authorization"),
+        timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
+        /// `None`: the authorities of the system.
+        ca_file: Option<Spanned<String>> = None,
     }
 }
 

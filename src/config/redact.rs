@@ -5,8 +5,11 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
+use super::WebhookUrl;
+
 /// In the name of a setting, or on a line: what stands there may be a secret.
-const SECRET_WORDS: [&str; 12] = [
+const SECRET_WORDS: [&str; 14] = [
+    "authorization",
     "propert",
     "password",
     "passphrase",
@@ -19,9 +22,14 @@ const SECRET_WORDS: [&str; 12] = [
     "credential",
     "hash_seed",
     "user_key",
+    // Of a webhook it is a secret often.
+    "url",
 ];
 
 const BROKERS: &str = "brokers";
+
+/// Whose scheme and host are none.
+const WEBHOOK_URL: &str = "webhook.url";
 
 /// Of the hashes of ids. A number, so that no type of its own keeps it from being told.
 pub(in crate::config) const HASH_SEED: &str = "join.hash_seed";
@@ -47,6 +55,10 @@ const OPEN_PROPERTIES: [&str; 9] = [
 pub(super) fn hide(key: &str, value: Value) -> Value {
     match value {
         value if !is_secret(key, &value) => value,
+        Value::String(text) if key == WEBHOOK_URL => match WebhookUrl::of_setting(&text) {
+            Ok(url) => format!("{url}/{HIDDEN}").into(),
+            Err(_) => HIDDEN.into(),
+        },
         Value::Array(values) => values.iter().map(|_| HIDDEN).collect::<Vec<_>>().into(),
         _ => HIDDEN.into(),
     }

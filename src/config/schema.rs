@@ -167,6 +167,10 @@ fn restrict_text(key: &str, text: &str, schema: &mut Value) {
     } else if key == "http.hosts" {
         let host = "^(\\*|[a-zA-Z0-9._-]*[a-zA-Z0-9_-][a-zA-Z0-9._-]*|\\[[0-9a-fA-F:.]+\\])$";
         (schema["pattern"], schema["maxLength"]) = (host.into(), MAX_NAME.into());
+    } else if key == "webhook.url" {
+        schema["pattern"] = "^https?://(\\[[0-9a-fA-F:.]+\\]|[a-zA-Z0-9._-]+)(:[0-9]+)?([/?#].*)?$".into();
+    } else if key == "webhook.header" {
+        schema["pattern"] = "^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$".into();
     } else if ["kafka.group_id", "kafka.brokers", "log.filter"].contains(&key) {
         schema["pattern"] = "\\S".into();
     } else if key == "join.user_key" {
@@ -286,6 +290,8 @@ mod tests {
                     "join.attribution",
                     "http.tls_key",
                     "export.k",
+                    "webhook.ca_file",
+                    "webhook.secret_file",
                 ]
                 .contains(&key)
         };

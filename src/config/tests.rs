@@ -294,9 +294,12 @@ fn every_setting_has_its_variable() {
                 .iter()
                 .map(|(name, value)| (&**name, &**value))
                 .collect();
-            // A key needs a certificate.
-            let certificate = [("ABGAUGE_HTTP__TLS_CERTIFICATE", "tls.crt")];
-            config("", &[&certificate[..], &variables].concat());
+            // A key needs a certificate, and a secret somebody to tell it to.
+            let needed = [
+                ("ABGAUGE_HTTP__TLS_CERTIFICATE", "tls.crt"),
+                ("ABGAUGE_WEBHOOK__URL", "https://a"),
+            ];
+            config("", &[&needed[..], &variables].concat());
         }
     }
 }
@@ -472,6 +475,16 @@ fn no_secret_is_ever_shown() {
         "[join]\nuser_key = [\"hunter2\"]",
         "[join]\nuser_keys = \"hunter2\"",
         "[join]\n# user_key = \"hunter2\"\nslot = 5",
+        // Addresses that hold one, and one in place of a file or of a header's name.
+        "[webhook]\nurl = \"hooks.example/hunter2\"",
+        "[webhook]\nurl = \"https://user:hunter2@hooks.example/\"",
+        "[webhook]\nurl = [\"https://hooks.example/hunter2\"]",
+        "[webhook]\nurls = \"https://hooks.example/hunter2\"",
+        "[webhook]\nurl = https://hooks.example/hunter2",
+        "[webhook]\n#url = \"https://hooks.example/hunter2\"\ntimeout = 5",
+        "[webhook]\nurl = \"https://hooks.example/hunter2\"\ntimeout = 5",
+        "[webhook]\nsecret = \"Bearer hunter2\"",
+        "[webhook]\nheader = \"Authorization: Bearer hunter2\"",
     ];
     for text in files {
         let errors = refused(text, &[]);
@@ -488,6 +501,9 @@ fn no_secret_is_ever_shown() {
         "JOIN__HASH_SEED",
         "JOIN__USER_KEY",
         "JOIN__USERS_KEY",
+        "WEBHOOK__URL",
+        "WEBHOOK__URLS",
+        "WEBHOOK__SECRET",
     ] {
         let errors = refused("", &[(&format!("ABGAUGE_{name}"), "hunter2")]);
         let shown = format!("{errors} {errors:?} {}", render(&errors));
@@ -512,6 +528,14 @@ fn doubtful_settings_are_legal_and_named() {
             "[http]\nlisten = \"[::]:1\"\nbearer_tokens_file = \"tokens\"",
             "http.tls_certificate",
         ),
+        (
+            "[webhook]\nurl = \"http://hooks.example/x\"\nsecret_file = \"s\"\n[experiments.e]\ncontrol = \"a\"",
+            "webhook.url (http://hooks.example) is without TLS",
+        ),
+        (
+            "[webhook]\nurl = \"https://hooks.example/x\"\n[experiments.e]\nstart = \"2026-01-31T09:00:00Z\"",
+            "no experiment has a verdict to tell",
+        ),
     ];
     for (text, fragment) in table {
         let warnings = config(text, &[]).warnings();
@@ -520,6 +544,9 @@ fn doubtful_settings_are_legal_and_named() {
     }
     let used = "[metrics]\ncatalog = \"items.jsonl\"\nmetrics = [\"hit_rate\", \"surprisal\"]";
     assert_eq!(config(used, &[]).warnings(), Vec::<String>::new());
+    let here =
+        "[webhook]\nurl = \"http://127.0.0.1/x\"\nsecret_file = \"s\"\n[experiments.e]\ncontrol = \"a\"";
+    assert_eq!(config(here, &[]).warnings(), Vec::<String>::new());
     let closed = "[http]\nlisten = \"[::]:1\"\nbearer_tokens_file = \"t\"\ntls_certificate = \"c\"";
     assert_eq!(config(closed, &[]).warnings(), Vec::<String>::new());
 }
@@ -543,6 +570,29 @@ fn who_may_ask_is_told_by_hashes_from_every_source() {
     let two = format!("{token},{token}");
     let two = config("", &[("ABGAUGE_HTTP__BEARER_TOKENS", &two)]).http.access;
     assert_eq!(two.tokens.len(), 2);
+}
+
+#[test]
+fn whom_to_tell_is_an_address_with_a_secret_and_an_authority() {
+    assert_eq!(config("", &[]).webhook, None);
+    let text = "[webhook]\nurl = \"https://hooks.example/a\"\nheader = \"X-Token\"\nsecret_file = \"s\"\nca_file = \"ca\"\n\
+                timeout = \"3s\"";
+    let webhook = config(text, &[("ABGAUGE_WEBHOOK__URL", "https://hooks.example:8443/b")]).webhook;
+    let webhook = webhook.expect("it is set");
+    assert_eq!(webhook.url.uri().to_string(), "https://hooks.example:8443/b");
+    assert_eq!(webhook.header, "x-token");
+    assert_eq!(
+        (webhook.secret_file, webhook.ca_file),
+        (Some("s".into()), Some("ca".into()))
+    );
+    assert_eq!(webhook.timeout, Duration::from_secs(3));
+    let bare = config("[webhook]\nurl = \"http://a\"", &[])
+        .webhook
+        .expect("it is set");
+    assert_eq!(
+        (bare.header.as_str(), bare.timeout),
+        ("authorization", Duration::from_secs(10))
+    );
 }
 
 #[test]

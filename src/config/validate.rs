@@ -8,6 +8,7 @@ mod ingest;
 mod kafka;
 mod measures;
 mod values;
+mod webhook;
 mod windows;
 
 use toml::Spanned;
@@ -46,6 +47,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
         limits: limits(&raw.limits, report),
         export,
         http: http(&raw.http, report),
+        webhook: webhook::webhook(&raw.webhook, report),
         log: log(&raw.log, report),
         experiments,
         without_primary,

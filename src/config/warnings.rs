@@ -3,7 +3,7 @@
 mod experiments;
 
 use super::units::display_ms;
-use super::{Config, Http};
+use super::{Config, Experiment, Http, Webhook};
 use crate::engine::ranking::{METRICS, Metric};
 use crate::looks;
 use crate::table::visible;
@@ -22,6 +22,8 @@ impl Config {
             self.unused_catalogue(),
             self.unused_credentials(),
             self.open_to_others(),
+            self.webhook_in_the_open(),
+            self.idle_webhook(),
         ];
         remarks
             .into_iter()
@@ -132,6 +134,27 @@ impl Config {
             )),
             _ => None,
         }
+    }
+
+    /// A secret should not travel without TLS.
+    fn webhook_in_the_open(&self) -> Option<String> {
+        let Webhook { url, secret_file, .. } = self.webhook.as_ref()?;
+        let is_open = secret_file.is_some() && !url.is_tls() && !url.is_loopback();
+        is_open.then(|| {
+            format!("webhook.url ({url}) is without TLS, so the secret can be read on the way: use https://")
+        })
+    }
+
+    /// Only what is compared has a verdict.
+    fn idle_webhook(&self) -> Option<String> {
+        let url = &self.webhook.as_ref()?.url;
+        let is_compared = |experiment: &Experiment| experiment.settings.is_some();
+        (!self.experiments.values().any(is_compared)).then(|| {
+            format!(
+                "webhook.url ({url}) is set, but no experiment has a verdict to tell: name the control of one, and the shares \
+                 of its arms, under [experiments.NAME], or leave it out"
+            )
+        })
     }
 
     fn unused_catalogue(&self) -> Option<String> {

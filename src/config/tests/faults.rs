@@ -484,6 +484,39 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
                 "text in quotes",
             ],
         ),
+        // Whom to tell.
+        (
+            "[webhook]\nurl = \"hooks.example/x\"",
+            &["webhook.url", ":2:7", "begins with neither", "such as \"https://"],
+        ),
+        (
+            "[webhook]\nsecret_file = \"s\"",
+            &[
+                "webhook.secret_file",
+                ":2:15",
+                "no address beside it",
+                "webhook.url",
+            ],
+        ),
+        (
+            "[webhook]\nurl = \"http://a\"\nca_file = \"ca\"",
+            &["webhook.ca_file", ":3:11", "no effect on plain HTTP", "https://"],
+        ),
+        (
+            "[webhook]\nurl = \"http://a\"\nheader = \"X Token\"",
+            &["webhook.header", ":3:10", "not the name of a header", "X-Token"],
+        ),
+        (
+            "[webhook]\nurl = \"http://a\"\nheader = \"Content-Type\"",
+            &[
+                "webhook.header",
+                "content-type is a header that abgauge sets itself",
+            ],
+        ),
+        (
+            "[webhook]\ntimeout = \"0s\"",
+            &["webhook.timeout", "longer than nothing"],
+        ),
         // Who may ask.
         (
             "[http]\ntls_key = \"key.pem\"",

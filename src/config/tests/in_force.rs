@@ -121,6 +121,9 @@ fn what_may_be_a_secret_is_hidden() {
         [http]
         bearer_tokens = ["0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]
         bearer_tokens_file = "/run/secrets/tokens"
+        [webhook]
+        url = "https://hooks.example/hunter2"
+        secret_file = "/run/secrets/webhook"
         [kafka.properties]
         "sasl.password" = "hunter2"
         "sasl.username" = "hunter"
@@ -138,6 +141,9 @@ fn what_may_be_a_secret_is_hidden() {
         ("join", "user_key", "\"***\""),
         ("http", "bearer_tokens", "[\"***\"]"),
         ("http", "bearer_tokens_file", "\"/run/secrets/tokens\""),
+        ("webhook", "url", "\"https://hooks.example/***\""),
+        ("webhook", "secret_file", "\"/run/secrets/webhook\""),
+        ("webhook", "header", "\"Authorization\""),
         ("kafka.properties", "\"sasl.username\"", "\"***\""),
         ("kafka.properties", "\"security.protocol\"", "\"SASL_SSL\""),
         ("kafka.properties", "\"fetch.max.bytes\"", "\"1000000\""),

@@ -1,0 +1,135 @@
+//! The address that changes are told to. All of it but scheme and host may be a secret, which is never shown.
+
+use std::fmt;
+
+use hyper::Uri;
+
+use super::Host;
+
+/// An address of HTTP, with or without TLS.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookUrl(Uri);
+
+/// How it begins.
+const SCHEMES: [&str; 2] = ["http://", "https://"];
+
+impl WebhookUrl {
+    /// Of the setting; else what is wrong with it, in words that show nothing of it, and what to write instead.
+    pub(crate) fn of_setting(text: &str) -> Result<WebhookUrl, (&'static str, &'static str)> {
+        const WHOLE: &str = "write a whole address, such as \"https://hooks.example/abgauge\"";
+        const IN_FILE: &str = "write the address alone, and into the file of webhook.secret_file what the header is to say, \
+                               such as `Basic` and the base64 of USER:PASSWORD";
+        if !SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
+            return Err(("begins with neither https:// nor http://", WHOLE));
+        }
+        let uri: Uri = text.parse().map_err(|_| ("is no address of HTTP", WHOLE))?;
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        if authority.contains('@') {
+            return Err(("names a user before an @", IN_FILE));
+        }
+        let has_port = authority.rsplit_once(':').is_none_or(|(_, port)| {
+            let is_of_an_address = port.ends_with(']');
+            is_of_an_address || port.parse::<u16>().is_ok_and(|port| port > 0)
+        });
+        if !has_port {
+            return Err((
+                "has no port that there can be",
+                "write a port from 1 to 65535, or none",
+            ));
+        }
+        match Host::of_request(authority) {
+            Some(Host::Name(name)) if name.is_empty() => Err(("has no host", WHOLE)),
+            Some(_) => Ok(WebhookUrl(uri)),
+            None => Err(("has no host that there can be", WHOLE)),
+        }
+    }
+
+    pub fn uri(&self) -> &Uri {
+        &self.0
+    }
+
+    pub fn is_tls(&self) -> bool {
+        self.0.scheme_str() == Some("https")
+    }
+
+    /// Whether nothing sent there can leave this machine.
+    pub(super) fn is_loopback(&self) -> bool {
+        let host = self.0.host().and_then(Host::of_request);
+        host.is_some_and(|host| host.is_loopback())
+    }
+}
+
+/// Scheme, host and port.
+impl fmt::Display for WebhookUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls() { "https" } else { "http" };
+        let authority = self.0.authority().map_or("", |authority| authority.as_str());
+        write!(f, "{scheme}://{authority}")
+    }
+}
+
+impl fmt::Debug for WebhookUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WebhookUrl({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_shows_scheme_and_host_alone() {
+        let url = WebhookUrl::of_setting("https://hooks.example:8443/T0/hunter2?token=hunter2");
+        let url = url.expect("an address");
+        assert_eq!(url.uri().path(), "/T0/hunter2");
+        for shown in [url.to_string(), format!("{url:?}")] {
+            assert!(shown.contains("https://hooks.example:8443"), "{shown}");
+            assert!(!shown.contains("hunter2") && !shown.contains("T0"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_without_being_shown() {
+        for (text, fault) in [
+            ("", "neither"),
+            ("hunter2.example/x", "neither"),
+            ("ftp://hunter2", "neither"),
+            ("https://", "no address"),
+            ("https:///hunter2", "no address"),
+            ("https://a b/hunter2", "no address"),
+            ("https://user:hunter2@a/", "a user before an @"),
+            ("https://:8443/hunter2", "no host"),
+            ("https://a:0/", "no port"),
+            ("https://a:99999/", "no port"),
+            ("https://a:x/", "no port"),
+            ("https://::1/hunter2", "no address"),
+            ("https://a~b/hunter2", "no host"),
+        ] {
+            let (told, remedy) = WebhookUrl::of_setting(text).expect_err(text);
+            assert!(told.contains(fault), "{text}: {told}");
+            assert!(
+                !told.contains("hunter2") && remedy.starts_with("write "),
+                "{told}"
+            );
+        }
+        for text in [
+            "http://127.0.0.1:9000",
+            "https://[::1]:8443/a?b=c",
+            "https://[::1]/",
+            "http://a",
+            "https://xn--bcher-kva.example/x#y",
+        ] {
+            assert!(WebhookUrl::of_setting(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stays_on_this_machine_is_told_from_what_does_not() {
+        let is_loopback = |text| WebhookUrl::of_setting(text).expect("an address").is_loopback();
+        assert!(is_loopback("http://127.0.0.1:9000/x"));
+        assert!(is_loopback("http://[::1]/"));
+        assert!(is_loopback("http://localhost/"));
+        assert!(!is_loopback("http://hooks.example/"));
+    }
+}

@@ -1,0 +1,242 @@
+//! Which changes of state are still to be told: of each arm the newest, in the order in which the arms changed.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::engine::Arm;
+use crate::looks::{ExperimentLook, Shown};
+use crate::statistics::State;
+use crate::verdict;
+
+/// A state that an arm has changed to.
+#[derive(Debug)]
+pub(super) struct Notice {
+    pub arm: Arm,
+    pub state: State,
+    /// What the look said that it changed at, in JSON.
+    pub verdict: Vec<u8>,
+}
+
+/// What was seen, and what is to be told of it. It holds one notice for each arm at most: only arms that have shares, which a
+/// setting names, ever change.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    /// The last look that was taken, epoch ms.
+    as_of_ms: Option<i64>,
+    seen: BTreeMap<Arm, State>,
+    waiting: VecDeque<Notice>,
+}
+
+impl Outbox {
+    /// Takes a look: an arm whose state is another one than at the look before waits to be told, in the place of what still
+    /// waited of it. A first state counts as a change where something follows from it.
+    pub fn take(&mut self, shown: &Shown) {
+        if self.as_of_ms == shown.as_of_ms {
+            return;
+        }
+        self.as_of_ms = shown.as_of_ms;
+        for (name, look) in &shown.experiments {
+            self.take_experiment(name, look);
+        }
+    }
+
+    fn take_experiment(&mut self, name: &str, look: &ExperimentLook) {
+        let Some((settings, report)) = &look.comparison else {
+            return;
+        };
+        for (arm_name, of_arm) in &report.arms {
+            let Some(state) = of_arm.decision.as_ref().map(|decision| decision.state) else {
+                continue;
+            };
+            let arm = Arm {
+                experiment: name.into(),
+                arm: arm_name.as_str().into(),
+            };
+            let before = self.seen.insert(arm.clone(), state);
+            if !is_news(before, state) {
+                continue;
+            }
+            let verdict = verdict::of_arm(name, arm_name, settings, report, look.no_users);
+            let verdict = serde_json::to_vec(&verdict).expect("names and numbers are JSON");
+            self.waiting.retain(|waiting| waiting.arm != arm);
+            self.waiting.push_back(Notice { arm, state, verdict });
+        }
+    }
+
+    /// What is to be told next.
+    pub fn next(&self) -> Option<&Notice> {
+        self.waiting.front()
+    }
+
+    /// The next one was told.
+    pub fn told(&mut self) {
+        self.waiting.pop_front();
+    }
+
+    /// The next one was not taken, and must not hold up the others.
+    pub fn put_off(&mut self) {
+        if let Some(notice) = self.waiting.pop_front() {
+            self.waiting.push_back(notice);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+fn is_news(before: Option<State>, state: State) -> bool {
+    match before {
+        Some(before) => before != state,
+        None => !matches!(state, State::Collecting | State::NoDecision),
+    }
+}
+
+/// Looks whose arms have given states.
+#[cfg(test)]
+pub(super) mod fixture {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use crate::looks::{ExperimentLook, Looked};
+    use crate::statistics::burn_in::BurnIn;
+    use crate::statistics::{ArmReport, Decision, Report, Settings, State};
+
+    /// The look of this number at the experiment `ranker`: these arms beside the control.
+    pub fn looked(number: i64, states: &[(&str, State)]) -> Looked {
+        let arms = states
+            .iter()
+            .map(|(arm, state)| ((*arm).to_owned(), report_of(*state)));
+        let report = Report {
+            as_of_ms: number * 600_000,
+            look: number.unsigned_abs(),
+            next_decision_ms: None,
+            srm_p: None,
+            multi_arm: None,
+            arms: arms.collect(),
+            notes: Vec::new(),
+        };
+        let look = ExperimentLook {
+            start_ms: 0,
+            as_of_ms: number * 600_000,
+            arms: BTreeMap::new(),
+            comparison: Some((Settings::new("base"), report)),
+            no_users: None,
+        };
+        Looked {
+            as_of_ms: number * 600_000,
+            experiments: [("ranker".to_owned(), Arc::new(look))].into(),
+            given_up: None,
+        }
+    }
+
+    fn report_of(state: State) -> ArmReport {
+        ArmReport {
+            decision: Some(Decision {
+                state,
+                reason: "because".to_owned(),
+                is_fresh: true,
+            }),
+            burn_in: BurnIn {
+                occupied: 256,
+                expected_hits: 900.0,
+            },
+            list_ratio: None,
+            metrics: BTreeMap::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::looked;
+    use super::*;
+    use crate::looks::Published;
+
+    fn shown(number: i64, states: &[(&str, State)]) -> std::sync::Arc<Shown> {
+        let published = Published::default();
+        published.show(looked(number, states), None);
+        published.shown()
+    }
+
+    /// The names and states that wait, in order.
+    fn waiting(outbox: &Outbox) -> Vec<(&str, State)> {
+        let waiting = outbox.waiting.iter();
+        waiting.map(|notice| (&*notice.arm.arm, notice.state)).collect()
+    }
+
+    #[test]
+    fn a_first_state_is_told_if_something_follows_from_it() {
+        for state in State::ALL {
+            let mut outbox = Outbox::default();
+            outbox.take(&shown(1, &[("a", state)]));
+            let is_silent = [State::Collecting, State::NoDecision].contains(&state);
+            assert_eq!(outbox.len() == 0, is_silent, "{state}");
+        }
+    }
+
+    #[test]
+    fn every_change_after_the_first_state_is_told() {
+        let mut outbox = Outbox::default();
+        outbox.take(&shown(1, &[("a", State::Collecting)]));
+        outbox.take(&shown(2, &[("a", State::NoDecision)]));
+        assert_eq!(waiting(&outbox), [("a", State::NoDecision)]);
+        let verdict: serde_json::Value =
+            serde_json::from_slice(&outbox.next().expect("it waits").verdict).expect("JSON");
+        assert_eq!(
+            (&verdict["look"], &verdict["state"]),
+            (&2.into(), &"no_decision".into())
+        );
+        outbox.told();
+        outbox.take(&shown(3, &[("a", State::NoDecision)]));
+        assert_eq!(outbox.len(), 0);
+        outbox.take(&shown(4, &[("a", State::InvalidSrm)]));
+        assert_eq!(waiting(&outbox), [("a", State::InvalidSrm)]);
+    }
+
+    #[test]
+    fn a_look_that_was_taken_is_not_taken_again() {
+        let mut outbox = Outbox::default();
+        for _ in 0..2 {
+            outbox.take(&shown(1, &[("a", State::Win)]));
+        }
+        outbox.told();
+        outbox.take(&shown(1, &[("a", State::Win)]));
+        assert_eq!(outbox.len(), 0);
+    }
+
+    #[test]
+    fn an_arm_waits_once_however_often_it_changes() {
+        let mut outbox = Outbox::default();
+        let mut states = State::ALL.into_iter().cycle();
+        for look in 1..1000 {
+            let states = [("a", states.next().expect("a state")), ("b", State::Win)];
+            outbox.take(&shown(look, &states));
+            assert!(outbox.len() <= 2);
+        }
+        assert_eq!(
+            waiting(&outbox)[0],
+            ("b", State::Win),
+            "who has waited longer comes first"
+        );
+    }
+
+    #[test]
+    fn what_was_put_off_comes_after_the_others() {
+        let mut outbox = Outbox::default();
+        outbox.take(&shown(1, &[("a", State::Win), ("b", State::Harm)]));
+        outbox.put_off();
+        assert_eq!(waiting(&outbox), [("b", State::Harm), ("a", State::Win)]);
+        outbox.told();
+        assert_eq!(waiting(&outbox), [("a", State::Win)]);
+    }
+
+    #[test]
+    fn an_arm_that_is_not_shown_for_a_while_has_not_changed() {
+        let mut outbox = Outbox::default();
+        outbox.take(&shown(1, &[("a", State::Win)]));
+        outbox.told();
+        outbox.take(&shown(2, &[]));
+        outbox.take(&shown(3, &[("a", State::Win)]));
+        assert_eq!(outbox.len(), 0);
+    }
+}
