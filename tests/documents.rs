@@ -30,13 +30,15 @@ enum Look {
     Compose,
     /// The directory has a kustomization.
     Kustomization,
+    /// The file is a manifest.
+    Manifest,
     /// What the Debian package installs.
     Package,
     Nothing,
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 32] = [
+const NOT_RUN: [(&str, &str, Look); 33] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -105,7 +107,12 @@ const NOT_RUN: [(&str, &str, Look); 32] = [
     ("sudoedit", "changes the machine, as root", Look::Package),
     ("sudo systemctl", "changes the machine, as root", Look::Package),
     ("docker compose", "needs Docker", Look::Compose),
-    ("kubectl apply", "needs a cluster", Look::Kustomization),
+    (
+        "kubectl apply --kustomize",
+        "needs a cluster",
+        Look::Kustomization,
+    ),
+    ("kubectl apply --filename", "needs a cluster", Look::Manifest),
     (
         "kafka-configs.sh",
         "needs Kafka's programs and a broker",
@@ -341,6 +348,11 @@ impl Look {
             Look::Kustomization => {
                 let directory = words.last().expect("a word");
                 assert!(path(directory).join("kustomization.yaml").exists(), "{command}");
+            }
+            Look::Manifest => {
+                let manifest = fs::read_to_string(path(words.last().expect("a word")));
+                let manifest = manifest.unwrap_or_else(|error| panic!("{command}: {error}"));
+                assert!(manifest.contains("\napiVersion: "), "{command}");
             }
             Look::Package => look_at_package(command),
             Look::Nothing => {}

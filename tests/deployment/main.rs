@@ -12,6 +12,7 @@ mod prometheus;
 #[path = "../support/promql.rs"]
 #[allow(dead_code, reason = "the live tests use more of it")]
 mod promql;
+mod rollouts;
 mod systemd;
 
 use std::path::PathBuf;

@@ -33,7 +33,16 @@ impl Trust {
 
     /// TLS over a connection to this address.
     pub fn over(&self, stream: TcpStream, ip: IpAddr) -> StreamOwned<ClientConnection, TcpStream> {
-        let connection = ClientConnection::new(Arc::clone(&self.0), ServerName::from(ip));
+        self.over_to(stream, ServerName::from(ip))
+    }
+
+    /// TLS over a connection to whom the certificate must name.
+    fn over_to(
+        &self,
+        stream: TcpStream,
+        name: ServerName<'static>,
+    ) -> StreamOwned<ClientConnection, TcpStream> {
+        let connection = ClientConnection::new(Arc::clone(&self.0), name);
         StreamOwned::new(connection.expect("a name and a configuration"), stream)
     }
 }
@@ -56,6 +65,42 @@ pub fn get(
         None => exchange(stream, &request)?,
         Some(trust) => exchange(trust.over(stream, address.ip()), &request)?,
     };
+    parse(&answer).ok_or_else(|| io::Error::other(format!("no answer of HTTP: {answer:?}")))
+}
+
+/// A request as a client writes it, sent over TLS to a host that is found at this address.
+pub struct NamedRequest<'a> {
+    pub method: &'a str,
+    /// The whole of it: `https://host:port/path?query`.
+    pub url: &'a str,
+    pub headers: &'a [(&'a str, &'a str)],
+    pub body: &'a str,
+}
+
+/// The answer of the server at this address to whom asks for the host of the URL, on a connection of its own.
+pub fn ask(address: SocketAddr, trust: &Trust, asked: &NamedRequest) -> io::Result<Response> {
+    let rest = asked
+        .url
+        .strip_prefix("https://")
+        .ok_or_else(|| io::Error::other("no https"))?;
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.split(':').next().unwrap_or_default().to_owned();
+    let mut request = format!(
+        "{} {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n",
+        asked.method
+    );
+    for (name, value) in asked.headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if !asked.body.is_empty() {
+        request.push_str(&format!("Content-Length: {}\r\n", asked.body.len()));
+    }
+    request.push_str("\r\n");
+    request.push_str(asked.body);
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let name = ServerName::try_from(host).map_err(io::Error::other)?;
+    let answer = exchange(trust.over_to(stream, name), &request)?;
     parse(&answer).ok_or_else(|| io::Error::other(format!("no answer of HTTP: {answer:?}")))
 }
 
