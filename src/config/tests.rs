@@ -529,12 +529,13 @@ fn doubtful_settings_are_legal_and_named() {
             "http.tls_certificate",
         ),
         (
-            "[webhook]\nurl = \"http://hooks.example/x\"\nsecret_file = \"s\"\n[experiments.e]\ncontrol = \"a\"",
+            "[webhook]\nurl = \"http://hooks.example/x\"\nsecret_file = \"s\"\n[experiments.e]\ncontrol = \"a\"\nshares = { a = 0.5, b = 0.5 }\n\
+             primary = [\"ctr@10\"]\nunit = \"request\"",
             "webhook.url (http://hooks.example) is without TLS",
         ),
         (
             "[webhook]\nurl = \"https://hooks.example/x\"\n[experiments.e]\nstart = \"2026-01-31T09:00:00Z\"",
-            "no experiment has a verdict to tell",
+            "no experiment has a verdict that could change",
         ),
     ];
     for (text, fragment) in table {
@@ -544,8 +545,8 @@ fn doubtful_settings_are_legal_and_named() {
     }
     let used = "[metrics]\ncatalog = \"items.jsonl\"\nmetrics = [\"hit_rate\", \"surprisal\"]";
     assert_eq!(config(used, &[]).warnings(), Vec::<String>::new());
-    let here =
-        "[webhook]\nurl = \"http://127.0.0.1/x\"\nsecret_file = \"s\"\n[experiments.e]\ncontrol = \"a\"";
+    let here = "[webhook]\nurl = \"http://127.0.0.1/x\"\nsecret_file = \"s\"\n[experiments.e]\ncontrol = \"a\"\nshares = { a = 0.5, b = 0.5 }\n\
+             primary = [\"ctr@10\"]\nunit = \"request\"";
     assert_eq!(config(here, &[]).warnings(), Vec::<String>::new());
     let closed = "[http]\nlisten = \"[::]:1\"\nbearer_tokens_file = \"t\"\ntls_certificate = \"c\"";
     assert_eq!(config(closed, &[]).warnings(), Vec::<String>::new());

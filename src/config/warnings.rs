@@ -3,7 +3,7 @@
 mod experiments;
 
 use super::units::display_ms;
-use super::{Config, Experiment, Http, Webhook};
+use super::{Config, Http, Webhook};
 use crate::engine::ranking::{METRICS, Metric};
 use crate::looks;
 use crate::table::visible;
@@ -145,14 +145,18 @@ impl Config {
         })
     }
 
-    /// Only what is compared has a verdict.
+    /// Without shares nothing is ever decided.
     fn idle_webhook(&self) -> Option<String> {
         let url = &self.webhook.as_ref()?.url;
-        let is_compared = |experiment: &Experiment| experiment.settings.is_some();
-        (!self.experiments.values().any(is_compared)).then(|| {
+        let mut settings = self
+            .experiments
+            .values()
+            .filter_map(|asked| asked.settings.as_ref());
+        let has_shares = settings.any(|settings| !settings.shares.is_empty());
+        (!has_shares).then(|| {
             format!(
-                "webhook.url ({url}) is set, but no experiment has a verdict to tell: name the control of one, and the shares \
-                 of its arms, under [experiments.NAME], or leave it out"
+                "webhook.url ({url}) is set, but no experiment has a verdict that could change: set `control` and `shares` under \
+                 [experiments.NAME], or leave it out"
             )
         })
     }
