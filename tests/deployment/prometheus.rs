@@ -130,7 +130,7 @@ pub fn figures(alert: &str) -> Vec<f64> {
     let rule = rule.unwrap_or_else(|| panic!("there is no {alert}"));
     let expression = rule["expr"].as_str().expect("an expression");
     let words: Vec<&str> = expression.split_whitespace().collect();
-    let compared = words.windows(2).filter(|pair| pair[0] == ">");
+    let compared = words.windows(2).filter(|pair| [">", "<="].contains(&pair[0]));
     let compared = compared.filter_map(|pair| pair[1].parse().ok());
     let minutes = rule["for"].as_str().and_then(|text| text.strip_suffix('m'));
     let minutes: Option<f64> = minutes.and_then(|minutes| minutes.parse().ok());
