@@ -30,6 +30,7 @@ fn chosen(query: &str, profile: &str) -> String {
         ("$instance", ".*"),
         ("$experiment", "ranker"),
         ("$arm", ".*"),
+        ("$treatment", ".*"),
         ("$control", busy::CONTROL),
         ("$window", "1h"),
         ("$view", "settled"),

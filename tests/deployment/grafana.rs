@@ -254,6 +254,8 @@ fn colours_change_where_alerts_begin() {
         ("Share of records that do not count", "AbgaugeFutureRecords"),
         ("Share of records that do not count", "AbgaugeInvalidRecords"),
         ("Share of clicks without a list", "AbgaugeUnmatchedClicks"),
+        ("Sample ratio, p", "AbgaugeSampleRatioMismatch"),
+        ("Last look behind what has settled", "AbgaugeLooksHeldBack"),
     ] {
         let charts = dashboards.iter().flat_map(Dashboard::charts);
         let steps = charts.filter(|panel| panel["title"] == title).flat_map(|panel| {
