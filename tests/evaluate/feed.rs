@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use abgauge::evaluate::{Compare, Comparison, Evaluator, Options};
 use abgauge::statistics::Settings;
@@ -28,8 +29,15 @@ pub struct Sums {
 #[derive(Clone)]
 pub struct Users(BTreeMap<usize, Vec<String>>);
 
+/// Asked once, as it takes a second.
+static USERS: LazyLock<Users> = LazyLock::new(Users::ask);
+
 impl Users {
     pub fn find() -> Users {
+        USERS.clone()
+    }
+
+    fn ask() -> Users {
         // Each in an arm of its own, whose one list says which bucket it is in.
         let line = |user: usize| {
             format!(

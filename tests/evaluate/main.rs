@@ -4,6 +4,7 @@ mod compare;
 mod conventions;
 mod feed;
 mod formats;
+mod growthbook;
 mod long;
 #[path = "../support/program.rs"]
 mod program;
