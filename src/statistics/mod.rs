@@ -19,6 +19,7 @@ mod arm;
 pub mod burn_in;
 mod calendar;
 pub mod comparison;
+pub mod days;
 pub mod decision;
 pub mod effect;
 mod epochs;

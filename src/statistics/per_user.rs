@@ -87,6 +87,12 @@ impl Counts<'_> {
 }
 
 impl Count<'_> {
+    /// What it adds to V alone; none where nothing is counted, or nothing spreads.
+    pub fn spread(&self) -> Option<Spread> {
+        let Spread { variance, degrees } = centred(self.linear()?);
+        Spread::new(variance, degrees, 1.0)
+    }
+
     /// ln(C/θ), and c_b/C.
     fn linear(&self) -> Option<Linear> {
         let total: f64 = self.counts.iter().sum();

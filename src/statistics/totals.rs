@@ -179,7 +179,7 @@ impl<'a> Versus<'a> {
 }
 
 impl ArmTotals {
-    fn counted(&self, metric: &str) -> Option<&[f64]> {
+    pub(super) fn counted(&self, metric: &str) -> Option<&[f64]> {
         match metric {
             LISTS_PER_USER => Some(&self.lists),
             HITS_PER_USER => Some(&self.hits),
