@@ -35,7 +35,7 @@ pub fn isf(ln_tail: f64, degrees: f64) -> f64 {
         return 0.0;
     }
     // By ln t the tail is log-concave, so Newton's steps pass the root once at most.
-    let mut ln_t = z.ln();
+    let mut ln_t = nearby(z, degrees).ln();
     for _ in 0..N_STEPS {
         let t = ln_t.exp();
         let ln_here = ln_sf(t, degrees);
@@ -46,6 +46,18 @@ pub fn isf(ln_tail: f64, degrees: f64) -> f64 {
         }
     }
     if ln_t.is_nan() { f64::INFINITY } else { ln_t.exp() }
+}
+
+/// About where the t lies whose tail is that of z > 0: Cornish and Fisher's expansion, Abramowitz and Stegun 26.7.5, where it is
+/// any good. Looks spend most of their time here, and from z alone it takes twice as many steps.
+fn nearby(z: f64, degrees: f64) -> f64 {
+    let square = z * z;
+    if square > degrees {
+        return z;
+    }
+    let first = (square + 1.0) / 4.0;
+    let second = ((5.0 * square + 16.0) * square + 3.0) / 96.0;
+    z * (1.0 + (first + second / degrees) / degrees)
 }
 
 /// The t that a share `tail` of the distribution lies beyond, 0 < `tail` < 1.

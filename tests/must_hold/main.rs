@@ -1,3 +1,117 @@
-//! What comparisons must hold, in small: few seeded weeks of few users, through the code that ships.
+//! What comparisons must hold, in small: few seeded runs of small worlds, through the code that ships. `cargo bench --bench
+//! statistics` prints the whole table.
+//!
+//! Seeds are fixed: each test sees the same numbers each time. Bounds leave room for the chance that so few runs have, and none for
+//! variances by list, or for a τ that follows what is seen.
+
 #[path = "../../benches/statistics/checks/mod.rs"]
 mod checks;
+
+use checks::{Row, Scale, rows};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// A fifth of the users, and 14 looks in a week.
+const SMALL: Scale = Scale {
+    users: 0.2,
+    lists: 1.0,
+    look_ms: 12 * HOUR_MS,
+};
+
+/// The same, where users come as often as lists are cheap.
+const FEW_LISTS: Scale = Scale { lists: 0.25, ..SMALL };
+
+/// What each figure is over the seeds from 1 to `n_runs`, with its name.
+fn seen(row: &Row, n_runs: u64) -> Vec<(String, f64)> {
+    let runs: Vec<Vec<f64>> = (1..=n_runs).map(|seed| row.run(seed)).collect();
+    let seen = row.seen(&runs);
+    seen.iter().for_each(|seen| println!("{seen}"));
+    let named = seen.into_iter();
+    named.map(|seen| (seen.figure.what, seen.value)).collect()
+}
+
+/// All figures with this in their name are from `least` to `most`.
+#[track_caller]
+fn check(seen: &[(String, f64)], name: &str, least: f64, most: f64) {
+    let of_name = || seen.iter().filter(|(what, _)| what.contains(name));
+    assert!(of_name().count() > 0, "no figure is called {name}");
+    for (what, value) in of_name() {
+        assert!(
+            (least..=most).contains(value),
+            "{what}: {value}, not {least} to {most}"
+        );
+    }
+}
+
+#[test]
+fn arms_that_do_not_differ_are_seldom_told_apart_however_often_one_looks() {
+    let seen = seen(&rows::no_effect(FEW_LISTS), 32);
+    check(&seen, "sequence", 0.0, 0.07);
+    check(&seen, "strict", 0.0, 0.0);
+    check(&seen, "planned", 0.0, 0.13);
+    check(&seen, "the fixed test", 0.09, 0.5);
+    check(&seen, "harm", 0.0, 0.07);
+}
+
+#[test]
+fn intervals_hold_the_truth_where_those_by_request_do_not() {
+    let seen = seen(&rows::coverage(SMALL), 16);
+    check(&seen, "A/A alarm", 0.0, 0.19);
+    check(&seen, "interval of Δ", 0.81, 1.0);
+    check(&seen, "interval of the lift", 0.81, 1.0);
+    check(&seen, "naive", 0.2, 0.75);
+}
+
+#[test]
+fn a_true_lift_stays_in_the_sequence() {
+    check(&seen(&rows::misses(FEW_LISTS, 0.1), 32), "misses", 0.0, 0.1);
+}
+
+#[test]
+fn an_effect_is_found_as_often_as_planned() {
+    let [once, _, twice] = <[Row; 3]>::try_from(rows::power(FEW_LISTS))
+        .ok()
+        .expect("three samples");
+    let once = seen(&once, 24);
+    check(&once, "sequence", 0.25, 0.75);
+    check(&once, "the fixed test", 0.6, 0.97);
+    check(&once, "planned", 0.55, 0.95);
+    check(&seen(&twice, 16), "sequence", 0.62, 1.0);
+}
+
+#[test]
+fn harm_is_found_within_days() {
+    let seen = seen(&rows::harm(SMALL, -0.4), 8);
+    check(&seen, "within the week", 1.0, 1.0);
+    check(&seen, "days", 0.5, 5.0);
+}
+
+#[test]
+fn arms_whose_users_get_more_lists_are_noticed_and_others_are_not() {
+    check(&seen(&rows::list_ratio(FEW_LISTS), 12), "A/A", 0.0, 0.0);
+    check(&seen(&rows::more_lists(FEW_LISTS, 0.4), 8), "alarm", 1.0, 1.0);
+}
+
+#[test]
+fn shares_that_users_do_not_have_are_noticed_and_a_change_of_shares_is_none() {
+    check(&seen(&rows::sample_ratio(SMALL, true), 8), "at 0.01", 0.0, 0.0);
+    check(
+        &seen(&rows::wrong_shares(SMALL), 8),
+        "users to the alarm",
+        3_000.0,
+        20_000.0,
+    );
+}
+
+#[test]
+fn several_arms_and_metrics_do_not_add_up_to_false_alarms() {
+    let seen = seen(&rows::holm(FEW_LISTS), 12);
+    check(&seen, "peeked: planned", 0.0, 0.09);
+    check(&seen, "peeked: sequence", 0.0, 0.25);
+}
+
+#[test]
+fn a_ramp_with_a_base_rate_that_shifts_is_no_effect() {
+    let seen = seen(&rows::ramp(SMALL), 8);
+    check(&seen, "`overlap`", 0.0, 0.26);
+}

@@ -32,6 +32,8 @@ pub const METRICS: [&str; 3] = ["hit_rate", "ctr", "mrr"];
 pub struct Scale {
     /// Multiplies the number of users.
     pub users: f64,
+    /// Multiplies how many lists each of them gets.
+    pub lists: f64,
     /// Event time between two looks, ms; a day is a multiple of it.
     pub look_ms: i64,
 }
@@ -40,6 +42,7 @@ impl Scale {
     /// That of the table: 1,008 looks in a week.
     pub const FULL: Scale = Scale {
         users: 1.0,
+        lists: 1.0,
         look_ms: SLOT_MS,
     };
 }
@@ -48,6 +51,8 @@ impl Scale {
 #[derive(Debug, Clone)]
 pub struct Scenario {
     pub n_arms: usize,
+    /// What is compared, all of it primary. Looks take the longer, the more there is.
+    pub metrics: &'static [&'static str],
     pub n_users: f64,
     pub activity: Activity,
     /// In a week, over all users: those who do not come included.
@@ -89,30 +94,29 @@ pub struct Told {
     pub until_ms: Option<i64>,
 }
 
-/// Hit ratio, CTR and MRR over the whole list.
-pub fn ranking() -> Ranking {
-    Ranking::new(&Measures {
-        metrics: METRICS.to_vec(),
-        ..Measures::usual(&[])
-    })
-}
-
 /// Events that are joined at a time.
 const BATCH: usize = 2000;
 
 impl Scenario {
     /// A week of two arms that do not differ.
-    pub fn new(activity: Activity, n_users: f64, lists_per_user: f64) -> Scenario {
+    pub fn new(scale: Scale, activity: Activity, n_users: f64, lists_per_user: f64) -> Scenario {
         Scenario {
             n_arms: 2,
-            n_users,
+            metrics: &METRICS,
+            n_users: n_users * scale.users,
             activity,
-            lists_per_user,
+            lists_per_user: lists_per_user * scale.lists,
             legs: vec![Leg::default()],
         }
     }
 
-    /// Lists of its only leg, or of all legs alike.
+    /// The same, of which these metrics alone are compared.
+    #[must_use]
+    pub fn of(self, metrics: &'static [&'static str]) -> Scenario {
+        Scenario { metrics, ..self }
+    }
+
+    /// The same with other legs.
     #[must_use]
     pub fn with(mut self, change: impl Fn(&mut Leg)) -> Scenario {
         self.legs.iter_mut().for_each(change);
@@ -121,6 +125,14 @@ impl Scenario {
 
     pub fn arms(&self) -> &'static [&'static str] {
         &ARMS[..self.n_arms]
+    }
+
+    /// Its metrics over the whole list.
+    pub fn ranking(&self) -> Ranking {
+        Ranking::new(&Measures {
+            metrics: self.metrics.to_vec(),
+            ..Measures::usual(&[])
+        })
     }
 
     pub fn end_ms(&self) -> i64 {
@@ -143,7 +155,7 @@ impl Scenario {
     pub fn replay(&self, seed: u64, cell_ms: i64, mut tell: impl FnMut(&Told)) {
         let users = Users::Of([(EXPERIMENT.to_owned(), i64::MIN)].into());
         let keep = Keep::of_users(users, cell_ms);
-        let mut tracker = PairTracker::new(rules(), ranking(), None, &keep);
+        let mut tracker = PairTracker::new(rules(), self.ranking(), None, &keep);
         let mut arms = Vec::new();
         let mut join = |feed: &mut Feed, is_end: bool| {
             tracker.apply(feed.batch(), u64::MAX);
@@ -153,12 +165,14 @@ impl Scenario {
             }
             let delta = tracker.take_delta();
             arms.extend(delta.arms);
+            // A closed engine has settled all time to come.
             let until_ms = delta.reach.settled_end_ms.map(|end_ms| end_ms + 1);
+            let until_ms = until_ms.map(|until_ms| until_ms.min(self.end_ms()));
             if is_end || !delta.cells.is_empty() {
                 tell(&Told {
                     arms: std::mem::take(&mut arms),
                     cells: delta.cells,
-                    until_ms: until_ms.max(is_end.then_some(self.end_ms())),
+                    until_ms,
                 });
             }
         };

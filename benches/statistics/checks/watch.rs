@@ -1,11 +1,12 @@
 //! Whoever watches an experiment under one setting, look by look.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use abgauge::looks::{EpochStart, Experiment, ExperimentLook, Looks, News, Rules};
-use abgauge::statistics::{ArmReport, MetricReport, Report, Settings, Validity};
+use abgauge::statistics::{ArmReport, MetricReport, Report, Role, Settings, Validity};
 
-use super::scenario::{ARM, CONTROL, DAY_MS, EXPERIMENT, METRICS, START_MS, Scenario, Told, ranking};
+use super::scenario::{ARM, CONTROL, DAY_MS, EXPERIMENT, START_MS, Scenario, Told};
 
 /// The one pair.
 const PAIR: i32 = 0;
@@ -20,7 +21,11 @@ pub struct Watch {
 pub fn asked(scenario: &Scenario) -> Settings {
     Settings {
         shares: shares(scenario, 0),
-        primary: METRICS.map(str::to_owned).to_vec(),
+        primary: scenario
+            .metrics
+            .iter()
+            .map(|metric| (*metric).to_owned())
+            .collect(),
         ..Settings::new(CONTROL)
     }
 }
@@ -40,7 +45,7 @@ pub fn planned(scenario: &Scenario) -> Settings {
     }
 }
 
-fn shares(scenario: &Scenario, leg: usize) -> std::collections::BTreeMap<String, f64> {
+fn shares(scenario: &Scenario, leg: usize) -> BTreeMap<String, f64> {
     let arms = scenario.arms();
     let equal = vec![1.0 / arms.len() as f64; arms.len()];
     let own = &scenario.legs[leg].shares;
@@ -72,7 +77,7 @@ impl Watch {
         };
         let mut looks = Looks::new(Rules {
             every_ms,
-            ranking: ranking(),
+            ranking: scenario.ranking(),
             experiments: [(EXPERIMENT.to_owned(), experiment)].into(),
             counts_users: true,
             max_bytes: u64::MAX,
@@ -127,11 +132,11 @@ pub fn report(look: &ExperimentLook) -> &Report {
     report
 }
 
-/// M · p_harm ≤ α for one of the M metrics. Nothing harms before burn-in.
+/// M · p_harm ≤ α for one of the M primary metrics. Nothing harms before burn-in.
 pub fn arm_harms(arm: &ArmReport, alpha: f64) -> bool {
-    let n_metrics = METRICS.len() as f64;
-    let metrics = METRICS.iter().filter_map(|metric| arm.metrics.get(*metric));
-    metrics
+    let primaries = || arm.metrics.values().filter(|metric| metric.role == Role::Primary);
+    let n_metrics = primaries().count() as f64;
+    primaries()
         .filter_map(|metric| metric.p_harm)
         .any(|p| n_metrics * p <= alpha)
 }

@@ -1,6 +1,7 @@
 //! Whether intervals hold the truth.
 
 use abgauge::engine::Arm;
+use abgauge::engine::ranking::Ranking;
 use abgauge::ledger::{BucketSums, merge_buckets};
 use abgauge::looks::arm_totals;
 use abgauge::simulate::Activity;
@@ -9,14 +10,14 @@ use abgauge::statistics::{
 };
 
 use crate::checks::row::{Bound, Figure, Row, indicator};
-use crate::checks::scenario::{ARM, CONTROL, METRICS, Scale, Scenario, Told, WEEK_MS, ranking};
+use crate::checks::scenario::{ARM, CONTROL, METRICS, Scale, Scenario, Told, WEEK_MS};
 use crate::checks::watch::{Watch, asked, report, with_validity};
 
 const ALPHA: f64 = 0.05;
 
 /// One look at the end of a week of 5,000 heavy-tailed users per arm: with no effect, and with one of +10%.
 pub fn coverage(scale: Scale) -> Row {
-    let without = Scenario::new(Activity::Heavy, 10_000.0 * scale.users, 20.0);
+    let without = Scenario::new(scale, Activity::Heavy, 10_000.0, 20.0);
     let with = without.clone().with(|leg| leg.effect = 0.1);
     let of = |what: &str, bound: Bound| {
         METRICS.map(|metric| Figure::share(format!("Single look at the end: {what}, {metric}"), bound))
@@ -57,8 +58,7 @@ pub fn coverage(scale: Scale) -> Row {
 
 /// The sequence's interval of the lift leaves out the true one at one of the looks or more. 5,000 heavy-tailed users per arm.
 pub fn misses(scale: Scale, effect: f64) -> Row {
-    let scenario =
-        Scenario::new(Activity::Heavy, 10_000.0 * scale.users, 20.0).with(|leg| leg.effect = effect);
+    let scenario = Scenario::new(scale, Activity::Heavy, 10_000.0, 20.0).with(|leg| leg.effect = effect);
     let figure = |metric: &str| {
         let percent = 100.0 * effect;
         Figure::share(
@@ -94,7 +94,7 @@ fn holds(interval: Option<Interval>, truth: f64) -> bool {
 /// The only look, and the sums that it goes by.
 pub fn at_end(scenario: &Scenario, seed: u64) -> (Watch, Sums) {
     let mut watch = Watch::new(scenario, with_validity(scenario, Validity::OneLook), WEEK_MS);
-    let mut sums = Sums::default();
+    let mut sums = Sums::new(scenario);
     scenario.replay(seed, WEEK_MS, |told| {
         watch.take(told);
         sums.take(told);
@@ -103,15 +103,24 @@ pub fn at_end(scenario: &Scenario, seed: u64) -> (Watch, Sums) {
 }
 
 /// Sums by bucket of control and first treatment, for what looks do not show: Δ, and variances by request.
-#[derive(Default)]
 pub struct Sums {
+    ranking: Ranking,
     arms: Vec<Arm>,
     control: BucketSums,
     arm: BucketSums,
 }
 
 impl Sums {
-    fn take(&mut self, told: &Told) {
+    pub fn new(scenario: &Scenario) -> Sums {
+        Sums {
+            ranking: scenario.ranking(),
+            arms: Vec::new(),
+            control: BucketSums::new(),
+            arm: BucketSums::new(),
+        }
+    }
+
+    pub fn take(&mut self, told: &Told) {
         self.arms.extend_from_slice(&told.arms);
         for (_, cell) in &told.cells {
             for (id, more) in cell.numbers().buckets {
@@ -125,8 +134,7 @@ impl Sums {
     }
 
     fn totals(&self) -> [ArmTotals; 2] {
-        let ranking = ranking();
-        [&self.control, &self.arm].map(|sums| arm_totals(sums, None, &ranking))
+        [&self.control, &self.arm].map(|sums| arm_totals(sums, None, &self.ranking))
     }
 
     pub fn compare(&self, metric: &str) -> Comparison {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 use abgauge::simulate::Activity;
-use abgauge::statistics::{Settings, Validity};
+use abgauge::statistics::Settings;
 
-use super::coverage::at_end;
+use super::coverage::{Sums, at_end};
 use crate::checks::row::{Bound, Figure, Row, indicator};
 use crate::checks::scenario::{ARM, DAY_MS, START_MS, Scale, Scenario};
-use crate::checks::watch::{Watch, arm_harms, asked, planned, report, with_validity};
+use crate::checks::watch::{Watch, arm_harms, asked, planned, report};
 
 const ALPHA: f64 = 0.05;
 /// The effect that a fixed test finds with power 0.8, in standard errors: Φ⁻¹(0.975) + Φ⁻¹(0.8).
@@ -21,12 +21,12 @@ const N_PILOTS: u64 = 40;
 /// The sample on which a fixed test finds an effect with power 0.8, 1.5 times and twice as many users: weeks of 5,000 moderate
 /// users per arm and more. τ, mde and the effect are the same.
 pub fn power(scale: Scale) -> Vec<Row> {
-    let users = 10_000.0 * scale.users;
+    let users = 10_000.0;
     let effect = Arc::new(OnceLock::new());
     let row = |times: f64, bound: f64| {
         let effect = Arc::clone(&effect);
         power_at(scale, users, times, bound, move || {
-            *effect.get_or_init(|| detectable(users))
+            *effect.get_or_init(|| detectable(scale, users))
         })
     };
     vec![row(1.0, 0.48), row(1.5, 0.72), row(2.0, 0.85)]
@@ -41,50 +41,49 @@ fn power_at(
 ) -> Row {
     let share =
         |what: &str, bound| Figure::share(format!("Power at {times}× the fixed sample: {what}"), bound);
-    let planned_bound = if times == 1.0 {
-        Bound::AtLeast(0.74)
-    } else {
-        Bound::Shown
-    };
-    let figures = vec![
+    let mut figures = vec![
         share("sequence", Bound::AtLeast(bound)),
-        share("planned", planned_bound),
         share("the fixed test", Bound::Shown),
     ];
+    let is_planned = times == 1.0;
+    if is_planned {
+        figures.push(share("planned", Bound::AtLeast(0.74)));
+    }
     Row::new("power", 1000, figures, move |seed| {
         let effect = effect();
-        let scenario = moderate(users * times).with(|leg| leg.effect = effect);
-        let of_effect = |settings: Settings| Settings {
-            mde: effect,
-            primary: vec![METRIC.to_owned()],
-            ..settings
+        let scenario = moderate(scale, users * times).with(|leg| leg.effect = effect);
+        let mut settings = vec![asked(&scenario)];
+        settings.extend(is_planned.then(|| planned(&scenario)));
+        let watch = |settings| {
+            Watch::new(
+                &scenario,
+                Settings {
+                    mde: effect,
+                    ..settings
+                },
+                scale.look_ms,
+            )
         };
-        let settings = [asked(&scenario), planned(&scenario)];
-        let mut watches = settings.map(|settings| Watch::new(&scenario, of_effect(settings), scale.look_ms));
-        let fixed = of_effect(with_validity(&scenario, Validity::OneLook));
-        let mut fixed = Watch::new(&scenario, fixed, scale.look_ms);
+        let mut watches: Vec<Watch> = settings.into_iter().map(watch).collect();
+        let mut sums = Sums::new(&scenario);
         scenario.replay(seed, scale.look_ms, |told| {
             watches.iter_mut().for_each(|watch| watch.take(told));
-            fixed.take(told);
+            sums.take(told);
         });
-        let [sequence, planned] = watches.map(|watch| indicator(watch.alarms(METRIC, ALPHA)));
-        // Unlike p, an interval does not run.
-        let interval = fixed.metric(METRIC).interval.expect("burn-in is done");
-        vec![
-            sequence,
-            planned,
-            indicator(interval.lower > 0.0 || interval.upper < 0.0),
-        ]
+        let fixed = sums.compare(METRIC).difference.expect("it spreads");
+        let mut alarms: Vec<bool> = watches.iter().map(|watch| watch.alarms(METRIC, ALPHA)).collect();
+        alarms.insert(1, fixed.p_at_one_look() <= ALPHA);
+        alarms.into_iter().map(indicator).collect()
     })
 }
 
-fn moderate(users: f64) -> Scenario {
-    Scenario::new(Activity::Moderate, users, 5.0)
+fn moderate(scale: Scale, users: f64) -> Scenario {
+    Scenario::new(scale, Activity::Moderate, users, 5.0).of(&[METRIC])
 }
 
 /// 2.80 √V of the lift at the end of the week, the mean of some pilots.
-fn detectable(users: f64) -> f64 {
-    let scenario = moderate(users);
+fn detectable(scale: Scale, users: f64) -> f64 {
+    let scenario = moderate(scale, users);
     let error = |pilot: u64| {
         let (_, sums) = at_end(&scenario, u64::MAX - pilot);
         let lift = sums.compare(METRIC).lift.expect("the base is known");
@@ -94,15 +93,21 @@ fn detectable(users: f64) -> f64 {
     FOUND * errors / N_PILOTS as f64
 }
 
-/// 10% fewer clicks with 20,000 moderate users per arm, two lists each in the week; mde 5%.
-pub fn harm(scale: Scale) -> Row {
-    let scenario = Scenario::new(Activity::Moderate, 40_000.0 * scale.users, 2.0).with(|leg| {
+/// Fewer clicks (10% in the table) with 20,000 moderate users per arm, two lists each in the week; mde 5%.
+pub fn harm(scale: Scale, effect: f64) -> Row {
+    let scenario = Scenario::new(scale, Activity::Moderate, 40_000.0, 2.0).with(|leg| {
         leg.appeal = 0.06;
-        leg.effect = -0.1;
+        leg.effect = effect;
     });
     let figures = vec![
-        Figure::share("−10%: harm within the week", Bound::AtLeast(0.95)),
-        Figure::median("−10%: days to harm, median", Bound::AtMost(4.5)),
+        Figure::share(
+            format!("{:+.0}%: harm within the week", 100.0 * effect),
+            Bound::AtLeast(0.95),
+        ),
+        Figure::median(
+            format!("{:+.0}%: days to harm, median", 100.0 * effect),
+            Bound::AtMost(4.5),
+        ),
     ];
     Row::new("harm", 1000, figures, move |seed| {
         let mut watch = Watch::new(&scenario, asked(&scenario), scale.look_ms);

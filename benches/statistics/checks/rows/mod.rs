@@ -18,7 +18,7 @@ pub fn all(scale: Scale) -> Vec<Row> {
     let mut rows = vec![no_effect(scale), coverage(scale)];
     rows.extend([-0.1, 0.02, 0.1].map(|lift| misses(scale, lift)));
     rows.extend(power(scale));
-    rows.extend([harm(scale), list_ratio(scale), more_lists(scale)]);
+    rows.extend([harm(scale, -0.1), list_ratio(scale), more_lists(scale, 0.1)]);
     rows.extend([false, true].map(|is_ramped| sample_ratio(scale, is_ramped)));
     rows.extend([wrong_shares(scale), holm(scale), ramp(scale)]);
     rows

@@ -4,14 +4,14 @@ use abgauge::simulate::Activity;
 use abgauge::statistics::{EpochWeights, Settings, Validity};
 
 use crate::checks::row::{Bound, Figure, Row, indicator};
-use crate::checks::scenario::{ARM, Leg, METRICS, Scale, Scenario};
+use crate::checks::scenario::{ARM, DAY_MS, Leg, METRICS, Scale, Scenario};
 use crate::checks::watch::{Watch, asked, planned, with_validity};
 
 const ALPHA: f64 = 0.05;
 
 /// Two arms of 5,000 heavy-tailed returning users each, peeked at: sequence, strict, planned, harm, the fixed test.
 pub fn no_effect(scale: Scale) -> Row {
-    let scenario = Scenario::new(Activity::Heavy, 10_000.0 * scale.users, 20.0);
+    let scenario = Scenario::new(scale, Activity::Heavy, 10_000.0, 20.0);
     let of = |name: &str, bound: Bound| {
         METRICS.map(|metric| Figure::share(format!("A/A, peeked: {name}, {metric}"), bound))
     };
@@ -46,7 +46,7 @@ pub fn no_effect(scale: Scale) -> Row {
 pub fn holm(scale: Scale) -> Row {
     let scenario = Scenario {
         n_arms: 5,
-        ..Scenario::new(Activity::Heavy, 25_000.0 * scale.users, 10.0)
+        ..Scenario::new(scale, Activity::Heavy, 25_000.0, 10.0)
     };
     let share = |what: &str, bound| Figure::share(format!("Holm, 5 arms × 3 metrics, peeked: {what}"), bound);
     let figures = vec![
@@ -84,7 +84,7 @@ pub fn ramp(scale: Scale) -> Row {
     };
     let scenario = Scenario {
         legs: vec![leg(2, 0.01, 0.20), leg(2, 0.1, 0.25), leg(3, 0.5, 0.30)],
-        ..Scenario::new(Activity::Moderate, 60_000.0 * scale.users, 3.0)
+        ..Scenario::new(scale, Activity::Moderate, 60_000.0, 3.0)
     };
     let of = |what: &str, bound: Bound| {
         METRICS
@@ -104,13 +104,11 @@ pub fn ramp(scale: Scale) -> Row {
         };
         let watch = |settings| Watch::new(&scenario, settings, scale.look_ms);
         let mut watches = [watch(asked(&scenario)), watch(lists)];
-        let day_ms = crate::checks::scenario::DAY_MS;
-        let single = with_validity(&scenario, Validity::OneLook);
-        let mut single = Watch::new(&scenario, single, scale.look_ms.min(day_ms));
         scenario.replay(seed, scale.look_ms, |told| {
-            watches.iter_mut().for_each(|watch| watch.take(told));
-            single.take(told);
+            watches.iter_mut().for_each(|watch| watch.take(told))
         });
+        let mut single = Watch::new(&scenario, with_validity(&scenario, Validity::OneLook), DAY_MS);
+        scenario.replay(seed, DAY_MS, |told| single.take(told));
         // Unlike p, an interval does not run.
         let end = &single.report().arms[ARM].metrics;
         let excludes = |metric: &str| {

@@ -7,18 +7,25 @@ use crate::checks::row::{Bound, Figure, Row, indicator};
 use crate::checks::scenario::{ARM, Leg, Scale, Scenario};
 use crate::checks::watch::{Watch, asked, report};
 
+/// Nothing is asked of metrics, but one there must be.
+const METRIC: &[&str] = &["ctr"];
+
 /// Two arms of 5,000 heavy-tailed users each.
 pub fn list_ratio(scale: Scale) -> Row {
-    let scenario = Scenario::new(Activity::Heavy, 10_000.0 * scale.users, 20.0);
+    let scenario = Scenario::new(scale, Activity::Heavy, 10_000.0, 20.0).of(METRIC);
     let figure = Figure::share("List ratio, peeked: A/A alarm", Bound::AtMost(0.005));
     lists("list_ratio", 1000, scenario, scale, figure)
 }
 
-/// One arm's users get 10% more lists; 30,000 moderate users per arm, five lists each.
-pub fn more_lists(scale: Scale) -> Row {
-    let scenario =
-        Scenario::new(Activity::Moderate, 60_000.0 * scale.users, 5.0).with(|leg| leg.visits = 0.1);
-    let figure = Figure::share("List ratio, peeked: alarm at +10% lists", Bound::AtLeast(0.95));
+/// One arm's users get more lists (10% in the table); 30,000 moderate users per arm, five lists each.
+pub fn more_lists(scale: Scale, visits: f64) -> Row {
+    let scenario = Scenario::new(scale, Activity::Moderate, 60_000.0, 5.0)
+        .of(METRIC)
+        .with(|leg| leg.visits = visits);
+    let figure = Figure::share(
+        format!("List ratio, peeked: alarm at {:+.0}% lists", 100.0 * visits),
+        Bound::AtLeast(0.95),
+    );
     lists("list_ratio", 400, scenario, scale, figure)
 }
 
@@ -53,7 +60,7 @@ pub fn sample_ratio(scale: Scale, is_ramped: bool) -> Row {
     };
     let scenario = Scenario {
         legs,
-        ..Scenario::new(Activity::Moderate, 160_000.0 * scale.users, 1.0)
+        ..Scenario::new(scale, Activity::Moderate, 160_000.0, 1.0).of(METRIC)
     };
     let figure = Figure::share(
         format!("SRM A/A, {what}, peeked to 100,000 users at 0.01"),
@@ -73,7 +80,7 @@ pub fn sample_ratio(scale: Scale, is_ramped: bool) -> Row {
 
 /// 52/48 where 50/50 is expected: users until the alarm.
 pub fn wrong_shares(scale: Scale) -> Row {
-    let scenario = Scenario::new(Activity::Moderate, 160_000.0 * scale.users, 1.0);
+    let scenario = Scenario::new(scale, Activity::Moderate, 160_000.0, 1.0).of(METRIC);
     let settings = asked(&scenario);
     let scenario = scenario.with(|leg| leg.shares = vec![0.52, 0.48]);
     let figure = Figure::median(
