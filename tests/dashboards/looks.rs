@@ -1,0 +1,78 @@
+//! What looks say comes with time, and other gauges while something is wrong: queries of these are asked of made-up samples (promtool).
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{DOCUMENTS, Query, comes_with_time, file, of_dashboards, of_document, selectors, tools};
+
+/// Of each label that a series has; as the dashboards' choices are, where they choose it.
+const LABELS: [(&str, &str); 10] = [
+    ("experiment", "ranker"),
+    ("arm", "tuned"),
+    ("window", "1h"),
+    ("view", "settled"),
+    ("scope", "own"),
+    ("metric", "ndcg"),
+    ("k", "5"),
+    ("state", "harm"),
+    ("topic", "served"),
+    ("partition", "0"),
+];
+
+/// A series of a family, with samples of an arm that does harm.
+fn series(name: &str) -> Value {
+    let listed = file("tests/data/exported-names.tsv");
+    let line = listed.lines().find(|line| line.split('\t').next() == Some(name));
+    let of_family = line.and_then(|line| line.split('\t').nth(2)).expect(name);
+    let of_family: Vec<&str> = of_family.split(',').collect();
+    let labels = LABELS.iter().filter(|(label, _)| of_family.contains(label));
+    let labels: String = labels
+        .map(|(label, value)| format!(r#",{label}="{value}""#))
+        .collect();
+    let value = match name {
+        "abgauge_lift" | "abgauge_lift_lower" | "abgauge_lift_upper" => "-0.1",
+        "abgauge_p_value" | "abgauge_harm_p_value" => "0.01",
+        _ => "1",
+    };
+    json!({
+        "series": format!(r#"{name}{{job="abgauge",instance="a"{labels}}}"#),
+        "values": format!("{value}x5"),
+    })
+}
+
+#[test]
+fn what_is_asked_of_what_comes_with_time_gives_something_where_it_is() {
+    let documents = DOCUMENTS.into_iter().flat_map(of_document);
+    let queries = of_dashboards().into_iter().chain(documents);
+    let queries: Vec<Query> = queries
+        .filter(|query| comes_with_time(&query.expression))
+        .collect();
+    assert!(queries.len() > 30, "only {} queries were found", queries.len());
+    let uses = queries.iter().flat_map(|query| selectors(&query.expression));
+    let names: BTreeSet<String> = uses.map(|selector| selector.name).collect();
+    let expected = queries.iter().map(|query| {
+        json!({
+            "expr": format!("count({}) > bool 0", query.expression),
+            "eval_time": "5m",
+            "exp_samples": [{ "labels": "{}", "value": 1 }],
+        })
+    });
+    let case = json!({
+        "interval": "1m",
+        "input_series": names.iter().map(|name| series(name)).collect::<Vec<_>>(),
+        "promql_expr_test": expected.collect::<Vec<_>>(),
+    });
+    let dir = tools::temporary_dir("looks");
+    // Each JSON is YAML.
+    let path = dir.path().join("looks.test.yml");
+    fs::write(&path, json!({ "tests": [case] }).to_string()).expect("write it");
+    let output = tools::command("promtool")
+        .args(["test", "rules"])
+        .arg(&path)
+        .output()
+        .expect("promtool starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
