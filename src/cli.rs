@@ -13,7 +13,7 @@ use clap::{ArgGroup, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::config::{self, TopicKey, parse_span_ms};
 use crate::engine::event::Kind;
 pub use comparing::{CompareArgs, Scoped};
-pub use offline::{EvaluateArgs, Format, ProfilesArgs, ProfilesFormat};
+pub use offline::{CountArgs, EvaluateArgs, Format, ProfilesArgs, TableOrJson};
 pub use traffic::TrafficArgs;
 
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus

@@ -1,12 +1,15 @@
 //! The commands over files and tables, from their arguments to their exit codes.
 
 pub mod about;
+mod compare;
 pub mod config;
+mod counting;
 pub mod evaluate;
 pub mod hash;
 pub mod health;
 pub mod man;
 pub mod profiles;
+mod reading;
 pub mod sample;
 
 use std::io::Write as _;

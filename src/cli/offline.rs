@@ -9,8 +9,9 @@ use super::comparing::CompareArgs;
 use super::parse_between;
 use crate::config::{LONGEST_LIST, parse_size, parse_span_ms};
 
+/// What is read, and what is computed of it.
 #[derive(Debug, Args)]
-pub struct EvaluateArgs {
+pub struct CountArgs {
     /// Files of events, each with its "type"; `-` for standard input
     ///
     /// JSON, one object a line, plain or packed with gzip or zstd; or Parquet, a row an event, a column a field. What a
@@ -67,15 +68,24 @@ pub struct EvaluateArgs {
         hide_env_values = true
     )]
     pub catalog: Option<PathBuf>,
-    /// What an aspect loses each time a list shows it again, in alpha_ndcg, from 0 to 1 [default: 0.5]
-    #[arg(long, value_name = "NUMBER", value_parser = parse_alpha, env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
-    pub alpha: Option<f64>,
     /// How long after its list a click counts [default: 30m]
     #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_ATTRIBUTION", hide_env_values = true)]
     pub attribution: Option<i64>,
     /// From how long before its list a click counts [default: 0s]
     #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_CLICK_SKEW", hide_env_values = true)]
     pub click_skew: Option<i64>,
+    /// Memory that lists and clicks may take, such as 8GiB: what does not fit is told, and the exit code is 65
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "ABGAUGE_EVALUATE_MAX_STATE", hide_env_values = true)]
+    pub max_state: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    #[command(flatten)]
+    pub counting: CountArgs,
+    /// What an aspect loses each time a list shows it again, in alpha_ndcg, from 0 to 1 [default: 0.5]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_alpha, env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
+    pub alpha: Option<f64>,
     /// Also print the numbers of each day (UTC)
     #[arg(long, conflicts_with = "window")]
     pub by_day: bool,
@@ -98,9 +108,6 @@ pub struct EvaluateArgs {
     /// Exit with 65 if a line cannot be read
     #[arg(long)]
     pub strict: bool,
-    /// Memory that lists and clicks may take, such as 8GiB: what does not fit is told, and the exit code is 65
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "ABGAUGE_EVALUATE_MAX_STATE", hide_env_values = true)]
-    pub max_state: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -124,12 +131,12 @@ pub struct ProfilesArgs {
     #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
     /// How to print them
-    #[arg(long, value_enum, default_value_t = ProfilesFormat::Table)]
-    pub format: ProfilesFormat,
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    pub format: TableOrJson,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ProfilesFormat {
+pub enum TableOrJson {
     /// For a terminal
     Table,
     /// One document

@@ -1,53 +1,43 @@
 //! `abgauge evaluate`: arguments, files, numbers, exit code.
 
-mod compare;
-mod plan;
-
-use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal as _};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressStyle};
-
-use super::{BAD_CONFIGURATION, error, misuse, note, print, warn, with_counting};
+use super::counting::{Counted, counted};
+use super::reading::{self, BAD_DATA, tell};
+use super::{compare, misuse, note, print, with_counting};
 use crate::cli::{EvaluateArgs, Format};
-use crate::engine::catalogue::Catalogue;
-use crate::evaluate::{self, Compare, Evaluation, Evaluator, Options, source};
+use crate::config::{Counting, display_ms};
+use crate::evaluate::Evaluation;
 
-/// `EX_DATAERR` of sysexits.h.
-const BAD_DATA: u8 = 65;
+const DAY_MS: i64 = 86_400_000;
 
 /// # Errors
 /// Where a file cannot be read, or the numbers cannot be written.
 pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
-    with_counting(args.config.as_deref(), |counting| {
-        let plan = match plan::plan(args, &counting) {
-            Ok(plan) => plan,
+    with_counting(args.counting.config.as_deref(), |counting| {
+        let counted = match asked(args, &counting) {
+            Ok(counted) => counted,
             Err(message) => return Ok(misuse("evaluate", &message)),
         };
-        let mut options = plan.options;
-        if let Some(path) = plan.catalog {
-            match read_catalogue(&path, &options) {
-                Ok(catalogue) => options.catalogue = Some(Arc::new(catalogue)),
-                // As the daemon does that is started with it.
-                Err(fault) => {
-                    error(&format!("{fault:#}"));
-                    return Ok(ExitCode::from(BAD_CONFIGURATION));
-                }
-            }
-        }
-        let evaluation = read(&args.files, &options)?;
-        let compare = options.compare.as_ref().filter(|_| !evaluation.is_empty());
-        if let Some(message) =
-            compare.and_then(|compare| compare::missing(&args.comparing, compare, &evaluation))
-        {
+        let evaluation = match reading::evaluation(&args.counting.files, &counted)? {
+            Ok(evaluation) => evaluation,
+            Err(code) => return Ok(code),
+        };
+        let compare = counted
+            .options
+            .compare
+            .as_ref()
+            .filter(|_| !evaluation.is_empty());
+        let missing = compare.and_then(|compare| {
+            compare::missing(&args.comparing, compare, &evaluation)
+                .or_else(|| compare::strange_share(compare, &evaluation))
+        });
+        if let Some(message) = missing {
             return Ok(misuse("evaluate", &message));
         }
-        plan.note.iter().for_each(|text| note(text));
-        tell(&evaluation, compare);
+        tell(&counted, &evaluation);
+        let left_out = compare.and_then(|compare| compare::left_out(compare, &evaluation));
+        left_out.iter().for_each(|text| note(text));
         show(&evaluation, args)?;
         let is_bad = evaluation.is_empty() || !evaluation.losses().is_empty();
         let is_strictly_bad = args.strict && evaluation.n_unreadable() > 0;
@@ -58,58 +48,29 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn read_catalogue(path: &Path, options: &Options) -> anyhow::Result<Catalogue> {
-    let name = path.display();
-    let lines: Box<dyn BufRead> = if path == Path::new("-") {
-        Box::new(std::io::stdin().lock())
-    } else {
-        let file = File::open(path).with_context(|| format!("open {name}"))?;
-        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            anyhow::bail!("open {name}: it is a directory");
-        }
-        Box::new(BufReader::new(file))
+/// What is to be computed, or what is wrong with the flags.
+fn asked(args: &EvaluateArgs, counting: &Counting) -> Result<Counted, String> {
+    let mut counted = counted(&args.counting, counting)?;
+    let options = &mut counted.options;
+    options.measures.alpha = args.alpha.unwrap_or(options.measures.alpha);
+    options.compare = compare::compare(&args.comparing, &options.measures)?;
+    options.span_ms = span_ms(args, options.slot_ms)?;
+    Ok(counted)
+}
+
+fn span_ms(args: &EvaluateArgs, slot_ms: i64) -> Result<Option<i64>, String> {
+    let (flag, span_ms) = match (args.by_day, args.window) {
+        (true, _) => ("--by-day", DAY_MS),
+        (false, Some(span_ms)) => ("--window", span_ms),
+        (false, None) => return Ok(None),
     };
-    evaluate::read_catalogue(lines, options).with_context(|| format!("read the catalogue {name}"))
-}
-
-fn read(files: &[PathBuf], options: &Options) -> anyhow::Result<Evaluation> {
-    let mut evaluator = Evaluator::new(options);
-    let bar = progress(source::total_bytes(files));
-    for path in files {
-        evaluator.read_file(path, &|n_bytes| bar.inc(n_bytes))?;
-    }
-    bar.finish_and_clear();
-    Ok(evaluator.finish())
-}
-
-/// Bytes read, their rate and the remaining time; hidden where nobody would see it.
-fn progress(total_bytes: Option<u64>) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let (bar, template) = match total_bytes {
-        Some(total) => (
-            ProgressBar::new(total),
-            "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
-        ),
-        None => (
-            ProgressBar::new_spinner(),
-            "{spinner} {bytes} read, {bytes_per_sec}",
-        ),
-    };
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
-/// What a reader should know beside the numbers.
-fn tell(evaluation: &Evaluation, compare: Option<&Compare>) {
-    evaluation.warnings().iter().for_each(|text| warn(text));
-    evaluation.notes().iter().for_each(|text| note(text));
-    evaluation.nothing().into_iter().for_each(error);
-    if let Some(text) = compare.and_then(|compare| compare::left_out(compare, evaluation)) {
-        note(&text);
+    match span_ms > 0 && span_ms % slot_ms == 0 {
+        true => Ok(Some(span_ms)),
+        false => Err(format!(
+            "{flag}: a span of {} is not a multiple of the slot, {}: lists are counted a slot at a time",
+            display_ms(span_ms),
+            display_ms(slot_ms)
+        )),
     }
 }
 

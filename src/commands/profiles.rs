@@ -6,7 +6,7 @@ mod text;
 use std::process::ExitCode;
 
 use super::{misuse, print, unknown, with_counting};
-use crate::cli::{ProfilesArgs, ProfilesFormat};
+use crate::cli::{ProfilesArgs, TableOrJson};
 use crate::engine::ranking::Profile;
 
 /// # Errors
@@ -17,16 +17,16 @@ pub fn profiles(args: &ProfilesArgs) -> anyhow::Result<ExitCode> {
         let named_anew = known.iter().filter(|profile| !profile.has_old_name());
         let listed: Vec<Profile> = named_anew.cloned().collect();
         let text = match (&args.name, args.format) {
-            (None, ProfilesFormat::Table) => text::all(&listed),
-            (None, ProfilesFormat::Json) => json::document(&listed)?,
+            (None, TableOrJson::Table) => text::all(&listed),
+            (None, TableOrJson::Json) => json::document(&listed)?,
             (Some(name), format) => {
                 let Some(profile) = known.iter().find(|profile| profile.name == *name) else {
                     let names: Vec<&str> = listed.iter().map(|profile| profile.name.as_str()).collect();
                     return Ok(misuse("profiles", &unknown(name, "[NAME]", &names)));
                 };
                 match format {
-                    ProfilesFormat::Table => text::one(profile),
-                    ProfilesFormat::Json => json::document(std::slice::from_ref(profile))?,
+                    TableOrJson::Table => text::one(profile),
+                    TableOrJson::Json => json::document(std::slice::from_ref(profile))?,
                 }
             }
         };

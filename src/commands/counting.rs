@@ -3,15 +3,14 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use crate::cli::EvaluateArgs;
+use crate::cli::CountArgs;
 use crate::commands::unknown;
-use crate::config::{Counting, MAX_CUT_OFFS, display_ms};
+use crate::config::{Counting, MAX_CUT_OFFS};
 use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
 use crate::evaluate::Options;
 
-const DAY_MS: i64 = 86_400_000;
-
-pub(super) struct Plan {
+/// What is to be counted.
+pub(super) struct Counted {
     /// Without the catalogue, which is still to be read.
     pub options: Options,
     pub catalog: Option<PathBuf>,
@@ -20,7 +19,7 @@ pub(super) struct Plan {
 }
 
 /// What is to be computed, or what is wrong with the flags.
-pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, String> {
+pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, String> {
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
     if args.catalog.as_ref().is_some_and(is_stdin) && args.files.iter().any(is_stdin) {
         return Err(
@@ -38,12 +37,12 @@ pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, Str
         profiles,
         metrics,
         ks: cut_offs(args, counting)?,
-        alpha: args.alpha.unwrap_or(counting.measures.alpha),
+        alpha: counting.measures.alpha,
         catalogue: catalog.is_some(),
     };
     let options = Options {
         shape: counting.events.clone(),
-        compare: super::compare::compare(&args.comparing, &measures)?,
+        compare: None,
         measures,
         catalogue: None,
         attribution_ms: args.attribution.unwrap_or(join.attribution_ms),
@@ -56,9 +55,9 @@ pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, Str
         hash_seed: join.hash_seed,
         user_key: join.user_key,
         max_state_bytes: args.max_state.unwrap_or(u64::MAX),
-        span_ms: span_ms(args, join.slot_ms)?,
+        span_ms: None,
     };
-    Ok(Plan {
+    Ok(Counted {
         options,
         catalog,
         note,
@@ -66,7 +65,7 @@ pub(super) fn plan(args: &EvaluateArgs, counting: &Counting) -> Result<Plan, Str
 }
 
 /// Each once, in the order that they were named in.
-fn profiles(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<Profile>, String> {
+fn profiles(args: &CountArgs, counting: &Counting) -> Result<Vec<Profile>, String> {
     let known = &counting.known_profiles;
     let mut profiles: Vec<Profile> = Vec::new();
     for name in &args.conventions {
@@ -88,7 +87,7 @@ fn profiles(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<Profile>, St
 /// Ids of what flags or the configuration choose; else each profile is left with those that it shows, and a note says
 /// what it lacks.
 fn metrics(
-    args: &EvaluateArgs,
+    args: &CountArgs,
     counting: &Counting,
     profiles: &mut [Profile],
 ) -> Result<(Vec<&'static str>, Option<String>), String> {
@@ -112,7 +111,7 @@ fn metrics(
 
 /// The ids that `--metrics` names; none without it.
 fn named_metrics(
-    args: &EvaluateArgs,
+    args: &CountArgs,
     profiles: &[Profile],
     counting: &Counting,
     has_catalog: bool,
@@ -181,7 +180,7 @@ fn left_out(profiles: &[Profile]) -> Option<String> {
     })
 }
 
-fn cut_offs(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<NonZeroU32>, String> {
+fn cut_offs(args: &CountArgs, counting: &Counting) -> Result<Vec<NonZeroU32>, String> {
     if args.k.is_empty() {
         return Ok(counting.measures.ks.clone());
     }
@@ -192,20 +191,4 @@ fn cut_offs(args: &EvaluateArgs, counting: &Counting) -> Result<Vec<NonZeroU32>,
         return Err(format!("--k has {} cut-offs, more than {MAX_CUT_OFFS}", ks.len()));
     }
     Ok(ks)
-}
-
-fn span_ms(args: &EvaluateArgs, slot_ms: i64) -> Result<Option<i64>, String> {
-    let (flag, span_ms) = match (args.by_day, args.window) {
-        (true, _) => ("--by-day", DAY_MS),
-        (false, Some(span_ms)) => ("--window", span_ms),
-        (false, None) => return Ok(None),
-    };
-    match span_ms > 0 && span_ms % slot_ms == 0 {
-        true => Ok(Some(span_ms)),
-        false => Err(format!(
-            "{flag}: a span of {} is not a multiple of the slot, {}: lists are counted a slot at a time",
-            display_ms(span_ms),
-            display_ms(slot_ms)
-        )),
-    }
 }

@@ -14,10 +14,7 @@ use crate::table::visible;
 const TOLERANCE: f64 = 1e-6;
 
 /// None without `--compare`, or what is wrong with the flags.
-pub(in crate::commands) fn compare(
-    args: &CompareArgs,
-    measures: &Measures,
-) -> Result<Option<Compare>, String> {
+pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<Compare>, String> {
     if args.compare.is_empty() {
         return Ok(None);
     }
@@ -81,9 +78,10 @@ impl Flags<'_> {
                 "{metric} is named by --primary and by --guardrail: choose one of them"
             ));
         }
+        let shares = shares(&flat(&args.shares, experiment), control, experiment)?;
         let defaults = Settings::new(control);
         Ok(Settings {
-            shares: shares(&flat(&args.shares, experiment), control, experiment)?,
+            shares,
             primary,
             guardrails: guardrails.into_iter().collect(),
             mde: once(&args.mde, experiment, "--mde")?
@@ -164,11 +162,7 @@ fn shares(
 }
 
 /// What the flags name and the files do not have, if there is any.
-pub(in crate::commands) fn missing(
-    args: &CompareArgs,
-    compare: &Compare,
-    evaluation: &Evaluation,
-) -> Option<String> {
+pub(super) fn missing(args: &CompareArgs, compare: &Compare, evaluation: &Evaluation) -> Option<String> {
     let arms = evaluation.arms();
     let experiments: Vec<&str> = arms.keys().copied().collect();
     for (experiment, flag) in self::experiments(args) {
@@ -183,32 +177,26 @@ pub(in crate::commands) fn missing(
         let any: Vec<&str> = any.into_iter().collect();
         return Some(unknown(&all.control, "--compare <CONTROL>", &any));
     }
-    arms.iter()
-        .find_map(|(experiment, arms)| missing_arm(compare, experiment, arms))
+    arms.iter().find_map(|(experiment, arms)| {
+        let own = compare.each.get(*experiment)?;
+        let flag = format!("--compare <{}=CONTROL>", visible(experiment));
+        let is_there = arms.contains(&own.control.as_str());
+        (!is_there).then(|| unknown(&own.control, &flag, arms))
+    })
 }
 
-fn missing_arm(compare: &Compare, experiment: &str, arms: &[&str]) -> Option<String> {
-    let shown = visible(experiment);
-    if let Some(own) = compare.each.get(experiment)
-        && !arms.contains(&own.control.as_str())
-    {
-        return Some(unknown(
-            &own.control,
-            &format!("--compare <{shown}=CONTROL>"),
-            arms,
-        ));
-    }
-    let settings = compare.settings(experiment, arms.iter().copied())?;
-    let stranger = settings.shares.keys().find(|arm| !arms.contains(&arm.as_str()))?;
-    Some(unknown(
-        stranger,
-        &format!("--shares <{shown}:ARM=SHARE,…>"),
-        arms,
-    ))
+/// An arm that has a share and no list, if there is one.
+pub(super) fn strange_share(compare: &Compare, evaluation: &Evaluation) -> Option<String> {
+    evaluation.arms().iter().find_map(|(experiment, arms)| {
+        let settings = compare.settings(experiment, arms.iter().copied())?;
+        let stranger = settings.shares.keys().find(|arm| !arms.contains(&arm.as_str()))?;
+        let flag = format!("--shares <{}:ARM=SHARE,…>", visible(experiment));
+        Some(unknown(stranger, &flag, arms))
+    })
 }
 
 /// A note on the experiments that have no control, if there are any.
-pub(in crate::commands) fn left_out(compare: &Compare, evaluation: &Evaluation) -> Option<String> {
+pub(super) fn left_out(compare: &Compare, evaluation: &Evaluation) -> Option<String> {
     let arms = evaluation.arms();
     let others = arms
         .keys()
