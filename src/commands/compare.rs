@@ -8,7 +8,11 @@ use crate::engine::ranking::{Measures, Ranking};
 use crate::evaluate::{Compare, Evaluation};
 use crate::looks::compared;
 use crate::statistics::Settings;
+use crate::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER, is_per_user};
 use crate::table::visible;
+
+/// Ids of what is counted per assigned user.
+const PER_USER: [&str; 3] = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
 
 /// How far shares may be from adding up to 1.
 const TOLERANCE: f64 = 1e-6;
@@ -36,7 +40,8 @@ pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<
 /// Ids such as `hit_rate@10`, of what the first profile measures and users add up to.
 fn metrics(measures: &Measures) -> Vec<String> {
     let ranking = Ranking::new(measures);
-    compared(&ranking).map(|column| column.key()).collect()
+    let per_user = PER_USER.into_iter().map(str::to_owned);
+    compared(&ranking).map(|column| column.key()).chain(per_user).collect()
 }
 
 /// The experiments that are named, and the first flag that names each.
@@ -79,6 +84,12 @@ impl Flags<'_> {
             ));
         }
         let shares = shares(&flat(&args.shares, experiment), control, experiment)?;
+        let mut named = primary.iter().chain(guarded);
+        if let Some(metric) = named.find(|metric| shares.is_empty() && is_per_user(metric)) {
+            return Err(format!(
+                "{metric} is known from shares of users alone: give --shares ARM=SHARE,…"
+            ));
+        }
         let defaults = Settings::new(control);
         Ok(Settings {
             shares,

@@ -226,3 +226,27 @@ fn what_the_file_does_not_have_is_refused_with_what_it_has() {
         }
     }
 }
+
+#[test]
+fn what_is_counted_per_assigned_user_may_decide_where_there_are_shares() {
+    let asked = [
+        "--compare",
+        "base",
+        "--primary",
+        "lists_per_user",
+        "--guardrail",
+        "clicks_per_user=.1",
+    ];
+    let json = document(
+        &[&asked[..], &["--shares", "base=.5,neural=.5"]].concat(),
+        &events(),
+    );
+    let metrics = &json["comparisons"]["ranker"]["neural"]["metrics"];
+    assert_eq!(metrics["lists_per_user"]["role"], "primary");
+    assert_eq!(metrics["clicks_per_user"]["role"], "guardrail");
+    assert!(metrics["clicks_per_user"]["lift"].is_f64(), "{metrics}");
+    let ran = run_with_input(&[&["evaluate", "-"], &asked[..]].concat(), &events());
+    assert_eq!(ran.code, Some(2));
+    let told = "lists_per_user is known from shares of users alone: give --shares";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
