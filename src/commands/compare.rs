@@ -41,7 +41,10 @@ pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<
 fn metrics(measures: &Measures) -> Vec<String> {
     let ranking = Ranking::new(measures);
     let per_user = PER_USER.into_iter().map(str::to_owned);
-    compared(&ranking).map(|column| column.key()).chain(per_user).collect()
+    compared(&ranking)
+        .map(|column| column.key())
+        .chain(per_user)
+        .collect()
 }
 
 /// The experiments that are named, and the first flag that names each.

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, folder] = process.argv.slice(2);
-const EXPERIMENTS = { layout: ["carousel", "grid"], ranker: ["control", "blend", "neural"] };
+const EXPERIMENTS = { layout: ["grid", "carousel"], ranker: ["control", "blend", "neural"] };
 const VIEWS = ["live", "settled"];
 const METRICS = ["hit_rate", "ctr", "mrr"];
 const N_VALUES = 5 * METRICS.length;

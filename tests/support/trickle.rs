@@ -19,13 +19,15 @@ pub struct Trickle {
 
 impl Trickle {
     /// Started, with two empty topics of a partition each; these lines go below `[http]`. The control of the experiment
-    /// `first` is `v 1`.
+    /// `first` is `v 1`; all that is asked of it can be answered, so that there is no warning.
     pub fn start(http: &str) -> Trickle {
         let kafka = Kafka::shared();
         let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, 1));
         let config = format!(
             "{section}[experiments.first]
 control = \"v 1\"
+shares = {{ \"v 1\" = 0.5, \"v 2\" = 0.5 }}
+unit = \"request\"
 [http]
 {http}",
             section = kafka.section(&served, &clicks),
