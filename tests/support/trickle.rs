@@ -27,6 +27,7 @@ impl Trickle {
             "{section}[experiments.first]
 control = \"v 1\"
 shares = {{ \"v 1\" = 0.5, \"v 2\" = 0.5 }}
+primary = [\"ctr@10\"]
 unit = \"request\"
 [http]
 {http}",
