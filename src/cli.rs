@@ -13,7 +13,7 @@ use clap::{ArgGroup, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::config::{self, TopicKey, parse_span_ms};
 use crate::engine::event::Kind;
 pub use comparing::{CompareArgs, Scoped};
-pub use offline::{CountArgs, EvaluateArgs, Format, ProfilesArgs, TableOrJson};
+pub use offline::{CountArgs, EvaluateArgs, Format, PlanArgs, ProfilesArgs, TableOrJson};
 pub use traffic::TrafficArgs;
 
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus
@@ -61,6 +61,23 @@ pub enum Command {
     /// not matter: clicks may come before their lists.
     #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
+    /// Tell how long experiments must run, from the events of some days
+    ///
+    /// What arms and their users spread in the files says how many days it takes to find the smallest effect that matters, with
+    /// power 80%: for a test at every look (`sequence`), for one that is planned, and for the strict one. An arm that the files do
+    /// not have yet is taken to vary as the control does: --shares says which there will be. Weeks are whole, as weekdays differ.
+    #[command(
+        after_long_help = offline::PLAN_EXAMPLES,
+        mut_arg("compare", |argument| argument
+            .required(true)
+            .help("The arm that the others are, or will be, compared with")
+            .long_help("The arm that the others are, or will be, compared with\n\nIn every experiment that has such an arm, or as EXPERIMENT=CONTROL in one; may be repeated. Lists of one user count together, so events should carry a `user_id`. In names write `\\=`, `\\:`, `\\,` and `\\\\` for these characters.")),
+        mut_arg("shares", |argument| argument
+            .help("Shares of users that arms are to get, such as control=0.5,neural=0.5 [default: as they are]")
+            .long_help("Shares of users that arms are to get, such as control=0.5,neural=0.5 [default: as they are]\n\nThose of one experiment as ranker:control=0.5,neural=0.5, and so for the flags that follow: what is for one experiment takes the place of what is for all.")),
+        mut_arg("primary", |argument| argument.required(true)),
+    )]
+    Plan(PlanArgs),
     /// Print the metric conventions of other libraries, and what their choices mean
     ///
     /// Libraries disagree about the same metric. A profile is a row of choices that reproduces the numbers of one of

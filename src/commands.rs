@@ -8,6 +8,7 @@ pub mod evaluate;
 pub mod hash;
 pub mod health;
 pub mod man;
+pub mod plan;
 pub mod profiles;
 mod reading;
 pub mod sample;

@@ -63,7 +63,7 @@ fn parse_numbers(text: &str) -> Result<Scoped<Vec<(String, f64)>>, String> {
 }
 
 fn parse_mde(text: &str) -> Result<Scoped<f64>, String> {
-    scoped(text, share)
+    scoped(text, parse_share)
 }
 
 /// `REST`, or `EXPERIMENT:REST`.
@@ -87,10 +87,10 @@ fn number(text: &str) -> Result<(String, f64), String> {
     let last = split(text, '=').pop().unwrap_or_default();
     let before = text[..text.len() - last.len()].strip_suffix('=');
     let before = before.ok_or("write NAME=SHARE, such as control=0.5")?;
-    Ok((name(before)?, share(last)?))
+    Ok((name(before)?, parse_share(last)?))
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn parse_share(text: &str) -> Result<f64, String> {
     let share: f64 = text
         .trim()
         .parse()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::comparing::CompareArgs;
+use super::comparing::{CompareArgs, parse_share};
 use super::parse_between;
 use crate::config::{LONGEST_LIST, parse_size, parse_span_ms};
 
@@ -123,6 +123,20 @@ pub enum Format {
 }
 
 #[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub counting: CountArgs,
+    #[command(flatten)]
+    pub comparing: CompareArgs,
+    /// The probability of a false alarm, between 0 and 1 [default: 0.05]
+    #[arg(long, value_name = "PROBABILITY", value_parser = parse_share)]
+    pub alpha: Option<f64>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    pub format: TableOrJson,
+}
+
+#[derive(Debug, Args)]
 pub struct ProfilesArgs {
     /// Tell all of this one
     #[arg(value_name = "NAME")]
@@ -163,6 +177,19 @@ Exit codes:
    1  a failure, such as a file that is absent
    2  wrong usage, such as a metric that is unknown
   65  there is nothing to count, or something could not be counted; with --strict: a line cannot be read
+  78  a bad configuration or catalogue";
+
+pub(super) const PLAN_EXAMPLES: &str = "\
+Examples:
+  abgauge plan events.jsonl --compare control --primary hit_rate@10
+  abgauge plan last-week.jsonl --compare base --shares base=.5,neural=.5 --primary ctr --mde 0.02
+  abgauge plan events.jsonl --compare ranker=base --primary mrr --guardrail ctr=0.02 --format json
+
+Exit codes:
+   0  a clean end
+   1  a failure, such as a file that is absent
+   2  wrong usage, such as a metric that is unknown, or a control that no list has
+  65  too little is known, or something could not be counted
   78  a bad configuration or catalogue";
 
 pub(super) const PROFILES_EXAMPLES: &str = "\

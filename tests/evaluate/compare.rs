@@ -84,7 +84,7 @@ fn a_control_that_no_experiment_has_is_refused_with_the_arms_that_there_are() {
 
 /// 3,000 users in two arms by turns, each with one to eight lists; those of `b` are clicked more often. Also the clicks and lists
 /// of each user, by arm.
-fn with_users() -> (String, [Vec<[f64; 2]>; 2]) {
+pub fn with_users() -> (String, [Vec<[f64; 2]>; 2]) {
     let mut state = 7_u64;
     let mut random = move |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,4 +1,5 @@
-//! `abgauge evaluate` as an analyst uses it: numbers in every format, conventions, comparisons, series, refusals.
+//! `abgauge evaluate` as an analyst uses it: numbers in every format, conventions, comparisons, series, refusals. And `abgauge plan`,
+//! which reads the same files.
 
 mod compare;
 mod conventions;
@@ -6,6 +7,7 @@ mod feed;
 mod formats;
 mod growthbook;
 mod long;
+mod plan;
 #[path = "../support/program.rs"]
 mod program;
 mod refusals;

@@ -1,0 +1,164 @@
+//! How long experiments must run, as a table and as JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Planned;
+use crate::statistics::days::{ArmDays, Design, MetricDays, Need};
+use crate::table::{align_numbers, visible};
+
+/// For a terminal, an experiment after the other.
+pub(super) fn table(plans: &BTreeMap<&str, Planned>) -> String {
+    let texts = plans
+        .iter()
+        .map(|(experiment, planned)| text(experiment, planned));
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn text(experiment: &str, planned: &Planned) -> String {
+    let settings = &planned.comparison.settings;
+    let mut table = crate::table::new();
+    let designs = Design::ALL.map(|design| design.name().to_owned());
+    let names = [visible(experiment), visible(&settings.control)];
+    table.set_header(names.into_iter().chain(designs));
+    for (name, arm) in &planned.days.arms {
+        for (id, metric) in &arm.metrics {
+            table.add_row(row(name, arm, id, metric.as_ref()));
+        }
+    }
+    align_numbers(&mut table, 1);
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    let weeks = Design::ALL.map(|design| match planned.days.weeks(design) {
+        Some(1) => format!("{} 1 week", design.name()),
+        Some(weeks) => format!("{} {weeks} weeks", design.name()),
+        None => format!("{} –", design.name()),
+    });
+    format!(
+        "days to find {}% with power 80%, from {:.1} days of lists\n\n{}\n\nin whole weeks: {}\n",
+        100.0 * settings.mde,
+        planned.days.so_far,
+        lines.join("\n"),
+        weeks.join(", ")
+    )
+}
+
+fn row(name: &str, arm: &ArmDays, id: &str, metric: Option<&MetricDays>) -> Vec<String> {
+    let is_new = if arm.is_new { " (new)" } else { "" };
+    let unknown = || "–".to_owned();
+    let control = metric.and_then(|metric| metric.control);
+    let control = control.map_or_else(unknown, |value| format!("{value:.4}"));
+    let needs = Design::ALL.map(|design| {
+        let need = metric.and_then(|metric| metric.needs.get(&design));
+        need.map_or_else(unknown, |need| format!("{:.1}", need.days))
+    });
+    let names = [format!("{}{is_new}: {id}", visible(name)), control];
+    names.into_iter().chain(needs).collect()
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    plans: BTreeMap<&'a str, Plan<'a>>,
+}
+
+#[derive(Serialize)]
+struct Plan<'a> {
+    control: &'a str,
+    mde: f64,
+    alpha: f64,
+    days: f64,
+    /// By design.
+    weeks: BTreeMap<&'static str, u64>,
+    arms: BTreeMap<&'a str, ArmPlan<'a>>,
+}
+
+#[derive(Serialize)]
+struct ArmPlan<'a> {
+    new: bool,
+    metrics: BTreeMap<&'a str, MetricPlan>,
+}
+
+#[derive(Serialize)]
+struct MetricPlan {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control: Option<f64>,
+    /// By design.
+    #[serde(flatten)]
+    needs: BTreeMap<&'static str, NeedPlan>,
+}
+
+#[derive(Serialize)]
+struct NeedPlan {
+    days: f64,
+    weeks: u64,
+    /// x/x_plan, so far and of a day.
+    information: f64,
+    information_per_day: f64,
+}
+
+/// `{"plans":{E:{"control":…,"mde":…,"alpha":…,"days":…,"weeks":{"sequence":3,…},"arms":{A:{"new":false,"metrics":{M:{"control":…,
+/// "sequence":{"days":…,"weeks":…,"information":…,"information_per_day":…},…}}}}}}}`. What is undefined is absent.
+///
+/// # Errors
+/// None that we know of.
+pub(super) fn json(plans: &BTreeMap<&str, Planned>) -> serde_json::Result<String> {
+    let plans = plans
+        .iter()
+        .map(|(experiment, planned)| (*experiment, Plan::new(planned)));
+    let document = Document {
+        plans: plans.collect(),
+    };
+    Ok(serde_json::to_string(&document)? + "\n")
+}
+
+impl<'a> Plan<'a> {
+    fn new(planned: &'a Planned) -> Plan<'a> {
+        let (settings, days) = (&planned.comparison.settings, &planned.days);
+        let weeks = Design::ALL
+            .into_iter()
+            .filter_map(|design| Some((design.name(), days.weeks(design)?)));
+        let arms = days.arms.iter();
+        Plan {
+            control: &settings.control,
+            mde: settings.mde,
+            alpha: settings.alpha,
+            days: days.so_far,
+            weeks: weeks.collect(),
+            arms: arms
+                .map(|(name, arm)| (name.as_str(), ArmPlan::new(arm, days.so_far)))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> ArmPlan<'a> {
+    fn new(arm: &'a ArmDays, so_far: f64) -> ArmPlan<'a> {
+        let metrics = arm.metrics.iter();
+        let metrics = metrics.filter_map(|(id, metric)| {
+            let metric = metric.as_ref()?;
+            let needs = metric.needs.iter();
+            let needs = needs.map(|(design, need)| (design.name(), NeedPlan::new(metric, need, so_far)));
+            let plan = MetricPlan {
+                control: metric.control,
+                needs: needs.collect(),
+            };
+            Some((id.as_str(), plan))
+        });
+        ArmPlan {
+            new: arm.is_new,
+            metrics: metrics.collect(),
+        }
+    }
+}
+
+impl NeedPlan {
+    fn new(metric: &MetricDays, need: &Need, so_far: f64) -> NeedPlan {
+        let information = metric.x / need.x;
+        NeedPlan {
+            days: need.days,
+            weeks: need.weeks(),
+            information,
+            information_per_day: information / so_far,
+        }
+    }
+}

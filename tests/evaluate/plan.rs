@@ -1,0 +1,236 @@
+//! `abgauge plan` as one types it: days from what files spread, and what it says where too little is known.
+
+use abgauge::statistics::{RatioSums, ratio};
+use serde_json::Value;
+
+use crate::compare::with_users;
+use crate::feed::compared;
+use crate::program::{Ran, run_with_input};
+use crate::{MIDNIGHT_MS, list, two_arms};
+
+/// (Φ.isf(0.025) + Φ.isf(0.2))²: what a fixed test needs.
+const FIXED: f64 = 7.848_879_734_349_086;
+
+fn plan(arguments: &[&str], events: &str) -> Ran {
+    run_with_input(
+        &[&["plan", "-", "--metrics", "hit_rate"], arguments].concat(),
+        events,
+    )
+}
+
+#[track_caller]
+fn document(arguments: &[&str], events: &str) -> Value {
+    let ran = plan(&[arguments, &["--format", "json"]].concat(), events);
+    assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.stderr);
+    serde_json::from_str(&ran.stdout).expect("JSON")
+}
+
+#[track_caller]
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[track_caller]
+fn near(value: f64, expected: f64) {
+    assert!(
+        (value / expected - 1.0).abs() < 1e-9,
+        "{value}, expected {expected}"
+    );
+}
+
+/// Of `hit_rate@1` in an arm: the ratio, V, and the two sums.
+fn spread(events: &str, arm: &str) -> (f64, f64, [f64; 2]) {
+    let found = compared(events, "a", &["hit_rate"]);
+    let totals = &found.totals.epochs[0].arms[arm];
+    let terms = &totals.metrics["hit_rate@1"];
+    let sums = RatioSums {
+        lists: &totals.lists,
+        numerators: &terms.numerators,
+        denominators: &terms.denominators,
+    };
+    let ratio = ratio::ratio(sums).expect("it is defined");
+    let variance = ratio.spread.expect("it is spread").variance;
+    let sum = |column: &[f64]| column.iter().sum();
+    (
+        ratio.value,
+        variance,
+        [sum(&terms.numerators), sum(&terms.denominators)],
+    )
+}
+
+const ASKED: [&str; 4] = ["--compare", "a", "--primary", "hit_rate@1"];
+
+#[test]
+fn days_follow_from_what_both_arms_spread() {
+    let (events, users) = with_users();
+    let json = document(&ASKED, &events);
+    let plan = &json["plans"]["e"];
+    let days = (1000.0 * 2999.0 + users[1].last().map_or(0.0, |user| user[1] - 1.0)) / 86_400_000.0;
+    near(number(&plan["days"]), days);
+    let [(value, of_control, control), (_, of_arm, arm)] = ["a", "b"].map(|arm| spread(&events, arm));
+    let pooled = (arm[0] + control[0]) / (arm[1] + control[1]);
+    let x = (0.05 * pooled).powi(2) / (of_arm + of_control);
+    let metric = &plan["arms"]["b"]["metrics"]["hit_rate@1"];
+    near(number(&metric["control"]), value);
+    for (design, cost) in [("sequence", 1.67), ("planned", 1.07), ("strict", 3.9)] {
+        let found = |field: &str| number(&metric[design][field]);
+        near(found("information"), x / (cost * FIXED));
+        near(found("information_per_day"), x / (cost * FIXED) / days);
+        near(found("days"), days * cost * FIXED / x);
+        assert_eq!(found("weeks"), (found("days") / 7.0).ceil());
+        assert_eq!(plan["weeks"][design], metric[design]["weeks"]);
+    }
+    // Half the effect takes four times as long; a stricter α longer.
+    let days = |arguments: &[&str]| {
+        let json = document(&[&ASKED, arguments].concat(), &events);
+        number(&json["plans"]["e"]["arms"]["b"]["metrics"]["hit_rate@1"]["sequence"]["days"])
+    };
+    near(days(&["--mde", "0.025"]), 4.0 * days(&[]));
+    // (Φ.isf(0.005) + Φ.isf(0.2))².
+    near(
+        days(&["--alpha", "0.01"]) / days(&[]),
+        11.678_968_173_674_182 / FIXED,
+    );
+}
+
+#[test]
+fn an_experiment_that_has_not_begun_is_planned_from_the_arm_that_there_is() {
+    let (events, _) = with_users();
+    let lines: Vec<&str> = events
+        .lines()
+        .filter(|line| !line.contains(r#""e":"b""#))
+        .collect();
+    let events = lines.join("\n");
+    let shares = ["--shares", "a=.5,new=.3,other=.2"];
+    let json = document(&[&ASKED[..], &shares].concat(), &events);
+    let (value, variance, _) = spread(&events, "a");
+    for (arm, share) in [("new", 0.3), ("other", 0.2)] {
+        let plan = &json["plans"]["e"]["arms"][arm];
+        assert_eq!(plan["new"], true);
+        let x = (0.05 * value).powi(2) / (variance / 0.5 + variance / share);
+        let metric = &plan["metrics"]["hit_rate@1"];
+        // Two hypotheses: (Φ.isf(0.0125) + Φ.isf(0.2))².
+        near(
+            number(&metric["strict"]["information"]),
+            x / (3.9 * 9.505_036_745_196_819),
+        );
+    }
+    let without = plan(&ASKED, &events);
+    assert_eq!((without.code, &*without.stdout), (Some(65), ""));
+    assert!(
+        without.stderr.contains("error: e: it has no arm but the control"),
+        "{}",
+        without.stderr
+    );
+}
+
+#[test]
+fn the_table_has_days_by_arm_and_metric_and_whole_weeks_of_all() {
+    let (events, _) = with_users();
+    let arguments = ["--shares", "a=.9,b=.1", "--guardrail", "hit_rate@5=0.02"];
+    let ran = plan(&[&ASKED[..], &arguments].concat(), &events);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("note: e: 0.0 days are less than a week, and weekdays differ\n"),
+        "{}",
+        ran.stderr
+    );
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "days to find 5% with power 80%, from 0.0 days of lists");
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(lines[2]), ["e", "a", "sequence", "planned", "strict"]);
+    let row = words(lines[4]);
+    assert_eq!(
+        (&*row[0], &*row[1], &*row[4]),
+        ("b:", "hit_rate@1", "–"),
+        "{row:?}"
+    );
+    // Shares that are further apart than one to four have no planned end.
+    assert!(
+        lines[6].starts_with("in whole weeks: sequence ") && lines[6].contains(", planned –, strict "),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn an_experiment_of_which_too_little_is_known_is_named_and_the_others_are_planned() {
+    let (mut events, _) = with_users();
+    events += &format!(
+        "\n{}\n{}",
+        list("x", MIDNIGHT_MS, r#"{"f":"a"}"#),
+        list("y", MIDNIGHT_MS + 5, r#"{"f":"b"}"#)
+    );
+    let ran = plan(&ASKED, &events);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = "note: f: too little is known yet, buckets 1/220, expected hits 0/100\n";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let alone = plan(&ASKED, &two_arms());
+    assert_eq!((alone.code, &*alone.stdout), (Some(65), ""));
+    assert!(
+        alone
+            .stderr
+            .contains("error: e: too little is known yet, buckets "),
+        "{}",
+        alone.stderr
+    );
+    let empty = plan(&ASKED, "");
+    assert_eq!((empty.code, &*empty.stdout), (Some(65), ""));
+}
+
+#[test]
+fn what_is_asked_wrongly_is_refused_with_what_to_write() {
+    let (events, _) = with_users();
+    for (arguments, told) in [
+        (&["--primary", "hit_rate@1"][..], "--compare <CONTROL>"),
+        (&["--compare", "a"], "--primary <METRIC,…>"),
+        (
+            &["--compare", "c", "--primary", "hit_rate"],
+            "possible values: a, b]",
+        ),
+        (
+            &["--compare", "x=a", "--primary", "hit_rate"],
+            "possible values: e]",
+        ),
+        (
+            &["--compare", "a", "--primary", "x:hit_rate"],
+            "nothing decides: give --primary METRIC,…",
+        ),
+        (
+            &["--compare", "a", "--primary", "lists_per_user"],
+            "lists_per_user is known from shares of users alone: give --shares",
+        ),
+        (
+            &["--compare", "a", "--primary", "ctr"],
+            "possible values: hit_rate@1",
+        ),
+    ] {
+        let ran = plan(arguments, &events);
+        assert_eq!(
+            (ran.code, &*ran.stdout),
+            (Some(2), ""),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn lists_per_user_may_be_a_primary() {
+    let (events, _) = with_users();
+    let asked = [
+        "--compare",
+        "a",
+        "--primary",
+        "lists_per_user",
+        "--shares",
+        "a=.5,b=.5",
+    ];
+    let json = document(&asked, &events);
+    let metric = &json["plans"]["e"]["arms"]["b"]["metrics"]["lists_per_user"];
+    assert!(
+        number(&metric["sequence"]["days"]) > 0.0 && metric.get("control").is_none(),
+        "{metric}"
+    );
+}
