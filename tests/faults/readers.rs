@@ -65,6 +65,7 @@ fn stalled(crowd: &Crowd, trust: Option<&Trust>) -> Stalled {
 
 /// Beside five stalled readers and beside as many as there are connections, every scrape is answered as if they were not.
 fn check(crowd: &Crowd, trust: Option<&Trust>) {
+    let start = Instant::now();
     let scrape = || {
         let begin = Instant::now();
         let answer = https::get(crowd.daemon.address(), trust, "/metrics", &[]).expect("an answer");
@@ -87,7 +88,12 @@ fn check(crowd: &Crowd, trust: Option<&Trust>) {
     println!("{n:?} were cut");
     assert!(n.is_some_and(|n| n > 5.0), "{n:?}");
     let log = crowd.daemon.log();
-    assert_eq!(log.matches("does not read its answer").count(), 1, "{log}");
+    let n_told = log.matches("does not read its answer").count() as u64;
+    let n_minutes = start.elapsed().as_secs() / 60;
+    assert!(
+        (1..=1 + n_minutes).contains(&n_told),
+        "it is told once a minute: {log}"
+    );
 }
 
 #[test]
