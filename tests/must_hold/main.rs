@@ -2,7 +2,7 @@
 //! statistics` prints the whole table.
 //!
 //! Seeds are fixed: each test sees the same numbers each time. Bounds leave room for the chance that so few runs have, and none for
-//! variances by list, or for a τ that follows what is seen.
+//! variances by list.
 
 #[path = "../../benches/statistics/checks/mod.rs"]
 mod checks;

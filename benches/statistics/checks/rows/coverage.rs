@@ -34,7 +34,7 @@ pub fn coverage(scale: Scale) -> Row {
         Bound::AtMost(0.6),
     ));
     let truths = METRICS.map(|metric| with.truth(metric));
-    Row::new("single", 4000, figures, move |seed| {
+    Row::new("single", 1000, figures, move |seed| {
         let mut numbers = Vec::new();
         let (watch, _) = at_end(&without, seed);
         numbers.extend(METRICS.map(|metric| indicator(watch.alarms(metric, ALPHA))));
@@ -68,7 +68,7 @@ pub fn misses(scale: Scale, effect: f64) -> Row {
     };
     let truths = METRICS.map(|metric| scenario.truth(metric));
     let figures = METRICS.map(figure).to_vec();
-    Row::new("misses", 700, figures, move |seed| {
+    Row::new("misses", 150, figures, move |seed| {
         let mut watch = Watch::new(&scenario, asked(&scenario), scale.look_ms);
         let mut missed = [false; METRICS.len()];
         scenario.replay(seed, scale.look_ms, |told| {

@@ -49,7 +49,7 @@ fn power_at(
     if is_planned {
         figures.push(share("planned", Bound::AtLeast(0.74)));
     }
-    Row::new("power", 1000, figures, move |seed| {
+    Row::new("power", 300, figures, move |seed| {
         let effect = effect();
         let scenario = moderate(scale, users * times).with(|leg| leg.effect = effect);
         let mut settings = vec![asked(&scenario)];
@@ -109,7 +109,7 @@ pub fn harm(scale: Scale, effect: f64) -> Row {
             Bound::AtMost(4.5),
         ),
     ];
-    Row::new("harm", 1000, figures, move |seed| {
+    Row::new("harm", 200, figures, move |seed| {
         let mut watch = Watch::new(&scenario, asked(&scenario), scale.look_ms);
         let mut found_ms = None;
         scenario.replay(seed, scale.look_ms, |told| {

@@ -24,7 +24,7 @@ pub fn no_effect(scale: Scale) -> Row {
         "A/A, peeked: harm over 3 metrics",
         Bound::AtMost(0.04),
     ));
-    Row::new("aa", 2000, figures, move |seed| {
+    Row::new("aa", 400, figures, move |seed| {
         let watch = |settings| Watch::new(&scenario, settings, scale.look_ms);
         let mut watches = [
             watch(asked(&scenario)),
@@ -54,7 +54,7 @@ pub fn holm(scale: Scale) -> Row {
         share("planned", Bound::AtMost(0.05)),
         share("sequence, uncorrected", Bound::Shown),
     ];
-    Row::new("holm", 400, figures, move |seed| {
+    Row::new("holm", 80, figures, move |seed| {
         let watch = |settings| Watch::new(&scenario, settings, scale.look_ms);
         let mut watches = [asked(&scenario), planned(&scenario)].map(watch);
         scenario.replay(seed, scale.look_ms, |told| {
@@ -97,7 +97,7 @@ pub fn ramp(scale: Scale) -> Row {
         Bound::Within(0.035, 0.065),
     ));
     figures.extend(of("`lists`: sequence", Bound::Shown));
-    Row::new("ramp", 2000, figures, move |seed| {
+    Row::new("ramp", 200, figures, move |seed| {
         let lists = Settings {
             epoch_weights: EpochWeights::Lists,
             ..asked(&scenario)

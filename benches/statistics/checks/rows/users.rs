@@ -14,7 +14,7 @@ const METRIC: &[&str] = &["ctr"];
 pub fn list_ratio(scale: Scale) -> Row {
     let scenario = Scenario::new(scale, Activity::Heavy, 10_000.0, 20.0).of(METRIC);
     let figure = Figure::share("List ratio, peeked: A/A alarm", Bound::AtMost(0.005));
-    lists("list_ratio", 1000, scenario, scale, figure)
+    lists("list_ratio", 300, scenario, scale, figure)
 }
 
 /// One arm's users get more lists (10% in the table); 30,000 moderate users per arm, five lists each.
@@ -26,7 +26,7 @@ pub fn more_lists(scale: Scale, visits: f64) -> Row {
         format!("List ratio, peeked: alarm at {:+.0}% lists", 100.0 * visits),
         Bound::AtLeast(0.95),
     );
-    lists("list_ratio", 400, scenario, scale, figure)
+    lists("list_ratio", 100, scenario, scale, figure)
 }
 
 fn lists(name: &'static str, n_runs: usize, scenario: Scenario, scale: Scale, figure: Figure) -> Row {
@@ -67,7 +67,7 @@ pub fn sample_ratio(scale: Scale, is_ramped: bool) -> Row {
         Bound::AtMost(0.01),
     );
     let users = Figure::median(format!("SRM A/A, {what}: users, median"), Bound::Shown);
-    Row::new("srm", 1000, vec![figure, users], move |seed| {
+    Row::new("srm", 300, vec![figure, users], move |seed| {
         let mut watch = Watch::new(&scenario, asked(&scenario), scale.look_ms);
         let mut n_users = 0.0;
         scenario.replay(seed, scale.look_ms, |told| {
@@ -87,7 +87,7 @@ pub fn wrong_shares(scale: Scale) -> Row {
         "SRM, 52/48 at 0.001: users to the alarm, median",
         Bound::AtMost(15_000.0),
     );
-    Row::new("srm", 1000, vec![figure], move |seed| {
+    Row::new("srm", 300, vec![figure], move |seed| {
         let mut watch = Watch::new(&scenario, settings.clone(), scale.look_ms);
         let mut alarmed_at = f64::INFINITY;
         scenario.replay(seed, scale.look_ms, |told| {
