@@ -73,7 +73,7 @@ await withPage(url, options, async (page, objections) => {
   await pick("k", "5");
   assert.deepEqual([hash().window, hash().k], ["1h", "5"]);
   await page.waitForSelector('[data-testid=value][data-key="hit_rate@5"][data-value]');
-  assert.match(await locate("experiment", { experiment: "ranker" }).locator("thead").innerText(), /hit ratio@5/);
+  assert.match(await locate("experiment", { experiment: "ranker" }).locator("thead").first().innerText(), /hit ratio@5/);
   await page.goBack();
   await page.waitForSelector('[data-testid=value][data-key="hit_rate"][data-value]');
   assert.deepEqual([hash().window, hash().k, await box("k", "whole").isChecked()], ["1h", undefined, true]);
