@@ -60,7 +60,7 @@ use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
 use crate::ledger::{Keep, Ledger, Numbers, Span, Users};
-pub use comparison::{Compare, Comparison};
+pub use comparison::{Compare, Comparison, Halfway};
 use comparison::{Compared, Times};
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
@@ -166,6 +166,8 @@ pub struct Evaluator {
     batch: Batch,
     n_lines: i64,
     n_lists: u64,
+    /// Times of the first list and of the last one, epoch ms.
+    served_ms: Option<(i64, i64)>,
     n_lists_without_arm: u64,
     unreadable: BTreeMap<Reason, UnreadableLines>,
 }
@@ -207,6 +209,7 @@ impl Evaluator {
             batch: Batch::default(),
             n_lines: 0,
             n_lists: 0,
+            served_ms: None,
             n_lists_without_arm: 0,
             unreadable: BTreeMap::new(),
         }
@@ -255,6 +258,8 @@ impl Evaluator {
             }
             Some(Body::Served(list)) => {
                 self.n_lists += 1;
+                let (first_ms, last_ms) = self.served_ms.unwrap_or((list.ts_ms, list.ts_ms));
+                self.served_ms = Some((first_ms.min(list.ts_ms), last_ms.max(list.ts_ms)));
                 self.n_lists_without_arm += u64::from(list.arms.is_empty());
             }
             _ => {}
@@ -294,10 +299,27 @@ impl Evaluator {
         let mut spans = BTreeMap::new();
         let mut times = Times::default();
         let span_ms = self.span_ms;
-        let is_compared = self.compare.is_some();
+        let compared = self.compare.as_ref().map(|compare| Compared {
+            arms: &arms,
+            ranking: &self.ranking,
+            compare,
+        });
+        let half_ms = self
+            .served_ms
+            .map(|(first_ms, last_ms)| first_ms + (last_ms - first_ms) / 2);
+        let halfway = compared.filter(|compared| compared.compare.halfway).zip(half_ms);
+        let (mut half, mut done_ms) = (None, i64::MIN);
         self.engine.close_each(|settled| {
-            if let (Settled::List(list), true) = (&settled, is_compared) {
-                times.see(list);
+            match &settled {
+                Settled::List(list) => {
+                    compared.iter().for_each(|_| times.see(list));
+                    if let Some((compared, half_ms)) =
+                        halfway.filter(|(_, half_ms)| list.start_ms >= *half_ms)
+                    {
+                        half.get_or_insert_with(|| compared.half(ledger.total(), half_ms.max(done_ms)));
+                    }
+                }
+                Settled::Slot { end_ms, .. } => done_ms = *end_ms,
             }
             let is_slot = ledger.take(settled).is_some();
             // At once: what was seen of a catalogue takes more than its counts.
@@ -314,13 +336,7 @@ impl Evaluator {
             spans.extend(rest.map(|(number, numbers)| (number * span_ms, totals(numbers))));
         }
         let total = totals(ledger.total());
-        let compared = Compared {
-            numbers: ledger.total(),
-            times: &times,
-            ranking: &self.ranking,
-        };
-        let compare = |compare| comparison::comparisons(compared, &arms, compare);
-        let comparisons = self.compare.as_ref().map(compare);
+        let comparisons = compared.map(|compared| compared.comparisons(ledger.total(), &times, half));
         let exact = !overflowed && !ledger.overflowed();
         Evaluation {
             total,

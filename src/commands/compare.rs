@@ -34,6 +34,7 @@ pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<
     Ok(Some(Compare {
         all,
         each: each.collect::<Result<_, String>>()?,
+        halfway: false,
     }))
 }
 

@@ -11,11 +11,14 @@ use super::{compare, error, misuse, note, print, with_counting};
 use crate::cli::{PlanArgs, TableOrJson};
 use crate::config::Counting;
 use crate::evaluate::{Compare, Comparison, Evaluation};
-use crate::statistics::days::{ExperimentDays, Unknown, days};
+use crate::statistics::days::{Design, ExperimentDays, MetricDays, Sums, Unknown, days};
 use crate::table::visible;
 
 /// A file of fewer days, from its first list to its last one, does not have every weekday.
 const WEEK: f64 = 6.5;
+/// Below it users come back so often that days are far from being in proportion. What 256 buckets know of it is off by some 0.1.
+const RETURNING: f64 = 0.8;
+const DAY_MS: f64 = 86_400_000.0;
 
 /// # Errors
 /// Where a file cannot be read, or the answer cannot be written.
@@ -64,6 +67,7 @@ fn with_alpha(mut compare: Compare, alpha: Option<f64>) -> Compare {
     for settings in compare.each.values_mut().chain(&mut compare.all) {
         settings.alpha = alpha.unwrap_or(settings.alpha);
     }
+    compare.halfway = true;
     compare
 }
 
@@ -73,15 +77,57 @@ struct Planned<'a> {
     days: ExperimentDays,
 }
 
+/// What makes days uncertain.
+fn remarks(days: &ExperimentDays) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if days.so_far < WEEK {
+        remarks.push(format!(
+            "{:.1} days are less than a week, and weekdays differ",
+            days.so_far
+        ));
+    }
+    let metrics = days.arms.values().flat_map(|arm| &arm.metrics);
+    let known = metrics.filter_map(|(id, metric)| Some((id.as_str(), metric.as_ref()?)));
+    // Of all arms alike, but for whether it is reached.
+    for (id, metric) in known.collect::<BTreeMap<&str, &MetricDays>>() {
+        match metric.growth {
+            None => remarks.push(format!(
+                "{id}: days are told in proportion, as half of them say too little of it"
+            )),
+            Some(growth) if growth < RETURNING => remarks.push(format!(
+                "{id}: twice the days tell {:.1} times as much, as the same users come back; what is far ahead may be further",
+                2.0_f64.powf(growth)
+            )),
+            Some(_) => {}
+        }
+        if !metric.needs.contains_key(&Design::Sequence) {
+            remarks.push(format!(
+                "{id}: more days alone do not find it: it takes more users, or a larger --mde"
+            ));
+        }
+    }
+    remarks
+}
+
+fn needed(comparison: &Comparison) -> Result<ExperimentDays, Unknown> {
+    let start_ms = comparison.time.start_ms;
+    let sums = |epoch, as_of_ms: i64| Sums {
+        epoch,
+        days: (as_of_ms - start_ms) as f64 / DAY_MS,
+    };
+    let halfway = comparison.halfway.as_ref();
+    days(
+        &comparison.settings,
+        sums(&comparison.totals.epochs[0], comparison.time.as_of_ms),
+        halfway.map(|half| sums(&half.epoch, half.as_of_ms)),
+    )
+}
+
 fn show(evaluation: &Evaluation, format: TableOrJson) -> anyhow::Result<ExitCode> {
     let mut known: BTreeMap<&str, Planned> = BTreeMap::new();
     let mut unknown: Vec<(&str, Unknown)> = Vec::new();
     for (experiment, comparison) in evaluation.comparisons.iter().flatten() {
-        match days(
-            &comparison.settings,
-            &comparison.totals.epochs[0],
-            comparison.time,
-        ) {
+        match needed(comparison) {
             Ok(days) => {
                 known.insert(experiment, Planned { comparison, days });
             }
@@ -99,12 +145,10 @@ fn show(evaluation: &Evaluation, format: TableOrJson) -> anyhow::Result<ExitCode
     if is_none_known {
         return Ok(ExitCode::from(BAD_DATA));
     }
-    for (experiment, planned) in known.iter().filter(|(_, planned)| planned.days.so_far < WEEK) {
-        note(&format!(
-            "{}: {:.1} days are less than a week, and weekdays differ",
-            visible(experiment),
-            planned.days.so_far
-        ));
+    for (experiment, planned) in &known {
+        for text in remarks(&planned.days) {
+            note(&format!("{}: {text}", visible(experiment)));
+        }
     }
     print(&match format {
         TableOrJson::Table => report::table(&known),

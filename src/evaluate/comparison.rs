@@ -1,9 +1,11 @@
 //! Arms against their control, from the sums by user bucket: the file is one look.
 
+mod times;
+
 use std::collections::BTreeMap;
 
+pub(super) use self::times::Times;
 use crate::engine::ranking::Ranking;
-use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, FirstSeen, Numbers};
 use crate::looks::arm_totals;
@@ -16,6 +18,8 @@ pub struct Compare {
     pub all: Option<Settings>,
     /// By experiment.
     pub each: BTreeMap<String, Settings>,
+    /// Whether to tell as well what had added up by half of the time.
+    pub halfway: bool,
 }
 
 impl Compare {
@@ -39,6 +43,16 @@ pub struct Comparison {
     pub report: Report,
     /// From its first list to its last one.
     pub time: Time,
+    /// What had added up by half of the time of all lists, where it is asked for.
+    pub halfway: Option<Halfway>,
+}
+
+/// What all arms had added up to.
+#[derive(Debug)]
+pub struct Halfway {
+    pub epoch: Epoch,
+    /// Up to when, epoch ms.
+    pub as_of_ms: i64,
 }
 
 impl Comparison {
@@ -64,72 +78,91 @@ impl Comparison {
     }
 }
 
-/// When arms were served: from their first list to their last one.
-#[derive(Debug, Default)]
-pub(super) struct Times(BTreeMap<ArmId, Time>);
-
-impl Times {
-    pub fn see(&mut self, list: &SettledList) {
-        let here = Time {
-            start_ms: list.ts_ms,
-            as_of_ms: list.ts_ms,
-        };
-        for arm in list.arms {
-            let time = self.0.entry(*arm).or_insert(here);
-            *time = both(*time, here);
-        }
-    }
-
-    fn of(&self, arms: impl Iterator<Item = ArmId>) -> Time {
-        let times = arms.filter_map(|arm| self.0.get(&arm).copied());
-        times.reduce(both).unwrap_or(Time {
-            start_ms: 0,
-            as_of_ms: 0,
-        })
-    }
-}
-
-fn both(one: Time, other: Time) -> Time {
-    Time {
-        start_ms: one.start_ms.min(other.start_ms),
-        as_of_ms: one.as_of_ms.max(other.as_of_ms),
-    }
-}
-
 /// What is compared.
 #[derive(Clone, Copy)]
 pub(super) struct Compared<'a> {
-    pub numbers: Numbers<'a>,
-    pub times: &'a Times,
+    pub arms: &'a [Arm],
     pub ranking: &'a Ranking,
+    pub compare: &'a Compare,
 }
 
-/// Compares the arms of each experiment that has its control, by the metrics of the first profile.
-pub(super) fn comparisons(
-    compared: Compared,
-    arms: &[Arm],
-    compare: &Compare,
-) -> BTreeMap<String, Comparison> {
-    let mut experiments: BTreeMap<&str, Vec<(ArmId, &str)>> = BTreeMap::new();
-    for (id, arm) in (0..).zip(arms) {
-        experiments
-            .entry(&arm.experiment)
-            .or_default()
-            .push((id, &arm.arm));
+/// By experiment.
+type Sums = BTreeMap<String, (Settings, Totals)>;
+
+impl Compared<'_> {
+    /// Compares the arms of each experiment that has its control, by the metrics of the first profile.
+    pub fn comparisons(
+        self,
+        numbers: Numbers,
+        times: &Times,
+        half: Option<Half>,
+    ) -> BTreeMap<String, Comparison> {
+        let mut half = half.map(|half| (half.as_of_ms, half.sums));
+        let sums = self.sums(numbers).into_iter();
+        let comparisons = sums.map(|(experiment, (settings, totals))| {
+            let ids = (0..).zip(self.arms);
+            let own = ids.filter(|(_, arm)| *arm.experiment == *experiment);
+            let time = times.of(own.map(|(id, _)| id));
+            let halfway = half.as_mut().and_then(|(as_of_ms, sums)| {
+                let (_, totals) = sums.remove(&experiment)?;
+                Some(Halfway {
+                    epoch: totals.epochs.into_iter().next()?,
+                    as_of_ms: *as_of_ms,
+                })
+            });
+            let comparison = Comparison {
+                report: one_look(&settings, &totals, time),
+                settings,
+                totals,
+                time,
+                halfway,
+            };
+            (experiment, comparison)
+        });
+        comparisons.collect()
     }
-    let comparisons = experiments.into_iter().filter_map(|(experiment, arms)| {
-        let settings = compare.settings(experiment, arms.iter().map(|(_, arm)| *arm))?;
-        Some((experiment.to_owned(), comparison(compared, &arms, settings)))
-    });
-    comparisons.collect()
+
+    /// What has added up by this time, epoch ms.
+    pub fn half(self, numbers: Numbers, as_of_ms: i64) -> Half {
+        Half {
+            as_of_ms,
+            sums: self.sums(numbers),
+        }
+    }
+
+    fn sums(self, numbers: Numbers) -> Sums {
+        let mut experiments: BTreeMap<&str, Vec<(ArmId, &str)>> = BTreeMap::new();
+        for (id, arm) in (0..).zip(self.arms) {
+            let arms = experiments.entry(&arm.experiment).or_default();
+            arms.push((id, &arm.arm));
+        }
+        let sums = experiments.into_iter().filter_map(|(experiment, arms)| {
+            let settings = self
+                .compare
+                .settings(experiment, arms.iter().map(|(_, arm)| *arm))?;
+            let totals = totals(numbers, &arms, self.ranking, settings);
+            let unit = if totals.multi_arm_users.is_some() {
+                Unit::User
+            } else {
+                Unit::Request
+            };
+            let settings = Settings {
+                unit,
+                ..settings.clone()
+            };
+            Some((experiment.to_owned(), (settings, totals)))
+        });
+        sums.collect()
+    }
 }
 
-fn comparison(compared: Compared, arms: &[(ArmId, &str)], settings: &Settings) -> Comparison {
-    let Compared {
-        numbers,
-        times,
-        ranking,
-    } = compared;
+/// What had added up by half of the time.
+pub(super) struct Half {
+    as_of_ms: i64,
+    sums: Sums,
+}
+
+fn totals(numbers: Numbers, arms: &[(ArmId, &str)], ranking: &Ranking, settings: &Settings) -> Totals {
     let seen: Vec<(&str, &FirstSeen)> = arms
         .iter()
         .filter_map(|(id, arm)| Some((*arm, numbers.exposures.get(id)?)))
@@ -140,32 +173,17 @@ fn comparison(compared: Compared, arms: &[(ArmId, &str)], settings: &Settings) -
         Some(exposed.first.get(arm).copied().unwrap_or(0.0))
     };
     let none = BucketSums::new();
-    let totals = arms.iter().map(|(id, arm)| {
+    let arms = arms.iter().map(|(id, arm)| {
         let sums = numbers.buckets.get(id).unwrap_or(&none);
         ((*arm).to_owned(), arm_totals(sums, users_of(arm), ranking))
     });
     let epoch = Epoch {
         shares: settings.shares.clone(),
-        arms: totals.collect(),
+        arms: arms.collect(),
     };
-    let settings = Settings {
-        unit: if exposed.is_some() {
-            Unit::User
-        } else {
-            Unit::Request
-        },
-        ..settings.clone()
-    };
-    let totals = Totals {
+    Totals {
         epochs: vec![epoch],
         multi_arm_users: exposed.map(|exposed| exposed.in_two),
-    };
-    let time = times.of(arms.iter().map(|(id, _)| *id));
-    Comparison {
-        report: one_look(&settings, &totals, time),
-        settings,
-        totals,
-        time,
     }
 }
 
@@ -202,13 +220,13 @@ impl<'a> Exposed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ranking::ListOutcome;
 
     #[test]
     fn what_is_for_one_experiment_takes_the_place_of_what_is_for_all() {
         let compare = Compare {
             all: Some(Settings::new("base")),
             each: [("layout".to_owned(), Settings::new("grid"))].into(),
+            halfway: false,
         };
         let control = |experiment: &str, arms: &[&'static str]| {
             let settings = compare.settings(experiment, arms.iter().copied());
@@ -218,34 +236,6 @@ mod tests {
         assert_eq!(control("layout", &["base", "grid"]).as_deref(), Some("grid"));
         assert_eq!(control("layout", &["base"]), None);
         assert_eq!(control("ranker", &["grid"]), None);
-    }
-
-    #[test]
-    fn arms_together_were_served_from_the_first_list_of_any_to_the_last_one() {
-        let mut times = Times::default();
-        for (ts_ms, arms) in [(50, [0, 1]), (20, [1, 2]), (90, [3, 3])] {
-            times.see(&SettledList {
-                start_ms: 0,
-                ts_ms,
-                user: None,
-                arms: &arms,
-                tags: &[],
-                off_list: &[],
-                outcome: ListOutcome {
-                    n_items: 0,
-                    clicked: &[],
-                    n_off_list: 0,
-                },
-                items: None,
-            });
-        }
-        let of = |arms: &[ArmId]| {
-            let Time { start_ms, as_of_ms } = times.of(arms.iter().copied());
-            (start_ms, as_of_ms)
-        };
-        assert_eq!(of(&[0]), (50, 50));
-        assert_eq!(of(&[0, 2]), (20, 50));
-        assert_eq!(of(&[0, 1, 2, 3]), (20, 90));
     }
 
     #[test]

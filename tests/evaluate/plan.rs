@@ -234,3 +234,63 @@ fn lists_per_user_may_be_a_primary() {
         "{metric}"
     );
 }
+
+/// The events of [`with_users`] again 20 hours later; who `is_new` comes as another user.
+fn again(events: &str, is_new: impl Fn(usize) -> bool) -> String {
+    let parsed = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let lines = parsed.map(|mut event| {
+        let id = event["request_id"].as_str().expect("an id");
+        event["request_id"] = format!("later-{id}").into();
+        event["ts"] = (event["ts"].as_i64().expect("a time") + 20 * 3_600_000).into();
+        let user = event["user_id"].as_str().map(str::to_owned);
+        if let Some(user) = user.filter(|user| is_new(user[1..].parse().expect("a number"))) {
+            event["user_id"] = format!("new-{user}").into();
+        }
+        event.to_string()
+    });
+    let lines: Vec<String> = lines.collect();
+    format!("{events}\n{}", lines.join("\n"))
+}
+
+/// Days are told by how much more the whole says than half of it.
+#[test]
+fn where_users_come_back_it_takes_longer() {
+    let (events, _) = with_users();
+    let growth = |whole: &str| {
+        let json = document(&ASKED, whole);
+        let plan = &json["plans"]["e"];
+        let metric = &plan["arms"]["b"]["metrics"]["hit_rate@1"];
+        let variance = |events: &str| spread(events, "a").1 + spread(events, "b").1;
+        // There is nothing between both halves, so that what there was halfway is the first.
+        let expected = (variance(&events) / variance(whole)).ln() / 2.0_f64.ln();
+        let found = number(&metric["growth"]);
+        assert!((found - expected.min(1.0)).abs() < 1e-3, "{found} {expected}");
+        let sequence = &metric["sequence"];
+        let [days, information] = [&plan["days"], &sequence["information"]].map(number);
+        near(number(&sequence["days"]), days * information.powf(-1.0 / found));
+        found
+    };
+    let half_come_back = again(&events, |user| user % 4 < 2);
+    assert!(growth(&half_come_back) < 0.8);
+    assert!(growth(&again(&events, |_| true)) > 0.8);
+    let told = "hit_rate@1: twice the days tell 1.";
+    let ran = plan(&ASKED, &half_come_back);
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
+#[test]
+fn what_no_number_of_days_finds_is_told() {
+    let (events, _) = with_users();
+    let ran = plan(&ASKED, &again(&events, |_| false));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for told in [
+        "hit_rate@1: twice the days tell 1.0 times as much",
+        "hit_rate@1: more days alone do not find it: it takes more users, or a larger --mde",
+    ] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+    let told = "in whole weeks: sequence –, planned –, strict –";
+    assert!(ran.stdout.contains(told), "{}", ran.stdout);
+}

@@ -82,6 +82,9 @@ struct ArmPlan<'a> {
 struct MetricPlan {
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<f64>,
+    /// The power of days by which information grows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    growth: Option<f64>,
     /// By design.
     #[serde(flatten)]
     needs: BTreeMap<&'static str, NeedPlan>,
@@ -140,6 +143,7 @@ impl<'a> ArmPlan<'a> {
             let needs = needs.map(|(design, need)| (design.name(), NeedPlan::new(metric, need, so_far)));
             let plan = MetricPlan {
                 control: metric.control,
+                growth: metric.growth,
                 needs: needs.collect(),
             };
             Some((id.as_str(), plan))

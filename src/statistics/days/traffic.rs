@@ -1,0 +1,158 @@
+//! What arms have added up to, as they are to be: variances at other shares, and how these fall.
+
+use super::{ArmDays, Design, MetricDays, Need, Sums, Unknown};
+use crate::statistics::burn_in::{BurnIn, Seen};
+use crate::statistics::per_user::{self, Count};
+use crate::statistics::ratio::{self, RatioSums};
+use crate::statistics::{ArmTotals, Settings};
+
+/// More days than anybody waits for.
+const NEVER: f64 = 730.0;
+/// Shares that differ by more than this factor: the skewness of the small arm is not cancelled, and a planned end does not hold.
+const MAX_UNEQUAL: f64 = 4.0;
+
+/// What there was, and what is asked.
+pub(super) struct Traffic<'a> {
+    pub settings: &'a Settings,
+    pub sums: Sums<'a>,
+    pub halfway: Option<Sums<'a>>,
+    pub n_treatments: usize,
+}
+
+/// An arm as it is to be.
+struct Side<'a> {
+    totals: &'a ArmTotals,
+    /// What it had of all users over its share.
+    scale: f64,
+}
+
+impl Traffic<'_> {
+    /// What an arm needs.
+    pub fn arm(&self, name: &str) -> Result<ArmDays, Unknown> {
+        let control = self.side(&self.settings.control, &self.settings.control);
+        let is_new = !self.has(name);
+        let own = if is_new { &self.settings.control } else { name };
+        let arm = self.side(own, name);
+        let (arm, control) = arm.zip(control).ok_or(Unknown::NoControl)?;
+        let burn_in = BurnIn::new([&arm, &control].map(|side| seen(side.totals)));
+        if !burn_in.is_done() {
+            return Err(Unknown::Collecting(burn_in));
+        }
+        let metrics = self.settings.primary.iter();
+        let metrics = metrics.map(|id| (id.clone(), self.metric(id, [&arm, &control])));
+        Ok(ArmDays {
+            is_new,
+            metrics: metrics.collect(),
+        })
+    }
+
+    fn has(&self, arm: &str) -> bool {
+        let arm = self.sums.epoch.arms.get(arm);
+        arm.is_some_and(|arm| arm.lists.iter().any(|lists| *lists > 0.0))
+    }
+
+    /// An arm that varies as `like` does and gets the share of `name`.
+    fn side(&self, like: &str, name: &str) -> Option<Side<'_>> {
+        let arms = &self.sums.epoch.arms;
+        let totals = arms.get(like)?;
+        let all: f64 = arms.values().map(size).sum();
+        let share = self.settings.shares.get(name).copied();
+        Some(Side {
+            totals,
+            scale: share.map_or(1.0, |share| size(totals) / all / share),
+        })
+    }
+
+    fn metric(&self, id: &str, sides: [&Side; 2]) -> Option<MetricDays> {
+        let variance = |side: &Side| Some(side.scale * variance(id, side.totals)?);
+        let variance = variance(sides[0])? + variance(sides[1])?;
+        let [arm, control] = sides.map(|side| side.totals);
+        let tau = self.settings.mde * pooled(id, [arm, control])?;
+        let x = tau * tau / variance;
+        let growth = self.growth(id);
+        let designs = Design::ALL.into_iter().filter(|design| self.can(*design));
+        let needs = designs.filter_map(|design| {
+            let needed = design.plan(self.settings, self.n_treatments).x();
+            let days = self.sums.days * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
+            (days <= NEVER).then_some((design, Need { x: needed, days }))
+        });
+        (x > 0.0 && x.is_finite()).then(|| MetricDays {
+            control: pooled(id, [control]).filter(|_| !per_user::is_per_user(id)),
+            x,
+            growth,
+            needs: needs.collect(),
+        })
+    }
+
+    /// β of all arms together that were known halfway; none where the control was not.
+    fn growth(&self, id: &str) -> Option<f64> {
+        let half = self.halfway?;
+        let control = half.epoch.arms.get(&self.settings.control)?;
+        let [mut before, mut after] = [0.0, 0.0];
+        for (name, arm) in &half.epoch.arms {
+            let is_known = BurnIn::new([arm, control].map(seen)).is_done();
+            if let Some(now) = self.sums.epoch.arms.get(name).filter(|_| is_known) {
+                before += variance(id, arm)?;
+                after += variance(id, now)?;
+            }
+        }
+        let growth = (before / after).ln() / (self.sums.days / half.days).ln();
+        // Above 1 is chance, or traffic that grew.
+        growth.is_finite().then(|| growth.clamp(0.0, 1.0))
+    }
+
+    /// A planned end does not hold where shares are far apart.
+    fn can(&self, design: Design) -> bool {
+        let shares = || self.settings.shares.values().copied();
+        let [least, most] = [shares().fold(1.0, f64::min), shares().fold(0.0, f64::max)];
+        design != Design::Planned || most <= MAX_UNEQUAL * least
+    }
+}
+
+/// V of a metric in one arm: of its ratio, or of the logarithm of what is counted per user.
+fn variance(id: &str, arm: &ArmTotals) -> Option<f64> {
+    let spread = if per_user::is_per_user(id) {
+        let count = Count {
+            lists: &arm.lists,
+            counts: arm.counted(id)?,
+            share: 1.0,
+        };
+        count.spread()
+    } else {
+        let terms = arm.metrics.get(id)?;
+        let sums = RatioSums {
+            lists: &arm.lists,
+            numerators: &terms.numerators,
+            denominators: &terms.denominators,
+        };
+        ratio::ratio(sums)?.spread
+    };
+    spread.map(|spread| spread.variance)
+}
+
+/// The ratio of arms together, which τ is relative to; 1 of a logarithm.
+fn pooled<const N: usize>(id: &str, arms: [&ArmTotals; N]) -> Option<f64> {
+    if per_user::is_per_user(id) {
+        return Some(1.0);
+    }
+    let [mut numerator, mut denominator] = [0.0, 0.0];
+    for arm in arms {
+        let terms = arm.metrics.get(id)?;
+        numerator += terms.numerators.iter().sum::<f64>();
+        denominator += terms.denominators.iter().sum::<f64>();
+    }
+    Some(numerator / denominator)
+}
+
+/// Users, or lists where these are not counted.
+fn size(arm: &ArmTotals) -> f64 {
+    arm.users.unwrap_or_else(|| arm.lists.iter().sum())
+}
+
+fn seen(arm: &ArmTotals) -> Seen {
+    Seen {
+        occupied: arm.lists.iter().filter(|lists| **lists > 0.0).count(),
+        lists: arm.lists.iter().sum(),
+        hits: arm.hits.iter().sum(),
+    }
+}
