@@ -7,7 +7,9 @@
 //! ```text
 //! Kafka ─▶ kafka ─▶ ingest ─▶ engine ── live ───────▶ board ─▶ export ─▶ Prometheus, JSON, live page
 //!          client    bytes →   events →  └▶ ledger ─┘ shared   view →
-//!                    events    outcomes     settled     map      text
+//!                    events    outcomes     │         map      text
+//!                                           └─ users ─▶ looks ─┘
+//!                                                       statistics
 //!                 └──────── worker: the loop that carries them ──────────┘
 //! ```
 //!
