@@ -29,14 +29,11 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::window::{Cell, N_CELLS, Overflow};
 use crate::engine::{Arm, ArmId, ArmInSlot};
-use crate::ledger::PairDelta;
+use crate::ledger::{PairDelta, PairId};
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline, View};
 
 /// Maximum number of arms whose cells a snapshot holds.
 const MAX_TIMELINES: usize = 200;
-
-/// The partition number that both topics of a pair share.
-pub type PairId = i32;
 
 pub struct Board {
     width: usize,

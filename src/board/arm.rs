@@ -9,10 +9,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::PairId;
 use super::covering::Covered;
 use crate::engine::ArmInSlot;
 use crate::engine::window::{Cell, Overflow, Window, add_wide};
+use crate::ledger::PairId;
 use crate::snapshot::{ArmSnapshot, Timeline, View};
 
 /// Maximum number of waiting tallies in a board: about 30 MB with the usual metrics.

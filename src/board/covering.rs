@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use super::PairId;
 use super::arm::{ArmWindows, WindowEnds};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::coverage::Coverage;
 use crate::engine::ranking::CoverageColumns;
 use crate::engine::window::N_CELLS;
+use crate::ledger::PairId;
 use crate::snapshot::{ArmSnapshot, View};
 
 /// What one arm has shown of the catalogue.

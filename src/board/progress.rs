@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::PairId;
 use super::arm::WindowEnds;
-use crate::ledger::Reach;
+use crate::ledger::{PairId, Reach};
 
 #[derive(Debug, Default)]
 pub(super) struct Progress {

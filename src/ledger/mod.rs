@@ -46,7 +46,7 @@ use self::bytes::{Reader, Writer};
 pub use self::exposures::FirstSeen;
 pub use self::seen::{Classes, Seen};
 pub use self::sums::Sums;
-pub use self::tracker::{PairDelta, PairTracker, Reach};
+pub use self::tracker::{PairDelta, PairId, PairTracker, Reach};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::Settled;
 use crate::engine::tally::Rows;

@@ -21,6 +21,9 @@ const LISTS_AN_EVENT: usize = 2;
 /// Settled lists that are processed with each batch, besides those: about 50 µs.
 const LISTS_A_BATCH: usize = 1024;
 
+/// The partition number that both topics of a pair share.
+pub type PairId = i32;
+
 /// What has changed in a pair, by value: the board need not know where it comes from.
 #[derive(Debug, Default)]
 pub struct PairDelta {

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::{arm_totals, compared};
-use super::{Experiment, PairId, Rules};
-use crate::engine::ArmId;
+use super::{Experiment, Rules};
 use crate::engine::ranking::Column;
-use crate::ledger::{BucketSums, merge_buckets};
+use crate::ledger::{BucketSums, PairId, merge_buckets};
 use crate::statistics::{
     ArmTotals, Epoch, Interval, Kept, RatioShape, RatioSums, Report, Settings, Time, Totals, Unit, look,
     ratio,
@@ -133,7 +132,7 @@ fn epoch_arms(
             if let Some(sums) = epochs.get(&epoch) {
                 let (own, n_users) = arms.entry(pair.name(*arm)).or_default();
                 merge_buckets(own, sums);
-                *n_users += users.seen.n_first(epoch, *arm as ArmId);
+                *n_users += users.seen.n_first(epoch, *arm);
             }
         }
     }

@@ -30,7 +30,7 @@ pub use self::sums::{arm_totals, compared};
 pub use self::users::{SeenUsers, USER_BYTES};
 use crate::engine::Arm;
 use crate::engine::ranking::Ranking;
-use crate::ledger::Cell;
+use crate::ledger::{Cell, PairId};
 
 /// Event time between two looks, ms, where slots fit into it.
 const LOOK_MS: i64 = 600_000;
@@ -39,9 +39,6 @@ const LOOK_MS: i64 = 600_000;
 pub fn every_ms(slot_ms: i64) -> i64 {
     (LOOK_MS + slot_ms - 1) / slot_ms * slot_ms
 }
-
-/// The partition number that both topics of a pair share.
-pub type PairId = i32;
 
 /// What happens to pairs.
 #[derive(Debug)]

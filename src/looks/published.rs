@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{ExperimentLook, Looked, PairId};
+use super::{ExperimentLook, Looked};
+use crate::ledger::PairId;
 
 /// What is shown of all experiments that something is asked of.
 #[derive(Debug, Clone, Default)]

@@ -5,8 +5,8 @@ use std::sync::mpsc::SyncSender;
 
 use super::life::Life;
 use crate::engine::Arm;
-use crate::ledger::PairDelta;
-use crate::looks::{News, PairId};
+use crate::ledger::{PairDelta, PairId};
+use crate::looks::News;
 
 /// Whoever takes looks has ended.
 #[derive(Debug)]

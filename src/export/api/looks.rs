@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::looks::{ArmLook, Experiment, MetricLook, PairId, Shown};
+use crate::ledger::PairId;
+use crate::looks::{ArmLook, Experiment, MetricLook, Shown};
 
 /// How far looks at an experiment have come. Times are epoch ms.
 #[derive(Serialize)]
