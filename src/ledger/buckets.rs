@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::book::{Aggregate, ByArm, Keep, Users};
 use super::bytes::{LedgerError, Reader, Writer};
 use super::sums::SlotSums;
-use crate::engine::ranking::Ranking;
+use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::settling::SettledList;
 use crate::engine::tally::Rows;
 use crate::engine::{Arm, ArmId};
@@ -85,6 +85,30 @@ fn add_row(sums: &mut BucketSums, bucket: u8, width: usize, row: impl Iterator<I
 /// Adds what another span of time, or the arm in another pair, adds up to.
 pub fn merge_buckets(sums: &mut BucketSums, more: &BucketSums) {
     Buckets::merge(sums, more);
+}
+
+/// Takes away what was added before. A bucket that has no list left is none.
+pub fn subtract_buckets(sums: &mut BucketSums, less: &BucketSums) {
+    for (bucket, less) in less {
+        if let Some(sums) = sums.get_mut(bucket) {
+            sums.iter_mut().zip(less).for_each(|(sum, term)| *sum -= term);
+        }
+    }
+    sums.retain(|_, sums| sums[LISTS] != 0);
+}
+
+/// Cells of so many columns in each bucket.
+///
+/// # Errors
+/// Where the bytes are none.
+pub(super) fn decode_buckets(from: &mut Reader, n_columns: usize) -> Result<BucketSums, LedgerError> {
+    let mut cell = BucketSums::new();
+    for _ in 0..from.length()? {
+        let bucket = from.byte()?;
+        let sums = (0..n_columns).map(|_| from.sum()).collect::<Result<_, _>>()?;
+        super::book::insert_last(&mut cell, bucket, sums)?;
+    }
+    Ok(cell)
 }
 
 impl Buckets {
@@ -185,13 +209,7 @@ impl Aggregate for Buckets {
     }
 
     fn decode(&self, from: &mut Reader) -> Result<BucketSums, LedgerError> {
-        let mut cell = BucketSums::new();
-        for _ in 0..from.length()? {
-            let bucket = from.byte()?;
-            let sums = (0..=self.width()).map(|_| from.sum()).collect::<Result<_, _>>()?;
-            super::book::insert_last(&mut cell, bucket, sums)?;
-        }
-        Ok(cell)
+        decode_buckets(from, self.width() + 1)
     }
 }
 
@@ -200,7 +218,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::engine::ranking::{CLICKS, LISTS, ListOutcome, Measures};
+    use crate::engine::ranking::{CLICKS, ListOutcome, Measures};
 
     fn list(user: u32, arms: &[u32], clicked: u32, told: impl FnOnce(&SettledList)) {
         told(&SettledList {
