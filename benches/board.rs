@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::ops::AddAssign;
@@ -381,6 +382,8 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         lists: 1e5,
         users: Some(1e4),
         metrics: keys.iter().map(|key| (key.clone(), metric)).collect(),
+        // The settled view is not exported here.
+        windows: BTreeMap::new(),
     };
     let number = Some(0.012_345_678_901_234_5);
     let metric = MetricReport {

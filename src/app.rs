@@ -35,7 +35,7 @@ use crate::kafka::consumer::Consumer;
 use crate::kafka::dead_letters::DeadLetters;
 use crate::kafka::properties;
 use crate::logging::Losses;
-use crate::looks::Published;
+use crate::looks::{GivenUp, Published};
 use crate::telemetry::Telemetry;
 use crate::webhook::Webhook;
 use crate::worker::{self, Worker};
@@ -230,8 +230,8 @@ impl Daemon {
 /// What other threads tell the loop.
 struct Told {
     catalogues: Option<Receiver<Arc<Catalogue>>>,
-    /// Experiments whose statistics were given up.
-    given_up: Option<Receiver<String>>,
+    /// What of experiments was given up.
+    given_up: Option<Receiver<GivenUp>>,
 }
 
 impl Told {

@@ -13,7 +13,7 @@ use crate::looks;
 use crate::snapshot::View;
 
 /// Bounds on memory, in bytes. Program, buffers of a scrape and the space between allocations come on top.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
     /// Open lists and kept clicks, all partitions together.
     state: u64,
@@ -29,6 +29,8 @@ pub struct Bounds {
     followed_arm: u64,
     /// Columns of the sums by user.
     user_columns: usize,
+    /// The window of experiments, if one has intervals.
+    window: Option<looks::Window>,
     max_arms: u32,
 }
 
@@ -58,6 +60,7 @@ impl Bounds {
             followed_arm: View::BOTH.len() as u64 * sums,
             // Lists with a click come on top of those of the ranking.
             user_columns: ranking.width() + 1,
+            window: config.look_window(),
             max_arms: config.limits.max_arms,
         }
     }
@@ -74,6 +77,14 @@ impl Bounds {
         N_BUCKETS as u64 * looks::row_bytes(self.user_columns)
     }
 
+    /// What users of one arm of one partition add up to in the cells of the window; 0 where none has intervals.
+    fn window(&self) -> u64 {
+        let window = self.window.as_ref();
+        window.map_or(0, |window| {
+            looks::max_window_bytes(window.n_cells, self.user_columns)
+        })
+    }
+
     /// Each of them as a field of one line of the log.
     pub fn log(&self) {
         info!(
@@ -85,6 +96,7 @@ impl Bounds {
             arm_kib = kib(self.arm),
             followed_arm_kib = kib(self.followed_arm),
             epoch_kib = kib(self.epoch()),
+            window_kib = kib(self.window()),
             max_arms = self.max_arms,
             "memory is bounded"
         );
@@ -134,7 +146,19 @@ impl fmt::Display for Bounds {
             self.user_columns,
             size_of::<i128>(),
             looks::USER_BYTES
-        )
+        )?;
+        if let Some(window) = &self.window {
+            write!(
+                f,
+                "; up to {} KiB for each arm of an experiment in a partition in the window {} ({} cells x {N_BUCKETS} buckets x {} \
+                 columns, packed), which are given up first",
+                kib(self.window()),
+                window.name,
+                window.n_cells,
+                self.user_columns
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -193,8 +217,32 @@ mod tests {
         let one = bounds(&[("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")], 1);
         assert_eq!(one.epoch(), 256 * ((5 + 1) * 16 + 32));
         let told = "\nstatistics: 32 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 16 \
-                    bytes, and where they are), 32 bytes for each user, and what waits for a look";
-        assert!(one.to_string().ends_with(told), "{one}");
+                    bytes, and where they are), 32 bytes for each user, and what waits for a look; ";
+        assert!(one.to_string().contains(told), "{one}");
+    }
+
+    #[test]
+    fn the_longest_window_of_whole_cells_takes_seven_bytes_of_each_sum() {
+        let bounds = |windows| {
+            bounds(
+                &[
+                    ("METRICS__METRICS", "hit_rate"),
+                    ("METRICS__K", "1"),
+                    ("METRICS__WINDOWS", windows),
+                ],
+                1,
+            )
+        };
+        let (hour, minutes) = (bounds("5m, 1h"), bounds("5m"));
+        assert_eq!(hour.window(), 6 * (256 * (1 + 6 * 7) + 64 + 4) + hour.epoch());
+        let told = "; up to 97 KiB for each arm of an experiment in a partition in the window 1h (6 cells x 256 buckets x 6 \
+                    columns, packed), which are given up first";
+        assert!(hour.to_string().ends_with(told), "{hour}");
+        assert_eq!(minutes.window(), 0);
+        assert!(
+            minutes.to_string().ends_with("what waits for a look"),
+            "{minutes}"
+        );
     }
 
     #[test]

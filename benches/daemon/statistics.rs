@@ -7,7 +7,7 @@ use abgauge::engine::Arm;
 use abgauge::engine::ranking::{ListOutcome, Measures, Ranking};
 use abgauge::engine::settling::{Settled, SettledList};
 use abgauge::ledger::{Keep, Ledger, Users};
-use abgauge::looks::{Experiment, Looks, News, Rules};
+use abgauge::looks::{Experiment, Looks, News, Rules, Window};
 use abgauge::statistics::Settings;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64;
@@ -78,6 +78,8 @@ const N_EXPERIMENTS: usize = 100;
 const N_ARMS: usize = 10;
 /// Event time between two looks, ms.
 const EVERY_MS: i64 = 600_000;
+/// Of the window.
+const N_CELLS: i64 = 6;
 
 /// One look over 100 experiments of ten arms and ten metrics, all buckets of which are in use.
 pub fn look(n_rounds: usize) -> Vec<Figure> {
@@ -103,11 +105,17 @@ pub fn look(n_rounds: usize) -> Vec<Figure> {
     let experiments: BTreeMap<String, Experiment> = names.map(asked).collect();
     let starts = experiments.keys().map(|name| (name.clone(), i64::MIN)).collect();
     let keep = Keep::of_users(Users::Of(starts), EVERY_MS);
+    // Of few cells, so that it fills up: each look adds a cell and takes one away, as with the longest one.
+    let window = Window {
+        name: "1h".to_owned(),
+        n_cells: N_CELLS,
+    };
     let mut looks = Looks::new(Rules {
         every_ms: EVERY_MS,
         ranking: ranking.clone(),
         experiments,
         counts_users: true,
+        window: Some(window),
         max_bytes: u64::MAX,
     });
     looks.take(News::Owned([(0, true)].into()));
@@ -119,8 +127,9 @@ pub fn look(n_rounds: usize) -> Vec<Figure> {
         assert_eq!(looked.experiments.len(), N_EXPERIMENTS);
         (thread_cpu_ns() - before_ns) as f64 / 1e6
     };
-    // All buckets and burn-in.
+    // All buckets and burn-in, and a full window.
     once(10_000);
+    (0..N_CELLS).for_each(|_| _ = once(1_000));
     let took_ms = Summary::of((0..n_rounds).map(|_| once(1_000)));
     vec![Figure::at_most(
         "a look over 100 experiments × 10 arms × 10 metrics: CPU ms",

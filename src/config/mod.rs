@@ -60,6 +60,7 @@ use crate::engine::ranking::{Measures, Profile};
 use crate::ingest::skips::Skips;
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
+use crate::looks;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -97,6 +98,13 @@ impl Config {
     /// A JSON Schema of that file.
     pub fn schema() -> serde_json::Value {
         schema::schema()
+    }
+
+    /// The window in which arms of experiments have intervals: the longest one that consists of whole spans between looks.
+    pub fn look_window(&self) -> Option<looks::Window> {
+        let windows = self.windows.iter();
+        let windows = windows.map(|window| (&*window.name, window.span_ms));
+        looks::Window::longest(windows, looks::every_ms(self.join.slot_ms))
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::Side;
 use crate::ingest::timestamps::Timestamps;
+use crate::looks::GivenUp;
 
 /// One partition of one of our topics.
 pub type TopicPartition = (Side, i32);
@@ -44,8 +45,8 @@ pub enum Input {
     Answer(Answer),
     /// The operator's catalogue, read at the start or reloaded; items keep the places of the previous one.
     Catalogue(Arc<Catalogue>),
-    /// The statistics of this experiment were given up: its users need no longer be told apart.
-    GivenUp(String),
+    /// What of an experiment was given up: without any statistics, its users need no longer be told apart.
+    GivenUp(GivenUp),
 }
 
 /// A problem that the client reports.

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::arms::{ArmLook, arms};
 use super::pair::{ExperimentUsers, PairUsers};
-use super::sums::{arm_totals, compared};
+use super::sums::arm_totals;
 use super::{Experiment, Rules};
-use crate::engine::ranking::Column;
 use crate::ledger::{BucketSums, PairId, merge_buckets};
-use crate::statistics::{
-    ArmTotals, Epoch, Interval, Kept, RatioShape, RatioSums, Report, Settings, Time, Totals, Unit, look,
-    ratio,
-};
+use crate::statistics::{ArmTotals, Epoch, Kept, Report, Settings, Time, Totals, Unit, look};
 
 /// What a look shows of an experiment. What is undefined is absent.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,24 +22,6 @@ pub struct ExperimentLook {
     pub comparison: Option<(Settings, Report)>,
     /// Why users are not counted, if they are not.
     pub no_users: Option<&'static str>,
-}
-
-/// One arm by itself, over all epochs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ArmLook {
-    /// Served lists.
-    pub lists: f64,
-    /// First exposures; none where users are not counted.
-    pub users: Option<f64>,
-    /// By id.
-    pub metrics: BTreeMap<String, MetricLook>,
-}
-
-/// A metric of an arm and its pointwise interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MetricLook {
-    pub value: f64,
-    pub interval: Option<Interval>,
 }
 
 /// What is kept of an experiment between two looks.
@@ -91,19 +70,16 @@ impl Course {
             let report = look(&settings, &mut self.kept, &totals, time);
             (settings, report)
         });
-        let alpha = asked.settings.as_ref().map_or(ALPHA, |settings| settings.alpha);
+        let alpha = asked.settings.as_ref().map(|settings| settings.alpha);
         Some(ExperimentLook {
             start_ms,
             as_of_ms,
-            arms: arms(&totals, rules, alpha),
+            arms: arms(&totals, &of_pairs, rules, alpha),
             comparison,
             no_users: (!rules.counts_users).then_some(BY_REQUEST),
         })
     }
 }
-
-/// Of intervals where nothing is asked.
-const ALPHA: f64 = 0.05;
 
 /// What all pairs add up to, by epoch. Epochs that have not begun are left out.
 fn totals(asked: &Experiment, pairs: &[(&PairUsers, &ExperimentUsers)], rules: &Rules) -> Totals {
@@ -142,58 +118,4 @@ fn epoch_arms(
         (name.to_owned(), arm_totals(&sums, users, &rules.ranking))
     })
     .collect()
-}
-
-/// Each arm by itself.
-fn arms(totals: &Totals, rules: &Rules, alpha: f64) -> BTreeMap<String, ArmLook> {
-    let mut by_arm: BTreeMap<&String, Vec<&ArmTotals>> = BTreeMap::new();
-    for (name, arm) in totals.epochs.iter().flat_map(|epoch| &epoch.arms) {
-        by_arm.entry(name).or_default().push(arm);
-    }
-    let look = |(name, epochs): (&String, Vec<&ArmTotals>)| {
-        let metrics = compared(&rules.ranking).filter_map(|column| {
-            let metric = metric_look(column, &epochs, rules, alpha)?;
-            Some((column.key(), metric))
-        });
-        let arm = ArmLook {
-            lists: epochs.iter().flat_map(|arm| &arm.lists).sum(),
-            users: epochs.iter().map(|arm| arm.users).sum(),
-            metrics: metrics.collect(),
-        };
-        (name.clone(), arm)
-    };
-    by_arm.into_iter().map(look).collect()
-}
-
-fn metric_look(column: &Column, epochs: &[&ArmTotals], rules: &Rules, alpha: f64) -> Option<MetricLook> {
-    let key = column.key();
-    let lists = sum(epochs.iter().map(|arm| &arm.lists));
-    let numerators = sum(epochs.iter().map(|arm| &arm.metrics[&key].numerators));
-    let denominators = sum(epochs.iter().map(|arm| &arm.metrics[&key].denominators));
-    let sums = RatioSums {
-        lists: &lists,
-        numerators: &numerators,
-        denominators: &denominators,
-    };
-    let shape = RatioShape {
-        hits: column
-            .metric
-            .counts_clicks()
-            .then(|| epochs.iter().flat_map(|arm| &arm.hits).sum()),
-        is_share: rules.ranking.is_share(column),
-    };
-    Some(MetricLook {
-        value: ratio::ratio(sums)?.value,
-        interval: ratio::interval(sums, shape, alpha),
-    })
-}
-
-/// Adds columns of several epochs.
-fn sum<'a>(columns: impl Iterator<Item = &'a Vec<f64>>) -> Vec<f64> {
-    let mut columns = columns;
-    let mut sum = columns.next().cloned().unwrap_or_default();
-    for column in columns {
-        sum.iter_mut().zip(column).for_each(|(sum, term)| *sum += term);
-    }
-    sum
 }

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! cells by user of each pair ─▶ wait ─▶ look n: all pairs cover it ─▶ sums by epoch ─▶ statistics ─▶ ExperimentLook
-//!                                                                         kept: running maxima ◀┘
+//!                                                    │                    kept: running maxima ◀┘        ▲
+//!                                                    ╰▶ the last cells ─▶ sums over the window ─▶ intervals ╯
 //! ```
 //! A look takes place once every pair has settled all slots before its time, and looks are taken one after the other, also while
 //! the log is read back: so the same log gives the same looks, whenever the program was started. A pair that is behind holds them
 //! back. Pure: no clock, no I/O. [`Looks`] takes [`News`] of pairs and gives [`Looked`].
 
+mod arms;
 mod course;
 mod experiment;
 mod pair;
@@ -16,18 +18,21 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod users;
+mod window;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use self::arms::{ArmLook, MetricLook, WindowLook};
 use self::course::Course;
-pub use self::course::{ArmLook, ExperimentLook, MetricLook};
+pub use self::course::ExperimentLook;
 pub use self::experiment::{EpochStart, Experiment};
-use self::pair::PairUsers;
 pub use self::pair::row_bytes;
+use self::pair::{Bytes, PairUsers};
 pub use self::published::{Published, Shown};
 pub use self::sums::{arm_totals, compared};
 pub use self::users::{SeenUsers, USER_BYTES};
+pub use self::window::{Window, max_window_bytes};
 use crate::engine::Arm;
 use crate::engine::ranking::Ranking;
 use crate::ledger::{Cell, PairId};
@@ -66,8 +71,17 @@ pub struct Looked {
     pub as_of_ms: i64,
     /// By name.
     pub experiments: BTreeMap<String, Arc<ExperimentLook>>,
-    /// An experiment that is given up from now on, because all of them took too much memory.
-    pub given_up: Option<String>,
+    /// What is given up from now on, because all experiments took too much memory.
+    pub given_up: Option<GivenUp>,
+}
+
+/// What of an experiment is given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GivenUp {
+    /// What is said of it in its window.
+    Window(String),
+    /// All that is said of it.
+    Experiment(String),
 }
 
 /// What is asked of all looks.
@@ -80,7 +94,9 @@ pub struct Rules {
     pub experiments: BTreeMap<String, Experiment>,
     /// Whether all lists of a user come through one pair; if not, users cannot be counted.
     pub counts_users: bool,
-    /// Bytes of sums by bucket and of users that were seen. An experiment is given up if there are more.
+    /// The window in which arms have intervals, if one of those that are shown consists of whole cells.
+    pub window: Option<Window>,
+    /// Bytes of sums by bucket and of users that were seen. If there are more, windows are given up, and then experiments.
     pub max_bytes: u64,
 }
 
@@ -90,6 +106,8 @@ pub struct Looks {
     rules: Rules,
     pairs: BTreeMap<PairId, PairUsers>,
     courses: BTreeMap<String, Course>,
+    /// Experiments whose window was given up.
+    without_window: BTreeSet<String>,
     /// The number of the next one: its cell ends at its time. None before there was a list.
     next: Option<i64>,
 }
@@ -103,6 +121,7 @@ impl Looks {
         Looks {
             courses: courses.collect(),
             pairs: BTreeMap::new(),
+            without_window: BTreeSet::new(),
             next: None,
             rules,
         }
@@ -142,7 +161,7 @@ impl Looks {
         self.next = Some(number + 1);
         let as_of_ms = (number + 1) * self.rules.every_ms;
         for pair in self.pairs.values_mut() {
-            pair.settle(number, &self.rules);
+            pair.settle(number, &self.rules, &self.without_window);
         }
         let given_up = self.give_up();
         let Looks {
@@ -181,22 +200,44 @@ impl Looks {
         Some(until_ms.div_euclid(self.rules.every_ms))
     }
 
-    /// Gives the experiment up that takes most memory, if all of them take too much.
-    fn give_up(&mut self) -> Option<String> {
-        let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+    /// Bytes by experiment.
+    fn bytes(&self) -> BTreeMap<&str, Bytes> {
+        let mut bytes = BTreeMap::new();
         for pair in self.pairs.values() {
             pair.add_bytes(&mut bytes);
         }
-        if bytes.values().sum::<u64>() <= self.rules.max_bytes {
+        bytes
+    }
+
+    /// If all experiments take too much memory: gives up the window that takes most. Once there is none, the experiment that
+    /// takes most: decisions rest on the rest.
+    fn give_up(&mut self) -> Option<GivenUp> {
+        let bytes = self.bytes();
+        if bytes.values().map(|of| of.own + of.window).sum::<u64>() <= self.rules.max_bytes {
             return None;
         }
-        let (largest, _) = bytes.into_iter().max_by_key(|(_, bytes)| *bytes)?;
-        let largest = largest.to_owned();
-        self.rules.experiments.remove(&largest);
-        self.courses.remove(&largest);
-        for pair in self.pairs.values_mut() {
-            pair.forget(&largest);
+        let (name, of) = bytes.into_iter().max_by_key(|(_, of)| (of.window, of.own))?;
+        let name = name.to_owned();
+        if of.window > 0 {
+            self.give_up_window(&name);
+            return Some(GivenUp::Window(name));
         }
-        Some(largest)
+        self.give_up_experiment(&name);
+        Some(GivenUp::Experiment(name))
+    }
+
+    fn give_up_window(&mut self, experiment: &str) {
+        self.without_window.insert(experiment.to_owned());
+        for pair in self.pairs.values_mut() {
+            pair.forget_window(experiment);
+        }
+    }
+
+    fn give_up_experiment(&mut self, name: &str) {
+        self.rules.experiments.remove(name);
+        self.courses.remove(name);
+        for pair in self.pairs.values_mut() {
+            pair.forget(name);
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! What the users of one pair add up to: cells that wait for their look, and sums by epoch as of the last one.
+//! What the users of one pair add up to: cells that wait for their look, and sums by epoch and over the window as of the last one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Rules;
 use super::users::SeenUsers;
+use super::window::WindowSums;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, Cell, FirstSeen, merge_buckets};
 
@@ -25,7 +26,18 @@ pub(super) struct PairUsers {
 pub(super) struct ExperimentUsers {
     /// By arm, then epoch.
     pub sums: BTreeMap<ArmId, BTreeMap<usize, BucketSums>>,
+    /// Over all epochs; nothing where its window was given up.
+    pub window: WindowSums,
     pub seen: SeenUsers,
+}
+
+/// What an experiment takes, in bytes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bytes {
+    /// Of its window.
+    pub window: u64,
+    /// Of all the rest.
+    pub own: u64,
 }
 
 impl Default for PairUsers {
@@ -55,16 +67,33 @@ impl PairUsers {
         first.map(|(number, _)| *number)
     }
 
-    /// Adds the cells up to this number.
-    pub fn settle(&mut self, number: i64, rules: &Rules) {
-        let later = self.waiting.split_off(&(number + 1));
+    /// Adds the cells up to that of this look; the window of an experiment moves on to end with it, unless it was given up.
+    pub fn settle(&mut self, look: i64, rules: &Rules, without_window: &BTreeSet<String>) {
+        let begin = rules.window.as_ref().map(|window| window.begin(look));
+        let later = self.waiting.split_off(&(look + 1));
         for (number, cell) in std::mem::replace(&mut self.waiting, later) {
+            let is_inside = begin.is_some_and(|begin| begin <= number);
             let start_ms = number * rules.every_ms;
             for (name, arms) in self.arms_of(&cell) {
-                if let Some(asked) = rules.experiments.get(&name) {
-                    self.add(name, &arms, asked.epoch_of(start_ms), &cell, rules);
+                let Some(asked) = rules.experiments.get(&name) else {
+                    continue;
+                };
+                if is_inside && !without_window.contains(&name) {
+                    self.add_to_window(&name, &arms, number, &cell);
                 }
+                self.add(name, &arms, asked.epoch_of(start_ms), &cell, rules);
             }
+        }
+        if let Some(begin) = begin {
+            let windows = self.experiments.values_mut().map(|users| &mut users.window);
+            windows.for_each(|window| window.begin_at(begin));
+        }
+    }
+
+    fn add_to_window(&mut self, experiment: &str, arms: &[ArmId], number: i64, cell: &Cell) {
+        let users = self.experiments.entry(experiment.to_owned()).or_default();
+        for arm in arms {
+            users.window.add(number, *arm, &cell.numbers().buckets[arm]);
         }
     }
 
@@ -109,27 +138,38 @@ impl PairUsers {
         self.experiments.remove(experiment);
     }
 
+    /// Drops what is known of the window of an experiment.
+    pub fn forget_window(&mut self, experiment: &str) {
+        if let Some(users) = self.experiments.get_mut(experiment) {
+            users.window = WindowSums::default();
+        }
+    }
+
     /// Adds the bytes of each experiment.
-    pub fn add_bytes<'a>(&'a self, bytes: &mut BTreeMap<&'a str, u64>) {
+    pub fn add_bytes<'a>(&'a self, bytes: &mut BTreeMap<&'a str, Bytes>) {
         for (name, users) in &self.experiments {
-            *bytes.entry(name).or_default() += users.bytes();
+            let of = bytes.entry(name).or_default();
+            of.own += users.own_bytes();
+            of.window += users.window.bytes();
         }
         for cell in self.waiting.values() {
             for (arm, sums) in cell.numbers().buckets {
-                *bytes.entry(&self.arms[*arm as usize].experiment).or_default() += bucket_bytes(sums);
+                let experiment = &*self.arms[*arm as usize].experiment;
+                bytes.entry(experiment).or_default().own += bucket_bytes(sums);
             }
         }
     }
 }
 
 impl ExperimentUsers {
-    fn bytes(&self) -> u64 {
+    fn own_bytes(&self) -> u64 {
         let sums = self.sums.values().flat_map(BTreeMap::values);
         sums.map(bucket_bytes).sum::<u64>() + self.seen.bytes()
     }
 }
 
-fn bucket_bytes(sums: &BucketSums) -> u64 {
+/// Of the sums of an arm.
+pub(super) fn bucket_bytes(sums: &BucketSums) -> u64 {
     let n_columns = sums.values().next().map_or(0, |row| row.len());
     sums.len() as u64 * row_bytes(n_columns)
 }

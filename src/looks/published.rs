@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{ExperimentLook, Looked};
+use super::{ExperimentLook, GivenUp, Looked};
 use crate::ledger::PairId;
 
 /// What is shown of all experiments that something is asked of.
@@ -34,7 +34,9 @@ impl Published {
         let mut shown = Shown::clone(&self.shown());
         shown.as_of_ms = Some(looked.as_of_ms);
         shown.experiments = looked.experiments;
-        shown.given_up.extend(looked.given_up);
+        if let Some(GivenUp::Experiment(name)) = looked.given_up {
+            shown.given_up.push(name);
+        }
         shown.waits_for = waits_for;
         self.set(shown);
     }

@@ -1,5 +1,8 @@
 //! Looks at pairs that are told what they settle, list by list.
 
+mod window;
+mod window_twin;
+
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
@@ -22,6 +25,7 @@ fn rules(asked: Experiment) -> Rules {
         ranking: ranking(),
         experiments: [("e".to_owned(), asked)].into(),
         counts_users: true,
+        window: None,
         max_bytes: u64::MAX,
     }
 }
@@ -272,7 +276,7 @@ fn the_experiment_that_takes_most_memory_is_given_up_where_there_is_too_much() {
         12,
     ));
     let looked = all(&mut looks);
-    assert_eq!(looked[0].given_up.as_deref(), Some("e"));
+    assert_eq!(looked[0].given_up, Some(GivenUp::Experiment("e".to_owned())));
     assert!(looked.iter().all(|looked| looked.experiments.is_empty()));
     assert_eq!(looked[1].given_up, None);
 }

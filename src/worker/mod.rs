@@ -56,7 +56,7 @@ use crate::engine::ranking::Ranking;
 use crate::engine::{Engine, Rules};
 use crate::ingest::{Answer, Fault, FaultKind, Input, Order, Source, TopicCounts};
 use crate::logging::Losses;
-use crate::looks::{self, News};
+use crate::looks::{self, GivenUp, News};
 use crate::telemetry::Telemetry;
 
 /// Settled lists that a round adds to ledgers, over all pairs and besides those of each batch: about 1 ms.
@@ -175,7 +175,7 @@ impl Worker {
             Input::Inspected(inspection, batch) => self.inspected(inspection, batch),
             Input::Fault(fault) => self.fault(fault),
             Input::Catalogue(catalogue) => self.take_catalogue(catalogue),
-            Input::GivenUp(experiment) => self.give_up(experiment),
+            Input::GivenUp(given_up) => self.give_up(given_up),
             Input::Answer(answer) => self.answer(answer),
         }
     }
@@ -339,14 +339,16 @@ impl Worker {
         }
     }
 
-    /// Tells the users of an experiment no longer apart.
-    fn give_up(&mut self, experiment: String) {
-        let all = self.shards.lives_mut().filter_map(|(_, life)| life.pair_mut());
-        for pair in all {
-            pair.tracker.forget_users(&experiment);
+    /// Tells the users of an experiment no longer apart, if nothing is said of it any more.
+    fn give_up(&mut self, given_up: GivenUp) {
+        if let GivenUp::Experiment(experiment) = &given_up {
+            let all = self.shards.lives_mut().filter_map(|(_, life)| life.pair_mut());
+            for pair in all {
+                pair.tracker.forget_users(experiment);
+            }
+            self.setup.forget_users(experiment);
         }
-        self.setup.forget_users(&experiment);
-        self.report.given_up(experiment);
+        self.report.given_up(given_up);
     }
 
     fn show_caught_up(&mut self) {

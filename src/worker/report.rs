@@ -23,6 +23,7 @@ use crate::ingest::skips::{Skips, range_text};
 use crate::ingest::timestamps::{Timestamps, Unguarded};
 use crate::ingest::{Fault, FaultKind, TopicPartition};
 use crate::logging::Losses;
+use crate::looks::GivenUp;
 use crate::telemetry::{Excess, PartitionState, Telemetry, Warning};
 
 /// How often gauges about partitions are set.
@@ -44,7 +45,7 @@ pub struct WorkerReport {
     /// Warnings about settings.
     of_settings: Vec<Warning>,
     /// Experiments whose statistics were given up.
-    given_up: Vec<String>,
+    given_up: Vec<GivenUp>,
     max_statistics_bytes: u64,
     /// Current faults, all of one kind: an answer of another kind supersedes them.
     faults: Vec<Fault>,
@@ -535,9 +536,24 @@ impl WorkerReport {
         warnings.into_iter().map(see).collect()
     }
 
-    /// The statistics of an experiment were given up.
-    pub fn given_up(&mut self, experiment: String) {
-        self.given_up.push(experiment);
+    /// Statistics of an experiment were given up.
+    pub fn given_up(&mut self, given_up: GivenUp) {
+        self.given_up.push(given_up);
+    }
+
+    fn of_given_up(&self, given_up: &GivenUp) -> Warning {
+        let reached = format!(
+            "limits.max_statistics ({} MiB) is reached; raise it, or ask for fewer experiments or metrics, and start again",
+            self.max_statistics_bytes >> 20
+        );
+        match given_up {
+            GivenUp::Window(experiment) => Warning::new(format!(
+                "intervals of experiment `{experiment}` in its window were given up, and alerts that go by them are silent: {reached}"
+            )),
+            GivenUp::Experiment(experiment) => Warning::critical(format!(
+                "statistics of experiment `{experiment}` were given up: {reached}"
+            )),
+        }
     }
 
     /// Reports what an operator should fix although numbers are shown.
@@ -592,15 +608,7 @@ impl WorkerReport {
             }
             warnings.push(Warning::new(warning).see("AbgaugeCoverageLeftOut"));
         }
-        let of_given_up = |experiment: &String| {
-            let message = format!(
-                "statistics of experiment `{experiment}` were given up: limits.max_statistics ({} MiB) is reached; raise it, or ask \
-                 for fewer experiments or metrics, and start again",
-                self.max_statistics_bytes >> 20
-            );
-            Warning::critical(message)
-        };
-        warnings.extend(self.given_up.iter().map(of_given_up));
+        warnings.extend(self.given_up.iter().map(|given_up| self.of_given_up(given_up)));
         if self.log_losses.seen.is_some() {
             let warning = format!(
                 "lines of the log could not be written: {}; free the disk that standard error goes to, or see that its \

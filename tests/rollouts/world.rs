@@ -57,6 +57,7 @@ impl World {
             ranking: ranking(),
             experiments: [(EXPERIMENT.to_owned(), experiment())].into(),
             counts_users: true,
+            window: None,
             max_bytes: u64::MAX,
         });
         looks.take(News::Owned([(0, true)].into()));

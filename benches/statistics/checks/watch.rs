@@ -80,6 +80,7 @@ impl Watch {
             ranking: scenario.ranking(),
             experiments: [(EXPERIMENT.to_owned(), experiment)].into(),
             counts_users: true,
+            window: None,
             max_bytes: u64::MAX,
         });
         looks.take(News::Owned([(PAIR, true)].into()));

@@ -618,6 +618,22 @@ fn what_a_setting_makes_impossible_is_warned_of() {
 }
 
 #[test]
+fn windows_that_no_look_can_end_with_are_warned_of_where_something_is_asked() {
+    let with = |windows: &str, asked: &str| {
+        let config = config(&format!("[metrics]\nwindows = {windows}\n{asked}"), &[]);
+        (config.look_window().map(|window| window.name), config.remarks())
+    };
+    let asked = "[experiments.a]\nstart = 2026-01-31T09:00:00Z";
+    let none = Vec::<String>::new;
+    assert_eq!(with("[\"5m\", \"1h\"]", asked), (Some("1h".to_owned()), none()));
+    assert_eq!(with("[\"5m\"]", ""), (None, none()));
+    let (window, remarks) = with("[\"5m\", \"75m\"]", asked);
+    let expected = "none of metrics.windows is a multiple of the time between two looks (10m): experiments have no intervals in any \
+                    window, only since their start, and no alert goes by them. Add one, such as \"10h\"";
+    assert_eq!((window, remarks), (None, vec![expected.to_owned()]));
+}
+
+#[test]
 fn an_epoch_between_two_looks_is_told_like_a_start_inside_a_slot() {
     let text = "[experiments.a]\nstart = 2026-01-31T09:00:00Z\ncontrol = \"base\"\nshares = { base = 0.5, b = 0.5 }\n\
                 epochs = [{ start = 2026-02-01T09:00:05Z, shares = { base = 0.5, b = 0.5 } }, \

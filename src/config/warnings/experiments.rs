@@ -1,6 +1,8 @@
 //! What the settings of experiments make impossible.
 
+use crate::config::units::display_ms;
 use crate::config::{Config, Experiment, TopicKey, bare_or_quoted};
+use crate::looks;
 use crate::statistics::{STICKY_NOTE, Settings, Unit};
 use crate::table::visible;
 
@@ -37,7 +39,22 @@ impl Config {
             let is_taken = self.without_primary.contains(of.name);
             is_taken.then(|| taken_primary(&of.shown, of.settings))
         });
-        remarks.chain(self.users_not_counted()).collect()
+        let of_all = [self.users_not_counted(), self.no_look_window()];
+        remarks.chain(of_all.into_iter().flatten()).collect()
+    }
+
+    /// The sums of a look cannot be those of a window that begins or ends between two looks.
+    fn no_look_window(&self) -> Option<String> {
+        let is_missing = !self.experiments.is_empty() && self.look_window().is_none();
+        is_missing.then(|| {
+            let every_ms = looks::every_ms(self.join.slot_ms);
+            format!(
+                "none of metrics.windows is a multiple of the time between two looks ({}): experiments have no intervals in any \
+                 window, only since their start, and no alert goes by them. Add one, such as \"{}\"",
+                display_ms(every_ms),
+                display_ms(60 * every_ms)
+            )
+        })
     }
 
     fn compared(&self) -> impl Iterator<Item = Compared<'_>> {

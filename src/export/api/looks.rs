@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::ledger::PairId;
-use crate::looks::{ArmLook, Experiment, MetricLook, Shown};
+use crate::looks::{ArmLook, Experiment, MetricLook, Shown, WindowLook};
 
 /// How far looks at an experiment have come. Times are epoch ms.
 #[derive(Serialize)]
@@ -28,6 +28,15 @@ pub(super) struct LookedArm<'a> {
     lists: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     users: Option<u64>,
+    metrics: BTreeMap<&'a str, LookedMetric>,
+    /// By name: those that have intervals, as far as the arm has a list there.
+    windows: BTreeMap<&'a str, LookedWindow<'a>>,
+}
+
+/// An arm in the window that ends with the last look.
+#[derive(Serialize)]
+struct LookedWindow<'a> {
+    lists: u64,
     metrics: BTreeMap<&'a str, LookedMetric>,
 }
 
@@ -62,15 +71,25 @@ impl<'a> LooksEntry<'a> {
 
 impl<'a> LookedArm<'a> {
     pub fn of(look: &'a ArmLook) -> LookedArm<'a> {
-        let metrics = look.metrics.iter();
+        let window = |window: &'a WindowLook| LookedWindow {
+            lists: window.lists as u64,
+            metrics: looked_metrics(&window.metrics),
+        };
+        let windows = look.windows.iter();
         LookedArm {
             lists: look.lists as u64,
             users: look.users.map(|users| users as u64),
-            metrics: metrics
-                .map(|(key, metric)| (key.as_str(), LookedMetric::of(metric)))
-                .collect(),
+            metrics: looked_metrics(&look.metrics),
+            windows: windows.map(|(name, of)| (name.as_str(), window(of))).collect(),
         }
     }
+}
+
+fn looked_metrics(metrics: &BTreeMap<String, MetricLook>) -> BTreeMap<&str, LookedMetric> {
+    let metrics = metrics.iter();
+    metrics
+        .map(|(key, metric)| (key.as_str(), LookedMetric::of(metric)))
+        .collect()
 }
 
 impl LookedMetric {

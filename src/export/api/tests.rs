@@ -197,6 +197,12 @@ fn arms_tell_what_the_last_look_says_of_them() {
                 "hit_rate@5": {"value": 0.25, "lower": 0.2, "upper": 0.3},
                 "mrr@1": {"value": 0.0625},
             },
+            "windows": {"1h": {
+                "lists": 400, "metrics": {
+                    "hit_rate@5": {"value": 0.26, "lower": 0.15, "upper": 0.375},
+                    "mrr@1": {"value": 0.0625},
+                },
+            }},
         })
     );
     assert_eq!(arm("a").get("comparison"), None, "it is the control");

@@ -21,8 +21,8 @@ pub(super) struct LookGauges<'a> {
 
 /// What follows an arm's labels in the series of a metric, closing brace and space included.
 struct MetricEnds {
-    /// Of what it is in `total`.
-    of_total: String,
+    /// Of what it is in a window, by name: those that `[export]` chooses, `total` among them.
+    of_windows: BTreeMap<String, String>,
     /// Of what it is against the control.
     compared: String,
     /// Whether `[export]` chooses it.
@@ -32,7 +32,8 @@ struct MetricEnds {
 /// An arm at the last look, as far as it is shown.
 pub(super) struct LookedArm<'a> {
     users: Option<f64>,
-    intervals: Vec<(&'a MetricEnds, Interval)>,
+    /// Each with what follows the arm's labels.
+    intervals: Vec<(&'a str, Interval)>,
     /// None without a control, and of the control.
     report: Option<&'a ArmReport>,
     metrics: Vec<(&'a MetricEnds, &'a MetricReport)>,
@@ -149,26 +150,29 @@ const TIMESTAMP: &str = "abgauge_look_timestamp_seconds";
 const TIMESTAMP_HELP: &str =
     "Event time of the last look: intervals, comparisons and decisions are as of then.";
 
-/// The labels of what goes by all settled lists.
-fn total_labels() -> String {
-    format!(r#",window="{TOTAL}",view="settled",scope="own""#)
+/// The labels of what goes by the settled lists of a window.
+fn window_labels(window: &str) -> String {
+    let mut labels = r#",window=""#.to_owned();
+    escape(window, &mut labels);
+    labels + r#"",view="settled",scope="own""#
 }
 
 impl<'a> LookGauges<'a> {
     pub fn new(shown: &'a Shown, ranking: &Ranking, config: &Export) -> LookGauges<'a> {
+        let windows: &[String] = if config.settled { &config.windows } else { &[] };
         let columns = ranking.columns().iter().filter(|column| column.profile == 0);
         let of_lists = columns.map(|column| {
             let is_chosen =
                 config.metrics.iter().any(|id| id == column.metric.id) && wanted_k(config, column);
-            let ends = MetricEnds::new(column.metric.id, &k_label(column), is_chosen);
+            let ends = MetricEnds::new(column.metric.id, &k_label(column), windows, is_chosen);
             (column.key(), ends)
         });
         let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
-        let per_user = per_user.map(|id| (id.to_owned(), MetricEnds::new(id, "", true)));
+        let per_user = per_user.map(|id| (id.to_owned(), MetricEnds::new(id, "", &[], true)));
         LookGauges {
             shown,
             metrics: of_lists.chain(per_user).collect(),
-            has_total: config.settled && config.windows.iter().any(|name| name == TOTAL),
+            has_total: windows.iter().any(|name| name == TOTAL),
         }
     }
 
@@ -179,10 +183,16 @@ impl<'a> LookGauges<'a> {
         let comparison = look.comparison.as_ref();
         let report = comparison.and_then(|(_, report)| report.arms.get(&*arm.arm));
         let role = move |key: &str| comparison.map_or(Role::Secondary, |(settings, _)| settings.role(key));
-        let intervals = self
-            .with_ends(&own.metrics, move |key, _| role(key))
-            .filter_map(|(ends, metric)| Some((ends, metric.interval?)))
-            .filter(|_| self.has_total);
+        let windows = own.windows.iter();
+        let windows = windows.map(|(name, window)| (name.as_str(), &window.metrics));
+        let intervals =
+            std::iter::once((TOTAL, &own.metrics))
+                .chain(windows)
+                .flat_map(|(window, metrics)| {
+                    let metrics = self.with_ends(metrics, move |key, _| role(key));
+                    metrics
+                        .filter_map(move |(ends, metric)| Some((ends.of_window(window)?, metric.interval?)))
+                });
         let metrics = report.map(|report| self.with_ends(&report.metrics, |_, metric| metric.role));
         Some(LookedArm {
             users: own.users.filter(|_| self.has_total),
@@ -227,7 +237,7 @@ impl<'a> LookGauges<'a> {
         experiments: &[LookedExperiment],
         text: &mut ExpositionText,
     ) {
-        let ends = total_labels() + "} ";
+        let ends = window_labels(TOTAL) + "} ";
         of_arms(text, USERS, USERS_HELP, arms, |text, begin, arm| {
             if let Some(users) = arm.users {
                 text.sample([begin[0], begin[1], &ends], Number::Integer(users as i128));
@@ -235,8 +245,8 @@ impl<'a> LookGauges<'a> {
         });
         for family in &INTERVALS {
             of_arms(text, family.name, family.help, arms, |text, begin, arm| {
-                for (ends, interval) in &arm.intervals {
-                    text.known([begin[0], begin[1], &ends.of_total], (family.number)(interval));
+                for (end, interval) in &arm.intervals {
+                    text.known([begin[0], begin[1], end], (family.number)(interval));
                 }
             });
         }
@@ -293,13 +303,21 @@ fn of_arms(
 
 impl MetricEnds {
     /// `k` is its label, or nothing.
-    fn new(id: &str, k: &str, is_chosen: bool) -> MetricEnds {
+    fn new(id: &str, k: &str, windows: &[String], is_chosen: bool) -> MetricEnds {
         let own = format!(r#",metric="{id}"{k}}} "#);
+        let windows = windows.iter();
         MetricEnds {
-            of_total: total_labels() + &own,
+            of_windows: windows
+                .map(|name| (name.clone(), window_labels(name) + &own))
+                .collect(),
             compared: own,
             is_chosen,
         }
+    }
+
+    /// None where the window is not chosen.
+    fn of_window(&self, name: &str) -> Option<&str> {
+        self.of_windows.get(name).map(String::as_str)
     }
 }
 

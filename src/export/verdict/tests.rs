@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::export::fixture::{self, looks};
-use crate::looks::{Looked, Published};
+use crate::looks::{GivenUp, Looked, Published};
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use crate::statistics::State;
 
@@ -215,7 +215,7 @@ fn an_experiment_that_was_given_up_says_what_to_raise() {
     let given_up = Looked {
         as_of_ms: looks::AS_OF_MS,
         experiments: BTreeMap::new(),
-        given_up: Some("e".to_owned()),
+        given_up: Some(GivenUp::Experiment("e".to_owned())),
     };
     let published = Published::default();
     published.show(given_up, None);

@@ -1,7 +1,7 @@
 //! What the worker tells the looks at experiments.
 
 use super::*;
-use crate::looks::{Experiment, Looked, Looks, Rules, every_ms};
+use crate::looks::{Experiment, GivenUp, Looked, Looks, Rules, every_ms};
 use crate::statistics::Settings;
 
 const LOOK_MS: i64 = 600_000;
@@ -20,6 +20,7 @@ fn stage() -> (Stage, Looks) {
         ranking: stage.ranking.clone(),
         experiments: config.experiments,
         counts_users: true,
+        window: None,
         max_bytes: u64::MAX,
     });
     (stage, looks)
@@ -101,7 +102,9 @@ fn a_pair_that_begins_anew_adds_up_from_nothing() {
 fn users_of_an_experiment_that_was_given_up_are_told_no_more() {
     let (mut stage, mut looks) = stage();
     stage.own(&[0], [0, 0]);
-    stage.worker.handle(Input::GivenUp("ranker".to_owned()));
+    stage
+        .worker
+        .handle(Input::GivenUp(GivenUp::Experiment("ranker".to_owned())));
     stage.list(0, 0, "r-0", T0);
     stage.list(0, 1, "r-1", T0 + 3 * LOOK_MS);
     stage.click(0, 0, "r-1", T0 + 3 * LOOK_MS);
@@ -112,6 +115,26 @@ fn users_of_an_experiment_that_was_given_up_are_told_no_more() {
     assert!(
         told.iter()
             .any(|warning| warning.message.contains("limits.max_statistics")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_window_that_was_given_up_is_warned_of_and_looks_go_on() {
+    let (mut stage, mut looks) = stage();
+    stage.own(&[0], [0, 0]);
+    let window = GivenUp::Window("ranker".to_owned());
+    stage.worker.handle(Input::GivenUp(window));
+    stage.list(0, 0, "r-0", T0);
+    stage.list(0, 1, "r-1", T0 + 3 * LOOK_MS);
+    stage.click(0, 0, "r-1", T0 + 3 * LOOK_MS);
+    stage.round();
+    assert!(!look(&stage, &mut looks).is_empty());
+    stage.pass(1000);
+    let told = stage.telemetry.warnings();
+    let is_told = |what: &str| told.iter().any(|warning| warning.message.contains(what));
+    assert!(
+        is_told("in its window") && is_told("limits.max_statistics"),
         "{told:?}"
     );
 }

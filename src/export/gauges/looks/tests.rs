@@ -75,6 +75,25 @@ fn an_arm_shows_its_own_intervals_and_users_as_values_of_total() {
 }
 
 #[test]
+fn an_arm_shows_its_intervals_in_the_window_that_has_them() {
+    let samples = scrape();
+    let of = |name: &str, labels: &str| {
+        let labels = format!("arm=b window=1h view=settled scope=own {labels}");
+        value(&samples, name, &labels)
+    };
+    let hit_rate = 0.28;
+    assert_eq!(of("ci_lower", "metric=hit_rate k=5"), Some(hit_rate - 0.1));
+    assert_eq!(of("ci_upper", "metric=hit_rate k=5"), Some(hit_rate + 0.125));
+    assert_eq!(
+        of("ci_lower", "metric=mrr k=1"),
+        None,
+        "too little is known of it"
+    );
+    assert_eq!(of("users", ""), None, "users are counted since the start");
+    assert_eq!(labels(&samples, "ci_lower", "window"), ["1h", "total"].into());
+}
+
+#[test]
 fn a_treatment_arm_shows_what_it_is_against_the_control() {
     let samples = scrape();
     let of_b = |name: &str| value(&samples, name, "arm=b metric=hit_rate k=5").unwrap();
@@ -170,7 +189,10 @@ fn export_chooses_metrics_and_what_decides_is_shown_in_any_case() {
         let series = samples
             .keys()
             .filter(|(other, _)| *other == format!("abgauge_{name}"));
-        let of_b = series.filter(|(_, labels)| labels.contains(&("arm".to_owned(), "b".to_owned())));
+        let has = |labels: &[(String, String)], name: &str, value: &str| {
+            labels.contains(&(name.to_owned(), value.to_owned()))
+        };
+        let of_b = series.filter(|(_, labels)| has(labels, "arm", "b") && !has(labels, "window", "1h"));
         let key = |(_, labels): &(String, Vec<(String, String)>)| {
             let label = |wanted: &str| labels.iter().find(|(name, _)| name == wanted);
             let k = label("k").map(|(_, k)| format!("@{k}"));
@@ -197,20 +219,26 @@ fn export_chooses_metrics_and_what_decides_is_shown_in_any_case() {
 }
 
 #[test]
-fn where_total_is_not_exported_what_is_compared_is_there_without_it() {
-    let windows = Export {
-        windows: vec!["1h".to_owned()],
+fn windows_that_are_not_exported_have_no_intervals_and_what_is_compared_is_there_without_them() {
+    let of = |windows: &[&str], settled| Export {
+        windows: windows.iter().map(|name| (*name).to_owned()).collect(),
+        settled,
         ..export()
     };
-    let live = Export {
-        settled: false,
-        ..export()
-    };
-    for config in [windows, live] {
+    let none: &[&str] = &[];
+    for (config, expected) in [
+        (of(&["5m", "1h"], true), &["1h"][..]),
+        (of(&["5m", "total"], true), &["total"]),
+        (of(&["5m"], true), none),
+        (of(&["1h", "total"], false), none),
+    ] {
         let samples = scraped(&board("e"), &looks::shown(), &config);
-        for name in ["users", "ci_lower", "ci_upper"] {
-            assert_eq!(labels(&samples, name, "arm"), BTreeSet::new());
+        let expected: BTreeSet<&str> = expected.iter().copied().collect();
+        for name in ["ci_lower", "ci_upper"] {
+            assert_eq!(labels(&samples, name, "window"), expected);
         }
+        let has_total = expected.contains("total");
+        assert_eq!(!labels(&samples, "users", "arm").is_empty(), has_total);
         assert_eq!(labels(&samples, "lift", "arm"), ["b"].into());
     }
 }

@@ -1,0 +1,135 @@
+//! What a look shows of each arm by itself: its metrics and their pointwise intervals, since the start and in the window.
+
+use std::collections::BTreeMap;
+
+use super::Rules;
+use super::pair::{ExperimentUsers, PairUsers};
+use super::sums::{arm_totals, compared};
+use crate::engine::ranking::Column;
+use crate::ledger::{BucketSums, merge_buckets};
+use crate::statistics::{ArmTotals, Interval, RatioShape, RatioSums, Totals, ratio};
+
+/// One arm by itself, over all epochs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArmLook {
+    /// Served lists.
+    pub lists: f64,
+    /// First exposures; none where users are not counted.
+    pub users: Option<f64>,
+    /// By id.
+    pub metrics: BTreeMap<String, MetricLook>,
+    /// What it is in the window that ends with the look, by the window's name: only where it has a list there.
+    pub windows: BTreeMap<String, WindowLook>,
+}
+
+/// An arm in a window, over all epochs in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowLook {
+    /// Served lists.
+    pub lists: f64,
+    /// By id. Intervals hold with 95%, whatever is asked of the experiment, so that one rule of alerts fits all.
+    pub metrics: BTreeMap<String, MetricLook>,
+}
+
+/// A metric of an arm and its pointwise interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MetricLook {
+    pub value: f64,
+    pub interval: Option<Interval>,
+}
+
+/// Of intervals of windows, and where nothing is asked.
+const ALPHA: f64 = 0.05;
+
+/// Each arm by itself. Its intervals since the start hold with probability 1 − `alpha`, 95% without.
+pub(super) fn arms(
+    totals: &Totals,
+    pairs: &[(&PairUsers, &ExperimentUsers)],
+    rules: &Rules,
+    alpha: Option<f64>,
+) -> BTreeMap<String, ArmLook> {
+    let mut by_arm: BTreeMap<&str, Vec<&ArmTotals>> = BTreeMap::new();
+    for (name, arm) in totals.epochs.iter().flat_map(|epoch| &epoch.arms) {
+        by_arm.entry(name).or_default().push(arm);
+    }
+    let windows = window_sums(pairs);
+    let look = |(name, epochs): (&str, Vec<&ArmTotals>)| {
+        let window = rules.window.as_ref().zip(windows.get(name));
+        let arm = ArmLook {
+            lists: n_lists(&epochs),
+            users: epochs.iter().map(|arm| arm.users).sum(),
+            metrics: metrics(&epochs, rules, alpha.unwrap_or(ALPHA)),
+            windows: window
+                .map(|(window, sums)| (window.name.clone(), window_look(sums, rules)))
+                .into_iter()
+                .collect(),
+        };
+        (name.to_owned(), arm)
+    };
+    by_arm.into_iter().map(look).collect()
+}
+
+/// What the window of each arm adds up to in all pairs.
+fn window_sums<'a>(pairs: &[(&'a PairUsers, &ExperimentUsers)]) -> BTreeMap<&'a str, BucketSums> {
+    let mut arms: BTreeMap<&str, BucketSums> = BTreeMap::new();
+    for (pair, users) in pairs {
+        for (arm, sums) in users.window.sums() {
+            merge_buckets(arms.entry(pair.name(arm)).or_default(), sums);
+        }
+    }
+    arms
+}
+
+fn window_look(sums: &BucketSums, rules: &Rules) -> WindowLook {
+    let totals = [&arm_totals(sums, None, &rules.ranking)];
+    WindowLook {
+        lists: n_lists(&totals),
+        metrics: metrics(&totals, rules, ALPHA),
+    }
+}
+
+fn n_lists(parts: &[&ArmTotals]) -> f64 {
+    parts.iter().flat_map(|arm| &arm.lists).sum()
+}
+
+/// By id, over parts of time together.
+fn metrics(parts: &[&ArmTotals], rules: &Rules, alpha: f64) -> BTreeMap<String, MetricLook> {
+    let metrics = compared(&rules.ranking).filter_map(|column| {
+        let metric = metric_look(column, parts, rules, alpha)?;
+        Some((column.key(), metric))
+    });
+    metrics.collect()
+}
+
+fn metric_look(column: &Column, parts: &[&ArmTotals], rules: &Rules, alpha: f64) -> Option<MetricLook> {
+    let key = column.key();
+    let lists = sum(parts.iter().map(|arm| &arm.lists));
+    let numerators = sum(parts.iter().map(|arm| &arm.metrics[&key].numerators));
+    let denominators = sum(parts.iter().map(|arm| &arm.metrics[&key].denominators));
+    let sums = RatioSums {
+        lists: &lists,
+        numerators: &numerators,
+        denominators: &denominators,
+    };
+    let shape = RatioShape {
+        hits: column
+            .metric
+            .counts_clicks()
+            .then(|| parts.iter().flat_map(|arm| &arm.hits).sum()),
+        is_share: rules.ranking.is_share(column),
+    };
+    Some(MetricLook {
+        value: ratio::ratio(sums)?.value,
+        interval: ratio::interval(sums, shape, alpha),
+    })
+}
+
+/// Adds columns of several parts.
+fn sum<'a>(columns: impl Iterator<Item = &'a Vec<f64>>) -> Vec<f64> {
+    let mut columns = columns;
+    let mut sum = columns.next().cloned().unwrap_or_default();
+    for column in columns {
+        sum.iter_mut().zip(column).for_each(|(sum, term)| *sum += term);
+    }
+    sum
+}

@@ -1,0 +1,109 @@
+//! The window that looks show intervals of, and what the users of a pair add up to in it.
+//!
+//! ```text
+//! cells  │ n−143 … n−1 │ n │ packed, each as long as it is inside
+//!        ╰──── sums ───────╯ a new cell is added, the oldest one is taken away
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::pair::{bucket_bytes, row_bytes};
+use crate::engine::ArmId;
+use crate::ledger::{BucketSums, N_BUCKETS, PackedBuckets, merge_buckets, subtract_buckets};
+
+/// A sliding window that consists of whole cells of looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    pub name: String,
+    /// The window of a look has its cell and those before it, so many together.
+    pub n_cells: i64,
+}
+
+impl Window {
+    /// The longest of these windows, each with its length in ms, that is a multiple of the time between two looks.
+    pub fn longest<'a>(windows: impl Iterator<Item = (&'a str, i64)>, every_ms: i64) -> Option<Window> {
+        let whole = windows.filter(|(_, span_ms)| span_ms % every_ms == 0);
+        whole
+            .max_by_key(|(_, span_ms)| *span_ms)
+            .map(|(name, span_ms)| Window {
+                name: name.to_owned(),
+                n_cells: span_ms / every_ms,
+            })
+    }
+
+    /// The first cell of the window of a look.
+    pub(super) fn begin(&self, look: i64) -> i64 {
+        look - self.n_cells + 1
+    }
+}
+
+/// What the users of an experiment add up to in the last cells of a pair, by arm: none of an arm without a list in them.
+#[derive(Debug, Default)]
+pub(super) struct WindowSums(BTreeMap<ArmId, ArmCells>);
+
+#[derive(Debug, Default)]
+struct ArmCells {
+    /// By number, ascending: those in which the arm has a list.
+    cells: VecDeque<(i64, PackedBuckets)>,
+    /// Of all of them.
+    sums: BucketSums,
+    /// What the cells take.
+    n_bytes: u64,
+}
+
+/// Of a kept cell beside what is packed: its place in a queue that is at least half full, and what allocations cost.
+pub(super) const CELL_BYTES: u64 = 2 * size_of::<(i64, PackedBuckets)>() as u64 + 16;
+
+impl WindowSums {
+    /// Adds a cell of an arm, later than those before.
+    pub fn add(&mut self, number: i64, arm: ArmId, sums: &BucketSums) {
+        let own = self.0.entry(arm).or_default();
+        merge_buckets(&mut own.sums, sums);
+        let cell = PackedBuckets::new(sums);
+        own.n_bytes += cell_bytes(&cell);
+        own.cells.push_back((number, cell));
+    }
+
+    /// Drops the cells before this number.
+    pub fn begin_at(&mut self, number: i64) {
+        self.0.values_mut().for_each(|arm| arm.begin_at(number));
+        self.0.retain(|_, arm| !arm.cells.is_empty());
+    }
+
+    pub fn sums(&self) -> impl Iterator<Item = (ArmId, &BucketSums)> {
+        self.0.iter().map(|(arm, own)| (*arm, &own.sums))
+    }
+
+    /// Of its cells and sums.
+    pub fn bytes(&self) -> u64 {
+        let arms = self.0.values();
+        arms.map(|arm| bucket_bytes(&arm.sums) + arm.n_bytes).sum()
+    }
+}
+
+impl ArmCells {
+    fn begin_at(&mut self, number: i64) {
+        let n_over = self.cells.partition_point(|(first, _)| *first < number);
+        for (_, cell) in self.cells.drain(..n_over) {
+            subtract_buckets(&mut self.sums, &cell.unpack());
+            self.n_bytes -= cell_bytes(&cell);
+        }
+    }
+}
+
+fn cell_bytes(cell: &PackedBuckets) -> u64 {
+    cell.length() as u64 + CELL_BYTES
+}
+
+/// Of a packed sum at most, while fewer than 65,536 lists are in one bucket of a cell: 2^16 × 2^32, and a sign.
+const SUM_BYTES: u64 = 7;
+
+/// Of the numbers of columns and of buckets of a packed cell, at most.
+const LENGTHS_BYTES: u64 = 4;
+
+/// What a window of one arm of one pair takes at most, in bytes: its cells, and its sums.
+pub fn max_window_bytes(n_cells: i64, n_columns: usize) -> u64 {
+    let bucket = 1 + n_columns as u64 * SUM_BYTES;
+    let cell = CELL_BYTES + LENGTHS_BYTES + N_BUCKETS as u64 * bucket;
+    n_cells.unsigned_abs() * cell + N_BUCKETS as u64 * row_bytes(n_columns)
+}
