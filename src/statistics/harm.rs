@@ -8,6 +8,7 @@
 use std::f64::consts::LN_2;
 
 use super::effect::Effect;
+use super::sequence::Evidence;
 use super::{normal, sequence, student};
 
 /// ln E_h at x = τ²/V of a harm of `z` standard errors: −z* where higher is better.
@@ -15,10 +16,10 @@ pub fn ln_e(x: f64, z: f64) -> f64 {
     LN_2 + sequence::ln_e(x, z) + normal::ln_cdf(z * (x / (1.0 + x)).sqrt())
 }
 
-/// ln E_h as of now of an effect that is above 0 where the arm is better; none where it is not finite.
-pub fn ln_e_now(better: &Effect, tau: f64) -> Option<f64> {
-    let z = sequence::z_star(-better.t(), better.spread.degrees);
-    sequence::finite(ln_e(sequence::x(tau, &better.spread), z))
+/// ln E_h as of now; none where it is not finite.
+pub fn ln_e_now(evidence: Evidence, is_lower_better: bool) -> Option<f64> {
+    let z = if is_lower_better { evidence.z } else { -evidence.z };
+    sequence::finite(ln_e(evidence.x, z))
 }
 
 /// −ln p of the one-sided t test at one look that was fixed beforehand.

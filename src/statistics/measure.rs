@@ -6,6 +6,7 @@ use super::effect::{Effect, Interval};
 use super::kept::{KeptMetric, raise};
 use super::per_user::{is_per_user, per_user};
 use super::planned::{self, PlannedEnd};
+use super::sequence::Evidence;
 use super::settings::{Settings, Validity};
 use super::totals::Versus;
 use super::{harm, sequence};
@@ -112,21 +113,26 @@ impl Measure {
     /// Takes a look after burn-in, and says what is known by then.
     pub fn look(&self, settings: &Settings, calendar: &Calendar, kept: &mut KeptMetric) -> Judged {
         kept.tau = kept.tau.or_else(|| self.tau(settings.mde));
-        self.raise(settings.validity, kept);
+        let known = self.tested().zip(kept.tau);
+        let evidence = known.map(|(effect, tau)| Evidence::new(effect, tau));
+        self.raise(settings.validity, evidence, kept);
         if calendar.is_planned_end() && kept.planned_end.is_none() {
             kept.planned_end = self.planned_end(settings.alpha);
         }
-        self.judge(settings, kept)
+        self.judge(settings, evidence, kept)
     }
 
-    fn raise(&self, validity: Validity, kept: &mut KeptMetric) {
-        if let (Some(effect), Some(tau)) = (self.tested(), kept.tau) {
-            let surprise = surprise(effect, tau, validity, kept.max_surprise);
+    fn raise(&self, validity: Validity, evidence: Option<Evidence>, kept: &mut KeptMetric) {
+        if let (Some(effect), Some(tau), Some(evidence)) = (self.tested(), kept.tau, evidence) {
+            let surprise = match validity {
+                Validity::Sequence => evidence.ln_e(),
+                Validity::Strict => sequence::strict_surprise(effect, tau, kept.max_surprise),
+                Validity::OneLook => sequence::finite(effect.surprise_at_one_look()),
+            };
             raise(&mut kept.max_surprise, surprise);
-            let better = self.oriented(*effect);
             let harm = match validity {
-                Validity::OneLook => harm::surprise_at_one_look(&better),
-                _ => harm::ln_e_now(&better, tau),
+                Validity::OneLook => harm::surprise_at_one_look(&self.oriented(*effect)),
+                _ => harm::ln_e_now(evidence, self.is_lower_better),
             };
             raise(&mut kept.max_ln_e_harm, harm);
         }
@@ -144,17 +150,16 @@ impl Measure {
         })
     }
 
-    fn judge(&self, settings: &Settings, kept: &KeptMetric) -> Judged {
+    fn judge(&self, settings: &Settings, evidence: Option<Evidence>, kept: &KeptMetric) -> Judged {
         let end = kept.planned_end;
         let lift = self.interval(self.relative(), self.scale, settings);
         let lift = end.and_then(|end| end.lift).or(lift);
         let per_user = self.interval(self.per_user.as_ref(), Scale::Logarithm, settings);
-        let known = self.tested().zip(kept.tau);
         Judged {
             p: running_p(settings, kept),
             p_harm: sequence::p_of(kept.max_ln_e_harm),
-            ln_e: known.and_then(|(effect, tau)| sequence::ln_e_now(effect, tau)),
-            x: known.and_then(|(effect, tau)| sequence::finite(sequence::x(tau, &effect.spread))),
+            ln_e: evidence.and_then(Evidence::ln_e),
+            x: evidence.and_then(|evidence| sequence::finite(evidence.x)),
             lift,
             per_user: end.and_then(|end| end.per_user).or(per_user),
             better: self.tested().map(|effect| self.oriented(*effect).value),
@@ -202,15 +207,6 @@ impl Scale {
             Scale::Relative => Some(interval),
             Scale::Logarithm => interval.exp_m1(),
         }
-    }
-}
-
-/// ln E as of now; under strict validity −ln of the smallest p, and at one look −ln p.
-pub(super) fn surprise(effect: &Effect, tau: f64, validity: Validity, so_far: f64) -> Option<f64> {
-    match validity {
-        Validity::Sequence => sequence::ln_e_now(effect, tau),
-        Validity::Strict => sequence::strict_surprise(effect, tau, so_far),
-        Validity::OneLook => sequence::finite(effect.surprise_at_one_look()),
     }
 }
 

@@ -26,18 +26,31 @@ pub fn isf(ln_tail: f64) -> f64 {
     if ln_tail > -LN_2 {
         return -isf((-ln_tail.exp_m1()).ln());
     }
-    // ln P(Z > z) is concave, and P(Z > z) ≤ ½ exp(−z²/2): from the right, Newton's steps never pass the root.
-    let mut z = (-2.0 * (ln_tail + LN_2)).sqrt();
+    // P(Z > z) ≤ ½ exp(−z²/2).
+    isf_near(ln_tail, (-2.0 * (ln_tail + LN_2)).sqrt())
+}
+
+/// The z ≥ 0 with that tail, if it is already known about where it lies.
+pub(super) fn isf_near(ln_tail: f64, nearby: f64) -> f64 {
+    // ln P(Z > z) is concave: steps pass the root once at most.
+    let mut z = nearby;
     for _ in 0..N_STEPS {
         let ln_here = ln_sf(z);
-        let step = (ln_here - ln_tail) / (ln_density(z) - ln_here).exp();
-        z += step;
-        if step.abs() <= f64::EPSILON * z {
+        let hazard = (ln_density(z) - ln_here).exp();
+        let newton = (ln_here - ln_tail) / hazard;
+        // Halley's method: how the hazard changes counts too.
+        let bend = hazard - z;
+        z += newton / (1.0 + (0.5 * newton * bend).max(-0.5));
+        // What is left is about the cube of a step.
+        if !(newton.abs() > CUBE_ROOT_OF_EPSILON) {
             break;
         }
     }
     z
 }
+
+/// A step of which all digits of an f64 are left.
+const CUBE_ROOT_OF_EPSILON: f64 = 6e-6;
 
 /// The z that a share `tail` of the distribution lies beyond, 0 < `tail` < 1.
 pub fn quantile_above(tail: f64) -> f64 {

@@ -11,7 +11,7 @@ use std::f64::consts::LN_2;
 
 use super::effect::{Effect, Spread};
 use super::root::root;
-use super::{normal, student};
+use super::student;
 
 /// c(x, α), in standard errors; α is given by its logarithm. At least 1, and infinite at x = 0.
 pub fn boundary(x: f64, ln_alpha: f64) -> f64 {
@@ -20,12 +20,12 @@ pub fn boundary(x: f64, ln_alpha: f64) -> f64 {
 
 /// c_t: as far in the tail of Student's t as c is in that of the normal distribution. Infinite beyond all floats.
 pub fn boundary_t(x: f64, ln_alpha: f64, degrees: f64) -> f64 {
-    student::isf(normal::ln_sf(boundary(x, ln_alpha)), degrees)
+    student::at_normal(boundary(x, ln_alpha), degrees)
 }
 
 /// z*: as far in the tail of the normal distribution as `t` is in that of Student's t.
 pub fn z_star(t: f64, degrees: f64) -> f64 {
-    normal::isf(student::ln_sf(t.abs(), degrees)).copysign(t)
+    student::to_normal(t.abs(), degrees).copysign(t)
 }
 
 /// ln E of a two-sided test with a normal mixture of variance τ² = x V.
@@ -33,10 +33,33 @@ pub fn ln_e(x: f64, z: f64) -> f64 {
     0.5 * (x / (1.0 + x) * z * z - x.ln_1p())
 }
 
-/// ln E of an effect as of now, with the mixture's `tau` in the unit of its value; none where it is not finite.
+/// What an effect says as of now, with the mixture's variance τ².
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evidence {
+    /// x = τ²/V.
+    pub x: f64,
+    /// z*.
+    pub z: f64,
+}
+
+impl Evidence {
+    /// `tau` is in the unit of the effect.
+    pub fn new(effect: &Effect, tau: f64) -> Evidence {
+        Evidence {
+            x: x(tau, &effect.spread),
+            z: z_star(effect.t(), effect.spread.degrees),
+        }
+    }
+
+    /// ln E; none where it is not finite.
+    pub fn ln_e(self) -> Option<f64> {
+        finite(ln_e(self.x, self.z))
+    }
+}
+
+/// ln E of an effect as of now; none where it is not finite.
 pub fn ln_e_now(effect: &Effect, tau: f64) -> Option<f64> {
-    let z = z_star(effect.t(), effect.spread.degrees);
-    finite(ln_e(x(tau, &effect.spread), z))
+    Evidence::new(effect, tau).ln_e()
 }
 
 /// c_t √V: half the width of the sequence's interval. May be infinite.
