@@ -8,7 +8,7 @@ use crate::config::{Config, N_CELLS};
 use crate::engine::ranking::Ranking;
 use crate::engine::window::Cell;
 use crate::kafka::consumer::queued_bytes;
-use crate::ledger::N_BUCKETS;
+use crate::ledger::{N_BUCKETS, USER_BYTES};
 use crate::looks;
 use crate::snapshot::View;
 
@@ -141,11 +141,11 @@ impl fmt::Display for Bounds {
         write!(
             f,
             "statistics: {} KiB for each arm and epoch of an experiment in a partition ({N_BUCKETS} buckets x {} columns x {} bytes, \
-             and where they are), {} bytes for each user, and what waits for a look",
+             and where they are), up to {} bytes for each user, and what waits for a look",
             kib(self.epoch()),
             self.user_columns,
             size_of::<i128>(),
-            looks::USER_BYTES
+            USER_BYTES
         )?;
         if let Some(window) = &self.window {
             write!(
@@ -217,7 +217,7 @@ mod tests {
         let one = bounds(&[("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")], 1);
         assert_eq!(one.epoch(), 256 * ((5 + 1) * 16 + 32));
         let told = "\nstatistics: 32 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 16 \
-                    bytes, and where they are), 32 bytes for each user, and what waits for a look; ";
+                    bytes, and where they are), up to 32 bytes for each user, and what waits for a look; ";
         assert!(one.to_string().contains(told), "{one}");
     }
 

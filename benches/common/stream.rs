@@ -31,7 +31,7 @@ pub struct Stream {
 /// What of the traffic differs between benchmarks, beyond its size.
 #[derive(Debug, Clone)]
 pub struct Shape {
-    /// Each list is of one of them, drawn evenly.
+    /// Each list is of one of them: drawn evenly, or by user where there are further experiments.
     pub arms: Vec<String>,
     /// Mean time from a list to its click; the longest is 20 times as long.
     pub mean_delay_ms: f64,
@@ -91,9 +91,14 @@ impl Stream {
                 self.start_ms + (n as i128 * i128::from(self.span_ms) / i128::from(self.n_lists)) as i64;
             emit_clicks(&mut pending, ts_ms, &mut payload, &mut emit);
             let id = format!("r{:032x}", random.random::<u128>());
-            let arm = &shape.arms[random.random_range(0..shape.arms.len())];
+            let drawn = random.random_range(0..shape.arms.len());
             let items = Items::random(&mut random);
             let user = random.random_range(0..shape.n_users);
+            let arm = match shape.n_more {
+                0 => drawn,
+                _ => user as usize % shape.arms.len(),
+            };
+            let arm = &shape.arms[arm];
             list(&mut payload, &id, user, ts_ms, arm, items);
             add_experiments(&mut payload, user, shape.n_more);
             emit(Record {
@@ -221,7 +226,7 @@ fn add_experiments(list: &mut String, user: u32, n: usize) {
     for number in 0..n {
         let (experiment, arm) = (
             further_experiment(number),
-            ["grid", "rows"][(user >> number) as usize % 2],
+            ["grid", "rows"][(user >> (number + 2)) as usize % 2],
         );
         *list = list.replacen(
             "\"experiments\":{",

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use abgauge::engine::Arm;
 use abgauge::engine::ranking::{ListOutcome, Measures, Ranking};
 use abgauge::engine::settling::{Settled, SettledList};
-use abgauge::ledger::{Keep, Ledger, Users};
+use abgauge::ledger::{Epochs, Keep, Ledger, Users};
 use abgauge::looks::{Experiment, Looks, News, Rules, Window};
 use abgauge::statistics::Settings;
 use rand::{Rng as _, SeedableRng as _};
@@ -103,8 +103,8 @@ pub fn look(n_rounds: usize) -> Vec<Figure> {
         (name, experiment)
     };
     let experiments: BTreeMap<String, Experiment> = names.map(asked).collect();
-    let starts = experiments.keys().map(|name| (name.clone(), i64::MIN)).collect();
-    let keep = Keep::of_users(Users::Of(starts), EVERY_MS);
+    let epochs = experiments.keys().map(|name| (name.clone(), Epochs::default()));
+    let keep = Keep::of_users(Users::Of(epochs.collect()), EVERY_MS);
     // Of few cells, so that it fills up: each look adds a cell and takes one away, as with the longest one.
     let window = Window {
         name: "1h".to_owned(),

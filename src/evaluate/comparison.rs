@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(super) use self::times::Times;
 use crate::engine::ranking::Ranking;
 use crate::engine::{Arm, ArmId};
-use crate::ledger::{BucketSums, FirstSeen, Numbers};
+use crate::ledger::{BucketSums, Numbers};
 use crate::looks::arm_totals;
 use crate::statistics::{ArmTotals, Epoch, Report, Settings, Time, Totals, Unit, one_look};
 
@@ -163,19 +163,21 @@ pub(super) struct Half {
 }
 
 fn totals(numbers: Numbers, arms: &[(ArmId, &str)], ranking: &Ranking, settings: &Settings) -> Totals {
-    let seen: Vec<(&str, &FirstSeen)> = arms
+    let exposed = |id: &ArmId| numbers.exposures.get(id);
+    let counts_users = arms.iter().any(|(id, _)| exposed(id).is_some());
+    let in_two = arms
         .iter()
-        .filter_map(|(id, arm)| Some((*arm, numbers.exposures.get(id)?)))
-        .collect();
-    let exposed = (!seen.is_empty()).then(|| Exposed::of(&seen));
-    let users_of = |arm: &str| {
-        let exposed = exposed.as_ref()?;
-        Some(exposed.first.get(arm).copied().unwrap_or(0.0))
+        .filter_map(|(id, _)| exposed(id))
+        .map(|arm| arm.in_two);
+    let multi_arm_users = counts_users.then(|| in_two.sum::<u64>() as f64);
+    let users_of = |id| {
+        let first = exposed(id).map_or(0, |arm| arm.first);
+        counts_users.then_some(first as f64)
     };
     let none = BucketSums::new();
     let arms = arms.iter().map(|(id, arm)| {
         let sums = numbers.buckets.get(id).unwrap_or(&none);
-        ((*arm).to_owned(), arm_totals(sums, users_of(arm), ranking))
+        ((*arm).to_owned(), arm_totals(&[sums], users_of(id), ranking))
     });
     let epoch = Epoch {
         shares: settings.shares.clone(),
@@ -183,37 +185,7 @@ fn totals(numbers: Numbers, arms: &[(ArmId, &str)], ranking: &Ranking, settings:
     };
     Totals {
         epochs: vec![epoch],
-        multi_arm_users: exposed.map(|exposed| exposed.in_two),
-    }
-}
-
-/// Users of an experiment.
-struct Exposed<'a> {
-    /// By the arm of their first list; of two lists of one time, that of the first name counts.
-    first: BTreeMap<&'a str, f64>,
-    /// Seen in two arms.
-    in_two: f64,
-}
-
-impl<'a> Exposed<'a> {
-    fn of(seen: &[(&'a str, &FirstSeen)]) -> Exposed<'a> {
-        let mut users: BTreeMap<u32, ((i64, &str), u32)> = BTreeMap::new();
-        for (arm, seen) in seen {
-            for (user, ts_ms) in *seen {
-                let here = (*ts_ms, *arm);
-                let (first, n_arms) = users.entry(*user).or_insert((here, 0));
-                *first = (*first).min(here);
-                *n_arms += 1;
-            }
-        }
-        let mut first: BTreeMap<&str, f64> = BTreeMap::new();
-        for ((_, arm), _) in users.values() {
-            *first.entry(arm).or_default() += 1.0;
-        }
-        Exposed {
-            first,
-            in_two: users.values().filter(|(_, n_arms)| *n_arms > 1).count() as f64,
-        }
+        multi_arm_users,
     }
 }
 
@@ -236,14 +208,5 @@ mod tests {
         assert_eq!(control("layout", &["base", "grid"]).as_deref(), Some("grid"));
         assert_eq!(control("layout", &["base"]), None);
         assert_eq!(control("ranker", &["grid"]), None);
-    }
-
-    #[test]
-    fn a_user_of_two_arms_counts_in_the_first_one() {
-        let a = FirstSeen::from([(1, 10), (2, 30), (3, 5)]);
-        let b = FirstSeen::from([(2, 20), (3, 5), (4, 1)]);
-        let exposed = Exposed::of(&[("a", &a), ("b", &b)]);
-        assert_eq!(exposed.first, BTreeMap::from([("a", 2.0), ("b", 2.0)]));
-        assert_eq!(exposed.in_two, 2.0);
     }
 }

@@ -24,7 +24,7 @@ macro_rules! aggregates {
         /// What one slot adds to each.
         #[allow(dead_code, reason = "not everything that a slot adds is told to the board")]
         pub(super) struct Slots {
-            $(pub $name: <$aggregate as Aggregate>::Slot,)+
+            $(pub $name: Option<<$aggregate as Aggregate>::Slot>,)+
         }
 
         /// What arms add up to in one span of time.
@@ -69,6 +69,11 @@ macro_rules! aggregates {
                 Slots {
                     $($name: self.$name.end_slot(start_ms),)+
                 }
+            }
+
+            /// Ends what has come up to this time, epoch ms.
+            pub fn end_until(&mut self, until_ms: i64) {
+                $(self.$name.end_until(until_ms);)+
             }
 
             pub fn total(&self) -> Numbers<'_> {
@@ -135,6 +140,6 @@ aggregates! {
     seen: Seen,
     /// Sums by user bucket; nothing where users are not told apart.
     buckets: Buckets,
-    /// Who was first seen when; likewise.
+    /// How many users were first seen in an arm; likewise.
     exposures: Exposures,
 }

@@ -15,7 +15,8 @@ pub trait Aggregate {
     type Cell: Clone + Debug + PartialEq;
     /// What one slot adds, all arms together: this is what the board is told, if anything.
     type Slot;
-    /// Whether it is among what is kept of users alone.
+    /// Whether it is among what is kept of users alone. If nothing else is kept, the slots of a cell are ended together: users are
+    /// so many that what a slot adds is little smaller than what a cell does.
     const BY_USER: bool = false;
 
     /// One that was told nothing.
@@ -41,6 +42,24 @@ pub trait Aggregate {
 
     /// The same bytes for the same numbers.
     fn encode(cell: &Self::Cell, to: &mut Writer);
+
+    /// What it remembers besides cells, as bytes.
+    fn encode_memory(&self, _to: &mut Writer) {}
+
+    /// Takes the place of what it remembers.
+    ///
+    /// # Errors
+    /// As those of [`decode`](Self::decode).
+    fn decode_memory(&mut self, _from: &mut Reader) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
+    /// Adds what another one remembers, whose arms have these numbers here.
+    fn merge_memory(&mut self, _other: &Self, _ids: &[ArmId])
+    where
+        Self: Sized,
+    {
+    }
 
     /// # Errors
     /// Where the bytes are no cell that [`encode`](Self::encode) would write so. Whatever is damaged must not make it panic, or
@@ -75,6 +94,14 @@ impl Keep {
             spans: vec![span],
         }
     }
+
+    /// The length of the only cells that are kept, if they are of users alone, ms.
+    fn stretch_ms(&self) -> Option<i64> {
+        match self.spans[..] {
+            [span] if span.by_user_only && !self.total => Some(span.cell_ms),
+            _ => None,
+        }
+    }
 }
 
 /// The experiments whose users are told apart.
@@ -83,25 +110,50 @@ pub enum Users {
     #[default]
     Nobody,
     Everybody,
-    /// Those of these experiments, in slots from the start of each on (epoch ms; of all slots: `i64::MIN`).
-    Of(BTreeMap<String, i64>),
+    /// Those of these experiments.
+    Of(BTreeMap<String, Epochs>),
 }
 
 impl Users {
-    /// From when on the users of an experiment are told apart, epoch ms; none if they are not.
-    pub fn start_ms(&self, experiment: &str) -> Option<i64> {
+    /// When the users of an experiment are told apart; none if they are not.
+    pub fn epochs(&self, experiment: &str) -> Option<Epochs> {
         match self {
             Users::Nobody => None,
-            Users::Everybody => Some(i64::MIN),
-            Users::Of(starts) => starts.get(experiment).copied(),
+            Users::Everybody => Some(Epochs::default()),
+            Users::Of(experiments) => experiments.get(experiment).cloned(),
         }
     }
 
     /// Leaves out an experiment that was named.
     pub fn forget(&mut self, experiment: &str) {
-        if let Users::Of(starts) = self {
-            starts.remove(experiment);
+        if let Users::Of(experiments) = self {
+            experiments.remove(experiment);
         }
+    }
+}
+
+/// Spans of an experiment within which each user is to be in one arm: all have the length of whole slots.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Epochs {
+    /// Earlier slots do not count, epoch ms; none: all do.
+    pub start_ms: Option<i64>,
+    /// When later epochs begin, epoch ms, ascending.
+    pub later_ms: Vec<i64>,
+}
+
+impl Epochs {
+    /// The number of the epoch that a slot is in; none where it does not count.
+    pub fn of(&self, slot_ms: i64) -> Option<u16> {
+        let epoch = self.later_ms.partition_point(|start_ms| *start_ms <= slot_ms);
+        self.start_ms
+            .is_none_or(|start_ms| start_ms <= slot_ms)
+            .then_some(epoch as u16)
+    }
+
+    /// When the first one begins of those that begin after this slot, epoch ms.
+    pub fn next_ms(&self, slot_ms: i64) -> Option<i64> {
+        let starts = self.start_ms.iter().chain(&self.later_ms).copied();
+        starts.filter(|start_ms| *start_ms > slot_ms).min()
     }
 }
 
@@ -126,6 +178,15 @@ pub(super) struct Book<A: Aggregate> {
     cells: Vec<BTreeMap<i64, ByArm<A::Cell>>>,
     /// Stands for a cell that there is not.
     none: ByArm<A::Cell>,
+    /// The slots that the aggregate has not ended yet.
+    open: Option<Stretch>,
+}
+
+/// Slots that are ended together: from the start of the first one to the end of the last, epoch ms.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    start_ms: i64,
+    end_ms: i64,
 }
 
 impl<A: Aggregate> Book<A> {
@@ -136,6 +197,7 @@ impl<A: Aggregate> Book<A> {
             total: ByArm::new(),
             cells: vec![BTreeMap::new(); keep.spans.len()],
             none: ByArm::new(),
+            open: None,
         }
     }
 
@@ -144,10 +206,40 @@ impl<A: Aggregate> Book<A> {
     }
 
     pub fn add(&mut self, list: &SettledList) {
+        if self.open.is_some_and(|open| list.start_ms >= open.end_ms) {
+            self.end_stretch();
+        }
         self.aggregate.add(list);
     }
 
-    pub fn end_slot(&mut self, start_ms: i64) -> A::Slot {
+    /// Ends a slot; what it adds is returned where slots are not ended together.
+    pub fn end_slot(&mut self, start_ms: i64) -> Option<A::Slot> {
+        if self.open.is_some_and(|open| start_ms >= open.end_ms) {
+            self.end_stretch();
+        }
+        if let Some(cell_ms) = self.keep.stretch_ms().filter(|_| A::BY_USER) {
+            let end_ms = (start_ms.div_euclid(cell_ms) + 1) * cell_ms;
+            self.open.get_or_insert(Stretch { start_ms, end_ms });
+            return None;
+        }
+        Some(self.end(start_ms))
+    }
+
+    /// Ends all slots that have come up to this time, epoch ms.
+    pub fn end_until(&mut self, until_ms: i64) {
+        if self.open.is_some_and(|open| open.end_ms <= until_ms) {
+            self.end_stretch();
+        }
+    }
+
+    fn end_stretch(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.end(open.start_ms);
+        }
+    }
+
+    /// Ends slots that are all in the cells of one that starts then.
+    fn end(&mut self, start_ms: i64) -> A::Slot {
         let slot = self.aggregate.end_slot();
         if self.keep.total {
             self.aggregate.add_slot(&slot, &mut self.total);
@@ -193,6 +285,7 @@ impl<A: Aggregate> Book<A> {
             }
             span.trim(own);
         }
+        self.aggregate.merge_memory(&other.aggregate, ids);
     }
 
     pub fn encode(&self, to: &mut Writer) {
@@ -205,6 +298,7 @@ impl<A: Aggregate> Book<A> {
                 encode_all::<A>(cell, to);
             }
         }
+        self.aggregate.encode_memory(to);
     }
 
     /// Takes the place of what is kept. Arms are below `n_arms`.
@@ -220,7 +314,7 @@ impl<A: Aggregate> Book<A> {
                 insert_last(&mut self.cells[index], number, cell)?;
             }
         }
-        Ok(())
+        self.aggregate.decode_memory(from)
     }
 
     fn decode_all(&self, from: &mut Reader, n_arms: usize) -> Result<ByArm<A::Cell>, LedgerError> {

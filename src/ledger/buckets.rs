@@ -30,7 +30,7 @@ pub struct Buckets {
     users: Users,
     /// By arm.
     salts: Vec<Salt>,
-    /// The current slot. No sum in it leaves 64 bits unless that of the whole arm does, which is noticed there.
+    /// Since the last end of a slot.
     sums: SlotSums,
     /// Likewise, lists with a click.
     n_clicked: HashMap<RowId, i64>,
@@ -51,9 +51,9 @@ type RowId = ArmId;
 /// Of an arm.
 #[derive(Debug)]
 struct Salt {
-    /// That of its experiment; none where its users are not told apart.
-    salt: Option<u64>,
-    /// Earlier slots do not count, epoch ms.
+    /// That of its experiment.
+    salt: u64,
+    /// Earlier slots do not count, epoch ms: none does where users are not told apart.
     start_ms: i64,
 }
 
@@ -112,6 +112,11 @@ pub(super) fn decode_buckets(from: &mut Reader, n_columns: usize) -> Result<Buck
 }
 
 impl Buckets {
+    /// Whether a sum has left 64 bits.
+    pub fn overflowed(&self) -> bool {
+        self.sums.overflowed()
+    }
+
     /// Columns of a bucket but for lists with a click.
     fn width(&self) -> usize {
         self.sums.width()
@@ -137,9 +142,10 @@ impl Aggregate for Buckets {
         let known = self.salts.len();
         let salts = arms.iter().zip(known..).map(|(arm, id)| {
             // Rows beyond have no number.
-            let start_ms = self.users.start_ms(&arm.experiment).filter(|_| id < 1 << 24);
+            let epochs = self.users.epochs(&arm.experiment).filter(|_| id < 1 << 24);
+            let start_ms = epochs.map(|epochs| epochs.start_ms.unwrap_or(i64::MIN));
             Salt {
-                salt: start_ms.map(|_| salt(&arm.experiment)),
+                salt: salt(&arm.experiment),
                 start_ms: start_ms.unwrap_or(i64::MAX),
             }
         });
@@ -148,7 +154,8 @@ impl Aggregate for Buckets {
 
     fn forget_users(&mut self, experiment: &str, arms: &[ArmId]) {
         self.users.forget(experiment);
-        arms.iter().for_each(|arm| self.salts[*arm as usize].salt = None);
+        arms.iter()
+            .for_each(|arm| self.salts[*arm as usize].start_ms = i64::MAX);
     }
 
     fn add(&mut self, list: &SettledList) {
@@ -156,10 +163,11 @@ impl Aggregate for Buckets {
             return;
         }
         self.rows.clear();
+        let unit = unit(list);
         for arm in list.arms {
             let of = &self.salts[*arm as usize];
-            if let Some(salt) = of.salt.filter(|_| list.start_ms >= of.start_ms) {
-                self.rows.push(*arm << 8 | u32::from(bucket(unit(list), salt)));
+            if list.start_ms >= of.start_ms {
+                self.rows.push(*arm << 8 | u32::from(bucket(unit, of.salt)));
             }
         }
         if self.rows.is_empty() {
@@ -195,6 +203,13 @@ impl Aggregate for Buckets {
     }
 
     fn merge(cell: &mut BucketSums, more: &BucketSums) {
+        // Once an experiment has run for a while, mostly all buckets.
+        if cell.keys().eq(more.keys()) {
+            for (sums, more) in cell.values_mut().zip(more.values()) {
+                sums.iter_mut().zip(more).for_each(|(sum, term)| *sum += term);
+            }
+            return;
+        }
         for (bucket, sums) in more {
             add_row(cell, *bucket, sums.len() - 1, sums.iter().copied());
         }

@@ -1,109 +1,358 @@
-//! When each user was first seen in an arm: who counts where in the sample ratio, and who was seen in two arms.
+//! First exposures: how many users were first seen in each arm, for the sample ratio, and how many were seen in two arms.
+//!
+//! A user counts once, at the first list in the experiment. Slots come in the order of time, and lists of a slot do not: where it
+//! matters which list of a slot was first, its lists are sorted out when it ends.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::book::{Aggregate, ByArm, Keep, Users, insert_last};
+use foldhash::{HashMap, HashMapExt};
+
+use super::book::{Aggregate, ByArm, Epochs, Keep, Users};
 use super::bytes::{LedgerError, Reader, Writer};
+use super::marks::{Gain, Mark, SeenUsers, State, add, gains};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 
-/// Half of the keyed hash of a user, and the time of the first list (epoch ms). Of a million users some hundred share one.
-pub type FirstSeen = BTreeMap<u32, i64>;
+/// Users of an arm. A user is half of a keyed hash: of a million some hundred share one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exposed {
+    /// First seen in it.
+    pub first: u64,
+    /// Seen in another one too, within one epoch, at whose first list they were in this one.
+    pub in_two: u64,
+}
+
+impl Exposed {
+    pub fn add(&mut self, more: Exposed) {
+        self.first += more.first;
+        self.in_two += more.in_two;
+    }
+
+    fn subtract(&mut self, less: Exposed) {
+        self.first -= less.first;
+        self.in_two -= less.in_two;
+    }
+}
+
+/// Bytes of a user in an experiment, at most: what is kept of one in all experiments is a number in a table, and marks that many
+/// users share.
+pub const USER_BYTES: u64 = 32;
 
 #[derive(Debug)]
 pub struct Exposures {
     users: Users,
-    /// By arm: where its users are told apart, the start of the first slot that counts, epoch ms.
-    starts_ms: Vec<Option<i64>>,
-    /// The current slot.
-    slot: ByArm<FirstSeen>,
+    arms: Vec<KnownArm>,
+    experiments: HashMap<Arc<str>, u32>,
+    sets: Sets,
+    seen: SeenUsers,
+    slot: Slot,
+    /// By arm.
+    counts: Vec<Exposed>,
 }
 
-fn see(seen: &mut FirstSeen, user: u32, ts_ms: i64) {
-    let first_ms = seen.entry(user).or_insert(ts_ms);
-    *first_ms = (*first_ms).min(ts_ms);
+/// Of an arm.
+#[derive(Debug)]
+struct KnownArm {
+    name: Arc<str>,
+    experiment: u32,
+    /// None where its users are not told apart.
+    epochs: Option<Epochs>,
+}
+
+/// Arms that lists come in, as long as no epoch begins.
+#[derive(Debug, Default)]
+struct Sets {
+    ids: HashMap<Box<[ArmId]>, u32>,
+    /// The marks of each, in the order of names.
+    marks: Vec<Box<[Mark]>>,
+    /// Begin of the slot that they were last found to hold for, epoch ms.
+    start_ms: Option<i64>,
+    /// When the next epoch begins, epoch ms.
+    until_ms: i64,
+}
+
+/// The lists of a slot.
+#[derive(Debug, Default)]
+struct Slot {
+    start_ms: Option<i64>,
+    lists: Vec<Sighting>,
+    n_processed: usize,
+    /// What users were before their changes in it.
+    before: Vec<(u32, State)>,
+    disputed: Vec<u32>,
+    /// Experiments that are given up when it ends.
+    forgotten: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sighting {
+    user: u32,
+    in_slot_ms: u32,
+    set: u32,
+}
+
+/// Sets of arms that are remembered from slot to slot.
+const MAX_SETS: usize = 1 << 16;
+/// Lists that are looked up together.
+const GROUP: usize = 32;
+
+impl Exposures {
+    /// The set of the arms of a list whose users are told apart; none where there is no such arm.
+    fn set(&mut self, list: &SettledList) -> Option<u32> {
+        if self.sets.start_ms != Some(list.start_ms) {
+            self.renew_sets(list.start_ms);
+        }
+        let set = match self.sets.ids.get(list.arms) {
+            Some(set) => *set,
+            None => self.new_set(list),
+        };
+        (!self.sets.marks[set as usize].is_empty()).then_some(set)
+    }
+
+    /// Begins anew with all sets if an epoch has begun.
+    fn renew_sets(&mut self, start_ms: i64) {
+        let sets = &mut self.sets;
+        if sets.start_ms.is_none_or(|last_ms| start_ms < last_ms) || start_ms >= sets.until_ms {
+            sets.ids.clear();
+            let epochs = self.arms.iter().filter_map(|arm| arm.epochs.as_ref());
+            let next = epochs.filter_map(|epochs| epochs.next_ms(start_ms)).min();
+            sets.until_ms = next.unwrap_or(i64::MAX);
+        }
+        sets.start_ms = Some(start_ms);
+    }
+
+    #[cold]
+    fn new_set(&mut self, list: &SettledList) -> u32 {
+        let mark = |arm: &ArmId| {
+            let known = &self.arms[*arm as usize];
+            let epoch = known.epochs.as_ref()?.of(list.start_ms)?;
+            Some(Mark {
+                experiment: known.experiment,
+                arm: *arm,
+                epoch,
+                is_in_two: false,
+            })
+        };
+        let mut marks: Vec<Mark> = list.arms.iter().filter_map(mark).collect();
+        marks.sort_by_key(|mark| &self.arms[mark.arm as usize].name);
+        let set = self.sets.marks.len() as u32;
+        self.sets.marks.push(marks.into());
+        self.sets.ids.insert(list.arms.into(), set);
+        set
+    }
+
+    /// Counts the lists that have come since.
+    fn process(&mut self) {
+        let Exposures {
+            sets,
+            seen,
+            slot,
+            counts,
+            ..
+        } = self;
+        let lists = &slot.lists[slot.n_processed..];
+        slot.n_processed = slot.lists.len();
+        seen.fetch(lists.iter().map(|list| list.user));
+        for list in lists {
+            let Some(change) = seen.see(list.user, list.set, &sets.marks[list.set as usize]) else {
+                continue;
+            };
+            let gains = seen.gains(change);
+            count(counts, gains.iter().copied(), Exposed::add);
+            slot.before.push((list.user, change.before));
+            // Which arm was first depends on the order of lists.
+            if gains.iter().any(|(_, gain)| gain.in_two > 0) {
+                slot.disputed.push(list.user);
+            }
+        }
+    }
+
+    /// Ends the slot: users who turned out to be in two arms count in that of their first list.
+    fn close_slot(&mut self) {
+        self.process();
+        if !self.slot.disputed.is_empty() {
+            self.settle_disputes();
+        }
+        let slot = &mut self.slot;
+        slot.forgotten
+            .drain(..)
+            .for_each(|experiment| self.seen.forget(experiment));
+        if self.seen.is_full() || self.sets.marks.len() > MAX_SETS {
+            self.sets = Sets::default();
+            self.seen.forget_sets();
+        }
+        slot.lists.clear();
+        slot.n_processed = 0;
+        slot.before.clear();
+        slot.disputed.clear();
+    }
+
+    fn settle_disputes(&mut self) {
+        let disputed = self.slot.disputed.iter().copied();
+        let mut lists: BTreeMap<u32, Vec<Sighting>> = disputed.map(|user| (user, Vec::new())).collect();
+        for list in &self.slot.lists {
+            if let Some(own) = lists.get_mut(&list.user) {
+                own.push(*list);
+            }
+        }
+        // The first change of each comes last, and stands.
+        let before = self.slot.before.iter().rev().copied();
+        let before: HashMap<u32, State> = before.filter(|(user, _)| lists.contains_key(user)).collect();
+        for (user, lists) in lists {
+            self.settle_dispute(user, before[&user], &lists);
+        }
+    }
+
+    fn settle_dispute(&mut self, user: u32, before: State, lists: &[Sighting]) {
+        let seen = lists.iter().flat_map(|list| {
+            let marks = &self.sets.marks[list.set as usize];
+            marks.iter().map(|mark| (list.in_slot_ms, *mark))
+        });
+        let mut seen: Vec<(u32, Mark)> = seen.collect();
+        seen.sort_by_key(|(ms, mark)| (*ms, &self.arms[mark.arm as usize].name));
+        let before = self.seen.marks(before);
+        let mut now = before.to_vec();
+        seen.iter().for_each(|(_, mark)| add(&mut now, *mark));
+        count(
+            &mut self.counts,
+            gains(before, self.seen.of(user)),
+            Exposed::subtract,
+        );
+        count(&mut self.counts, gains(before, &now), Exposed::add);
+        self.seen.set(user, &now);
+    }
+
+    /// By arm.
+    fn experiments(&self) -> Vec<u32> {
+        self.arms.iter().map(|arm| arm.experiment).collect()
+    }
+}
+
+fn count(counts: &mut [Exposed], gains: impl Iterator<Item = Gain>, by: fn(&mut Exposed, Exposed)) {
+    gains.for_each(|(arm, gain)| by(&mut counts[arm as usize], gain));
 }
 
 impl Aggregate for Exposures {
-    type Cell = FirstSeen;
-    type Slot = ByArm<FirstSeen>;
+    type Cell = Exposed;
+    type Slot = ByArm<Exposed>;
     const BY_USER: bool = true;
 
     fn new(_: &Ranking, keep: &Keep) -> Exposures {
         Exposures {
             users: keep.users.clone(),
-            starts_ms: Vec::new(),
-            slot: ByArm::new(),
+            arms: Vec::new(),
+            experiments: HashMap::new(),
+            sets: Sets::default(),
+            seen: SeenUsers::new(),
+            slot: Slot::default(),
+            counts: Vec::new(),
         }
     }
 
     fn admit(&mut self, arms: &[Arm]) {
-        let starts_ms = arms.iter().map(|arm| self.users.start_ms(&arm.experiment));
-        self.starts_ms.extend(starts_ms);
+        for arm in arms {
+            let n_experiments = self.experiments.len() as u32;
+            let experiment = self.experiments.entry(Arc::clone(&arm.experiment));
+            self.arms.push(KnownArm {
+                name: Arc::clone(&arm.arm),
+                experiment: *experiment.or_insert(n_experiments),
+                epochs: self.users.epochs(&arm.experiment),
+            });
+        }
+        // What was found of sets knows nothing of their epochs.
+        self.sets.start_ms = None;
+        self.counts.resize(self.arms.len(), Exposed::default());
     }
 
     fn forget_users(&mut self, experiment: &str, arms: &[ArmId]) {
         self.users.forget(experiment);
-        arms.iter().for_each(|arm| self.starts_ms[*arm as usize] = None);
+        arms.iter().for_each(|arm| self.arms[*arm as usize].epochs = None);
+        self.sets.start_ms = None;
+        self.slot.forgotten.extend(self.experiments.get(experiment));
     }
 
     fn add(&mut self, list: &SettledList) {
         let Some(user) = list.user.filter(|_| self.users != Users::Nobody) else {
             return;
         };
-        for arm in list.arms {
-            let start_ms = self.starts_ms[*arm as usize];
-            if start_ms.is_some_and(|start_ms| list.start_ms >= start_ms) {
-                see(self.slot.entry(*arm).or_default(), user.get(), list.ts_ms);
+        if self.slot.start_ms != Some(list.start_ms) {
+            self.close_slot();
+            self.slot.start_ms = Some(list.start_ms);
+        }
+        let Some(set) = self.set(list) else { return };
+        self.slot.lists.push(Sighting {
+            user: user.get(),
+            in_slot_ms: (list.ts_ms - list.start_ms) as u32,
+            set,
+        });
+        if self.slot.lists.len() - self.slot.n_processed >= GROUP {
+            self.process();
+        }
+    }
+
+    fn end_slot(&mut self) -> ByArm<Exposed> {
+        self.close_slot();
+        let counts = (0..).zip(&mut self.counts);
+        let counts = counts.filter(|(_, count)| **count != Exposed::default());
+        counts.map(|(arm, count)| (arm, std::mem::take(count))).collect()
+    }
+
+    fn add_slot(&self, slot: &ByArm<Exposed>, cells: &mut ByArm<Exposed>) {
+        for (arm, more) in slot {
+            cells.entry(*arm).or_default().add(*more);
+        }
+    }
+
+    fn merge(cell: &mut Exposed, more: &Exposed) {
+        cell.add(*more);
+    }
+
+    fn encode(cell: &Exposed, to: &mut Writer) {
+        to.number(cell.first);
+        to.number(cell.in_two);
+    }
+
+    fn decode(&self, from: &mut Reader) -> Result<Exposed, LedgerError> {
+        let mut count = || {
+            from.number()
+                .ok()
+                .filter(|n| *n < 1 << 56)
+                .ok_or(LedgerError::Number)
+        };
+        Ok(Exposed {
+            first: count()?,
+            in_two: count()?,
+        })
+    }
+
+    fn encode_memory(&self, to: &mut Writer) {
+        self.seen.encode(to);
+    }
+
+    fn decode_memory(&mut self, from: &mut Reader) -> Result<(), LedgerError> {
+        self.seen = SeenUsers::decode(from, &self.experiments())?;
+        Ok(())
+    }
+
+    /// A user is in one pair alone; if not, what this one knows stands.
+    fn merge_memory(&mut self, other: &Exposures, ids: &[ArmId]) {
+        for (user, marks) in other.seen.iter() {
+            let mut own: Vec<Mark> = self.seen.of(user).to_vec();
+            for mark in marks {
+                let arm = ids[mark.arm as usize];
+                let experiment = self.arms[arm as usize].experiment;
+                if own.iter().all(|known| known.experiment != experiment) {
+                    own.push(Mark {
+                        experiment,
+                        arm,
+                        ..*mark
+                    });
+                }
             }
+            own.sort_by_key(|mark| mark.experiment);
+            self.seen.set(user, &own);
         }
-    }
-
-    fn end_slot(&mut self) -> ByArm<FirstSeen> {
-        std::mem::take(&mut self.slot)
-    }
-
-    fn add_slot(&self, slot: &ByArm<FirstSeen>, cells: &mut ByArm<FirstSeen>) {
-        for (arm, seen) in slot {
-            Exposures::merge(cells.entry(*arm).or_default(), seen);
-        }
-    }
-
-    fn merge(cell: &mut FirstSeen, more: &FirstSeen) {
-        more.iter().for_each(|(user, ts_ms)| see(cell, *user, *ts_ms));
-    }
-
-    fn encode(cell: &FirstSeen, to: &mut Writer) {
-        to.number(cell.len() as u64);
-        for (user, ts_ms) in cell {
-            to.number((*user).into());
-            to.signed((*ts_ms).into());
-        }
-    }
-
-    fn decode(&self, from: &mut Reader) -> Result<FirstSeen, LedgerError> {
-        let mut cell = FirstSeen::new();
-        for _ in 0..from.length()? {
-            let user = u32::try_from(from.number()?).map_err(|_| LedgerError::Number)?;
-            let ts_ms = i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?;
-            insert_last(&mut cell, user, ts_ms)?;
-        }
-        Ok(cell)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_user_counts_at_the_first_list_in_whatever_order_they_come() {
-        let mut seen = FirstSeen::new();
-        for (user, ts_ms) in [(1, 50), (2, 40), (1, 30), (1, 60)] {
-            see(&mut seen, user, ts_ms);
-        }
-        Exposures::merge(&mut seen, &[(2, 45), (3, 5)].into());
-        assert_eq!(seen, [(1, 30), (2, 40), (3, 5)].into());
     }
 }

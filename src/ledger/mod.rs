@@ -26,6 +26,7 @@ mod book;
 mod buckets;
 mod bytes;
 mod exposures;
+mod marks;
 mod packed;
 mod seen;
 mod sums;
@@ -40,11 +41,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use self::aggregates::Books;
 pub use self::aggregates::{Cell, Numbers, OfArm};
-pub use self::book::{Aggregate, ByArm, Keep, Span, Users};
+pub use self::book::{Aggregate, ByArm, Epochs, Keep, Span, Users};
 pub use self::buckets::{BucketSums, N_BUCKETS, merge_buckets, subtract_buckets};
 pub use self::bytes::LedgerError;
 use self::bytes::{Reader, Writer};
-pub use self::exposures::FirstSeen;
+pub use self::exposures::{Exposed, USER_BYTES};
 pub use self::packed::PackedBuckets;
 pub use self::seen::{Classes, Seen};
 pub use self::sums::Sums;
@@ -105,12 +106,12 @@ impl Ledger {
     }
 
     fn end_slot(&mut self, start_ms: i64, end_ms: i64) -> SettledSlot {
-        self.until_ms = self.until_ms.max(Some(end_ms));
         let slots = self.books.end_slot(start_ms);
+        self.cover_until(Some(end_ms));
         SettledSlot {
             start_ms,
-            tallies: slots.sums,
-            shown: slots.seen,
+            tallies: slots.sums.unwrap_or_default(),
+            shown: slots.seen.unwrap_or_default(),
         }
     }
 
@@ -123,6 +124,9 @@ impl Ledger {
     /// Notes that no list before this time (epoch ms) can still arrive, even if there was none.
     pub fn cover_until(&mut self, until_ms: Option<i64>) {
         self.until_ms = self.until_ms.max(until_ms);
+        self.until_ms
+            .iter()
+            .for_each(|until_ms| self.books.end_until(*until_ms));
     }
 
     /// The arms, by number.
@@ -137,7 +141,8 @@ impl Ledger {
 
     /// Whether a sum has exceeded 64 bits in a slot: the numbers are no longer exact.
     pub fn overflowed(&self) -> bool {
-        self.overflowed || self.books.sums.aggregate.overflowed()
+        let books = &self.books;
+        self.overflowed || books.sums.aggregate.overflowed() || books.buckets.aggregate.overflowed()
     }
 
     /// The sums of each arm since the begin, as of [`Self::until_ms`].
@@ -178,8 +183,10 @@ impl Ledger {
     }
 
     /// Adds the ledger of another pair with the same configuration. The result covers what both cover. If one of them covers
-    /// nothing, neither does the result: leave out pairs that never had a record.
-    pub fn merge(&mut self, other: &Ledger) {
+    /// nothing, neither does the result: leave out pairs that never had a record. A user is in one of them alone.
+    pub fn merge(&mut self, other: &mut Ledger) {
+        self.books.end_until(i64::MAX);
+        other.books.end_until(i64::MAX);
         let mut known: HashMap<Arm, ArmId> = self.arms.iter().cloned().zip(0..).collect();
         let mut new = Vec::new();
         let n_arms = self.arms.len();
@@ -199,14 +206,15 @@ impl Ledger {
             .map(|(one, other)| one.min(other));
     }
 
-    /// The same bytes for the same numbers. Whole numbers are LEB128, signed ones zigzag; texts and rows have their length
+    /// The same bytes for the same numbers, between two slots. Whole numbers are LEB128, signed ones zigzag; texts and rows have their length
     /// before them.
     ///
     /// ```text
     /// 1 │ configuration │ arms: n, (experiment, arm)… │ 0, or 1 and end │ overflowed: 0 or 1 │ book of each aggregate…
-    /// book  total, spans…      total  n, (arm, cell)…      span  cell length, n, (number, total)…
+    /// book  total, spans…, what it remembers      total  n, (arm, cell)…      span  cell length, n, (number, total)…
     /// ```
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn encode(&mut self) -> Vec<u8> {
+        self.books.end_until(i64::MAX);
         let mut to = Writer::default();
         to.byte(VERSION);
         to.number(self.configuration);

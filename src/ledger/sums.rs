@@ -32,7 +32,7 @@ pub(super) struct SlotSums {
 impl Sums {
     /// Whether a sum has left 64 bits in a slot.
     pub fn overflowed(&self) -> bool {
-        self.0.overflowed
+        self.0.overflowed()
     }
 }
 
@@ -49,6 +49,11 @@ impl SlotSums {
             room: Vec::new(),
             overflowed: false,
         }
+    }
+
+    /// Whether a sum has left 64 bits in a slot.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
     }
 
     /// Columns of a row.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::ops::Range;
 
 use proptest::prelude::*;
 
@@ -51,6 +52,16 @@ struct List {
     first: u32,
 }
 
+impl List {
+    fn ts_ms(&self) -> i64 {
+        self.slot * SLOT_MS + i64::from(self.clicked % 7)
+    }
+
+    fn user(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.first % 4)
+    }
+}
+
 fn list() -> impl Strategy<Value = List> {
     let arms = prop::collection::btree_set(0..4_u8, 0..3);
     (0..9_i64, arms, 0..1_u32 << N_ITEMS, 0..7_u32).prop_map(|(slot, arms, clicked, first)| List {
@@ -80,13 +91,15 @@ fn number_of(ledger: &mut Ledger, arm: &Arm) -> ArmId {
 /// A pair that has settled these lists, whose arms are admitted in the order in which they come.
 fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
     let mut ledger = Ledger::new(ranking, &keep());
-    for slot in 0..9 {
+    tell(&mut ledger, lists, 0..9, catalogue);
+    ledger
+}
+
+/// Settles the lists of these slots.
+fn tell(ledger: &mut Ledger, lists: &[List], slots: Range<i64>, catalogue: &Catalogue) {
+    for slot in slots {
         for list in lists.iter().filter(|list| list.slot == slot) {
-            let arms: Vec<ArmId> = list
-                .arms
-                .iter()
-                .map(|n| number_of(&mut ledger, &arm(*n)))
-                .collect();
+            let arms: Vec<ArmId> = list.arms.iter().map(|n| number_of(ledger, &arm(*n))).collect();
             let places: Vec<u32> = (list.first..list.first + N_ITEMS)
                 .map(|place| place % 8)
                 .collect();
@@ -97,8 +110,8 @@ fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
             };
             let told = ledger.take(Settled::List(SettledList {
                 start_ms: slot * SLOT_MS,
-                ts_ms: slot * SLOT_MS + i64::from(list.clicked % 7),
-                user: NonZeroU32::new(list.first % 4),
+                ts_ms: list.ts_ms(),
+                user: list.user(),
                 arms: &arms,
                 tags: &places,
                 off_list: &[],
@@ -114,7 +127,6 @@ fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
         let told = ledger.take(Settled::Slot { start_ms, end_ms });
         assert_eq!(told.map(|told| told.start_ms), Some(start_ms));
     }
-    ledger
 }
 
 /// The numbers of some arms by name.
@@ -143,18 +155,23 @@ proptest! {
     #[test]
     fn ledgers_merge_to_the_whole(lists in prop::collection::vec((list(), any::<bool>()), 0..40)) {
         let (ranking, catalogue) = (ranking(), catalogue());
+        // All lists of a user come through one pair.
+        let is_in_first = |(list, without_user): &&(List, bool)| match list.user() {
+            Some(user) => user.get() % 2 == 0,
+            None => *without_user,
+        };
         let of = |is_first: bool| -> Vec<List> {
-            let own = lists.iter().filter(|(_, first)| *first == is_first);
+            let own = lists.iter().filter(|list| is_in_first(list) == is_first);
             own.map(|(list, _)| list.clone()).collect()
         };
         let whole: Vec<List> = lists.iter().map(|(list, _)| list.clone()).collect();
         let whole = told(&whole, &ranking, &catalogue);
         for order in [[true, false], [false, true]] {
-            let [mut one, other] = order.map(|is_first| {
+            let [mut one, mut other] = order.map(|is_first| {
                 let bytes = told(&of(is_first), &ranking, &catalogue).encode();
                 Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded")
             });
-            one.merge(&other);
+            one.merge(&mut other);
             prop_assert_eq!(all(&one), all(&whole));
             prop_assert_eq!(one.until_ms(), whole.until_ms());
         }
@@ -163,9 +180,9 @@ proptest! {
     #[test]
     fn equal_ledgers_have_equal_bytes_and_bytes_come_back(lists in prop::collection::vec(list(), 0..40)) {
         let (ranking, catalogue) = (ranking(), catalogue());
-        let ledger = told(&lists, &ranking, &catalogue);
+        let mut ledger = told(&lists, &ranking, &catalogue);
         let bytes = ledger.encode();
-        let again = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
+        let mut again = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
         prop_assert_eq!(all(&again), all(&ledger));
         prop_assert_eq!(again.encode(), bytes.clone());
         // In each slot in another order; arms are admitted as before.
@@ -238,13 +255,13 @@ fn cells_leave_and_totals_stay() {
         "no list is still to come, though none came"
     );
     assert_eq!(ledger.cells(1).count(), 0);
-    ledger.merge(&Ledger::new(&ranking, &keep()));
+    ledger.merge(&mut Ledger::new(&ranking, &keep()));
     assert_eq!(ledger.until_ms(), None, "one of them covers nothing");
 }
 
 #[test]
 fn bytes_of_other_metrics_or_versions_are_refused() {
-    let ledger = told(&[], &ranking(), &catalogue());
+    let mut ledger = told(&[], &ranking(), &catalogue());
     let bytes = ledger.encode();
     let decode = |bytes: &[u8], ranking: &Ranking, keep: &Keep| Ledger::decode(bytes, ranking, keep).err();
     let other = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
@@ -287,7 +304,7 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
     let (ranking, catalogue) = (ranking(), catalogue());
     let bytes = told(&[list(0, 3)], &ranking, &catalogue).encode();
     let mut ledger = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
-    ledger.merge(&told(&[list(0, 2)], &ranking, &catalogue));
+    ledger.merge(&mut told(&[list(0, 2)], &ranking, &catalogue));
     for arm in [0, 1] {
         ledger.take(Settled::List(SettledList {
             start_ms: 0,
@@ -317,7 +334,11 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
 #[test]
 fn users_are_told_apart_in_experiments_that_ask_for_it_from_their_start_on() {
     let (ranking, catalogue) = (ranking(), catalogue());
-    let users = Users::Of([("e".to_owned(), 3 * SLOT_MS)].into());
+    let epochs = Epochs {
+        start_ms: Some(3 * SLOT_MS),
+        ..Epochs::default()
+    };
+    let users = Users::Of([("e".to_owned(), epochs)].into());
     let keep = Keep::of_users(users, 2 * SLOT_MS);
     let mut ledger = Ledger::new(&ranking, &keep);
     let other = Arm {
@@ -361,7 +382,8 @@ fn users_are_told_apart_in_experiments_that_ask_for_it_from_their_start_on() {
         let lists = lists.map(|(arm, sums)| (*arm, sums.values().map(|sums| sums[LISTS]).sum::<i128>()));
         (*number, lists.collect::<Vec<_>>(), numbers.exposures.len())
     });
-    let expected = [(1, vec![(0, 1)], 1), (2, vec![(0, 2)], 1), (3, vec![], 0)];
+    // The user counts once.
+    let expected = [(1, vec![(0, 1)], 1), (2, vec![(0, 2)], 0), (3, vec![], 0)];
     assert_eq!(found.collect::<Vec<_>>(), expected);
 }
 
@@ -389,4 +411,78 @@ proptest! {
 fn arm_of(ledger: &Ledger, id: ArmId, list: &List) -> bool {
     let name = &ledger.arms()[id as usize];
     list.arms.iter().any(|n| arm(*n) == *name)
+}
+
+/// What is exposed where, counted list by list: users by the arm of their first list, and those of two arms.
+fn recount(lists: &[List]) -> BTreeMap<Arm, Exposed> {
+    let mut users: BTreeMap<u32, Vec<(i64, String)>> = BTreeMap::new();
+    for list in lists {
+        for (user, n) in list
+            .user()
+            .iter()
+            .flat_map(|user| list.arms.iter().map(move |n| (user, n)))
+        {
+            users
+                .entry(user.get())
+                .or_default()
+                .push((list.ts_ms(), n.to_string()));
+        }
+    }
+    let mut arms: BTreeMap<Arm, Exposed> = BTreeMap::new();
+    for sightings in users.values() {
+        let (_, first) = sightings.iter().min().expect("there is one");
+        let exposed = arms
+            .entry(Arm {
+                experiment: "e".into(),
+                arm: first.as_str().into(),
+            })
+            .or_default();
+        exposed.first += 1;
+        exposed.in_two += u64::from(sightings.iter().any(|(_, arm)| arm != first));
+    }
+    arms
+}
+
+proptest! {
+    /// Users count once, at their first list, in whatever order the lists of a slot come.
+    #[test]
+    fn users_are_exposed_where_a_recount_has_them(lists in prop::collection::vec(list(), 0..60)) {
+        let (ranking, catalogue) = (ranking(), catalogue());
+        let ledger = told(&lists, &ranking, &catalogue);
+        let found = ledger.total().exposures.iter();
+        let found: BTreeMap<Arm, Exposed> = found
+            .map(|(id, exposed)| (ledger.arms()[*id as usize].clone(), *exposed))
+            .collect();
+        prop_assert_eq!(found, recount(&lists));
+    }
+
+    /// A ledger that went through bytes knows its users.
+    #[test]
+    fn a_ledger_of_bytes_goes_on_as_if_nothing_had_been(lists in prop::collection::vec(list(), 0..40), until in 0..9_i64) {
+        let (ranking, catalogue) = (ranking(), catalogue());
+        let mut whole = Ledger::new(&ranking, &keep());
+        tell(&mut whole, &lists, 0..9, &catalogue);
+        let mut ledger = Ledger::new(&ranking, &keep());
+        tell(&mut ledger, &lists, 0..until, &catalogue);
+        let mut ledger = Ledger::decode(&ledger.encode(), &ranking, &keep()).expect("it was encoded");
+        tell(&mut ledger, &lists, until..9, &catalogue);
+        prop_assert_eq!(ledger.encode(), whole.encode());
+    }
+
+    /// Cells of users alone are ended at once, and are those that slot by slot would give.
+    #[test]
+    fn slots_that_are_ended_together_add_up_to_the_same_cells(lists in prop::collection::vec(list(), 0..60)) {
+        let (ranking, catalogue) = (ranking(), catalogue());
+        let mut ledger = Ledger::new(&ranking, &Keep::of_users(Users::Everybody, 2 * SLOT_MS));
+        tell(&mut ledger, &lists, 0..9, &catalogue);
+        ledger.cover_until(Some(10 * SLOT_MS));
+        let taken = ledger.take_complete(0);
+        let whole = told(&lists, &ranking, &catalogue);
+        prop_assert_eq!(taken.len(), whole.cells(1).count());
+        for ((number, cell), (expected_number, expected)) in taken.iter().zip(whole.cells(1)) {
+            prop_assert_eq!(*number, expected_number);
+            prop_assert_eq!(cell.numbers().buckets, expected.buckets);
+            prop_assert_eq!(cell.numbers().exposures, expected.exposures);
+        }
+    }
 }

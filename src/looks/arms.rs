@@ -1,13 +1,14 @@
 //! What a look shows of each arm by itself: its metrics and their pointwise intervals, since the start and in the window.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::Rules;
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::{arm_totals, compared};
 use crate::engine::ranking::Column;
-use crate::ledger::{BucketSums, merge_buckets};
-use crate::statistics::{ArmTotals, Interval, RatioShape, RatioSums, Totals, ratio};
+use crate::ledger::BucketSums;
+use crate::statistics::{ArmTotals, Interval, Level, RatioShape, RatioSums, Totals, ratio};
 
 /// One arm by itself, over all epochs.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,18 +70,18 @@ pub(super) fn arms(
     by_arm.into_iter().map(look).collect()
 }
 
-/// What the window of each arm adds up to in all pairs.
-fn window_sums<'a>(pairs: &[(&'a PairUsers, &ExperimentUsers)]) -> BTreeMap<&'a str, BucketSums> {
-    let mut arms: BTreeMap<&str, BucketSums> = BTreeMap::new();
+/// What the window of each arm adds up to, pair by pair.
+fn window_sums<'a>(pairs: &[(&'a PairUsers, &'a ExperimentUsers)]) -> BTreeMap<&'a str, Vec<&'a BucketSums>> {
+    let mut arms: BTreeMap<&str, Vec<&BucketSums>> = BTreeMap::new();
     for (pair, users) in pairs {
         for (arm, sums) in users.window.sums() {
-            merge_buckets(arms.entry(pair.name(arm)).or_default(), sums);
+            arms.entry(pair.name(arm)).or_default().push(sums);
         }
     }
     arms
 }
 
-fn window_look(sums: &BucketSums, rules: &Rules) -> WindowLook {
+fn window_look(sums: &[&BucketSums], rules: &Rules) -> WindowLook {
     let totals = [&arm_totals(sums, None, &rules.ranking)];
     WindowLook {
         lists: n_lists(&totals),
@@ -94,14 +95,15 @@ fn n_lists(parts: &[&ArmTotals]) -> f64 {
 
 /// By id, over parts of time together.
 fn metrics(parts: &[&ArmTotals], rules: &Rules, alpha: f64) -> BTreeMap<String, MetricLook> {
+    let level = Level::new(alpha);
     let metrics = compared(&rules.ranking).filter_map(|column| {
-        let metric = metric_look(column, parts, rules, alpha)?;
+        let metric = metric_look(column, parts, rules, &level)?;
         Some((column.key(), metric))
     });
     metrics.collect()
 }
 
-fn metric_look(column: &Column, parts: &[&ArmTotals], rules: &Rules, alpha: f64) -> Option<MetricLook> {
+fn metric_look(column: &Column, parts: &[&ArmTotals], rules: &Rules, level: &Level) -> Option<MetricLook> {
     let key = column.key();
     let lists = sum(parts.iter().map(|arm| &arm.lists));
     let numerators = sum(parts.iter().map(|arm| &arm.metrics[&key].numerators));
@@ -118,18 +120,19 @@ fn metric_look(column: &Column, parts: &[&ArmTotals], rules: &Rules, alpha: f64)
             .then(|| parts.iter().flat_map(|arm| &arm.hits).sum()),
         is_share: rules.ranking.is_share(column),
     };
+    let ratio = ratio::ratio(sums)?;
     Some(MetricLook {
-        value: ratio::ratio(sums)?.value,
-        interval: ratio::interval(sums, shape, alpha),
+        value: ratio.value,
+        interval: ratio.interval(shape, level),
     })
 }
 
 /// Adds columns of several parts.
-fn sum<'a>(columns: impl Iterator<Item = &'a Vec<f64>>) -> Vec<f64> {
-    let mut columns = columns;
-    let mut sum = columns.next().cloned().unwrap_or_default();
+fn sum<'a>(mut columns: impl Iterator<Item = &'a Vec<f64>>) -> Cow<'a, [f64]> {
+    let mut sum = columns.next().map_or(Cow::default(), Cow::from);
     for column in columns {
-        sum.iter_mut().zip(column).for_each(|(sum, term)| *sum += term);
+        let terms = sum.to_mut().iter_mut().zip(column);
+        terms.for_each(|(sum, term)| *sum += term);
     }
     sum
 }

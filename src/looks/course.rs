@@ -6,7 +6,7 @@ use super::arms::{ArmLook, arms};
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::arm_totals;
 use super::{Experiment, Rules};
-use crate::ledger::{BucketSums, PairId, merge_buckets};
+use crate::ledger::{BucketSums, PairId};
 use crate::statistics::{ArmTotals, Epoch, Kept, Report, Settings, Time, Totals, Unit, look};
 
 /// What a look shows of an experiment. What is undefined is absent.
@@ -90,7 +90,7 @@ fn totals(asked: &Experiment, pairs: &[(&PairUsers, &ExperimentUsers)], rules: &
     let mut epochs: Vec<Epoch> = epochs.collect();
     let n_begun = epochs.iter().rposition(|epoch| !epoch.arms.is_empty());
     epochs.truncate(n_begun.map_or(0, |last| last + 1));
-    let in_two = pairs.iter().map(|(_, users)| users.seen.n_in_two()).sum::<u64>();
+    let in_two = pairs.iter().map(|(_, users)| users.n_in_two()).sum::<u64>();
     Totals {
         epochs,
         multi_arm_users: rules.counts_users.then_some(in_two as f64),
@@ -102,13 +102,13 @@ fn epoch_arms(
     pairs: &[(&PairUsers, &ExperimentUsers)],
     rules: &Rules,
 ) -> BTreeMap<String, ArmTotals> {
-    let mut arms: BTreeMap<&str, (BucketSums, u64)> = BTreeMap::new();
+    let mut arms: BTreeMap<&str, (Vec<&BucketSums>, u64)> = BTreeMap::new();
     for (pair, users) in pairs {
-        for (arm, epochs) in &users.sums {
-            if let Some(sums) = epochs.get(&epoch) {
-                let (own, n_users) = arms.entry(pair.name(*arm)).or_default();
-                merge_buckets(own, sums);
-                *n_users += users.seen.n_first(epoch, *arm);
+        for (arm, epochs) in &users.arms {
+            if let Some(arm_users) = epochs.get(&epoch) {
+                let (sums, n_users) = arms.entry(pair.name(*arm)).or_default();
+                sums.push(&arm_users.sums);
+                *n_users += arm_users.exposed.first;
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::ledger::Epochs;
 use crate::statistics::Settings;
 
 /// What is asked of an experiment.
@@ -25,6 +26,19 @@ pub struct EpochStart {
 }
 
 impl Experiment {
+    /// When its users are told apart, for looks with this time between them, ms.
+    pub fn epochs(&self, every_ms: i64) -> Epochs {
+        let next_look = |ms: i64| (ms + every_ms - 1).div_euclid(every_ms).saturating_mul(every_ms);
+        Epochs {
+            start_ms: self.start_ms,
+            later_ms: self
+                .epochs
+                .iter()
+                .map(|epoch| next_look(epoch.start_ms))
+                .collect(),
+        }
+    }
+
     pub(super) fn n_epochs(&self) -> usize {
         self.epochs.len() + 1
     }

@@ -17,7 +17,6 @@ mod published;
 mod sums;
 #[cfg(test)]
 mod tests;
-mod users;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +30,6 @@ pub use self::pair::row_bytes;
 use self::pair::{Bytes, PairUsers};
 pub use self::published::{Published, Shown};
 pub use self::sums::{arm_totals, compared};
-pub use self::users::{SeenUsers, USER_BYTES};
 pub use self::window::{Window, max_window_bytes};
 use crate::engine::Arm;
 use crate::engine::ranking::Ranking;

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Rules;
-use super::users::SeenUsers;
 use super::window::WindowSums;
 use crate::engine::{Arm, ArmId};
-use crate::ledger::{BucketSums, Cell, FirstSeen, merge_buckets};
+use crate::ledger::{BucketSums, Cell, Exposed, USER_BYTES, merge_buckets};
 
 #[derive(Debug)]
 pub(super) struct PairUsers {
@@ -25,10 +24,16 @@ pub(super) struct PairUsers {
 #[derive(Debug, Default)]
 pub(super) struct ExperimentUsers {
     /// By arm, then epoch.
-    pub sums: BTreeMap<ArmId, BTreeMap<usize, BucketSums>>,
+    pub arms: BTreeMap<ArmId, BTreeMap<usize, ArmUsers>>,
     /// Over all epochs; nothing where its window was given up.
     pub window: WindowSums,
-    pub seen: SeenUsers,
+}
+
+/// What the users of an arm add up to in an epoch.
+#[derive(Debug, Default)]
+pub(super) struct ArmUsers {
+    pub sums: BucketSums,
+    pub exposed: Exposed,
 }
 
 /// What an experiment takes, in bytes.
@@ -81,7 +86,7 @@ impl PairUsers {
                 if is_inside && !without_window.contains(&name) {
                     self.add_to_window(&name, &arms, number, &cell);
                 }
-                self.add(name, &arms, asked.epoch_of(start_ms), &cell, rules);
+                self.add(name, &arms, asked.epoch_of(start_ms), &cell);
             }
         }
         if let Some(begin) = begin {
@@ -93,33 +98,35 @@ impl PairUsers {
     fn add_to_window(&mut self, experiment: &str, arms: &[ArmId], number: i64, cell: &Cell) {
         let users = self.experiments.entry(experiment.to_owned()).or_default();
         for arm in arms {
-            users.window.add(number, *arm, &cell.numbers().buckets[arm]);
+            if let Some(sums) = cell.numbers().buckets.get(arm) {
+                users.window.add(number, *arm, sums);
+            }
         }
     }
 
     /// The arms that a cell has, by experiment.
     fn arms_of(&self, cell: &Cell) -> BTreeMap<String, Vec<ArmId>> {
         let mut experiments: BTreeMap<String, Vec<ArmId>> = BTreeMap::new();
-        for id in cell.numbers().buckets.keys() {
+        let numbers = cell.numbers();
+        // One that had its list in an earlier cell has users here who are now in two arms.
+        let ids: BTreeSet<&ArmId> = numbers.buckets.keys().chain(numbers.exposures.keys()).collect();
+        for id in ids {
             let experiment = &*self.arms[*id as usize].experiment;
             experiments.entry(experiment.to_owned()).or_default().push(*id);
         }
         experiments
     }
 
-    fn add(&mut self, experiment: String, arms: &[ArmId], epoch: usize, cell: &Cell, rules: &Rules) {
+    fn add(&mut self, experiment: String, arms: &[ArmId], epoch: usize, cell: &Cell) {
         let users = self.experiments.entry(experiment).or_default();
         let numbers = cell.numbers();
         for arm in arms {
-            let sums = users.sums.entry(*arm).or_default().entry(epoch).or_default();
-            merge_buckets(sums, &numbers.buckets[arm]);
-        }
-        if rules.counts_users {
-            let seen = arms.iter().filter_map(|arm| {
-                let seen: &FirstSeen = numbers.exposures.get(arm)?;
-                Some((*arm, &*self.arms[*arm as usize].arm, seen))
-            });
-            users.seen.add(epoch, &seen.collect::<Vec<_>>());
+            let own = users.arms.entry(*arm).or_default().entry(epoch).or_default();
+            if let Some(sums) = numbers.buckets.get(arm) {
+                merge_buckets(&mut own.sums, sums);
+            }
+            own.exposed
+                .add(numbers.exposures.get(arm).copied().unwrap_or_default());
         }
     }
 
@@ -162,9 +169,19 @@ impl PairUsers {
 }
 
 impl ExperimentUsers {
+    /// Users seen in two arms within one epoch.
+    pub fn n_in_two(&self) -> u64 {
+        self.all().map(|arm| arm.exposed.in_two).sum()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &ArmUsers> {
+        self.arms.values().flat_map(BTreeMap::values)
+    }
+
     fn own_bytes(&self) -> u64 {
-        let sums = self.sums.values().flat_map(BTreeMap::values);
-        sums.map(bucket_bytes).sum::<u64>() + self.seen.bytes()
+        let arms = self.all();
+        arms.map(|arm| bucket_bytes(&arm.sums) + arm.exposed.first * USER_BYTES)
+            .sum()
     }
 }
 

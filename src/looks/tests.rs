@@ -68,7 +68,11 @@ struct Pair {
 
 impl Pair {
     fn new(id: PairId) -> Pair {
-        let users = Users::Of([("e".to_owned(), i64::MIN)].into());
+        Pair::of(id, &compared())
+    }
+
+    fn of(id: PairId, asked: &Experiment) -> Pair {
+        let users = Users::Of([("e".to_owned(), asked.epochs(LOOK_MS))].into());
         Pair {
             id,
             ledger: Ledger::new(&ranking(), &Keep::of_users(users, LOOK_MS)),
@@ -206,8 +210,8 @@ fn users_of_two_arms_are_counted_within_an_epoch_alone() {
         }],
         ..compared()
     };
+    let mut pair = Pair::of(0, &asked);
     let mut looks = Looks::new(rules(asked));
-    let mut pair = Pair::new(0);
     // User 1 changes with the epoch, user 2 within the first one, user 3 within the second one.
     let lists = [
         list(0, 1, "a"),

@@ -1,5 +1,6 @@
 //! What every test and interval is made from: a difference between two arms, and how far chance spreads it.
 
+use std::cell::Cell;
 use std::f64::consts::LN_2;
 
 use super::student;
@@ -30,6 +31,37 @@ pub struct Interval {
     pub upper: f64,
 }
 
+/// How often an interval at one look may miss. All metrics of an arm have the same degrees of freedom: those asked for last are
+/// remembered.
+#[derive(Debug, Clone)]
+pub struct Level {
+    alpha: f64,
+    /// Degrees of freedom, and t.
+    last: Cell<Option<(f64, f64)>>,
+}
+
+impl Level {
+    /// Of intervals that hold with probability 1 − `alpha`.
+    pub fn new(alpha: f64) -> Level {
+        Level {
+            alpha,
+            last: Cell::new(None),
+        }
+    }
+
+    /// t_ν √V.
+    pub fn half_width(&self, spread: &Spread) -> f64 {
+        self.t(spread.degrees) * spread.error()
+    }
+
+    fn t(&self, degrees: f64) -> f64 {
+        let known = self.last.get().filter(|(last, _)| *last == degrees);
+        let t = known.map_or_else(|| student::quantile_above(0.5 * self.alpha, degrees), |(_, t)| t);
+        self.last.set(Some((degrees, t)));
+        t
+    }
+}
+
 impl Spread {
     /// None where nothing spreads, or nothing is known of it. `scale` is what the variance is small against if it is
     /// nothing but rounding.
@@ -46,7 +78,7 @@ impl Spread {
 
     /// t_ν √V, the half width of an interval that holds with probability 1 − `alpha` at one look.
     pub fn half_width(&self, alpha: f64) -> f64 {
-        student::quantile_above(0.5 * alpha, self.degrees) * self.error()
+        Level::new(alpha).half_width(self)
     }
 
     /// The spread of a multiple.

@@ -48,7 +48,7 @@ mod totals;
 pub use self::calendar::Time;
 pub use self::comparison::{ArmPair, Comparison, compare};
 pub use self::decision::{Decision, State, Verdict};
-pub use self::effect::{Effect, Interval, Spread};
+pub use self::effect::{Effect, Interval, Level, Spread};
 pub use self::epochs::EpochWeights;
 pub use self::kept::{Kept, KeptArm, KeptMetric};
 pub use self::look::{look, one_look};

@@ -42,7 +42,7 @@ pub(super) fn isf_near(ln_tail: f64, nearby: f64) -> f64 {
         let bend = hazard - z;
         z += newton / (1.0 + (0.5 * newton * bend).max(-0.5));
         // What is left is about the cube of a step.
-        if !(newton.abs() > CUBE_ROOT_OF_EPSILON) {
+        if newton.is_nan() || newton.abs() <= CUBE_ROOT_OF_EPSILON {
             break;
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! R = ΣC_b/ΣD_b; e_b = (c_b − R d_b)/ΣD; V = n/(n−1) Σ e_b²; R ± t_{n−1} √V, where n counts buckets with a list.
 
-use super::effect::{Interval, Spread};
+use super::effect::{Interval, Level, Spread};
 use super::linear::Linear;
 
 /// What one arm adds up to in one epoch, or one window: sums by user bucket, all of one length.
@@ -50,16 +50,23 @@ pub fn ratio(sums: RatioSums) -> Option<Ratio> {
 
 /// The pointwise interval of an arm over any window, which holds with probability 1 − `alpha`; from 30 occupied buckets on.
 pub fn interval(sums: RatioSums, shape: RatioShape, alpha: f64) -> Option<Interval> {
-    let ratio = ratio(sums).filter(|ratio| ratio.occupied >= MIN_OCCUPIED)?;
-    if shape.hits.is_some_and(|hits| hits < MIN_HITS) {
-        return None;
+    ratio(sums)?.interval(shape, &Level::new(alpha))
+}
+
+impl Ratio {
+    /// The pointwise interval; from 30 occupied buckets on.
+    pub fn interval(&self, shape: RatioShape, level: &Level) -> Option<Interval> {
+        let has_hits = shape.hits.is_none_or(|hits| hits >= MIN_HITS);
+        if self.occupied < MIN_OCCUPIED || !has_hits {
+            return None;
+        }
+        let interval = Interval::around(self.value, level.half_width(&self.spread?))?;
+        Some(if shape.is_share {
+            interval.within_one()
+        } else {
+            interval
+        })
     }
-    let interval = Interval::around(ratio.value, ratio.spread?.half_width(alpha))?;
-    Some(if shape.is_share {
-        interval.within_one()
-    } else {
-        interval
-    })
 }
 
 pub(super) fn linear(sums: RatioSums) -> Option<Linear> {

@@ -85,7 +85,8 @@ fn keep(config: &Config) -> Keep {
     if config.experiments.is_empty() {
         return Keep::default();
     }
+    let every_ms = looks::every_ms(config.join.slot_ms);
     let experiments = config.experiments.iter();
-    let starts = experiments.map(|(name, of)| (name.clone(), of.start_ms.unwrap_or(i64::MIN)));
-    Keep::of_users(Users::Of(starts.collect()), looks::every_ms(config.join.slot_ms))
+    let epochs = experiments.map(|(name, asked)| (name.clone(), asked.epochs(every_ms)));
+    Keep::of_users(Users::Of(epochs.collect()), every_ms)
 }

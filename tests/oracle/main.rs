@@ -57,10 +57,10 @@ fn assert_ledger(driver: Driver, settled: &BTreeMap<i64, BTreeMap<ArmName, Vec<i
             .for_each(|(total, sum)| *total += i128::from(*sum));
     }
     let (ranking, keep) = (driver.ranking.clone(), driver.keep());
-    let ledger = driver.into_ledger();
+    let mut ledger = driver.into_ledger();
     let bytes = ledger.encode();
-    let again = Ledger::decode(&bytes, &ranking, &keep).expect("it was encoded");
-    for ledger in [&ledger, &again] {
+    let mut again = Ledger::decode(&bytes, &ranking, &keep).expect("it was encoded");
+    for ledger in [&mut ledger, &mut again] {
         let name = |id: &u32| {
             let arm = &ledger.arms()[*id as usize];
             (arm.experiment.to_string(), arm.arm.to_string())

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use abgauge::engine::Arm;
 use abgauge::engine::ranking::{ListOutcome, Measures, Ranking};
 use abgauge::engine::settling::{Settled, SettledList};
-use abgauge::ledger::{Keep, Ledger, Users};
+use abgauge::ledger::{Epochs, Keep, Ledger, Users};
 use abgauge::looks::{Experiment, Looked, Looks, News, Rules};
 use abgauge::statistics::Settings;
 
@@ -51,7 +51,7 @@ pub struct World {
 
 impl World {
     pub fn new(story: Story) -> World {
-        let users = Users::Of([(EXPERIMENT.to_owned(), i64::MIN)].into());
+        let users = Users::Of([(EXPERIMENT.to_owned(), Epochs::default())].into());
         let mut looks = Looks::new(Rules {
             every_ms: EVERY_MS,
             ranking: ranking(),

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use abgauge::config::TopicKey;
 use abgauge::engine::ranking::{Measures, Ranking};
 use abgauge::engine::{Arm, Rules};
-use abgauge::ledger::{Cell, Keep, PairTracker, Users};
+use abgauge::ledger::{Cell, Epochs, Keep, PairTracker, Users};
 use abgauge::simulate::draft::Content;
 use abgauge::simulate::{Activity, Design, Lengths, Noise, Population, Traffic, TrafficSettings, World};
 
@@ -153,7 +153,7 @@ impl Scenario {
 
     /// Draws it under a seed and joins it; cells of this length are told as soon as they are complete.
     pub fn replay(&self, seed: u64, cell_ms: i64, mut tell: impl FnMut(&Told)) {
-        let users = Users::Of([(EXPERIMENT.to_owned(), i64::MIN)].into());
+        let users = Users::Of([(EXPERIMENT.to_owned(), Epochs::default())].into());
         let keep = Keep::of_users(users, cell_ms);
         let mut tracker = PairTracker::new(rules(), self.ranking(), None, &keep);
         let mut arms = Vec::new();

@@ -83,8 +83,8 @@ impl Column {
     /// The numerator as a number, e.g. the sum of reciprocal ranks.
     pub fn numerator(&self, sums: &[i128]) -> f64 {
         match self.unit {
-            Unit::Count => sums[self.numerator] as f64,
-            Unit::Fixed => sums[self.numerator] as f64 / FIXED_ONE as f64,
+            Unit::Count => to_float(sums[self.numerator]),
+            Unit::Fixed => to_float(sums[self.numerator]) / FIXED_ONE as f64,
         }
     }
 
@@ -96,8 +96,22 @@ impl Column {
     /// Numerator ÷ denominator; none where nothing was counted.
     pub fn value(&self, sums: &[i128]) -> Option<f64> {
         let denominator = self.denominator(sums);
-        (denominator != 0).then(|| self.numerator(sums) / denominator as f64)
+        (denominator != 0).then(|| self.numerator(sums) / to_float(denominator))
     }
+}
+
+/// A sum as a number: nearly all fit into 64 bits, for which there is an instruction.
+pub fn to_float(sum: i128) -> f64 {
+    match i64::try_from(sum) {
+        Ok(sum) => sum as f64,
+        Err(_) => wide_to_float(sum),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn wide_to_float(sum: i128) -> f64 {
+    sum as f64
 }
 
 /// Served lists.

@@ -26,7 +26,9 @@ mod term;
 use std::num::NonZeroU32;
 
 pub use alpha_ndcg::Relevant;
-pub use columns::{CLICKS, Column, CoverageColumns, ITEMS_SHOWN, LISTS, Measures, Ranking, RankingBuffers};
+pub use columns::{
+    CLICKS, Column, CoverageColumns, ITEMS_SHOWN, LISTS, Measures, Ranking, RankingBuffers, to_float,
+};
 pub use list::ListOutcome;
 pub use profile::{
     ApDenominator, ArDenominator, Average, NdcgIdeal, OffList, Population, PrecisionDenominator, Profile,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::engine::ranking::USUAL;
-use crate::ledger::{BucketSums, N_BUCKETS};
+use crate::ledger::{BucketSums, Epochs, N_BUCKETS};
 
 pub(super) const SLOTS_A_CELL: i64 = LOOK_MS / SLOT_MS;
 
@@ -192,7 +192,7 @@ fn megabytes_of_a_day(lists_a_bucket: u32) -> f64 {
         metrics: USUAL.to_vec(),
         ..Measures::usual(&ks)
     });
-    let users = Users::Of([("e".to_owned(), i64::MIN)].into());
+    let users = Users::Of([("e".to_owned(), Epochs::default())].into());
     let mut ledger = Ledger::new(&ranking, &Keep::of_users(users, LOOK_MS));
     let arm = Arm {
         experiment: "e".into(),

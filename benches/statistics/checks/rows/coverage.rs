@@ -134,7 +134,7 @@ impl Sums {
     }
 
     fn totals(&self) -> [ArmTotals; 2] {
-        [&self.control, &self.arm].map(|sums| arm_totals(sums, None, &self.ranking))
+        [&self.control, &self.arm].map(|sums| arm_totals(&[sums], None, &self.ranking))
     }
 
     pub fn compare(&self, metric: &str) -> Comparison {

@@ -1,0 +1,312 @@
+//! Where each user was seen: one number for all experiments together, so that a list costs one look into a table.
+//!
+//! ```text
+//! user ─▶ state ─▶ [ mark of an experiment: first arm of the epoch, seen in two arms or not │ … ]
+//! (state, set of arms of a list) ─▶ next state, and what that adds
+//! ```
+//! Many users have the same marks, and then the same state. What a set of arms makes of a state is worked out once.
+
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
+
+use super::bytes::{LedgerError, Reader, Writer};
+use super::exposures::Exposed;
+use crate::engine::ArmId;
+
+/// Where a user was seen in one experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Mark {
+    pub experiment: u32,
+    /// That of the first list in `epoch`.
+    pub arm: ArmId,
+    /// The latest in which there was a list.
+    pub epoch: u16,
+    /// Seen in two arms within one epoch.
+    pub is_in_two: bool,
+}
+
+/// The marks of a user, by experiment.
+type Marks = Arc<[Mark]>;
+/// Which marks a user has, by number; 0: none.
+pub type State = u32;
+
+/// What a change of state adds to an arm.
+pub type Gain = (ArmId, Exposed);
+
+/// The users of a pair.
+#[derive(Debug)]
+pub struct SeenUsers {
+    /// By the upper eight bits, so that none of these tables is large: when one grows, that takes no time to speak of.
+    tables: Vec<HashMap<u32, State>>,
+    marks: Vec<Marks>,
+    states: HashMap<Marks, State>,
+    /// What a set of arms makes of a user who has no marks, by set.
+    first_steps: Vec<Option<Step>>,
+    /// What it makes of others.
+    steps: HashMap<(State, u32), Step>,
+    /// What steps add.
+    gains: Vec<Box<[Gain]>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    to: State,
+    /// What it adds: a place in `gains`.
+    change: u32,
+}
+
+/// What a list has changed of a user.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    pub before: State,
+    /// For [`SeenUsers::gains`].
+    pub change: u32,
+}
+
+/// How many steps are remembered. Where each user is in arms of its own, few of them occur again.
+const MAX_STEPS: usize = 1 << 16;
+/// States without a user that are kept, beside one for each user.
+const MAX_IDLE_STATES: usize = 1 << 10;
+const N_TABLES: usize = 256;
+
+impl SeenUsers {
+    pub fn new() -> SeenUsers {
+        let none = Marks::default();
+        SeenUsers {
+            tables: Vec::new(),
+            marks: vec![Arc::clone(&none)],
+            states: HashMap::from_iter([(none, 0)]),
+            first_steps: Vec::new(),
+            steps: HashMap::new(),
+            gains: Vec::new(),
+        }
+    }
+
+    /// Looks users up, for nothing but that they are near when they are needed: the processor does several at a time.
+    pub fn fetch(&self, users: impl Iterator<Item = u32>) {
+        if !self.tables.is_empty() {
+            let states = users.filter_map(|user| self.tables[table_of(user)].get(&user));
+            std::hint::black_box(states.fold(0, |all, state| all ^ state));
+        }
+    }
+
+    /// Adds a list of a user. `set` stands for the marks that it makes, one by one, of a user who has none.
+    pub fn see(&mut self, user: u32, set: u32, made: &[Mark]) -> Option<Change> {
+        if self.tables.is_empty() {
+            self.tables.resize_with(N_TABLES, HashMap::new);
+        }
+        let first = self.first_steps.get(set as usize).copied().flatten();
+        let first = first.unwrap_or_else(|| self.work_out(0, set, made));
+        let state = self.tables[table_of(user)].entry(user).or_insert(0);
+        let from = *state;
+        // Mostly a user is in the same arms again.
+        if from == first.to {
+            return None;
+        }
+        if from == 0 {
+            *state = first.to;
+            return Some(Change {
+                before: 0,
+                change: first.change,
+            });
+        }
+        let step = self.steps.get(&(from, set)).copied();
+        let step = step.unwrap_or_else(|| self.work_out(from, set, made));
+        if step.to == from {
+            return None;
+        }
+        self.tables[table_of(user)].insert(user, step.to);
+        Some(Change {
+            before: from,
+            change: step.change,
+        })
+    }
+
+    #[cold]
+    fn work_out(&mut self, from: State, set: u32, made: &[Mark]) -> Step {
+        let before = Arc::clone(&self.marks[from as usize]);
+        let mut marks = before.to_vec();
+        made.iter().for_each(|mark| add(&mut marks, *mark));
+        let step = Step {
+            to: self.state(&marks),
+            change: self.gains.len() as u32,
+        };
+        self.gains.push(gains(&before, &marks).collect());
+        if from == 0 {
+            let n_sets = self.first_steps.len().max(set as usize + 1);
+            self.first_steps.resize(n_sets, None);
+            self.first_steps[set as usize] = Some(step);
+        } else {
+            self.steps.insert((from, set), step);
+        }
+        step
+    }
+
+    /// What a change has added.
+    pub fn gains(&self, change: Change) -> &[Gain] {
+        &self.gains[change.change as usize]
+    }
+
+    /// The marks that stand behind a state.
+    pub fn marks(&self, state: State) -> &[Mark] {
+        &self.marks[state as usize]
+    }
+
+    /// The marks of a user.
+    pub fn of(&self, user: u32) -> &[Mark] {
+        let state = self.tables.get(table_of(user)).and_then(|table| table.get(&user));
+        &self.marks[state.copied().unwrap_or(0) as usize]
+    }
+
+    /// Sets the marks of a user.
+    pub fn set(&mut self, user: u32, marks: &[Mark]) {
+        if self.tables.is_empty() {
+            self.tables.resize_with(N_TABLES, HashMap::new);
+        }
+        let state = self.state(marks);
+        self.tables[table_of(user)].insert(user, state);
+    }
+
+    /// Drops all marks of an experiment, and users who have no others.
+    pub fn forget(&mut self, experiment: u32) {
+        self.renumber(|mark| mark.experiment != experiment);
+    }
+
+    /// Forgets what sets of arms make of states, and drops states if most have no user. From then on sets have other numbers.
+    pub fn forget_sets(&mut self) {
+        self.first_steps.clear();
+        self.steps.clear();
+        self.gains.clear();
+        let n_users: usize = self.tables.iter().map(HashMap::len).sum();
+        if self.marks.len() > 2 * n_users + MAX_IDLE_STATES {
+            self.renumber(|_| true);
+        }
+    }
+
+    /// Whether more is remembered than will be of use.
+    pub fn is_full(&self) -> bool {
+        self.gains.len() > MAX_STEPS
+    }
+
+    /// Numbers the states anew that users have, with these of their marks.
+    fn renumber(&mut self, is_kept: impl Fn(&Mark) -> bool) {
+        let old = std::mem::replace(self, SeenUsers::new());
+        let mut states: Vec<Option<State>> = vec![None; old.marks.len()];
+        let mut tables = old.tables;
+        for table in &mut tables {
+            table.retain(|_, state| {
+                let old_state = *state as usize;
+                *state = *states[old_state].get_or_insert_with(|| {
+                    let kept = old.marks[old_state].iter().filter(|mark| is_kept(mark));
+                    self.state(&kept.copied().collect::<Vec<_>>())
+                });
+                *state != 0
+            });
+            table.shrink_to_fit();
+        }
+        self.tables = tables;
+    }
+
+    /// Users and their marks.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &[Mark])> {
+        let users = self.tables.iter().flatten();
+        users.map(|(user, state)| (*user, &*self.marks[*state as usize]))
+    }
+
+    fn state(&mut self, marks: &[Mark]) -> State {
+        if let Some(state) = self.states.get(marks) {
+            return *state;
+        }
+        let (marks, state) = (Marks::from(marks), self.marks.len() as State);
+        self.marks.push(Arc::clone(&marks));
+        self.states.insert(marks, state);
+        state
+    }
+
+    /// By user, each with the arms, epochs and flags of its marks.
+    pub fn encode(&self, to: &mut Writer) {
+        let mut users: Vec<(u32, &[Mark])> = self.iter().collect();
+        users.sort_unstable_by_key(|(user, _)| *user);
+        to.number(users.len() as u64);
+        for (user, marks) in users {
+            to.number(user.into());
+            to.number(marks.len() as u64);
+            for mark in marks {
+                to.number(mark.arm.into());
+                to.number(u64::from(mark.epoch) << 1 | u64::from(mark.is_in_two));
+            }
+        }
+    }
+
+    /// Users of arms whose experiments these are.
+    pub fn decode(from: &mut Reader, experiments: &[u32]) -> Result<SeenUsers, LedgerError> {
+        let mut users = SeenUsers::new();
+        let mut last = None;
+        for _ in 0..from.length()? {
+            let user = u32::try_from(from.number()?).map_err(|_| LedgerError::Number)?;
+            let mut marks: Vec<Mark> = Vec::new();
+            for _ in 0..from.length()? {
+                let mark = decode_mark(from, experiments)?;
+                if marks
+                    .last()
+                    .is_some_and(|last| last.experiment >= mark.experiment)
+                {
+                    return Err(LedgerError::Number);
+                }
+                marks.push(mark);
+            }
+            if last >= Some(user) || marks.is_empty() {
+                return Err(LedgerError::Number);
+            }
+            last = Some(user);
+            users.set(user, &marks);
+        }
+        Ok(users)
+    }
+}
+
+fn decode_mark(from: &mut Reader, experiments: &[u32]) -> Result<Mark, LedgerError> {
+    let [arm, epoch] = [from.number()?, from.number()?];
+    let experiment = usize::try_from(arm).ok().and_then(|arm| experiments.get(arm));
+    Ok(Mark {
+        experiment: *experiment.ok_or(LedgerError::Number)?,
+        arm: arm as ArmId,
+        epoch: u16::try_from(epoch >> 1).map_err(|_| LedgerError::Number)?,
+        is_in_two: epoch & 1 == 1,
+    })
+}
+
+fn table_of(user: u32) -> usize {
+    (user >> 24) as usize
+}
+
+/// Adds that a user was seen once more.
+pub fn add(marks: &mut Vec<Mark>, seen: Mark) {
+    match marks.binary_search_by_key(&seen.experiment, |mark| mark.experiment) {
+        Err(place) => marks.insert(place, seen),
+        Ok(place) => {
+            let mark = &mut marks[place];
+            if mark.is_in_two {
+                return; // and so it stays
+            }
+            if mark.epoch != seen.epoch {
+                (mark.arm, mark.epoch) = (seen.arm, seen.epoch);
+            }
+            mark.is_in_two |= mark.arm != seen.arm;
+        }
+    }
+}
+
+/// What a user adds to arms who had the marks `before` and has others now, of the same epochs or later ones.
+pub fn gains(before: &[Mark], now: &[Mark]) -> impl Iterator<Item = Gain> {
+    now.iter().filter_map(|mark| {
+        let known = before.iter().find(|known| known.experiment == mark.experiment);
+        let was_in_two = known.is_some_and(|known| known.is_in_two);
+        let gain = Exposed {
+            first: u64::from(known.is_none()),
+            in_two: u64::from(mark.is_in_two && !was_in_two),
+        };
+        (gain != Exposed::default()).then_some((mark.arm, gain))
+    })
+}
