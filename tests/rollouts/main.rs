@@ -4,9 +4,13 @@
 //! ```text
 //! lists of users ─▶ looks ─▶ Published ─▶ routes, TLS, tokens ◀── controller ◀── manifest
 //! ```
+//! And the program itself, which tells a webhook.
 
 mod argo;
 mod flagger;
+mod program;
+#[path = "../support/program.rs"]
+mod ran;
 mod server;
 mod world;
 
