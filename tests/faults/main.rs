@@ -7,6 +7,7 @@ mod damaged_batch;
 mod dead_letters;
 mod group;
 mod keys;
+mod looks;
 mod lost_offset;
 mod readers;
 mod start;

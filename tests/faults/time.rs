@@ -1,17 +1,17 @@
 //! Time as producers tell it, in real Kafka: an event ahead of it, a transaction that is left open, a stream that has ended.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use rdkafka::ClientConfig;
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use rdkafka::producer::Producer as _;
 use serde_json::json;
 
 use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
 use crate::support::kafka::Kafka;
-use crate::support::wait;
-use crate::traffic::{SHORT_SESSION, Traffic, log, now_ms, scrape, totals, wait_for_live, waits_for};
+use crate::support::wait::{self, PATIENCE};
+use crate::traffic::{
+    SHORT_SESSION, Traffic, log, now_ms, open_transaction, scrape, totals, wait_for_live, waits_for,
+};
 
 const TWO_DAYS_MS: i64 = 2 * 24 * 60 * 60 * 1000;
 
@@ -116,27 +116,10 @@ fn a_transaction_left_open_is_told_and_loses_nothing_once_it_ends() {
     traffic.flush();
     wait_for_live(&mut daemon, 10);
 
-    let transactional: BaseProducer = ClientConfig::new()
-        .set("bootstrap.servers", kafka.brokers())
-        .set("transactional.id", kafka.unique("transaction"))
-        .set("transaction.timeout.ms", "60000")
-        .create()
-        .expect("a producer");
-    let patience = Duration::from_secs(30);
-    transactional.init_transactions(patience).expect("transactions");
-    transactional.begin_transaction().expect("one begins");
     let list =
         json!({"request_id": "open", "ts": now_ms(), "experiments": {"ranker": "of-0"}, "items": ["i1"]});
-    let (topic, payload) = (&*traffic.served, list.to_string());
-    let record = BaseRecord::<[u8], [u8]>::to(topic)
-        .partition(0)
-        .key(b"open")
-        .payload(payload.as_bytes());
-    transactional
-        .send(record)
-        .map_err(|(error, _)| error)
-        .expect("room in the queue");
-    transactional.flush(patience).expect("it is written");
+    let topic = &*traffic.served;
+    let transaction = open_transaction(&kafka, topic, &list);
     // Of everybody else, and not to be read before it ends.
     traffic.send_clicked_lists(10..30);
     traffic.flush();
@@ -154,7 +137,7 @@ fn a_transaction_left_open_is_told_and_loses_nothing_once_it_ends() {
     assert_eq!(held_up.value("abgauge_consumer_lag_records", &labels), Some(21.0));
     assert_eq!(held_up.value("abgauge_ready", &[]), Some(0.0));
 
-    transactional.commit_transaction(patience).expect("it ends");
+    transaction.commit_transaction(PATIENCE).expect("it ends");
     daemon.wait_until("all to be counted", |daemon| {
         (totals(&scrape(daemon)?, "live") == (31.0, 30.0)).then_some(())
     });

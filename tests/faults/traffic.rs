@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rdkafka::ClientConfig;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 use serde_json::{Value, json};
 
 use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
 use crate::support::kafka::{Kafka, Options};
 use crate::support::producer::Producer;
-use crate::support::wait;
+use crate::support::wait::{self, PATIENCE};
 
 /// The broker takes a member for gone after the shortest time that it allows.
 pub const SHORT_SESSION: &str = "kafka.properties.\"session.timeout.ms\" = 6000";
@@ -139,6 +141,27 @@ pub fn config(brokers: &str, served: &str, clicks: &str, group: &str, more: &str
         {more}
         "#
     )
+}
+
+/// An event in partition 0 whose transaction is left open: readers get no further there before it ends.
+pub fn open_transaction(kafka: &Kafka, topic: &str, event: &Value) -> BaseProducer {
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", kafka.brokers())
+        .set("transactional.id", kafka.unique("transaction"))
+        .set("transaction.timeout.ms", "60000")
+        .create()
+        .expect("a producer");
+    producer.init_transactions(PATIENCE).expect("transactions");
+    producer.begin_transaction().expect("one begins");
+    let payload = event.to_string();
+    let record = BaseRecord::<[u8], [u8]>::to(topic)
+        .partition(0)
+        .key(b"open")
+        .payload(payload.as_bytes());
+    let sent = producer.send(record).map_err(|(error, _)| error);
+    sent.expect("room in the queue");
+    producer.flush(PATIENCE).expect("it is written");
+    producer
 }
 
 pub fn arm(partition: i32) -> String {
