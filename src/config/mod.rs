@@ -11,6 +11,7 @@ mod error;
 mod experiment;
 pub(crate) mod files;
 mod hosts;
+mod http_url;
 mod in_force;
 mod layers;
 mod load;
@@ -27,7 +28,6 @@ mod tests;
 mod units;
 mod validate;
 mod warnings;
-mod webhook_url;
 
 pub use crate::looks::{EpochStart, Experiment};
 pub use access::{Access, TokenHash, User};
@@ -35,6 +35,7 @@ pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
 pub use files::UnusableFile;
 pub use hosts::Host;
+pub use http_url::HttpUrl;
 pub use in_force::InForce;
 use in_force::bare_or_quoted;
 pub use load::{
@@ -46,7 +47,6 @@ pub use take_over::{Loaded, SettingChanges};
 pub(crate) use units::display_ms;
 pub use units::{parse_size, parse_span_ms};
 pub use validate::{parse_brokers, parse_topic};
-pub use webhook_url::WebhookUrl;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -302,7 +302,7 @@ pub struct TlsFiles {
 /// Whom to tell when the state of an arm changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Webhook {
-    pub url: WebhookUrl,
+    pub url: HttpUrl,
     /// The file that holds the value of the header. `None`: the header is not sent.
     pub secret_file: Option<PathBuf>,
     /// Its name.

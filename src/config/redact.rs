@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
-use super::WebhookUrl;
+use super::HttpUrl;
 
 /// In the name of a setting, or on a line: what stands there may be a secret.
 const SECRET_WORDS: [&str; 14] = [
@@ -55,7 +55,7 @@ const OPEN_PROPERTIES: [&str; 9] = [
 pub(super) fn hide(key: &str, value: Value) -> Value {
     match value {
         value if !is_secret(key, &value) => value,
-        Value::String(text) if key == WEBHOOK_URL => match WebhookUrl::of_setting(&text) {
+        Value::String(text) if key == WEBHOOK_URL => match HttpUrl::of_setting(&text) {
             Ok(url) => format!("{url}/{HIDDEN}").into(),
             Err(_) => HIDDEN.into(),
         },

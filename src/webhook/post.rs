@@ -18,7 +18,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::timeout;
 
-use crate::config::{self, UnusableFile, WebhookUrl, files};
+use crate::config::{self, HttpUrl, UnusableFile, files};
 
 const SECRET_FILE: &str = "webhook.secret_file";
 const CA_FILE: &str = "webhook.ca_file";
@@ -44,7 +44,7 @@ impl Post {
         }
     }
 
-    pub fn url(&self) -> &WebhookUrl {
+    pub fn url(&self) -> &HttpUrl {
         &self.webhook.url
     }
 

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use self::server::{Reply, Server};
 use super::outbox::fixture::looked;
 use super::*;
-use crate::config::WebhookUrl;
+use crate::config::HttpUrl;
 use crate::statistics::State;
 
 /// Runs a test of futures to its end.
@@ -30,7 +30,7 @@ fn run(claim: impl Future<Output = ()>) {
 fn settings(address: impl std::fmt::Display) -> config::Webhook {
     let url = format!("http://{address}/hook/hunter2?key=hunter2");
     config::Webhook {
-        url: WebhookUrl::of_setting(&url).expect("an address"),
+        url: HttpUrl::of_setting(&url).expect("an address"),
         secret_file: None,
         header: hyper::header::AUTHORIZATION,
         timeout: Duration::from_millis(300),
@@ -377,7 +377,7 @@ fn over_tls_only_a_server_that_the_authority_has_signed_is_told() {
         let address = server.address;
         let url = format!("https://{address}/hook/hunter2");
         let settings = |ca_file: Option<PathBuf>| config::Webhook {
-            url: WebhookUrl::of_setting(&url).expect("an address"),
+            url: HttpUrl::of_setting(&url).expect("an address"),
             secret_file: Some(file(dir.path(), "secret", "Bearer hunter2")),
             ca_file,
             // Time for two handshakes without optimisation.
@@ -407,7 +407,7 @@ fn over_tls_only_a_server_that_the_authority_has_signed_is_told() {
 fn files_that_cannot_be_used_are_refused_at_the_start_without_their_content() {
     let dir = tempfile::tempdir().expect("a directory");
     let with = |secret: Option<&str>, authority: Option<&str>| config::Webhook {
-        url: WebhookUrl::of_setting("https://hooks.example/hunter2").expect("an address"),
+        url: HttpUrl::of_setting("https://hooks.example/hunter2").expect("an address"),
         secret_file: secret.map(|text| file(dir.path(), "secret", text)),
         ca_file: Some(match authority {
             Some(text) => file(dir.path(), "ca", text),

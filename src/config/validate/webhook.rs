@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::values::{path, positive};
 use crate::config::error::ErrorReport;
 use crate::config::raw::RawWebhook;
-use crate::config::{Webhook, WebhookUrl};
+use crate::config::{HttpUrl, Webhook};
 
 /// Headers that say how a request is sent: a secret has no place there.
 const OF_THE_REQUEST: [HeaderName; 9] = [
@@ -33,7 +33,7 @@ pub(super) fn webhook(raw: &RawWebhook, report: &mut ErrorReport) -> Option<Webh
         needless_without_url(raw, report);
         return None;
     };
-    let url = match WebhookUrl::of_setting(written.get_ref()) {
+    let url = match HttpUrl::of_setting(written.get_ref()) {
         Ok(url) => url,
         Err((fault, remedy)) => {
             report.refuse("webhook.url", written, fault, remedy);

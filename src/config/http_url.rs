@@ -1,4 +1,4 @@
-//! The address that changes are told to. All of it but scheme and host may be a secret, which is never shown.
+//! An address of HTTP that is asked or told. All of it but scheme and host may be a secret, which is never shown.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use super::Host;
 
 /// An address of HTTP, with or without TLS.
 #[derive(Clone, PartialEq, Eq)]
-pub struct WebhookUrl(Uri);
+pub struct HttpUrl(Uri);
 
 /// How it begins.
 const SCHEMES: [&str; 2] = ["http://", "https://"];
 
-impl WebhookUrl {
+impl HttpUrl {
     /// Of the setting; else what is wrong with it, in words that show nothing of it, and what to write instead.
-    pub(crate) fn of_setting(text: &str) -> Result<WebhookUrl, (&'static str, &'static str)> {
+    pub(crate) fn of_setting(text: &str) -> Result<HttpUrl, (&'static str, &'static str)> {
         const WHOLE: &str = "write a whole address, such as \"https://hooks.example/abgauge\"";
         const IN_FILE: &str = "write the address alone, and into the file of webhook.secret_file what the header is to say, \
                                such as `Basic` and the base64 of USER:PASSWORD";
@@ -39,7 +39,7 @@ impl WebhookUrl {
         }
         match Host::of_request(authority) {
             Some(Host::Name(name)) if name.is_empty() => Err(("has no host", WHOLE)),
-            Some(_) => Ok(WebhookUrl(uri)),
+            Some(_) => Ok(HttpUrl(uri)),
             None => Err(("has no host that there can be", WHOLE)),
         }
     }
@@ -60,7 +60,7 @@ impl WebhookUrl {
 }
 
 /// Scheme, host and port.
-impl fmt::Display for WebhookUrl {
+impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls() { "https" } else { "http" };
         let authority = self.0.authority().map_or("", |authority| authority.as_str());
@@ -68,9 +68,9 @@ impl fmt::Display for WebhookUrl {
     }
 }
 
-impl fmt::Debug for WebhookUrl {
+impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WebhookUrl({self})")
+        write!(f, "HttpUrl({self})")
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn it_shows_scheme_and_host_alone() {
-        let url = WebhookUrl::of_setting("https://hooks.example:8443/T0/hunter2?token=hunter2");
+        let url = HttpUrl::of_setting("https://hooks.example:8443/T0/hunter2?token=hunter2");
         let url = url.expect("an address");
         assert_eq!(url.uri().path(), "/T0/hunter2");
         for shown in [url.to_string(), format!("{url:?}")] {
@@ -106,7 +106,7 @@ mod tests {
             ("https://::1/hunter2", "no address"),
             ("https://a~b/hunter2", "no host"),
         ] {
-            let (told, remedy) = WebhookUrl::of_setting(text).expect_err(text);
+            let (told, remedy) = HttpUrl::of_setting(text).expect_err(text);
             assert!(told.contains(fault), "{text}: {told}");
             assert!(
                 !told.contains("hunter2") && remedy.starts_with("write "),
@@ -120,13 +120,13 @@ mod tests {
             "http://a",
             "https://xn--bcher-kva.example/x#y",
         ] {
-            assert!(WebhookUrl::of_setting(text).is_ok(), "{text}");
+            assert!(HttpUrl::of_setting(text).is_ok(), "{text}");
         }
     }
 
     #[test]
     fn what_stays_on_this_machine_is_told_from_what_does_not() {
-        let is_loopback = |text| WebhookUrl::of_setting(text).expect("an address").is_loopback();
+        let is_loopback = |text| HttpUrl::of_setting(text).expect("an address").is_loopback();
         assert!(is_loopback("http://127.0.0.1:9000/x"));
         assert!(is_loopback("http://[::1]/"));
         assert!(is_loopback("http://localhost/"));
