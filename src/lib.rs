@@ -102,6 +102,8 @@ pub mod export;
 #[cfg(feature = "daemon")]
 pub mod health;
 #[cfg(feature = "daemon")]
+mod https;
+#[cfg(feature = "daemon")]
 pub mod kafka;
 #[cfg(feature = "daemon")]
 pub mod logging;

@@ -152,7 +152,7 @@ fn each_foreign_thing_has_one_home() {
     only_in("use prometheus", &["telemetry"]);
     only_in("SystemTime", &["clock.rs"]);
     only_in("x509_cert::", &["certificate.rs"]);
-    only_in("hyper_rustls::", &["webhook/"]);
+    only_in("hyper_rustls::", &["https.rs"]);
     only_in("use parquet::", &["evaluate/source/"]);
     only_in(
         "unsafe {",
