@@ -424,6 +424,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         next_decision_ms: None,
         srm_p: number,
         multi_arm: None,
+        grown: Default::default(),
         arms: names.iter().map(|arm| (arm.clone(), against.clone())).collect(),
         notes: Vec::new(),
     };

@@ -238,6 +238,7 @@ mod tests {
                 in_two: 5.0,
                 users: 1000.0,
             }),
+            grown: Default::default(),
             arms: [("neural".to_owned(), arm)].into(),
             notes: vec!["a note"],
         }

@@ -7,7 +7,7 @@ use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::arm_totals;
 use super::{Experiment, Rules};
 use crate::ledger::{BucketSums, PairId};
-use crate::statistics::{ArmTotals, Epoch, Kept, Report, Settings, Time, Totals, Unit, look};
+use crate::statistics::{ArmTotals, Epoch, Kept, Progress, Report, Settings, Time, Totals, Unit, look};
 
 /// What a look shows of an experiment. What is undefined is absent.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,9 +53,12 @@ impl Course {
         if of_pairs.is_empty() && self.start_ms.is_none() {
             return None;
         }
-        let start_ms = *self
-            .start_ms
-            .get_or_insert(asked.start_ms.unwrap_or(as_of_ms - rules.every_ms));
+        let start_ms = self.start_ms.unwrap_or_else(|| {
+            let first_cell_ms = as_of_ms - rules.every_ms;
+            self.kept.progress = Progress::since(first_cell_ms);
+            asked.start_ms.unwrap_or(first_cell_ms)
+        });
+        self.start_ms = Some(start_ms);
         let totals = totals(asked, &of_pairs, rules);
         let comparison = asked.settings.as_ref().map(|settings| {
             let settings = Settings {

@@ -8,6 +8,8 @@
 //! lies far ahead is told too early even so. s is what an arm had of all users over what it is to get; an arm that
 //! is not there yet is taken to vary as the control does. Arms count as independent: what their users have in common within
 //! buckets is chance.
+//!
+//! A daemon knows x of its last look, τ²/V of both arms together, and of a look some days before, from which β is told: [`of_looks`].
 
 mod traffic;
 
@@ -17,6 +19,7 @@ use std::fmt;
 use self::traffic::Traffic;
 use super::burn_in::BurnIn;
 use super::power::Plan;
+use super::progress::Grown;
 use super::settings::{Settings, Validity};
 use super::totals::Epoch;
 
@@ -93,6 +96,11 @@ pub enum Unknown {
 
 /// Whole over half of the days: below it, a difference is too small to tell how variances fall.
 const MIN_STRETCH: f64 = 1.2;
+/// More days than anybody waits for.
+const NEVER: f64 = 730.0;
+/// Shares that differ by more than this factor: the skewness of the small arm is not cancelled, and a planned end does not hold.
+const MAX_UNEQUAL: f64 = 4.0;
+const DAY_MS: f64 = 86_400_000.0;
 
 impl Design {
     pub const ALL: [Design; 3] = [Design::Sequence, Design::Planned, Design::Strict];
@@ -104,6 +112,33 @@ impl Design {
             Design::Planned => "planned",
             Design::Strict => "strict",
         }
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Design> {
+        Design::ALL.into_iter().find(|design| design.name() == name)
+    }
+
+    /// The one that these settings choose.
+    pub fn of(settings: &Settings) -> Design {
+        match settings.validity {
+            _ if settings.has_planned_end() => Design::Planned,
+            Validity::Strict => Design::Strict,
+            Validity::Sequence | Validity::OneLook => Design::Sequence,
+        }
+    }
+
+    /// x_plan of each design. A planned end is left out where shares are so far apart that it does not hold.
+    pub fn needs(settings: &Settings, n_treatments: usize) -> BTreeMap<Design, f64> {
+        let can = Design::ALL.into_iter().filter(|design| design.holds(settings));
+        can.map(|design| (design, design.plan(settings, n_treatments).x()))
+            .collect()
+    }
+
+    fn holds(self, settings: &Settings) -> bool {
+        let shares = || settings.shares.values().copied();
+        let [least, most] = [shares().fold(1.0, f64::min), shares().fold(0.0, f64::max)];
+        self != Design::Planned || most <= MAX_UNEQUAL * least
     }
 
     fn plan(self, settings: &Settings, n_treatments: usize) -> Plan {
@@ -118,6 +153,29 @@ impl Design {
             n_guardrails: settings.guardrails.len(),
         }
     }
+}
+
+impl MetricDays {
+    /// None where nothing is known.
+    fn new(x: f64, so_far: f64, growth: Option<f64>, needs: &BTreeMap<Design, f64>) -> Option<MetricDays> {
+        let needs = needs.iter().filter_map(|(design, needed)| {
+            let days = so_far * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
+            (days <= NEVER).then_some((*design, Need { x: *needed, days }))
+        });
+        (x > 0.0 && x.is_finite()).then(|| MetricDays {
+            control: None,
+            x,
+            growth,
+            needs: needs.collect(),
+        })
+    }
+}
+
+/// β, from variances that fell while days became `stretch` times as many; none where it is not finite.
+fn growth(before: f64, after: f64, stretch: f64) -> Option<f64> {
+    let growth = (before / after).ln() / stretch.ln();
+    // Above 1 is chance, or traffic that grew.
+    growth.is_finite().then(|| growth.clamp(0.0, 1.0))
 }
 
 impl Need {
@@ -168,6 +226,37 @@ pub fn days(settings: &Settings, sums: Sums, halfway: Option<Sums>) -> Result<Ex
         so_far,
         arms: arms.collect::<Result<_, Unknown>>()?,
     })
+}
+
+/// What primaries need by what looks at a running experiment have known of them. Arms of which nothing is known yet have no metric.
+pub fn of_looks(grown: &Grown, needs: &BTreeMap<Design, f64>) -> ExperimentDays {
+    let days = |as_of_ms: i64| (as_of_ms - grown.since_ms) as f64 / DAY_MS;
+    let so_far = days(grown.now.as_of_ms);
+    let metric = |id: &String, x: f64| {
+        let growth = grown.earlier.as_ref().and_then(|earlier| {
+            let [mut before, mut after] = [0.0, 0.0];
+            for (arm, metrics) in &earlier.arms {
+                if let (Some(then), Some(now)) = (metrics.get(id), grown.now.arms.get(arm)?.get(id)) {
+                    before += 1.0 / then;
+                    after += 1.0 / now;
+                }
+            }
+            growth(before, after, so_far / days(earlier.as_of_ms))
+        });
+        MetricDays::new(x, so_far, growth, needs)
+    };
+    let arms = grown.now.arms.iter().map(|(name, metrics)| {
+        let metrics = metrics.iter().map(|(id, x)| (id.clone(), metric(id, *x)));
+        let arm = ArmDays {
+            is_new: false,
+            metrics: metrics.collect(),
+        };
+        (name.clone(), arm)
+    });
+    ExperimentDays {
+        so_far,
+        arms: arms.collect(),
+    }
 }
 
 /// Goes on after "nothing can be said: ".

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::decision::State;
 use super::planned::PlannedEnd;
+use super::progress::Progress;
 
 /// Of one experiment. A new one knows nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,6 +15,7 @@ pub struct Kept {
     pub last_look_ms: Option<i64>,
     /// The largest ln of the Bayes factor against the shares of users, at least 0.
     pub max_ln_bayes_factor: f64,
+    pub progress: Progress,
     /// By treatment arm.
     pub arms: BTreeMap<String, KeptArm>,
 }

@@ -14,6 +14,7 @@ use super::facts::Shared;
 use super::family;
 use super::kept::{Kept, KeptArm, raise};
 use super::power::Plan;
+use super::progress::Known;
 use super::report::Report;
 use super::sequence;
 use super::settings::{Settings, Unit, Validity};
@@ -85,9 +86,12 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
         report.decision = is_tested.then(|| decide(shared, arm, kept));
         (name.clone(), report)
     };
+    let as_of_ms = kept.last_look_ms.unwrap_or_default();
+    let grown = kept.progress.take(Known::new(settings, arms, as_of_ms));
     Report {
         arms: arms.iter().map(report).collect(),
-        as_of_ms: kept.last_look_ms.unwrap_or_default(),
+        as_of_ms,
+        grown,
         look: kept.n_looks,
         next_decision_ms: shared.calendar.next_decision_ms(),
         srm_p: shared.srm_p,

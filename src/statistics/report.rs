@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::burn_in::BurnIn;
 use super::decision::{Decision, MultiArm};
 use super::effect::Interval;
+use super::progress::Grown;
 use super::settings::Role;
 
 /// All arms of an experiment against its control.
@@ -20,6 +21,8 @@ pub struct Report {
     pub srm_p: Option<f64>,
     /// None where users are not counted.
     pub multi_arm: Option<MultiArm>,
+    /// How what is known of the primaries has grown.
+    pub grown: Grown,
     /// By treatment arm.
     pub arms: BTreeMap<String, ArmReport>,
     pub notes: Vec<&'static str>,

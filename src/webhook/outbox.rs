@@ -112,6 +112,7 @@ pub(super) mod fixture {
             next_decision_ms: None,
             srm_p: None,
             multi_arm: None,
+            grown: Default::default(),
             arms: arms.collect(),
             notes: Vec::new(),
         };

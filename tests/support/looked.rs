@@ -177,6 +177,7 @@ fn report(as_of_ms: i64, neural: State) -> Report {
         next_decision_ms: None,
         srm_p: Some(0.000_4),
         multi_arm: None,
+        grown: Default::default(),
         arms: arms.into(),
         notes: vec!["a note on what is compared"],
     }

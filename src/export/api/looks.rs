@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use crate::ledger::PairId;
 use crate::looks::{ArmLook, Experiment, MetricLook, Shown, WindowLook};
+use crate::statistics::days::Design;
+use crate::statistics::{Known, Report, Settings};
 
 /// How far looks at an experiment have come. Times are epoch ms.
 #[derive(Serialize)]
@@ -20,6 +22,31 @@ pub(in super::super) struct LooksEntry<'a> {
     given_up: bool,
     /// Why users are not counted, if they are not.
     no_users: Option<&'a str>,
+    /// What says how long it takes; null before the first look, and without a control.
+    power: Option<Power<'a>>,
+}
+
+/// How much is known of the primaries, and how much each way to test needs.
+#[derive(Serialize)]
+struct Power<'a> {
+    /// Where sums begin: not at `start`, if lists from then on were not read.
+    since: i64,
+    mde: f64,
+    alpha: f64,
+    /// The way that is chosen.
+    design: &'static str,
+    /// x_plan by the way to test.
+    needs: BTreeMap<&'static str, f64>,
+    /// x by arm and primary.
+    arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
+    /// The same a quarter to a half of the days back; null before two days have passed.
+    earlier: Option<Earlier<'a>>,
+}
+
+#[derive(Serialize)]
+struct Earlier<'a> {
+    as_of: i64,
+    arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// An arm by itself at the last look.
@@ -65,7 +92,32 @@ impl<'a> LooksEntry<'a> {
             waits_for: shown.waits_for,
             given_up: shown.given_up.iter().any(|name| name == experiment),
             no_users: look.and_then(|look| look.no_users),
+            power: look.and_then(|look| {
+                let (settings, report) = look.comparison.as_ref()?;
+                Some(Power::of(settings, report))
+            }),
         })
+    }
+}
+
+impl<'a> Power<'a> {
+    fn of(settings: &Settings, report: &'a Report) -> Power<'a> {
+        let n_treatments = report.arms.keys().filter(|arm| settings.tests(arm)).count();
+        let needs = Design::needs(settings, n_treatments).into_iter();
+        let grown = &report.grown;
+        let earlier = |Known { as_of_ms, arms }: &'a Known| Earlier {
+            as_of: *as_of_ms,
+            arms,
+        };
+        Power {
+            since: grown.since_ms,
+            mde: settings.mde,
+            alpha: settings.alpha,
+            design: Design::of(settings).name(),
+            needs: needs.map(|(design, x)| (design.name(), x)).collect(),
+            arms: &grown.now.arms,
+            earlier: grown.earlier.as_ref().map(earlier),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::super::fixture::{self, HIT, MISS, NOTHING, NOW_MS, arm, looks, snapshot, sums};
 use super::super::shown_arms;
 use super::*;
+use crate::statistics::days::Design;
 use crate::telemetry::{PartitionState, Telemetry};
 
 fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
@@ -186,6 +187,16 @@ fn arms_tell_what_the_last_look_says_of_them() {
         json!({
             "as_of": looks::AS_OF_MS, "start": looks::START_MS, "waits_for": 3, "given_up": false,
             "no_users": null,
+            "power": {
+                "since": looks::START_MS, "mde": 0.05, "alpha": 0.05, "design": "sequence",
+                "needs": {
+                    "planned": Design::needs(&looks::settings(), 1)[&Design::Planned],
+                    "sequence": Design::needs(&looks::settings(), 1)[&Design::Sequence],
+                    "strict": Design::needs(&looks::settings(), 1)[&Design::Strict],
+                },
+                "arms": {"b": {"hit_rate@5": 6.5}},
+                "earlier": {"as_of": looks::START_MS + 86_400_000, "arms": {"b": {"hit_rate@5": 2.5}}},
+            },
         })
     );
     let arm = |name: &str| &experiment["arms"][name];
@@ -229,6 +240,7 @@ fn without_a_control_arms_tell_their_intervals_alone() {
     let document = looked(&looked_arms(), &shown);
     let experiment = &document["experiments"]["e"];
     assert_eq!(experiment["looks"]["no_users"], "no users");
+    assert_eq!(experiment["looks"]["power"], Value::Null);
     let arm = &experiment["arms"]["b"];
     assert_eq!(arm["look"]["metrics"]["ctr"]["lower"], 0.1);
     assert_eq!(arm.get("comparison"), None);
@@ -246,7 +258,7 @@ fn before_the_first_look_it_says_what_that_waits_for() {
     let experiment = &document["experiments"]["e"];
     assert_eq!(
         experiment["looks"],
-        json!({"as_of": null, "start": null, "waits_for": 3, "given_up": true, "no_users": null})
+        json!({"as_of": null, "start": null, "waits_for": 3, "given_up": true, "no_users": null, "power": null})
     );
     assert_eq!(experiment["arms"]["b"].get("look"), None);
     // Of others nothing is asked.

@@ -205,6 +205,7 @@ fn without_a_look_nothing_is_known_yet() {
 fn none_beside_the_control() -> Report {
     let (_, report) = looks::compared().comparison.unwrap();
     Report {
+        grown: Default::default(),
         arms: BTreeMap::new(),
         ..report
     }

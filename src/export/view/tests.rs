@@ -120,11 +120,13 @@ fn an_experiment_tells_what_the_last_look_says_of_its_arms() {
     let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
     let of = |query: &str| answer(&exporter, arms.clone(), query)["experiments"][0].clone();
     let experiment = of("metrics=hit_rate");
+    let mut looks = experiment["looks"].clone();
+    assert_eq!(looks["power"].take()["since"], looks::START_MS);
     assert_eq!(
-        experiment["looks"],
+        looks,
         json!({
             "as_of": looks::AS_OF_MS, "start": looks::START_MS, "waits_for": 3, "given_up": false,
-            "no_users": null,
+            "no_users": null, "power": null,
         })
     );
     let comparison = |n: usize| experiment["arms"][n].get("comparison");

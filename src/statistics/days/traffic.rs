@@ -1,15 +1,10 @@
 //! What arms have added up to, as they are to be: variances at other shares, and how these fall.
 
-use super::{ArmDays, Design, MetricDays, Need, Sums, Unknown};
+use super::{ArmDays, Design, MetricDays, Sums, Unknown, growth};
 use crate::statistics::burn_in::{BurnIn, Seen};
 use crate::statistics::per_user::{self, Count};
 use crate::statistics::ratio::{self, RatioSums};
 use crate::statistics::{ArmTotals, Settings};
-
-/// More days than anybody waits for.
-const NEVER: f64 = 730.0;
-/// Shares that differ by more than this factor: the skewness of the small arm is not cancelled, and a planned end does not hold.
-const MAX_UNEQUAL: f64 = 4.0;
 
 /// What there was, and what is asked.
 pub(super) struct Traffic<'a> {
@@ -70,17 +65,11 @@ impl Traffic<'_> {
         let tau = self.settings.mde * pooled(id, [arm, control])?;
         let x = tau * tau / variance;
         let growth = self.growth(id);
-        let designs = Design::ALL.into_iter().filter(|design| self.can(*design));
-        let needs = designs.filter_map(|design| {
-            let needed = design.plan(self.settings, self.n_treatments).x();
-            let days = self.sums.days * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
-            (days <= NEVER).then_some((design, Need { x: needed, days }))
-        });
-        (x > 0.0 && x.is_finite()).then(|| MetricDays {
+        let needs = Design::needs(self.settings, self.n_treatments);
+        let metric = MetricDays::new(x, self.sums.days, growth, &needs)?;
+        Some(MetricDays {
             control: pooled(id, [control]).filter(|_| !per_user::is_per_user(id)),
-            x,
-            growth,
-            needs: needs.collect(),
+            ..metric
         })
     }
 
@@ -96,16 +85,7 @@ impl Traffic<'_> {
                 after += variance(id, now)?;
             }
         }
-        let growth = (before / after).ln() / (self.sums.days / half.days).ln();
-        // Above 1 is chance, or traffic that grew.
-        growth.is_finite().then(|| growth.clamp(0.0, 1.0))
-    }
-
-    /// A planned end does not hold where shares are far apart.
-    fn can(&self, design: Design) -> bool {
-        let shares = || self.settings.shares.values().copied();
-        let [least, most] = [shares().fold(1.0, f64::min), shares().fold(0.0, f64::max)];
-        design != Design::Planned || most <= MAX_UNEQUAL * least
+        growth(before, after, self.sums.days / half.days)
     }
 }
 

@@ -1,0 +1,126 @@
+//! How what is known of an experiment grows: x of its primaries as of now, and as of a look some days ago.
+//!
+//! ```text
+//! first list ├── 1 day ── 2 days ──────── 4 days ──────────────────── 8 days ──────▶
+//!                           earlier ◀──────── marks are kept ────────── now: from 4 days to 8
+//! ```
+//! Marks are whole days, so that both count each hour of the day alike, and twice as far apart each time: two are enough, however
+//! long it runs. The earlier one is a quarter to a half of the days back.
+
+use std::collections::BTreeMap;
+
+use super::arm::LookedArm;
+use super::settings::{Role, Settings};
+
+/// x = τ²/V as of a look.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Known {
+    /// Of the look, epoch ms.
+    pub as_of_ms: i64,
+    /// Of each primary of each arm that is tested, once burn-in is done.
+    pub arms: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+/// How it has grown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Grown {
+    /// Where sums begin, epoch ms.
+    pub since_ms: i64,
+    pub now: Known,
+    /// None before two days have passed.
+    pub earlier: Option<Known>,
+}
+
+/// What is kept of it between two looks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Progress {
+    /// None: with the first look.
+    since_ms: Option<i64>,
+    /// As of 2^k days, for at most two k.
+    marks: Vec<Known>,
+}
+
+const DAY_MS: i64 = 86_400_000;
+
+impl Known {
+    pub(super) fn new(settings: &Settings, arms: &BTreeMap<String, LookedArm>, as_of_ms: i64) -> Known {
+        let tested = arms.iter().filter(|(name, _)| settings.tests(name));
+        let of_arm = |arm: &LookedArm| {
+            let primaries = arm
+                .metrics
+                .iter()
+                .filter(|(_, metric)| metric.role == Role::Primary);
+            let known = primaries.filter_map(|(id, metric)| Some((id.clone(), metric.judged?.x?)));
+            known.collect()
+        };
+        Known {
+            as_of_ms,
+            arms: tested.map(|(name, arm)| (name.clone(), of_arm(arm))).collect(),
+        }
+    }
+}
+
+impl Progress {
+    /// Of sums that begin at this time, epoch ms.
+    pub fn since(since_ms: i64) -> Progress {
+        Progress {
+            since_ms: Some(since_ms),
+            marks: Vec::new(),
+        }
+    }
+
+    /// Takes what is known at a look.
+    pub(super) fn take(&mut self, now: Known) -> Grown {
+        let since_ms = *self.since_ms.get_or_insert(now.as_of_ms);
+        let past_ms = |known: &Known| known.as_of_ms - since_ms;
+        let days = past_ms(&now) / DAY_MS;
+        let is_marked = self
+            .marks
+            .last()
+            .is_some_and(|last| past_ms(last) / DAY_MS >= days);
+        if days > 0 && days.cast_unsigned().is_power_of_two() && !is_marked {
+            self.marks.push(now.clone());
+        }
+        let is_early = |mark: &Known| 2 * past_ms(mark) <= past_ms(&now);
+        if let Some(earlier) = self.marks.iter().rposition(is_early) {
+            self.marks.drain(..earlier);
+        }
+        Grown {
+            since_ms,
+            earlier: self.marks.first().filter(|mark| is_early(mark)).cloned(),
+            now,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_known_a_quarter_to_a_half_of_the_days_ago_is_told_and_no_more_is_kept() {
+        let mut progress = Progress::since(known(0).as_of_ms);
+        // Six looks a day, x as large as the number of the look.
+        for look in 0..6 * 70_i64 {
+            let grown = progress.take(known(look));
+            let days = look / 6;
+            assert_eq!(grown.since_ms, known(0).as_of_ms);
+            assert_eq!(grown.now, known(look));
+            let earlier = grown.earlier.map(|earlier| (earlier.as_of_ms, earlier.arms));
+            let expected = (days >= 2).then(|| known(6 * (1 << days.ilog2()) / 2));
+            assert_eq!(
+                earlier,
+                expected.map(|known| (known.as_of_ms, known.arms)),
+                "{look}"
+            );
+            assert!(progress.marks.len() <= 2);
+        }
+    }
+
+    fn known(look: i64) -> Known {
+        Known {
+            as_of_ms: 1_763_596_800_000 + look * DAY_MS / 6,
+            arms: [("b".to_owned(), [("ctr".to_owned(), look as f64)].into())].into(),
+        }
+    }
+}
