@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgGroup, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::config::{self, TopicKey, parse_span_ms};
 use crate::engine::event::Kind;
 pub use comparing::{CompareArgs, Scoped};
-pub use offline::{CountArgs, EvaluateArgs, Format, PlanArgs, ProfilesArgs, TableOrJson};
+pub use offline::{AskArgs, CountArgs, EvaluateArgs, Format, PlanArgs, ProfilesArgs, TableOrJson};
 pub use traffic::TrafficArgs;
 
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus
@@ -61,21 +61,25 @@ pub enum Command {
     /// not matter: clicks may come before their lists.
     #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
-    /// Tell how long experiments must run, from the events of some days
+    /// Tell how long experiments must run, from the events of some days or from a running daemon
     ///
     /// What arms and their users spread in the files says how many days it takes to find the smallest effect that matters, with
     /// power 80%: for a test at every look (`sequence`), for one that is planned, and for the strict one. An arm that the files do
     /// not have yet is taken to vary as the control does: --shares says which there will be. Weeks are whole, as weekdays differ.
+    ///
+    /// With --from a running daemon is asked what its looks know of each experiment that has a control.
     #[command(
         after_long_help = offline::PLAN_EXAMPLES,
+        override_usage = "abgauge plan [OPTIONS] --compare <CONTROL> --primary <METRIC,…> <FILE>...\n       abgauge plan [OPTIONS] --from <URL>",
+        mut_arg("files", |argument| argument.required(false).required_unless_present("from")),
         mut_arg("compare", |argument| argument
-            .required(true)
+            .required_unless_present("from")
             .help("The arm that the others are, or will be, compared with")
             .long_help("The arm that the others are, or will be, compared with\n\nIn every experiment that has such an arm, or as EXPERIMENT=CONTROL in one; may be repeated. Lists of one user count together, so events should carry a `user_id`. In names write `\\=`, `\\:`, `\\,` and `\\\\` for these characters.")),
         mut_arg("shares", |argument| argument
             .help("Shares of users that arms are to get, such as control=0.5,neural=0.5 [default: as they are]")
             .long_help("Shares of users that arms are to get, such as control=0.5,neural=0.5 [default: as they are]\n\nThose of one experiment as ranker:control=0.5,neural=0.5, and so for the flags that follow: what is for one experiment takes the place of what is for all.")),
-        mut_arg("primary", |argument| argument.required(true)),
+        mut_arg("primary", |argument| argument.required_unless_present("from")),
     )]
     Plan(PlanArgs),
     /// Print the metric conventions of other libraries, and what their choices mean
@@ -119,6 +123,17 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// The command line of this process.
+///
+/// # Errors
+/// It is wrong, or asks for help or the version.
+pub fn parse() -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    offline::refuse_counting(&mut command, &matches)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// An error of the command line, where it can be guessed with what was meant: `abgauge run abgauge.toml`.

@@ -5,6 +5,7 @@ mod compare;
 pub mod config;
 mod counting;
 pub mod evaluate;
+mod fetch;
 pub mod hash;
 pub mod health;
 pub mod man;

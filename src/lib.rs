@@ -30,7 +30,7 @@
 //! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
 //!   a pair as one value, under one lock for each arm; a scrape sees whole deltas only.
 //! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says about itself. `webhook` tells
-//!   whom the configuration names when the state of an arm changes.
+//!   whom the configuration names when the state of an arm changes; `https` is what it has in common with `plan --from`.
 //! - [`evaluate`] feeds files to the same engine, on behalf of `commands`; `demo` runs all of it on `simulate`d traffic,
 //!   an embedded broker and one simulated `clock`.
 //! - `config` is what the operator wrote, checked, and `catalogue_file` the file that it names; `check` what a cluster makes

@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use abgauge::app::{Signals, StopSignal};
 use abgauge::catalogue_file;
-use abgauge::cli::{self, CheckArgs, Cli, Command, DemoArgs, SimulateArgs};
+use abgauge::cli::{self, CheckArgs, Command, DemoArgs, SimulateArgs};
 use abgauge::commands::{self, written};
 use abgauge::config::{self, Config, ConfigErrors, LogFormat, Properties};
 use abgauge::kafka::properties;
 use abgauge::{app, check, demo, logging, simulate};
 use anyhow::Context as _;
-use clap::Parser as _;
 use tokio::runtime::Runtime;
 
 /// librdkafka allocates with it too: a good allocator halves what a record costs.
@@ -30,7 +29,7 @@ fn main() -> ExitCode {
         Box::new(miette::MietteHandlerOpts::new().wrap_lines(is_terminal).build())
     };
     miette::set_hook(Box::new(style)).expect("nobody set it before");
-    let cli = match Cli::try_parse() {
+    let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(error) => cli::explain(error).exit(),
     };

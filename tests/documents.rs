@@ -38,7 +38,7 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 33] = [
+const NOT_RUN: [(&str, &str, Look); 34] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -128,6 +128,11 @@ const NOT_RUN: [(&str, &str, Look); 33] = [
     (
         "abgauge check --connect",
         "needs brokers; tests/check.rs asks real ones",
+        Look::Arguments,
+    ),
+    (
+        "abgauge plan --from",
+        "needs a daemon; tests/evaluate/asked.rs asks what stands for one, tests/faults/looks.rs a real one",
         Look::Arguments,
     ),
     (

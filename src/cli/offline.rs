@@ -1,13 +1,15 @@
-//! The arguments of what needs no broker: `evaluate` and `profiles`.
+//! The arguments of what needs no broker: `evaluate`, `plan` and `profiles`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, ValueEnum, error};
 
 use super::comparing::{CompareArgs, parse_share};
-use super::parse_between;
-use crate::config::{LONGEST_LIST, parse_size, parse_span_ms};
+use super::{parse_between, parse_duration};
+use crate::config::{HttpUrl, LONGEST_LIST, parse_size, parse_span_ms};
 
 /// What is read, and what is computed of it.
 #[derive(Debug, Args)]
@@ -122,8 +124,30 @@ pub enum Format {
     Markdown,
 }
 
+/// A daemon that is asked, and how.
+#[derive(Debug, Args)]
+pub struct AskArgs {
+    /// Ask a running daemon in place of files: the address of its page, such as http://localhost:9464
+    ///
+    /// It has counted, so the flags that say how to count or what to compare are not for it: [experiments.NAME] of its configuration
+    /// has said so.
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    pub from: Option<HttpUrl>,
+    /// File of a bearer token, where the daemon asks for one
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub token_file: Option<PathBuf>,
+    /// Authorities that sign the daemon's certificate, in PEM [default: those of the system]
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub ca_file: Option<PathBuf>,
+    /// How long the daemon may take to answer
+    #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = parse_duration, allow_hyphen_values = true, requires = "from")]
+    pub timeout: Duration,
+}
+
 #[derive(Debug, Args)]
 pub struct PlanArgs {
+    #[command(flatten)]
+    pub ask: AskArgs,
     #[command(flatten)]
     pub counting: CountArgs,
     #[command(flatten)]
@@ -157,6 +181,31 @@ pub enum TableOrJson {
     Json,
 }
 
+/// What goes with `plan --from`.
+const ASKING: [&str; 5] = ["from", "token_file", "ca_file", "timeout", "format"];
+
+/// Refuses flags that a daemon is not asked with. Variables of theirs are for other commands as well, and pass.
+pub(super) fn refuse_counting(command: &mut Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some(plan) = matches
+        .subcommand_matches("plan")
+        .filter(|plan| plan.contains_id("from"))
+    else {
+        return Ok(());
+    };
+    let is_written =
+        |id: &&str| plan.value_source(id) == Some(ValueSource::CommandLine) && !ASKING.contains(id);
+    let command = command.find_subcommand_mut("plan").expect("it is there");
+    let arguments = command.get_arguments();
+    let written = arguments.filter(|argument| is_written(&argument.get_id().as_str()));
+    let Some(written) = written.map(ToString::to_string).next() else {
+        return Ok(());
+    };
+    let message = format!(
+        "the argument '{written}' cannot be used with '--from <URL>': the daemon has counted, by its own configuration"
+    );
+    Err(command.error(error::ErrorKind::ArgumentConflict, message))
+}
+
 pub(super) const EVALUATE_EXAMPLES: &str = "\
 Examples:
   abgauge evaluate events.jsonl
@@ -184,10 +233,12 @@ Examples:
   abgauge plan events.jsonl --compare control --primary hit_rate@10
   abgauge plan last-week.jsonl --compare base --shares base=.5,neural=.5 --primary ctr --mde 0.02
   abgauge plan events.jsonl --compare ranker=base --primary mrr --guardrail ctr=0.02 --format json
+  abgauge plan --from http://localhost:9464
+  abgauge plan --from https://abgauge.example --token-file token --format json
 
 Exit codes:
    0  a clean end
-   1  a failure, such as a file that is absent
+   1  a failure, such as a file that is absent, or a daemon that does not answer or is not ready
    2  wrong usage, such as a metric that is unknown, or a control that no list has
   65  too little is known, or something could not be counted
   78  a bad configuration or catalogue";
@@ -202,6 +253,13 @@ Exit codes:
    0  a clean end
    2  wrong usage, such as a name that is unknown
   78  a bad configuration";
+
+fn parse_url(text: &str) -> Result<HttpUrl, String> {
+    HttpUrl::of_setting(text).map_err(|(fault, _)| match fault.contains('@') {
+        true => format!("it {fault}: give a token by --token-file FILE"),
+        false => format!("it {fault}: write the address of the daemon's page, such as http://localhost:9464"),
+    })
+}
 
 fn parse_k(text: &str) -> Result<NonZeroU32, String> {
     let k = text

@@ -1,5 +1,6 @@
 //! `abgauge plan`: how long experiments must run, from what their lists of some days spread.
 
+mod daemon;
 mod report;
 
 use std::collections::BTreeMap;
@@ -7,10 +8,12 @@ use std::process::ExitCode;
 
 use super::counting::{Counted, counted};
 use super::reading::{self, BAD_DATA, tell};
-use super::{compare, error, misuse, note, print, with_counting};
+use super::{compare, error, misuse, note, print, warn, with_counting};
 use crate::cli::{PlanArgs, TableOrJson};
 use crate::config::Counting;
+use crate::config::HttpUrl;
 use crate::evaluate::{Compare, Comparison, Evaluation};
+use crate::statistics::Settings;
 use crate::statistics::days::{Design, ExperimentDays, MetricDays, Sums, Unknown, days};
 use crate::table::visible;
 
@@ -21,8 +24,31 @@ const RETURNING: f64 = 0.8;
 const DAY_MS: f64 = 86_400_000.0;
 
 /// # Errors
-/// Where a file cannot be read, or the answer cannot be written.
+/// Where a file cannot be read, a daemon does not tell its numbers, or the answer cannot be written.
 pub fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    match &args.ask.from {
+        Some(url) => from_daemon(url, args),
+        None => from_files(args),
+    }
+}
+
+fn from_daemon(url: &HttpUrl, args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    let ask = &args.ask;
+    if ask.ca_file.is_some() && !url.is_tls() {
+        return Ok(misuse(
+            "plan",
+            "--ca-file has no effect on plain HTTP: give --from an address that begins with https://",
+        ));
+    }
+    if ask.token_file.is_some() && !url.is_tls() && !url.is_loopback() {
+        warn(&format!(
+            "{url} is without TLS, so the token can be read on the way: use https://"
+        ));
+    }
+    show(&daemon::plans(url, ask)?, args.format)
+}
+
+fn from_files(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.counting.config.as_deref(), |counting| {
         let counted = match asked(args, &counting) {
             Ok(counted) => counted,
@@ -46,7 +72,11 @@ pub fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
                 .for_each(|text| note(text));
         }
         tell(&counted, &evaluation);
-        show(&evaluation, args.format)
+        let code = show(&Plans::of(&evaluation), args.format)?;
+        Ok(match evaluation.losses().is_empty() {
+            true => code,
+            false => ExitCode::from(BAD_DATA),
+        })
     })
 }
 
@@ -71,14 +101,65 @@ fn with_alpha(mut compare: Compare, alpha: Option<f64>) -> Compare {
     compare
 }
 
+/// What is known of experiments, by name.
+#[derive(Default)]
+struct Plans {
+    known: BTreeMap<String, Planned>,
+    /// Why nothing can be told.
+    unknown: Vec<(String, String)>,
+    /// What else there is to know of those that are known.
+    remarks: Vec<(String, String)>,
+}
+
 /// What is known of an experiment.
-struct Planned<'a> {
-    comparison: &'a Comparison,
+struct Planned {
+    control: String,
+    mde: f64,
+    alpha: f64,
     days: ExperimentDays,
+    /// Of one that a daemon looks at.
+    running: Option<Running>,
+}
+
+struct Running {
+    /// Where its sums begin, epoch ms.
+    since_ms: i64,
+    /// How it is tested.
+    design: Option<Design>,
+}
+
+impl Plans {
+    fn of(evaluation: &Evaluation) -> Plans {
+        let mut plans = Plans::default();
+        for (experiment, comparison) in evaluation.comparisons.iter().flatten() {
+            match needed(comparison) {
+                Ok(days) => {
+                    let planned = Planned::of(&comparison.settings, days);
+                    plans.known.insert(experiment.clone(), planned);
+                }
+                Err(why) => plans.unknown.push((experiment.clone(), why.to_string())),
+            }
+        }
+        plans
+    }
+}
+
+impl Planned {
+    fn of(settings: &Settings, days: ExperimentDays) -> Planned {
+        Planned {
+            control: settings.control.clone(),
+            mde: settings.mde,
+            alpha: settings.alpha,
+            days,
+            running: None,
+        }
+    }
 }
 
 /// What makes days uncertain.
-fn remarks(days: &ExperimentDays) -> Vec<String> {
+fn remarks(planned: &Planned) -> Vec<String> {
+    let days = &planned.days;
+    let mde = if planned.running.is_some() { "mde" } else { "--mde" };
     let mut remarks = Vec::new();
     if days.so_far < WEEK {
         remarks.push(format!(
@@ -92,7 +173,8 @@ fn remarks(days: &ExperimentDays) -> Vec<String> {
     for (id, metric) in known.collect::<BTreeMap<&str, &MetricDays>>() {
         match metric.growth {
             None => remarks.push(format!(
-                "{id}: days are told in proportion, as half of them say too little of it"
+                "{id}: days are told in proportion, as {} too little of it",
+                if planned.running.is_some() { "a half or a quarter of them told" } else { "half of them say" }
             )),
             Some(growth) if growth < RETURNING => remarks.push(format!(
                 "{id}: twice the days tell {:.1} times as much, as the same users come back; what is far ahead may be further",
@@ -102,7 +184,7 @@ fn remarks(days: &ExperimentDays) -> Vec<String> {
         }
         if !metric.needs.contains_key(&Design::Sequence) {
             remarks.push(format!(
-                "{id}: more days alone do not find it: it takes more users, or a larger --mde"
+                "{id}: more days alone do not find it: it takes more users, or a larger {mde}"
             ));
         }
     }
@@ -123,19 +205,9 @@ fn needed(comparison: &Comparison) -> Result<ExperimentDays, Unknown> {
     )
 }
 
-fn show(evaluation: &Evaluation, format: TableOrJson) -> anyhow::Result<ExitCode> {
-    let mut known: BTreeMap<&str, Planned> = BTreeMap::new();
-    let mut unknown: Vec<(&str, Unknown)> = Vec::new();
-    for (experiment, comparison) in evaluation.comparisons.iter().flatten() {
-        match needed(comparison) {
-            Ok(days) => {
-                known.insert(experiment, Planned { comparison, days });
-            }
-            Err(why) => unknown.push((experiment, why)),
-        }
-    }
-    let is_none_known = known.is_empty();
-    for (experiment, why) in unknown {
+fn show(plans: &Plans, format: TableOrJson) -> anyhow::Result<ExitCode> {
+    let is_none_known = plans.known.is_empty();
+    for (experiment, why) in &plans.unknown {
         let text = format!("{}: {why}", visible(experiment));
         match is_none_known {
             true => error(&text),
@@ -145,17 +217,17 @@ fn show(evaluation: &Evaluation, format: TableOrJson) -> anyhow::Result<ExitCode
     if is_none_known {
         return Ok(ExitCode::from(BAD_DATA));
     }
-    for (experiment, planned) in &known {
-        for text in remarks(&planned.days) {
+    for (experiment, text) in &plans.remarks {
+        warn(&format!("{}: {text}", visible(experiment)));
+    }
+    for (experiment, planned) in &plans.known {
+        for text in remarks(planned) {
             note(&format!("{}: {text}", visible(experiment)));
         }
     }
     print(&match format {
-        TableOrJson::Table => report::table(&known),
-        TableOrJson::Json => report::json(&known)?,
+        TableOrJson::Table => report::table(&plans.known),
+        TableOrJson::Json => report::json(&plans.known)?,
     })?;
-    Ok(match evaluation.losses().is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(BAD_DATA),
-    })
+    Ok(ExitCode::SUCCESS)
 }

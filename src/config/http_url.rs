@@ -53,7 +53,7 @@ impl HttpUrl {
     }
 
     /// Whether nothing sent there can leave this machine.
-    pub(super) fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         let host = self.0.host().and_then(Host::of_request);
         host.is_some_and(|host| host.is_loopback())
     }

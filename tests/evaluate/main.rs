@@ -1,6 +1,8 @@
 //! `abgauge evaluate` as an analyst uses it: numbers in every format, conventions, comparisons, series, refusals. And `abgauge plan`,
-//! which reads the same files.
+//! which reads the same files, or asks a daemon.
 
+mod answering;
+mod asked;
 mod compare;
 mod conventions;
 mod feed;

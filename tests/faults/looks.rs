@@ -184,6 +184,18 @@ impl Said {
     }
 }
 
+/// How much `abgauge plan` finds known of the primary of `better`, by the way that it is tested; 2.5 days are told from.
+fn planned_information(daemon: &Daemon) -> f64 {
+    let url = format!("http://{}", daemon.address());
+    let ran = crate::program::run(&["plan", "--from", &url, "--format", "json"]);
+    let plan: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let plan = &plan["plans"]["ranker"];
+    assert_eq!((&plan["days"], &plan["design"]), (&json!(2.5), &json!("planned")));
+    let metric = &plan["arms"]["better"]["metrics"]["hit_rate@5"];
+    assert!(metric["growth"].is_number(), "two days have passed: {metric}");
+    metric["planned"]["information"].as_f64().expect("a number")
+}
+
 /// The begins of names.
 const GAUGES: [&str; 12] = [
     "abgauge_ci_",
@@ -230,6 +242,12 @@ fn looks_are_the_same_after_crashes_over_the_same_log() {
     world.wait_for_look(&mut crashed, &SECOND);
     assert_eq!(Said::by(&crashed), said);
 
+    let of_primary = [("arm", "better"), ("metric", "hit_rate"), ("k", "5")];
+    let told = crashed
+        .metrics()
+        .value("abgauge_power_information", &of_primary)
+        .expect("it is known");
+    assert!((planned_information(&crashed) / told - 1.0).abs() < 1e-12);
     let better: Value = serde_json::from_str(&said.verdicts[0]).expect("JSON");
     assert_eq!((&better["state"], &better["look"]), (&json!("win"), &json!(360)));
     for (name, at_least) in [

@@ -17,5 +17,7 @@ mod stop;
 mod time;
 mod traffic;
 
+#[path = "../support/program.rs"]
+mod program;
 #[path = "../support/mod.rs"]
 mod support;

@@ -4,6 +4,7 @@ mod access;
 mod flood;
 mod health;
 mod hosts;
+mod plan;
 mod slow;
 mod tls;
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Planned;
+use super::{Planned, Running};
 use crate::statistics::days::{ArmDays, Design, MetricDays, Need};
 use crate::table::{align_numbers, visible};
 
 /// For a terminal, an experiment after the other.
-pub(super) fn table(plans: &BTreeMap<&str, Planned>) -> String {
+pub(super) fn table(plans: &BTreeMap<String, Planned>) -> String {
     let texts = plans
         .iter()
         .map(|(experiment, planned)| text(experiment, planned));
@@ -17,10 +17,9 @@ pub(super) fn table(plans: &BTreeMap<&str, Planned>) -> String {
 }
 
 fn text(experiment: &str, planned: &Planned) -> String {
-    let settings = &planned.comparison.settings;
     let mut table = crate::table::new();
-    let designs = Design::ALL.map(|design| design.name().to_owned());
-    let names = [visible(experiment), visible(&settings.control)];
+    let designs = Design::ALL.map(|design| title(design, planned));
+    let names = [visible(experiment), visible(&planned.control)];
     table.set_header(names.into_iter().chain(designs));
     for (name, arm) in &planned.days.arms {
         for (id, metric) in &arm.metrics {
@@ -35,12 +34,32 @@ fn text(experiment: &str, planned: &Planned) -> String {
         None => format!("{} –", design.name()),
     });
     format!(
-        "days to find {}% with power 80%, from {:.1} days of lists\n\n{}\n\nin whole weeks: {}\n",
-        100.0 * settings.mde,
+        "days to find {}% with power 80%, from {:.1} days of lists{}\n\n{}\n\nin whole weeks: {}{}\n",
+        100.0 * planned.mde,
         planned.days.so_far,
+        planned.running.as_ref().map_or_else(String::new, since),
         lines.join("\n"),
-        weeks.join(", ")
+        weeks.join(", "),
+        if planned.running.is_some() {
+            " (* as it is tested)"
+        } else {
+            ""
+        }
     )
+}
+
+/// The way that a daemon tests by is marked.
+fn title(design: Design, planned: &Planned) -> String {
+    let running = planned.running.as_ref();
+    let is_set = running.is_some_and(|running| running.design == Some(design));
+    let mark = if is_set { " *" } else { "" };
+    format!("{}{mark}", design.name())
+}
+
+/// The time to which days are to be added.
+fn since(running: &Running) -> String {
+    let time = jiff::Timestamp::from_millisecond(running.since_ms);
+    time.map_or_else(|_| String::new(), |time| format!(" since {time}"))
 }
 
 fn row(name: &str, arm: &ArmDays, id: &str, metric: Option<&MetricDays>) -> Vec<String> {
@@ -67,6 +86,11 @@ struct Plan<'a> {
     mde: f64,
     alpha: f64,
     days: f64,
+    /// Where a daemon's sums begin, epoch ms, and how it tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    design: Option<&'static str>,
     /// By design.
     weeks: BTreeMap<&'static str, u64>,
     arms: BTreeMap<&'a str, ArmPlan<'a>>,
@@ -104,10 +128,10 @@ struct NeedPlan {
 ///
 /// # Errors
 /// None that we know of.
-pub(super) fn json(plans: &BTreeMap<&str, Planned>) -> serde_json::Result<String> {
+pub(super) fn json(plans: &BTreeMap<String, Planned>) -> serde_json::Result<String> {
     let plans = plans
         .iter()
-        .map(|(experiment, planned)| (*experiment, Plan::new(planned)));
+        .map(|(experiment, planned)| (experiment.as_str(), Plan::new(planned)));
     let document = Document {
         plans: plans.collect(),
     };
@@ -116,16 +140,18 @@ pub(super) fn json(plans: &BTreeMap<&str, Planned>) -> serde_json::Result<String
 
 impl<'a> Plan<'a> {
     fn new(planned: &'a Planned) -> Plan<'a> {
-        let (settings, days) = (&planned.comparison.settings, &planned.days);
+        let (days, running) = (&planned.days, planned.running.as_ref());
         let weeks = Design::ALL
             .into_iter()
             .filter_map(|design| Some((design.name(), days.weeks(design)?)));
         let arms = days.arms.iter();
         Plan {
-            control: &settings.control,
-            mde: settings.mde,
-            alpha: settings.alpha,
+            control: &planned.control,
+            mde: planned.mde,
+            alpha: planned.alpha,
             days: days.so_far,
+            since: running.map(|running| running.since_ms),
+            design: running.and_then(|running| Some(running.design?.name())),
             weeks: weeks.collect(),
             arms: arms
                 .map(|(name, arm)| (name.as_str(), ArmPlan::new(arm, days.so_far)))

@@ -1,0 +1,240 @@
+//! What a running daemon tells of its experiments, and how long they take by that.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Planned, Plans, Running};
+use crate::cli::AskArgs;
+use crate::commands::fetch::fetch;
+use crate::config::HttpUrl;
+use crate::statistics::days::{Design, ExperimentDays, of_looks};
+use crate::statistics::{Grown, Known};
+use crate::table::visible;
+
+const PATH: &str = "/api/v1/experiments";
+/// Of its shape.
+const VERSION: u32 = 1;
+
+/// What is read of the answer.
+#[derive(Deserialize)]
+struct Document {
+    version: u32,
+    experiments: BTreeMap<String, Experiment>,
+    stream: Stream,
+}
+
+#[derive(Deserialize)]
+struct Stream {
+    waiting_for: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Experiment {
+    control: Option<String>,
+    looks: Option<Looks>,
+    arms: BTreeMap<String, Arm>,
+}
+
+#[derive(Deserialize)]
+struct Looks {
+    as_of: Option<i64>,
+    given_up: bool,
+    power: Option<Power>,
+}
+
+#[derive(Deserialize)]
+struct Power {
+    since: i64,
+    mde: f64,
+    alpha: f64,
+    design: String,
+    needs: BTreeMap<String, f64>,
+    arms: Arms,
+    earlier: Option<Earlier>,
+}
+
+/// x by arm and primary.
+type Arms = BTreeMap<String, BTreeMap<String, f64>>;
+
+#[derive(Deserialize)]
+struct Earlier {
+    as_of: i64,
+    arms: Arms,
+}
+
+#[derive(Deserialize)]
+struct Arm {
+    comparison: Option<Comparison>,
+}
+
+#[derive(Deserialize)]
+struct Comparison {
+    state: Option<String>,
+    reason: Option<String>,
+    metrics: BTreeMap<String, Metric>,
+}
+
+#[derive(Deserialize)]
+struct Metric {
+    role: String,
+    control: Option<f64>,
+}
+
+/// Asks a daemon.
+///
+/// # Errors
+/// It does not answer with its numbers, or has none yet: in words that say what to do.
+pub(super) fn plans(url: &HttpUrl, asked: &AskArgs) -> anyhow::Result<Plans> {
+    let body = fetch(url, PATH, asked)?;
+    read(&body).map_err(|why| anyhow::anyhow!("abgauge at {url} {why}"))
+}
+
+/// Goes on after "abgauge at URL ".
+fn read(body: &[u8]) -> Result<Plans, String> {
+    let document: Document = serde_json::from_slice(body).map_err(|error| {
+        format!("answers something else than its numbers ({error}): --from is the address of its page")
+    })?;
+    if document.version != VERSION {
+        return Err(format!(
+            "tells its numbers in version {} of their shape, and this program reads {VERSION}: take the program that runs there",
+            document.version
+        ));
+    }
+    if document.experiments.is_empty() {
+        return Err(match &document.stream.waiting_for[..] {
+            [] => "has seen no list of any experiment yet".to_owned(),
+            waiting => format!("is not ready: {}", visible(&waiting.join(", "))),
+        });
+    }
+    let mut plans = Plans::default();
+    for (name, experiment) in document.experiments {
+        match experiment.planned(&name) {
+            Ok(planned) => {
+                let remarks = experiment.remarks();
+                plans
+                    .remarks
+                    .extend(remarks.into_iter().map(|text| (name.clone(), text)));
+                plans.known.insert(name, planned);
+            }
+            Err(why) => plans.unknown.push((name, why)),
+        }
+    }
+    Ok(plans)
+}
+
+impl Experiment {
+    /// What is known of it, or why nothing is.
+    fn planned(&self, name: &str) -> Result<Planned, String> {
+        let power = self.power(name)?;
+        let grown = Grown {
+            since_ms: power.since,
+            now: Known {
+                as_of_ms: self
+                    .looks
+                    .as_ref()
+                    .and_then(|looks| looks.as_of)
+                    .unwrap_or(power.since),
+                arms: power.arms.clone(),
+            },
+            earlier: power.earlier.as_ref().map(|earlier| Known {
+                as_of_ms: earlier.as_of,
+                arms: earlier.arms.clone(),
+            }),
+        };
+        let needs = power.needs.iter();
+        let needs = needs.filter_map(|(name, x)| Some((Design::named(name)?, *x)));
+        let mut days = of_looks(&grown, &needs.collect());
+        self.complete(&mut days);
+        if days
+            .arms
+            .values()
+            .all(|arm| arm.metrics.values().all(Option::is_none))
+        {
+            return Err(self.lacks());
+        }
+        Ok(Planned {
+            control: self.control.clone().unwrap_or_default(),
+            mde: power.mde,
+            alpha: power.alpha,
+            days,
+            running: Some(Running {
+                since_ms: power.since,
+                design: Design::named(&power.design),
+            }),
+        })
+    }
+
+    fn power(&self, name: &str) -> Result<&Power, String> {
+        let section = || format!("[experiments.{}]", visible(name));
+        let Some(looks) = &self.looks else {
+            return Err(format!(
+                "it has no control: set `control` and `primary` under {}",
+                section()
+            ));
+        };
+        if looks.given_up {
+            let why = "it was given up: raise limits.max_statistics, and start abgauge anew";
+            return Err(why.to_owned());
+        }
+        if looks.as_of.is_none() {
+            return Err("no look has been taken yet: its first lists must settle".to_owned());
+        }
+        let is_compared = self.arms.values().any(|arm| arm.comparison.is_some());
+        looks.power.as_ref().ok_or_else(|| match is_compared {
+            true => "the program there does not tell how much is known: it is another version".to_owned(),
+            false => format!(
+                "it has no control: set `control` and `primary` under {}",
+                section()
+            ),
+        })
+    }
+
+    /// Adds the primaries of which nothing is known yet, and what the control has.
+    fn complete(&self, days: &mut ExperimentDays) {
+        for (name, arm) in &mut days.arms {
+            let comparison = self.arms.get(name).and_then(|arm| arm.comparison.as_ref());
+            let metrics = comparison.into_iter().flat_map(|comparison| &comparison.metrics);
+            for (id, metric) in metrics.filter(|(_, metric)| metric.role == "primary") {
+                if let Some(days) = arm.metrics.entry(id.clone()).or_default() {
+                    days.control = metric.control;
+                }
+            }
+        }
+    }
+
+    /// Why nothing is known of any arm.
+    fn lacks(&self) -> String {
+        let collecting = self.comparisons().find_map(|(_, comparison)| {
+            let is_collecting = comparison.state.as_deref() == Some("collecting");
+            comparison.reason.as_deref().filter(|_| is_collecting)
+        });
+        match collecting {
+            Some(reason) => format!("too little is known yet, {}", visible(reason)),
+            None => "nothing is known of a primary of any arm yet".to_owned(),
+        }
+    }
+
+    /// Why what is known may not be worth anything.
+    fn remarks(&self) -> Vec<String> {
+        let invalid = self.comparisons().filter_map(|(arm, comparison)| {
+            let state = comparison
+                .state
+                .as_deref()
+                .filter(|state| state.starts_with("invalid"))?;
+            let reason = comparison.reason.as_deref().unwrap_or_default();
+            Some(format!(
+                "{}: {}, {}",
+                visible(arm),
+                visible(state),
+                visible(reason)
+            ))
+        });
+        invalid.collect()
+    }
+
+    fn comparisons(&self) -> impl Iterator<Item = (&str, &Comparison)> {
+        let arms = self.arms.iter();
+        arms.filter_map(|(name, arm)| Some((name.as_str(), arm.comparison.as_ref()?)))
+    }
+}

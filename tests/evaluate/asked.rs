@@ -1,0 +1,374 @@
+//! `abgauge plan --from` against a server whose answers are made by hand.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::MIDNIGHT_MS;
+use crate::answering::server;
+use crate::program::{Ran, file, program, run, temporary_dir};
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Asks a server that answers so.
+fn asked(status: &str, body: &str, arguments: &[&str]) -> Ran {
+    let (url, _heads) = server(status, body);
+    run(&[&["plan", "--from", &url], arguments].concat())
+}
+
+/// What a daemon tells: `experiments` by name.
+fn told(experiments: &Value) -> String {
+    json!({"version": 1, "experiments": experiments, "windows": ["1h", "total"], "stream": {"ready": true, "waiting_for": []}})
+        .to_string()
+}
+
+/// Four days of an experiment of two arms, and what there was after two. Of `ctr` twice as much is known as then; of `mrr`, with
+/// the same users, √2 as much.
+fn ranker() -> Value {
+    let arms = |ctr: f64, mrr: f64| {
+        json!({
+            "blend": {"ctr": 2.0 * ctr, "mrr": mrr},
+            "neural": {"ctr": ctr, "mrr": mrr},
+        })
+    };
+    let comparison = json!({
+        "version": 1, "state": "no_decision", "reason": "4 of 7 days", "metrics": {
+            "ctr": {"role": "primary", "control": 0.125, "information": 0.5},
+            "mrr": {"role": "primary", "control": 0.25},
+            "hit_rate": {"role": "secondary", "control": 0.5},
+        },
+    });
+    json!({
+        "control": "base",
+        "looks": {
+            "as_of": MIDNIGHT_MS + 4 * DAY_MS, "start": MIDNIGHT_MS, "waits_for": 0, "given_up": false, "no_users": null,
+            "power": {
+                "since": MIDNIGHT_MS, "mde": 0.05, "alpha": 0.1, "design": "planned",
+                "needs": {"sequence": 12.0, "planned": 6.0, "strict": 24.0},
+                "arms": arms(6.0, 6.0),
+                "earlier": {"as_of": MIDNIGHT_MS + 2 * DAY_MS, "arms": arms(3.0, 6.0 / 2.0_f64.sqrt())},
+            },
+        },
+        "arms": {
+            "base": {"last_list_ms": 1, "windows": {}},
+            "blend": {"comparison": comparison},
+            "neural": {"comparison": comparison},
+        },
+    })
+}
+
+#[test]
+fn days_are_told_by_how_much_looks_know_and_knew() {
+    let body = told(&json!({"ranker": ranker()}));
+    let ran = asked("200 OK", &body, &[]);
+    let expected = "\
+days to find 5% with power 80%, from 4.0 days of lists since 2025-11-20T00:00:00Z
+
+ ranker         base   sequence   planned *   strict
+ blend: ctr   0.1250        4.0         2.0      8.0
+ blend: mrr   0.2500       16.0         4.0     64.0
+ neural: ctr  0.1250        8.0         4.0     16.0
+ neural: mrr  0.2500       16.0         4.0     64.0
+
+in whole weeks: sequence 3 weeks, planned 1 week, strict 10 weeks (* as it is tested)
+";
+    let plain = |text: &str| {
+        text.replace('─', "")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(plain(&ran.stdout), plain(expected), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(0));
+    for note in [
+        "note: ranker: 4.0 days are less than a week, and weekdays differ\n",
+        "note: ranker: mrr: twice the days tell 1.4 times as much",
+    ] {
+        assert!(ran.stderr.contains(note), "{note}: {}", ran.stderr);
+    }
+
+    let ran = asked("200 OK", &body, &["--format", "json"]);
+    let found: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let plan = &found["plans"]["ranker"];
+    for (field, value) in [
+        ("control", json!("base")),
+        ("mde", json!(0.05)),
+        ("alpha", json!(0.1)),
+        ("days", json!(4.0)),
+        ("since", json!(MIDNIGHT_MS)),
+        ("design", json!("planned")),
+        ("weeks", json!({"planned": 1, "sequence": 3, "strict": 10})),
+    ] {
+        assert_eq!(plan[field], value, "{field}");
+    }
+    let ctr = &plan["arms"]["neural"]["metrics"]["ctr"];
+    assert_eq!(
+        ctr["sequence"],
+        json!({"days": 8.0, "weeks": 2, "information": 0.5, "information_per_day": 0.125})
+    );
+    assert_eq!((&ctr["control"], &ctr["growth"]), (&json!(0.125), &json!(1.0)));
+}
+
+#[test]
+fn before_two_days_have_passed_days_are_in_proportion() {
+    let mut experiment = ranker();
+    experiment["looks"]["as_of"] = json!(MIDNIGHT_MS + DAY_MS);
+    experiment["looks"]["power"]["earlier"] = Value::Null;
+    let ran = asked(
+        "200 OK",
+        &told(&json!({"ranker": experiment})),
+        &["--format=json"],
+    );
+    let found: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let mrr = &found["plans"]["ranker"]["arms"]["neural"]["metrics"]["mrr"];
+    assert_eq!((&mrr["sequence"]["days"], mrr.get("growth")), (&json!(2.0), None));
+    assert!(
+        ran.stderr.contains("days are told in proportion"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn experiments_of_which_nothing_can_be_told_say_why() {
+    let without = |change: &dyn Fn(&mut Value)| {
+        let mut experiment = ranker();
+        change(&mut experiment);
+        experiment
+    };
+    let collecting = without(&|it| {
+        it["looks"]["power"]["arms"] = json!({"blend": {}, "neural": {}});
+        it["looks"]["power"]["earlier"] = Value::Null;
+        for arm in ["blend", "neural"] {
+            it["arms"][arm]["comparison"]["state"] = json!("collecting");
+            it["arms"][arm]["comparison"]["reason"] = json!("buckets 131/220");
+        }
+    });
+    let without_control = without(&|it| {
+        it["looks"]["power"] = Value::Null;
+        it["arms"] = json!({"base": {}, "neural": {}});
+    });
+    let others = [
+        (
+            "early",
+            without(&|it| it["looks"] = json!({"as_of": null, "given_up": false})),
+            "no look has been taken yet",
+        ),
+        (
+            "free",
+            without_control,
+            "it has no control: set `control` and `primary` under [experiments.free]",
+        ),
+        (
+            "given",
+            without(&|it| it["looks"]["given_up"] = json!(true)),
+            "raise limits.max_statistics",
+        ),
+        (
+            "old",
+            without(&|it| it["looks"]["power"] = Value::Null),
+            "it is another version",
+        ),
+        ("poor", collecting, "too little is known yet, buckets 131/220"),
+        (
+            "unasked",
+            json!({"arms": {"a": {}}}),
+            "it has no control: set `control` and `primary` under [experiments.unasked]",
+        ),
+    ];
+    let all = |kind: &str, ran: &Ran| {
+        for (name, _, why) in &others {
+            let line = ran
+                .stderr
+                .lines()
+                .find(|line| line.starts_with(&format!("{kind}: {name}: ")));
+            assert!(
+                line.is_some_and(|line| line.contains(why)),
+                "{name}: {}",
+                ran.stderr
+            );
+        }
+    };
+    let mut experiments: serde_json::Map<String, Value> = others
+        .iter()
+        .map(|(name, experiment, _)| ((*name).to_owned(), experiment.clone()))
+        .collect();
+    let ran = asked("200 OK", &told(&json!(experiments)), &[]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(65), ""));
+    all("error", &ran);
+
+    // One arm that is not to be trusted, and one of which nothing is known.
+    let mut ranker = ranker();
+    ranker["looks"]["power"]["arms"]["neural"] = json!({});
+    ranker["arms"]["blend"]["comparison"]["state"] = json!("invalid(srm)");
+    ranker["arms"]["blend"]["comparison"]["reason"] = json!("sample ratio mismatch, p 1.00e-9");
+    experiments.insert("ranker".to_owned(), ranker);
+    let ran = asked("200 OK", &told(&json!(experiments)), &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    all("note", &ran);
+    let doubt = "warning: ranker: blend: invalid(srm), sample ratio mismatch, p 1.00e-9\n";
+    assert!(ran.stderr.contains(doubt), "{}", ran.stderr);
+    let words = |name: &str| {
+        let row = ran
+            .stdout
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
+        row.map(|row| row.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    assert_eq!(words("neural: ctr").expect("a row")[2..], ["–", "–", "–", "–"]);
+    assert_eq!(
+        words("blend: ctr").expect("a row")[2..],
+        ["0.1250", "4.0", "2.0", "8.0"]
+    );
+}
+
+#[test]
+fn a_daemon_that_tells_nothing_is_named_with_what_to_do() {
+    let empty = told(&json!({}));
+    let waiting = empty.replace(
+        "\"waiting_for\":[]",
+        "\"waiting_for\":[\"partition 3 of topic served\"]",
+    );
+    let other = empty.replace("\"version\":1", "\"version\":2");
+    for (status, body, why) in [
+        ("401 Unauthorized", "", "asks who we are: give --token-file FILE"),
+        (
+            "404 Not Found",
+            "",
+            "has no /api/v1/experiments: --from is the address of abgauge's page",
+        ),
+        (
+            "503 Service Unavailable",
+            "try later\nor never",
+            "answers 503 Service Unavailable: try later\n",
+        ),
+        ("302 Found", "", "redirections are not followed"),
+        ("200 OK", "<html>", "answers something else than its numbers"),
+        (
+            "200 OK",
+            &other,
+            "in version 2 of their shape, and this program reads 1",
+        ),
+        ("200 OK", &empty, "has seen no list of any experiment yet"),
+        ("200 OK", &waiting, "is not ready: partition 3 of topic served"),
+    ] {
+        let ran = asked(status, body, &[]);
+        assert_eq!((ran.code, &*ran.stdout), (Some(1), ""), "{status}");
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let silent = format!("http://{}", listener.local_addr().expect("it listens"));
+    let ran = run(&["plan", "--from", &silent, "--timeout", "50ms"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.contains("no answer within 50ms (--timeout)"),
+        "{}",
+        ran.stderr
+    );
+    drop(listener);
+    let ran = run(&["plan", "--from", &silent]);
+    assert_eq!(ran.code, Some(1));
+    for word in ["does not answer", "onnection refused", "http.listen"] {
+        assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_token_is_sent_and_never_shown() {
+    let dir = temporary_dir();
+    let token = file(&dir, "token", "c0ffee00c0ffee00\n");
+    let (url, heads) = server("401 Unauthorized", "");
+    let ran = run(&["plan", "--from", &format!("{url}/tools/"), "--token-file", &token]);
+    let head = heads.recv().expect("it was asked");
+    assert!(
+        head.starts_with("GET /tools/api/v1/experiments HTTP/1.1\r\n"),
+        "{head}"
+    );
+    assert!(
+        head.contains("authorization: Bearer c0ffee00c0ffee00\r\n"),
+        "{head}"
+    );
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.contains("does not know the token of --token-file"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("c0ffee"), "{}", ran.stderr);
+    let empty = file(&dir, "empty", "\n");
+    for (token, why) in [(&*empty, "is empty"), ("/absent", "cannot read the file /absent")] {
+        let ran = run(&["plan", "--from", &url, "--token-file", token]);
+        assert_eq!(ran.code, Some(1));
+        assert!(
+            ran.stderr.contains("--token-file: ") && ran.stderr.contains(why),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn flags_of_files_and_of_a_daemon_do_not_mix() {
+    const URL: &str = "http://127.0.0.1:1";
+    for (arguments, why) in [
+        (
+            &["--from", URL, "events.jsonl"][..],
+            "the argument '[FILE]...' cannot be used with '--from <URL>'",
+        ),
+        (
+            &["--from", URL, "--compare", "a"],
+            "the argument '--compare <CONTROL>' cannot be used with",
+        ),
+        (
+            &["--from", URL, "--k", "5"],
+            "the argument '--k <K,…>' cannot be used with",
+        ),
+        (
+            &["--from", URL, "--alpha", "0.1"],
+            "the argument '--alpha <PROBABILITY>' cannot be used with",
+        ),
+        (
+            &["--from", "localhost:9464"],
+            "write the address of the daemon's page, such as http://localhost:9464",
+        ),
+        (
+            &["--from", "http://user:hunter2@a"],
+            "give a token by --token-file FILE",
+        ),
+        (
+            &["--from", URL, "--ca-file", "a.pem"],
+            "--ca-file has no effect on plain HTTP",
+        ),
+        (
+            &[
+                "events.jsonl",
+                "--compare",
+                "a",
+                "--primary",
+                "ctr",
+                "--token-file",
+                "t",
+            ],
+            "--from <URL>",
+        ),
+        (&[], "--primary <METRIC,…>"),
+    ] {
+        let ran = run(&[&["plan"], arguments].concat());
+        assert_eq!(
+            (ran.code, &*ran.stdout),
+            (Some(2), ""),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+    }
+    // Variables are set for other commands as well.
+    let (url, _heads) = server("200 OK", &told(&json!({"ranker": ranker()})));
+    let mut command = program(&["plan", "--from", &url]);
+    command
+        .env("ABGAUGE_CONFIG", "/absent.toml")
+        .env("ABGAUGE_EVALUATE_K", "5");
+    let ran: Ran = command.output().expect("abgauge starts").into();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}
