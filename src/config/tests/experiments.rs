@@ -37,7 +37,6 @@ fn every_setting_of_a_comparison_is_taken() {
         alpha = 0.01
         min_days = 14
         planned_days = 28.5
-        validity = "strict"
         goal = "non_inferior"
         sticky = true
         lower_is_better = ["hit_rate"]
@@ -58,7 +57,6 @@ fn every_setting_of_a_comparison_is_taken() {
         alpha: 0.01,
         min_days: 14.0,
         planned_days: Some(28.5),
-        validity: Validity::Strict,
         goal: Goal::NonInferior,
         unit: Unit::User,
         sticky: true,
@@ -76,6 +74,8 @@ fn every_setting_of_a_comparison_is_taken() {
     assert_eq!(found.epochs, [epoch]);
     let by_request = settings("control = \"base\"\nunit = \"request\"\nshares = { base = 0.5, c = 0.5 }");
     assert_eq!(by_request.unit, Unit::Request);
+    let strict = settings("control = \"base\"\nvalidity = \"strict\"");
+    assert_eq!(strict.validity, Validity::Strict);
 }
 
 #[test]
@@ -513,6 +513,21 @@ fn settings_that_contradict_each_other_are_refused() {
         !settings(&lowers).lower_is_better.is_empty(),
         "it is shown without deciding"
     );
+}
+
+#[test]
+fn a_planned_look_is_refused_where_tests_are_to_be_strict() {
+    let equal = "control = \"base\"\nshares = { base = 0.5, b = 0.5 }\nplanned_days = 14";
+    check_refused(
+        &format!("{equal}\nvalidity = \"strict\""),
+        &[
+            "a.planned_days: plans one look, and validity is \"strict\"",
+            ":4:16",
+            "leave `validity` out",
+        ],
+    );
+    let planned = settings(&format!("{equal}\nvalidity = \"sequence\""));
+    assert_eq!(planned.planned_days, Some(14.0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::config::EpochStart;
 use crate::config::error::ErrorReport;
 use crate::config::raw::RawExperiment;
 use crate::statistics::per_user::is_per_user;
-use crate::statistics::{Settings, Unit};
+use crate::statistics::{Settings, Unit, Validity};
 
 /// How far the share of an arm may be from that of its control, by a factor, for a planned look: beyond it the skewness of the
 /// small arm is not cancelled, and a t test has more false alarms than α says.
@@ -24,6 +24,7 @@ pub(super) fn refuse(
     per_user(key, raw, settings, report);
     sticky_requests(key, raw, settings, report);
     planned_before_min(key, raw, report);
+    planned_and_strict(key, raw, settings, report);
     planned_with_unequal_shares(key, raw, settings, epochs, report);
 }
 
@@ -110,6 +111,23 @@ fn planned_before_min(key: &str, raw: &RawExperiment, report: &mut ErrorReport) 
         );
         let remedy = format!("write planned_days = {min} or more, or min_days = {days}");
         report.refuse(&planned_key, planned, message, remedy);
+    }
+}
+
+/// The planned look is a t test that gets 4/5 of alpha: with it there are nearly as many false alarms as alpha says.
+fn planned_and_strict(key: &str, raw: &RawExperiment, settings: &Settings, report: &mut ErrorReport) {
+    if let Some(planned) = raw
+        .planned_days
+        .as_ref()
+        .filter(|_| settings.validity == Validity::Strict)
+    {
+        report.refuse(
+            &format!("{key}.planned_days"),
+            planned,
+            "plans one look, and validity is \"strict\", which is to have hardly a false alarm: that look is a t test at 4/5 of alpha, and \
+             has nearly as many as alpha says",
+            "leave it out; or leave `validity` out: a planned look holds by itself, and until then the sequence does",
+        );
     }
 }
 
