@@ -30,7 +30,7 @@ await withPage(url, options, async (page, objections) => {
   await locate("comparison").first().waitFor(PATIENCE);
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
   assert.equal(await words(locate("looks").locator("h3")), "Compared with base");
-  assert.equal(await words(locate("as-of")), "All lists that have settled from 2025-11-15 23:30 to 2025-11-19 23:30.");
+  assert.equal(await words(locate("as-of")), "All lists that have settled from 2025-11-16 23:30 to 2025-11-19 23:30.");
   assert.equal(await words(locate("held")), "The next look is held back. It waits for partition 3.");
   const decisions = {
     [hostile]: ["invalid: sample ratio", "hold: 3.2 of 7 days"],

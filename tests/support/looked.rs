@@ -11,7 +11,7 @@ use abgauge::looks::{ExperimentLook, Looked, Published};
 use abgauge::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use abgauge::statistics::burn_in::BurnIn;
 use abgauge::statistics::{
-    ArmReport, Decision, Interval, ListRatio, MetricReport, PerUser, Report, Role, Settings, State,
+    ArmReport, Decision, Grown, Interval, ListRatio, MetricReport, PerUser, Report, Role, Settings, State,
 };
 use abgauge::telemetry::Telemetry;
 use tokio_util::sync::CancellationToken;
@@ -177,7 +177,11 @@ fn report(as_of_ms: i64, neural: State) -> Report {
         next_decision_ms: None,
         srm_p: Some(0.000_4),
         multi_arm: None,
-        grown: Default::default(),
+        // A day of lists was not read again.
+        grown: Grown {
+            since_ms: as_of_ms - 3 * 86_400_000,
+            ..Grown::default()
+        },
         arms: arms.into(),
         notes: vec!["a note on what is compared"],
     }

@@ -23,8 +23,9 @@ export function drawLooks(node, { name, control, looks, arms, context }) {
   keyed($(".comparisons", node), rows, ({ name }) => name, comparisonOf);
 }
 
-function asOf({ as_of: asOf, start }) {
-  return asOf === null ? "" : `All lists that have settled from ${moment(start)} to ${moment(asOf)}.`;
+/** A restart may not have read all lists again since the start. */
+function asOf({ as_of: asOf, start, power }) {
+  return asOf === null ? "" : `All lists that have settled from ${moment(Math.max(start, power?.since ?? start))} to ${moment(asOf)}.`;
 }
 
 function moment(ms) {
