@@ -530,7 +530,7 @@ fn doubtful_settings_are_legal_and_named() {
         ),
         (
             "[webhook]\nurl = \"http://hooks.example/x\"\nsecret_file = \"s\"\n[experiments.e]\ncontrol = \"a\"\nshares = { a = 0.5, b = 0.5 }\n\
-             primary = [\"ctr@10\"]\nunit = \"request\"",
+             primary = [\"ctr@10\"]\nunit = \"request\"\nmin_days = 1",
             "webhook.url (http://hooks.example) is without TLS",
         ),
         (
@@ -546,7 +546,7 @@ fn doubtful_settings_are_legal_and_named() {
     let used = "[metrics]\ncatalog = \"items.jsonl\"\nmetrics = [\"hit_rate\", \"surprisal\"]";
     assert_eq!(config(used, &[]).warnings(), Vec::<String>::new());
     let here = "[webhook]\nurl = \"http://127.0.0.1/x\"\nsecret_file = \"s\"\n[experiments.e]\ncontrol = \"a\"\nshares = { a = 0.5, b = 0.5 }\n\
-             primary = [\"ctr@10\"]\nunit = \"request\"";
+             primary = [\"ctr@10\"]\nunit = \"request\"\nmin_days = 1";
     assert_eq!(config(here, &[]).warnings(), Vec::<String>::new());
     let closed = "[http]\nlisten = \"[::]:1\"\nbearer_tokens_file = \"t\"\ntls_certificate = \"c\"";
     assert_eq!(config(closed, &[]).warnings(), Vec::<String>::new());

@@ -13,10 +13,12 @@ impl Config {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.doubts();
         warnings.extend(self.remarks());
+        warnings.extend(self.remarks_on_experiments());
         warnings
     }
 
-    /// Those that say nothing against the numbers.
+    /// Those that say nothing against the numbers. What is to be known of an experiment is not among them: the page says it beside
+    /// the experiment.
     pub fn remarks(&self) -> Vec<String> {
         let remarks = [
             self.unused_catalogue(),
@@ -25,11 +27,7 @@ impl Config {
             self.webhook_in_the_open(),
             self.idle_webhook(),
         ];
-        remarks
-            .into_iter()
-            .flatten()
-            .chain(self.remarks_on_experiments())
-            .collect()
+        remarks.into_iter().flatten().collect()
     }
 
     /// Warnings about numbers that may differ from what one expects.

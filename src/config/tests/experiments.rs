@@ -563,7 +563,7 @@ fn a_planned_look_is_refused_where_shares_differ_more_than_fourfold() {
 fn what_a_setting_makes_impossible_is_warned_of() {
     let warnings = |key: &str, lines: &str| {
         config(
-            &format!("[kafka]\nkey = \"{key}\"\n[experiments.a]\n{lines}"),
+            &format!("[kafka]\nkey = \"{key}\"\nstart = \"earliest\"\n[experiments.a]\n{lines}"),
             &[],
         )
         .warnings()
@@ -623,7 +623,7 @@ fn what_a_setting_makes_impossible_is_warned_of() {
     let [canary] = <[String; 1]>::try_from(warnings("user", canary)).expect("one");
     let remedy = "control = \"5 %-control\", shares = { \"5 %-control\" = 0.5, \"5 %\" = 0.5 }";
     assert!(canary.contains(remedy), "{canary}");
-    let uncounted = "[kafka]\nkey = \"user\"\n[metrics]\nmetrics = [\"coverage\"]\ncatalog = \"i\"\n[experiments.a]\n\
+    let uncounted = "[kafka]\nkey = \"user\"\nstart = \"earliest\"\n[metrics]\nmetrics = [\"coverage\"]\ncatalog = \"i\"\n[experiments.a]\n\
                      control = \"base\"\nshares = { base = 0.5, b = 0.5 }";
     let warnings = config(uncounted, &[]).warnings();
     assert!(
@@ -636,7 +636,7 @@ fn what_a_setting_makes_impossible_is_warned_of() {
 fn windows_that_no_look_can_end_with_are_warned_of_where_something_is_asked() {
     let with = |windows: &str, asked: &str| {
         let config = config(&format!("[metrics]\nwindows = {windows}\n{asked}"), &[]);
-        (config.look_window().map(|window| window.name), config.remarks())
+        (config.look_window().map(|window| window.name), config.warnings())
     };
     let asked = "[experiments.a]\nstart = 2026-01-31T09:00:00Z";
     let none = Vec::<String>::new;
@@ -646,6 +646,48 @@ fn windows_that_no_look_can_end_with_are_warned_of_where_something_is_asked() {
     let expected = "none of metrics.windows is a multiple of the time between two looks (10m): experiments have no intervals in any \
                     window, only since their start, and no alert goes by them. Add one, such as \"10h\"";
     assert_eq!((window, remarks), (None, vec![expected.to_owned()]));
+}
+
+#[test]
+fn days_that_a_restart_does_not_read_again_are_warned_of() {
+    let warnings = |of_kafka: &str, lines: &str| {
+        let settings = "control = \"base\"\nprimary = [\"mrr\"]\nshares = { base = 0.5, b = 0.5 }";
+        let text = format!("[kafka]\nkey = \"user\"\n{of_kafka}\n[experiments.a]\n{settings}\n{lines}");
+        config(&text, &[]).warnings()
+    };
+    let anew = "experiments.a decides nothing before day 7 (min_days), and each restart of abgauge begins its days anew: by kafka.start = \
+                \"rebuild\" it reads back about the longest window (24h). Set kafka.start = \"earliest\", and experiments.a.start to";
+    let less = "experiments.a counts days from its start, and decides from day 7 (min_days) on; but a restart of abgauge reads back \
+                about the longest window (24h) by kafka.start = \"rebuild\"";
+    for (lines, expected) in [("", anew), ("start = 2026-01-31T09:00:00Z", less)] {
+        let [warning] = <[String; 1]>::try_from(warnings("", lines)).expect(expected);
+        assert!(warning.starts_with(expected), "{warning}");
+        assert_eq!(warnings("start = \"earliest\"", lines), [""; 0]);
+        // As many days are read back.
+        assert_eq!(warnings("", &format!("{lines}\nmin_days = 1")), [""; 0]);
+        assert_eq!(
+            warnings("", &format!("{lines}\n[metrics]\nwindows = [\"7d\"]")),
+            [""; 0]
+        );
+    }
+    let text = "[experiments.a]\ncontrol = \"base\"\nunit = \"request\"";
+    let told = config(text, &[]).warnings();
+    assert!(
+        matches!(&told[..], [only] if only.contains("no shares")),
+        "{told:?}"
+    );
+}
+
+/// What concerns an experiment stands beside it; the top of the page would have it for as long as it runs.
+#[test]
+fn what_an_experiment_is_not_told_is_for_check_and_not_for_the_top_of_the_page() {
+    let config = config("[experiments.a]\ncontrol = \"base\"", &[]);
+    assert_eq!(
+        config.warnings().len(),
+        2,
+        "no shares, and users that are not counted"
+    );
+    assert_eq!((config.doubts(), config.remarks()), (vec![], vec![]));
 }
 
 #[test]

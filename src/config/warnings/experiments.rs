@@ -1,13 +1,14 @@
 //! What the settings of experiments make impossible.
 
 use crate::config::units::display_ms;
-use crate::config::{Config, Experiment, TopicKey, bare_or_quoted};
+use crate::config::{Config, Experiment, Start, TopicKey, bare_or_quoted};
 use crate::looks;
 use crate::statistics::{STICKY_NOTE, Settings, Unit};
 use crate::table::visible;
 
 /// An arm below this share of users is a canary.
 const CANARY: f64 = 0.1;
+const DAY_MS: f64 = 86_400_000.0;
 /// From this factor on the control is much larger than an arm.
 const MUCH_LARGER: f64 = 4.0;
 
@@ -30,14 +31,15 @@ impl Config {
         doubts.collect()
     }
 
-    /// One sentence for each thing that an experiment will not be told.
+    /// One sentence for each thing that an experiment will not be told, or not as one expects.
     pub(super) fn remarks_on_experiments(&self) -> Vec<String> {
-        let remarks = self.compared().filter_map(|of| {
+        let remarks = self.compared().flat_map(|of| {
             if of.settings.shares.is_empty() {
-                return Some(without_shares(&of.shown, of.settings));
+                return vec![without_shares(&of.shown, of.settings)];
             }
             let is_taken = self.without_primary.contains(of.name);
-            is_taken.then(|| taken_primary(&of.shown, of.settings))
+            let taken = is_taken.then(|| taken_primary(&of.shown, of.settings));
+            taken.into_iter().chain(self.days_of_a_restart(&of)).collect()
         });
         let of_all = [self.users_not_counted(), self.no_look_window()];
         remarks.chain(of_all.into_iter().flatten()).collect()
@@ -54,6 +56,28 @@ impl Config {
                 display_ms(every_ms),
                 display_ms(60 * every_ms)
             )
+        })
+    }
+
+    /// Nothing is stored: where a start does not read the whole experiment again, sums begin anew, and without `start` days too.
+    fn days_of_a_restart(&self, of: &Compared) -> Option<String> {
+        let longest = self.windows.last()?;
+        let min_days = of.settings.min_days;
+        let is_longer = min_days * DAY_MS > longest.span_ms as f64;
+        (self.kafka.start == Start::Rebuild && is_longer).then(|| {
+            let (name, span) = (&of.shown, &longest.name);
+            match of.experiment.start_ms {
+                None => format!(
+                    "{name} decides nothing before day {min_days} (min_days), and each restart of abgauge begins its days anew: by \
+                     kafka.start = \"rebuild\" it reads back about the longest window ({span}). Set kafka.start = \"earliest\", and \
+                     {name}.start to when the experiment begins, with topics whose retention reaches back to that"
+                ),
+                Some(_) => format!(
+                    "{name} counts days from its start, and decides from day {min_days} (min_days) on; but a restart of abgauge reads back \
+                     about the longest window ({span}) by kafka.start = \"rebuild\", so that what is decided after it rests on no more. \
+                     Set kafka.start = \"earliest\", with topics whose retention reaches back to the start"
+                ),
+            }
         })
     }
 
