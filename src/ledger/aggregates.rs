@@ -1,9 +1,10 @@
 //! The aggregates of a ledger, each named once: what has a part for each of them follows from the list at the end.
 
-use super::book::{Aggregate, Book, ByArm, Keep};
+use super::book::{Aggregate, Book, ByArm};
 use super::buckets::Buckets;
 use super::bytes::{LedgerError, Reader, Writer};
 use super::exposures::Exposures;
+use super::keep::Keep;
 use super::seen::Seen;
 use super::sums::Sums;
 use crate::engine::ranking::Ranking;

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashMapExt};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::book::{Aggregate, ByArm, Keep, Users};
+use super::book::{Aggregate, ByArm};
 use super::bytes::{LedgerError, Reader, Writer};
+use super::keep::{Keep, Users};
 use super::sums::SlotSums;
 use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::settling::SettledList;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::book::{Aggregate, ByArm, Epochs, Keep, Users};
+use super::book::{Aggregate, ByArm};
 use super::bytes::{LedgerError, Reader, Writer};
+use super::keep::{Epochs, Keep, Users};
 use super::marks::{Gain, Mark, SeenUsers, State, add, gains};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;

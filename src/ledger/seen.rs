@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::book::{Aggregate, ByArm, Keep};
+use super::book::{Aggregate, ByArm};
 use super::bytes::{LedgerError, Reader, Writer};
+use super::keep::Keep;
 use crate::engine::ShownLists;
 use crate::engine::catalogue::{Catalogue, UNKNOWN};
 use crate::engine::ranking::Ranking;

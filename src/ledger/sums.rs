@@ -1,7 +1,8 @@
 //! The sums that metrics are ratios of: integers, or steps of 2⁻³².
 
-use super::book::{Aggregate, ByArm, Keep};
+use super::book::{Aggregate, ByArm};
 use super::bytes::{LedgerError, Reader, Writer};
+use super::keep::Keep;
 use crate::engine::ArmId;
 use crate::engine::contributions::Contributions;
 use crate::engine::ranking::{self, ListOutcome, Ranking, Relevant};
