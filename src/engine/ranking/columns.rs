@@ -283,6 +283,16 @@ impl Ranking {
         &self.profiles
     }
 
+    /// The sums of a tally, by column.
+    pub fn sums(&self) -> &[Sum] {
+        &self.sums
+    }
+
+    /// α of α-NDCG.
+    pub(super) fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
     /// How many sums a tally has.
     pub fn width(&self) -> usize {
         self.sums.len()

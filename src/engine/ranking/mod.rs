@@ -11,6 +11,7 @@ mod coverage;
 mod ctr;
 mod hit_rate;
 mod hits;
+mod ids;
 mod list;
 mod map;
 mod mar;

@@ -1,0 +1,83 @@
+//! What sums are called where they are stored. A name never changes, whatever is measured beside it.
+
+use super::term::{TermSource, WHOLE};
+use super::{Ranking, Sum, Term};
+
+impl Term {
+    fn id(self, alpha: f64) -> String {
+        let (name, choices) = match self {
+            Term::Lists(population, off_list) => ("lists", vec![population.word(), off_list.word()]),
+            Term::Shown(population, off_list) => ("shown", vec![population.word(), off_list.word()]),
+            Term::WithShares => ("with_shares", vec![]),
+            Term::Hit => ("hit", vec![]),
+            Term::Hits => ("hits", vec![]),
+            Term::Precision => ("precision", vec![]),
+            Term::Relevant(population, off_list) => ("relevant", vec![population.word(), off_list.word()]),
+            Term::Recall(off_list) => ("recall", vec![off_list.word()]),
+            Term::AveragePrecision(denominator, off_list) => {
+                ("ap", vec![denominator.word(), off_list.word()])
+            }
+            Term::AverageRecall(denominator, off_list) => ("ar", vec![denominator.word(), off_list.word()]),
+            Term::ReciprocalRank(ranks) => ("rr", vec![ranks.word()]),
+            Term::Ndcg(ideal, off_list) => ("ndcg", vec![ideal.word(), off_list.word()]),
+            Term::AlphaNdcg(off_list) => return format!("alpha_ndcg {alpha} {}", off_list.word()),
+            Term::Popularity => ("popularity", vec![]),
+            Term::Surprisal => ("surprisal", vec![]),
+            Term::Seen => ("seen", vec![]),
+            Term::CatalogueSize => ("catalogue_size", vec![]),
+        };
+        [&[name], &choices[..]].concat().join(" ")
+    }
+
+    /// Whether the same list adds another term under another catalogue.
+    fn depends_on_catalogue(self) -> bool {
+        matches!(
+            self.source(),
+            TermSource::Catalogue | TermSource::ClicksAndCatalogue | TermSource::Window
+        )
+    }
+}
+
+impl Ranking {
+    /// The id of each sum, by column: `ndcg min(k,|G|) ignore @5`. What is counted by a catalogue names its version.
+    pub fn ids(&self, catalogue: Option<u64>) -> Vec<String> {
+        let id = |Sum { term, k }: &Sum| {
+            let cut = match *k {
+                WHOLE => String::new(),
+                k => format!(" @{k}"),
+            };
+            let version = catalogue.filter(|_| term.depends_on_catalogue());
+            let version = version.map_or(String::new(), |version| format!(" of {version:016x}"));
+            format!("{}{cut}{version}", term.id(self.alpha()))
+        };
+        self.sums().iter().map(id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::num::NonZeroU32;
+
+    use super::super::{METRICS, Measures, Profile};
+    use super::*;
+
+    /// Stored sums are found by these. A line may be added; one that changes or goes makes stored sums begin anew.
+    const IDS: &str = include_str!("ids.txt");
+
+    #[test]
+    fn the_ids_of_all_sums_are_those_that_they_always_had() {
+        let ranking = Ranking::new(&Measures {
+            profiles: Profile::all(),
+            metrics: METRICS.map(|metric| metric.id).to_vec(),
+            ks: vec![NonZeroU32::MIN],
+            alpha: 0.5,
+            catalogue: true,
+        });
+        let ids = ranking.ids(Some(0xabc));
+        let distinct: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
+        assert_eq!(distinct.len(), ranking.width(), "two sums share an id");
+        let expected: BTreeSet<&str> = IDS.lines().collect();
+        assert_eq!(distinct, expected);
+    }
+}
