@@ -59,7 +59,7 @@ use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
-use crate::ledger::{Keep, Ledger, Numbers, Span, Users};
+use crate::ledger::{Epochs, Keep, Ledger, Numbers, Span, Users};
 pub use comparison::{Compare, Comparison, Halfway};
 use comparison::{Compared, Times};
 pub use evaluation::{Evaluation, Totals};
@@ -284,11 +284,12 @@ impl Evaluator {
         let keep = Keep {
             total: true,
             users: if self.compare.is_some() {
-                Users::Everybody
+                Users::Everybody(Epochs::default())
             } else {
                 Users::Nobody
             },
             spans: spans.into_iter().collect(),
+            catalogue: None,
         };
         let mut ledger = Ledger::new(&self.ranking, &keep);
         ledger.admit(self.engine.arms());

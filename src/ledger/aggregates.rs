@@ -1,11 +1,14 @@
 //! The aggregates of a ledger, each named once: what has a part for each of them follows from the list at the end.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::book::{Aggregate, Book, ByArm};
 use super::buckets::Buckets;
 use super::bytes::{LedgerError, Reader, Writer};
 use super::exposures::Exposures;
 use super::keep::Keep;
 use super::seen::Seen;
+use super::stored::Stored;
 use super::sums::Sums;
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
@@ -38,6 +41,12 @@ macro_rules! aggregates {
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub struct OfArm<'a> {
             $($(#[$doc])* pub $name: Option<&'a CellOf<$aggregate>>,)+
+        }
+
+        /// Since when each aggregate has been kept in one span of time, epoch ms; none: from the begin of the ledger on.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Since {
+            $($(#[$doc])* pub $name: Option<i64>,)+
         }
 
         /// What arms add up to in a cell that was taken out.
@@ -102,15 +111,48 @@ macro_rules! aggregates {
                 $(self.$name.merge(&other.$name, ids);)+
             }
 
-            pub fn encode(&self, to: &mut Writer) {
-                $(self.$name.encode(to);)+
+            pub fn total_since(&self) -> Since {
+                Since {
+                    $($name: self.$name.total_since_ms,)+
+                }
             }
 
-            /// Takes the place of what is kept. Arms are below `n_arms`.
-            pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), LedgerError> {
-                $(self.$name.decode(from, n_arms)?;)+
-                let are_alike = [$(self.$name.has_cells_of(&self.buckets)),+];
-                are_alike.iter().all(|alike| *alike).then_some(()).ok_or(LedgerError::Number)
+            pub fn cells_since(&self, span: usize) -> Since {
+                Since {
+                    $($name: self.$name.cells_since_ms(span),)+
+                }
+            }
+
+            pub fn encode(&self, to: &mut Writer) {
+                to.number([$(<$aggregate>::ID),+].len() as u64);
+                $(
+                    to.text(<$aggregate>::ID);
+                    to.number(<$aggregate>::VERSION);
+                    to.part(|to| self.$name.encode(to));
+                )+
+            }
+
+            /// What was stored goes on, as far as it is kept. What is new begins where the stored ledger ends.
+            pub fn resume(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+                let mut parts = BTreeMap::new();
+                for _ in 0..from.length()? {
+                    let (id, version, part) = (from.text()?, from.number()?, from.part()?);
+                    if parts.insert(id, (version, part)).is_some() {
+                        return Err(LedgerError::Number);
+                    }
+                }
+                $(self.$name.resume(parts.remove(<$aggregate>::ID), stored)?;)+
+                self.align();
+                Ok(())
+            }
+
+            /// Where an aggregate is new, it has no cells yet: all are to have cells of the same numbers.
+            fn align(&mut self) {
+                for span in 0..self.buckets.spans().len() {
+                    let mut numbers = BTreeSet::new();
+                    $(numbers.extend(self.$name.numbers(span));)+
+                    $(self.$name.fill(span, &numbers);)+
+                }
             }
         }
 

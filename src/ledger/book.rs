@@ -1,10 +1,11 @@
 //! What one aggregate keeps: totals and cells by arm. Every aggregate is kept, merged and encoded in the same way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::{Keep, Span};
+use super::stored::Stored;
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -16,6 +17,10 @@ pub trait Aggregate {
     type Cell: Clone + Debug + PartialEq;
     /// What one slot adds, all arms together: this is what the board is told, if anything.
     type Slot;
+    /// What it is called where it is stored: this never changes.
+    const ID: &'static str;
+    /// Of its bytes. Where they change, this goes up, and [`decode`](Self::decode) still reads those of before.
+    const VERSION: u64;
     /// Whether it is among what is kept of users alone. If nothing else is kept, the slots of a cell are ended together: users are
     /// so many that what a slot adds is little smaller than what a cell does.
     const BY_USER: bool = false;
@@ -42,16 +47,16 @@ pub trait Aggregate {
     fn merge(cell: &mut Self::Cell, more: &Self::Cell);
 
     /// The same bytes for the same numbers.
-    fn encode(cell: &Self::Cell, to: &mut Writer);
+    fn encode(&self, cell: &Self::Cell, to: &mut Writer);
 
     /// What it remembers besides cells, as bytes.
     fn encode_memory(&self, _to: &mut Writer) {}
 
-    /// Takes the place of what it remembers.
+    /// Takes the place of what it remembers, as far as that goes on.
     ///
     /// # Errors
     /// As those of [`decode`](Self::decode).
-    fn decode_memory(&mut self, _from: &mut Reader) -> Result<(), LedgerError> {
+    fn decode_memory(&mut self, _from: &mut Reader, _stored: &Stored) -> Result<(), LedgerError> {
         Ok(())
     }
 
@@ -62,10 +67,12 @@ pub trait Aggregate {
     {
     }
 
+    /// What goes on of a stored cell; none where nothing does.
+    ///
     /// # Errors
     /// Where the bytes are no cell that [`encode`](Self::encode) would write so. Whatever is damaged must not make it panic, or
     /// take more memory than a bound.
-    fn decode(&self, from: &mut Reader) -> Result<Self::Cell, LedgerError>;
+    fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<Self::Cell>, LedgerError>;
 }
 
 /// Cells by the number of their arm.
@@ -77,8 +84,12 @@ pub(super) struct Book<A: Aggregate> {
     pub aggregate: A,
     keep: Keep,
     pub total: ByArm<A::Cell>,
+    /// Epoch ms; none: from the begin of the ledger on.
+    pub total_since_ms: Option<i64>,
     /// By kept span, then number of the cell.
     cells: Vec<BTreeMap<i64, ByArm<A::Cell>>>,
+    /// By kept span, like that of the total.
+    cells_since_ms: Vec<Option<i64>>,
     /// Stands for a cell that there is not.
     none: ByArm<A::Cell>,
     /// The slots that the aggregate has not ended yet.
@@ -98,7 +109,9 @@ impl<A: Aggregate> Book<A> {
             aggregate,
             keep: keep.clone(),
             total: ByArm::new(),
+            total_since_ms: None,
             cells: vec![BTreeMap::new(); keep.spans.len()],
+            cells_since_ms: vec![None; keep.spans.len()],
             none: ByArm::new(),
             open: None,
         }
@@ -106,6 +119,12 @@ impl<A: Aggregate> Book<A> {
 
     pub fn spans(&self) -> &[Span] {
         &self.keep.spans
+    }
+
+    /// Those of which it keeps cells, by number.
+    fn kept_spans(&self) -> impl Iterator<Item = (usize, Span)> + use<A> {
+        let spans = self.keep.spans.clone().into_iter().enumerate();
+        spans.filter(|(_, span)| A::BY_USER || !span.by_user_only)
     }
 
     pub fn add(&mut self, list: &SettledList) {
@@ -166,11 +185,19 @@ impl<A: Aggregate> Book<A> {
         self.cells[span].get(&number).unwrap_or(&self.none)
     }
 
-    /// Whether it has cells of the same numbers, as far as it keeps them.
-    pub fn has_cells_of<B: Aggregate>(&self, other: &Book<B>) -> bool {
-        let kept = |(_, span): &(usize, &Span)| A::BY_USER || !span.by_user_only;
-        let mut spans = self.keep.spans.iter().enumerate().filter(kept);
-        spans.all(|(span, _)| self.numbers(span).eq(other.numbers(span)))
+    pub fn cells_since_ms(&self, span: usize) -> Option<i64> {
+        self.cells_since_ms[span]
+    }
+
+    /// Has at least these cells of a span, if it keeps any.
+    pub fn fill(&mut self, span: usize, numbers: &BTreeSet<i64>) {
+        for (index, kept) in self.kept_spans().filter(|(index, _)| *index == span) {
+            let cells = &mut self.cells[index];
+            numbers
+                .iter()
+                .for_each(|number| _ = cells.entry(*number).or_default());
+            kept.trim(cells);
+        }
     }
 
     /// Takes a cell out, if there is one of this number.
@@ -188,46 +215,91 @@ impl<A: Aggregate> Book<A> {
             }
             span.trim(own);
         }
+        self.total_since_ms = self.total_since_ms.max(other.total_since_ms);
+        let since = self.cells_since_ms.iter_mut().zip(&other.cells_since_ms);
+        since.for_each(|(own, other)| *own = (*own).max(*other));
         self.aggregate.merge_memory(&other.aggregate, ids);
     }
 
     pub fn encode(&self, to: &mut Writer) {
-        encode_all::<A>(&self.total, to);
-        for (span, cells) in self.keep.spans.iter().zip(&self.cells) {
+        to.byte(u8::from(self.keep.total));
+        if self.keep.total {
+            to.time(self.total_since_ms);
+            self.encode_all(&self.total, to);
+        }
+        to.number(self.kept_spans().count() as u64);
+        for (index, span) in self.kept_spans() {
             to.signed(span.cell_ms.into());
-            to.number(cells.len() as u64);
-            for (number, cell) in cells {
+            to.time(span.n_cells);
+            to.time(self.cells_since_ms[index]);
+            to.number(self.cells[index].len() as u64);
+            for (number, cell) in &self.cells[index] {
                 to.signed((*number).into());
-                encode_all::<A>(cell, to);
+                self.encode_all(cell, to);
             }
         }
         self.aggregate.encode_memory(to);
     }
 
-    /// Takes the place of what is kept. Arms are below `n_arms`.
-    pub fn decode(&mut self, from: &mut Reader, n_arms: usize) -> Result<(), LedgerError> {
-        self.total = self.decode_all(from, n_arms)?;
-        for index in 0..self.keep.spans.len() {
-            if from.signed()? != i128::from(self.keep.spans[index].cell_ms) {
-                return Err(LedgerError::Configuration);
-            }
-            for _ in 0..from.length()? {
-                let number = i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?;
-                let cell = self.decode_all(from, n_arms)?;
-                insert_last(&mut self.cells[index], number, cell)?;
-            }
+    fn encode_all(&self, cells: &ByArm<A::Cell>, to: &mut Writer) {
+        to.number(cells.len() as u64);
+        for (arm, cell) in cells {
+            to.number((*arm).into());
+            self.aggregate.encode(cell, to);
         }
-        self.aggregate.decode_memory(from)
     }
 
-    fn decode_all(&self, from: &mut Reader, n_arms: usize) -> Result<ByArm<A::Cell>, LedgerError> {
-        let mut cells = ByArm::new();
+    /// What was stored under its id, and in which version, goes on as far as it is kept. What is new begins where that ends.
+    pub fn resume(&mut self, found: Option<(u64, Reader)>, stored: &Stored) -> Result<(), LedgerError> {
+        self.total_since_ms = stored.until_ms;
+        self.cells_since_ms.fill(stored.until_ms);
+        let Some((version, mut from)) = found else {
+            return Ok(());
+        };
+        if version > A::VERSION {
+            return Err(LedgerError::Newer(A::ID));
+        }
+        if from.flag()? {
+            let (since_ms, total) = (from.time()?, self.decode_all(&mut from, stored)?);
+            if self.keep.total {
+                (self.total_since_ms, self.total) = (since_ms, total);
+            }
+        }
+        let mut lengths = BTreeSet::new();
         for _ in 0..from.length()? {
-            let arm = from.number()?;
-            if arm >= n_arms as u64 {
+            let (cell_ms, n_cells, since_ms) = (from.ms()?, from.time()?, from.time()?);
+            let mut cells = BTreeMap::new();
+            for _ in 0..from.length()? {
+                insert_last(&mut cells, from.ms()?, self.decode_all(&mut from, stored)?)?;
+            }
+            if !lengths.insert(cell_ms) {
                 return Err(LedgerError::Number);
             }
-            insert_last(&mut cells, arm as ArmId, self.aggregate.decode(from)?)?;
+            if let Some((index, span)) = self.kept_spans().find(|(_, span)| span.cell_ms == cell_ms) {
+                self.cells_since_ms[index] = since_ms.max(span.since_ms(n_cells, &cells));
+                span.trim(&mut cells);
+                self.cells[index] = cells;
+            }
+        }
+        self.aggregate.decode_memory(&mut from, stored)?;
+        from.end()
+    }
+
+    fn decode_all(&self, from: &mut Reader, stored: &Stored) -> Result<ByArm<A::Cell>, LedgerError> {
+        let (mut cells, mut last) = (ByArm::new(), None);
+        for _ in 0..from.length()? {
+            let arm = from.number()?;
+            let users_go_on = usize::try_from(arm)
+                .ok()
+                .and_then(|arm| stored.users_go_on.get(arm));
+            let users_go_on = users_go_on.ok_or(LedgerError::Number)?;
+            if last.replace(arm).is_some_and(|last| last >= arm) {
+                return Err(LedgerError::Number);
+            }
+            let cell = self.aggregate.decode(from, stored)?;
+            if let Some(cell) = cell.filter(|_| *users_go_on || !A::BY_USER) {
+                cells.insert(arm as ArmId, cell);
+            }
         }
         Ok(cells)
     }
@@ -247,13 +319,5 @@ fn merge_all<A: Aggregate>(own: &mut ByArm<A::Cell>, others: &ByArm<A::Cell>, id
         own.entry(ids[*arm as usize])
             .and_modify(|own| A::merge(own, cell))
             .or_insert_with(|| cell.clone());
-    }
-}
-
-fn encode_all<A: Aggregate>(cells: &ByArm<A::Cell>, to: &mut Writer) {
-    to.number(cells.len() as u64);
-    for (arm, cell) in cells {
-        to.number((*arm).into());
-        A::encode(cell, to);
     }
 }

@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashMapExt};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::book::{Aggregate, ByArm};
+use super::book::{Aggregate, ByArm, insert_last};
 use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::{Keep, Users};
+use super::stored::Stored;
 use super::sums::SlotSums;
 use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::settling::SettledList;
@@ -98,16 +99,26 @@ pub fn subtract_buckets(sums: &mut BucketSums, less: &BucketSums) {
     sums.retain(|_, sums| sums[LISTS] != 0);
 }
 
-/// Cells of so many columns in each bucket.
+/// The buckets that have a list, each with its sums.
+pub(super) fn encode_buckets(cell: &BucketSums, to: &mut Writer) {
+    to.number(cell.len() as u64);
+    for (bucket, sums) in cell {
+        to.byte(*bucket);
+        sums.iter().for_each(|sum| to.signed(*sum));
+    }
+}
+
+/// Buckets whose sums are read by `row`.
 ///
 /// # Errors
 /// Where the bytes are none.
-pub(super) fn decode_buckets(from: &mut Reader, n_columns: usize) -> Result<BucketSums, LedgerError> {
+pub(super) fn decode_buckets(
+    from: &mut Reader,
+    row: impl Fn(&mut Reader) -> Result<Box<[i128]>, LedgerError>,
+) -> Result<BucketSums, LedgerError> {
     let mut cell = BucketSums::new();
     for _ in 0..from.length()? {
-        let bucket = from.byte()?;
-        let sums = (0..n_columns).map(|_| from.sum()).collect::<Result<_, _>>()?;
-        super::book::insert_last(&mut cell, bucket, sums)?;
+        insert_last(&mut cell, from.byte()?, row(from)?)?;
     }
     Ok(cell)
 }
@@ -127,6 +138,8 @@ impl Buckets {
 impl Aggregate for Buckets {
     type Cell = BucketSums;
     type Slot = BucketSlot;
+    const ID: &str = "buckets";
+    const VERSION: u64 = 1;
     const BY_USER: bool = true;
 
     fn new(ranking: &Ranking, keep: &Keep) -> Buckets {
@@ -216,16 +229,18 @@ impl Aggregate for Buckets {
         }
     }
 
-    fn encode(cell: &BucketSums, to: &mut Writer) {
-        to.number(cell.len() as u64);
-        for (bucket, sums) in cell {
-            to.byte(*bucket);
-            sums.iter().for_each(|sum| to.signed(*sum));
-        }
+    fn encode(&self, cell: &BucketSums, to: &mut Writer) {
+        encode_buckets(cell, to);
     }
 
-    fn decode(&self, from: &mut Reader) -> Result<BucketSums, LedgerError> {
-        decode_buckets(from, self.width() + 1)
+    fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<BucketSums>, LedgerError> {
+        let width = self.width();
+        let cell = decode_buckets(from, |from| {
+            let mut sums = stored.row(from, width + 1)?;
+            sums[width] = from.sum()?;
+            Ok(sums.into())
+        })?;
+        Ok(Some(cell))
     }
 }
 
@@ -235,6 +250,7 @@ mod tests {
 
     use super::*;
     use crate::engine::ranking::{CLICKS, ListOutcome, Measures};
+    use crate::ledger::Epochs;
 
     fn list(user: u32, arms: &[u32], clicked: u32, told: impl FnOnce(&SettledList)) {
         told(&SettledList {
@@ -257,7 +273,7 @@ mod tests {
     fn a_user_has_one_bucket_of_an_experiment_in_all_arms_and_another_in_others() {
         let ranking = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
         let keep = Keep {
-            users: Users::Everybody,
+            users: Users::Everybody(Epochs::default()),
             ..Keep::default()
         };
         let mut buckets = Buckets::new(&ranking, &keep);

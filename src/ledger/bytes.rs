@@ -11,8 +11,8 @@ pub enum LedgerError {
     Length,
     /// A number or a text is none, or is not written as it should be.
     Number,
-    /// They are of other metrics or windows.
-    Configuration,
+    /// The aggregate of this id is of a newer version than this program reads.
+    Newer(&'static str),
 }
 
 impl fmt::Display for LedgerError {
@@ -21,7 +21,12 @@ impl fmt::Display for LedgerError {
             LedgerError::Version => "it is of a version that this program does not read",
             LedgerError::Length => "it is cut off, or longer than it says",
             LedgerError::Number => "a number in it is none",
-            LedgerError::Configuration => "it is of other metrics or windows",
+            LedgerError::Newer(id) => {
+                return write!(
+                    f,
+                    "its aggregate `{id}` is of a newer version than this program reads"
+                );
+            }
         })
     }
 }
@@ -56,6 +61,20 @@ impl Writer {
     pub fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// Epoch ms, if there is one.
+    pub fn time(&mut self, ms: Option<i64>) {
+        self.byte(u8::from(ms.is_some()));
+        ms.iter().for_each(|ms| self.signed((*ms).into()));
+    }
+
+    /// What can be left out without being understood: its length is before it.
+    pub fn part(&mut self, write: impl FnOnce(&mut Writer)) {
+        let mut part = Writer::default();
+        write(&mut part);
+        self.number(part.0.len() as u64);
+        self.0.extend_from_slice(&part.0);
     }
 
     pub fn into_bytes(self) -> Vec<u8> {
@@ -126,10 +145,24 @@ impl<'a> Reader<'a> {
     }
 
     pub fn text(&mut self) -> Result<&'a str, LedgerError> {
+        std::str::from_utf8(self.part()?.0).map_err(|_| LedgerError::Number)
+    }
+
+    pub fn part(&mut self) -> Result<Reader<'a>, LedgerError> {
         let length = self.length()?;
-        let (text, rest) = self.0.split_at(length);
+        let (part, rest) = self.0.split_at(length);
         self.0 = rest;
-        std::str::from_utf8(text).map_err(|_| LedgerError::Number)
+        Ok(Reader(part))
+    }
+
+    /// Milliseconds.
+    pub fn ms(&mut self) -> Result<i64, LedgerError> {
+        i64::try_from(self.signed()?).map_err(|_| LedgerError::Number)
+    }
+
+    /// Epoch ms, if there is one.
+    pub fn time(&mut self) -> Result<Option<i64>, LedgerError> {
+        self.flag()?.then(|| self.ms()).transpose()
     }
 
     /// # Errors

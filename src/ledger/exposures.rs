@@ -12,6 +12,7 @@ use super::book::{Aggregate, ByArm};
 use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::{Epochs, Keep, Users};
 use super::marks::{Gain, Mark, SeenUsers, State, add, gains};
+use super::stored::Stored;
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -238,6 +239,8 @@ fn count(counts: &mut [Exposed], gains: impl Iterator<Item = Gain>, by: fn(&mut 
 impl Aggregate for Exposures {
     type Cell = Exposed;
     type Slot = ByArm<Exposed>;
+    const ID: &str = "exposures";
+    const VERSION: u64 = 1;
     const BY_USER: bool = true;
 
     fn new(_: &Ranking, keep: &Keep) -> Exposures {
@@ -310,30 +313,30 @@ impl Aggregate for Exposures {
         cell.add(*more);
     }
 
-    fn encode(cell: &Exposed, to: &mut Writer) {
+    fn encode(&self, cell: &Exposed, to: &mut Writer) {
         to.number(cell.first);
         to.number(cell.in_two);
     }
 
-    fn decode(&self, from: &mut Reader) -> Result<Exposed, LedgerError> {
+    fn decode(&self, from: &mut Reader, _: &Stored) -> Result<Option<Exposed>, LedgerError> {
         let mut count = || {
             from.number()
                 .ok()
                 .filter(|n| *n < 1 << 56)
                 .ok_or(LedgerError::Number)
         };
-        Ok(Exposed {
+        Ok(Some(Exposed {
             first: count()?,
             in_two: count()?,
-        })
+        }))
     }
 
     fn encode_memory(&self, to: &mut Writer) {
         self.seen.encode(to);
     }
 
-    fn decode_memory(&mut self, from: &mut Reader) -> Result<(), LedgerError> {
-        self.seen = SeenUsers::decode(from, &self.experiments())?;
+    fn decode_memory(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+        self.seen = SeenUsers::decode(from, &self.experiments(), &stored.users_go_on)?;
         Ok(())
     }
 

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::book::insert_last;
+use super::bytes::{LedgerError, Reader, Writer};
+
 /// What a ledger keeps besides the current slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keep {
@@ -9,7 +12,11 @@ pub struct Keep {
     pub total: bool,
     /// Whose users are told apart: what they add up to, by bucket and each, is what differences between arms are judged by.
     pub users: Users,
+    /// No two of one length.
     pub spans: Vec<Span>,
+    /// Stands for the catalogue by which lists are counted, and for the places that it gives its items: what was stored under
+    /// another one begins anew. None where nothing is stored, or there is no catalogue.
+    pub catalogue: Option<u64>,
 }
 
 impl Keep {
@@ -24,6 +31,7 @@ impl Keep {
             total: false,
             users,
             spans: vec![span],
+            catalogue: None,
         }
     }
 
@@ -41,7 +49,8 @@ impl Keep {
 pub enum Users {
     #[default]
     Nobody,
-    Everybody,
+    /// Those of all experiments.
+    Everybody(Epochs),
     /// Those of these experiments.
     Of(BTreeMap<String, Epochs>),
 }
@@ -51,7 +60,7 @@ impl Users {
     pub fn epochs(&self, experiment: &str) -> Option<Epochs> {
         match self {
             Users::Nobody => None,
-            Users::Everybody => Some(Epochs::default()),
+            Users::Everybody(epochs) => Some(epochs.clone()),
             Users::Of(experiments) => experiments.get(experiment).cloned(),
         }
     }
@@ -60,6 +69,88 @@ impl Users {
     pub fn forget(&mut self, experiment: &str) {
         if let Users::Of(experiments) = self {
             experiments.remove(experiment);
+        }
+    }
+
+    /// What becomes of these if `stored` were told apart until `until_ms`.
+    pub(super) fn resumed(&self, stored: &Users, until_ms: Option<i64>) -> Users {
+        match self {
+            Users::Nobody => Users::Nobody,
+            Users::Everybody(epochs) => {
+                let stored = match stored {
+                    Users::Everybody(stored) => Some(stored),
+                    _ => None,
+                };
+                Users::Everybody(epochs.resumed(stored, until_ms))
+            }
+            Users::Of(experiments) => {
+                let resumed = experiments.iter().map(|(experiment, epochs)| {
+                    let stored = stored.epochs(experiment);
+                    (experiment.clone(), epochs.resumed(stored.as_ref(), until_ms))
+                });
+                Users::Of(resumed.collect())
+            }
+        }
+    }
+
+    /// Whether what was kept of the users of an experiment goes on: where they are told apart neither then nor now, it stays.
+    pub(super) fn go_on(&self, stored: &Users, experiment: &str, until_ms: Option<i64>) -> bool {
+        match (self, stored) {
+            (Users::Everybody(_), Users::Of(_)) => false,
+            _ => match (self.epochs(experiment), stored.epochs(experiment)) {
+                (Some(own), Some(stored)) => own.go_on(&stored, until_ms),
+                (own, stored) => own == stored,
+            },
+        }
+    }
+
+    /// Of sums that are those of both: the later start of each.
+    pub(super) fn merge(&mut self, other: &Users) {
+        match (self, other) {
+            (Users::Everybody(own), Users::Everybody(other)) => own.merge(other),
+            (Users::Of(own), other) => {
+                for (experiment, epochs) in own {
+                    other
+                        .epochs(experiment)
+                        .iter()
+                        .for_each(|other| epochs.merge(other));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn encode(&self, to: &mut Writer) {
+        match self {
+            Users::Nobody => to.byte(0),
+            Users::Everybody(epochs) => {
+                to.byte(1);
+                epochs.encode(to);
+            }
+            Users::Of(experiments) => {
+                to.byte(2);
+                to.number(experiments.len() as u64);
+                for (experiment, epochs) in experiments {
+                    to.text(experiment);
+                    epochs.encode(to);
+                }
+            }
+        }
+    }
+
+    pub(super) fn decode(from: &mut Reader) -> Result<Users, LedgerError> {
+        match from.byte()? {
+            0 => Ok(Users::Nobody),
+            1 => Ok(Users::Everybody(Epochs::decode(from)?)),
+            2 => {
+                let mut experiments = BTreeMap::new();
+                for _ in 0..from.length()? {
+                    let experiment = from.text()?.to_owned();
+                    insert_last(&mut experiments, experiment, Epochs::decode(from)?)?;
+                }
+                Ok(Users::Of(experiments))
+            }
+            _ => Err(LedgerError::Number),
         }
     }
 }
@@ -87,6 +178,46 @@ impl Epochs {
         let starts = self.start_ms.iter().chain(&self.later_ms).copied();
         starts.filter(|start_ms| *start_ms > slot_ms).min()
     }
+
+    /// Whether what was kept of users until `until_ms`, by the epochs `stored`, goes on. It does not if they are to start later, as
+    /// what was before that cannot be taken out, and if others than these have begun.
+    fn go_on(&self, stored: &Epochs, until_ms: Option<i64>) -> bool {
+        self.start_ms <= stored.start_ms && self.begun(until_ms) == stored.begun(until_ms)
+    }
+
+    /// The later ones that have slots before this time, epoch ms.
+    fn begun(&self, until_ms: Option<i64>) -> &[i64] {
+        let has_begun = |start_ms: &i64| Some(*start_ms) < until_ms;
+        &self.later_ms[..self.later_ms.partition_point(has_begun)]
+    }
+
+    /// These, as of a ledger that goes on from `until_ms`: what went on starts where it did, what does not starts there.
+    fn resumed(&self, stored: Option<&Epochs>, until_ms: Option<i64>) -> Epochs {
+        let stored = stored.filter(|stored| self.go_on(stored, until_ms));
+        Epochs {
+            start_ms: stored.map_or(self.start_ms.max(until_ms), |stored| stored.start_ms),
+            later_ms: self.later_ms.clone(),
+        }
+    }
+
+    fn merge(&mut self, other: &Epochs) {
+        self.start_ms = self.start_ms.max(other.start_ms);
+    }
+
+    fn encode(&self, to: &mut Writer) {
+        to.time(self.start_ms);
+        to.number(self.later_ms.len() as u64);
+        self.later_ms.iter().for_each(|ms| to.signed((*ms).into()));
+    }
+
+    fn decode(from: &mut Reader) -> Result<Epochs, LedgerError> {
+        let start_ms = from.time()?;
+        let later_ms: Vec<i64> = (0..from.length()?).map(|_| from.ms()).collect::<Result<_, _>>()?;
+        let ascend = later_ms.is_sorted();
+        ascend
+            .then_some(Epochs { start_ms, later_ms })
+            .ok_or(LedgerError::Number)
+    }
 }
 
 /// Cells that are kept.
@@ -99,7 +230,16 @@ pub struct Span {
     /// Whether they are kept of users alone.
     pub by_user_only: bool,
 }
+
 impl Span {
+    /// Since when there are as many as are to be kept, epoch ms, if `n_cells` were kept so far: earlier ones had left.
+    pub(super) fn since_ms<C>(&self, n_cells: Option<i64>, cells: &BTreeMap<i64, C>) -> Option<i64> {
+        let n_cells = n_cells.filter(|stored| self.n_cells.is_none_or(|n_cells| n_cells > *stored))?;
+        let (newest, _) = cells.last_key_value()?;
+        let oldest = newest.saturating_sub(n_cells).saturating_add(1);
+        Some(oldest.saturating_mul(self.cell_ms))
+    }
+
     /// Drops cells that have left.
     pub(super) fn trim<C>(&self, cells: &mut BTreeMap<i64, C>) {
         let newest = cells.last_key_value().map(|(number, _)| *number);

@@ -239,31 +239,37 @@ impl SeenUsers {
         }
     }
 
-    /// Users of arms whose experiments these are.
-    pub fn decode(from: &mut Reader, experiments: &[u32]) -> Result<SeenUsers, LedgerError> {
+    /// Users of arms whose experiments these are, with the marks of arms that go on; who has no such mark is left out.
+    pub fn decode(from: &mut Reader, experiments: &[u32], go_on: &[bool]) -> Result<SeenUsers, LedgerError> {
         let mut users = SeenUsers::new();
         let mut last = None;
         for _ in 0..from.length()? {
             let user = u32::try_from(from.number()?).map_err(|_| LedgerError::Number)?;
-            let mut marks: Vec<Mark> = Vec::new();
-            for _ in 0..from.length()? {
-                let mark = decode_mark(from, experiments)?;
-                if marks
-                    .last()
-                    .is_some_and(|last| last.experiment >= mark.experiment)
-                {
-                    return Err(LedgerError::Number);
-                }
-                marks.push(mark);
-            }
-            if last >= Some(user) || marks.is_empty() {
+            let mut marks = decode_marks(from, experiments)?;
+            if last >= Some(user) {
                 return Err(LedgerError::Number);
             }
             last = Some(user);
-            users.set(user, &marks);
+            marks.retain(|mark| go_on[mark.arm as usize]);
+            if !marks.is_empty() {
+                users.set(user, &marks);
+            }
         }
         Ok(users)
     }
+}
+
+/// The marks of a user, of which there is one at least.
+fn decode_marks(from: &mut Reader, experiments: &[u32]) -> Result<Vec<Mark>, LedgerError> {
+    let mut marks: Vec<Mark> = Vec::new();
+    for _ in 0..from.length()? {
+        let mark = decode_mark(from, experiments)?;
+        let is_next = marks.last().is_none_or(|last| last.experiment < mark.experiment);
+        is_next.then_some(()).ok_or(LedgerError::Number)?;
+        marks.push(mark);
+    }
+    let is_any = !marks.is_empty();
+    is_any.then_some(marks).ok_or(LedgerError::Number)
 }
 
 fn decode_mark(from: &mut Reader, experiments: &[u32]) -> Result<Mark, LedgerError> {

@@ -6,6 +6,7 @@
 //! A list arrives once its outcome is final, slot by slot. The order of arrival no longer matters, and everything kept is
 //! additive. A ledger is a value: ledgers of several pairs [merge](Ledger::merge) to the whole, in any order, and
 //! [bytes](Ledger::encode) are the same for the same numbers of arms in the same order. It knows no clock, no Kafka and no board.
+//! A ledger that keeps other things [goes on](Ledger::decode) with the bytes of one of before: what both keep goes on.
 //!
 //! # How to add an aggregate
 //!
@@ -13,7 +14,8 @@
 //!    is to add of a list is a [`SettledList`](crate::engine::settling::SettledList). Its user and its items are halves of
 //!    hashes, so of very many some count as one. `Slot` is what the board is told; where that is nothing, `ByArm<Cell>` will do.
 //! 2. A line in `aggregates.rs`. From there on it is kept, merged, encoded and decoded; [`Numbers`] and [`OfArm`] have it by the name
-//!    of that line, and the laws in `tests.rs` hold for it. If ledgers of before are stored somewhere, `VERSION` goes up.
+//!    of that line, and the laws in `tests.rs` hold for it. Ledgers that were stored before stay readable: it begins where they
+//!    end, and [`Since`] says when that was.
 //! 3. What shows it. A metric has columns of the ranking (a `Term` of `TermSource::Window`), which `totals` in
 //!    `evaluate/evaluation.rs` and `board/covering.rs` fill in, as they do for coverage; gauges, JSON and files follow. Anything else
 //!    stands beside the sums in [`Totals`](crate::evaluate::Totals) and what `evaluate/report/` makes of these, and in
@@ -25,11 +27,13 @@ mod aggregates;
 mod book;
 mod buckets;
 mod bytes;
+mod columns;
 mod exposures;
 mod keep;
 mod marks;
 mod packed;
 mod seen;
+mod stored;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -38,18 +42,18 @@ mod tracker;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use self::aggregates::Books;
-pub use self::aggregates::{Cell, Numbers, OfArm};
+pub use self::aggregates::{Cell, Numbers, OfArm, Since};
 pub use self::book::{Aggregate, ByArm};
 pub use self::buckets::{BucketSums, N_BUCKETS, merge_buckets, subtract_buckets};
 pub use self::bytes::LedgerError;
 use self::bytes::{Reader, Writer};
+use self::columns::Columns;
 pub use self::exposures::{Exposed, USER_BYTES};
 pub use self::keep::{Epochs, Keep, Span, Users};
 pub use self::packed::PackedBuckets;
 pub use self::seen::{Classes, Seen};
+use self::stored::Stored;
 pub use self::sums::Sums;
 pub use self::tracker::{PairDelta, PairId, PairTracker, Reach};
 use crate::engine::ranking::Ranking;
@@ -57,8 +61,8 @@ use crate::engine::settling::Settled;
 use crate::engine::tally::Rows;
 use crate::engine::{Arm, ArmId, ShownLists};
 
-/// The first byte of an encoded ledger.
-const VERSION: u8 = 1;
+/// The first byte of an encoded ledger: how it is laid out. What aggregates add up to has versions of its own.
+const VERSION: u8 = 2;
 
 /// What one slot has added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,14 +77,16 @@ pub struct SettledSlot {
 
 /// The settled numbers of a pair.
 pub struct Ledger {
-    /// [`fingerprint`].
-    configuration: u64,
     /// In the order in which the pair has admitted them.
     arms: Vec<Arm>,
     /// End of what it covers, epoch ms.
     until_ms: Option<i64>,
     /// In a merged or decoded ledger, a sum had exceeded 64 bits.
     overflowed: bool,
+    /// Of the sums, whatever they are by.
+    columns: Columns,
+    /// As far as they have not been forgotten.
+    users: Users,
     books: Books,
 }
 
@@ -88,10 +94,11 @@ impl Ledger {
     /// An empty ledger that keeps these spans.
     pub fn new(ranking: &Ranking, keep: &Keep) -> Ledger {
         Ledger {
-            configuration: fingerprint(ranking, keep),
             arms: Vec::new(),
             until_ms: None,
             overflowed: false,
+            columns: Columns::new(ranking, keep),
+            users: keep.users.clone(),
             books: Books::new(ranking, keep),
         }
     }
@@ -147,6 +154,29 @@ impl Ledger {
         self.overflowed || books.sums.aggregate.overflowed() || books.buckets.aggregate.overflowed()
     }
 
+    /// Since when a column of the ranking is summed, epoch ms; none: from the begin of the ledger on. A sum is whole from the latest
+    /// of these on: this, since when its span of time is kept, and by user since when users are told apart. Of merged ledgers
+    /// each of them is the later one.
+    pub fn column_since_ms(&self, column: usize) -> Option<i64> {
+        self.columns.since_ms(column)
+    }
+
+    /// Since when totals are kept. Exposures since then are of users who were first seen since, not of those who were known.
+    pub fn total_since(&self) -> Since {
+        self.books.total_since()
+    }
+
+    /// Since when the cells of a span are kept, as many as it is to have.
+    pub fn cells_since(&self, span: usize) -> Since {
+        self.books.cells_since(span)
+    }
+
+    /// Since when the users of an experiment are told apart, epoch ms: `i64::MIN` from the begin of the ledger on, none if they are not.
+    pub fn users_since_ms(&self, experiment: &str) -> Option<i64> {
+        let epochs = self.users.epochs(experiment)?;
+        Some(epochs.start_ms.unwrap_or(i64::MIN))
+    }
+
     /// The sums of each arm since the begin, as of [`Self::until_ms`].
     pub fn total(&self) -> Numbers<'_> {
         self.books.total()
@@ -181,6 +211,7 @@ impl Ledger {
             .zip(&self.arms)
             .filter(|(_, arm)| &*arm.experiment == experiment);
         let arms: Vec<ArmId> = arms.map(|(id, _)| id).collect();
+        self.users.forget(experiment);
         self.books.forget_users(experiment, &arms);
     }
 
@@ -201,6 +232,8 @@ impl Ledger {
         let ids: Vec<ArmId> = other.arms.iter().map(number_of).collect();
         self.admit(&new);
         self.overflowed |= other.overflowed();
+        self.columns.merge(&other.columns);
+        self.users.merge(&other.users);
         self.books.merge(&other.books, &ids);
         self.until_ms = self
             .until_ms
@@ -208,72 +241,87 @@ impl Ledger {
             .map(|(one, other)| one.min(other));
     }
 
-    /// The same bytes for the same numbers, between two slots. Whole numbers are LEB128, signed ones zigzag; texts and rows have their length
-    /// before them.
+    /// The same bytes for the same numbers, between two slots. Whole numbers are LEB128, signed ones zigzag; texts and books have
+    /// their length before them. A time is 0, or 1 and epoch ms.
     ///
     /// ```text
-    /// 1 │ configuration │ arms: n, (experiment, arm)… │ 0, or 1 and end │ overflowed: 0 or 1 │ book of each aggregate…
-    /// book  total, spans…, what it remembers      total  n, (arm, cell)…      span  cell length, n, (number, total)…
+    /// 2 │ arms: n, (experiment, arm)… │ time of the end │ overflowed: 0 or 1
+    ///   │ columns: n, (id, time since)… │ users │ n, (id, version, book) of each aggregate…
+    /// users   0: nobody │ 1, epochs: everybody │ 2: n, (experiment, epochs)…
+    /// epochs  time of the start, n, start of each later one…
+    /// book    total: 0, or 1, time since, cells │ n spans: (length of a cell, 0 or 1 and how many, time since, n, (number, cells)…)…
+    ///         │ memory
+    /// cells   n, (arm, cell)…
+    /// cell    sums: a sum for each column │ buckets: n, (bucket, a sum for each column, lists with a click)…
+    ///         seen: n, (step to the item, column of the first cut-off)… │ exposures: first seen in it, in two arms
+    /// memory  exposures: n, (user, n, (arm, 2 × epoch + 1 if in two arms) of each experiment…)… │ others: nothing
     /// ```
     pub fn encode(&mut self) -> Vec<u8> {
         self.books.end_until(i64::MAX);
         let mut to = Writer::default();
         to.byte(VERSION);
-        to.number(self.configuration);
         to.number(self.arms.len() as u64);
         for Arm { experiment, arm } in &self.arms {
             to.text(experiment);
             to.text(arm);
         }
-        to.byte(u8::from(self.until_ms.is_some()));
-        self.until_ms.iter().for_each(|ms| to.signed((*ms).into()));
+        to.time(self.until_ms);
         to.byte(u8::from(self.overflowed()));
+        self.columns.encode(&mut to);
+        self.users.encode(&mut to);
         self.books.encode(&mut to);
         to.into_bytes()
     }
 
-    /// A ledger of these bytes, for the same configuration.
+    /// A ledger that goes on with what was stored, as far as it keeps the same: columns by their id, spans by the length of their
+    /// cells, aggregates by their id, experiments whose users are told apart by their name. What it keeps besides begins where
+    /// the stored ledger ends; what it does not keep is dropped.
     ///
     /// # Errors
-    /// [`LedgerError`] if they are no ledger.
+    /// [`LedgerError`] if the bytes are no ledger, or newer than this program.
     pub fn decode(bytes: &[u8], ranking: &Ranking, keep: &Keep) -> Result<Ledger, LedgerError> {
         let mut from = Reader::new(bytes);
         if from.byte()? != VERSION {
             return Err(LedgerError::Version);
         }
-        let mut ledger = Ledger::new(ranking, keep);
-        if from.number()? != ledger.configuration {
-            return Err(LedgerError::Configuration);
-        }
-        let mut known = HashSet::new();
-        for _ in 0..from.length()? {
-            let [experiment, arm] = [from.text()?.into(), from.text()?.into()];
-            let arm = Arm { experiment, arm };
-            if !known.insert(arm.clone()) {
-                return Err(LedgerError::Number);
-            }
-            ledger.admit(&[arm]);
-        }
-        if from.flag()? {
-            ledger.until_ms = Some(i64::try_from(from.signed()?).map_err(|_| LedgerError::Number)?);
-        }
-        ledger.overflowed = from.flag()?;
-        ledger.books.decode(&mut from, ledger.arms.len())?;
+        let arms = decode_arms(&mut from)?;
+        let (until_ms, overflowed) = (from.time()?, from.flag()?);
+        let mut columns = Columns::new(ranking, keep);
+        let own_columns = columns.resume(&mut from, until_ms)?;
+        let stored_users = Users::decode(&mut from)?;
+        let users = keep.users.resumed(&stored_users, until_ms);
+        let goes_on = |arm: &Arm| keep.users.go_on(&stored_users, &arm.experiment, until_ms);
+        let stored = Stored {
+            until_ms,
+            columns: own_columns,
+            users_go_on: arms.iter().map(goes_on).collect(),
+        };
+        let keep = Keep {
+            users,
+            ..keep.clone()
+        };
+        let mut ledger = Ledger {
+            until_ms,
+            overflowed,
+            columns,
+            ..Ledger::new(ranking, &keep)
+        };
+        ledger.admit(&arms);
+        ledger.books.resume(&mut from, &stored)?;
         from.end()?;
         Ok(ledger)
     }
 }
 
-/// Stands for all that the numbers of a ledger depend on: its columns in their order, and what is kept.
-fn fingerprint(ranking: &Ranking, keep: &Keep) -> u64 {
-    let profiles = ranking.profiles();
-    let columns = ranking.columns().iter();
-    let columns = columns.map(|column| format!("{} {}\n", profiles[column.profile].name, column.key()));
-    let spans = keep.spans.iter();
-    let spans = spans.map(|span| format!("{span:?}\n"));
-    let rest = format!("{} {:?}", keep.total, keep.users);
-    let text: String = columns.chain(spans).chain([rest]).collect();
-    xxh3_64(text.as_bytes())
+fn decode_arms(from: &mut Reader) -> Result<Vec<Arm>, LedgerError> {
+    let (mut arms, mut known) = (Vec::new(), HashSet::new());
+    for _ in 0..from.length()? {
+        let [experiment, arm] = [from.text()?.into(), from.text()?.into()];
+        arms.push(Arm { experiment, arm });
+    }
+    let are_distinct = arms.iter().all(|arm| known.insert(arm));
+    are_distinct.then_some(()).ok_or(LedgerError::Number)?;
+    Ok(arms)
 }
 
 impl fmt::Debug for Ledger {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::book::{Aggregate, ByArm};
 use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::Keep;
+use super::stored::Stored;
 use crate::engine::ShownLists;
 use crate::engine::catalogue::{Catalogue, UNKNOWN};
 use crate::engine::ranking::Ranking;
@@ -13,6 +14,8 @@ use crate::engine::settling::SettledList;
 /// Distinct items by cut-off.
 #[derive(Debug)]
 pub struct Seen {
+    /// The columns of the ranking that they fill.
+    columns: Range<usize>,
     /// Ascending, the whole list last; none where coverage is not measured.
     ks: Vec<u32>,
     /// The current slot.
@@ -62,6 +65,14 @@ impl Classes {
 }
 
 impl Seen {
+    /// The class of an item that was first seen within the cut-off of a stored column: that of the next one that is left.
+    fn class(&self, column: u64, stored: &Stored) -> Option<u8> {
+        let columns = stored.columns.get(usize::try_from(column).ok()?..)?;
+        let own = columns.iter().flatten().next()?;
+        let is_own = self.columns.contains(own);
+        is_own.then(|| (own - self.columns.start + 1) as u8)
+    }
+
     /// The positions of a list of so many items that are of each class, from the first one on.
     fn classes(&self, n_items: usize) -> impl Iterator<Item = (u8, Range<usize>)> {
         let ends = self.ks.iter().map(move |k| n_items.min(*k as usize));
@@ -76,11 +87,14 @@ impl Seen {
 impl Aggregate for Seen {
     type Cell = Classes;
     type Slot = ShownLists;
+    const ID: &str = "seen";
+    const VERSION: u64 = 1;
 
     fn new(ranking: &Ranking, _: &Keep) -> Seen {
-        let ks = ranking.coverage().map(|columns| columns.ks.clone());
+        let columns = ranking.coverage();
         Seen {
-            ks: ks.unwrap_or_default(),
+            columns: columns.map_or(0..0, |columns| columns.seen.clone()),
+            ks: columns.map(|columns| columns.ks.clone()).unwrap_or_default(),
             shown: ShownLists::default(),
         }
     }
@@ -111,31 +125,37 @@ impl Aggregate for Seen {
         more.shown().for_each(|(place, class)| cell.see(place, class));
     }
 
-    fn encode(cell: &Classes, to: &mut Writer) {
+    fn encode(&self, cell: &Classes, to: &mut Writer) {
         to.number(cell.shown().count() as u64);
         let mut next = 0;
         for (place, class) in cell.shown() {
             // Of the places only the steps, which are small.
             to.number((place - next).into());
-            to.byte(class);
+            to.number((self.columns.start + usize::from(class) - 1) as u64);
             next = place + 1;
         }
     }
 
-    fn decode(&self, from: &mut Reader) -> Result<Classes, LedgerError> {
+    fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<Classes>, LedgerError> {
+        let goes_on = self
+            .columns
+            .clone()
+            .any(|column| stored.columns.contains(&Some(column)));
         let mut cell = Classes::default();
         let mut next = 0_u64;
         for _ in 0..from.length()? {
             let place = next.checked_add(from.number()?).ok_or(LedgerError::Number)?;
-            let class = from.byte()?;
-            let is_known = (1..=self.ks.len()).contains(&usize::from(class));
-            if !is_known || place >= MAX_PLACES {
+            let column = from.number()?;
+            if place >= MAX_PLACES {
                 return Err(LedgerError::Number);
             }
-            cell.see(place as u32, class);
+            if goes_on {
+                let class = self.class(column, stored).ok_or(LedgerError::Number)?;
+                cell.see(place as u32, class);
+            }
             next = place + 1;
         }
-        Ok(cell)
+        Ok(goes_on.then_some(cell))
     }
 }
 
@@ -150,6 +170,7 @@ mod tests {
     #[test]
     fn an_item_counts_at_the_first_cut_off_that_it_was_shown_within() {
         let seen = Seen {
+            columns: 0..3,
             ks: vec![1, 3, u32::MAX],
             shown: ShownLists::default(),
         };

@@ -3,6 +3,7 @@
 use super::book::{Aggregate, ByArm};
 use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::Keep;
+use super::stored::Stored;
 use crate::engine::ArmId;
 use crate::engine::contributions::Contributions;
 use crate::engine::ranking::{self, ListOutcome, Ranking, Relevant};
@@ -167,6 +168,8 @@ fn only_click(list: &ListOutcome) -> Option<usize> {
 impl Aggregate for Sums {
     type Cell = Box<[i128]>;
     type Slot = Rows<ArmId>;
+    const ID: &str = "sums";
+    const VERSION: u64 = 1;
 
     fn new(ranking: &Ranking, _: &Keep) -> Sums {
         Sums(SlotSums::new(ranking))
@@ -192,11 +195,12 @@ impl Aggregate for Sums {
         cell.iter_mut().zip(more).for_each(|(sum, term)| *sum += term);
     }
 
-    fn encode(cell: &Box<[i128]>, to: &mut Writer) {
+    fn encode(&self, cell: &Box<[i128]>, to: &mut Writer) {
         cell.iter().for_each(|sum| to.signed(*sum));
     }
 
-    fn decode(&self, from: &mut Reader) -> Result<Box<[i128]>, LedgerError> {
-        (0..self.0.width()).map(|_| from.sum()).collect()
+    fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<Box<[i128]>>, LedgerError> {
+        let row = stored.row(from, self.0.width())?;
+        Ok(Some(row.into()))
     }
 }

@@ -1,0 +1,465 @@
+//! Ledgers that go on with the bytes of one that kept other things.
+
+use proptest::sample::{select, subsequence};
+
+use super::*;
+
+/// What is measured and kept.
+#[derive(Debug, Clone)]
+struct Configuration {
+    measures: Measures,
+    keep: Keep,
+}
+
+impl Configuration {
+    fn ranking(&self) -> Ranking {
+        Ranking::new(&self.measures)
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::new(&self.ranking(), &self.keep)
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.ranking().ids(self.keep.catalogue)
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Ledger {
+        Ledger::decode(bytes, &self.ranking(), &self.keep).expect("it was encoded")
+    }
+}
+
+fn epochs(start_ms: Option<i64>, later_ms: impl IntoIterator<Item = i64>) -> Epochs {
+    Epochs {
+        start_ms,
+        later_ms: later_ms.into_iter().collect(),
+    }
+}
+
+fn configuration() -> impl Strategy<Value = Configuration> {
+    let ks = subsequence(vec![1, 3, 4], 0..=3);
+    let metrics = subsequence(
+        vec!["hit_rate", "ndcg", "coverage", "popularity", "alpha_ndcg"],
+        1..=5,
+    );
+    let of = |start: Option<i64>, later: &[i64]| {
+        let ms = |slot: i64| slot * SLOT_MS;
+        Users::Of(
+            [(
+                "e".to_owned(),
+                epochs(start.map(ms), later.iter().copied().map(ms)),
+            )]
+            .into(),
+        )
+    };
+    let users = select(vec![
+        Users::Nobody,
+        Users::Everybody(Epochs::default()),
+        of(None, &[]),
+        of(None, &[4]),
+        of(None, &[4, 6]),
+        of(Some(3), &[]),
+        of(Some(3), &[5]),
+        of(Some(5), &[]),
+        Users::Of(BTreeMap::new()),
+    ]);
+    let spans = subsequence(keep().spans, 0..=2);
+    let kept = (any::<bool>(), users, spans, any::<bool>(), 1..3_u64);
+    (ks, metrics, kept).prop_map(
+        |(ks, metrics, (total, users, mut spans, by_user_only, version))| {
+            spans.iter_mut().for_each(|span| span.by_user_only = by_user_only);
+            let ks: Vec<NonZeroU32> = ks.into_iter().filter_map(NonZeroU32::new).collect();
+            Configuration {
+                measures: Measures {
+                    metrics,
+                    catalogue: true,
+                    ..Measures::usual(&ks)
+                },
+                keep: Keep {
+                    total,
+                    users,
+                    spans,
+                    catalogue: Some(version),
+                },
+            }
+        },
+    )
+}
+
+/// Numbers by whether they are from the begin on, and by name.
+type ByName = BTreeMap<(bool, String), i128>;
+
+/// All numbers of a ledger but zeros, each with whether `resumed` has them from the begin on.
+fn numbers(ledger: &Ledger, resumed: &Ledger, by: &Configuration) -> ByName {
+    let mut all = ByName::new();
+    let mut add = |place: String, numbers: Numbers, since: Since| {
+        add_numbers(ledger, numbers, by, |what, aggregate_ms, column, number| {
+            let column_ms = column.and_then(|column| resumed.column_since_ms(column));
+            let since_ms: Option<i64> = aggregate_ms(since).max(column_ms);
+            if number != 0 {
+                all.insert((since_ms.is_none(), format!("{place}: {what}")), number);
+            }
+        });
+    };
+    add("total".to_owned(), ledger.total(), resumed.total_since());
+    for (index, span) in by.keep.spans.iter().enumerate() {
+        for (number, cell) in ledger.cells(index) {
+            let place = format!("{} ms, {number}", span.cell_ms);
+            add(place, cell, resumed.cells_since(index));
+        }
+    }
+    all
+}
+
+/// Tells each number with its name, its aggregate and its column.
+fn add_numbers(
+    ledger: &Ledger,
+    numbers: Numbers,
+    by: &Configuration,
+    mut tell: impl FnMut(String, fn(Since) -> Option<i64>, Option<usize>, i128),
+) {
+    let (ranking, ids) = (by.ranking(), by.ids());
+    let name = |id: &ArmId| &ledger.arms()[*id as usize].arm;
+    for (arm, sums) in numbers.sums {
+        for (column, sum) in sums.iter().enumerate() {
+            let what = format!("{} {}", name(arm), ids[column]);
+            tell(what, |since| since.sums, Some(column), *sum);
+        }
+    }
+    for (arm, classes) in numbers.seen {
+        let columns = ranking.coverage().expect("something was seen").seen.clone();
+        for (column, n) in columns.clone().zip(classes.counts(columns.len(), &catalogue())) {
+            let what = format!("{} {}", name(arm), ids[column]);
+            tell(what, |since| since.seen, Some(column), n.into());
+        }
+    }
+    for (arm, buckets) in numbers.buckets {
+        for (bucket, sums) in buckets {
+            let (clicked, sums) = sums.split_last().expect("a bucket has columns");
+            for (column, sum) in sums.iter().enumerate() {
+                let what = format!("{} {bucket} {}", name(arm), ids[column]);
+                tell(what, |since| since.buckets, Some(column), *sum);
+            }
+            let what = format!("{} {bucket} clicked", name(arm));
+            tell(what, |since| since.buckets, None, *clicked);
+        }
+    }
+    for (arm, exposed) in numbers.exposures {
+        for (of, n) in [("first", exposed.first), ("in two", exposed.in_two)] {
+            let what = format!("{} {EXPOSED} {of}", name(arm));
+            tell(what, |since| since.exposures, None, n.into());
+        }
+    }
+}
+
+/// In the name of a number of exposures.
+const EXPOSED: &str = "exposed";
+
+/// What is expected of what begins: `rest` is of a ledger that begins there, `whole` of one that was told all, `before` of one that
+/// was told what was before. Exposures are those by which the whole has grown, for users are remembered.
+fn begun(whole: &ByName, before: &ByName, rest: ByName) -> ByName {
+    let is_exposed = |(_, name): &(bool, String)| name.contains(EXPOSED);
+    let rest = rest.into_iter().filter(|(key, _)| !is_exposed(key));
+    let exposed = whole.iter().filter(|(key, _)| is_exposed(key));
+    let grown = exposed.map(|(key, n)| (key.clone(), n - before.get(key).unwrap_or(&0)));
+    let all = rest.chain(grown);
+    all.filter(|((goes_on, _), n)| !goes_on && *n != 0).collect()
+}
+
+proptest! {
+    /// What both configurations keep is as if the second one had held from the begin; what is new, as if its ledger had begun where
+    /// the first one ends. Which of both a number is, the ledger says.
+    #[test]
+    fn what_is_kept_by_both_goes_on_and_what_is_new_begins(
+        (first, second) in (configuration(), configuration()),
+        lists in prop::collection::vec(list(), 0..40),
+        n_before in 0..=N_SLOTS,
+    ) {
+        let catalogue = catalogue();
+        let mut before = first.ledger();
+        tell(&mut before, &lists, 0..n_before, &catalogue);
+        let mut resumed = second.decode(&before.encode());
+        let until_ms = resumed.until_ms();
+        prop_assert_eq!(until_ms, before.until_ms());
+        tell(&mut resumed, &lists, n_before..N_SLOTS, &catalogue);
+        // Slots that are ended together have ended then.
+        let end_ms = Some((N_SLOTS + 1) * SLOT_MS);
+        resumed.cover_until(end_ms);
+
+        // Users as they are told apart now, whatever was asked for.
+        let mut expected = second.clone();
+        expected.keep.users = resumed.users.clone();
+        let [whole, early, rest] = [0..N_SLOTS, 0..n_before, n_before..N_SLOTS].map(|slots| {
+            let mut ledger = expected.ledger();
+            tell(&mut ledger, &lists, slots, &catalogue);
+            ledger.cover_until(end_ms);
+            numbers(&ledger, &resumed, &second)
+        });
+        let begun = begun(&whole, &early, rest);
+        let whole = whole.into_iter().filter(|((goes_on, _), _)| *goes_on);
+        prop_assert_eq!(numbers(&resumed, &resumed, &second), whole.chain(begun).collect());
+
+        let (ids, stored) = (second.ids(), first.ids());
+        let seen = second.ranking().coverage().map_or(0..0, |columns| columns.seen.clone());
+        let were_seen = ids[seen.clone()].iter().all(|id| stored.contains(id));
+        for (column, id) in ids.iter().enumerate() {
+            let goes_on = stored.contains(id) && (were_seen || !seen.contains(&column));
+            prop_assert_eq!(resumed.column_since_ms(column), until_ms.filter(|_| !goes_on), "{}", id);
+        }
+        if second.keep.total {
+            prop_assert_eq!(resumed.total_since().sums, until_ms.filter(|_| !first.keep.total));
+        }
+        for (index, span) in second.keep.spans.iter().enumerate() {
+            let before = first.keep.spans.iter().find(|before| before.cell_ms == span.cell_ms);
+            let is_new = before.is_none_or(|before| before.by_user_only && !span.by_user_only);
+            if !span.by_user_only {
+                prop_assert_eq!(resumed.cells_since(index).sums, until_ms.filter(|_| is_new));
+            }
+            prop_assert_eq!(resumed.cells_since(index).buckets, until_ms.filter(|_| before.is_none()));
+        }
+
+        let bytes = resumed.encode();
+        let mut again = second.decode(&bytes);
+        prop_assert_eq!(again.encode(), bytes);
+        prop_assert_eq!(numbers(&again, &again, &second), numbers(&resumed, &resumed, &second));
+    }
+}
+
+fn of_arm(slot: i64, n: u8) -> List {
+    List {
+        slot,
+        arms: vec![n],
+        clicked: 0b11,
+        first: 1,
+    }
+}
+
+/// The bytes of a ledger until slot 4, and where in them an aggregate begins.
+fn stored(id: &str) -> (Vec<u8>, usize) {
+    let mut ledger = Ledger::new(&ranking(), &keep());
+    tell(&mut ledger, &[of_arm(0, 1), of_arm(3, 2)], 0..4, &catalogue());
+    let bytes = ledger.encode();
+    let text = [&[id.len() as u8], id.as_bytes()].concat();
+    let found = bytes.windows(text.len()).position(|window| window == text);
+    (bytes, found.expect("it is there"))
+}
+
+fn decoded(bytes: &[u8]) -> Result<Ledger, LedgerError> {
+    Ledger::decode(bytes, &ranking(), &keep())
+}
+
+#[test]
+fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
+    for id in ["sums", "seen", "buckets", "exposures"] {
+        let (mut bytes, at) = stored(id);
+        bytes[at + 1 + id.len()] += 1;
+        let error = decoded(&bytes).expect_err("it is newer");
+        assert!(error.to_string().contains(&format!("`{id}`")), "{error}");
+    }
+}
+
+#[test]
+fn an_aggregate_that_is_gone_is_dropped() {
+    let (mut bytes, at) = stored("sums");
+    let mut expected = decoded(&bytes).expect("it was encoded");
+    assert_eq!(bytes[at - 1], 4, "so many aggregates follow");
+    bytes[at - 1] = 5;
+    bytes.extend([4, b'g', b'o', b'n', b'e', 7, 2, 0xff, 0xff]);
+    let mut ledger = decoded(&bytes).expect("what is gone is no damage");
+    assert_eq!(ledger.encode(), expected.encode());
+    // Named twice, it is damage.
+    bytes[at - 1] = 6;
+    bytes.extend([4, b'g', b'o', b'n', b'e', 7, 0]);
+    assert_eq!(decoded(&bytes).err(), Some(LedgerError::Number));
+}
+
+/// As in a ledger that was stored before there were exposures.
+#[test]
+fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
+    let (mut bytes, at) = stored("sums");
+    bytes[at - 1] = 3;
+    let (_, exposures) = stored("exposures");
+    bytes.truncate(exposures);
+    let mut ledger = decoded(&bytes).expect("it was not there yet");
+    let end = Some(4 * SLOT_MS);
+    for since in [ledger.total_since(), ledger.cells_since(0)] {
+        let expected = Since {
+            sums: None,
+            seen: None,
+            buckets: None,
+            exposures: end,
+        };
+        assert_eq!(since, expected);
+    }
+    assert!(ledger.total().exposures.is_empty());
+    tell(&mut ledger, &[of_arm(4, 1)], 4..5, &catalogue());
+    assert_eq!(ledger.total().exposures.len(), 1);
+    assert_eq!(ledger.total().sums.len(), 2);
+}
+
+#[test]
+fn a_span_of_more_cells_has_them_from_the_oldest_on_that_was_left() {
+    let (bytes, _) = stored("sums");
+    let mut longer = keep();
+    longer.spans[0].n_cells = Some(5);
+    let mut ledger = Ledger::decode(&bytes, &ranking(), &longer).expect("it was encoded");
+    // Of slots 0 to 3 the newest three were kept.
+    let oldest = Some(SLOT_MS);
+    assert_eq!(ledger.cells_since(0).sums, oldest);
+    assert_eq!(ledger.cells_since(1).sums, None);
+    let numbers = |ledger: &Ledger| ledger.cells(0).map(|(number, _)| number).collect::<Vec<_>>();
+    assert_eq!(numbers(&ledger), [1, 2, 3]);
+    let mut shorter = keep();
+    shorter.spans[0].n_cells = Some(2);
+    let ledger = Ledger::decode(&ledger.encode(), &ranking(), &shorter).expect("it was encoded");
+    assert_eq!(
+        (numbers(&ledger), ledger.cells_since(0).sums),
+        (vec![2, 3], oldest)
+    );
+}
+
+#[test]
+fn users_who_are_new_or_start_later_begin_anew() {
+    let of = |experiment: &str, start_ms| (experiment.to_owned(), epochs(start_ms, []));
+    let wanted = |e_ms, f_ms| Users::Of([of("e", e_ms), of("f", f_ms)].into());
+    let everybody = |start_ms| Users::Everybody(epochs(start_ms, []));
+    let stored = wanted(Some(10), None);
+    for (asked, resumed) in [
+        (wanted(Some(10), None), wanted(Some(10), None)),
+        // What lies before was not kept.
+        (wanted(Some(5), None), wanted(Some(10), None)),
+        (wanted(Some(11), Some(20)), wanted(Some(40), Some(40))),
+        (wanted(Some(50), None), wanted(Some(50), None)),
+        (
+            Users::Of([of("g", Some(1))].into()),
+            Users::Of([of("g", Some(40))].into()),
+        ),
+        (everybody(None), everybody(Some(40))),
+        (Users::Nobody, Users::Nobody),
+    ] {
+        assert_eq!(asked.resumed(&stored, Some(40)), resumed, "{asked:?}");
+        let stays = |experiment: &str| {
+            let [stored, resumed] = [&stored, &resumed].map(|users| users.epochs(experiment));
+            stored.map(|epochs| epochs.start_ms) == resumed.map(|epochs| epochs.start_ms)
+        };
+        for experiment in ["e", "f", "g"] {
+            let goes_on = asked.go_on(&stored, experiment, Some(40));
+            assert_eq!(goes_on, stays(experiment), "{asked:?}, {experiment}");
+        }
+    }
+}
+
+#[test]
+fn users_go_on_if_the_epochs_are_the_same_that_have_begun() {
+    for (stored, asked, goes_on) in [
+        (vec![20, 60], vec![20, 60], true),
+        (vec![20, 60], vec![20], true),
+        (vec![20], vec![20, 40], true),
+        (vec![20], vec![20, 39], false),
+        (vec![20, 39], vec![20], false),
+        (vec![], vec![20], false),
+        (vec![20], vec![30], false),
+    ] {
+        let [stored_users, users] = [&stored, &asked].map(|later_ms| {
+            let epochs = epochs(None, later_ms.iter().copied());
+            Users::Of([("e".to_owned(), epochs)].into())
+        });
+        assert_eq!(
+            users.go_on(&stored_users, "e", Some(40)),
+            goes_on,
+            "{stored:?} {asked:?}"
+        );
+        let resumed = users.resumed(&stored_users, Some(40)).epochs("e");
+        let start_ms = (!goes_on).then_some(40);
+        assert_eq!(resumed, Some(epochs(start_ms, asked)), "{stored:?}");
+    }
+}
+
+/// The user 1 in an arm of each experiment.
+fn tell_of_both(ledger: &mut Ledger, slot: i64) {
+    let start_ms = slot * SLOT_MS;
+    ledger.take(Settled::List(SettledList {
+        start_ms,
+        ts_ms: start_ms,
+        user: NonZeroU32::new(1),
+        arms: &[0, 1],
+        tags: &[],
+        off_list: &[],
+        outcome: ListOutcome {
+            n_items: 0,
+            clicked: &[],
+            n_off_list: 0,
+        },
+        items: None,
+    }));
+    ledger.take(Settled::Slot {
+        start_ms,
+        end_ms: start_ms + SLOT_MS,
+    });
+}
+
+#[test]
+fn users_whose_epochs_have_changed_are_no_longer_known_and_others_are() {
+    let of = |e, f| Keep {
+        users: Users::Of([("e".to_owned(), e), ("f".to_owned(), f)].into()),
+        ..keep()
+    };
+    let ranking = ranking();
+    let mut ledger = Ledger::new(&ranking, &of(Epochs::default(), Epochs::default()));
+    let other = Arm {
+        experiment: "f".into(),
+        ..arm(0)
+    };
+    ledger.admit(&[arm(0), other]);
+    tell_of_both(&mut ledger, 0);
+    // That of `e` has begun, that of `f` has not.
+    let changed = of(epochs(None, [0]), epochs(None, [5 * SLOT_MS]));
+    let mut ledger = Ledger::decode(&ledger.encode(), &ranking, &changed).expect("it was encoded");
+    let first = |ledger: &Ledger| -> Vec<(ArmId, u64)> {
+        let exposures = ledger.total().exposures.iter();
+        exposures.map(|(arm, exposed)| (*arm, exposed.first)).collect()
+    };
+    assert_eq!(first(&ledger), [(1, 1)]);
+    tell_of_both(&mut ledger, 1);
+    assert_eq!(first(&ledger), [(0, 1), (1, 1)]);
+    let starts = ["e", "f"].map(|experiment| ledger.users_since_ms(experiment));
+    assert_eq!(starts, [Some(SLOT_MS), Some(i64::MIN)]);
+}
+
+#[test]
+fn users_who_were_forgotten_begin_anew_where_they_are_asked_for_again() {
+    let (mut ledger, ranking, catalogue) = (Ledger::new(&ranking(), &keep()), ranking(), catalogue());
+    let of = |users| Keep { users, ..keep() };
+    let named = of(Users::Of([("e".to_owned(), Epochs::default())].into()));
+    ledger = Ledger::decode(&ledger.encode(), &ranking, &named).expect("it was encoded");
+    tell(&mut ledger, &[of_arm(0, 1)], 0..4, &catalogue);
+    ledger.forget_users("e");
+    let bytes = ledger.encode();
+    let mut without =
+        Ledger::decode(&bytes, &ranking, &of(Users::Of(BTreeMap::new()))).expect("it was encoded");
+    assert_eq!(without.encode(), bytes, "what there was stays");
+    assert_eq!(without.users_since_ms("e"), None);
+    let again = Ledger::decode(&bytes, &ranking, &named).expect("it was encoded");
+    assert_eq!(again.users_since_ms("e"), Some(4 * SLOT_MS));
+    assert!(again.total().exposures.is_empty() && again.total().buckets.is_empty());
+    assert_eq!(again.total().sums.len(), 1);
+}
+
+/// Two pairs need not have been resumed at the same time.
+#[test]
+fn merged_sums_begin_where_the_later_one_does() {
+    let less = Configuration {
+        measures: Measures::usual(&[]),
+        keep: keep(),
+    };
+    let of = |until| {
+        let mut ledger = less.ledger();
+        tell(&mut ledger, &[of_arm(0, 1)], 0..until, &catalogue());
+        decoded(&ledger.encode()).expect("it was encoded")
+    };
+    let mut merged = of(3);
+    merged.merge(&mut of(2));
+    let last = ranking().width() - 1;
+    assert_eq!(merged.column_since_ms(last), Some(3 * SLOT_MS));
+    assert_eq!(merged.column_since_ms(LISTS), None);
+}
