@@ -275,6 +275,9 @@ impl Aggregate for Exposures {
         arms.iter().for_each(|arm| self.arms[*arm as usize].epochs = None);
         self.sets.start_ms = None;
         self.slot.forgotten.extend(self.experiments.get(experiment));
+        if self.slot.lists.is_empty() {
+            self.close_slot();
+        }
     }
 
     fn add(&mut self, list: &SettledList) {

@@ -445,6 +445,20 @@ fn users_who_were_forgotten_begin_anew_where_they_are_asked_for_again() {
     assert_eq!(again.total().sums.len(), 1);
 }
 
+/// Between two slots nothing is open that would need them.
+#[test]
+fn users_who_were_forgotten_are_in_no_bytes() {
+    let users = Users::Of([("e".to_owned(), Epochs::default())].into());
+    let mut ledger = Ledger::new(&ranking(), &Keep { users, ..keep() });
+    tell(&mut ledger, &[of_arm(0, 1)], 0..1, &catalogue());
+    let known = ledger.encode().len();
+    ledger.forget_users("e");
+    let bytes = ledger.encode();
+    tell(&mut ledger, &[], 0..1, &catalogue());
+    assert_eq!(ledger.encode(), bytes, "there is nothing left to forget");
+    assert!(bytes.len() < known);
+}
+
 /// Two pairs need not have been resumed at the same time.
 #[test]
 fn merged_sums_begin_where_the_later_one_does() {
