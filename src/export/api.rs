@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-pub(super) use self::looks::LooksEntry;
+pub(super) use self::looks::{LookedArm, LooksEntry};
 use super::verdict::of_look;
 use super::{TOTAL, control_of};
 use crate::config::WindowSpan;
@@ -155,7 +155,7 @@ impl Serialize for ArmEntry<'_> {
         map.serialize_entry("windows", &Windows(self))?;
         if let Some(look) = self.look {
             if let Some(own) = look.arms.get(&*self.arm.arm) {
-                map.serialize_entry("look", &looks::LookedArm::of(own))?;
+                map.serialize_entry("look", &LookedArm::of(own))?;
             }
             if let Some(verdict) = of_look(&self.arm.experiment, &self.arm.arm, look) {
                 map.serialize_entry("comparison", &verdict)?;

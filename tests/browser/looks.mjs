@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, hostile] = process.argv.slice(2);
-const COLUMNS = ["control", "arm", "lift", "interval", "p adjusted", "harm p", "per user"];
+const COLUMNS = ["control", "arm", "lift", "interval", "p adjusted", "p of harm", "per user"];
 
 const options = { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" };
 await withPage(url, options, async (page, objections) => {
@@ -20,8 +20,11 @@ await withPage(url, options, async (page, objections) => {
 
   // Before the first look it says what that waits for.
   await state("ready");
-  await pollUntil(() => words(locate("held")), (said) => said === "No look has been taken yet: it comes once lists have settled. It waits for partition 3.");
-  assert.equal(await locate("as-of").isVisible(), false);
+  const heldIn = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=held]"));
+  for (const experiment of ["ranker", "wording"])
+    await pollUntil(() => heldIn(experiment), (said) => said === "No look has been taken yet: it comes once lists have settled. It waits for partition 3.");
+  assert.equal(await locate("as-of").first().isVisible(), false);
+  assert.equal(await locate("own").count(), 0);
   assert.equal(await locate("comparison").count(), 0);
   await checkAccessibility(page, "before the first look");
 
@@ -29,9 +32,9 @@ await withPage(url, options, async (page, objections) => {
   console.log("look");
   await locate("comparison").first().waitFor(PATIENCE);
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
-  assert.equal(await words(locate("looks").locator("h3")), "Compared with base");
-  assert.equal(await words(locate("as-of")), "All lists that have settled from 2025-11-16 23:30 to 2025-11-19 23:30.");
-  assert.equal(await words(locate("held")), "The next look is held back. It waits for partition 3.");
+  assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm by itself"]);
+  assert.equal(await words(locate("as-of").first()), "All lists that have settled from 2025-11-16 23:30 to 2025-11-19 23:30.");
+  assert.equal(await heldIn("ranker"), "The next look is held back. It waits for partition 3.");
   const decisions = {
     [hostile]: ["invalid: sample ratio", "hold: 3.2 of 7 days"],
     blend: ["no decision", "hold: 3.2 of 7 days"],
@@ -40,6 +43,8 @@ await withPage(url, options, async (page, objections) => {
   };
   for (const [arm, expected] of Object.entries(decisions))
     assert.deepEqual([await words(of("decision", arm)), await words(of("decision-reason", arm))], expected, arm);
+  assert.equal(await words(of("state-words", hostile)), "Users are not split as the shares say: assignment or logging is broken. Do not read the lifts.");
+  assert.equal(await of("state-words", "shadow").isVisible(), false);
   assert.equal(await page.locator("img").count(), 0, "names are text");
   assert.equal(await words(of("comparison", hostile).locator("caption")), `${hostile} against base`);
 
@@ -59,9 +64,18 @@ await withPage(url, options, async (page, objections) => {
   assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["sample ratio p <0.001", "list ratio 1.051 (0.800 to 1.400), p 1"]);
   assert.equal(await words(of("comparison-notes", "blend")), "a note on what is compared");
 
+  // An arm that is compared with none has its values, and intervals where enough is known.
+  const own = locate("own");
+  const ownOf = async (arm) => Promise.all((await own.locator(`tr[data-arm="${arm}"] :is(th, td)`).all()).map(words));
+  assert.equal(await own.count(), 1, "others are compared");
+  assert.deepEqual(await own.locator("thead th").allInnerTexts(), ["arm", "lists", "users", "hit ratio", "CTR", "MRR"]);
+  assert.deepEqual(await ownOf("long"), ["long", "12,345", "2,000", "27.00 % 20.00 % to 30.00 %", "25.00 % 20.00 % to 30.00 %", "0.0625 no interval yet"]);
+  assert.equal((await ownOf("short"))[3], "24.00 % 20.00 % to 30.00 %");
+
   // What is chosen is shown beside what decides.
   await pick("metric", "hit_rate");
   await pollUntil(() => metrics("blend"), (shown) => shown.join() === "mrr@5,ctr,lists_per_user");
+  assert.deepEqual(await own.locator("thead th").allInnerTexts(), ["arm", "lists", "users", "CTR", "MRR"]);
   await pick("metric", "hit_rate");
   await pollUntil(() => metrics("blend"), (shown) => shown.length === 4);
 
@@ -69,7 +83,7 @@ await withPage(url, options, async (page, objections) => {
   await checkAccessibility(page, "arms compared, light");
   await page.emulateMedia({ colorScheme: "dark" });
   await checkAccessibility(page, "arms compared, dark");
-  for (const width of [1920, 1024, 768, 390]) {
+  for (const width of [1920, 1024, 768, 360]) {
     await page.setViewportSize({ width, height: 844 });
     await checkWidth(page);
   }
@@ -79,6 +93,8 @@ await withPage(url, options, async (page, objections) => {
   const region = of("comparison", "blend").locator("[role=region]");
   const beyond = () => region.evaluate((node) => [node.scrollWidth > node.clientWidth, node.scrollLeft]);
   assert.deepEqual(await beyond(), [true, 0]);
+  const fades = () => region.evaluate((node) => node.classList.contains("more"));
+  await pollUntil(fades, (it) => it);
   await region.focus();
   await page.keyboard.press("ArrowRight");
   await pollUntil(beyond, ([, left]) => left > 0);
@@ -89,7 +105,7 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => words(of("decision", "neural")), (said) => said === "win");
   assert.equal(await words(of("decision-reason", "neural")), "promote: 3.2 of 7 days");
   assert.equal((await cells("neural", "mrr@5"))[2], "+12.0 %");
-  assert.equal(await locate("held").isVisible(), false, "looks keep up");
+  assert.equal(await locate("held").first().isVisible(), false, "looks keep up");
   assert.equal(await of("comparison", "blend").evaluate(({ open }) => open), false);
 
   await touch();

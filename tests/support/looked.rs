@@ -7,7 +7,7 @@ use std::sync::Arc;
 use abgauge::config::{self, Config};
 use abgauge::engine::ranking::{ListOutcome, Ranking};
 use abgauge::export::{Exporter, http, server};
-use abgauge::looks::{ExperimentLook, Looked, Published};
+use abgauge::looks::{ArmLook, ExperimentLook, Looked, MetricLook, Published};
 use abgauge::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use abgauge::statistics::burn_in::BurnIn;
 use abgauge::statistics::{
@@ -21,6 +21,9 @@ const SETTLED_END_MS: i64 = 1_763_596_799_999;
 const CONTROL: &str = "base";
 /// The experiment that is looked at.
 pub const EXPERIMENT: &str = "ranker";
+/// Another, without a control: its arms have intervals of their own.
+const UNCONTROLLED: &str = "wording";
+const OWN_ARMS: [&str; 2] = ["long", "short"];
 /// The name of an arm that would do something, if it were taken for what it looks like.
 pub const HOSTILE: &str = "<img src=x onerror=alert(1)>";
 /// Arms in the order of their names, and their states.
@@ -48,7 +51,9 @@ impl LookedAt {
             settings: Some(settings()),
             ..Default::default()
         };
-        config.experiments = [(EXPERIMENT.to_owned(), asked)].into();
+        let unasked = abgauge::looks::Experiment::default();
+        let experiments = [(EXPERIMENT, asked), (UNCONTROLLED, unasked)];
+        config.experiments = experiments.map(|(name, it)| (name.to_owned(), it)).into();
         let looks = Arc::new(Published::default());
         looks.wait_for(Some(3));
         let exporter = Arc::new(exporter(&config, Arc::clone(&looks)));
@@ -73,9 +78,17 @@ impl LookedAt {
             comparison: Some((settings(), report(as_of_ms, neural))),
             no_users: None,
         };
+        let own = ExperimentLook {
+            arms: OWN_ARMS.map(|arm| (arm.to_owned(), own(arm))).into(),
+            comparison: None,
+            ..look.clone()
+        };
+        let experiments = [(EXPERIMENT, look), (UNCONTROLLED, own)];
         let looked = Looked {
             as_of_ms,
-            experiments: [(EXPERIMENT.to_owned(), Arc::new(look))].into(),
+            experiments: experiments
+                .map(|(name, look)| (name.to_owned(), Arc::new(look)))
+                .into(),
             given_up: None,
         };
         self.looks.show(looked, Some(3));
@@ -142,16 +155,18 @@ impl SnapshotSource for Arms {
         let sums: Box<[i128]> = sums.into_iter().map(i128::from).collect();
         let of_view = vec![sums; self.1];
         let names = ARMS.iter().map(|(arm, _)| *arm).chain([CONTROL]);
+        let names = names.map(|arm| (EXPERIMENT, arm));
+        let names = names.chain(OWN_ARMS.map(|arm| (UNCONTROLLED, arm)));
         let mut arms: Vec<ArmSnapshot> = names
-            .map(|arm| ArmSnapshot {
-                experiment: EXPERIMENT.into(),
+            .map(|(experiment, arm)| ArmSnapshot {
+                experiment: experiment.into(),
                 arm: arm.into(),
                 last_list_ms: SETTLED_END_MS,
                 sums: [of_view.clone(), of_view.clone()],
                 timelines: None,
             })
             .collect();
-        arms.sort_by(|a, b| a.arm.cmp(&b.arm));
+        arms.sort_by(|a, b| (&a.experiment, &a.arm).cmp(&(&b.experiment, &b.arm)));
         *snapshot = Snapshot {
             live_end_ms: Some(SETTLED_END_MS + 1_800_000),
             settled_end_ms: Some(SETTLED_END_MS),
@@ -162,6 +177,28 @@ impl SnapshotSource for Arms {
 
     fn timelines(&self, _: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
         arms.iter().map(|_| None).collect()
+    }
+}
+
+/// An arm by itself: users are counted, and one of its metrics has no interval yet.
+fn own(arm: &str) -> ArmLook {
+    let interval = Interval {
+        lower: 0.2,
+        upper: 0.3,
+    };
+    let metric = |value, interval| MetricLook { value, interval };
+    let metrics = [
+        ("ctr", metric(0.25, Some(interval))),
+        (
+            "hit_rate",
+            metric(if arm == "long" { 0.27 } else { 0.24 }, Some(interval)),
+        ),
+        ("mrr", metric(0.0625, None)),
+    ];
+    ArmLook {
+        lists: 12_345.0,
+        users: Some(2_000.0),
+        metrics: metrics.map(|(key, metric)| (key.to_owned(), metric)).into(),
     }
 }
 

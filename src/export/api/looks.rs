@@ -51,7 +51,7 @@ struct Earlier<'a> {
 
 /// An arm by itself at the last look.
 #[derive(Serialize)]
-pub(super) struct LookedArm<'a> {
+pub(in super::super) struct LookedArm<'a> {
     lists: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     users: Option<u64>,
@@ -134,6 +134,11 @@ impl<'a> LookedArm<'a> {
             metrics: looked_metrics(&look.metrics),
             windows: windows.map(|(name, of)| (name.as_str(), window(of))).collect(),
         }
+    }
+
+    /// Leaves metrics out, by their ids.
+    pub fn retain_metrics(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.metrics.retain(|id, _| is_wanted(id));
     }
 }
 

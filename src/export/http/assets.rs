@@ -19,7 +19,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// The name of the page itself; all others stand below `/page/`.
 pub(super) const PAGE: &str = "";
 
-const PARTS: [(&str, &str, &str); 14] = [
+const PARTS: [(&str, &str, &str); 15] = [
     (PAGE, HTML, include_str!("../page/index.html")),
     ("page.css", CSS, include_str!("../page/page.css")),
     ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
@@ -36,6 +36,7 @@ const PARTS: [(&str, &str, &str); 14] = [
     ("feed.js", JAVASCRIPT, include_str!("../page/feed.js")),
     ("limits.js", JAVASCRIPT, include_str!("../page/limits.js")),
     ("looks.js", JAVASCRIPT, include_str!("../page/looks.js")),
+    ("own.js", JAVASCRIPT, include_str!("../page/own.js")),
     ("stream.js", JAVASCRIPT, include_str!("../page/stream.js")),
     ("words.js", JAVASCRIPT, include_str!("../page/words.js")),
 ];

@@ -72,6 +72,25 @@ export function sentence(node, { severity, message, runbook }) {
   node.append(" ", link);
 }
 
+// ---- Tables that are wider than their place ------------------------------------------------------
+
+const sizes = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.isConnected) fade(target.closest("[role=region]"));
+    else sizes.unobserve(target);
+  }
+});
+
+/** What goes on beyond the right edge of a region fades away there. */
+export function hintAtMore(region) {
+  region.addEventListener("scroll", () => fade(region), { passive: true });
+  for (const it of [region, $("table", region)]) sizes.observe(it);
+}
+
+function fade(region) {
+  region.classList.toggle("more", region.scrollWidth - region.clientWidth - region.scrollLeft > 1);
+}
+
 // ---- Explanations: whatever has data-tip shows it on hover, focus or tap; Escape takes it away ----
 
 const LINGER_MS = 200; // the pointer may move from the word to its explanation

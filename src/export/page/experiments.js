@@ -2,7 +2,7 @@
 
 import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
-import { $, attribute, keyed, note, stamp, text } from "./document.js";
+import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
 import { drawLooks } from "./looks.js";
 import { WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
@@ -42,18 +42,6 @@ addEventListener("resize", () => (room = null));
 function fits(rem) {
   room ??= $("#experiments").clientWidth / parseFloat(getComputedStyle(document.documentElement).fontSize);
   return rem + BESIDE <= room;
-}
-
-const sizes = new ResizeObserver((entries) => {
-  for (const { target } of entries) {
-    if (target.isConnected) hintAtMore(target.closest(".wide"));
-    else sizes.unobserve(target);
-  }
-});
-
-/** What goes on beyond the right edge fades away there. */
-function hintAtMore(wide) {
-  wide.classList.toggle("more", wide.scrollWidth - wide.clientWidth - wide.scrollLeft > 1);
 }
 
 function whyEmpty({ chosen: told, n_arms_in_all: nArms, stream: { ready, records } }) {
@@ -103,8 +91,7 @@ function experimentSection({ name }) {
   for (const it of [node, $("table", node)]) attribute(it, "aria-labelledby", heading.id);
   const wide = $(".wide", node);
   attribute(wide, "aria-label", `table of ${visible(name)}`);
-  wide.addEventListener("scroll", () => hintAtMore(wide), { passive: true });
-  for (const it of [wide, $("table", node)]) sizes.observe(it);
+  hintAtMore(wide);
   attribute(node, "data-experiment", name);
   text($("bdi", heading), visible(name));
   attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);

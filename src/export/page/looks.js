@@ -1,6 +1,7 @@
 // What the last look says of an experiment: for each arm beside the control its state, its metrics, and its checks.
 
-import { $, attribute, keyed, lines, note, stamp, text } from "./document.js";
+import { $, attribute, hintAtMore, keyed, lines, note, stamp, text } from "./document.js";
+import { drawOwn } from "./own.js";
 import { ROLES, STATES, clock, date, metricOf, number, percentage, probability, signed, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart: one that is further behind than two of them is held back. */
@@ -11,16 +12,19 @@ const ROLE_ORDER = ["primary", "guardrail", "secondary"];
 const PER_USER = ["lists_per_user", "hits_per_user", "clicks_per_user"];
 const NONE = "–";
 
-export function drawLooks(node, { name, control, looks, arms, context }) {
+export function drawLooks(node, { name, compared_with: control, looks, arms, context }) {
   const compared = arms.filter((arm) => arm.comparison);
-  node.hidden = !looks || control === null || (compared.length === 0 && looks.as_of !== null);
+  const alone = arms.filter((arm) => arm.own);
+  node.hidden = !looks || (compared.length + alone.length === 0 && looks.as_of !== null);
   if (node.hidden) return;
-  text($("bdi", node), visible(control));
+  text($("h3 span", node), control === null ? "Each arm by itself" : "Compared with ");
+  text($("h3 bdi", node), control === null ? "" : visible(control));
   note($("[data-testid=as-of]", node), asOf(looks));
   lines($("[data-testid=held]", node), held(looks, context.stream));
   const order = context.order;
   const rows = compared.map((arm) => ({ ...arm.comparison, name: arm.name, experiment: name, isOpen: compared.length <= OPEN, order }));
   keyed($(".comparisons", node), rows, ({ name }) => name, comparisonOf);
+  drawOwn($(".own-arms", node), alone.map((arm) => ({ ...arm, experiment: name })), context);
 }
 
 /** A restart may not have read all lists again since the start. */
@@ -56,16 +60,18 @@ function comparisonOf({ name, experiment, isOpen }) {
   const caption = $("caption", node);
   caption.id = `comparison-${comparisons++}`;
   attribute($(".scroll-x", node), "aria-labelledby", caption.id);
+  hintAtMore($(".scroll-x", node));
   return { node, draw: (comparison) => drawComparison(node, comparison) };
 }
 
 function drawComparison(node, comparison) {
-  const { control, state, result, reason, metrics, checks, notes, order } = comparison;
+  const { control, state, result, reason, next_decision: next, metrics, checks, notes, order } = comparison;
   const decision = $("[data-testid=decision]", node);
-  text(decision, state === undefined ? "not tested" : (STATES[state] ?? state));
+  text(decision, state === undefined ? "not tested" : (STATES[state]?.name ?? state));
   attribute(decision, "data-state", state);
   attribute(decision, "data-result", result);
   text($("[data-testid=decision-reason]", node), state === undefined ? "It has no share of the users." : `${RESULTS[result]}${reason ? `: ${visible(reason)}` : ""}`);
+  note($("[data-testid=state-words]", node), [STATES[state]?.help, next && `Next decision: ${moment(next)}.`].filter(Boolean).join(" "));
   for (const bdi of node.querySelectorAll("bdi.control")) text(bdi, visible(control));
   keyed($("tbody", node), inOrder(metrics, order), ({ key }) => key, metricRow);
   keyed($("dl", node), checksOf(checks), ({ name }) => name, checkOf);

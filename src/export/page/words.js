@@ -51,13 +51,17 @@ export const WORDS = {
   clicks: "Distinct items of these lists that were clicked.",
 };
 
-/** States of an arm, beside those whose names are words. */
+/** States of an arm, and what they mean. */
 export const STATES = {
-  no_decision: "no decision",
-  no_effect: "no effect",
-  "invalid(srm)": "invalid: sample ratio",
-  "invalid(multi_arm)": "invalid: users in two arms",
-  "invalid(list_ratio)": "invalid: list ratio",
+  collecting: { name: "collecting", help: "There are too few users or clicks for any test." },
+  no_decision: { name: "no decision", help: "Nothing is decided. That does not mean that there is no difference." },
+  no_effect: { name: "no effect", help: "What the arm does to the primary metrics is smaller than the smallest effect that matters (mde)." },
+  win: { name: "win", help: "The arm reaches the goal, and every guardrail holds." },
+  loss: { name: "loss", help: "A primary metric is worse than the control's." },
+  harm: { name: "harm", help: "The arm makes a metric worse. This is tested at every look." },
+  "invalid(srm)": { name: "invalid: sample ratio", help: "Users are not split as the shares say: assignment or logging is broken. Do not read the lifts." },
+  "invalid(multi_arm)": { name: "invalid: users in two arms", help: "Too many users were seen in two arms. Do not read the lifts." },
+  "invalid(list_ratio)": { name: "invalid: list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Do not read the lifts." },
 };
 
 /** What a metric is there for, where it is for anything. */

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::super::api::LooksEntry;
+use super::super::api::{LookedArm, LooksEntry};
 use super::super::control_of;
 use super::super::verdict::of_look;
 use super::order;
@@ -25,6 +25,7 @@ pub(super) struct SelectedExperiment<'a> {
     n_arms: usize,
     others: Vec<&'a ArmSnapshot>,
     looks: Option<LooksEntry<'a>>,
+    compared_with: Option<&'a str>,
     /// The last one.
     look: Option<&'a ExperimentLook>,
 }
@@ -59,6 +60,7 @@ pub(super) fn find<'a>(
         if !all && others.is_empty() && !control.is_some_and(passes) {
             continue;
         }
+        let look = looked.shown.experiments.get(name).map(AsRef::as_ref);
         found.push(SelectedExperiment {
             name,
             control: control.or(controls.get(name).map(String::as_str)),
@@ -66,7 +68,8 @@ pub(super) fn find<'a>(
             n_arms: arms.len(),
             others,
             looks: LooksEntry::of(name, looked.asked, looked.shown),
-            look: looked.shown.experiments.get(name).map(AsRef::as_ref),
+            compared_with: compared_with(looked.asked.get(name), look),
+            look,
         });
     }
     found.sort_by(|a, b| order::natural(a.name, b.name));
@@ -98,9 +101,11 @@ impl<'a> SelectedExperiment<'a> {
             n_arms: self.n_arms,
             n_found,
             looks: self.looks,
+            compared_with: self.compared_with,
             arms: rows
                 .map(|arm| ArmRow {
                     comparison: self.look.and_then(|look| comparison(arm, look, columns)),
+                    own: self.look.and_then(|look| own(arm, look, columns)),
                     ..ArmRow::of(arm, query, columns)
                 })
                 .collect(),
@@ -118,6 +123,8 @@ pub(super) struct Shown<'a> {
     n_found: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<LooksEntry<'a>>,
+    /// The control of looks; null where each arm is looked at by itself.
+    compared_with: Option<&'a str>,
     arms: Vec<ArmRow<'a>>,
 }
 
@@ -132,6 +139,9 @@ struct ArmRow<'a> {
     /// What the last look says of it against the control.
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<ArmVerdict<'a>>,
+    /// What it says of the arm by itself, where looks compare with no control.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own: Option<LookedArm<'a>>,
     #[serde(skip)]
     of: &'a ArmSnapshot,
 }
@@ -178,9 +188,19 @@ impl<'a> ArmRow<'a> {
             live: place(View::Live),
             settled: place(View::Settled),
             comparison: None,
+            own: None,
             of: arm,
         }
     }
+}
+
+/// The control of the last look; before the first, that of the configuration.
+fn compared_with<'a>(asked: Option<&'a Experiment>, look: Option<&'a ExperimentLook>) -> Option<&'a str> {
+    let settings = match look {
+        Some(look) => look.comparison.as_ref().map(|(settings, _)| settings),
+        None => asked?.settings.as_ref(),
+    };
+    settings.map(|settings| settings.control.as_str())
 }
 
 /// A verdict with the metrics that decide, those per user, and those that are chosen at the chosen cut-off.
@@ -190,11 +210,31 @@ fn comparison<'a>(
     columns: &[Option<&Column>],
 ) -> Option<ArmVerdict<'a>> {
     let mut verdict = of_look(&arm.experiment, &arm.arm, look)?;
-    let chosen: Vec<String> = columns.iter().flatten().map(|column| column.key()).collect();
+    let chosen = chosen(columns);
     verdict.retain_metrics(|key, role| {
         role != Role::Secondary || is_per_user(key) || chosen.iter().any(|it| it == key)
     });
     Some(verdict)
+}
+
+/// An arm that is compared with none: the metrics that are chosen at the chosen cut-off.
+fn own<'a>(
+    arm: &ArmSnapshot,
+    look: &'a ExperimentLook,
+    columns: &[Option<&Column>],
+) -> Option<LookedArm<'a>> {
+    if look.comparison.is_some() {
+        return None;
+    }
+    let mut own = LookedArm::of(look.arms.get(&*arm.arm)?);
+    let chosen = chosen(columns);
+    own.retain_metrics(|key| chosen.iter().any(|it| it == key));
+    Some(own)
+}
+
+/// Keys of what is chosen.
+fn chosen(columns: &[Option<&Column>]) -> Vec<String> {
+    columns.iter().flatten().map(|column| column.key()).collect()
 }
 
 /// The same with the sparklines of all rows, which are fetched together.

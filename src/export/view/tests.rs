@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::fixture::{self, HIT, MISS, NOW_MS, arm, looks, snapshot, sums};
 use super::*;
 use crate::engine::ranking::ListOutcome;
-use crate::looks::Experiment;
+use crate::looks::{Experiment, ExperimentLook};
 use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 
 /// Has a line of two cells for every arm but `b`.
@@ -84,7 +84,7 @@ fn a_row_has_both_views_of_the_chosen_window_cut_off_and_metrics() {
     let place = json!({"lists": 1, "clicks": 2, "items_shown": 5, "values": [0.4, 0.5], "line": line});
     assert_eq!(
         answer["experiments"],
-        json!([{"name": "e", "control": null, "n_arms": 1, "n_found": 1, "arms": [
+        json!([{"name": "e", "control": null, "n_arms": 1, "n_found": 1, "compared_with": null, "arms": [
             {"name": "a", "last_list_ms": NOW_MS, "live": place, "settled": place},
         ]}])
     );
@@ -147,12 +147,36 @@ fn an_experiment_tells_what_the_last_look_says_of_its_arms() {
     assert_eq!(metrics("metrics=hit_rate&k=1"), "ctr hit_rate@5 lists_per_user");
     assert_eq!(metrics("metrics=mrr&k=1"), "ctr hit_rate@5 lists_per_user mrr@1");
     assert_eq!(metrics("metrics=mrr&k=5"), "ctr hit_rate@5 lists_per_user");
+    assert_eq!(experiment["compared_with"], "a");
+    assert_eq!(experiment["arms"][1].get("own"), None, "it is compared");
     let none = ask(vec![small("e", "a")], "");
     assert_eq!(
         none["experiments"][0].get("looks"),
         None,
         "nothing is asked of it"
     );
+}
+
+#[test]
+fn arms_that_are_compared_with_none_tell_their_intervals_of_what_is_chosen() {
+    let look = ExperimentLook {
+        comparison: None,
+        ..looks::compared()
+    };
+    let exporter = Exporter {
+        experiments: [("e".to_owned(), Experiment::default())].into(),
+        looks: looks::published("e", look),
+        ..exporter()
+    };
+    let answer = answer(&exporter, vec![small("e", "b")], "metrics=ctr,mrr");
+    let experiment = &answer["experiments"][0];
+    assert_eq!(experiment["compared_with"], Value::Null);
+    let row = &experiment["arms"][0];
+    assert_eq!(
+        row["own"],
+        json!({"lists": 4000, "users": 500, "metrics": {"ctr": {"value": 0.125, "lower": 0.1, "upper": 0.15}}})
+    );
+    assert_eq!(row.get("comparison"), None);
 }
 
 #[test]
