@@ -85,7 +85,7 @@ await withPage(url, options, async (page, objections) => {
   const isWhole = (d) => (d.match(/[ML]/g) ?? []).length >= 59;
   await pollUntil(lines, (all) => all.length === N_VALUES * 2 && all.every(isWhole));
 
-  if (folder) await portray("page.png");
+  if (folder) await portray("page.png", await toFirst());
   await checkAccessibility(page, "light");
 
   // One view at a time.
@@ -245,7 +245,7 @@ await withPage(url, options, async (page, objections) => {
   await page.emulateMedia({ colorScheme: "dark" });
   await settledWord.focus();
   await checkAccessibility(page, "dark, an explanation open");
-  if (folder) await portray("page-dark.png");
+  if (folder) await portray("page-dark.png", await toFirst());
 
   assert.deepEqual(objections, []);
 
@@ -316,7 +316,13 @@ await withPage(url, options, async (page, objections) => {
   }
 
   /** A pixel for a pixel of the page is enough where it is wide, at half of the bytes. */
-  async function portray(name, how = { fullPage: true, scale: "css" }) {
+  /** The page down to the end of its first experiment. */
+  async function toFirst() {
+    const bottom = await locate("experiment").first().evaluate((node) => node.getBoundingClientRect().bottom + scrollY);
+    return { fullPage: true, scale: "css", clip: { x: 0, y: 0, width: options.viewport.width, height: Math.ceil(bottom) + 16 } };
+  }
+
+  async function portray(name, how) {
     await page.evaluate(() => {
       document.querySelector("#words").removeAttribute("open");
       document.activeElement?.blur();
