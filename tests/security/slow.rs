@@ -18,6 +18,8 @@ const OTHER_FILES: usize = 300;
 const N_SCRAPES: usize = 30;
 /// No scrape may take longer.
 const BOUND: Duration = Duration::from_secs(1);
+/// All slow clients stand within this, or the test gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// As many connections as the system lets this process hold, at most ten thousand.
 fn n_connections() -> usize {
@@ -43,10 +45,19 @@ fn n_connections() -> usize {
 
 /// A client that begins and never finishes; none where the system has no port left for a moment.
 fn begin(address: SocketAddr, with: &[u8]) -> Option<TcpStream> {
-    let mut client = TcpStream::connect(address).ok()?;
+    let mut client = TcpStream::connect_timeout(&address, BOUND).ok()?;
     // The server may have closed it already.
     let _ = client.write_all(with);
     Some(client)
+}
+
+/// Says that it is over, also where a scrape fails: a thread that nobody stops would keep the test from its end.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Scrapes while the clients stand, and while each of them comes again and again; returns the longest that one took.
@@ -54,6 +65,7 @@ fn slowest_scrape(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u8
     let n = n_connections();
     let opened = Instant::now();
     let mut clients: VecDeque<_> = (0..n)
+        .take_while(|_| opened.elapsed() < PATIENCE)
         .filter_map(|n| begin(address, beginnings[n % beginnings.len()]))
         .collect();
     assert!(clients.len() > n * 9 / 10, "{} of {n}", clients.len());
@@ -90,9 +102,8 @@ fn slowest_scrape(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u8
                 n_again.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let coming = slowest();
-        stop.store(true, Ordering::Relaxed);
-        coming
+        let _stop = StopAtEnd(&stop);
+        slowest()
     });
     println!("{n_again:?} came again");
     standing.max(coming)
