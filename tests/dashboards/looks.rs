@@ -1,11 +1,15 @@
-//! What looks say comes with time, and other gauges while something is wrong: queries of these are asked of made-up samples (promtool).
+//! What looks say comes with time, and other gauges while something is wrong: queries of these are asked of made-up samples (promtool),
+//! and those of looks of a demo as well.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{DOCUMENTS, Query, comes_with_time, file, of_dashboards, of_document, selectors, tools};
+use super::support::daemon::Daemon;
+use super::{
+    DOCUMENTS, Prometheus, Query, comes_with_time, file, of_dashboards, of_document, selectors, tools, wait,
+};
 
 /// Of each label that a series has; as the dashboards' choices are, where they choose it.
 const LABELS: [(&str, &str); 10] = [
@@ -75,4 +79,46 @@ fn what_is_asked_of_what_comes_with_time_gives_something_where_it_is() {
         .expect("promtool starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+}
+
+/// What a look at an experiment gives.
+const OF_LOOKS: [&str; 16] = [
+    "abgauge_ci_lower",
+    "abgauge_ci_upper",
+    "abgauge_lift",
+    "abgauge_lift_lower",
+    "abgauge_lift_upper",
+    "abgauge_p_value",
+    "abgauge_harm_p_value",
+    "abgauge_power_information",
+    "abgauge_top_bucket_share",
+    "abgauge_list_ratio",
+    "abgauge_list_ratio_p_value",
+    "abgauge_verdict",
+    "abgauge_srm_p_value",
+    "abgauge_multi_arm_users",
+    "abgauge_decision",
+    "abgauge_look_timestamp_seconds",
+];
+
+#[test]
+fn dashboards_show_what_looks_say_of_a_demo() {
+    let mut demo = Daemon::demo(&["--duration", "10m", "--rate", "300"]);
+    demo.wait_until_ready();
+    let prometheus = Prometheus::start(&[demo.address()]);
+    let is_of_looks = |query: &Query| {
+        let names: Vec<String> = selectors(&query.expression)
+            .into_iter()
+            .map(|it| it.name)
+            .collect();
+        names.iter().any(|name| OF_LOOKS.contains(&name.as_str()))
+    };
+    let queries: Vec<Query> = of_dashboards().into_iter().filter(is_of_looks).collect();
+    assert!(queries.len() > 15, "only {} queries were found", queries.len());
+    for Query { place, expression } in queries {
+        let found = wait::try_until(wait::LONG, || {
+            Some(prometheus.query(&expression)).filter(|samples| !samples.is_empty())
+        });
+        assert!(found.is_some(), "{place}: nothing for {expression}");
+    }
 }
