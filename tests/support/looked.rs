@@ -199,6 +199,7 @@ fn own(arm: &str) -> ArmLook {
         lists: 12_345.0,
         users: Some(2_000.0),
         metrics: metrics.map(|(key, metric)| (key.to_owned(), metric)).into(),
+        windows: BTreeMap::new(),
     }
 }
 
