@@ -52,6 +52,8 @@ pub struct Exposures {
     slot: Slot,
     /// By arm.
     counts: Vec<Exposed>,
+    /// Whether any of them is not 0: arms may be many.
+    has_counts: bool,
 }
 
 /// Of an arm.
@@ -152,6 +154,7 @@ impl Exposures {
             seen,
             slot,
             counts,
+            has_counts,
             ..
         } = self;
         let lists = &slot.lists[slot.n_processed..];
@@ -161,6 +164,7 @@ impl Exposures {
             let Some(change) = seen.see(list.user, list.set, &sets.marks[list.set as usize]) else {
                 continue;
             };
+            *has_counts = true;
             let gains = seen.gains(change);
             count(counts, gains.iter().copied(), Exposed::add);
             slot.before.push((list.user, change.before));
@@ -252,6 +256,7 @@ impl Aggregate for Exposures {
             seen: SeenUsers::new(),
             slot: Slot::default(),
             counts: Vec::new(),
+            has_counts: false,
         }
     }
 
@@ -301,6 +306,9 @@ impl Aggregate for Exposures {
 
     fn end_slot(&mut self) -> ByArm<Exposed> {
         self.close_slot();
+        if !std::mem::take(&mut self.has_counts) {
+            return ByArm::new();
+        }
         let counts = (0..).zip(&mut self.counts);
         let counts = counts.filter(|(_, count)| **count != Exposed::default());
         counts.map(|(arm, count)| (arm, std::mem::take(count))).collect()
