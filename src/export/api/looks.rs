@@ -136,9 +136,10 @@ impl<'a> LookedArm<'a> {
         }
     }
 
-    /// Leaves metrics out, by their ids.
-    pub fn retain_metrics(&mut self, is_wanted: impl Fn(&str) -> bool) {
+    /// Leaves windows out, and metrics by their ids.
+    pub fn retain_totals(&mut self, is_wanted: impl Fn(&str) -> bool) {
         self.metrics.retain(|id, _| is_wanted(id));
+        self.windows.clear();
     }
 }
 

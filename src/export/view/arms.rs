@@ -228,7 +228,7 @@ fn own<'a>(
     }
     let mut own = LookedArm::of(look.arms.get(&*arm.arm)?);
     let chosen = chosen(columns);
-    own.retain_metrics(|key| chosen.iter().any(|it| it == key));
+    own.retain_totals(|key| chosen.iter().any(|it| it == key));
     Some(own)
 }
 

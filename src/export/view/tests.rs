@@ -174,7 +174,7 @@ fn arms_that_are_compared_with_none_tell_their_intervals_of_what_is_chosen() {
     let row = &experiment["arms"][0];
     assert_eq!(
         row["own"],
-        json!({"lists": 4000, "users": 500, "metrics": {"ctr": {"value": 0.125, "lower": 0.1, "upper": 0.15}}})
+        json!({"lists": 4000, "users": 500, "metrics": {"ctr": {"value": 0.125, "lower": 0.1, "upper": 0.15}}, "windows": {}})
     );
     assert_eq!(row.get("comparison"), None);
 }
