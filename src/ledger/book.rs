@@ -128,17 +128,13 @@ impl<A: Aggregate> Book<A> {
     }
 
     pub fn add(&mut self, list: &SettledList) {
-        if self.open.is_some_and(|open| list.start_ms >= open.end_ms) {
-            self.end_stretch();
-        }
+        self.end_until(list.start_ms);
         self.aggregate.add(list);
     }
 
     /// Ends a slot; what it adds is returned where slots are not ended together.
     pub fn end_slot(&mut self, start_ms: i64) -> Option<A::Slot> {
-        if self.open.is_some_and(|open| start_ms >= open.end_ms) {
-            self.end_stretch();
-        }
+        self.end_until(start_ms);
         if let Some(cell_ms) = self.keep.stretch_ms().filter(|_| A::BY_USER) {
             let end_ms = (start_ms.div_euclid(cell_ms) + 1) * cell_ms;
             self.open.get_or_insert(Stretch { start_ms, end_ms });
@@ -149,13 +145,7 @@ impl<A: Aggregate> Book<A> {
 
     /// Ends all slots that have come up to this time, epoch ms.
     pub fn end_until(&mut self, until_ms: i64) {
-        if self.open.is_some_and(|open| open.end_ms <= until_ms) {
-            self.end_stretch();
-        }
-    }
-
-    fn end_stretch(&mut self) {
-        if let Some(open) = self.open.take() {
+        if let Some(open) = self.open.take_if(|open| open.end_ms <= until_ms) {
             self.end(open.start_ms);
         }
     }
