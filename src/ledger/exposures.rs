@@ -22,7 +22,7 @@ use crate::engine::{Arm, ArmId};
 pub struct Exposed {
     /// First seen in it.
     pub first: u64,
-    /// Seen in another one too, within one epoch, at whose first list they were in this one.
+    /// Seen in another arm too within one epoch; they count in the arm that they were in first.
     pub in_two: u64,
 }
 
@@ -159,7 +159,7 @@ impl Exposures {
         } = self;
         let lists = &slot.lists[slot.n_processed..];
         slot.n_processed = slot.lists.len();
-        seen.fetch(lists.iter().map(|list| list.user));
+        seen.prefetch(lists.iter().map(|list| list.user));
         for list in lists {
             let Some(change) = seen.see(list.user, list.set, &sets.marks[list.set as usize]) else {
                 continue;

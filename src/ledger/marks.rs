@@ -74,7 +74,7 @@ impl SeenUsers {
     pub fn new() -> SeenUsers {
         let none = Marks::default();
         SeenUsers {
-            tables: Vec::new(),
+            tables: (0..N_TABLES).map(|_| HashMap::new()).collect(),
             marks: vec![Arc::clone(&none)],
             states: HashMap::from_iter([(none, 0)]),
             first_steps: Vec::new(),
@@ -84,18 +84,13 @@ impl SeenUsers {
     }
 
     /// Looks users up, for nothing but that they are near when they are needed: the processor does several at a time.
-    pub fn fetch(&self, users: impl Iterator<Item = u32>) {
-        if !self.tables.is_empty() {
-            let states = users.filter_map(|user| self.tables[table_of(user)].get(&user));
-            std::hint::black_box(states.fold(0, |all, state| all ^ state));
-        }
+    pub fn prefetch(&self, users: impl Iterator<Item = u32>) {
+        let states = users.filter_map(|user| self.tables[table_of(user)].get(&user));
+        std::hint::black_box(states.fold(0, |all, state| all ^ state));
     }
 
     /// Adds a list of a user. `set` stands for the marks that it makes, one by one, of a user who has none.
     pub fn see(&mut self, user: u32, set: u32, made: &[Mark]) -> Option<Change> {
-        if self.tables.is_empty() {
-            self.tables.resize_with(N_TABLES, HashMap::new);
-        }
         let first = self.first_steps.get(set as usize).copied().flatten();
         let first = first.unwrap_or_else(|| self.work_out(0, set, made));
         let state = self.tables[table_of(user)].entry(user).or_insert(0);
@@ -155,15 +150,12 @@ impl SeenUsers {
 
     /// The marks of a user.
     pub fn of(&self, user: u32) -> &[Mark] {
-        let state = self.tables.get(table_of(user)).and_then(|table| table.get(&user));
+        let state = self.tables[table_of(user)].get(&user);
         &self.marks[state.copied().unwrap_or(0) as usize]
     }
 
     /// Sets the marks of a user.
     pub fn set(&mut self, user: u32, marks: &[Mark]) {
-        if self.tables.is_empty() {
-            self.tables.resize_with(N_TABLES, HashMap::new);
-        }
         let state = self.state(marks);
         self.tables[table_of(user)].insert(user, state);
     }
