@@ -48,13 +48,8 @@ pub fn ratio(sums: RatioSums) -> Option<Ratio> {
     })
 }
 
-/// The pointwise interval of an arm over any window, which holds with probability 1 − `alpha`; from 30 occupied buckets on.
-pub fn interval(sums: RatioSums, shape: RatioShape, alpha: f64) -> Option<Interval> {
-    ratio(sums)?.interval(shape, &Level::new(alpha))
-}
-
 impl Ratio {
-    /// The pointwise interval; from 30 occupied buckets on.
+    /// The pointwise interval of the arm over whatever span of time the sums are of; from 30 occupied buckets on.
     pub fn interval(&self, shape: RatioShape, level: &Level) -> Option<Interval> {
         let has_hits = shape.hits.is_none_or(|hits| hits >= MIN_HITS);
         if self.occupied < MIN_OCCUPIED || !has_hits {
@@ -110,7 +105,8 @@ mod tests {
                 hits: hit_lists,
                 is_share,
             };
-            interval(sums(&lists(n), &hits(n)), shape, 1e-5)
+            let ratio = ratio(sums(&lists(n), &hits(n))).expect("it is defined");
+            ratio.interval(shape, &Level::new(1e-5))
         };
         assert_eq!(found(29, None, true), None);
         assert_eq!(found(30, Some(9.0), true), None);

@@ -2,7 +2,7 @@
 
 use abgauge::statistics::sequence::{self, boundary, boundary_t};
 use abgauge::statistics::{
-    ArmPair, Comparison, Effect, EpochWeights, Interval, RatioSums, compare, normal, ratio, student,
+    ArmPair, Comparison, Effect, EpochWeights, Interval, Level, RatioSums, compare, normal, ratio, student,
 };
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ fn check_arm(columns: &Columns, expected: &Value) {
         is_share: false,
     };
     ends(
-        ratio::interval(columns.sums(), shape, 0.05),
+        found.interval(shape, &Level::new(0.05)),
         &expected["ci"],
         TRANSFORMED,
     );
