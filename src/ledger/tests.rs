@@ -133,6 +133,24 @@ fn tell(ledger: &mut Ledger, lists: &[List], slots: Range<i64>, catalogue: &Cata
     }
 }
 
+/// Settles a list of the user 1 that shows nothing, at the begin of its slot.
+fn tell_empty(ledger: &mut Ledger, start_ms: i64, arms: &[ArmId]) {
+    ledger.take(Settled::List(SettledList {
+        start_ms,
+        ts_ms: start_ms,
+        user: NonZeroU32::new(1),
+        arms,
+        tags: &[],
+        off_list: &[],
+        outcome: ListOutcome {
+            n_items: 0,
+            clicked: &[],
+            n_off_list: 0,
+        },
+        items: None,
+    }));
+}
+
 /// The numbers of some arms by name.
 type Named<'a> = BTreeMap<Arm, OfArm<'a>>;
 
@@ -285,20 +303,7 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
     let mut ledger = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
     ledger.merge(&mut told(&[list(0, 2)], &ranking, &catalogue));
     for arm in [0, 1] {
-        ledger.take(Settled::List(SettledList {
-            start_ms: 0,
-            ts_ms: 0,
-            user: NonZeroU32::new(1),
-            arms: &[arm],
-            tags: &[],
-            off_list: &[],
-            outcome: ListOutcome {
-                n_items: 0,
-                clicked: &[],
-                n_off_list: 0,
-            },
-            items: None,
-        }));
+        tell_empty(&mut ledger, 0, &[arm]);
     }
     ledger.take(Settled::Slot {
         start_ms: 0,

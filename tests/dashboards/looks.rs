@@ -81,8 +81,8 @@ fn what_is_asked_of_what_comes_with_time_gives_something_where_it_is() {
     assert!(output.status.success(), "{said}");
 }
 
-/// What a look at an experiment gives.
-const OF_LOOKS: [&str; 16] = [
+/// What a look at an experiment gives: it comes with time, if at all. A test beside its code holds docs/gauges.md to it.
+pub const OF_LOOKS: [&str; 16] = [
     "abgauge_ci_lower",
     "abgauge_ci_upper",
     "abgauge_lift",

@@ -378,20 +378,7 @@ fn users_go_on_if_the_epochs_are_the_same_that_have_begun() {
 /// The user 1 in an arm of each experiment.
 fn tell_of_both(ledger: &mut Ledger, slot: i64) {
     let start_ms = slot * SLOT_MS;
-    ledger.take(Settled::List(SettledList {
-        start_ms,
-        ts_ms: start_ms,
-        user: NonZeroU32::new(1),
-        arms: &[0, 1],
-        tags: &[],
-        off_list: &[],
-        outcome: ListOutcome {
-            n_items: 0,
-            clicked: &[],
-            n_off_list: 0,
-        },
-        items: None,
-    }));
+    tell_empty(ledger, start_ms, &[0, 1]);
     ledger.take(Settled::Slot {
         start_ms,
         end_ms: start_ms + SLOT_MS,
