@@ -28,7 +28,7 @@ pub struct ExperimentLook {
 #[derive(Debug, Default)]
 pub(super) struct Course {
     kept: Kept,
-    /// None before its first list.
+    /// Its `start`, or the cell of its first list if that is later. None before its first list.
     start_ms: Option<i64>,
 }
 
@@ -56,7 +56,11 @@ impl Course {
         let start_ms = self.start_ms.unwrap_or_else(|| {
             let first_cell_ms = as_of_ms - rules.every_ms;
             self.kept.progress = Progress::since(first_cell_ms);
-            asked.start_ms.unwrap_or(first_cell_ms)
+            // Days are those of lists that were read. Where the log goes back less far than the experiment, its first look would
+            // else be past whole weeks and the planned end, and decide by ten minutes.
+            asked
+                .start_ms
+                .map_or(first_cell_ms, |start_ms| start_ms.max(first_cell_ms))
         });
         self.start_ms = Some(start_ms);
         let totals = totals(asked, &of_pairs, rules);

@@ -232,6 +232,33 @@ fn users_of_two_arms_are_counted_within_an_epoch_alone() {
     assert_eq!([multi_arm.in_two, multi_arm.users], [2.0, 3.0]);
 }
 
+/// A first look past whole weeks and the planned end would decide by ten minutes, and spend what alpha keeps for the end.
+#[test]
+fn days_are_counted_from_the_first_list_where_the_log_goes_back_less_far_than_the_start() {
+    const DAY_MS: i64 = 86_400_000;
+    let first_cell_ms = 20 * DAY_MS;
+    for (start_ms, expected_ms) in [(DAY_MS, first_cell_ms), (first_cell_ms + 1000, first_cell_ms + 1000)] {
+        let mut asked = compared();
+        asked.start_ms = Some(start_ms);
+        let settings = asked.settings.as_mut().expect("there is a control");
+        settings.planned_days = Some(14.0);
+        let mut pair = Pair::of(0, &asked);
+        let mut looks = Looks::new(rules(asked));
+        let slot = first_cell_ms / SLOT_MS + 1;
+        let lists: Vec<List> = (0..1_500)
+            .map(|user| list(slot, user + 1, ["a", "b"][user as usize % 2]))
+            .collect();
+        looks.take(owned(&[0]));
+        looks.take(pair.settle(&lists, slot + 5));
+        let look = &all(&mut looks)[0].experiments["e"];
+        assert_eq!(look.start_ms, expected_ms);
+        let (_, report) = look.comparison.as_ref().expect("there is a control");
+        assert_eq!(report.next_decision_ms, Some(expected_ms + 7 * DAY_MS));
+        let decision = report.arms["b"].decision.as_ref().expect("it is tested");
+        assert_eq!(decision.reason, "0 of 7 days");
+    }
+}
+
 #[test]
 fn without_a_control_arms_have_intervals_and_nothing_is_compared() {
     let mut looks = Looks::new(rules(Experiment::default()));

@@ -173,6 +173,21 @@ fn the_planned_end_is_tested_once_and_its_interval_stays() {
 }
 
 #[test]
+fn a_planned_end_before_burn_in_tests_nothing_then_or_later() {
+    let mut world = World::new().with(|settings| settings.planned_days = Some(0.01));
+    let few = Truth {
+        lists: 35.0,
+        ..better()
+    };
+    assert_eq!(state(&world.go(0.015, few)), State::Collecting);
+    let report = world.go(2.0, Truth::default());
+    let kept = &world.kept.arms["neural"].metrics["hit_rate"];
+    assert_eq!(kept.planned_end, None);
+    let of_sequence = (-kept.max_surprise).exp();
+    assert_eq!(metric(&report).p, Some((of_sequence / 0.2).min(1.0)));
+}
+
+#[test]
 fn the_strict_interval_is_wider_and_its_p_larger() {
     let strict = |settings: &mut abgauge::statistics::Settings| settings.validity = Validity::Strict;
     let truth = Truth {

@@ -657,20 +657,24 @@ fn days_that_a_restart_does_not_read_again_are_warned_of() {
         let text = format!("[kafka]\nkey = \"user\"\n{of_kafka}\n[experiments.a]\n{settings}\n{lines}");
         config(&text, &[]).warnings()
     };
-    let anew = "experiments.a decides nothing before day 7 (min_days), and each restart of abgauge begins its days anew: by kafka.start = \
-                \"rebuild\" it reads back about the longest window (24h). Set kafka.start = \"earliest\", and experiments.a.start to";
-    let less = "experiments.a counts days from its start, and decides from day 7 (min_days) on; but a restart of abgauge reads back \
-                about the longest window (24h) by kafka.start = \"rebuild\"";
-    for (lines, expected) in [("", anew), ("start = 2026-01-31T09:00:00Z", less)] {
-        let [warning] = <[String; 1]>::try_from(warnings("", lines)).expect(expected);
-        assert!(warning.starts_with(expected), "{warning}");
+    let begin = "experiments.a takes 7 days (min_days), and each restart of abgauge begins them anew: by kafka.start = \"rebuild\" it \
+                 reads back about the longest window (24h). Set kafka.start = \"earliest\", ";
+    let without = "and experiments.a.start to when the experiment begins, with topics whose retention reaches back to that";
+    let with = "with topics whose retention reaches back to its start";
+    for (lines, end) in [("", without), ("start = 2026-01-31T09:00:00Z", with)] {
+        assert_eq!(warnings("", lines), [format!("{begin}{end}")]);
         assert_eq!(warnings("start = \"earliest\"", lines), [""; 0]);
         // As many days are read back.
-        assert_eq!(warnings("", &format!("{lines}\nmin_days = 1")), [""; 0]);
+        let a_day = format!("{lines}\nmin_days = 1");
+        assert_eq!(warnings("", &a_day), [""; 0]);
         assert_eq!(
             warnings("", &format!("{lines}\n[metrics]\nwindows = [\"7d\"]")),
             [""; 0]
         );
+        // But not to the planned end.
+        let [warning] =
+            <[String; 1]>::try_from(warnings("", &format!("{a_day}\nplanned_days = 14"))).expect("one warning");
+        assert!(warning.starts_with("experiments.a takes 14 days (planned_days), "), "{warning}");
     }
     let text = "[experiments.a]\ncontrol = \"base\"\nunit = \"request\"";
     let told = config(text, &[]).warnings();

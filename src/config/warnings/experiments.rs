@@ -59,25 +59,26 @@ impl Config {
         })
     }
 
-    /// Nothing is stored: where a start does not read the whole experiment again, sums begin anew, and without `start` days too.
+    /// Nothing is stored: where a start does not read the whole experiment again, sums and days begin anew.
     fn days_of_a_restart(&self, of: &Compared) -> Option<String> {
         let longest = self.windows.last()?;
-        let min_days = of.settings.min_days;
-        let is_longer = min_days * DAY_MS > longest.span_ms as f64;
+        let settings = of.settings;
+        let (days, setting) = settings
+            .planned_days
+            .map_or((settings.min_days, "min_days"), |days| (days, "planned_days"));
+        let is_longer = days * DAY_MS > longest.span_ms as f64;
         (self.kafka.start == Start::Rebuild && is_longer).then(|| {
             let (name, span) = (&of.shown, &longest.name);
-            match of.experiment.start_ms {
+            let remedy = match of.experiment.start_ms {
                 None => format!(
-                    "{name} decides nothing before day {min_days} (min_days), and each restart of abgauge begins its days anew: by \
-                     kafka.start = \"rebuild\" it reads back about the longest window ({span}). Set kafka.start = \"earliest\", and \
-                     {name}.start to when the experiment begins, with topics whose retention reaches back to that"
+                    "and {name}.start to when the experiment begins, with topics whose retention reaches back to that"
                 ),
-                Some(_) => format!(
-                    "{name} counts days from its start, and decides from day {min_days} (min_days) on; but a restart of abgauge reads back \
-                     about the longest window ({span}) by kafka.start = \"rebuild\", so that what is decided after it rests on no more. \
-                     Set kafka.start = \"earliest\", with topics whose retention reaches back to the start"
-                ),
-            }
+                Some(_) => "with topics whose retention reaches back to its start".to_owned(),
+            };
+            format!(
+                "{name} takes {days} days ({setting}), and each restart of abgauge begins them anew: by kafka.start = \"rebuild\" it \
+                 reads back about the longest window ({span}). Set kafka.start = \"earliest\", {remedy}"
+            )
         })
     }
 
