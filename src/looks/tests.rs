@@ -237,7 +237,10 @@ fn users_of_two_arms_are_counted_within_an_epoch_alone() {
 fn days_are_counted_from_the_first_list_where_the_log_goes_back_less_far_than_the_start() {
     const DAY_MS: i64 = 86_400_000;
     let first_cell_ms = 20 * DAY_MS;
-    for (start_ms, expected_ms) in [(DAY_MS, first_cell_ms), (first_cell_ms + 1000, first_cell_ms + 1000)] {
+    for (start_ms, expected_ms) in [
+        (DAY_MS, first_cell_ms),
+        (first_cell_ms + 1000, first_cell_ms + 1000),
+    ] {
         let mut asked = compared();
         asked.start_ms = Some(start_ms);
         let settings = asked.settings.as_mut().expect("there is a control");

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::probability::in_words;
 use super::settings::Goal;
 use super::{harm, per_user, srm};
 
@@ -154,7 +155,10 @@ impl Facts {
 
     fn mismatch(&self) -> Option<Said> {
         let p = self.srm_p.filter(|p| *p <= srm::ALARM)?;
-        Some((State::InvalidSrm, format!("sample ratio mismatch, p {p:.2e}")))
+        Some((
+            State::InvalidSrm,
+            format!("sample ratio mismatch, {}", in_words(p)),
+        ))
     }
 
     fn multi_arm(&self) -> Option<Said> {
@@ -168,13 +172,22 @@ impl Facts {
         let n_metrics = self.harms.len();
         let is_harm = |harm: &&HarmFact| harm::is_harm(harm.p, n_metrics, self.alpha) && which(&harm.metric);
         let harm = self.harms.iter().filter(|_| self.lacks.is_none()).find(is_harm)?;
-        Some((State::Harm, format!("{} is worse, p {:.2e}", harm.metric, harm.p)))
+        Some((
+            State::Harm,
+            format!("{} is worse, {}", harm.metric, in_words(harm.p)),
+        ))
     }
 
     fn list_ratio(&self) -> Option<Said> {
         let ListRatioFact { g, p } = self.list_ratio?;
         let is_sure = p <= srm::ALARM / self.n_treatments.max(1) as f64;
-        let reason = || format!("lists per user differ by {:+.1}%, p {p:.2e}", 100.0 * g.exp_m1());
+        let reason = || {
+            format!(
+                "lists per user differ by {:+.1}%, {}",
+                100.0 * g.exp_m1(),
+                in_words(p)
+            )
+        };
         (is_sure && g.abs() >= self.list_ratio_margin).then(|| (State::InvalidListRatio, reason()))
     }
 
@@ -197,7 +210,7 @@ impl Facts {
         let worse = self.significant().find(|primary| primary.effect < 0.0)?;
         Some((
             State::Loss,
-            format!("{} is worse, p {:.2e}", worse.metric, worse.p),
+            format!("{} is worse, {}", worse.metric, in_words(worse.p)),
         ))
     }
 
@@ -205,7 +218,7 @@ impl Facts {
         let reason = match self.goal {
             Goal::Superior => {
                 let better = self.significant().find(|primary| primary.effect > 0.0)?;
-                format!("{} is better, p {:.2e}", better.metric, better.p)
+                format!("{} is better, {}", better.metric, in_words(better.p))
             }
             Goal::NonInferior => {
                 let holds =

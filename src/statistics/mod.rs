@@ -36,6 +36,7 @@ pub mod normal;
 pub mod per_user;
 pub mod planned;
 pub mod power;
+pub mod probability;
 mod progress;
 pub mod ratio;
 mod report;

@@ -672,9 +672,12 @@ fn days_that_a_restart_does_not_read_again_are_warned_of() {
             [""; 0]
         );
         // But not to the planned end.
-        let [warning] =
-            <[String; 1]>::try_from(warnings("", &format!("{a_day}\nplanned_days = 14"))).expect("one warning");
-        assert!(warning.starts_with("experiments.a takes 14 days (planned_days), "), "{warning}");
+        let [warning] = <[String; 1]>::try_from(warnings("", &format!("{a_day}\nplanned_days = 14")))
+            .expect("one warning");
+        assert!(
+            warning.starts_with("experiments.a takes 14 days (planned_days), "),
+            "{warning}"
+        );
     }
     let text = "[experiments.a]\ncontrol = \"base\"\nunit = \"request\"";
     let told = config(text, &[]).warnings();

@@ -6,6 +6,7 @@ use super::Report;
 use super::grid::{Grid, GridColumn};
 use crate::engine::ranking::Column;
 use crate::evaluate::comparison::Comparison;
+use crate::statistics::probability::in_column;
 use crate::statistics::{ArmReport, Interval, MetricReport, PerUser, Role};
 use crate::table::visible;
 use crate::verdict::{self, ArmVerdict};
@@ -103,7 +104,7 @@ impl Versus<'_> {
             head += &format!(", users {users} vs {of_control}");
         }
         if let Some(p) = self.comparison.report.srm_p {
-            head += &format!(", SRM p {}", probability(p));
+            head += &format!(", SRM p {}", in_column(p));
         }
         if let Some(ratio) = self.report.list_ratio {
             let shift = |value: f64| percent(value - 1.0);
@@ -159,13 +160,13 @@ impl Versus<'_> {
                 column(format!("{level}% interval"), &|metric| {
                     metric.interval.map(bounds)
                 }),
-                column("p".to_owned(), &|metric| metric.p.map(probability)),
+                column("p".to_owned(), &|metric| metric.p.map(in_column)),
             ],
             vec![
                 column("p adjusted".to_owned(), &|metric| {
-                    metric.p_adjusted.map(probability)
+                    metric.p_adjusted.map(in_column)
                 }),
-                column("p of harm".to_owned(), &|metric| metric.p_harm.map(probability)),
+                column("p of harm".to_owned(), &|metric| metric.p_harm.map(in_column)),
                 column("per user".to_owned(), &|metric| metric.per_user.map(per_user)),
             ],
         ];
@@ -194,12 +195,4 @@ fn bounds(Interval { lower, upper }: Interval) -> String {
 fn per_user(per_user: PerUser) -> String {
     let interval = per_user.interval.map(|interval| format!(" {}", bounds(interval)));
     format!("{}{}", percent(per_user.lift), interval.unwrap_or_default())
-}
-
-fn probability(p: f64) -> String {
-    match p {
-        p if p < 0.001 => "<0.001".to_owned(),
-        p if p >= 0.9995 => "1".to_owned(),
-        p => format!("{p:.3}"),
-    }
 }
