@@ -41,9 +41,11 @@ pub(super) struct LookedArm<'a> {
 
 /// What is said of an experiment as a whole.
 pub(super) struct LookedExperiment<'a> {
-    /// `{experiment="ranker"} `
+    /// `{experiment="ranker"`
     labels: String,
     report: &'a Report,
+    /// Of these metrics.
+    lower_is_better: Vec<&'a MetricEnds>,
 }
 
 /// All series of one name, and their number of what they are about.
@@ -146,6 +148,8 @@ const USERS: &str = "abgauge_users";
 const USERS_HELP: &str = "Users, each in the arm of the first list since the experiment's start.";
 const DECISION: &str = "abgauge_decision";
 const DECISION_HELP: &str = "1 for the state that an arm is in, compared with the control.";
+const LOWER_IS_BETTER: &str = "abgauge_lower_is_better";
+const LOWER_IS_BETTER_HELP: &str = "1 for a metric of which less is better in this experiment.";
 const TIMESTAMP: &str = "abgauge_look_timestamp_seconds";
 const TIMESTAMP_HELP: &str =
     "Event time of the last look: intervals, comparisons and decisions are as of then.";
@@ -217,15 +221,20 @@ impl<'a> LookGauges<'a> {
     }
 
     /// Those that are compared, of these arms.
-    pub fn experiments(&self, arms: &[&ArmSnapshot]) -> Vec<LookedExperiment<'a>> {
+    pub fn experiments(&self, arms: &[&ArmSnapshot]) -> Vec<LookedExperiment<'_>> {
         let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
         let compared = experiments.filter_map(|arms| {
             let name = &*arms[0].experiment;
-            let (_, report) = self.shown.experiments.get(name)?.comparison.as_ref()?;
+            let (settings, report) = self.shown.experiments.get(name)?.comparison.as_ref()?;
             let mut labels = r#"{experiment=""#.to_owned();
             escape(name, &mut labels);
-            labels.push_str(r#""} "#);
-            Some(LookedExperiment { labels, report })
+            labels.push('"');
+            let lower_is_better = settings.lower_is_better.iter();
+            Some(LookedExperiment {
+                labels,
+                report,
+                lower_is_better: lower_is_better.filter_map(|key| self.metrics.get(key)).collect(),
+            })
         });
         compared.collect()
     }
@@ -273,10 +282,18 @@ impl<'a> LookGauges<'a> {
             text.family(family.name, family.help, |text| {
                 for experiment in experiments {
                     let number = (family.number)(experiment.report);
-                    text.known([family.name, &experiment.labels, ""], number);
+                    text.known([family.name, &experiment.labels, "} "], number);
                 }
             });
         }
+        text.family(LOWER_IS_BETTER, LOWER_IS_BETTER_HELP, |text| {
+            for experiment in experiments {
+                for ends in &experiment.lower_is_better {
+                    let series = [LOWER_IS_BETTER, &experiment.labels, &ends.compared];
+                    text.sample(series, Number::Integer(1));
+                }
+            }
+        });
         if let Some(ms) = self.shown.as_of_ms {
             text.family(TIMESTAMP, TIMESTAMP_HELP, |text| {
                 text.sample([TIMESTAMP, " ", ""], Number::Float(ms as f64 / 1000.0));
@@ -342,7 +359,7 @@ impl LookedArm<'_> {
 
 impl LookedExperiment<'_> {
     pub fn n_series(&self) -> usize {
-        n_shown(&OF_EXPERIMENTS, self.report)
+        n_shown(&OF_EXPERIMENTS, self.report) + self.lower_is_better.len()
     }
 }
 

@@ -268,8 +268,8 @@ fn series_of_looks_count_towards_max_series() {
     let (arms, n_shown, dropped) = shown(n_shown - 1);
     assert_eq!((&*arms, n_shown + dropped), ("a", n_all));
     // What is said of the experiment as a whole is admitted first.
-    assert_eq!(shown(2), (String::new(), 2, n_all - 2));
-    assert_eq!(shown(1), (String::new(), 0, n_all));
+    assert_eq!(shown(4), (String::new(), 4, n_all - 4));
+    assert_eq!(shown(3), (String::new(), 0, n_all));
 }
 
 #[test]
@@ -296,10 +296,28 @@ fn what_is_said_of_an_arm_leaves_with_it() {
 }
 
 #[test]
+fn metrics_that_are_better_lower_are_told_with_the_labels_of_their_intervals() {
+    let samples = scrape();
+    let is_lower = |labels| value(&samples, "lower_is_better", labels) == Some(1.0);
+    assert!(is_lower("metric=mrr k=1") && is_lower("metric=lists_per_user"));
+    let told = samples
+        .keys()
+        .filter(|(name, _)| name == "abgauge_lower_is_better");
+    assert_eq!(told.count(), 2);
+}
+
+#[test]
 fn a_hostile_name_of_an_experiment_comes_back_as_it_is() {
     let hostile = "\"} 1\nabgauge_verdict{x=\"\\";
     let samples = scraped(&board(hostile), &shown_of(hostile, looks::compared()), &export());
-    for name in ["srm_p_value", "multi_arm_users", "verdict", "decision", "users"] {
+    for name in [
+        "srm_p_value",
+        "multi_arm_users",
+        "lower_is_better",
+        "verdict",
+        "decision",
+        "users",
+    ] {
         assert_eq!(labels(&samples, name, "experiment"), [hostile].into());
     }
 }
@@ -312,6 +330,7 @@ fn all() -> Vec<(&'static str, &'static str)> {
     let single = [
         (USERS, USERS_HELP),
         (DECISION, DECISION_HELP),
+        (LOWER_IS_BETTER, LOWER_IS_BETTER_HELP),
         (TIMESTAMP, TIMESTAMP_HELP),
     ];
     let all = of(&INTERVALS).chain(of(&OF_METRICS)).chain(of(&OF_ARMS));
