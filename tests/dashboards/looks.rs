@@ -82,7 +82,7 @@ fn what_is_asked_of_what_comes_with_time_gives_something_where_it_is() {
 }
 
 /// What a look at an experiment gives: it comes with time, if at all. A test beside its code holds docs/gauges.md to it.
-pub const OF_LOOKS: [&str; 16] = [
+pub const OF_LOOKS: [&str; 17] = [
     "abgauge_ci_lower",
     "abgauge_ci_upper",
     "abgauge_lift",
@@ -97,6 +97,7 @@ pub const OF_LOOKS: [&str; 16] = [
     "abgauge_verdict",
     "abgauge_srm_p_value",
     "abgauge_multi_arm_users",
+    "abgauge_lower_is_better",
     "abgauge_decision",
     "abgauge_look_timestamp_seconds",
 ];

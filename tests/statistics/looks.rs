@@ -1,9 +1,9 @@
 //! An experiment from look to look: what is kept, what is shown, what is decided.
 
-use abgauge::statistics::per_user::{HITS_PER_USER, LISTS_PER_USER};
+use abgauge::statistics::per_user::{Count, Counts, HITS_PER_USER, LISTS_PER_USER, per_user};
 use abgauge::statistics::{
-    ArmPair, ArmReport, Epoch, EpochWeights, MetricReport, RatioSums, Report, Role, STICKY_NOTE, State,
-    Totals, Validity, compare, one_look,
+    ArmPair, ArmReport, Effect, Epoch, EpochWeights, Interval, MetricReport, RatioSums, Report, Role,
+    STICKY_NOTE, State, Totals, Validity, compare, one_look, sequence,
 };
 use proptest::prelude::*;
 
@@ -359,6 +359,59 @@ fn under_sticky_assignment_epochs_after_a_change_of_shares_are_left_out() {
 }
 
 #[test]
+fn the_mixture_is_as_wide_as_the_smallest_effect_that_matters() {
+    let (mde, list_ratio_tau) = (0.08, 0.03);
+    let mut world = World::new().with(|settings| settings.mde = mde);
+    let report = world.go(
+        1.0,
+        Truth {
+            rate: 0.26,
+            lists: 42.0,
+            ..better()
+        },
+    );
+    let comparison = compared(&world.totals);
+    let lists = per_user(&[counts(&world.totals)], EpochWeights::Overlap).expect("it is defined");
+    let p = |effect: &Effect, tau| {
+        (-sequence::ln_e_now(effect, tau).expect("it is finite"))
+            .exp()
+            .min(1.0)
+    };
+    let interval =
+        |effect: &Effect, tau| Interval::around(effect.value, sequence::half_width(effect, tau, 0.05));
+
+    // Of a difference τ is mde times the rate of both arms together; of a lift, and of a logarithm, it is mde.
+    let metric = metric(&report);
+    let [difference, lift] =
+        [comparison.difference, comparison.lift].map(|effect| effect.expect("it is spread"));
+    let tau = mde * comparison.pooled;
+    assert_eq!(metric.p, Some(p(&difference, tau)));
+    assert_eq!(metric.interval, interval(&lift, mde));
+    let x = tau * tau / difference.spread.variance;
+    let information = metric.information.expect("it is tested");
+    assert!(
+        (information / (x / 13.107_63) - 1.0).abs() < 1e-6,
+        "{information} {x}"
+    );
+    let per_user = arm(&report).metrics[LISTS_PER_USER];
+    assert_eq!(per_user.p, Some(p(&lists, mde)));
+    assert_eq!(
+        per_user.interval,
+        interval(&lists, mde).and_then(Interval::exp_m1)
+    );
+    // The check of shares is made for 3%, whatever matters in the metrics.
+    let ratio = arm(&report).list_ratio.expect("shares are there");
+    assert_eq!(ratio.p, p(&lists, list_ratio_tau));
+    let bounds = interval(&lists, list_ratio_tau).and_then(Interval::exp_m1);
+    assert_eq!(ratio.interval, bounds.map(|bounds| bounds.shifted(1.0)));
+    let shown = [metric.p, per_user.p, Some(ratio.p)];
+    assert!(
+        shown.iter().all(|p| p.is_some_and(|p| p > 0.0 && p < 1.0)),
+        "{shown:?}"
+    );
+}
+
+#[test]
 fn one_look_is_the_t_test_of_the_whole() {
     let mut world = World::new();
     world.go(
@@ -443,6 +496,22 @@ fn compared(totals: &Totals) -> abgauge::statistics::Comparison {
         control: sums("base"),
     };
     compare(&[pair], EpochWeights::Overlap).expect("it is defined")
+}
+
+/// Lists, at equal shares.
+fn counts(totals: &Totals) -> Counts<'_> {
+    let count = |arm: &str| {
+        let lists = &totals.epochs[0].arms[arm].lists;
+        Count {
+            lists,
+            counts: lists,
+            share: 0.5,
+        }
+    };
+    Counts {
+        arm: count("neural"),
+        control: count("base"),
+    }
 }
 
 fn arm(report: &Report) -> &ArmReport {
