@@ -169,6 +169,8 @@ fn arms_stand_against_their_control_with_what_the_last_look_says() {
     server.look(30 * MINUTE_MS, State::Collecting);
     page.wait_said("look again", wait::LONG);
     server.look(0, State::Win);
+    page.wait_said("look without shares", wait::LONG);
+    server.look_without_shares();
     let said = page.wait_end(Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }

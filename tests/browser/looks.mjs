@@ -1,6 +1,6 @@
 // Opens the live page of an experiment whose arms are compared, and holds it to what the looks say.
 //
-//   looks.mjs URL HOSTILE    says "look" and "look again" when it is time for one
+//   looks.mjs URL HOSTILE    says "look", "look again" and "look without shares" when it is time for one
 
 import assert from "node:assert/strict";
 
@@ -95,7 +95,10 @@ await withPage(url, options, async (page, objections) => {
   assert.deepEqual(await beyond(), [true, 0]);
   const fades = () => region.evaluate((node) => node.classList.contains("more"));
   await pollUntil(fades, (it) => it);
-  await region.focus();
+  await of("comparison", "blend").locator("summary").focus();
+  await page.keyboard.press("Tab");
+  const seen = await region.evaluate((node) => [node === document.activeElement, getComputedStyle(node).outlineStyle, getComputedStyle(node).maskImage]);
+  assert.deepEqual(seen, [true, "solid", "none"], "who comes by the keyboard sees where");
   await page.keyboard.press("ArrowRight");
   await pollUntil(beyond, ([, left]) => left > 0);
 
@@ -109,6 +112,20 @@ await withPage(url, options, async (page, objections) => {
   assert.equal(await of("comparison", "blend").evaluate(({ open }) => open), false);
 
   await touch();
+
+  // Without shares it says what to do, and has no column for what needs them.
+  await page.emulateMedia({ colorScheme: "dark" });
+  console.log("look without shares");
+  await pollUntil(() => words(of("decision-reason", "neural")), (said) => said === "hold: no shares");
+  assert.match(await words(of("state-words", "neural")), /^Nothing is decided or checked until the configuration says .*: shares under \[experiments\.NAME\]\.$/);
+  const perUser = of("comparison", "neural").locator("thead th").last();
+  assert.equal(await perUser.isVisible(), false);
+  assert.deepEqual(await of("checks", "neural").locator("div").count(), 0);
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 844 });
+    await checkWidth(page);
+    await checkAccessibility(page, `without shares, dark, ${width} wide`);
+  }
   assert.deepEqual(objections, []);
 
   async function touch() {

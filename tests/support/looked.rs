@@ -70,12 +70,33 @@ impl LookedAt {
 
     /// Shows a look that is this much older than what has settled; `neural` is in this state.
     pub fn look(&self, age_ms: i64, neural: State) {
-        let as_of_ms = SETTLED_END_MS + 1 - age_ms;
+        self.show(report(SETTLED_END_MS + 1 - age_ms, neural));
+    }
+
+    /// Shows a look at arms of which no shares are expected.
+    pub fn look_without_shares(&self) {
+        let mut report = report(SETTLED_END_MS + 1, State::NoDecision);
+        report.srm_p = None;
+        for arm in report.arms.values_mut() {
+            arm.decision = Some(Decision {
+                state: State::NoDecision,
+                reason: "no shares".to_owned(),
+                is_fresh: false,
+            });
+            arm.list_ratio = None;
+            arm.metrics.remove("lists_per_user");
+            arm.metrics.values_mut().for_each(|metric| metric.per_user = None);
+        }
+        self.show(report);
+    }
+
+    fn show(&self, report: Report) {
+        let as_of_ms = report.as_of_ms;
         let look = ExperimentLook {
-            start_ms: as_of_ms - 4 * 86_400_000,
+            start_ms: as_of_ms - 3 * 86_400_000,
             as_of_ms,
             arms: BTreeMap::new(),
-            comparison: Some((settings(), report(as_of_ms, neural))),
+            comparison: Some((settings(), report)),
             no_users: None,
         };
         let own = ExperimentLook {
@@ -215,11 +236,7 @@ fn report(as_of_ms: i64, neural: State) -> Report {
         next_decision_ms: None,
         srm_p: Some(0.000_4),
         multi_arm: None,
-        // A day of lists was not read again.
-        grown: Grown {
-            since_ms: as_of_ms - 3 * 86_400_000,
-            ..Grown::default()
-        },
+        grown: Grown::default(),
         arms: arms.into(),
         notes: vec!["a note on what is compared"],
     }

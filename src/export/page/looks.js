@@ -27,9 +27,9 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, con
   drawOwn($(".own-arms", node), alone.map((arm) => ({ ...arm, experiment: name })), context);
 }
 
-/** A restart may not have read all lists again since the start. */
-function asOf({ as_of: asOf, start, power }) {
-  return asOf === null ? "" : `All lists that have settled from ${moment(Math.max(start, power?.since ?? start))} to ${moment(asOf)}.`;
+/** `start` is where lists begin that were read: a restart may not have read all of them again. */
+function asOf({ as_of: asOf, start }) {
+  return asOf === null ? "" : `All lists that have settled from ${moment(start)} to ${moment(asOf)}.`;
 }
 
 function moment(ms) {
@@ -71,13 +71,19 @@ function drawComparison(node, comparison) {
   attribute(decision, "data-state", state);
   attribute(decision, "data-result", result);
   text($("[data-testid=decision-reason]", node), state === undefined ? "It has no share of the users." : `${RESULTS[result]}${reason ? `: ${visible(reason)}` : ""}`);
-  note($("[data-testid=state-words]", node), [STATES[state]?.help, next && `Next decision: ${moment(next)}.`].filter(Boolean).join(" "));
+  const isWithoutShares = reason === NO_SHARES;
+  node.classList.toggle("without-shares", isWithoutShares);
+  const help = isWithoutShares ? NO_SHARES_HELP : STATES[state]?.help;
+  note($("[data-testid=state-words]", node), [help, next && !isWithoutShares && `Next decision: ${moment(next)}.`].filter(Boolean).join(" "));
   for (const bdi of node.querySelectorAll("bdi.control")) text(bdi, visible(control));
   keyed($("tbody", node), inOrder(metrics, order), ({ key }) => key, metricRow);
   keyed($("dl", node), checksOf(checks), ({ name }) => name, checkOf);
   lines($("[data-testid=comparison-notes]", node), notes);
 }
 
+/** The reason by which nothing is ever decided. */
+const NO_SHARES = "no shares";
+const NO_SHARES_HELP = "Nothing is decided or checked until the configuration says which share of the users each arm is to get: shares under [experiments.NAME].";
 const RESULTS = { pass: "promote", hold: "hold", rollback: "roll back" };
 
 /** Primaries first, then guardrails, then others in the order of export, and those per user last. */
