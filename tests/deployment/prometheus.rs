@@ -232,6 +232,19 @@ fn every_alert_is_tested_to_fire_and_to_keep_silent() {
     }
 }
 
+/// docs/quality.md tells how many there are.
+#[test]
+fn as_many_alerts_and_rules_are_told_as_there_are() {
+    let document = read("docs/quality.md");
+    for (row, n) in [
+        ("| alerts that promtool sees fire", alerts().len()),
+        ("| recording rules and alerts evaluated there", rules().len()),
+    ] {
+        let line = document.lines().find(|line| line.starts_with(row)).expect(row);
+        assert!(line.contains(&format!("| {n} of {n} |")), "{n}: {line}");
+    }
+}
+
 #[test]
 fn every_recorded_name_is_tested() {
     let cases = cases();
