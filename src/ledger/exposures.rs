@@ -17,7 +17,7 @@ use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 
-/// Users of an arm. A user is half of a keyed hash: of a million some hundred share one.
+/// Users of an arm. A user is half of a keyed hash: of n of a pair some n²/2³³ share that of another, 116 of a million.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exposed {
     /// First seen in it.
