@@ -74,15 +74,19 @@ fn main() {
     println!("|---|---|---|---|---|---|---|");
     scrapes("default export", &config(&USUAL), n_arms, n_rounds, None);
     let few = few_series(config(&USUAL));
-    scrapes("few series an arm", &few, n_arms, n_rounds, None);
+    let without = scrapes("few series an arm", &few, n_arms, n_rounds, None);
     // As many series of fewer arms: 30 of each arm as before, and 86 of a look.
     let n_looked = (n_arms * 30).div_ceil(116);
-    scrapes(
+    let with = scrapes(
         "with looks",
         &few,
         n_looked,
         n_rounds,
         Some(looked(&few, n_looked)),
+    );
+    println!(
+        "\na series with looks ÷ without (goal: ≤ 1.15): {:.2}",
+        with / without
     );
     println!("\n| an empty week | ms |\n|---|---|");
     empty_week(&config(&USUAL), n_arms);
@@ -320,7 +324,8 @@ fn hand_overs(name: &str, config: &Config, n_arms: usize, n_rounds: usize, step_
     );
 }
 
-fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize, looked: Option<Looked>) {
+/// Returns the CPU ns of a series.
+fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize, looked: Option<Looked>) -> f64 {
     let world = World::new(config, n_arms);
     let exporter = exporter(config, Arc::clone(&world.board));
     if let Some(looked) = looked {
@@ -340,13 +345,14 @@ fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize, looked: 
     }
     let lines = out.split(|byte| *byte == b'\n');
     let n_series = lines.filter(|line| line.starts_with(b"abgauge_")).count();
+    let rendered_ms = Summary::of(rounds.iter().map(|(_, all)| *all as f64 / 1e6));
     println!(
-        "| {name} | {n_arms} | {n_series} | {:.1} | {:.1} | {:.1} | {:.1} |",
+        "| {name} | {n_arms} | {n_series} | {:.1} | {:.1} | {rendered_ms:.1} | {:.1} |",
         out.len() as f64 / 1e6,
         Summary::of(rounds.iter().map(|(copy, _)| *copy as f64 / 1e6)),
-        Summary::of(rounds.iter().map(|(_, all)| *all as f64 / 1e6)),
         Summary::of((0..n_rounds).map(|_| waiting_ms(&world, &exporter))),
     );
+    rendered_ms.median * 1e6 / n_series as f64
 }
 
 fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
