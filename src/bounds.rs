@@ -144,7 +144,7 @@ impl fmt::Display for Bounds {
              and where they are), up to {} bytes for each user, and what waits for a look",
             kib(self.epoch()),
             self.user_columns,
-            size_of::<i128>(),
+            size_of::<i64>(),
             USER_BYTES
         )?;
         if let Some(window) = &self.window {
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn sums_by_user_have_a_column_more_than_the_ranking_in_each_bucket() {
         let one = bounds(&[("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")], 1);
-        assert_eq!(one.epoch(), 256 * ((5 + 1) * 16 + 32));
-        let told = "\nstatistics: 32 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 16 \
+        assert_eq!(one.epoch(), 256 * ((5 + 1) * 8 + 1));
+        let told = "\nstatistics: 13 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 8 \
                     bytes, and where they are), up to 32 bytes for each user, and what waits for a look; ";
         assert!(one.to_string().contains(told), "{one}");
     }
@@ -235,7 +235,7 @@ mod tests {
         };
         let (hour, minutes) = (bounds("5m, 1h"), bounds("5m"));
         assert_eq!(hour.window(), 6 * (256 * (1 + 6 * 7) + 64 + 4) + hour.epoch());
-        let told = "; up to 97 KiB for each arm of an experiment in a partition in the window 1h (6 cells x 256 buckets x 6 \
+        let told = "; up to 78 KiB for each arm of an experiment in a partition in the window 1h (6 cells x 256 buckets x 6 \
                     columns, packed), which are given up first";
         assert!(hour.to_string().ends_with(told), "{hour}");
         assert_eq!(minutes.window(), 0);

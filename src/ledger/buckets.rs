@@ -6,26 +6,21 @@
 //! ```
 //! All lists of a user are in one bucket of an experiment, whatever the arm. A list without a user is a unit of its own.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use foldhash::{HashMap, HashMapExt};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::book::{Aggregate, ByArm, insert_last};
+use super::book::{Aggregate, ByArm};
+use super::bucket_sums::{BucketSums, N_BUCKETS};
 use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::{Keep, Users};
 use super::stored::Stored;
 use super::sums::SlotSums;
-use crate::engine::ranking::{LISTS, Ranking};
+use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::tally::Rows;
 use crate::engine::{Arm, ArmId};
-
-/// Buckets of an experiment.
-pub const N_BUCKETS: usize = 256;
-
-/// The sums of one arm: as wide as the ranking, and lists with a click as one more.
-pub type BucketSums = BTreeMap<u8, Box<[i128]>>;
 
 #[derive(Debug)]
 pub struct Buckets {
@@ -76,51 +71,6 @@ fn unit(list: &SettledList) -> u64 {
 
 fn bucket(unit: u64, salt: u64) -> u8 {
     (xxh3_64_with_seed(&unit.to_le_bytes(), salt) % N_BUCKETS as u64) as u8
-}
-
-/// The sums of a bucket, and after them its lists with a click.
-fn add_row(sums: &mut BucketSums, bucket: u8, width: usize, row: impl Iterator<Item = i128>) {
-    let sums = sums.entry(bucket).or_insert_with(|| vec![0; width + 1].into());
-    sums.iter_mut().zip(row).for_each(|(sum, term)| *sum += term);
-}
-
-/// Adds what another span of time, or the arm in another pair, adds up to.
-pub fn merge_buckets(sums: &mut BucketSums, more: &BucketSums) {
-    Buckets::merge(sums, more);
-}
-
-/// Takes away what was added before. A bucket that has no list left is none.
-pub fn subtract_buckets(sums: &mut BucketSums, less: &BucketSums) {
-    for (bucket, less) in less {
-        if let Some(sums) = sums.get_mut(bucket) {
-            sums.iter_mut().zip(less).for_each(|(sum, term)| *sum -= term);
-        }
-    }
-    sums.retain(|_, sums| sums[LISTS] != 0);
-}
-
-/// The buckets that have a list, each with its sums.
-pub(super) fn encode_buckets(cell: &BucketSums, to: &mut Writer) {
-    to.number(cell.len() as u64);
-    for (bucket, sums) in cell {
-        to.byte(*bucket);
-        sums.iter().for_each(|sum| to.signed(*sum));
-    }
-}
-
-/// Buckets whose sums are read by `row`.
-///
-/// # Errors
-/// Where the bytes are none.
-pub(super) fn decode_buckets(
-    from: &mut Reader,
-    row: impl Fn(&mut Reader) -> Result<Box<[i128]>, LedgerError>,
-) -> Result<BucketSums, LedgerError> {
-    let mut cell = BucketSums::new();
-    for _ in 0..from.length()? {
-        insert_last(&mut cell, from.byte()?, row(from)?)?;
-    }
-    Ok(cell)
 }
 
 impl Buckets {
@@ -203,42 +153,42 @@ impl Aggregate for Buckets {
     }
 
     fn add_slot(&self, slot: &BucketSlot, cells: &mut ByArm<BucketSums>) {
-        let width = self.width();
-        let mut add = |row: RowId, terms: &mut dyn Iterator<Item = i128>| {
-            add_row(cells.entry(row >> 8).or_default(), row as u8, width, terms);
-        };
-        for (row, terms) in slot.sums.iter() {
-            add(row, &mut terms.iter().map(|term| i128::from(*term)));
-        }
-        for (row, n) in &slot.n_clicked {
-            let clicked = std::iter::once(i128::from(*n));
-            add(*row, &mut std::iter::repeat_n(0, width).chain(clicked));
+        let mut rows: Vec<(RowId, &[i64])> = slot.sums.iter().collect();
+        rows.sort_unstable_by_key(|(row, _)| *row);
+        let n_columns = self.width() + 1;
+        for of_arm in rows.chunk_by(|(one, _), (other, _)| one >> 8 == other >> 8) {
+            let mut sums = BucketSums::with_capacity(of_arm.len(), n_columns);
+            for (row, terms) in of_arm {
+                let n_clicked = slot.n_clicked.get(row).copied().unwrap_or(0);
+                // Sums of the slot end with the last column that is needed.
+                let ranked = terms
+                    .iter()
+                    .copied()
+                    .chain(std::iter::repeat(0))
+                    .take(self.width());
+                sums.push(*row as u8, ranked.chain(std::iter::once(n_clicked)));
+            }
+            match cells.entry(of_arm[0].0 >> 8) {
+                Entry::Vacant(cell) => _ = cell.insert(sums),
+                Entry::Occupied(cell) => cell.into_mut().merge(&sums),
+            }
         }
     }
 
     fn merge(cell: &mut BucketSums, more: &BucketSums) {
-        // Once an experiment has run for a while, mostly all buckets.
-        if cell.keys().eq(more.keys()) {
-            for (sums, more) in cell.values_mut().zip(more.values()) {
-                sums.iter_mut().zip(more).for_each(|(sum, term)| *sum += term);
-            }
-            return;
-        }
-        for (bucket, sums) in more {
-            add_row(cell, *bucket, sums.len() - 1, sums.iter().copied());
-        }
+        cell.merge(more);
     }
 
     fn encode(&self, cell: &BucketSums, to: &mut Writer) {
-        encode_buckets(cell, to);
+        cell.encode(to);
     }
 
     fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<BucketSums>, LedgerError> {
         let width = self.width();
-        let cell = decode_buckets(from, |from| {
+        let cell = BucketSums::decode(from, |from| {
             let mut sums = stored.row(from, width + 1)?;
             sums[width] = from.sum()?;
-            Ok(sums.into())
+            Ok(sums)
         })?;
         Ok(Some(cell))
     }
@@ -249,7 +199,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::engine::ranking::{CLICKS, ListOutcome, Measures};
+    use crate::engine::ranking::{CLICKS, LISTS, ListOutcome, Measures};
     use crate::ledger::Epochs;
 
     fn list(user: u32, arms: &[u32], clicked: u32, told: impl FnOnce(&SettledList)) {
@@ -291,8 +241,8 @@ mod tests {
         buckets.add_slot(&slot, &mut cells);
         let sums = |arm: u32| -> Vec<(u8, [i128; 3])> {
             let columns = [LISTS, CLICKS, ranking.width()];
-            let sums = cells[&arm].iter();
-            sums.map(|(bucket, sums)| (*bucket, columns.map(|column| sums[column])))
+            let rows = cells[&arm].rows();
+            rows.map(|(bucket, sums)| (bucket, columns.map(|column| sums.get(column))))
                 .collect()
         };
         let [of_five, of_six] = [5, 6].map(|user| bucket(user, salt("e")));

@@ -122,11 +122,16 @@ impl<'a> Reader<'a> {
     }
 
     fn wide(&mut self) -> Result<u128, LedgerError> {
-        let mut number = 0_u128;
-        for shift in (0..).step_by(7) {
+        let first = self.byte()?;
+        // Mostly it is the only one.
+        let mut number = u128::from(first & 0x7f);
+        if first < 0x80 {
+            return Ok(number);
+        }
+        for shift in (7..).step_by(7) {
             let byte = self.byte()?;
             let bits = u128::from(byte & 0x7f);
-            if shift > 126 || bits << shift >> shift != bits || (byte == 0 && shift > 0) {
+            if shift > 126 || bits << shift >> shift != bits || byte == 0 {
                 return Err(LedgerError::Number);
             }
             number |= bits << shift;

@@ -25,6 +25,7 @@
 
 mod aggregates;
 mod book;
+mod bucket_sums;
 mod buckets;
 mod bytes;
 mod columns;
@@ -45,7 +46,7 @@ use std::fmt;
 use self::aggregates::Books;
 pub use self::aggregates::{Cell, Numbers, OfArm, Since};
 pub use self::book::{Aggregate, ByArm};
-pub use self::buckets::{BucketSums, N_BUCKETS, merge_buckets, subtract_buckets};
+pub use self::bucket_sums::{BucketSums, N_BUCKETS, Row};
 pub use self::bytes::LedgerError;
 use self::bytes::{Reader, Writer};
 use self::columns::Columns;

@@ -1,6 +1,6 @@
 //! Sums by user bucket in few bytes: how a cell is kept for as long as a window lasts.
 
-use super::buckets::{BucketSums, decode_buckets, encode_buckets};
+use super::bucket_sums::BucketSums;
 use super::bytes::{LedgerError, Reader, Writer};
 
 /// What one arm adds up to in a cell, as a ledger encodes it: the number of columns, then the buckets that have a list.
@@ -10,14 +10,17 @@ pub struct PackedBuckets(Box<[u8]>);
 impl PackedBuckets {
     pub fn new(sums: &BucketSums) -> PackedBuckets {
         let mut to = Writer::default();
-        to.number(sums.values().next().map_or(0, |row| row.len() as u64));
-        encode_buckets(sums, &mut to);
+        to.number(sums.n_columns() as u64);
+        sums.encode(&mut to);
         PackedBuckets(to.into_bytes().into_boxed_slice())
     }
 
-    /// The sums that were packed.
-    pub fn unpack(&self) -> BucketSums {
-        decode(&self.0).expect("these are the bytes that `new` has written")
+    /// Takes what was packed away from sums that it was added to before. A bucket that has no list left is none.
+    pub fn take_from(&self, sums: &mut BucketSums) {
+        let is_emptied = take(&self.0, sums).expect("these are the bytes that `new` has written");
+        if is_emptied {
+            sums.drop_empty();
+        }
     }
 
     /// Length in bytes.
@@ -26,10 +29,16 @@ impl PackedBuckets {
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<BucketSums, LedgerError> {
+/// Whether a bucket has no list left.
+fn take(bytes: &[u8], sums: &mut BucketSums) -> Result<bool, LedgerError> {
     let mut from = Reader::new(bytes);
-    let n_columns = from.number()? as usize;
-    decode_buckets(&mut from, |from| (0..n_columns).map(|_| from.sum()).collect())
+    let n_columns = from.number()?;
+    let mut is_emptied = false;
+    for _ in 0..from.length()? {
+        let bucket = from.byte()?;
+        is_emptied |= sums.take(bucket, (0..n_columns).map(|_| from.sum()))?;
+    }
+    Ok(is_emptied)
 }
 
 #[cfg(test)]
@@ -37,14 +46,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ledger::{merge_buckets, subtract_buckets};
-
     #[test]
     fn a_bucket_takes_a_byte_for_itself_and_one_for_each_small_sum() {
-        let sums = BucketSums::from([
-            (7, vec![1, 0, 63, 64].into()),
-            (255, vec![2, 0, 0, 1 << 32].into()),
-        ]);
+        let sums: BucketSums = [(7, [1, 0, 63, 64]), (255, [2, 0, 0, 1 << 32])]
+            .into_iter()
+            .collect();
         let packed = PackedBuckets::new(&sums);
         let [columns, buckets] = [1, 1];
         // 64 takes two bytes, for its sign is kept too, and 2^32 takes five.
@@ -52,24 +58,25 @@ mod tests {
             packed.length(),
             columns + buckets + (1 + 1 + 1 + 1 + 2) + (1 + 1 + 1 + 1 + 5)
         );
-        assert_eq!(packed.unpack(), sums);
+        let mut left = sums.clone();
+        packed.take_from(&mut left);
+        assert_eq!(left, BucketSums::new());
     }
 
     prop_compose! {
         /// Of three columns, the first of which counts lists.
         fn some_sums()(rows in prop::collection::btree_map(any::<u8>(), (1..1000_i64, any::<i64>(), any::<i64>()), 0..9)) -> BucketSums {
             let rows = rows.into_iter();
-            rows.map(|(bucket, (lists, one, other))| (bucket, [lists, one, other].map(i128::from).into())).collect()
+            rows.map(|(bucket, (lists, one, other))| (bucket, [lists, one, other].map(i128::from))).collect()
         }
     }
 
     proptest! {
         #[test]
-        fn what_was_packed_comes_back_and_what_was_added_can_be_taken_away(one in some_sums(), other in some_sums()) {
-            prop_assert_eq!(PackedBuckets::new(&one).unpack(), one.clone());
+        fn what_was_packed_can_be_taken_away(one in some_sums(), other in some_sums()) {
             let mut both = one.clone();
-            merge_buckets(&mut both, &other);
-            subtract_buckets(&mut both, &other);
+            both.merge(&other);
+            PackedBuckets::new(&other).take_from(&mut both);
             prop_assert_eq!(both, one);
         }
     }

@@ -310,7 +310,12 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
         end_ms: SLOT_MS,
     });
     let total = ledger.total();
-    let n_lists = |arm: ArmId| total.buckets[&arm].values().map(|sums| sums[LISTS]).sum::<i128>();
+    let n_lists = |arm: ArmId| {
+        total.buckets[&arm]
+            .rows()
+            .map(|(_, sums)| sums.get(LISTS))
+            .sum::<i128>()
+    };
     assert_eq!([n_lists(0), n_lists(1)], [2, 2]);
 }
 
@@ -363,7 +368,8 @@ fn users_are_told_apart_in_experiments_that_ask_for_it_from_their_start_on() {
         let numbers = cell.numbers();
         assert!(numbers.sums.is_empty() && numbers.seen.is_empty());
         let lists = numbers.buckets.iter();
-        let lists = lists.map(|(arm, sums)| (*arm, sums.values().map(|sums| sums[LISTS]).sum::<i128>()));
+        let lists =
+            lists.map(|(arm, sums)| (*arm, sums.rows().map(|(_, sums)| sums.get(LISTS)).sum::<i128>()));
         (*number, lists.collect::<Vec<_>>(), numbers.exposures.len())
     });
     // The user counts once.
@@ -383,8 +389,8 @@ proptest! {
             let of_arm = |list: &&List| arm_of(&ledger, *id, list);
             let clicked = lists.iter().filter(of_arm).filter(|list| list.clicked != 0).count();
             let mut added = vec![0; ranking.width() + 1];
-            for bucket in total.buckets[id].values() {
-                added.iter_mut().zip(bucket).for_each(|(sum, term)| *sum += term);
+            for (_, bucket) in total.buckets[id].rows() {
+                added.iter_mut().zip(bucket.iter()).for_each(|(sum, term)| *sum += term);
             }
             prop_assert_eq!(&added[..ranking.width()], &sums[..]);
             prop_assert_eq!(added[ranking.width()], clicked as i128);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Rules;
 use super::window::WindowSums;
 use crate::engine::{Arm, ArmId};
-use crate::ledger::{BucketSums, Cell, Exposed, USER_BYTES, merge_buckets};
+use crate::ledger::{BucketSums, Cell, Exposed, USER_BYTES};
 
 #[derive(Debug)]
 pub(super) struct PairUsers {
@@ -77,14 +77,14 @@ impl PairUsers {
         let begin = rules.window.as_ref().map(|window| window.begin(look));
         let later = self.waiting.split_off(&(look + 1));
         for (number, cell) in std::mem::replace(&mut self.waiting, later) {
-            let is_inside = begin.is_some_and(|begin| begin <= number);
+            let inside = begin.filter(|begin| *begin <= number);
             let start_ms = number * rules.every_ms;
             for (name, arms) in self.arms_of(&cell) {
                 let Some(asked) = rules.experiments.get(&name) else {
                     continue;
                 };
-                if is_inside && !without_window.contains(&name) {
-                    self.add_to_window(&name, &arms, number, &cell);
+                if let Some(begin) = inside.filter(|_| !without_window.contains(&name)) {
+                    self.add_to_window(&name, &arms, (number, begin), &cell);
                 }
                 self.add(name, &arms, asked.epoch_of(start_ms), &cell);
             }
@@ -95,11 +95,12 @@ impl PairUsers {
         }
     }
 
-    fn add_to_window(&mut self, experiment: &str, arms: &[ArmId], number: i64, cell: &Cell) {
+    /// Adds a cell to the window from `begin` on.
+    fn add_to_window(&mut self, experiment: &str, arms: &[ArmId], (number, begin): (i64, i64), cell: &Cell) {
         let users = self.experiments.entry(experiment.to_owned()).or_default();
         for arm in arms {
             if let Some(sums) = cell.numbers().buckets.get(arm) {
-                users.window.add(number, *arm, sums);
+                users.window.add(number, *arm, sums, begin);
             }
         }
     }
@@ -123,7 +124,7 @@ impl PairUsers {
         for arm in arms {
             let own = users.arms.entry(*arm).or_default().entry(epoch).or_default();
             if let Some(sums) = numbers.buckets.get(arm) {
-                merge_buckets(&mut own.sums, sums);
+                own.sums.merge(sums);
             }
             own.exposed
                 .add(numbers.exposures.get(arm).copied().unwrap_or_default());
@@ -162,7 +163,7 @@ impl PairUsers {
         for cell in self.waiting.values() {
             for (arm, sums) in cell.numbers().buckets {
                 let experiment = &*self.arms[*arm as usize].experiment;
-                bytes.entry(experiment).or_default().own += bucket_bytes(sums);
+                bytes.entry(experiment).or_default().own += sums.bytes();
             }
         }
     }
@@ -180,18 +181,12 @@ impl ExperimentUsers {
 
     fn own_bytes(&self) -> u64 {
         let arms = self.all();
-        arms.map(|arm| bucket_bytes(&arm.sums) + arm.exposed.first * USER_BYTES)
+        arms.map(|arm| arm.sums.bytes() + arm.exposed.first * USER_BYTES)
             .sum()
     }
 }
 
-/// Of the sums of an arm.
-pub(super) fn bucket_bytes(sums: &BucketSums) -> u64 {
-    let n_columns = sums.values().next().map_or(0, |row| row.len());
-    sums.len() as u64 * row_bytes(n_columns)
-}
-
-/// Of the sums of one bucket and their place in the map.
+/// Of the sums of one bucket, and its number, as long as they fit into 64 bits.
 pub fn row_bytes(n_columns: usize) -> u64 {
-    (n_columns * size_of::<i128>() + 32) as u64
+    (n_columns * size_of::<i64>() + size_of::<u8>()) as u64
 }

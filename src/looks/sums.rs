@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::engine::ranking::{CLICKS, Column, LISTS, Ranking, to_float};
-use crate::ledger::{BucketSums, N_BUCKETS, merge_buckets};
+use crate::ledger::{BucketSums, N_BUCKETS};
 use crate::statistics::{ArmTotals, Terms};
 
 /// The metrics that are compared: those of the first profile whose sums add up over users. Coverage has none.
@@ -15,37 +15,24 @@ pub fn compared(ranking: &Ranking) -> impl Iterator<Item = &Column> {
 /// What an arm adds up to in an epoch, in several pairs. `users` are its first exposures, where they are counted.
 pub fn arm_totals(pairs: &[&BucketSums], users: Option<f64>, ranking: &Ranking) -> ArmTotals {
     let sums = whole(pairs);
-    let zeros = || vec![0.0; N_BUCKETS];
-    let [mut lists, mut hits, mut clicks] = [zeros(), zeros(), zeros()];
-    let mut metrics: Vec<(&Column, Terms)> = compared(ranking)
-        .map(|column| {
-            let [numerators, denominators] = [zeros(), zeros()];
-            (
-                column,
-                Terms {
-                    numerators,
-                    denominators,
-                },
-            )
-        })
-        .collect();
-    for (bucket, sums) in sums.iter() {
-        let bucket = usize::from(*bucket);
-        lists[bucket] = to_float(sums[LISTS]);
-        hits[bucket] = to_float(sums[ranking.width()]);
-        clicks[bucket] = to_float(sums[CLICKS]);
-        for (column, terms) in &mut metrics {
-            terms.numerators[bucket] = column.numerator(sums);
-            terms.denominators[bucket] = to_float(column.denominator(sums));
-        }
-    }
-    let metrics = metrics.into_iter();
+    let columns = Columns::new(&sums);
+    let metrics = compared(ranking).map(|column| {
+        let numerators = columns.of(column.numerator).iter();
+        let terms = Terms {
+            numerators: numerators.map(|sum| column.unit.to_number(*sum)).collect(),
+            denominators: match column.factor {
+                1 => columns.of(column.denominator).to_vec(),
+                _ => multiples(&sums, column),
+            },
+        };
+        (column.key(), terms)
+    });
     ArmTotals {
-        lists,
-        hits,
-        clicks,
+        lists: columns.of(LISTS).to_vec(),
+        hits: columns.of(ranking.width()).to_vec(),
+        clicks: columns.of(CLICKS).to_vec(),
         users,
-        metrics: metrics.map(|(column, terms)| (column.key(), terms)).collect(),
+        metrics: metrics.collect(),
     }
 }
 
@@ -56,7 +43,44 @@ fn whole<'a>(pairs: &[&'a BucketSums]) -> Cow<'a, BucketSums> {
     };
     let mut sums = Cow::Borrowed(*first);
     for other in others {
-        merge_buckets(sums.to_mut(), other);
+        sums.to_mut().merge(other);
     }
     sums
+}
+
+/// The denominators of a metric that are multiples of a sum: they are rounded once.
+fn multiples(sums: &BucketSums, column: &Column) -> Vec<f64> {
+    let mut denominators = vec![0.0; N_BUCKETS];
+    for (bucket, row) in sums.rows() {
+        denominators[usize::from(bucket)] = to_float(column.denominator_of(row.get(column.denominator)));
+    }
+    denominators
+}
+
+/// All sums as numbers, column by column, each converted once.
+struct Columns(Vec<f64>);
+
+/// From column to column. With a power of two, the numbers of a bucket would be in each other's way in the cache.
+const STRIDE: usize = N_BUCKETS + 8;
+
+impl Columns {
+    fn new(sums: &BucketSums) -> Columns {
+        let mut numbers = vec![0.0; sums.n_columns() * STRIDE];
+        for (bucket, row) in sums.rows() {
+            let places = numbers.iter_mut().skip(bucket.into()).step_by(STRIDE);
+            match row.narrow() {
+                Some(row) => places.zip(row).for_each(|(number, sum)| *number = *sum as f64),
+                None => places
+                    .zip(row.iter())
+                    .for_each(|(number, sum)| *number = to_float(sum)),
+            }
+        }
+        Columns(numbers)
+    }
+
+    /// By bucket; zeros where no bucket has a list.
+    fn of(&self, column: usize) -> &[f64] {
+        let numbers = self.0.get(column * STRIDE..column * STRIDE + N_BUCKETS);
+        numbers.unwrap_or(&[0.0; N_BUCKETS])
+    }
 }

@@ -300,7 +300,7 @@ fn users_of_many_partitions_are_not_counted_and_it_says_why() {
 #[test]
 fn the_experiment_that_takes_most_memory_is_given_up_where_there_is_too_much() {
     let mut looks = Looks::new(Rules {
-        max_bytes: 1_000,
+        max_bytes: 500,
         ..rules(compared())
     });
     let mut pair = Pair::new(0);

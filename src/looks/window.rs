@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::pair::{bucket_bytes, row_bytes};
+use super::pair::row_bytes;
 use crate::engine::ArmId;
-use crate::ledger::{BucketSums, N_BUCKETS, PackedBuckets, merge_buckets, subtract_buckets};
+use crate::ledger::{BucketSums, N_BUCKETS, PackedBuckets};
 
 /// A sliding window that consists of whole cells of looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,13 +55,14 @@ struct ArmCells {
 pub(super) const CELL_BYTES: u64 = 2 * size_of::<(i64, PackedBuckets)>() as u64 + 16;
 
 impl WindowSums {
-    /// Adds a cell of an arm, later than those before.
-    pub fn add(&mut self, number: i64, arm: ArmId, sums: &BucketSums) {
+    /// Adds a cell of an arm, later than those before, and drops its cells before the number `begin`.
+    pub fn add(&mut self, number: i64, arm: ArmId, sums: &BucketSums, begin: i64) {
         let own = self.0.entry(arm).or_default();
-        merge_buckets(&mut own.sums, sums);
+        own.sums.merge(sums);
         let cell = PackedBuckets::new(sums);
         own.n_bytes += cell_bytes(&cell);
         own.cells.push_back((number, cell));
+        own.begin_at(begin);
     }
 
     /// Drops the cells before this number.
@@ -77,7 +78,7 @@ impl WindowSums {
     /// Of its cells and sums.
     pub fn bytes(&self) -> u64 {
         let arms = self.0.values();
-        arms.map(|arm| bucket_bytes(&arm.sums) + arm.n_bytes).sum()
+        arms.map(|arm| arm.sums.bytes() + arm.n_bytes).sum()
     }
 }
 
@@ -85,7 +86,7 @@ impl ArmCells {
     fn begin_at(&mut self, number: i64) {
         let n_over = self.cells.partition_point(|(first, _)| *first < number);
         for (_, cell) in self.cells.drain(..n_over) {
-            subtract_buckets(&mut self.sums, &cell.unpack());
+            cell.take_from(&mut self.sums);
             self.n_bytes -= cell_bytes(&cell);
         }
     }

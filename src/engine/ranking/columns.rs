@@ -14,8 +14,8 @@ use super::ndcg::Discounts;
 use super::popularity::means_of_top;
 use super::term::TermSource;
 use super::{
-    FIXED_ONE, ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL,
-    Unit, fixed, profile,
+    ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL, Unit,
+    fixed, profile,
 };
 use crate::engine::catalogue::{Catalogue, Shares, UNKNOWN};
 
@@ -82,15 +82,17 @@ impl Column {
 
     /// The numerator as a number, e.g. the sum of reciprocal ranks.
     pub fn numerator(&self, sums: &[i128]) -> f64 {
-        match self.unit {
-            Unit::Count => to_float(sums[self.numerator]),
-            Unit::Fixed => to_float(sums[self.numerator]) / FIXED_ONE as f64,
-        }
+        self.unit.to_number(to_float(sums[self.numerator]))
     }
 
     /// What the numerator is divided by, e.g. the number of lists.
     pub fn denominator(&self, sums: &[i128]) -> i128 {
-        sums[self.denominator] * i128::from(self.factor)
+        self.denominator_of(sums[self.denominator])
+    }
+
+    /// The same, where the sum in its column is this.
+    pub fn denominator_of(&self, sum: i128) -> i128 {
+        sum * i128::from(self.factor)
     }
 
     /// Numerator ÷ denominator; none where nothing was counted.

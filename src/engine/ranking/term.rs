@@ -24,6 +24,16 @@ pub enum Unit {
     Fixed,
 }
 
+impl Unit {
+    /// A sum as a number, in ones.
+    pub fn to_number(self, sum: f64) -> f64 {
+        match self {
+            Unit::Count => sum,
+            Unit::Fixed => sum / FIXED_ONE as f64,
+        }
+    }
+}
+
 /// What a list adds to a sum at a cut-off k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Term {

@@ -134,7 +134,8 @@ fn add_numbers(
         }
     }
     for (arm, buckets) in numbers.buckets {
-        for (bucket, sums) in buckets {
+        for (bucket, sums) in buckets.rows() {
+            let sums: Vec<i128> = sums.iter().collect();
             let (clicked, sums) = sums.split_last().expect("a bucket has columns");
             for (column, sum) in sums.iter().enumerate() {
                 let what = format!("{} {bucket} {}", name(arm), ids[column]);

@@ -32,7 +32,7 @@ fn users_of_buckets(n: usize) -> Vec<u32> {
     let mut taken = BTreeSet::new();
     let is_new = |user: &u32| {
         let cells = cells_of(&[list(0, *user, "a")]);
-        let bucket = *cells[0][&0].keys().next().expect("there is a list");
+        let bucket = cells[0][&0].buckets()[0];
         taken.insert(bucket)
     };
     (1..).filter(is_new).take(n).collect()

@@ -125,7 +125,7 @@ impl Twin {
             let mut rows = BTreeSet::new();
             let mut bytes = 0;
             for (arm, sums) in cells.iter().flatten() {
-                rows.extend(sums.keys().map(|bucket| (*arm, *bucket)));
+                rows.extend(sums.buckets().iter().map(|bucket| (*arm, *bucket)));
                 bytes += packed_bytes(sums) + CELL_BYTES;
             }
             bytes + rows.len() as u64 * row_bytes(ranking().width() + 1)
@@ -137,8 +137,10 @@ impl Twin {
 fn packed_bytes(sums: &BucketSums) -> u64 {
     let length = |number: u128| u64::from((128 - number.leading_zeros()).div_ceil(7).max(1));
     let signed = |number: &i128| length(number.unsigned_abs() * 2);
-    let rows = sums.values().map(|row| 1 + row.iter().map(signed).sum::<u64>());
-    length(ranking().width() as u128 + 1) + length(sums.len() as u128) + rows.sum::<u64>()
+    let rows = sums
+        .rows()
+        .map(|(_, row)| 1 + row.iter().map(|sum| signed(&sum)).sum::<u64>());
+    length(ranking().width() as u128 + 1) + length(sums.buckets().len() as u128) + rows.sum::<u64>()
 }
 
 /// What happens next.

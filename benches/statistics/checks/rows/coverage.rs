@@ -2,7 +2,7 @@
 
 use abgauge::engine::Arm;
 use abgauge::engine::ranking::Ranking;
-use abgauge::ledger::{BucketSums, merge_buckets};
+use abgauge::ledger::BucketSums;
 use abgauge::looks::arm_totals;
 use abgauge::simulate::Activity;
 use abgauge::statistics::{
@@ -125,8 +125,8 @@ impl Sums {
         for (_, cell) in &told.cells {
             for (id, more) in cell.numbers().buckets {
                 match &*self.arms[*id as usize].arm {
-                    CONTROL => merge_buckets(&mut self.control, more),
-                    ARM => merge_buckets(&mut self.arm, more),
+                    CONTROL => self.control.merge(more),
+                    ARM => self.arm.merge(more),
                     _ => {}
                 }
             }

@@ -1,0 +1,68 @@
+//! Rows beside a map of them, within 64 bits and beyond.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Of two columns, the first of which counts lists.
+type Twin = BTreeMap<u8, [i128; 2]>;
+
+/// Some of them next to the border of 64 bits, and some beyond.
+fn some_sum() -> impl Strategy<Value = i128> {
+    let border = i128::from(i64::MAX);
+    prop_oneof![
+        -9..9_i128,
+        (border - 2)..(border + 2),
+        (-border - 3)..(-border + 1)
+    ]
+}
+
+prop_compose! {
+    fn some_sums()(rows in prop::collection::btree_map(0..12_u8, (1..9_i128, some_sum()), 0..9)) -> Twin {
+        rows.into_iter().map(|(bucket, (lists, other))| (bucket, [lists, other])).collect()
+    }
+}
+
+fn sums(twin: &Twin) -> BucketSums {
+    twin.iter().map(|(bucket, row)| (*bucket, *row)).collect()
+}
+
+proptest! {
+    #[test]
+    fn rows_add_up_bucket_by_bucket_and_what_was_added_can_be_taken_away(one in some_sums(), other in some_sums()) {
+        let mut twin = one.clone();
+        for (bucket, row) in &other {
+            let own = twin.entry(*bucket).or_default();
+            own.iter_mut().zip(row).for_each(|(sum, term)| *sum += term);
+        }
+        let mut all = sums(&one);
+        all.merge(&sums(&other));
+        prop_assert_eq!(&all, &sums(&twin));
+        for (bucket, row) in other {
+            all.take(bucket, row.into_iter().map(Ok::<i128, ()>)).expect("terms are told");
+        }
+        all.drop_empty();
+        prop_assert_eq!(&all, &sums(&one));
+    }
+}
+
+/// There each bucket stands at its number.
+#[test]
+fn where_all_buckets_have_a_list_each_is_found() {
+    let all = |lists: &dyn Fn(u8) -> i128| -> BucketSums {
+        (0..=u8::MAX)
+            .map(|bucket| (bucket, [lists(bucket), bucket.into()]))
+            .collect()
+    };
+    let mut sums = all(&|_| 1);
+    let more: BucketSums = [(3, [2, 0]), (255, [4, 0])].into_iter().collect();
+    sums.merge(&more);
+    let expected = all(&|bucket| match bucket {
+        3 => 3,
+        255 => 5,
+        _ => 1,
+    });
+    assert_eq!(sums, expected);
+}
