@@ -8,7 +8,7 @@ use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::{arm_totals, compared};
 use crate::engine::ranking::Column;
 use crate::ledger::BucketSums;
-use crate::statistics::{ArmTotals, Interval, Level, RatioShape, RatioSums, Totals, ratio};
+use crate::statistics::{ArmTotals, Interval, Level, Ratio, RatioShape, Sides, Totals, ratio};
 
 /// One arm by itself, over all epochs.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,9 +42,11 @@ pub struct MetricLook {
 /// Of intervals of windows, and where nothing is asked.
 const ALPHA: f64 = 0.05;
 
-/// Each arm by itself. Its intervals since the start hold with probability 1 − `alpha`, 95% without.
+/// Each arm by itself. Its intervals since the start hold with probability 1 − `alpha`, 95% without. `sides` are what the arms of
+/// `totals` say epoch by epoch.
 pub(super) fn arms(
     totals: &Totals,
+    sides: &Sides,
     pairs: &[(&PairUsers, &ExperimentUsers)],
     rules: &Rules,
     alpha: Option<f64>,
@@ -54,14 +56,20 @@ pub(super) fn arms(
         by_arm.entry(name).or_default().push(arm);
     }
     let windows = window_sums(pairs);
+    let [level, level_of_window] = [alpha.unwrap_or(ALPHA), ALPHA].map(Level::new);
     let look = |(name, epochs): (&str, Vec<&ArmTotals>)| {
         let window = rules.window.as_ref().zip(windows.get(name));
         let arm = ArmLook {
             lists: n_lists(&epochs),
             users: epochs.iter().map(|arm| arm.users).sum(),
-            metrics: metrics(&epochs, rules, alpha.unwrap_or(ALPHA)),
+            metrics: match epochs[..] {
+                [_] => metrics(&epochs, rules, &level, |keys| {
+                    keys.iter().map(|key| sides.ratio(name, key)).collect()
+                }),
+                _ => metrics(&epochs, rules, &level, |keys| ratios(&epochs, keys)),
+            },
             windows: window
-                .map(|(window, sums)| (window.name.clone(), window_look(sums, rules)))
+                .map(|(window, sums)| (window.name.clone(), window_look(sums, rules, &level_of_window)))
                 .into_iter()
                 .collect(),
         };
@@ -81,11 +89,11 @@ fn window_sums<'a>(pairs: &[(&'a PairUsers, &'a ExperimentUsers)]) -> BTreeMap<&
     arms
 }
 
-fn window_look(sums: &[&BucketSums], rules: &Rules) -> WindowLook {
+fn window_look(sums: &[&BucketSums], rules: &Rules, level: &Level) -> WindowLook {
     let totals = [&arm_totals(sums, None, &rules.ranking)];
     WindowLook {
         lists: n_lists(&totals),
-        metrics: metrics(&totals, rules, ALPHA),
+        metrics: metrics(&totals, rules, level, |keys| ratios(&totals, keys)),
     }
 }
 
@@ -93,38 +101,48 @@ fn n_lists(parts: &[&ArmTotals]) -> f64 {
     parts.iter().flat_map(|arm| &arm.lists).sum()
 }
 
-/// By id, over parts of time together.
-fn metrics(parts: &[&ArmTotals], rules: &Rules, alpha: f64) -> BTreeMap<String, MetricLook> {
-    let level = Level::new(alpha);
-    let metrics = compared(&rules.ranking).filter_map(|column| {
-        let metric = metric_look(column, parts, rules, &level)?;
-        Some((column.key(), metric))
-    });
+/// By id, over parts of time together, with ratios that are told by id.
+fn metrics(
+    parts: &[&ArmTotals],
+    rules: &Rules,
+    level: &Level,
+    ratios: impl FnOnce(&[String]) -> Vec<Option<Ratio>>,
+) -> BTreeMap<String, MetricLook> {
+    let n_hits: f64 = parts.iter().flat_map(|arm| &arm.hits).sum();
+    let keys: Vec<String> = compared(&rules.ranking).map(Column::key).collect();
+    let ratios = ratios(&keys);
+    let columns = compared(&rules.ranking).zip(ratios);
+    let metrics = keys
+        .into_iter()
+        .zip(columns)
+        .filter_map(|(key, (column, ratio))| {
+            let shape = RatioShape {
+                hits: column.metric.counts_clicks().then_some(n_hits),
+                is_share: rules.ranking.is_share(column),
+            };
+            let ratio = ratio?;
+            let metric = MetricLook {
+                value: ratio.value,
+                interval: ratio.interval(shape, level),
+            };
+            Some((key, metric))
+        });
     metrics.collect()
 }
 
-fn metric_look(column: &Column, parts: &[&ArmTotals], rules: &Rules, level: &Level) -> Option<MetricLook> {
-    let key = column.key();
+/// The ratios of the sums of all parts.
+fn ratios(parts: &[&ArmTotals], keys: &[String]) -> Vec<Option<Ratio>> {
     let lists = sum(parts.iter().map(|arm| &arm.lists));
-    let numerators = sum(parts.iter().map(|arm| &arm.metrics[&key].numerators));
-    let denominators = sum(parts.iter().map(|arm| &arm.metrics[&key].denominators));
-    let sums = RatioSums {
-        lists: &lists,
-        numerators: &numerators,
-        denominators: &denominators,
-    };
-    let shape = RatioShape {
-        hits: column
-            .metric
-            .counts_clicks()
-            .then(|| parts.iter().flat_map(|arm| &arm.hits).sum()),
-        is_share: rules.ranking.is_share(column),
-    };
-    let ratio = ratio::ratio(sums)?;
-    Some(MetricLook {
-        value: ratio.value,
-        interval: ratio.interval(shape, level),
-    })
+    let terms = keys.iter().map(|key| {
+        let parts = || parts.iter().map(|arm| &arm.metrics[key]);
+        [
+            sum(parts().map(|terms| &terms.numerators)),
+            sum(parts().map(|terms| &terms.denominators)),
+        ]
+    });
+    let terms: Vec<[Cow<[f64]>; 2]> = terms.collect();
+    let terms: Vec<[&[f64]; 2]> = terms.iter().map(|[one, other]| [&**one, &**other]).collect();
+    ratio::ratios(&lists, &terms)
 }
 
 /// Adds columns of several parts.

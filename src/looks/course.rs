@@ -7,7 +7,9 @@ use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::arm_totals;
 use super::{Experiment, Rules};
 use crate::ledger::{BucketSums, PairId};
-use crate::statistics::{ArmTotals, Epoch, Kept, Progress, Report, Settings, Time, Totals, Unit, look};
+use crate::statistics::{
+    ArmTotals, Epoch, Kept, Progress, Report, Settings, Sides, Time, Totals, Unit, look_at,
+};
 
 /// What a look shows of an experiment. What is undefined is absent.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +66,7 @@ impl Course {
         });
         self.start_ms = Some(start_ms);
         let totals = totals(asked, &of_pairs, rules);
+        let sides = Sides::new(&totals.epochs);
         let comparison = asked.settings.as_ref().map(|settings| {
             let settings = Settings {
                 unit: if rules.counts_users {
@@ -74,14 +77,14 @@ impl Course {
                 ..settings.clone()
             };
             let time = Time { start_ms, as_of_ms };
-            let report = look(&settings, &mut self.kept, &totals, time);
+            let report = look_at(&settings, &mut self.kept, &totals, &sides, time);
             (settings, report)
         });
         let alpha = asked.settings.as_ref().map(|settings| settings.alpha);
         Some(ExperimentLook {
             start_ms,
             as_of_ms,
-            arms: arms(&totals, &of_pairs, rules, alpha),
+            arms: arms(&totals, &sides, &of_pairs, rules, alpha),
             comparison,
             no_users: (!rules.counts_users).then_some(BY_REQUEST),
         })

@@ -9,7 +9,7 @@ use super::list_ratio;
 use super::measure::{Judged, Measure};
 use super::report::{ArmReport, ListRatio, MetricReport, PerUser};
 use super::settings::{Role, Settings};
-use super::totals::Versus;
+use super::versus::Versus;
 
 /// What an arm has at a look.
 #[derive(Debug)]

@@ -10,7 +10,8 @@
 use super::effect::Effect;
 use super::epochs::EpochWeights;
 use super::linear::{self, Linear};
-use super::ratio::{self, RatioSums};
+use super::ratio::{RatioPart, RatioSums};
+use super::sums;
 
 /// The sums of an arm and of its control in one epoch.
 #[derive(Debug, Clone, Copy)]
@@ -41,61 +42,56 @@ const MIN_PRECISION: f64 = 5.0;
 
 /// Compares an arm with its control over the epochs in which both have a list and the metric is defined in both.
 pub fn compare(epochs: &[ArmPair], weights: EpochWeights) -> Option<Comparison> {
-    let used: Vec<Defined> = epochs.iter().filter_map(Defined::new).collect();
-    let lists: Vec<[f64; 2]> = used.iter().map(|epoch| epoch.pair.lists()).collect();
-    let n_buckets = used.first()?.arm.errors.len();
-    let [mut arm, mut control] = [Linear::zero(n_buckets), Linear::zero(n_buckets)];
-    for (weight, epoch) in weights.of(&lists).into_iter().zip(&used) {
-        arm.add(weight, &epoch.arm);
-        control.add(weight, &epoch.control);
-    }
-    let psi = linear::difference(&arm, 1.0, &control);
+    let parts: Vec<[RatioPart; 2]> = epochs.iter().filter_map(ArmPair::parts).collect();
+    let parts: Vec<[&RatioPart; 2]> = parts.iter().map(|[arm, control]| [arm, control]).collect();
+    compare_parts(&parts, weights)
+}
+
+/// The same of what each arm says by itself.
+pub(super) fn compare_parts(epochs: &[[&RatioPart; 2]], weights: EpochWeights) -> Option<Comparison> {
+    let has_lists = |epoch: &&[&RatioPart; 2]| epoch.iter().all(|part| part.n_lists > 0.0);
+    let used: Vec<[&RatioPart; 2]> = epochs.iter().filter(has_lists).copied().collect();
+    let lists: Vec<[f64; 2]> = used.iter().map(|epoch| epoch.map(|part| part.n_lists)).collect();
+    let n_buckets = used.first()?[0].linear.errors.len();
+    let weights = weights.of(&lists);
+    let [arm, control] = [0, 1].map(|side| {
+        let parts = used.iter().map(|epoch| &epoch[side].linear);
+        Linear::weighted(weights.iter().copied().zip(parts), n_buckets)
+    });
+    let ratio = arm.value / control.value;
+    let [psi, psi_of_lift] = [1.0, ratio].map(|factor| linear::squared_difference(&arm, factor, &control));
+    let (pooled, [squares, squares_of_lift]) = pooled_beside(&used, [&psi, &psi_of_lift]);
     Some(Comparison {
         control: control.value,
         arm: arm.value,
-        pooled: pooled(&used),
-        difference: difference(&arm, &control, &psi),
-        lift: lift(&arm, &control),
-        top_bucket_share: linear::top_share(&psi),
+        pooled,
+        difference: difference([&arm, &control], squares),
+        lift: lift([&arm, &control], squares_of_lift),
+        top_bucket_share: linear::top_share(&psi, squares),
     })
 }
 
-/// An epoch in which both arms have lists and a ratio.
-struct Defined<'a> {
-    pair: &'a ArmPair<'a>,
-    arm: Linear,
-    control: Linear,
-}
-
-impl<'a> Defined<'a> {
-    fn new(pair: &'a ArmPair) -> Option<Defined<'a>> {
-        let [arm, control] = pair.lists();
-        let has_lists = arm > 0.0 && control > 0.0;
-        let linear = |sums: RatioSums| ratio::linear(sums).filter(|_| has_lists);
-        Some(Defined {
-            pair,
-            arm: linear(pair.arm)?,
-            control: linear(pair.control)?,
-        })
+impl<'a> ArmPair<'a> {
+    fn parts(&self) -> Option<[RatioPart<'a>; 2]> {
+        Some([RatioPart::new(self.arm)?, RatioPart::new(self.control)?])
     }
 }
 
-impl ArmPair<'_> {
-    fn lists(&self) -> [f64; 2] {
-        [self.arm, self.control].map(|sums| sums.lists.iter().sum())
-    }
+/// The pooled rate, and what two columns add up to beside it.
+fn pooled_beside(used: &[[&RatioPart; 2]], [one, other]: [&[f64]; 2]) -> (f64, [f64; 2]) {
+    // One epoch after the other, in each the arm and then its control. What the first one adds up to is known.
+    let mut parts = used.iter().flatten();
+    let first = parts.next().map_or([0.0; 2], |part| part.sums);
+    let last = parts.next_back().map_or([&[][..]; 2], |part| part.terms);
+    let [numerator, denominator] = parts.fold(first, |sums, part| sums::added(sums, part.terms));
+    let columns = [last[0], last[1], one, other];
+    let [numerator, denominator, one, other] = sums::added([numerator, denominator, 0.0, 0.0], columns);
+    (numerator / denominator, [one, other])
 }
 
-fn pooled(used: &[Defined]) -> f64 {
-    let sums = || used.iter().flat_map(|epoch| [epoch.pair.arm, epoch.pair.control]);
-    let numerator: f64 = sums().flat_map(|sums| sums.numerators).sum();
-    let denominator: f64 = sums().flat_map(|sums| sums.denominators).sum();
-    numerator / denominator
-}
-
-fn difference(arm: &Linear, control: &Linear, psi: &[f64]) -> Option<Effect> {
+fn difference([arm, control]: [&Linear; 2], squares: f64) -> Option<Effect> {
     let scale = arm.value.abs().max(control.value.abs());
-    let spread = linear::spread_of_pair([arm, control], psi, scale)?;
+    let spread = linear::spread_of_pair([arm, control], squares, scale)?;
     Some(Effect {
         value: arm.value - control.value,
         spread,
@@ -103,13 +99,12 @@ fn difference(arm: &Linear, control: &Linear, psi: &[f64]) -> Option<Effect> {
     })
 }
 
-fn lift(arm: &Linear, control: &Linear) -> Option<Effect> {
+fn lift([arm, control]: [&Linear; 2], squares: f64) -> Option<Effect> {
     let base = control.value;
     let is_precise = base > 0.0 && base >= MIN_PRECISION * control.own().error();
     let ratio = arm.value / base;
-    let psi = linear::difference(arm, ratio, control);
     let scale = arm.value.abs().max(base);
-    let spread = linear::spread_of_pair([arm, control], &psi, scale).filter(|_| is_precise)?;
+    let spread = linear::spread_of_pair([arm, control], squares, scale).filter(|_| is_precise)?;
     Some(Effect {
         value: ratio - 1.0,
         spread: spread.times(1.0 / base),

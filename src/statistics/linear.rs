@@ -3,7 +3,11 @@
 //! Kohavi, Tang and Xu, Trustworthy Online Controlled Experiments, chapter 18; Deng et al., KDD 2018. Buckets hold whole
 //! users, so what they add is independent however often a user returns.
 
+use std::borrow::Cow;
+use std::rc::Rc;
+
 use super::effect::Spread;
+use super::sums;
 
 /// An estimate for one arm, linear in what buckets add.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,43 +16,71 @@ pub(super) struct Linear {
     pub value: f64,
     /// e_b of each bucket. They add up to 0.
     pub errors: Vec<f64>,
-    /// Whether the arm has a list in the bucket.
-    pub occupied: Vec<bool>,
+    /// Σe².
+    squares: f64,
+    pub occupied: Occupied,
+}
+
+/// The buckets that an arm has a list in.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Occupied {
+    is_occupied: Rc<[bool]>,
+    /// n, how many.
+    n: f64,
 }
 
 impl Linear {
-    /// Nothing of as many buckets.
-    pub fn zero(n_buckets: usize) -> Linear {
-        Linear {
-            value: 0.0,
-            errors: vec![0.0; n_buckets],
-            occupied: vec![false; n_buckets],
-        }
+    /// Several of one arm, each with its value and its errors.
+    pub fn all(estimates: Vec<(f64, Vec<f64>)>, occupied: &Occupied) -> Vec<Linear> {
+        let errors: Vec<&[f64]> = estimates.iter().map(|(_, errors)| &errors[..]).collect();
+        let squares = sums::squares(&errors);
+        let all = estimates.into_iter().zip(squares);
+        all.map(|((value, errors), squares)| Linear {
+            value,
+            errors,
+            squares,
+            occupied: occupied.clone(),
+        })
+        .collect()
     }
 
-    /// Adds `weight` times another.
-    pub fn add(&mut self, weight: f64, other: &Linear) {
-        self.value += weight * other.value;
-        for (own, more) in self.errors.iter_mut().zip(&other.errors) {
-            *own += weight * more;
+    /// The sum of several, each times its weight, over as many buckets.
+    pub fn weighted<'a>(
+        parts: impl Iterator<Item = (f64, &'a Linear)> + Clone,
+        n_buckets: usize,
+    ) -> Cow<'a, Linear> {
+        let mut only = parts.clone();
+        if let (Some((1.0, part)), None) = (only.next(), only.next())
+            && part.errors.len() == n_buckets
+        {
+            return Cow::Borrowed(part);
         }
-        for (own, more) in self.occupied.iter_mut().zip(&other.occupied) {
-            *own |= more;
+        let (mut value, mut errors, mut is_occupied) = (0.0, vec![0.0; n_buckets], vec![false; n_buckets]);
+        for (weight, part) in parts {
+            value += weight * part.value;
+            for (own, more) in errors.iter_mut().zip(&part.errors) {
+                *own += weight * more;
+            }
+            for (own, more) in is_occupied.iter_mut().zip(&*part.occupied.is_occupied) {
+                *own |= more;
+            }
         }
+        Cow::Owned(Linear {
+            value,
+            squares: sums::squares(&[&errors])[0],
+            errors,
+            occupied: Occupied::new(is_occupied.into_iter()),
+        })
     }
 
     /// n, the buckets with a list.
     pub fn n(&self) -> f64 {
-        count(self.occupied.iter().copied())
+        self.occupied.n
     }
 
     /// V = n/(n−1) Σ e² and n − 1; V may be 0, and is no number with less than two buckets.
     pub fn own(&self) -> Spread {
-        let n = self.n();
-        Spread {
-            variance: variance(n, &self.errors),
-            degrees: n - 1.0,
-        }
+        own(self.n(), self.squares)
     }
 
     /// The same, where something spreads.
@@ -58,33 +90,61 @@ impl Linear {
     }
 }
 
-/// The errors of `arm` − `factor` × `control`.
-pub(super) fn difference(arm: &Linear, factor: f64, control: &Linear) -> Vec<f64> {
+impl Occupied {
+    pub fn new(is_occupied: impl Iterator<Item = bool>) -> Occupied {
+        let is_occupied: Rc<[bool]> = is_occupied.collect();
+        let n = count(is_occupied.iter().copied());
+        Occupied { is_occupied, n }
+    }
+
+    /// By bucket.
+    pub fn iter(&self) -> impl Iterator<Item = bool> {
+        self.is_occupied.iter().copied()
+    }
+
+    /// How many buckets either has.
+    fn n_of_either(&self, other: &Occupied) -> f64 {
+        let pairs = self.iter().zip(other.iter());
+        count(pairs.map(|(own, other)| own || other))
+    }
+}
+
+/// What n buckets with these Σe² spread by themselves.
+pub(super) fn own(n: f64, squares: f64) -> Spread {
+    Spread {
+        variance: variance(n, squares),
+        degrees: n - 1.0,
+    }
+}
+
+/// ψ², squared errors of `arm` − `factor` × `control`.
+pub(super) fn squared_difference(arm: &Linear, factor: f64, control: &Linear) -> Vec<f64> {
     let pairs = arm.errors.iter().zip(&control.errors);
-    pairs.map(|(arm, control)| arm - factor * control).collect()
+    let squares = pairs.map(|(arm, control)| {
+        let psi = arm - factor * control;
+        psi * psi
+    });
+    squares.collect()
 }
 
 /// V = n/(n−1) Σψ² over the buckets that either arm has a list in, and ν = min(n_T, n_C) − 1.
-pub(super) fn spread_of_pair(arms: [&Linear; 2], psi: &[f64], scale: f64) -> Option<Spread> {
+pub(super) fn spread_of_pair(arms: [&Linear; 2], squares: f64, scale: f64) -> Option<Spread> {
     let [arm, control] = arms;
-    let pairs = arm.occupied.iter().zip(&control.occupied);
-    let n = count(pairs.map(|(arm, control)| *arm || *control));
-    Spread::new(variance(n, psi), arm.n().min(control.n()) - 1.0, scale)
+    let n = arm.occupied.n_of_either(&control.occupied);
+    Spread::new(variance(n, squares), arm.n().min(control.n()) - 1.0, scale)
 }
 
 /// max ψ²/Σψ²: one heavy user shows here.
-pub(super) fn top_share(psi: &[f64]) -> Option<f64> {
-    let squares = psi.iter().map(|psi| psi * psi);
-    let top = squares.clone().fold(0.0, f64::max);
-    let share = top / squares.sum::<f64>();
+pub(super) fn top_share(squares: &[f64], sum: f64) -> Option<f64> {
+    let top = squares.iter().copied().fold(0.0, f64::max);
+    let share = top / sum;
     share.is_finite().then_some(share)
 }
 
-fn variance(n: f64, errors: &[f64]) -> f64 {
-    let squares: f64 = errors.iter().map(|error| error * error).sum();
+fn variance(n: f64, squares: f64) -> f64 {
     n / (n - 1.0) * squares
 }
 
 fn count(which: impl Iterator<Item = bool>) -> f64 {
-    which.filter(|is| *is).count() as f64
+    f64::from(which.map(u32::from).sum::<u32>())
 }

@@ -5,18 +5,18 @@
 use super::effect::Effect;
 use super::kept::{KeptArm, raise};
 use super::measure::half_width;
-use super::per_user::{LISTS_PER_USER, per_user};
+use super::per_user::{LISTS_PER_USER, per_user_of};
 use super::report::ListRatio;
 use super::sequence;
 use super::settings::{Settings, Validity};
-use super::totals::Versus;
+use super::versus::Versus;
 
 /// The difference that the test is made for.
 pub const TAU: f64 = 0.03;
 
 /// Takes a look, once both arms have the buckets that burn-in asks for; none where there are no shares.
 pub(super) fn look(versus: &Versus, settings: &Settings, kept: &mut KeptArm) -> Option<ListRatio> {
-    let effect = per_user(&versus.counts(LISTS_PER_USER), settings.epoch_weights)?;
+    let effect = per_user_of(&versus.counts(LISTS_PER_USER), settings.epoch_weights)?;
     raise(
         &mut kept.max_ln_e_list_ratio,
         surprise(&effect, settings.validity),

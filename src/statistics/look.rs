@@ -18,14 +18,20 @@ use super::progress::Known;
 use super::report::Report;
 use super::sequence;
 use super::settings::{Settings, Unit, Validity};
-use super::totals::{STICKY_NOTE, Totals, Versus};
+use super::totals::{STICKY_NOTE, Totals};
+use super::versus::{Sides, Versus};
 
 /// Takes one look. Looks are taken in the order of time, each once, so that running maxima depend on no restart.
 pub fn look(settings: &Settings, kept: &mut Kept, totals: &Totals, time: Time) -> Report {
+    look_at(settings, kept, totals, &Sides::new(&totals.epochs), time)
+}
+
+/// The same, where it is known what each arm says by itself in the epochs of `totals`.
+pub fn look_at(settings: &Settings, kept: &mut Kept, totals: &Totals, sides: &Sides, time: Time) -> Report {
     let calendar = Calendar::new(settings, time, kept.last_look_ms);
     kept.n_looks += 1;
     kept.last_look_ms = Some(time.as_of_ms);
-    let mut arms = look_at_arms(settings, kept, totals, &calendar);
+    let mut arms = look_at_arms(settings, kept, totals, sides, &calendar);
     let n_treatments = arms.keys().filter(|arm| settings.tests(arm)).count();
     family::correct(settings, n_treatments, &mut arms);
     let shared = Shared {
@@ -51,16 +57,17 @@ fn look_at_arms(
     settings: &Settings,
     kept: &mut Kept,
     totals: &Totals,
+    sides: &Sides,
     calendar: &Calendar,
 ) -> BTreeMap<String, LookedArm> {
-    let compared = totals.compared(settings.sticky);
+    let n_compared = totals.compared(settings.sticky).len();
     let treatments = totals
         .arms(settings)
         .into_iter()
         .filter(|arm| *arm != settings.control);
     let look = |arm: String| {
         let kept = kept.arms.entry(arm.clone()).or_default();
-        let versus = Versus::new(compared, &arm, &settings.control);
+        let versus = Versus::new(sides, n_compared, &arm, &settings.control);
         let looked = LookedArm::new(&versus, settings, calendar, kept);
         (arm, looked)
     };

@@ -4,11 +4,11 @@ use super::calendar::Calendar;
 use super::comparison::{self, Comparison};
 use super::effect::{Effect, Interval};
 use super::kept::{KeptMetric, raise};
-use super::per_user::{is_per_user, per_user};
+use super::per_user::{is_per_user, per_user_of};
 use super::planned::{self, PlannedEnd};
 use super::sequence::Evidence;
 use super::settings::{Settings, Validity};
-use super::totals::Versus;
+use super::versus::Versus;
 use super::{harm, sequence};
 
 /// What the sums of a metric say as of now.
@@ -54,10 +54,10 @@ impl Measure {
     pub fn new(versus: &Versus, metric: &str, settings: &Settings) -> Measure {
         let weights = settings.epoch_weights;
         let is_per_user = is_per_user(metric);
-        let comparison = comparison::compare(&versus.pairs(metric), weights);
+        let comparison = comparison::compare_parts(&versus.ratios(metric), weights);
         Measure {
             comparison: comparison.filter(|_| !is_per_user),
-            per_user: per_user(&versus.counts(metric), weights),
+            per_user: per_user_of(&versus.counts(metric), weights),
             scale: if is_per_user {
                 Scale::Logarithm
             } else {

@@ -7,10 +7,12 @@
 //! difference of ratios. Of lists themselves it is the list ratio, 1 where the arms differ in nothing that changes how
 //! many lists a user asks for. Source: the ratio of Poisson rates with variance clustered by bucket.
 
+use std::borrow::Cow;
+
 use super::effect::{Effect, Spread};
 use super::epochs::EpochWeights;
 use super::linear::{self, Linear};
-use super::ratio;
+use super::{ratio, sums};
 
 /// What an arm and its control count in one epoch, and which users they were to get.
 #[derive(Debug, Clone, Copy)]
@@ -47,61 +49,100 @@ pub fn is_per_user(metric: &str) -> bool {
 
 /// g, over the epochs in which both arms have a list and have counted something.
 pub fn per_user(epochs: &[Counts], weights: EpochWeights) -> Option<Effect> {
-    let defined = epochs
-        .iter()
-        .filter_map(|epoch| Some((epoch.lists(), epoch.linear()?)));
-    let (lists, used): (Vec<[f64; 2]>, Vec<[Linear; 2]>) = defined.unzip();
-    let n_buckets = used.first()?[0].errors.len();
-    let [mut arm, mut control] = [Linear::zero(n_buckets), Linear::zero(n_buckets)];
-    for (weight, [of_arm, of_control]) in weights.of(&lists).into_iter().zip(&used) {
-        arm.add(weight, of_arm);
-        control.add(weight, of_control);
-    }
-    let psi = linear::difference(&arm, 1.0, &control);
+    let parts: Vec<[CountPart; 2]> = epochs.iter().filter_map(Counts::parts).collect();
+    let parts: Vec<[&CountPart; 2]> = parts.iter().map(|[arm, control]| [arm, control]).collect();
+    per_user_of(&parts, weights)
+}
+
+/// The same, of what each arm has by itself.
+pub(super) fn per_user_of(epochs: &[[&CountPart; 2]], weights: EpochWeights) -> Option<Effect> {
+    let has_lists = |epoch: &&[&CountPart; 2]| epoch.iter().all(|part| part.n_lists > 0.0);
+    let used: Vec<[&CountPart; 2]> = epochs.iter().filter(has_lists).copied().collect();
+    let lists: Vec<[f64; 2]> = used.iter().map(|epoch| epoch.map(|part| part.n_lists)).collect();
+    let n_buckets = used.first()?[0].linear.errors.len();
+    let weights = weights.of(&lists);
+    let [arm, control] = [0, 1].map(|side| {
+        let parts = used.iter().map(|epoch| &epoch[side].linear);
+        Linear::weighted(weights.iter().copied().zip(parts), n_buckets)
+    });
+    let psi = linear::squared_difference(&arm, 1.0, &control);
+    let [squares] = sums::added([0.0], [&psi]);
+    // Of a single epoch it is known.
+    let own = |side: usize, linear: &Cow<Linear>| match linear {
+        Cow::Borrowed(_) => used[0][side].own,
+        Cow::Owned(linear) => centred(&[linear])[0],
+    };
     Some(Effect {
         value: arm.value - control.value,
-        spread: linear::spread_of_pair([&arm, &control], &psi, 1.0)?,
-        arms: [centred(arm), centred(control)],
+        spread: linear::spread_of_pair([&arm, &control], squares, 1.0)?,
+        arms: [own(0, &arm), own(1, &control)],
     })
 }
 
-/// Of one arm alone e_b = c_b/C − 1/n over its n buckets with a list.
-fn centred(mut arm: Linear) -> Spread {
-    let mean = 1.0 / arm.n();
-    for (error, occupied) in arm.errors.iter_mut().zip(&arm.occupied) {
-        *error -= if *occupied { mean } else { 0.0 };
+/// What one arm counts by itself in one epoch.
+#[derive(Debug, Clone)]
+pub(super) struct CountPart {
+    n_lists: f64,
+    /// ln(C/θ), and c_b/C.
+    linear: Linear,
+    /// What it adds to V alone; may be 0.
+    own: Spread,
+}
+
+impl CountPart {
+    /// Of several things that are counted; none where nothing is, or there is no share.
+    pub fn all(lists: &[f64], counts: &[&[f64]], share: f64) -> Vec<Option<CountPart>> {
+        let columns: Vec<&[f64]> = [lists].into_iter().chain(counts.iter().copied()).collect();
+        let sums = sums::sums(&columns);
+        let (n_lists, totals) = (sums[0], &sums[1..]);
+        let value = |total: &f64| Some((total / share).ln()).filter(|value| value.is_finite());
+        let estimate = |(counts, total): (&&[f64], &f64)| {
+            let errors = counts.iter().map(|count| count / total);
+            Some((value(total)?, errors.collect()))
+        };
+        let estimates = counts.iter().zip(totals).filter_map(estimate).collect();
+        let linears = Linear::all(estimates, &ratio::occupied(lists));
+        let owns = centred(&linears.iter().collect::<Vec<_>>());
+        let mut parts = linears
+            .into_iter()
+            .zip(owns)
+            .map(|(linear, own)| CountPart { n_lists, linear, own });
+        let part = |total| value(total).and_then(|_| parts.next());
+        totals.iter().map(part).collect()
     }
-    arm.own()
+}
+
+/// What each spreads of one arm alone: e_b = c_b/C − 1/n over its n buckets with a list.
+fn centred(linears: &[&Linear]) -> Vec<Spread> {
+    let errors = |linear: &&Linear| -> Vec<f64> {
+        let mean = 1.0 / linear.n();
+        let errors = linear.errors.iter().zip(linear.occupied.iter());
+        errors
+            .map(|(error, is_occupied)| error - if is_occupied { mean } else { 0.0 })
+            .collect()
+    };
+    let errors: Vec<Vec<f64>> = linears.iter().map(errors).collect();
+    let errors: Vec<&[f64]> = errors.iter().map(Vec::as_slice).collect();
+    let squares = sums::squares(&errors).into_iter();
+    let own = |(linear, squares): (&&Linear, f64)| linear::own(linear.n(), squares);
+    linears.iter().zip(squares).map(own).collect()
 }
 
 impl Counts<'_> {
-    fn linear(&self) -> Option<[Linear; 2]> {
-        let has_lists = self.lists().iter().all(|lists| *lists > 0.0);
-        let [arm, control] = [self.arm.linear()?, self.control.linear()?];
-        has_lists.then_some([arm, control])
-    }
-
-    fn lists(&self) -> [f64; 2] {
-        [self.arm, self.control].map(|count| count.lists.iter().sum())
+    fn parts(&self) -> Option<[CountPart; 2]> {
+        Some([self.arm.part()?, self.control.part()?])
     }
 }
 
 impl Count<'_> {
     /// What it adds to V alone; none where nothing is counted, or nothing spreads.
     pub fn spread(&self) -> Option<Spread> {
-        let Spread { variance, degrees } = centred(self.linear()?);
+        let Spread { variance, degrees } = self.part()?.own;
         Spread::new(variance, degrees, 1.0)
     }
 
-    /// ln(C/θ), and c_b/C.
-    fn linear(&self) -> Option<Linear> {
-        let total: f64 = self.counts.iter().sum();
-        let value = (total / self.share).ln();
-        value.is_finite().then(|| Linear {
-            value,
-            errors: self.counts.iter().map(|count| count / total).collect(),
-            occupied: ratio::occupied(self.lists),
-        })
+    fn part(&self) -> Option<CountPart> {
+        CountPart::all(self.lists, &[self.counts], self.share).pop()?
     }
 }
 

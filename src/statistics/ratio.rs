@@ -3,7 +3,8 @@
 //! R = ΣC_b/ΣD_b; e_b = (c_b − R d_b)/ΣD; V = n/(n−1) Σ e_b²; R ± t_{n−1} √V, where n counts buckets with a list.
 
 use super::effect::{Interval, Level, Spread};
-use super::linear::Linear;
+use super::linear::{Linear, Occupied};
+use super::sums;
 
 /// What one arm adds up to in one epoch, or one window: sums by user bucket, all of one length.
 #[derive(Debug, Clone, Copy)]
@@ -40,12 +41,13 @@ pub struct RatioShape {
 
 /// The ratio of an arm; none where its denominator is 0.
 pub fn ratio(sums: RatioSums) -> Option<Ratio> {
-    let linear = linear(sums)?;
-    Some(Ratio {
-        value: linear.value,
-        spread: linear.spread(linear.value.abs()),
-        occupied: linear.n(),
-    })
+    ratios(sums.lists, &[[sums.numerators, sums.denominators]]).pop()?
+}
+
+/// The ratios of an arm in several metrics, each by its numerators and denominators.
+pub fn ratios(lists: &[f64], terms: &[[&[f64]; 2]]) -> Vec<Option<Ratio>> {
+    let parts = RatioPart::all(lists, terms).into_iter();
+    parts.map(|part| Some(part?.ratio())).collect()
 }
 
 impl Ratio {
@@ -64,21 +66,72 @@ impl Ratio {
     }
 }
 
-pub(super) fn linear(sums: RatioSums) -> Option<Linear> {
-    let denominator: f64 = sums.denominators.iter().sum();
-    let value = sums.numerators.iter().sum::<f64>() / denominator;
-    let terms = sums.numerators.iter().zip(sums.denominators);
-    let is_defined = denominator > 0.0 && value.is_finite();
-    is_defined.then(|| Linear {
-        value,
-        errors: terms.map(|(c, d)| (c - value * d) / denominator).collect(),
-        occupied: occupied(sums.lists),
-    })
+/// The ratio of an arm in one epoch, and what it is made of.
+#[derive(Debug, Clone)]
+pub(super) struct RatioPart<'a> {
+    /// Numerators and denominators.
+    pub terms: [&'a [f64]; 2],
+    /// What each of them adds up to.
+    pub sums: [f64; 2],
+    pub n_lists: f64,
+    pub linear: Linear,
+}
+
+impl<'a> RatioPart<'a> {
+    pub fn new(sums: RatioSums<'a>) -> Option<RatioPart<'a>> {
+        RatioPart::all(sums.lists, &[[sums.numerators, sums.denominators]]).pop()?
+    }
+
+    pub fn ratio(&self) -> Ratio {
+        Ratio {
+            value: self.linear.value,
+            spread: self.linear.spread(self.linear.value.abs()),
+            occupied: self.linear.n(),
+        }
+    }
+
+    /// In several metrics; none where the denominator is 0.
+    pub fn all(lists: &'a [f64], terms: &[[&'a [f64]; 2]]) -> Vec<Option<RatioPart<'a>>> {
+        let columns: Vec<&[f64]> = [lists]
+            .into_iter()
+            .chain(terms.iter().copied().flatten())
+            .collect();
+        let sums = sums::sums(&columns);
+        let (n_lists, sums) = (sums[0], sums[1..].chunks_exact(2).map(|sums| [sums[0], sums[1]]));
+        let is_defined =
+            |[numerator, denominator]: [f64; 2]| denominator > 0.0 && (numerator / denominator).is_finite();
+        let (defined, estimates): (Vec<_>, Vec<_>) = terms
+            .iter()
+            .zip(sums.clone())
+            .filter(|(_, sums)| is_defined(*sums))
+            .map(|(terms, sums)| ((*terms, sums), estimate(*terms, sums)))
+            .unzip();
+        let linears = Linear::all(estimates, &occupied(lists));
+        let mut parts = defined
+            .into_iter()
+            .zip(linears)
+            .map(|((terms, sums), linear)| RatioPart {
+                terms,
+                sums,
+                n_lists,
+                linear,
+            });
+        sums.map(|sums| is_defined(sums).then(|| parts.next()).flatten())
+            .collect()
+    }
+}
+
+/// R and e_b.
+fn estimate([numerators, denominators]: [&[f64]; 2], [numerator, denominator]: [f64; 2]) -> (f64, Vec<f64>) {
+    let value = numerator / denominator;
+    let terms = numerators.iter().zip(denominators);
+    let errors = terms.map(|(c, d)| (c - value * d) / denominator);
+    (value, errors.collect())
 }
 
 /// Which buckets have a list.
-pub(super) fn occupied(lists: &[f64]) -> Vec<bool> {
-    lists.iter().map(|lists| *lists > 0.0).collect()
+pub(super) fn occupied(lists: &[f64]) -> Occupied {
+    Occupied::new(lists.iter().map(|lists| *lists > 0.0))
 }
 
 #[cfg(test)]

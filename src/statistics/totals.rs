@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::burn_in::Seen;
-use super::comparison::ArmPair;
 use super::decision::MultiArm;
-use super::per_user::{CLICKS_PER_USER, Count, Counts, HITS_PER_USER, IDS, LISTS_PER_USER};
-use super::ratio::RatioSums;
+use super::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
 use super::settings::Settings;
 use super::srm::{self, Exposed};
 
@@ -97,87 +94,6 @@ impl Epoch {
     }
 }
 
-/// An arm and its control over the epochs that are compared.
-pub(super) struct Versus<'a> {
-    /// Epochs in which both have a list.
-    epochs: Vec<Both<'a>>,
-}
-
-struct Both<'a> {
-    arms: [&'a ArmTotals; 2],
-    shares: [Option<f64>; 2],
-}
-
-impl<'a> Versus<'a> {
-    pub fn new(epochs: &'a [Epoch], arm: &str, control: &str) -> Versus<'a> {
-        let both = |epoch: &'a Epoch| {
-            let of = |name: &str| epoch.arms.get(name).filter(|arm| sum(&arm.lists) > 0.0);
-            Some(Both {
-                arms: [of(arm)?, of(control)?],
-                shares: [arm, control].map(|name| epoch.shares.get(name).copied()),
-            })
-        };
-        let epochs = epochs.iter().filter_map(both).collect();
-        Versus { epochs }
-    }
-
-    /// What burn-in asks of each.
-    pub fn seen(&self) -> [Seen; 2] {
-        [0, 1].map(|side| {
-            let arms = || self.epochs.iter().map(move |both| both.arms[side]);
-            Seen {
-                occupied: n_occupied(arms().map(|arm| arm.lists.as_slice())),
-                lists: arms().map(|arm| sum(&arm.lists)).sum(),
-                hits: arms().map(|arm| sum(&arm.hits)).sum(),
-            }
-        })
-    }
-
-    /// Ids of the metrics that either has, and of those per user.
-    pub fn metrics(&self) -> BTreeSet<&'a str> {
-        let arms = self.epochs.iter().flat_map(|both| both.arms);
-        let own = arms.flat_map(|arm| arm.metrics.keys()).map(String::as_str);
-        own.chain(IDS).collect()
-    }
-
-    /// The sums of a metric, epoch by epoch.
-    pub fn pairs(&self, metric: &str) -> Vec<ArmPair<'a>> {
-        let sums = |arm: &'a ArmTotals| {
-            arm.metrics.get(metric).map(|terms| RatioSums {
-                lists: &arm.lists,
-                numerators: &terms.numerators,
-                denominators: &terms.denominators,
-            })
-        };
-        let pair = |both: &Both<'a>| {
-            let [arm, control] = both.arms;
-            Some(ArmPair {
-                arm: sums(arm)?,
-                control: sums(control)?,
-            })
-        };
-        self.epochs.iter().filter_map(pair).collect()
-    }
-
-    /// What is counted per assigned user for a metric, epoch by epoch: its numerator, or what it is itself.
-    pub fn counts(&self, metric: &str) -> Vec<Counts<'a>> {
-        let count = |arm: &'a ArmTotals, share: Option<f64>| {
-            Some(Count {
-                lists: &arm.lists,
-                counts: arm.counted(metric)?,
-                share: share.filter(|share| *share > 0.0)?,
-            })
-        };
-        let counts = |both: &Both<'a>| {
-            Some(Counts {
-                arm: count(both.arms[0], both.shares[0])?,
-                control: count(both.arms[1], both.shares[1])?,
-            })
-        };
-        self.epochs.iter().filter_map(counts).collect()
-    }
-}
-
 impl ArmTotals {
     pub(super) fn counted(&self, metric: &str) -> Option<&[f64]> {
         match metric {
@@ -187,19 +103,4 @@ impl ArmTotals {
             _ => self.metrics.get(metric).map(|terms| terms.numerators.as_slice()),
         }
     }
-}
-
-/// Buckets with a list in any epoch.
-fn n_occupied<'a>(epochs: impl Iterator<Item = &'a [f64]> + Clone) -> usize {
-    let n_buckets = epochs.clone().map(<[f64]>::len).max().unwrap_or(0);
-    let has_list = |bucket: &usize| {
-        epochs
-            .clone()
-            .any(|lists| lists.get(*bucket).is_some_and(|n| *n > 0.0))
-    };
-    (0..n_buckets).filter(has_list).count()
-}
-
-fn sum(column: &[f64]) -> f64 {
-    column.iter().sum()
 }

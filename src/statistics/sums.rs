@@ -1,0 +1,74 @@
+//! Sums of columns, each from its first number to its last: the order decides the last bits.
+//!
+//! Each addition waits for the one before it in its column, but not for those of other columns: so several are added up side by
+//! side.
+
+/// Columns that are added up side by side.
+const WIDTH: usize = 8;
+
+/// The sum of each column.
+pub(super) fn sums(columns: &[&[f64]]) -> Vec<f64> {
+    all(columns, |number| number)
+}
+
+/// The sum of the squares of each column.
+pub(super) fn squares(columns: &[&[f64]]) -> Vec<f64> {
+    all(columns, |number| number * number)
+}
+
+/// What some columns, of one length, add to their sums so far.
+pub(super) fn added<const N: usize>(so_far: [f64; N], columns: [&[f64]; N]) -> [f64; N] {
+    side_by_side(so_far, columns, |number| number)
+}
+
+fn all(columns: &[&[f64]], term: impl Fn(f64) -> f64 + Copy) -> Vec<f64> {
+    let mut sums = Vec::with_capacity(columns.len() + WIDTH);
+    for some in columns.chunks(WIDTH) {
+        // The rest is filled up with what is not needed.
+        let mut chosen = [some[0]; WIDTH];
+        chosen[..some.len()].copy_from_slice(some);
+        sums.extend(side_by_side([0.0; WIDTH], chosen, term));
+    }
+    sums.truncate(columns.len());
+    sums
+}
+
+fn side_by_side<const N: usize>(
+    mut sums: [f64; N],
+    columns: [&[f64]; N],
+    term: impl Fn(f64) -> f64,
+) -> [f64; N] {
+    let n_shared = columns.iter().map(|column| column.len()).min().unwrap_or(0);
+    let shared = columns.map(|column| &column[..n_shared]);
+    for row in 0..n_shared {
+        for (sum, column) in sums.iter_mut().zip(&shared) {
+            *sum += term(column[row]);
+        }
+    }
+    for (sum, column) in sums.iter_mut().zip(columns) {
+        column[n_shared..].iter().for_each(|number| *sum += term(*number));
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// To the last bit.
+        #[test]
+        fn each_column_is_added_up_in_its_own_order(
+            columns in prop::collection::vec(prop::collection::vec(-1e9_f64..1e9, 0..40), 0..20),
+        ) {
+            let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+            let one_by_one = |term: &dyn Fn(f64) -> f64| -> Vec<f64> {
+                columns.iter().map(|column| column.iter().fold(0.0, |sum, number| sum + term(*number))).collect()
+            };
+            prop_assert_eq!(sums(&slices), one_by_one(&|number| number));
+            prop_assert_eq!(squares(&slices), one_by_one(&|number| number * number));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What arms say by themselves, epoch by epoch, and an arm beside its control over the epochs that are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::burn_in::Seen;
+use super::per_user::{CountPart, IDS};
+use super::ratio::{Ratio, RatioPart};
+use super::sums;
+use super::totals::{ArmTotals, Epoch};
+
+/// What an arm says by itself in one epoch.
+struct Side<'a> {
+    totals: &'a ArmTotals,
+    n_lists: f64,
+    n_hits: f64,
+    /// By id, where they are defined.
+    ratios: BTreeMap<&'a str, RatioPart<'a>>,
+    /// By id, where they are defined: of a metric its numerators.
+    counts: BTreeMap<&'a str, CountPart>,
+}
+
+/// What each arm that has a list says by itself, epoch by epoch: worked out once, however many arms its control is compared with.
+pub struct Sides<'a>(Vec<BTreeMap<&'a str, Side<'a>>>);
+
+impl<'a> Sides<'a> {
+    pub fn new(epochs: &'a [Epoch]) -> Sides<'a> {
+        let sides = |epoch: &'a Epoch| {
+            let arms = epoch.arms.iter();
+            let sides =
+                arms.map(|(name, arm)| (name.as_str(), Side::new(arm, epoch.shares.get(name).copied())));
+            sides.filter(|(_, side)| side.n_lists > 0.0).collect()
+        };
+        Sides(epochs.iter().map(sides).collect())
+    }
+
+    /// The ratio of an arm by itself in a metric, where it has lists in one epoch alone and the ratio is defined.
+    pub fn ratio(&self, arm: &str, metric: &str) -> Option<Ratio> {
+        let mut sides = self.0.iter().filter_map(|epoch| epoch.get(arm));
+        let only = sides.next().filter(|_| sides.next().is_none())?;
+        Some(only.ratios.get(metric)?.ratio())
+    }
+}
+
+impl<'a> Side<'a> {
+    fn new(totals: &'a ArmTotals, share: Option<f64>) -> Side<'a> {
+        let sums = sums::sums(&[&totals.lists, &totals.hits]);
+        let ids = || totals.metrics.keys().map(String::as_str);
+        let terms = totals.metrics.values();
+        let terms: Vec<[&[f64]; 2]> = terms
+            .map(|terms| [&terms.numerators[..], &terms.denominators[..]])
+            .collect();
+        let ratios = ids().zip(RatioPart::all(&totals.lists, &terms));
+        let counted = ids().chain(IDS).filter_map(|id| Some((id, totals.counted(id)?)));
+        let (counted, columns): (Vec<&str>, Vec<&[f64]>) = counted.unzip();
+        let counts = share
+            .filter(|share| *share > 0.0)
+            .map(|share| CountPart::all(&totals.lists, &columns, share));
+        let counts = counted.into_iter().zip(counts.into_iter().flatten());
+        Side {
+            totals,
+            n_lists: sums[0],
+            n_hits: sums[1],
+            ratios: ratios.filter_map(|(id, part)| Some((id, part?))).collect(),
+            counts: counts.filter_map(|(id, part)| Some((id, part?))).collect(),
+        }
+    }
+}
+
+/// An arm and its control over the epochs that are compared.
+pub(super) struct Versus<'a> {
+    /// Epochs in which both have a list.
+    epochs: Vec<[&'a Side<'a>; 2]>,
+}
+
+impl<'a> Versus<'a> {
+    /// Over the first `n_epochs` epochs.
+    pub fn new(sides: &'a Sides<'a>, n_epochs: usize, arm: &str, control: &str) -> Versus<'a> {
+        let both = |epoch: &'a BTreeMap<&str, Side<'a>>| Some([epoch.get(arm)?, epoch.get(control)?]);
+        Versus {
+            epochs: sides.0.iter().take(n_epochs).filter_map(both).collect(),
+        }
+    }
+
+    /// What burn-in asks of each.
+    pub fn seen(&self) -> [Seen; 2] {
+        [0, 1].map(|side| {
+            let sides = || self.epochs.iter().map(move |both| both[side]);
+            Seen {
+                occupied: n_occupied(sides().map(|side| side.totals.lists.as_slice())),
+                lists: sides().map(|side| side.n_lists).sum(),
+                hits: sides().map(|side| side.n_hits).sum(),
+            }
+        })
+    }
+
+    /// Ids of the metrics that either has, and of those per user.
+    pub fn metrics(&self) -> BTreeSet<&'a str> {
+        let sides = self.epochs.iter().flatten();
+        let own = sides
+            .flat_map(|side| side.totals.metrics.keys())
+            .map(String::as_str);
+        own.chain(IDS).collect()
+    }
+
+    /// A metric, epoch by epoch.
+    pub fn ratios(&self, metric: &str) -> Vec<[&'a RatioPart<'a>; 2]> {
+        self.parts(|side| side.ratios.get(metric))
+    }
+
+    /// What is counted per assigned user for a metric, epoch by epoch: its numerator, or what it is itself.
+    pub fn counts(&self, metric: &str) -> Vec<[&'a CountPart; 2]> {
+        self.parts(|side| side.counts.get(metric))
+    }
+
+    /// Where both have it.
+    fn parts<T>(&self, of: impl Fn(&'a Side<'a>) -> Option<&'a T>) -> Vec<[&'a T; 2]> {
+        let both = |[arm, control]: &[&'a Side<'a>; 2]| Some([of(arm)?, of(control)?]);
+        self.epochs.iter().filter_map(both).collect()
+    }
+}
+
+/// Buckets with a list in any epoch.
+fn n_occupied<'a>(epochs: impl Iterator<Item = &'a [f64]> + Clone) -> usize {
+    let n_buckets = epochs.clone().map(<[f64]>::len).max().unwrap_or(0);
+    let has_list = |bucket: &usize| {
+        epochs
+            .clone()
+            .any(|lists| lists.get(*bucket).is_some_and(|n| *n > 0.0))
+    };
+    (0..n_buckets).filter(has_list).count()
+}
