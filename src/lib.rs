@@ -65,6 +65,7 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
+mod bytes;
 pub mod engine;
 pub mod evaluate;
 pub mod ingest;

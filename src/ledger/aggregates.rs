@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::LedgerError;
 use super::book::{Aggregate, Book, ByArm};
 use super::buckets::Buckets;
-use super::bytes::{LedgerError, Reader, Writer};
 use super::exposures::Exposures;
 use super::keep::Keep;
 use super::seen::Seen;
 use super::stored::Stored;
 use super::sums::Sums;
+use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};

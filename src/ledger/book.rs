@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use super::bytes::{LedgerError, Reader, Writer};
+use super::LedgerError;
 use super::keep::{Keep, Span};
 use super::stored::Stored;
+use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -272,7 +273,7 @@ impl<A: Aggregate> Book<A> {
             }
         }
         self.aggregate.decode_memory(&mut from, stored)?;
-        from.end()
+        Ok(from.end()?)
     }
 
     fn decode_all(&self, from: &mut Reader, stored: &Stored) -> Result<ByArm<A::Cell>, LedgerError> {

@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use super::bytes::{LedgerError, Reader, Writer};
+use super::LedgerError;
+use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::LISTS;
 
 /// Buckets of an experiment.

@@ -11,12 +11,13 @@ use std::collections::btree_map::Entry;
 use foldhash::{HashMap, HashMapExt};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::bucket_sums::{BucketSums, N_BUCKETS};
-use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::{Keep, Users};
 use super::stored::Stored;
 use super::sums::SlotSums;
+use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::tally::Rows;

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::bytes::{LedgerError, Reader, Writer};
+use super::LedgerError;
 use super::keep::Keep;
+use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::Ranking;
 
 /// In the order of the ranking.

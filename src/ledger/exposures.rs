@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
+use super::LedgerError;
 use super::book::{Aggregate, ByArm};
-use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::{Epochs, Keep, Users};
 use super::marks::{Gain, Mark, SeenUsers, State, add, gains};
 use super::stored::Stored;
+use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::LedgerError;
 use super::book::insert_last;
-use super::bytes::{LedgerError, Reader, Writer};
+use crate::bytes::{Reader, Writer};
 
 /// What a ledger keeps besides the current slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::bytes::{LedgerError, Reader, Writer};
+use super::LedgerError;
 use super::exposures::Exposed;
+use crate::bytes::{Reader, Writer};
 use crate::engine::ArmId;
 
 /// Where a user was seen in one experiment.

@@ -1,7 +1,8 @@
 //! Sums by user bucket in few bytes: how a cell is kept for as long as a window lasts.
 
+use super::LedgerError;
 use super::bucket_sums::BucketSums;
-use super::bytes::{LedgerError, Reader, Writer};
+use crate::bytes::{Reader, Writer};
 
 /// What one arm adds up to in a cell, as a ledger encodes it: the number of columns, then the buckets that have a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

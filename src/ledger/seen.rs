@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use super::LedgerError;
 use super::book::{Aggregate, ByArm};
-use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::Keep;
 use super::stored::Stored;
+use crate::bytes::{Reader, Writer};
 use crate::engine::ShownLists;
 use crate::engine::catalogue::{Catalogue, UNKNOWN};
 use crate::engine::ranking::Ranking;

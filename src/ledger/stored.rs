@@ -1,7 +1,8 @@
 //! What stored cells are made of, where the ledger that they are read into keeps other things.
 
-use super::bytes::{LedgerError, Reader};
+use super::LedgerError;
 use super::columns::OwnColumns;
+use crate::bytes::Reader;
 
 /// What was stored, as seen from the ledger that goes on with it.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! The sums that metrics are ratios of: integers, or steps of 2⁻³².
 
+use super::LedgerError;
 use super::book::{Aggregate, ByArm};
-use super::bytes::{LedgerError, Reader, Writer};
 use super::keep::Keep;
 use super::stored::Stored;
+use crate::bytes::{Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::contributions::Contributions;
 use crate::engine::ranking::{self, ListOutcome, Ranking, Relevant};

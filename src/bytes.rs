@@ -2,36 +2,25 @@
 
 use std::fmt;
 
-/// Why bytes are no ledger.
+/// Why bytes are not what they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LedgerError {
-    /// They are of another version than this program reads.
-    Version,
+pub enum Malformed {
     /// They end too soon, or go on.
     Length,
     /// A number or a text is none, or is not written as it should be.
     Number,
-    /// The aggregate of this id is of a newer version than this program reads.
-    Newer(&'static str),
 }
 
-impl fmt::Display for LedgerError {
+impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            LedgerError::Version => "it is of a version that this program does not read",
-            LedgerError::Length => "it is cut off, or longer than it says",
-            LedgerError::Number => "a number in it is none",
-            LedgerError::Newer(id) => {
-                return write!(
-                    f,
-                    "its aggregate `{id}` is of a newer version than this program reads"
-                );
-            }
+            Malformed::Length => "it is cut off, or longer than it says",
+            Malformed::Number => "a number in it is none",
         })
     }
 }
 
-impl std::error::Error for LedgerError {}
+impl std::error::Error for Malformed {}
 
 /// Appends.
 #[derive(Debug, Default)]
@@ -60,7 +49,16 @@ impl Writer {
 
     pub fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
-        self.0.extend_from_slice(text.as_bytes());
+        self.bytes(text.as_bytes());
+    }
+
+    /// As they are: their number must be known to the reader.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// Epoch ms, if there is one.
@@ -91,37 +89,37 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
-    pub fn byte(&mut self) -> Result<u8, LedgerError> {
-        let (first, rest) = self.0.split_first().ok_or(LedgerError::Length)?;
+    pub fn byte(&mut self) -> Result<u8, Malformed> {
+        let (first, rest) = self.0.split_first().ok_or(Malformed::Length)?;
         self.0 = rest;
         Ok(*first)
     }
 
-    pub fn flag(&mut self) -> Result<bool, LedgerError> {
+    pub fn flag(&mut self) -> Result<bool, Malformed> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(LedgerError::Number),
+            _ => Err(Malformed::Number),
         }
     }
 
-    pub fn number(&mut self) -> Result<u64, LedgerError> {
-        u64::try_from(self.wide()?).map_err(|_| LedgerError::Number)
+    pub fn number(&mut self) -> Result<u64, Malformed> {
+        u64::try_from(self.wide()?).map_err(|_| Malformed::Number)
     }
 
-    pub fn signed(&mut self) -> Result<i128, LedgerError> {
+    pub fn signed(&mut self) -> Result<i128, Malformed> {
         let number = self.wide()?;
         Ok((number >> 1) as i128 ^ -((number & 1) as i128))
     }
 
     /// A sum, far enough from the border that others can be added to it.
-    pub fn sum(&mut self) -> Result<i128, LedgerError> {
+    pub fn sum(&mut self) -> Result<i128, Malformed> {
         let sum = self.signed()?;
         let is_sound = sum.unsigned_abs() < 1 << 120;
-        is_sound.then_some(sum).ok_or(LedgerError::Number)
+        is_sound.then_some(sum).ok_or(Malformed::Number)
     }
 
-    fn wide(&mut self) -> Result<u128, LedgerError> {
+    fn wide(&mut self) -> Result<u128, Malformed> {
         let first = self.byte()?;
         // Mostly it is the only one.
         let mut number = u128::from(first & 0x7f);
@@ -132,7 +130,7 @@ impl<'a> Reader<'a> {
             let byte = self.byte()?;
             let bits = u128::from(byte & 0x7f);
             if shift > 126 || bits << shift >> shift != bits || byte == 0 {
-                return Err(LedgerError::Number);
+                return Err(Malformed::Number);
             }
             number |= bits << shift;
             if byte < 0x80 {
@@ -143,17 +141,24 @@ impl<'a> Reader<'a> {
     }
 
     /// How many of something follow, each of a byte at least.
-    pub fn length(&mut self) -> Result<usize, LedgerError> {
+    pub fn length(&mut self) -> Result<usize, Malformed> {
         let length = self.number()?;
         let is_inside = length <= self.0.len() as u64;
-        is_inside.then_some(length as usize).ok_or(LedgerError::Length)
+        is_inside.then_some(length as usize).ok_or(Malformed::Length)
     }
 
-    pub fn text(&mut self) -> Result<&'a str, LedgerError> {
-        std::str::from_utf8(self.part()?.0).map_err(|_| LedgerError::Number)
+    pub fn text(&mut self) -> Result<&'a str, Malformed> {
+        std::str::from_utf8(self.part()?.0).map_err(|_| Malformed::Number)
     }
 
-    pub fn part(&mut self) -> Result<Reader<'a>, LedgerError> {
+    /// As many bytes as are asked for.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (array, rest) = self.0.split_first_chunk().ok_or(Malformed::Length)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    pub fn part(&mut self) -> Result<Reader<'a>, Malformed> {
         let length = self.length()?;
         let (part, rest) = self.0.split_at(length);
         self.0 = rest;
@@ -161,19 +166,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Milliseconds.
-    pub fn ms(&mut self) -> Result<i64, LedgerError> {
-        i64::try_from(self.signed()?).map_err(|_| LedgerError::Number)
+    pub fn ms(&mut self) -> Result<i64, Malformed> {
+        i64::try_from(self.signed()?).map_err(|_| Malformed::Number)
     }
 
     /// Epoch ms, if there is one.
-    pub fn time(&mut self) -> Result<Option<i64>, LedgerError> {
+    pub fn time(&mut self) -> Result<Option<i64>, Malformed> {
         self.flag()?.then(|| self.ms()).transpose()
     }
 
     /// # Errors
     /// If any bytes are left.
-    pub fn end(&self) -> Result<(), LedgerError> {
-        self.0.is_empty().then_some(()).ok_or(LedgerError::Length)
+    pub fn end(&self) -> Result<(), Malformed> {
+        self.0.is_empty().then_some(()).ok_or(Malformed::Length)
     }
 }
 
