@@ -72,6 +72,7 @@ pub mod ingest;
 pub mod ledger;
 pub mod looks;
 pub mod metrics_map;
+pub mod state;
 pub mod statistics;
 pub mod table;
 pub mod verdict;

@@ -86,6 +86,19 @@ fn the_ledger_knows_the_engine_alone() {
 }
 
 #[test]
+fn the_stored_state_knows_nobody() {
+    let outside = |name: &str| !name.starts_with("state/");
+    let strangers = mentions("crate::", outside).into_iter().filter(|line| {
+        let mut known = ["bytes", "state"].iter();
+        !known.any(|may| line.contains(&format!("crate::{may}")))
+    });
+    assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
+    for stranger in ["std::time", "std::fs", "std::io", "std::sync::Mutex", "tracing::"] {
+        assert_eq!(mentions(stranger, outside), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn the_statistics_know_nobody() {
     let outside = |name: &str| !name.starts_with("statistics/");
     let strangers = mentions("crate::", outside)
@@ -114,7 +127,7 @@ fn the_verdict_knows_the_statistics_alone() {
 }
 
 /// What is compiled without the feature `daemon` too.
-const LIBRARY: [&str; 11] = [
+const LIBRARY: [&str; 12] = [
     "bytes",
     "engine",
     "evaluate",
@@ -123,6 +136,7 @@ const LIBRARY: [&str; 11] = [
     "ledger",
     "looks",
     "metrics_map",
+    "state",
     "statistics",
     "table",
     "verdict",

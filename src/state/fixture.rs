@@ -1,0 +1,50 @@
+//! States for tests.
+
+use std::collections::BTreeMap;
+
+use super::content::{Column, Digest, Header, Identity, Reach, State, Topic};
+
+pub fn identity() -> Identity {
+    let topic = |name: &str, id| Topic {
+        name: name.to_owned(),
+        id,
+    };
+    Identity {
+        fingerprint: "attribution 30m; slot 5s".to_owned(),
+        topics: vec![topic("served", 7), topic("clicks", 1 << 100)],
+        n_partitions: 12,
+    }
+}
+
+/// Of a pair that has read so far.
+pub fn header(read_position: i64) -> Header {
+    let reach = |read_position| Reach {
+        read_position,
+        resume_offset: read_position / 2,
+        resume_max_ms: Some(1_763_596_800_000),
+        digest: Digest {
+            n_events: 3,
+            sum: u64::MAX,
+        },
+    };
+    Header {
+        identity: identity(),
+        begin_ms: Some(1_763_590_000_000),
+        frontier_ms: Some(1_763_596_000_000),
+        reaches: vec![reach(read_position), reach(300)],
+        was_caught_up: true,
+        is_exact: true,
+        columns: vec![Column {
+            id: "hit_rate@5".to_owned(),
+            since_ms: -1,
+        }],
+    }
+}
+
+pub fn state(read_position: i64, roles: &[(&str, &str)]) -> State {
+    let roles = roles.iter();
+    let roles: BTreeMap<_, _> = roles
+        .map(|(role, bytes)| ((*role).into(), bytes.as_bytes().into()))
+        .collect();
+    State::new(header(read_position), roles)
+}

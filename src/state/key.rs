@@ -1,0 +1,224 @@
+//! Keys of the state topic: text that everybody may read, and that has one spelling.
+//!
+//! ```text
+//! 1|NS|claim|E|U       NS, U: 16 hexadecimal digits
+//! 1|NS|seal|E|U|I      E, I, K: decimal
+//! 1|NS|blob|U|K
+//! ```
+//! The format of a claim's key is for ever.
+
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::bytes::Writer;
+
+/// Whose keys these are: state of one group, counted by one set of rules. Namespaces never meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Namespace(u64);
+
+impl Namespace {
+    /// Of what decides where an event counts, in words, and of the consumer group.
+    pub fn of(fingerprint: &str, group: &str) -> Namespace {
+        let mut to = Writer::default();
+        to.text(fingerprint);
+        to.text(group);
+        Namespace(xxh3_64(to.as_bytes()))
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Who has claimed the pair. Of two sessions the greater one holds: the later epoch, then the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session {
+    /// e: one more than the highest that was read or tried.
+    pub epoch: u64,
+    /// u: random, new with each claim.
+    pub unique: u64,
+}
+
+impl fmt::Display for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}|{:016x}", self.epoch, self.unique)
+    }
+}
+
+/// Which seal. Of two seals the greater one is the later state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SealId {
+    pub session: Session,
+    /// i: counts the seals of a session.
+    pub number: u64,
+}
+
+/// Which blob. Epochs are no part of it, for u is new with each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobId {
+    /// u of the session that wrote it.
+    pub unique: u64,
+    /// k: counts the blobs of a session.
+    pub number: u64,
+}
+
+/// What a record is about, within its namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    Claim(Session),
+    Seal(SealId),
+    Blob(BlobId),
+}
+
+impl Key {
+    pub fn text(self, namespace: Namespace) -> String {
+        match self {
+            Key::Claim(session) => format!("1|{namespace}|claim|{session}"),
+            Key::Seal(SealId { session, number }) => format!("1|{namespace}|seal|{session}|{number}"),
+            Key::Blob(BlobId { unique, number }) => format!("1|{namespace}|blob|{unique:016x}|{number}"),
+        }
+    }
+
+    /// Nothing, if the text is not what [`Key::text`] gives for any key.
+    pub fn parse(text: &[u8]) -> Option<(Namespace, Key)> {
+        let mut parts = std::str::from_utf8(text).ok()?.split('|');
+        let mut next = || parts.next();
+        let (version, namespace, kind) = (next()?, Namespace(hexadecimal(next()?)?), next()?);
+        let key = match kind {
+            "claim" => Key::Claim(session(&mut next)?),
+            "seal" => Key::Seal(SealId {
+                session: session(&mut next)?,
+                number: decimal(next()?)?,
+            }),
+            "blob" => Key::Blob(BlobId {
+                unique: hexadecimal(next()?)?,
+                number: decimal(next()?)?,
+            }),
+            _ => return None,
+        };
+        let is_whole = version == "1" && next().is_none();
+        is_whole.then_some((namespace, key))
+    }
+}
+
+fn session<'a>(next: &mut impl FnMut() -> Option<&'a str>) -> Option<Session> {
+    Some(Session {
+        epoch: decimal(next()?)?,
+        unique: hexadecimal(next()?)?,
+    })
+}
+
+/// As it is printed: without sign and leading zeros.
+fn decimal(text: &str) -> Option<u64> {
+    let is_one_spelling = text == "0" || !text.starts_with(['0', '+']);
+    text.parse().ok().filter(|_| is_one_spelling)
+}
+
+/// As it is printed: 16 digits, none of them a capital.
+fn hexadecimal(text: &str) -> Option<u64> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_one_spelling = text.len() == 16 && text.bytes().all(is_digit);
+    u64::from_str_radix(text, 16).ok().filter(|_| is_one_spelling)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_key() -> impl Strategy<Value = Key> {
+        let session = || any::<(u64, u64)>().prop_map(|(epoch, unique)| Session { epoch, unique });
+        prop_oneof![
+            session().prop_map(Key::Claim),
+            (session(), any::<u64>()).prop_map(|(session, number)| Key::Seal(SealId { session, number })),
+            any::<(u64, u64)>().prop_map(|(unique, number)| Key::Blob(BlobId { unique, number })),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_is_read_as_it_was_written(namespace: u64, key in any_key()) {
+            let text = key.text(Namespace(namespace));
+            prop_assert_eq!(Key::parse(text.as_bytes()), Some((Namespace(namespace), key)));
+        }
+
+        /// So that two texts are never one key.
+        #[test]
+        fn a_text_that_is_read_is_what_would_be_written(key in any_key(), at in 0..60_usize, byte in b' '..b'~') {
+            let mut text = key.text(Namespace(7)).into_bytes();
+            let at = at % text.len();
+            text[at] = byte;
+            if let Some((namespace, key)) = Key::parse(&text) {
+                prop_assert_eq!(key.text(namespace).into_bytes(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_spelled_as_documented() {
+        let session = Session {
+            epoch: 12,
+            unique: 0xab,
+        };
+        let namespace = Namespace(0xf00d);
+        for (key, text) in [
+            (
+                Key::Claim(session),
+                "1|000000000000f00d|claim|12|00000000000000ab",
+            ),
+            (
+                Key::Seal(SealId { session, number: 3 }),
+                "1|000000000000f00d|seal|12|00000000000000ab|3",
+            ),
+            (
+                Key::Blob(BlobId {
+                    unique: 0xab,
+                    number: 0,
+                }),
+                "1|000000000000f00d|blob|00000000000000ab|0",
+            ),
+        ] {
+            assert_eq!(key.text(namespace), text);
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_key() {
+        for text in [
+            "",
+            "1",
+            "2|000000000000f00d|claim|12|00000000000000ab",
+            "1|000000000000f00d|claim|12",
+            "1|000000000000f00d|claim|12|00000000000000ab|",
+            "1|000000000000f00d|claim|12|00000000000000ab|0",
+            "1|000000000000f00d|claim|012|00000000000000ab",
+            "1|000000000000f00d|claim|+12|00000000000000ab",
+            "1|000000000000f00d|claim|18446744073709551616|00000000000000ab",
+            "1|000000000000f00d|claim|12|00000000000000AB",
+            "1|000000000000f00d|claim|12|ab",
+            "1|f00d|claim|12|00000000000000ab",
+            "1|000000000000f00d|clam|12|00000000000000ab",
+            "1|000000000000f00d|seal|12|00000000000000ab",
+        ] {
+            assert_eq!(Key::parse(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(Key::parse(b"1|\xff"), None);
+    }
+
+    #[test]
+    fn the_later_epoch_is_the_greater_session_whatever_its_number() {
+        let session = |epoch, unique| Session { epoch, unique };
+        assert!(session(2, 0) > session(1, u64::MAX));
+        assert!(session(2, 2) > session(2, 1));
+    }
+
+    #[test]
+    fn a_namespace_is_of_the_fingerprint_and_of_the_group() {
+        assert_ne!(Namespace::of("a", "b"), Namespace::of("a", "c"));
+        assert_ne!(Namespace::of("a", "b"), Namespace::of("ab", ""));
+    }
+}

@@ -1,0 +1,39 @@
+//! The stored state of a pair, and who may write it: pure, without a clock, Kafka or a board.
+//!
+//! A compacted *state topic* holds what must outlive a process; its partition p belongs to pair p. The order of that one log decides:
+//!
+//! ```text
+//! claim ── a session asks for the pair
+//! seal  ── a state of the pair: a header, and a table that says which blob has the bytes of which role
+//! blob  ── bytes of a role
+//! ```
+//! Any record may land late, twice, or without an answer, and compaction may take what a later record of the same key replaces. So a key is
+//! written by one session only, and never with other content; no rule reads the order of records. Claims are ordered by what they
+//! are, and so are seals: a seal is *in force* if it is the highest, and no claim is higher than that of its session.
+//!
+//! - [`View`] is what a reader of the partition holds. At an [`End`], it says what is in force.
+//! - [`Owner`] is the machine that claims, seals and collects garbage for one pair: rules S1 to S7. Its driver reads, appends and asks; it
+//!   decides nothing.
+//! - [`Onlooker`] reads all partitions and says what is in force in each.
+//! - [`Key`], [`Seal`] and [`Claim`] are the records, as text and bytes.
+//!
+//! What a state is made of is not known here: roles are names with bytes.
+
+mod content;
+#[cfg(test)]
+mod fixture;
+mod key;
+mod onlooker;
+mod owner;
+mod record;
+mod rules;
+mod view;
+
+pub use self::content::{Bytes, Column, Digest, Header, Identity, Part, Reach, Role, State, Topic};
+pub use self::key::{BlobId, Key, Namespace, SealId, Session};
+pub use self::onlooker::{Onlooker, Sealed, Withheld};
+pub use self::owner::{Command, Input, Owner, Refusal, Settings, Shown, Wanted};
+pub use self::record::{Claim, Entry, RecordError, Seal};
+#[doc(hidden)]
+pub use self::rules::{Clause, Rules};
+pub use self::view::{Damage, End, Question, ReadSeal, View};

@@ -1,0 +1,144 @@
+//! Reads the state of all pairs without owning any: what the global view is made of.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::content::{Bytes, Role};
+use super::key::{Namespace, SealId};
+use super::record::Seal;
+use super::rules::Rules;
+use super::view::{Question, View};
+
+/// A state that was in force.
+#[derive(Debug, Clone)]
+pub struct Sealed {
+    pub id: SealId,
+    pub seal: Arc<Seal>,
+    pub roles: BTreeMap<Role, Bytes>,
+}
+
+/// Why there is no view of the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withheld {
+    /// So many partitions were not read to an end yet at which a seal was in force, or there was none.
+    Reading { n_partitions: usize },
+    /// The oldest of the last ends was asked for so long ago.
+    Behind { ms: i64 },
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Withheld::Reading { n_partitions } => {
+                write!(f, "{n_partitions} partitions of the state are still being read")
+            }
+            Withheld::Behind { ms } => write!(f, "the state was last read to its end {ms} ms ago"),
+        }
+    }
+}
+
+/// Follows all partitions of a state topic.
+#[derive(Debug)]
+pub struct Onlooker {
+    partitions: Vec<Partition>,
+    lease_ms: i64,
+}
+
+#[derive(Debug)]
+struct Partition {
+    view: View,
+    /// Of the last end.
+    asked_ms: Option<i64>,
+    /// A seal was in force at some end, or there was none.
+    is_known: bool,
+    sealed: Option<Sealed>,
+}
+
+impl Onlooker {
+    pub fn new(namespace: Namespace, n_partitions: usize, lease_ms: i64) -> Onlooker {
+        Onlooker::with_rules(namespace, n_partitions, lease_ms, Rules::default())
+    }
+
+    /// For tests.
+    #[doc(hidden)]
+    pub fn with_rules(namespace: Namespace, n_partitions: usize, lease_ms: i64, rules: Rules) -> Onlooker {
+        let partition = || Partition {
+            view: View::new(namespace, rules),
+            asked_ms: None,
+            is_known: false,
+            sealed: None,
+        };
+        Onlooker {
+            partitions: (0..n_partitions).map(|_| partition()).collect(),
+            lease_ms,
+        }
+    }
+
+    /// Takes the next record of a partition.
+    pub fn take(&mut self, partition: usize, key: &[u8], value: Option<&[u8]>) {
+        self.partitions[partition].view.take(key, value);
+    }
+
+    /// To ask for the end of a partition: now, that is after the last of its records that was handed in.
+    pub fn question(&self, partition: usize, now_ms: i64) -> Question {
+        self.partitions[partition].view.question(now_ms)
+    }
+
+    /// All below the end of a partition is read. Returns the state that is in force, if it is another than at the end before.
+    pub fn end(&mut self, partition: usize, question: Question) -> Option<&Sealed> {
+        let Partition {
+            view,
+            asked_ms,
+            is_known,
+            sealed,
+        } = &mut self.partitions[partition];
+        let end = view.end(question)?;
+        *asked_ms = Some(end.asked_ms);
+        *is_known |= end.seal.is_none();
+        // While a claim waits for its seal, the last one stays. So it does if this one cannot be read.
+        let (id, Ok(seal)) = end.in_force()? else {
+            return None;
+        };
+        if sealed.as_ref().is_some_and(|sealed| sealed.id == *id) {
+            return None;
+        }
+        let roles = view.roles(seal).ok()?;
+        *is_known = true;
+        *sealed = Some(Sealed {
+            id: *id,
+            seal: Arc::clone(seal),
+            roles,
+        });
+        sealed.as_ref()
+    }
+
+    /// The partition is read from its first record again: its end lies before what was read.
+    pub fn start_over(&mut self, partition: usize) {
+        self.partitions[partition].view.start_over();
+    }
+
+    /// The states of all partitions; none for a pair that was never sealed.
+    ///
+    /// # Errors
+    /// [`Withheld`] until all are read, or if one has not been read to an end within the lease.
+    pub fn shown(&self, now_ms: i64) -> Result<impl Iterator<Item = Option<&Sealed>>, Withheld> {
+        let is_known = |partition: &&Partition| !partition.is_known;
+        let n_partitions = self.partitions.iter().filter(is_known).count();
+        if n_partitions > 0 {
+            return Err(Withheld::Reading { n_partitions });
+        }
+        let ms = self.behind_ms(now_ms).unwrap_or(0);
+        if ms > self.lease_ms {
+            return Err(Withheld::Behind { ms });
+        }
+        Ok(self.partitions.iter().map(|partition| partition.sealed.as_ref()))
+    }
+
+    /// For how long a partition was not read to its end; none before the first time.
+    pub fn behind_ms(&self, now_ms: i64) -> Option<i64> {
+        let asked = self.partitions.iter().map(|partition| partition.asked_ms);
+        let oldest = asked.min().flatten()?;
+        Some(now_ms - oldest)
+    }
+}

@@ -1,0 +1,198 @@
+//! Who owns the state of a pair, as a machine: inputs and their times go in, commands come out (rules S1 to S7).
+//!
+//! ```text
+//! Away ── assigned ─▶ Reading ── end ─▶ Claiming ── end that has the claim ─▶ Holding
+//!  ▲                                        ▲                                    │
+//!  ├── revoked, or not known to the group   └── known ── Superseded ◀── a higher claim is read
+//!  └── Refused: until it is revoked
+//! ```
+
+mod claims;
+mod holding;
+mod interface;
+mod passed;
+mod sealing;
+mod showing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use self::holding::Holding;
+pub use self::holding::Wanted;
+pub use self::interface::{Command, Input, Refusal, Settings, Shown};
+use self::passed::Passed;
+use super::key::{Key, SealId, Session};
+use super::rules::{Clause, Rules};
+use super::view::{Question, View};
+
+#[derive(Debug)]
+enum Phase {
+    /// Not assigned; with what was held when it was revoked.
+    Away(Option<Holding>),
+    /// Waits for the end, to claim or to go on.
+    Reading(Option<Holding>),
+    /// Waits for the end that has the claim.
+    Claiming {
+        session: Session,
+        sent_ms: i64,
+        is_acknowledged: bool,
+    },
+    Holding(Holding),
+    /// Waits for what the group says.
+    Superseded {
+        number: u64,
+        asked_ms: i64,
+    },
+    Refused,
+}
+
+/// The owner of one pair within a process. It outlives revocations, as long as the memory of the pair does.
+#[derive(Debug)]
+pub struct Owner {
+    settings: Settings,
+    rules: Rules,
+    view: View,
+    phase: Phase,
+    /// Of what memory there is.
+    memory: Option<Passed>,
+    /// Random; all u come from it.
+    seed: u64,
+    n_claims: u64,
+    /// The highest epoch that was claimed.
+    tried: u64,
+    n_commits: u64,
+    /// Since it held the pair last; nothing is shown without.
+    visible: Option<Session>,
+    settled: Option<(SealId, u128)>,
+    /// When the last end was asked for at which the own claim was the highest.
+    lease_from_ms: Option<i64>,
+    /// Tombstones sent, and when.
+    buried: BTreeMap<Key, i64>,
+    /// Of the last input.
+    now_ms: i64,
+    commands: Vec<Command>,
+}
+
+impl Owner {
+    /// `seed` is random, and another one for each owner.
+    pub fn new(settings: Settings, seed: u64) -> Owner {
+        Owner::with_rules(settings, seed, Rules::default())
+    }
+
+    /// For tests.
+    #[doc(hidden)]
+    pub fn with_rules(settings: Settings, seed: u64, rules: Rules) -> Owner {
+        Owner {
+            view: View::new(settings.namespace, rules),
+            settings,
+            rules,
+            phase: Phase::Away(None),
+            memory: None,
+            seed,
+            n_claims: 0,
+            tried: 0,
+            n_commits: 0,
+            visible: None,
+            settled: None,
+            lease_from_ms: None,
+            buried: BTreeMap::new(),
+            now_ms: i64::MIN,
+            commands: Vec::new(),
+        }
+    }
+
+    /// Takes an input at a time (ms of a clock that never goes back and counts suspension). At least one must come each second, if only a
+    /// [`Input::Tick`].
+    pub fn step(&mut self, now_ms: i64, input: Input) -> Vec<Command> {
+        self.now_ms = now_ms;
+        match input {
+            Input::Assigned => self.assigned(),
+            Input::Revoked => self.revoked(),
+            Input::Record { key, value } => self.record(key, value),
+            Input::End(question) => self.end(question),
+            Input::Acknowledged(key) => self.acknowledged(key),
+            Input::State(state) => self.state(state),
+            Input::Committed { number, is_known } => self.committed(number, is_known),
+            Input::StartOver => self.start_over(),
+            Input::Tick => {}
+        }
+        self.look_at_the_clock();
+        mem::take(&mut self.commands)
+    }
+
+    /// To ask for the end of the state partition: now, that is after the last record that was handed in.
+    pub fn question(&self, now_ms: i64) -> Question {
+        self.view.question(now_ms)
+    }
+
+    /// What was read of the state partition.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    fn record(&mut self, key: &[u8], value: Option<&[u8]>) {
+        match self.view.take(key, value) {
+            Some(Key::Claim(_)) => self.look_at_claims(),
+            Some(Key::Seal(id)) => self.look_at_a_seal(id),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, question: Question) {
+        let Some(end) = self.view.end(question) else {
+            return;
+        };
+        match &self.phase {
+            Phase::Reading(_) => self.end_of_reading(&end),
+            Phase::Claiming { session, .. } if self.view.has_claim(*session) => {
+                let session = *session;
+                self.hold(session, &end);
+            }
+            Phase::Holding(_) => self.end_of_holder(&end),
+            _ => {}
+        }
+    }
+
+    fn acknowledged(&mut self, key: Key) {
+        match key {
+            Key::Claim(session) => self.claim_acknowledged(session),
+            Key::Seal(id) => self.seal_acknowledged(id),
+            Key::Blob(id) => self.blob_acknowledged(id),
+        }
+    }
+
+    fn start_over(&mut self) {
+        self.view.start_over();
+        self.phase = match &self.phase {
+            Phase::Away(_) => Phase::Away(None),
+            _ => Phase::Reading(None),
+        };
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let (now_ms, answer_ms) = (self.now_ms, self.settings.answer_ms);
+        match &mut self.phase {
+            Phase::Claiming {
+                session,
+                sent_ms,
+                is_acknowledged: false,
+            } if now_ms - *sent_ms >= answer_ms => {
+                let is_read = self.view.has_claim(*session);
+                if !is_read && self.rules.hold(Clause::ClaimAgainUnanswered) {
+                    self.claim();
+                }
+            }
+            Phase::Holding(holding) => {
+                holding.doubt(now_ms, answer_ms);
+                holding.seal_base_again(now_ms, &mut self.commands);
+            }
+            Phase::Superseded { number, asked_ms } if now_ms - *asked_ms >= answer_ms => {
+                let number = *number;
+                self.ask_the_group(number);
+            }
+            _ => {}
+        }
+    }
+}

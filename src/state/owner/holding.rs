@@ -1,0 +1,267 @@
+//! What the holder of a pair knows of its seals: on top of which one it makes the next, and what of that is under way (S4).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Command;
+use crate::state::content::{Part, Role, State};
+use crate::state::key::{BlobId, Key, SealId, Session};
+use crate::state::record::{Entry, Seal};
+use crate::state::rules::{Clause, Rules};
+use crate::state::view::View;
+
+/// A session whose claim was the highest at an end.
+#[derive(Debug)]
+pub struct Holding {
+    pub session: Session,
+    rules: Rules,
+    on_top_of: OnTopOf,
+    attempt: Option<Attempt>,
+    last_sent: Option<SealId>,
+    /// i of the next seal.
+    next_seal: u64,
+    /// k of the next blob.
+    next_blob: u64,
+}
+
+/// What the next seal continues, and may name blobs of.
+#[derive(Debug)]
+enum OnTopOf {
+    /// There is no seal yet, or what is left of one is not whole.
+    Nothing,
+    /// The state of an earlier session, to be sealed again first.
+    Base(Arc<Seal>),
+    /// The last own seal that was found in force.
+    Own(SealId, Arc<Seal>),
+}
+
+/// A seal that is not yet found in force.
+#[derive(Debug)]
+enum Attempt {
+    /// Some blobs are not acknowledged.
+    Blobs {
+        seal: Arc<Seal>,
+        waiting: BTreeSet<BlobId>,
+        sent_ms: i64,
+    },
+    /// The seal is sent.
+    Seal {
+        id: SealId,
+        seal: Arc<Seal>,
+        sent_ms: i64,
+        is_acknowledged: bool,
+    },
+}
+
+/// Whether a state is to be offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    No,
+    /// When the interval is over, or a cell completed.
+    WhenDue,
+    /// Where counting begins, or the last seal is in doubt.
+    AtOnce,
+}
+
+impl Holding {
+    /// Without a base there is nothing to seal again.
+    pub fn new(session: Session, base: Option<Arc<Seal>>, rules: Rules) -> Holding {
+        Holding {
+            session,
+            rules,
+            on_top_of: base.map_or(OnTopOf::Nothing, OnTopOf::Base),
+            attempt: None,
+            last_sent: None,
+            next_seal: 0,
+            next_blob: 0,
+        }
+    }
+
+    /// Seals the base again, unless it is under way: the same content, the same blobs.
+    pub fn seal_base_again(&mut self, now_ms: i64, commands: &mut Vec<Command>) {
+        if let OnTopOf::Base(base) = &self.on_top_of
+            && self.attempt.is_none()
+            && self.rules.hold(Clause::SealTheBaseAgain)
+        {
+            let base = Arc::clone(base);
+            self.send_seal(base, now_ms, commands);
+        }
+    }
+
+    pub fn wants(&self) -> Wanted {
+        match &self.on_top_of {
+            _ if self.attempt.is_some() => Wanted::No,
+            OnTopOf::Nothing => Wanted::AtOnce,
+            OnTopOf::Base(_) if self.rules.hold(Clause::SealTheBaseAgain) => Wanted::No,
+            OnTopOf::Own(id, _) if self.last_sent == Some(*id) => Wanted::WhenDue,
+            _ => Wanted::AtOnce,
+        }
+    }
+
+    /// Whether this state is to be sealed: it is the next one, and another one.
+    pub fn takes(&self, state: &State) -> bool {
+        let is_next = match &self.on_top_of {
+            OnTopOf::Nothing => {
+                let is_begin = state.header.frontier_ms == state.header.begin_ms;
+                !is_begin || self.rules.hold(Clause::SealTheBegin)
+            }
+            OnTopOf::Base(seal) => self.continues(seal, state) && seal.content != state.content,
+            OnTopOf::Own(id, seal) => {
+                let is_same = seal.content == state.content && self.last_sent == Some(*id);
+                self.continues(seal, state) && !is_same
+            }
+        };
+        self.wants() != Wanted::No && is_next
+    }
+
+    fn continues(&self, seal: &Seal, state: &State) -> bool {
+        state.header.reaches(&seal.header) || !self.rules.hold(Clause::SealNoLessThanTheBase)
+    }
+
+    /// Sends the blobs that the seal below does not have; once these are acknowledged, the seal.
+    pub fn seal(&mut self, state: State, view: &View, now_ms: i64, commands: &mut Vec<Command>) {
+        let mut waiting = BTreeSet::new();
+        let mut table = BTreeMap::new();
+        for (role, part) in state.parts {
+            let blob = self.named(&role, &part, view).unwrap_or_else(|| {
+                let blob = self.new_blob();
+                waiting.insert(blob);
+                commands.push(Command::send(Key::Blob(blob), Arc::clone(&part.bytes)));
+                blob
+            });
+            let entry = Entry {
+                blob,
+                length: part.bytes.len() as u64,
+                hash: part.hash,
+            };
+            table.insert(role, entry);
+        }
+        let seal = Arc::new(Seal::new(state.header, table));
+        if waiting.is_empty() || !self.rules.hold(Clause::BlobsComeFirst) {
+            self.send_seal(seal, now_ms, commands);
+        } else {
+            self.attempt = Some(Attempt::Blobs {
+                seal,
+                waiting,
+                sent_ms: now_ms,
+            });
+        }
+    }
+
+    fn new_blob(&mut self) -> BlobId {
+        let number = self.next_blob;
+        self.next_blob += 1;
+        BlobId {
+            unique: self.session.unique,
+            number,
+        }
+    }
+
+    /// The blob of a role that did not change.
+    fn named(&self, role: &Role, part: &Part, view: &View) -> Option<BlobId> {
+        if !self.rules.hold(Clause::NameBlobsOfTheLastSeal) {
+            return view.any_blob_of(&part.bytes);
+        }
+        let seal = match &self.on_top_of {
+            OnTopOf::Nothing => return None,
+            OnTopOf::Base(seal) | OnTopOf::Own(_, seal) => seal,
+        };
+        let entry = seal.table.get(role)?;
+        let is_same = entry.hash == part.hash && entry.length == part.bytes.len() as u64;
+        is_same.then_some(entry.blob)
+    }
+
+    fn send_seal(&mut self, seal: Arc<Seal>, now_ms: i64, commands: &mut Vec<Command>) {
+        let id = SealId {
+            session: self.session,
+            number: self.next_seal,
+        };
+        self.next_seal += 1;
+        self.last_sent = Some(id);
+        commands.push(Command::send(Key::Seal(id), seal.encode().into()));
+        self.attempt = Some(Attempt::Seal {
+            id,
+            seal,
+            sent_ms: now_ms,
+            is_acknowledged: false,
+        });
+    }
+
+    pub fn blob_acknowledged(&mut self, blob: BlobId, now_ms: i64, commands: &mut Vec<Command>) {
+        let Some(Attempt::Blobs { seal, waiting, .. }) = &mut self.attempt else {
+            return;
+        };
+        if waiting.remove(&blob) && waiting.is_empty() {
+            let seal = Arc::clone(seal);
+            self.send_seal(seal, now_ms, commands);
+        }
+    }
+
+    /// Returns the seal, if it is under way.
+    pub fn seal_acknowledged(&mut self, acknowledged: SealId) -> Option<Arc<Seal>> {
+        match &mut self.attempt {
+            Some(Attempt::Seal {
+                id,
+                seal,
+                is_acknowledged,
+                ..
+            }) if *id == acknowledged => {
+                *is_acknowledged = true;
+                Some(Arc::clone(seal))
+            }
+            _ => None,
+        }
+    }
+
+    /// An own seal is in force.
+    pub fn found(&mut self, found: SealId, seal: &Arc<Seal>) {
+        self.on_top_of = OnTopOf::Own(found, Arc::clone(seal));
+        if let Some(Attempt::Seal { id, .. }) = &self.attempt
+            && *id <= found
+        {
+            self.attempt = None;
+        }
+    }
+
+    /// Gives up what has no answer for so long that it may never come, or come late. The next one has other keys.
+    pub fn doubt(&mut self, now_ms: i64, answer_ms: i64) {
+        let since_ms = match &self.attempt {
+            Some(Attempt::Blobs { sent_ms, .. }) => *sent_ms,
+            Some(Attempt::Seal {
+                sent_ms,
+                is_acknowledged: false,
+                ..
+            }) => *sent_ms,
+            _ => return,
+        };
+        if now_ms - since_ms < answer_ms || !self.rules.hold(Clause::SealAgainInDoubt) {
+            return;
+        }
+        if !self.rules.hold(Clause::NewKeysInDoubt) {
+            self.next_seal = self.next_seal.saturating_sub(1);
+        }
+        self.attempt = None;
+    }
+
+    /// The pair is revoked: what is not sent is not sent any more.
+    pub fn rest(&mut self) {
+        self.attempt = None;
+    }
+
+    /// S5: whether all but this seal, which is in force, and what it names is garbage.
+    pub fn may_collect(&self, in_force: SealId) -> bool {
+        let is_last = self.last_sent == Some(in_force) || !self.rules.hold(Clause::CollectAfterTheLastSeal);
+        let is_between = !matches!(self.attempt, Some(Attempt::Blobs { .. }))
+            || !self.rules.hold(Clause::CollectBetweenSeals);
+        is_last && is_between && self.rules.hold(Clause::CollectGarbage)
+    }
+
+    /// Whether a key is needed by this seal and its session.
+    pub fn needs(&self, key: Key, in_force: SealId, blobs: &BTreeSet<BlobId>) -> bool {
+        match key {
+            Key::Claim(session) => session == self.session && self.rules.hold(Clause::KeepTheClaim),
+            Key::Seal(id) => id == in_force,
+            Key::Blob(id) => blobs.contains(&id),
+        }
+    }
+}

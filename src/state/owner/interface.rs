@@ -1,0 +1,119 @@
+//! What goes into an owner, and what comes out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::state::content::{Bytes, Identity, Role, State};
+use crate::state::key::{Key, Namespace, SealId};
+use crate::state::record::{Claim, RecordError, Seal};
+use crate::state::view::{Damage, Question};
+
+/// What an owner goes by.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub namespace: Namespace,
+    pub identity: Identity,
+    /// What a claim says of us, for people.
+    pub claim: Claim,
+    /// So long an answer is waited for.
+    pub answer_ms: i64,
+    /// The session timeout of the group.
+    pub lease_ms: i64,
+    /// A loop that takes no input for longer than this stands still.
+    pub still_ms: i64,
+}
+
+/// What happens to an owner.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// The group gives the pair.
+    Assigned,
+    /// The group takes the pair, or the membership is lost.
+    Revoked,
+    /// The next record of the state partition; a tombstone has no value.
+    Record { key: &'a [u8], value: Option<&'a [u8]> },
+    /// All below the end of the state partition is read. That end was asked for when the [`Owner`](super::Owner) gave this question.
+    End(Question),
+    /// The append of this key is acknowledged by all replicas in sync. One that failed is one without an answer.
+    Acknowledged(Key),
+    /// The memory of the pair as of a border of a batch.
+    State(State),
+    /// The answer to a [`Command::Commit`]: whether the group knows this member and its generation. Any other failure is no answer.
+    Committed { number: u64, is_known: bool },
+    /// The end of the state partition lies before what was read: it is read from its first record again.
+    StartOver,
+    /// Time goes by.
+    Tick,
+}
+
+/// What is to be done for an owner.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Append to the state partition; without a value, a tombstone.
+    Send { key: Key, value: Option<Bytes> },
+    /// Commit the offsets of the pair, for the answer.
+    Commit { number: u64 },
+    /// There is no state: begin by the rule of a start, and offer where that is.
+    Begin,
+    /// Throw memory away and make it anew from this.
+    Restore {
+        seal: Arc<Seal>,
+        roles: BTreeMap<Role, Bytes>,
+    },
+    /// The state with this content is in force: its settled numbers are to be shown.
+    Show { content: u128 },
+    /// The group has given the pair to another: throw memory away.
+    Drop,
+    /// The pair cannot be counted.
+    Refuse(Refusal),
+}
+
+impl Command {
+    pub(super) fn send(key: Key, value: Bytes) -> Command {
+        Command::Send {
+            key,
+            value: Some(value),
+        }
+    }
+}
+
+/// Why the state of a pair is not gone on from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// The highest seal cannot be read.
+    Seal { id: SealId, error: RecordError },
+    /// The highest seal is of another log.
+    Identity { id: SealId, found: Identity },
+    /// The base is not whole.
+    Damage(Damage),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Seal { id, error } => write!(f, "seal {}|{}: {error}", id.session, id.number),
+            Refusal::Identity { id, found } => {
+                let names = found.topics.iter().map(|topic| &*topic.name);
+                let names = names.collect::<Vec<_>>().join(", ");
+                let n_partitions = found.n_partitions;
+                write!(
+                    f,
+                    "seal {}|{} is of another log: topics {names} of {n_partitions} partitions",
+                    id.session, id.number
+                )
+            }
+            Refusal::Damage(damage) => damage.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// What may be shown of a pair.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shown {
+    pub live: bool,
+    /// The content of the state whose settled numbers may be shown.
+    pub settled: Option<u128>,
+}

@@ -1,0 +1,312 @@
+//! Values of the state topic: the seal and the claim, as canonical bytes with a checksum. The value of a blob is its role's bytes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::content::{Header, Role, content_of};
+use super::key::BlobId;
+use crate::bytes::{Malformed, Reader, Writer};
+
+/// The first byte of a seal.
+const SEAL_VERSION: u8 = 1;
+/// The first byte of a claim's value.
+const CLAIM_VERSION: u8 = 1;
+
+/// Why a value cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordError {
+    /// Of this version, which this program does not know.
+    Version(u8),
+    /// Its checksum, or that of its content, is another one.
+    Damaged,
+    Malformed(Malformed),
+}
+
+impl From<Malformed> for RecordError {
+    fn from(malformed: Malformed) -> RecordError {
+        RecordError::Malformed(malformed)
+    }
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordError::Version(version) => {
+                write!(f, "it is of version {version}, which this program does not read")
+            }
+            RecordError::Damaged => f.write_str("it is damaged: its checksum is wrong"),
+            RecordError::Malformed(malformed) => malformed.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+/// Where the bytes of a role are, and what they must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    pub blob: BlobId,
+    pub length: u64,
+    pub hash: u128,
+}
+
+/// One state of a pair, all of it but the bytes of its roles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    pub header: Header,
+    pub table: BTreeMap<Role, Entry>,
+    /// That of the [`State`](super::State): the same state has the same content, wherever its blobs are.
+    pub content: u128,
+}
+
+impl Seal {
+    pub fn new(header: Header, table: BTreeMap<Role, Entry>) -> Seal {
+        let lines = table.iter();
+        let content = content_of(
+            &header,
+            lines.map(|(role, entry)| (role, entry.length, entry.hash)),
+        );
+        Seal {
+            header,
+            table,
+            content,
+        }
+    }
+
+    /// ```text
+    /// 1 │ header │ table: n, (role │ u, 8 bytes │ k │ length │ hash, 16 bytes)… │ content, 16 bytes │ checksum, 8 bytes
+    /// header    fingerprint │ P │ n, topics… │ begin │ F │ caught up │ exact │ n, (column │ since)…
+    /// topic     name │ id, 16 bytes │ read position │ resume offset │ M there │ digest: n │ sum, 8 bytes
+    /// ```
+    /// Whole numbers are LEB128, signed ones zigzag, those of a fixed length little-endian. Texts have their length before them. A time
+    /// that may be absent is 0, or 1 and the number. Roles ascend. The checksum is XXH3 (64 bits) of all bytes before it.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        to.byte(SEAL_VERSION);
+        self.header.encode(&mut to);
+        to.number(self.table.len() as u64);
+        for (role, Entry { blob, length, hash }) in &self.table {
+            to.text(role);
+            to.bytes(&blob.unique.to_le_bytes());
+            to.number(blob.number);
+            to.number(*length);
+            to.bytes(&hash.to_le_bytes());
+        }
+        to.bytes(&self.content.to_le_bytes());
+        with_checksum(to)
+    }
+
+    /// # Errors
+    /// [`RecordError`], if it is not what [`Seal::encode`] gives for any seal.
+    pub fn decode(bytes: &[u8]) -> Result<Seal, RecordError> {
+        let mut from = body(bytes, SEAL_VERSION)?;
+        let header = Header::decode(&mut from)?;
+        let table = decode_table(&mut from)?;
+        let content = u128::from_le_bytes(from.array()?);
+        from.end()?;
+        let seal = Seal::new(header, table);
+        (seal.content == content)
+            .then_some(seal)
+            .ok_or(RecordError::Damaged)
+    }
+}
+
+fn decode_table(from: &mut Reader) -> Result<BTreeMap<Role, Entry>, Malformed> {
+    let mut table = BTreeMap::<Role, Entry>::new();
+    for _ in 0..from.length()? {
+        let role: Role = from.text()?.into();
+        let blob = BlobId {
+            unique: u64::from_le_bytes(from.array()?),
+            number: from.number()?,
+        };
+        let entry = Entry {
+            blob,
+            length: from.number()?,
+            hash: u128::from_le_bytes(from.array()?),
+        };
+        if table.last_key_value().is_some_and(|(last, _)| *last >= role) {
+            return Err(Malformed::Number);
+        }
+        table.insert(role, entry);
+    }
+    Ok(table)
+}
+
+/// Who claims, for people: no rule reads it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claim {
+    pub instance: String,
+    /// Of the program.
+    pub version: String,
+    /// Of the group, where it is known.
+    pub generation: Option<i32>,
+}
+
+impl Claim {
+    /// ```text
+    /// 1 │ instance │ version │ generation: 0, or 1 and the number │ checksum, 8 bytes
+    /// ```
+    pub fn encode(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        to.byte(CLAIM_VERSION);
+        to.text(&self.instance);
+        to.text(&self.version);
+        to.byte(u8::from(self.generation.is_some()));
+        self.generation
+            .iter()
+            .for_each(|generation| to.signed((*generation).into()));
+        with_checksum(to)
+    }
+
+    /// # Errors
+    /// [`RecordError`], if it is not what [`Claim::encode`] gives for any claim. It claims all the same: its key says all.
+    pub fn decode(bytes: &[u8]) -> Result<Claim, RecordError> {
+        let mut from = body(bytes, CLAIM_VERSION)?;
+        let claim = Claim {
+            instance: from.text()?.to_owned(),
+            version: from.text()?.to_owned(),
+            generation: match from.flag()? {
+                true => Some(i32::try_from(from.signed()?).map_err(|_| Malformed::Number)?),
+                false => None,
+            },
+        };
+        from.end()?;
+        Ok(claim)
+    }
+}
+
+fn with_checksum(mut to: Writer) -> Vec<u8> {
+    let checksum = xxh3_64(to.as_bytes());
+    to.bytes(&checksum.to_le_bytes());
+    to.into_bytes()
+}
+
+/// What lies between version and checksum.
+fn body(bytes: &[u8], version: u8) -> Result<Reader<'_>, RecordError> {
+    let (before, checksum) = bytes.split_last_chunk().ok_or(Malformed::Length)?;
+    let mut from = Reader::new(before);
+    let found = from.byte()?;
+    if found != version {
+        return Err(RecordError::Version(found));
+    }
+    if xxh3_64(before) != u64::from_le_bytes(*checksum) {
+        return Err(RecordError::Damaged);
+    }
+    Ok(from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::content::State;
+    use crate::state::fixture::{header, state};
+
+    fn seal() -> Seal {
+        let state = state(40, &[("cell 0 7", "seven"), ("totals", "all of it")]);
+        let blob = |number| BlobId { unique: 5, number };
+        let entries = (300..)
+            .zip(&state.parts)
+            .map(|(number, (role, part))| {
+                let entry = Entry {
+                    blob: blob(number),
+                    length: part.bytes.len() as u64,
+                    hash: part.hash,
+                };
+                (role.clone(), entry)
+            })
+            .collect();
+        Seal::new(state.header, entries)
+    }
+
+    fn claim() -> Claim {
+        Claim {
+            instance: "gauge-1".to_owned(),
+            version: "0.1.0".to_owned(),
+            generation: Some(12),
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        assert_eq!(Seal::decode(&seal().encode()), Ok(seal()));
+        assert_eq!(Claim::decode(&claim().encode()), Ok(claim()));
+        let bare = Claim::default();
+        assert_eq!(Claim::decode(&bare.encode()), Ok(bare));
+        let mut young = header(0);
+        (young.begin_ms, young.frontier_ms, young.reaches[0].resume_max_ms) = (None, None, None);
+        let young = Seal::new(young, BTreeMap::new());
+        assert_eq!(Seal::decode(&young.encode()), Ok(young));
+    }
+
+    #[test]
+    fn every_damaged_byte_is_noticed() {
+        let (seal, claim) = (seal().encode(), claim().encode());
+        for (bytes, is_read) in [
+            (seal, (|bytes| Seal::decode(bytes).is_ok()) as fn(&[u8]) -> bool),
+            (claim, |bytes| Claim::decode(bytes).is_ok()),
+        ] {
+            for at in 0..bytes.len() {
+                for change in 1..=255 {
+                    let mut damaged = bytes.clone();
+                    damaged[at] ^= change;
+                    assert!(!is_read(&damaged), "byte {at} of {} ^ {change}", bytes.len());
+                }
+                assert!(!is_read(&bytes[..at]), "cut at {at}");
+            }
+            assert!(!is_read(&[&bytes[..], &[0]].concat()));
+        }
+    }
+
+    /// Behind a checksum that is right, as another program might write it.
+    #[test]
+    fn bytes_that_are_read_are_those_that_would_be_written() {
+        let bytes = seal().encode();
+        let body = &bytes[..bytes.len() - 8];
+        for at in 1..body.len() {
+            for change in [1, 2, 0x40, 0x80, 0xff] {
+                let mut other = body.to_vec();
+                other[at] ^= change;
+                let mut to = Writer::default();
+                to.bytes(&other);
+                let other = with_checksum(to);
+                if let Ok(read) = Seal::decode(&other) {
+                    assert_eq!(read.encode(), other, "byte {at} ^ {change}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut bytes = seal().encode();
+        bytes[0] = 2;
+        assert_eq!(Seal::decode(&bytes), Err(RecordError::Version(2)));
+    }
+
+    #[test]
+    fn the_same_state_has_the_same_content_wherever_its_blobs_are() {
+        let one = seal();
+        let mut elsewhere = one.table.clone();
+        for entry in elsewhere.values_mut() {
+            entry.blob.unique += 1;
+        }
+        assert_eq!(Seal::new(one.header.clone(), elsewhere).content, one.content);
+        let state = state(40, &[("cell 0 7", "seven"), ("totals", "all of it")]);
+        assert_eq!(state.content, one.content);
+    }
+
+    #[test]
+    fn another_state_has_another_content() {
+        let content = |number, roles: &[(&str, &str)]| state(number, roles).content;
+        let one = content(40, &[("a", "b")]);
+        assert_ne!(one, content(41, &[("a", "b")]));
+        assert_ne!(one, content(40, &[("b", "b")]));
+        assert_ne!(one, content(40, &[("a", "c")]));
+        assert_ne!(one, content(40, &[]));
+        let mut caught_up = header(40);
+        caught_up.was_caught_up = !caught_up.was_caught_up;
+        assert_ne!(State::new(caught_up, BTreeMap::new()).content, content(40, &[]));
+    }
+}

@@ -1,0 +1,207 @@
+//! What a reader of a state partition holds of its namespace, and what may be said of it at the end (S1).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::content::{Bytes, Role};
+use super::key::{BlobId, Key, Namespace, SealId, Session};
+use super::record::{RecordError, Seal};
+use super::rules::{Clause, Rules};
+
+/// A seal as it was read.
+pub type ReadSeal = Result<Arc<Seal>, RecordError>;
+
+/// The records of a namespace in a partition, by key. Between ends it may lack what compaction took: it says what is in force only
+/// where an [`End`] is shown to it.
+#[derive(Debug)]
+pub struct View {
+    namespace: Namespace,
+    rules: Rules,
+    claims: BTreeSet<Session>,
+    seals: BTreeMap<SealId, ReadSeal>,
+    blobs: BTreeMap<BlobId, Bytes>,
+    others: BTreeSet<Namespace>,
+    /// Records taken, of any namespace; it never falls.
+    n_taken: u64,
+}
+
+/// That the end of the partition was asked for, when, and what had been read by then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    pub asked_ms: i64,
+    n_taken: u64,
+}
+
+/// What stands at the end.
+#[derive(Debug, Clone)]
+pub struct End {
+    pub asked_ms: i64,
+    /// The highest.
+    pub claim: Option<Session>,
+    /// The highest.
+    pub seal: Option<(SealId, ReadSeal)>,
+    in_force: bool,
+}
+
+impl End {
+    /// S1: the highest seal, if no claim is higher than its session's.
+    pub fn in_force(&self) -> Option<&(SealId, ReadSeal)> {
+        self.seal.as_ref().filter(|_| self.in_force)
+    }
+}
+
+/// A blob that a seal names is not there, or not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    pub role: Role,
+    pub blob: BlobId,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Damage { role, blob } = self;
+        let BlobId { unique, number } = blob;
+        write!(f, "blob {unique:016x}|{number} ({role}) is absent or damaged")
+    }
+}
+
+impl std::error::Error for Damage {}
+
+impl View {
+    pub fn new(namespace: Namespace, rules: Rules) -> View {
+        View {
+            namespace,
+            rules,
+            claims: BTreeSet::new(),
+            seals: BTreeMap::new(),
+            blobs: BTreeMap::new(),
+            others: BTreeSet::new(),
+            n_taken: 0,
+        }
+    }
+
+    /// Takes the next record of the partition. Returns what was put, if it is of this namespace.
+    pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
+        self.n_taken += 1;
+        let (namespace, key) = Key::parse(key)?;
+        if namespace != self.namespace {
+            self.others.insert(namespace);
+            return None;
+        }
+        let Some(value) = value else {
+            self.remove(key);
+            return None;
+        };
+        self.put(key, value);
+        Some(key)
+    }
+
+    fn put(&mut self, key: Key, value: &[u8]) {
+        match key {
+            Key::Claim(session) => {
+                self.claims.insert(session);
+            }
+            Key::Seal(id) => {
+                self.seals.insert(id, Seal::decode(value).map(Arc::new));
+            }
+            Key::Blob(id) => {
+                self.blobs.insert(id, value.into());
+            }
+        }
+    }
+
+    fn remove(&mut self, key: Key) {
+        match key {
+            Key::Claim(session) => drop(self.claims.remove(&session)),
+            Key::Seal(id) => drop(self.seals.remove(&id)),
+            Key::Blob(id) => drop(self.blobs.remove(&id)),
+        }
+    }
+
+    /// Forgets all: the partition is read from its first record again.
+    pub fn start_over(&mut self) {
+        // The count goes on, so that the answer to an earlier question is none.
+        let n_taken = self.n_taken + 1;
+        *self = View {
+            n_taken,
+            ..View::new(self.namespace, self.rules)
+        };
+    }
+
+    /// What the broker is to be asked now: where the partition ends.
+    pub fn question(&self, now_ms: i64) -> Question {
+        Question {
+            asked_ms: now_ms,
+            n_taken: self.n_taken,
+        }
+    }
+
+    /// What stands at the end, once all below the answer to the question is read. None, if records were read since the question: what was
+    /// put before that end may have been taken by compaction and put again behind it.
+    pub fn end(&self, question: Question) -> Option<End> {
+        let is_end = question.n_taken == self.n_taken;
+        if !is_end && self.rules.hold(Clause::EndIsAskedForAfterTheLastRecord) {
+            return None;
+        }
+        let claim = self.highest_claim();
+        let seal = self.seals.last_key_value().map(|(id, seal)| (*id, seal.clone()));
+        let session = seal.as_ref().map(|(id, _)| id.session);
+        let in_force = claim <= session || !self.rules.hold(Clause::NoClaimIsHigher);
+        Some(End {
+            asked_ms: question.asked_ms,
+            claim,
+            seal,
+            in_force,
+        })
+    }
+
+    /// Of what was read so far.
+    pub fn highest_claim(&self) -> Option<Session> {
+        self.claims.last().copied()
+    }
+
+    pub fn has_claim(&self, session: Session) -> bool {
+        self.claims.contains(&session)
+    }
+
+    /// The bytes of all roles of a seal.
+    ///
+    /// # Errors
+    /// [`Damage`], if one of them is absent, or not of the length and the hash that the seal has.
+    pub fn roles(&self, seal: &Seal) -> Result<BTreeMap<Role, Bytes>, Damage> {
+        let roles = seal.table.iter().map(|(role, entry)| {
+            let bytes = self
+                .blobs
+                .get(&entry.blob)
+                .filter(|bytes| bytes.len() as u64 == entry.length && xxh3_128(bytes) == entry.hash);
+            let bytes = bytes.ok_or_else(|| Damage {
+                role: role.clone(),
+                blob: entry.blob,
+            })?;
+            Ok((role.clone(), Bytes::clone(bytes)))
+        });
+        roles.collect()
+    }
+
+    /// All keys that it holds.
+    pub fn keys(&self) -> impl Iterator<Item = Key> {
+        let claims = self.claims.iter().map(|session| Key::Claim(*session));
+        let seals = self.seals.keys().map(|id| Key::Seal(*id));
+        let blobs = self.blobs.keys().map(|id| Key::Blob(*id));
+        claims.chain(seals).chain(blobs)
+    }
+
+    /// A blob with these bytes, for the control of [`Clause::NameBlobsOfTheLastSeal`].
+    pub(super) fn any_blob_of(&self, bytes: &[u8]) -> Option<BlobId> {
+        let mut blobs = self.blobs.iter();
+        blobs.find(|(_, known)| known[..] == *bytes).map(|(id, _)| *id)
+    }
+
+    /// Namespaces that were met beside this one.
+    pub fn others(&self) -> &BTreeSet<Namespace> {
+        &self.others
+    }
+}

@@ -1,0 +1,251 @@
+//! Sees all, and holds it to the invariants: what lies in the log by offset, what is shown, what was sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use abgauge::state::{BlobId, Bytes, Key, Role, Seal, SealId, Session, Shown};
+
+use crate::log::Record;
+use crate::pair::{Account, recount};
+
+pub type Verdict = Result<(), String>;
+
+/// A state that has been in force.
+struct Link {
+    content: u128,
+    since_ms: i64,
+    account: Account,
+}
+
+/// Since when an instance shows something without a break, as far as anybody could see.
+#[derive(Default)]
+struct Showing {
+    live_ms: Option<i64>,
+    settled_ms: Option<i64>,
+    /// A process that is stopped shows nothing, but may go on where it was.
+    is_stopped: bool,
+}
+
+#[derive(Default)]
+pub struct Judge {
+    lease_ms: i64,
+    claims: BTreeSet<Session>,
+    seals: BTreeMap<SealId, Arc<Seal>>,
+    blobs: BTreeMap<BlobId, Bytes>,
+    /// All that was sent, by key.
+    sent: BTreeMap<Key, Bytes>,
+    chain: Vec<Link>,
+    /// Place in the chain of each seal that has been in force.
+    places: BTreeMap<SealId, usize>,
+    /// By incarnation.
+    showing: BTreeMap<u64, Showing>,
+}
+
+impl Judge {
+    pub fn new(lease_ms: i64) -> Judge {
+        Judge {
+            lease_ms,
+            ..Judge::default()
+        }
+    }
+
+    /// I3: no key has two contents.
+    pub fn sent(&mut self, key: Key, value: &Bytes) -> Verdict {
+        let known = self.sent.entry(key).or_insert_with(|| Arc::clone(value));
+        if known != value {
+            return Err(format!("I3: {key:?} has two contents"));
+        }
+        Ok(())
+    }
+
+    pub fn landed(&mut self, record: &Record, inputs: &[i64], now_ms: i64) -> Verdict {
+        match (&record.value, record.key) {
+            (None, Key::Claim(session)) => drop(self.claims.remove(&session)),
+            (None, Key::Seal(id)) => drop(self.seals.remove(&id)),
+            (None, Key::Blob(id)) => drop(self.blobs.remove(&id)),
+            (Some(_), Key::Claim(session)) => drop(self.claims.insert(session)),
+            (Some(value), Key::Seal(id)) => {
+                let seal = Seal::decode(value).map_err(|error| format!("{id:?}: {error}"))?;
+                self.seals.insert(id, Arc::new(seal));
+            }
+            (Some(value), Key::Blob(id)) => drop(self.blobs.insert(id, Arc::clone(value))),
+        }
+        let Some((id, seal)) = self.seals.last_key_value() else {
+            return self.nothing_is_lost();
+        };
+        let (id, seal) = (*id, Arc::clone(seal));
+        self.whole(id, &seal)?;
+        if self.claims.last() <= Some(&id.session) {
+            self.in_force(id, &seal, inputs, now_ms)?;
+        }
+        Ok(())
+    }
+
+    fn nothing_is_lost(&self) -> Verdict {
+        match self.chain.is_empty() {
+            true => Ok(()),
+            false => Err("I10: there is no seal any more".to_owned()),
+        }
+    }
+
+    /// I10: the highest seal is whole.
+    fn whole(&self, id: SealId, seal: &Seal) -> Verdict {
+        let mut entries = seal.table.iter();
+        match entries.find(|(_, entry)| !self.blobs.contains_key(&entry.blob)) {
+            Some((role, _)) => Err(format!("I10: {role} of {id:?} is not there")),
+            None => Ok(()),
+        }
+    }
+
+    /// I1, I2, I4: the chain goes on, and is what a recount gives.
+    fn in_force(&mut self, id: SealId, seal: &Seal, inputs: &[i64], now_ms: i64) -> Verdict {
+        if self.places.contains_key(&id) {
+            return Ok(());
+        }
+        if self.chain.last().is_none_or(|last| last.content != seal.content) {
+            let account = self.account(seal);
+            let Account {
+                begin,
+                position,
+                moves,
+                ..
+            } = &account;
+            if account != recount(inputs, *begin, *position, moves) {
+                return Err(format!("I4: a recount does not give {account:?}"));
+            }
+            if let Some(last) = self.chain.last()
+                && !continues(&last.account, &account)
+            {
+                return Err(format!("I2: {:?} is followed by {account:?}", last.account));
+            }
+            self.chain.push(Link {
+                content: seal.content,
+                since_ms: now_ms,
+                account,
+            });
+        }
+        self.places.insert(id, self.chain.len() - 1);
+        Ok(())
+    }
+
+    fn account(&self, seal: &Seal) -> Account {
+        let roles = seal.table.iter();
+        let roles = roles.map(|(role, entry)| (role.clone(), Arc::clone(&self.blobs[&entry.blob])));
+        Account::decode(&seal.header, &roles.collect())
+    }
+
+    /// Where a seal stands in the chain, if it has ever been in force.
+    pub fn place(&self, id: SealId) -> Option<usize> {
+        self.places.get(&id).copied()
+    }
+
+    /// I5, I8: what a scrape of an instance would show. `seen` is the latest state of another that it has read in force.
+    pub fn shown(&mut self, who: u64, shown: Shown, seen: Option<usize>, now_ms: i64) -> Verdict {
+        if let Some(content) = shown.settled {
+            let place = self.place_of(content)?;
+            self.is_young(place, now_ms)?;
+            if Some(place) < seen {
+                return Err(format!("I8: {place} is shown after {seen:?} was read"));
+            }
+        }
+        let showing = self.showing.entry(who).or_default();
+        prolong(&mut showing.live_ms, shown.live, now_ms);
+        prolong(&mut showing.settled_ms, shown.settled.is_some(), now_ms);
+        showing.is_stopped = false;
+        Ok(())
+    }
+
+    /// I5: the place in the chain of a state that is shown.
+    pub fn place_of(&self, content: u128) -> Result<usize, String> {
+        let place = self.chain.iter().rposition(|link| link.content == content);
+        place.ok_or_else(|| "I5: what is shown was never in force".to_owned())
+    }
+
+    /// What follows a state that is shown came into force within a lease.
+    fn is_young(&self, place: usize, now_ms: i64) -> Verdict {
+        let next = self.chain.get(place + 1);
+        match next.is_some_and(|next| now_ms - next.since_ms > self.lease_ms) {
+            true => Err("I8: what is shown was followed more than a lease ago".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// I7: two instances show a pair for a lease at most.
+    pub fn one_lease(&self, now_ms: i64) -> Verdict {
+        for (view, since_ms) in [
+            ("live", (|showing| showing.live_ms) as fn(&Showing) -> Option<i64>),
+            ("settled", |showing| showing.settled_ms),
+        ] {
+            let seen = self.showing.values().filter(|showing| !showing.is_stopped);
+            let mut since: Vec<i64> = seen.filter_map(since_ms).collect();
+            since.sort_unstable();
+            // The second of them is when two began to.
+            if since
+                .get(1)
+                .is_some_and(|both_ms| now_ms - both_ms > self.lease_ms)
+            {
+                return Err(format!("I7: two show the {view} view for more than a lease"));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn stopped(&mut self, who: u64) {
+        self.showing.entry(who).or_default().is_stopped = true;
+    }
+
+    pub fn ended(&mut self, who: u64) {
+        self.showing.remove(&who);
+    }
+
+    /// I11: at rest there is one claim, one seal and its blobs, and it is what was counted.
+    pub fn at_rest(&self, inputs: &[i64]) -> Result<u128, String> {
+        let Some((_, seal)) = self.seals.last_key_value() else {
+            return Err("there is no seal".to_owned());
+        };
+        let named: BTreeSet<BlobId> = seal.table.values().map(|entry| entry.blob).collect();
+        let is_alone = self.seals.len() == 1 && self.blobs.keys().copied().eq(named);
+        let claim = self.claims.last() == self.seals.keys().next().map(|id| &id.session);
+        if !is_alone || !claim || self.claims.len() > 1 {
+            return Err(format!(
+                "there are claims {:?}, seals {:?}, blobs {:?}",
+                self.claims,
+                self.seals.keys(),
+                self.blobs.keys()
+            ));
+        }
+        match self.chain.last() {
+            Some(last) if last.account.position == inputs.len() => Ok(last.content),
+            _ => Err("not all is sealed".to_owned()),
+        }
+    }
+
+    /// States that have been in force.
+    pub fn n_states(&self) -> usize {
+        self.chain.len()
+    }
+
+    /// The roles of what is in force at rest.
+    pub fn last(&self) -> Option<(Arc<Seal>, BTreeMap<Role, Bytes>)> {
+        let seal = self.seals.values().next_back()?;
+        let roles = seal.table.iter();
+        let roles = roles.map(|(role, entry)| Some((role.clone(), Arc::clone(self.blobs.get(&entry.blob)?))));
+        Some((Arc::clone(seal), roles.collect::<Option<_>>()?))
+    }
+}
+
+fn prolong(since_ms: &mut Option<i64>, is_shown: bool, now_ms: i64) {
+    *since_ms = is_shown.then(|| since_ms.unwrap_or(now_ms));
+}
+
+/// I2: begin stays; frontier, position and totals grow; idle moves that were made are not taken back.
+fn continues(before: &Account, after: &Account) -> bool {
+    let n_moves = before.moves.len();
+    let new_moves = after.moves.get(n_moves..).unwrap_or_default();
+    after.begin == before.begin
+        && after.frontier >= before.frontier
+        && after.position >= before.position
+        && after.total.n >= before.total.n
+        && after.moves.get(..n_moves) == Some(&before.moves[..])
+        && new_moves.iter().all(|(position, _)| *position >= before.position)
+}
