@@ -142,3 +142,111 @@ impl Onlooker {
         Some(now_ms - oldest)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::fixture::header;
+    use crate::state::key::{Key, Session};
+    use crate::state::record::Claim;
+
+    const LEASE_MS: i64 = 15_000;
+
+    fn namespace() -> Namespace {
+        Namespace::of("fingerprint", "group")
+    }
+
+    fn onlooker(n_partitions: usize) -> Onlooker {
+        Onlooker::new(namespace(), n_partitions, LEASE_MS)
+    }
+
+    fn session(epoch: u64) -> Session {
+        Session { epoch, unique: 5 }
+    }
+
+    fn put(onlooker: &mut Onlooker, key: Key, value: &[u8]) {
+        onlooker.take(0, key.text(namespace()).as_bytes(), Some(value));
+    }
+
+    fn claim(onlooker: &mut Onlooker, epoch: u64) {
+        put(onlooker, Key::Claim(session(epoch)), &Claim::default().encode());
+    }
+
+    fn seal(onlooker: &mut Onlooker, epoch: u64, read_position: i64) {
+        let id = SealId {
+            session: session(epoch),
+            number: 0,
+        };
+        let seal = Seal::new(header(read_position), BTreeMap::new());
+        put(onlooker, Key::Seal(id), &seal.encode());
+    }
+
+    fn end(onlooker: &mut Onlooker, partition: usize, now_ms: i64) {
+        let question = onlooker.question(partition, now_ms);
+        onlooker.end(partition, question);
+    }
+
+    /// How far the pairs were read, as is shown.
+    fn positions(onlooker: &Onlooker, now_ms: i64) -> Result<Vec<Option<i64>>, Withheld> {
+        let position = |sealed: &Sealed| sealed.seal.header.reaches[0].read_position;
+        let shown = onlooker.shown(now_ms)?;
+        Ok(shown.map(|sealed| sealed.map(position)).collect())
+    }
+
+    #[test]
+    fn shows_nothing_until_all_partitions_are_read() {
+        let mut onlooker = onlooker(2);
+        claim(&mut onlooker, 1);
+        seal(&mut onlooker, 1, 40);
+        end(&mut onlooker, 0, 0);
+        assert_eq!(
+            positions(&onlooker, 0),
+            Err(Withheld::Reading { n_partitions: 1 })
+        );
+        end(&mut onlooker, 1, 0);
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(40), None]));
+    }
+
+    #[test]
+    fn the_last_state_stays_while_a_claim_waits_for_its_seal() {
+        let mut onlooker = onlooker(1);
+        claim(&mut onlooker, 1);
+        seal(&mut onlooker, 1, 40);
+        end(&mut onlooker, 0, 0);
+        claim(&mut onlooker, 2);
+        seal(&mut onlooker, 1, 50);
+        end(&mut onlooker, 0, 0);
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(40)]));
+        seal(&mut onlooker, 2, 60);
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(40)]), "that is no end");
+        end(&mut onlooker, 0, 0);
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(60)]));
+    }
+
+    /// The pair would be missing from what is shown, though it has a state.
+    #[test]
+    fn who_comes_while_a_claim_waits_for_its_seal_waits_too() {
+        let mut onlooker = onlooker(1);
+        seal(&mut onlooker, 1, 40);
+        claim(&mut onlooker, 2);
+        end(&mut onlooker, 0, 0);
+        assert_eq!(
+            positions(&onlooker, 0),
+            Err(Withheld::Reading { n_partitions: 1 })
+        );
+    }
+
+    #[test]
+    fn withholds_what_is_older_than_a_lease() {
+        let mut onlooker = onlooker(2);
+        assert_eq!(onlooker.behind_ms(0), None);
+        end(&mut onlooker, 0, 0);
+        end(&mut onlooker, 1, 10);
+        assert_eq!(positions(&onlooker, LEASE_MS), Ok(vec![None, None]));
+        let ms = LEASE_MS + 1;
+        assert_eq!(positions(&onlooker, ms), Err(Withheld::Behind { ms }));
+        end(&mut onlooker, 0, ms);
+        assert_eq!(positions(&onlooker, ms), Ok(vec![None, None]));
+        assert_eq!(onlooker.behind_ms(ms), Some(ms - 10));
+    }
+}

@@ -205,3 +205,96 @@ impl View {
         &self.others
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::fixture::header;
+    use crate::state::record::Claim;
+
+    fn namespace() -> Namespace {
+        Namespace::of("fingerprint", "group")
+    }
+
+    fn session(epoch: u64) -> Session {
+        Session { epoch, unique: 5 }
+    }
+
+    fn seal(epoch: u64, number: u64) -> Key {
+        let session = session(epoch);
+        Key::Seal(SealId { session, number })
+    }
+
+    fn put(view: &mut View, key: Key) -> Option<Key> {
+        let value = match key {
+            Key::Seal(_) => Seal::new(header(1), BTreeMap::new()).encode(),
+            _ => Claim::default().encode(),
+        };
+        view.take(key.text(namespace()).as_bytes(), Some(&value))
+    }
+
+    /// What is in force after these were read.
+    fn in_force(keys: &[Key]) -> Option<Key> {
+        let mut view = View::new(namespace(), Rules::default());
+        for key in keys {
+            put(&mut view, *key);
+        }
+        let end = view.end(view.question(7)).expect("nothing was read since");
+        assert_eq!(end.asked_ms, 7);
+        end.in_force().map(|(id, _)| Key::Seal(*id))
+    }
+
+    #[test]
+    fn the_highest_seal_is_in_force_if_no_claim_is_higher() {
+        let claim = |epoch| Key::Claim(session(epoch));
+        assert_eq!(in_force(&[]), None);
+        assert_eq!(in_force(&[claim(1)]), None);
+        assert_eq!(in_force(&[claim(1), seal(1, 0)]), Some(seal(1, 0)));
+        assert_eq!(in_force(&[seal(1, 1), claim(1), seal(1, 0)]), Some(seal(1, 1)));
+        assert_eq!(in_force(&[claim(2), seal(1, 9), claim(1)]), None);
+        assert_eq!(in_force(&[seal(1, 9), claim(2), seal(2, 0)]), Some(seal(2, 0)));
+    }
+
+    #[test]
+    fn nothing_is_at_the_end_once_more_was_read() {
+        let mut view = View::new(namespace(), Rules::default());
+        let question = view.question(0);
+        assert!(view.end(question).is_some());
+        view.take(b"of somebody else", None);
+        assert!(view.end(question).is_none());
+    }
+
+    #[test]
+    fn other_namespaces_are_noted_and_left_alone() {
+        let mut view = View::new(namespace(), Rules::default());
+        let other = Namespace::of("another", "group");
+        let text = Key::Claim(session(9)).text(other);
+        assert_eq!(view.take(text.as_bytes(), Some(b"")), None);
+        assert_eq!(view.highest_claim(), None);
+        assert!(view.others().contains(&other));
+    }
+
+    #[test]
+    fn a_claim_counts_whatever_it_says() {
+        let mut view = View::new(namespace(), Rules::default());
+        let key = Key::Claim(session(9));
+        let text = key.text(namespace());
+        assert_eq!(view.take(text.as_bytes(), Some(b"of a newer version")), Some(key));
+        assert_eq!(view.highest_claim(), Some(session(9)));
+    }
+
+    #[test]
+    fn a_tombstone_deletes() {
+        let mut view = View::new(namespace(), Rules::default());
+        let blob = Key::Blob(BlobId { unique: 5, number: 0 });
+        let keys = [Key::Claim(session(1)), seal(1, 0), blob];
+        for key in keys {
+            assert_eq!(put(&mut view, key), Some(key));
+        }
+        assert_eq!(view.keys().collect::<Vec<_>>(), keys);
+        for key in keys {
+            assert_eq!(view.take(key.text(namespace()).as_bytes(), None), None);
+        }
+        assert_eq!(view.keys().count(), 0);
+    }
+}

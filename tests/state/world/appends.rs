@@ -1,0 +1,102 @@
+//! What becomes of an append: it lands at once, late, twice or never, and is answered or not.
+
+use abgauge::state::{Bytes, Key};
+
+use super::{Flight, World};
+use crate::instance::{Instance, Life, namespace};
+use crate::judge::Verdict;
+use crate::log::Record;
+
+impl World {
+    pub(super) fn send(&mut self, who: usize, key: Key, value: Option<Bytes>) -> Verdict {
+        if let Some(value) = &value {
+            self.judge.sent(key, value)?;
+        }
+        let instance = &mut self.instances[who];
+        if let (Key::Claim(session), Some(_)) = (key, &value) {
+            self.n_claims += 1;
+            instance.claims(session)?;
+        }
+        let is_answered = value.is_some() && !self.dice.percent(self.faults.unanswered);
+        let sender = is_answered.then_some(self.instances[who].incarnation);
+        let record = Record::new(namespace(), key, value);
+        if matches!(key, Key::Claim(_)) && self.dice.percent(20) {
+            self.land_seals()?;
+        }
+        if self.dice.percent(self.faults.lost) {
+            return Ok(());
+        }
+        if self.dice.percent(self.faults.doubled) {
+            let record = record.clone();
+            self.flights.push(Flight { record, sender: None });
+        }
+        let late = match key {
+            Key::Seal(_) | Key::Claim(_) => self.faults.late * 3 / 2,
+            Key::Blob(_) => self.faults.late / 2,
+        };
+        if self.dice.percent(late) {
+            self.flights.push(Flight { record, sender });
+            return Ok(());
+        }
+        self.land(record, sender)
+    }
+
+    pub(super) fn land(&mut self, record: Record, sender: Option<u64>) -> Verdict {
+        self.tell(|world| {
+            let what = record.value.as_ref().map_or("tombstone of ", |_| "");
+            format!("at {} lands {what}{:?}", world.log.end(), record.key)
+        });
+        let mut instances = self.instances.iter_mut();
+        if let Some(instance) = instances.find(|instance| Some(instance.incarnation) == sender) {
+            instance.acknowledged.push(record.key);
+        }
+        self.log.append(record.clone());
+        self.judge.landed(&record, &self.inputs, self.now_ms)?;
+        match record.key {
+            Key::Claim(_) if record.value.is_some() && self.dice.percent(40) => self.land_seals(),
+            Key::Seal(_) if self.dice.percent(30) => self.acknowledge_all_of(sender),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn land_some(&mut self) -> Verdict {
+        if self.flights.is_empty() {
+            return Ok(());
+        }
+        let which = self.dice.below(self.flights.len());
+        let Flight { record, sender } = self.flights.swap_remove(which);
+        self.land(record, sender)
+    }
+
+    /// Seals that were sent before a claim, and land behind it.
+    pub(super) fn land_seals(&mut self) -> Verdict {
+        let is_seal = |flight: &mut Flight| matches!(flight.record.key, Key::Seal(_));
+        let seals: Vec<Flight> = self.flights.extract_if(.., is_seal).collect();
+        for Flight { record, sender } in seals {
+            self.land(record, sender)?;
+        }
+        Ok(())
+    }
+
+    /// One of the last claims or seals is appended again: its answer was lost, or the leader of the partition has changed.
+    pub(super) fn land_again(&mut self) -> Verdict {
+        let back = self.log.end().saturating_sub(self.dice.below(12) + 1);
+        let (record, _) = self.log.next(back);
+        let decides = |record: &&Record| record.value.is_some() && !matches!(record.key, Key::Blob(_));
+        match record.filter(decides).cloned() {
+            Some(record) if self.faults.doubled > 0 => self.land(record, None),
+            _ => Ok(()),
+        }
+    }
+
+    /// It hears that its appends are in the log before it reads what else is.
+    pub(super) fn acknowledge_all_of(&mut self, sender: Option<u64>) -> Verdict {
+        let runs = |instance: &Instance| Some(instance.incarnation) == sender && instance.life == Life::Runs;
+        if let Some(who) = self.instances.iter().position(runs) {
+            while !self.instances[who].acknowledged.is_empty() {
+                self.acknowledge(who)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! What may go wrong in a schedule, and how often.
+
+use crate::dice::Dice;
+
+/// What goes wrong, in percent.
+pub struct Faults {
+    pub late: usize,
+    pub lost: usize,
+    pub unanswered: usize,
+    pub doubled: usize,
+    pub cleaned: usize,
+    /// How often an instance stops, sticks, goes on, dies.
+    pub stops: usize,
+    pub deaths: usize,
+    pub moves: usize,
+    pub jumps: usize,
+    /// How long a step may take, ms.
+    pub pace_ms: usize,
+    /// How often an instance no longer hears from the state partition, and hears from it again.
+    pub deaf: usize,
+    /// How often the answer to a question for the end arrives, when it might.
+    pub answers: usize,
+}
+
+impl Faults {
+    pub fn any(dice: &mut Dice) -> Faults {
+        Faults {
+            late: dice.one_of(&[0, 10, 30, 60]),
+            lost: dice.one_of(&[0, 0, 5, 20]),
+            unanswered: dice.one_of(&[0, 5, 30]),
+            doubled: dice.one_of(&[0, 20, 60]),
+            cleaned: dice.one_of(&[0, 30, 60, 100]),
+            stops: dice.one_of(&[0, 1, 5]),
+            deaths: dice.one_of(&[0, 1, 3]),
+            moves: dice.one_of(&[10, 40, 100]),
+            jumps: dice.one_of(&[0, 3, 10]),
+            pace_ms: dice.one_of(&[60, 60, 400, 1_200]),
+            deaf: dice.one_of(&[0, 0, 4]),
+            answers: dice.one_of(&[100, 50, 10]),
+        }
+    }
+
+    pub fn none() -> Faults {
+        Faults {
+            late: 0,
+            lost: 0,
+            unanswered: 0,
+            doubled: 0,
+            cleaned: 0,
+            stops: 0,
+            deaths: 0,
+            moves: 0,
+            jumps: 0,
+            pace_ms: 0,
+            deaf: 0,
+            answers: 100,
+        }
+    }
+}
