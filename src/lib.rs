@@ -23,6 +23,8 @@
 //!   An aggregate is what a settled list adds to; a new one does not touch the join.
 //! - [`looks`] takes what the users of compared experiments add up to, cell by cell from all pairs, and looks at it at fixed event
 //!   times, in order: what each look shows is a value.
+//! - [`state`] says who may write the stored state of a pair, and what of it is believed: claims and seals in one log. It is a machine
+//!   without I/O; the daemon does not drive it yet.
 //! - [`statistics`] says what sums by user bucket mean: intervals, tests that hold under peeking, a decision for each arm. It takes
 //!   plain numbers and knows no other module. [`verdict`] writes what is said of an arm as JSON.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, decides nothing. Its pairs
@@ -44,7 +46,7 @@
 //!
 //! # As a library
 //!
-//! Without the feature `daemon`, which is on by default, there remain [`engine`], [`ledger`], [`statistics`], [`ingest::wire`] and
+//! Without the feature `daemon`, which is on by default, there remain [`engine`], [`ledger`], [`state`], [`statistics`], [`ingest::wire`] and
 //! [`evaluate`]: the numbers, without Kafka, HTTP and librdkafka. Two lists and their clicks, in any order:
 //!
 //! ```

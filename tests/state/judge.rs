@@ -6,7 +6,7 @@ use std::sync::Arc;
 use abgauge::state::{BlobId, Bytes, Key, Role, Seal, SealId, Session, Shown};
 
 use crate::log::Record;
-use crate::pair::{Account, recount};
+use crate::pair::{Account, Pair, recount};
 
 pub type Verdict = Result<(), String>;
 
@@ -103,7 +103,8 @@ impl Judge {
             return Ok(());
         }
         if self.chain.last().is_none_or(|last| last.content != seal.content) {
-            let account = self.account(seal);
+            let roles = self.roles(seal).ok_or("I10: a role is not there")?;
+            let account = Account::decode(&seal.header, &roles);
             let Account {
                 begin,
                 position,
@@ -112,6 +113,11 @@ impl Judge {
             } = &account;
             if account != recount(inputs, *begin, *position, moves) {
                 return Err(format!("I4: a recount does not give {account:?}"));
+            }
+            let mut restored = Pair::restore(&seal.header, &roles);
+            restored.read(&inputs[..*position], usize::MAX)?;
+            if restored.account() != account {
+                return Err(format!("I1: what is restored is not {account:?}"));
             }
             if let Some(last) = self.chain.last()
                 && !continues(&last.account, &account)
@@ -128,10 +134,10 @@ impl Judge {
         Ok(())
     }
 
-    fn account(&self, seal: &Seal) -> Account {
+    fn roles(&self, seal: &Seal) -> Option<BTreeMap<Role, Bytes>> {
         let roles = seal.table.iter();
-        let roles = roles.map(|(role, entry)| (role.clone(), Arc::clone(&self.blobs[&entry.blob])));
-        Account::decode(&seal.header, &roles.collect())
+        let roles = roles.map(|(role, entry)| Some((role.clone(), Arc::clone(self.blobs.get(&entry.blob)?))));
+        roles.collect()
     }
 
     /// Where a seal stands in the chain, if it has ever been in force.
@@ -225,12 +231,10 @@ impl Judge {
         self.chain.len()
     }
 
-    /// The roles of what is in force at rest.
+    /// What is in force at rest.
     pub fn last(&self) -> Option<(Arc<Seal>, BTreeMap<Role, Bytes>)> {
         let seal = self.seals.values().next_back()?;
-        let roles = seal.table.iter();
-        let roles = roles.map(|(role, entry)| Some((role.clone(), Arc::clone(self.blobs.get(&entry.blob)?))));
-        Some((Arc::clone(seal), roles.collect::<Option<_>>()?))
+        Some((Arc::clone(seal), self.roles(seal)?))
     }
 }
 

@@ -33,7 +33,7 @@ impl Faults {
             stops: dice.one_of(&[0, 1, 5]),
             deaths: dice.one_of(&[0, 1, 3]),
             moves: dice.one_of(&[10, 40, 100]),
-            jumps: dice.one_of(&[0, 3, 10]),
+            jumps: dice.one_of(&[0, 3, 10, 30]),
             pace_ms: dice.one_of(&[60, 60, 400, 1_200]),
             deaf: dice.one_of(&[0, 0, 4]),
             answers: dice.one_of(&[100, 50, 10]),
