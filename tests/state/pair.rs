@@ -112,9 +112,9 @@ impl Pair {
     /// If the log is not the one that was counted.
     pub fn read(&mut self, inputs: &[i64], n_records: usize) -> Result<(), String> {
         let end = inputs.len().min(self.position.saturating_add(n_records));
-        for offset in self.position..end {
+        for (offset, ts) in inputs.iter().enumerate().take(end).skip(self.position) {
             self.check_digest()?;
-            self.take(offset, inputs[offset]);
+            self.take(offset, *ts);
             self.position = offset + 1;
         }
         self.check_digest()
@@ -291,14 +291,13 @@ pub fn recount(inputs: &[i64], begin: i64, position: usize, moves: &[Move]) -> A
     let mut accepted = Vec::new();
     let mut moves_left = moves.iter().peekable();
     let mut maxima = Vec::new();
-    for offset in 0..=position {
+    let records = inputs[..position].iter().map(Some).chain([None]);
+    for (offset, ts) in records.enumerate() {
         while let Some((_, to)) = moves_left.next_if(|(at, _)| *at == offset) {
             frontier = frontier.max(*to);
         }
-        if offset == position {
-            break;
-        }
-        let ts = inputs[offset];
+        // Moves may be made behind the last record.
+        let Some(&ts) = ts else { break };
         maxima.push(max);
         if max.is_none_or(|max| ts >= max - LATENESS) {
             max = max.max(Some(ts));

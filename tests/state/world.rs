@@ -2,6 +2,7 @@
 
 mod appends;
 mod faults;
+mod hard_spots;
 mod peace;
 mod turns;
 
@@ -148,6 +149,8 @@ impl World {
             12..=18 => return self.land_some(),
             19..=20 => self.log.compact(self.faults.cleaned, &mut self.dice),
             21..=24 => return self.watch(),
+            25 => return self.take_over(),
+            26 => return self.claim_late(),
             _ => {
                 let who = self.whom();
                 return self.turn(who);

@@ -70,9 +70,17 @@ impl World {
 
     /// Seals that were sent before a claim, and land behind it.
     pub(super) fn land_seals(&mut self) -> Verdict {
-        let is_seal = |flight: &mut Flight| matches!(flight.record.key, Key::Seal(_));
-        let seals: Vec<Flight> = self.flights.extract_if(.., is_seal).collect();
-        for Flight { record, sender } in seals {
+        self.land_those(|key| matches!(key, Key::Seal(_)))
+    }
+
+    pub(super) fn land_claims(&mut self) -> Verdict {
+        self.land_those(|key| matches!(key, Key::Claim(_)))
+    }
+
+    fn land_those(&mut self, which: impl Fn(Key) -> bool) -> Verdict {
+        let is_one = |flight: &mut Flight| which(flight.record.key);
+        let landing: Vec<Flight> = self.flights.extract_if(.., is_one).collect();
+        for Flight { record, sender } in landing {
             self.land(record, sender)?;
         }
         Ok(())
