@@ -32,7 +32,7 @@ mod view;
 pub use self::content::{Bytes, Column, Digest, Header, Identity, Part, Reach, Role, State, Topic};
 pub use self::key::{BlobId, Key, Namespace, SealId, Session};
 pub use self::onlooker::{Onlooker, Sealed, Withheld};
-pub use self::owner::{Command, Input, Owner, Refusal, Settings, Shown, Wanted};
+pub use self::owner::{Command, Input, Owner, Refusal, Settings, Showing, Shown, Wanted};
 pub use self::record::{Claim, Entry, RecordError, Seal};
 #[doc(hidden)]
 pub use self::rules::{Clause, Rules};

@@ -21,7 +21,7 @@ use std::mem;
 
 use self::holding::Holding;
 pub use self::holding::Wanted;
-pub use self::interface::{Command, Input, Refusal, Settings, Shown};
+pub use self::interface::{Command, Input, Refusal, Settings, Showing, Shown};
 use self::passed::Passed;
 use super::key::{Key, SealId, Session};
 use super::rules::{Clause, Rules};
@@ -49,6 +49,30 @@ enum Phase {
 }
 
 /// The owner of one pair within a process. It outlives revocations, as long as the memory of the pair does.
+///
+/// # What a driver provides
+///
+/// - One loop for each pair, and an owner that lives as long as the memory of the pair in this process: if that is
+///   dropped at a revocation, so is the owner. Its seed is random, and new for each.
+/// - Time in ms that never goes back and counts suspension, with each input; an [`Input::Tick`] at least each second, also while nothing can
+///   be read. After each input it puts [`Owner::showing`] where
+///   scrapes find it without waiting for the loop; they ask it with the same clock.
+/// - Records of the state partition from its first one on, in the order of offsets, from the leader, tombstones too. It goes on reading while
+///   the pair is away, or goes on from there when it comes back.
+/// - Ends: takes a [`Question`], then asks the broker where the partition ends; hands the question in as [`Input::End`] once its
+///   position is there. If records were read since, that says nothing, and the next question does. While a claim or a seal is under
+///   way at once after each record, else each second or so, and never less often than a third of the lease.
+///   [`Input::StartOver`] if the end lies before the position, then all records from the first one on.
+/// - Appends in any order, without transactions, `acks=all`. [`Input::Acknowledged`] for each key with a value that is acknowledged;
+///   a failure is no answer. Nothing is held back: what was handed over may land whenever it likes, or never.
+/// - Commits: [`Input::Committed`] with `is_known: false` only for an answer that says so (unknown member, illegal generation, fenced
+///   instance, rebalance in progress); a timeout or an unreachable coordinator is no answer, and the command comes again.
+/// - Memory: at [`Command::Begin`] by the rule of a start; at [`Command::Restore`] from header and roles, replaying from the resume offsets.
+///   A [`State`](super::State) at a border of a batch where [`Owner::wants`] says so, and not before the replay has met its digests. The same
+///   state must have the same bytes. Each role fits into a record.
+/// - Settled deltas wait, by the content of the state that holds them, for [`Command::Show`]; at the next Show all up to that state are let
+///   go. What was shown before stays on the board until then, and [`Showing::shown`] says whether it may be seen.
+/// - A state of its own accord before it leaves, if time allows: the machine seals what it is offered until [`Input::Revoked`].
 #[derive(Debug)]
 pub struct Owner {
     settings: Settings,

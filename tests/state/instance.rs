@@ -106,7 +106,7 @@ impl Instance {
     }
 
     pub fn shown(&self, now_ms: i64) -> Shown {
-        self.owner.shown(now_ms)
+        self.owner.showing().shown(now_ms)
     }
 
     pub fn wants_state(&self) -> bool {
@@ -144,6 +144,11 @@ impl Instance {
 
     pub fn has_read(&self, log: &Log) -> bool {
         self.read == log.end()
+    }
+
+    /// Records that it has not read lie from here on.
+    pub fn position(&self) -> usize {
+        self.read
     }
 
     pub fn has_asked(&self) -> bool {

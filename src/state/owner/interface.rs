@@ -1,27 +1,4 @@
 //! What goes into an owner, and what comes out.
-//!
-//! # What a driver provides
-//!
-//! - One loop for each pair, and an [`Owner`](super::Owner) that lives as long as the memory of the pair in this process: if that is
-//!   dropped at a revocation, so is the owner. Its seed is random, and new for each.
-//! - Time in ms that never goes back and counts suspension, with each input; an [`Input::Tick`] at least each second, also while nothing can
-//!   be read. Scrapes call [`Owner::shown`](super::Owner::shown) with that clock, from another thread, behind a lock that no I/O holds.
-//! - Records of the state partition from its first one on, in the order of offsets, from the leader, tombstones too. It goes on reading while
-//!   the pair is away, or goes on from there when it comes back.
-//! - Ends: takes a [`Question`], then asks the broker where the partition ends; hands the question in as [`Input::End`] once its
-//!   position is there. If records were read since, that says nothing, and the next question does. While a claim or a seal is under
-//!   way at once after each record, else each second or so, and never less often than a third of the lease.
-//!   [`Input::StartOver`] if the end lies before the position, then all records from the first one on.
-//! - Appends in any order, without transactions, `acks=all`. [`Input::Acknowledged`] for each key with a value that is acknowledged;
-//!   a failure is no answer. Nothing is held back: what was handed over may land whenever it likes, or never.
-//! - Commits: [`Input::Committed`] with `is_known: false` only for an answer that says so (unknown member, illegal generation, fenced
-//!   instance, rebalance in progress); a timeout or an unreachable coordinator is no answer, and the command comes again.
-//! - Memory: at [`Command::Begin`] by the rule of a start; at [`Command::Restore`] from header and roles, replaying from the resume offsets.
-//!   A [`State`] at a border of a batch where [`Wanted`](super::Wanted) says so, and not before the replay has met its digests. The same
-//!   state must have the same bytes. Each role fits into a record.
-//! - Settled deltas wait, by the content of the state that holds them, for [`Command::Show`]; at the next Show all up to that state are let
-//!   go. What was shown before stays on the board until then, and [`Owner::shown`](super::Owner::shown) says whether it may be seen.
-//! - A state of its own accord before it leaves, if time allows: the machine seals what it is offered until [`Input::Revoked`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -139,4 +116,29 @@ pub struct Shown {
     pub live: bool,
     /// The content of the state whose settled numbers may be shown.
     pub settled: Option<u128>,
+}
+
+/// What may be shown of a pair, for as long as the owner takes no other input: a value, so that scrapes wait for no loop.
+#[derive(Debug, Clone, Copy)]
+pub struct Showing {
+    pub(super) is_visible: bool,
+    pub(super) is_holder: bool,
+    pub(super) settled: Option<u128>,
+    /// Until when, inclusive.
+    pub(super) lease_ms: i64,
+    pub(super) still_ms: i64,
+}
+
+impl Showing {
+    /// S7: what a scrape may show at this time.
+    pub fn shown(&self, now_ms: i64) -> Shown {
+        if !self.is_visible || now_ms > self.still_ms {
+            return Shown::default();
+        }
+        let has_lease = now_ms <= self.lease_ms;
+        Shown {
+            live: has_lease || self.is_holder,
+            settled: self.settled.filter(|_| has_lease),
+        }
+    }
 }

@@ -1,28 +1,31 @@
 //! What may be shown of the pair (S2, S7).
 
-use super::{Command, Owner, Phase, Shown};
+use super::{Command, Owner, Phase, Settings, Showing};
 use crate::state::key::SealId;
 use crate::state::rules::Clause;
 use crate::state::view::End;
 
 impl Owner {
-    /// S7: what a scrape may show at this time.
-    pub fn shown(&self, now_ms: i64) -> Shown {
-        let stands_still = now_ms.saturating_sub(self.now_ms) > self.settings.still_ms;
-        if self.visible.is_none() || (stands_still && self.rules.hold(Clause::HideIfTheLoopStandsStill)) {
-            return Shown::default();
+    /// What scrapes may show from now on.
+    pub fn showing(&self) -> Showing {
+        let Settings {
+            lease_ms, still_ms, ..
+        } = self.settings;
+        let lease_ms = match self.rules.hold(Clause::ShowForALease) {
+            true => self.lease_from_ms.map_or(i64::MIN, |from_ms| from_ms + lease_ms),
+            false => i64::MAX,
+        };
+        let still_ms = match self.rules.hold(Clause::HideIfTheLoopStandsStill) {
+            true => self.now_ms.saturating_add(still_ms),
+            false => i64::MAX,
+        };
+        Showing {
+            is_visible: self.visible.is_some(),
+            is_holder: matches!(self.phase, Phase::Holding(_)),
+            settled: self.settled.map(|(_, content)| content),
+            lease_ms,
+            still_ms,
         }
-        let has_lease = self.has_lease(now_ms);
-        let live = has_lease || matches!(self.phase, Phase::Holding(_));
-        Shown {
-            live,
-            settled: self.settled.filter(|_| has_lease).map(|(_, content)| content),
-        }
-    }
-
-    pub(super) fn has_lease(&self, now_ms: i64) -> bool {
-        let is_young = |from_ms| now_ms - from_ms <= self.settings.lease_ms;
-        self.lease_from_ms.is_some_and(is_young) || !self.rules.hold(Clause::ShowForALease)
     }
 
     /// S6: what is shown is out of date once somebody else has sealed the pair.

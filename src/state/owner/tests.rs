@@ -85,7 +85,7 @@ impl Desk {
     }
 
     fn shown(&self) -> Shown {
-        self.owner.shown(self.now_ms)
+        self.owner.showing().shown(self.now_ms)
     }
 
     /// Is assigned, claims, and reads its claim.
@@ -540,8 +540,8 @@ fn the_lease_is_not_prolonged_while_the_highest_seal_holds_more() {
 #[test]
 fn nothing_is_shown_of_a_loop_that_stands_still() {
     let desk = Desk::sealed();
-    assert!(desk.owner.shown(desk.now_ms + 5_000).live);
-    assert_eq!(desk.owner.shown(desk.now_ms + 5_001), Shown::default());
+    assert!(desk.owner.showing().shown(desk.now_ms + 5_000).live);
+    assert_eq!(desk.owner.showing().shown(desk.now_ms + 5_001), Shown::default());
 }
 
 #[test]

@@ -86,10 +86,10 @@ impl World {
         Ok(())
     }
 
-    /// One of the last claims or seals is appended again: its answer was lost, or the leader of the partition has changed.
-    pub(super) fn land_again(&mut self) -> Verdict {
-        let back = self.log.end().saturating_sub(self.dice.below(12) + 1);
-        let (record, _) = self.log.next(back);
+    /// A claim or a seal from this offset on is appended again: its answer was lost, or the leader of the partition has changed.
+    pub(super) fn land_again(&mut self, from: usize) -> Verdict {
+        let n_behind = self.log.end().saturating_sub(from);
+        let (record, _) = self.log.next(from + self.dice.below(n_behind.max(1)));
         let decides = |record: &&Record| record.value.is_some() && !matches!(record.key, Key::Blob(_));
         match record.filter(decides).cloned() {
             Some(record) if self.faults.doubled > 0 => self.land(record, None),

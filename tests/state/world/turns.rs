@@ -128,8 +128,9 @@ impl World {
             return Ok(());
         }
         self.instances[who].ask(&self.log, self.now_ms);
+        let from = self.instances[who].position();
         for _ in 0..self.dice.below(4) {
-            self.land_again()?;
+            self.land_again(from)?;
         }
         if self.faults.cleaned > 0 {
             self.log.compact(100, &mut self.dice);
