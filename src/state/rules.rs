@@ -27,6 +27,8 @@ pub enum Clause {
     SealTheBaseAgain,
     /// S3: where counting begins is sealed at once.
     SealTheBegin,
+    /// S4: the base is in force again before a state is sealed.
+    TheBaseComesFirst,
     /// S4: read positions are not below those of what it is on top of.
     SealNoLessThanTheBase,
     /// S4: blobs that are named are those of what it is on top of, or were sent for it.
@@ -68,7 +70,7 @@ pub enum Clause {
 }
 
 impl Clause {
-    pub const ALL: [Clause; 31] = [
+    pub const ALL: [Clause; 32] = [
         Clause::EndIsAskedForAfterTheLastRecord,
         Clause::NoClaimIsHigher,
         Clause::ShowWhatIsInForce,
@@ -81,6 +83,7 @@ impl Clause {
         Clause::TheHighestClaimHolds,
         Clause::SealTheBaseAgain,
         Clause::SealTheBegin,
+        Clause::TheBaseComesFirst,
         Clause::SealNoLessThanTheBase,
         Clause::NameBlobsOfTheLastSeal,
         Clause::BlobsComeFirst,

@@ -11,7 +11,7 @@ use super::{Command, Owner, Phase, Refusal};
 use crate::state::key::{Key, Session};
 use crate::state::record::Seal;
 use crate::state::rules::Clause;
-use crate::state::view::{End, ReadSeal};
+use crate::state::view::End;
 
 impl Owner {
     pub(super) fn assigned(&mut self) {
@@ -168,16 +168,17 @@ impl Owner {
         let Some((id, seal)) = &end.seal else {
             return Ok(None);
         };
-        let id = *id;
-        let seal: &ReadSeal = seal;
-        let seal = seal
-            .as_ref()
-            .map_err(|error| Refusal::Seal { id, error: *error })?;
-        if seal.header.identity != self.settings.identity {
-            let found = seal.header.identity.clone();
-            return Err(Refusal::Identity { id, found });
+        match seal {
+            Err(error) => Err(Refusal::Seal {
+                id: *id,
+                error: *error,
+            }),
+            Ok(seal) if seal.header.identity != self.settings.identity => Err(Refusal::Identity {
+                id: *id,
+                found: seal.header.identity.clone(),
+            }),
+            Ok(seal) => Ok(Some(Arc::clone(seal))),
         }
-        Ok(Some(Arc::clone(seal)))
     }
 
     /// S6: keeps memory that has passed through the base, else has it made anew. Returns what there is to seal again.

@@ -88,8 +88,10 @@ impl Holding {
         }
     }
 
+    /// The base comes first: were it sealed again behind a state of this session, that state would be taken back.
     pub fn wants(&self) -> Wanted {
         match &self.on_top_of {
+            OnTopOf::Base(_) if !self.rules.hold(Clause::TheBaseComesFirst) => Wanted::AtOnce,
             _ if self.attempt.is_some() => Wanted::No,
             OnTopOf::Nothing => Wanted::AtOnce,
             OnTopOf::Base(_) if self.rules.hold(Clause::SealTheBaseAgain) => Wanted::No,
