@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::content::{Bytes, Role};
 use super::key::{Namespace, SealId};
+use super::owner::Refusal;
 use super::record::Seal;
 use super::rules::Rules;
 use super::view::{Question, View};
@@ -86,31 +87,11 @@ impl Onlooker {
     }
 
     /// All below the end of a partition is read. Returns the state that is in force, if it is another than at the end before.
-    pub fn end(&mut self, partition: usize, question: Question) -> Option<&Sealed> {
-        let Partition {
-            view,
-            asked_ms,
-            is_known,
-            sealed,
-        } = &mut self.partitions[partition];
-        let end = view.end(question)?;
-        *asked_ms = Some(end.asked_ms);
-        *is_known |= end.seal.is_none();
-        // While a claim waits for its seal, the last one stays. So it does if this one cannot be read.
-        let (id, Ok(seal)) = end.in_force()? else {
-            return None;
-        };
-        if sealed.as_ref().is_some_and(|sealed| sealed.id == *id) {
-            return None;
-        }
-        let roles = view.roles(seal).ok()?;
-        *is_known = true;
-        *sealed = Some(Sealed {
-            id: *id,
-            seal: Arc::clone(seal),
-            roles,
-        });
-        sealed.as_ref()
+    ///
+    /// # Errors
+    /// If what is in force cannot be read, or is not whole. The last state stays.
+    pub fn end(&mut self, partition: usize, question: Question) -> Result<Option<&Sealed>, Refusal> {
+        self.partitions[partition].end(question)
     }
 
     /// The partition is read from its first record again: its end lies before what was read.
@@ -143,12 +124,36 @@ impl Onlooker {
     }
 }
 
+impl Partition {
+    fn end(&mut self, question: Question) -> Result<Option<&Sealed>, Refusal> {
+        let Some(end) = self.view.end(question) else {
+            return Ok(None);
+        };
+        self.asked_ms = Some(end.asked_ms);
+        self.is_known |= end.seal.is_none();
+        // While a claim waits for its seal, the last state stays.
+        let Some((id, seal)) = end.in_force() else {
+            return Ok(None);
+        };
+        let id = *id;
+        if self.sealed.as_ref().is_some_and(|sealed| sealed.id == id) {
+            return Ok(None);
+        }
+        let seal = seal.clone().map_err(|error| Refusal::Seal { id, error })?;
+        let roles = self.view.roles(&seal).map_err(Refusal::Damage)?;
+        self.is_known = true;
+        self.sealed = Some(Sealed { id, seal, roles });
+        Ok(self.sealed.as_ref())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::state::fixture::header;
-    use crate::state::key::{Key, Session};
-    use crate::state::record::Claim;
+    use crate::state::key::{BlobId, Key, Session};
+    use crate::state::record::{Claim, Entry};
+    use crate::state::view::Damage;
 
     const LEASE_MS: i64 = 15_000;
 
@@ -183,7 +188,7 @@ mod tests {
 
     fn end(onlooker: &mut Onlooker, partition: usize, now_ms: i64) {
         let question = onlooker.question(partition, now_ms);
-        onlooker.end(partition, question);
+        onlooker.end(partition, question).expect("it is whole");
     }
 
     /// How far the pairs were read, as is shown.
@@ -248,5 +253,31 @@ mod tests {
         end(&mut onlooker, 0, ms);
         assert_eq!(positions(&onlooker, ms), Ok(vec![None, None]));
         assert_eq!(onlooker.behind_ms(ms), Some(ms - 10));
+    }
+
+    #[test]
+    fn a_state_that_is_not_whole_is_named_and_the_last_one_stays() {
+        let mut onlooker = onlooker(1);
+        claim(&mut onlooker, 1);
+        seal(&mut onlooker, 1, 40);
+        end(&mut onlooker, 0, 0);
+        let session = session(1);
+        let newer = |number| Key::Seal(SealId { session, number });
+        let role = "totals".into();
+        let blob = BlobId { unique: 5, number: 0 };
+        let entry = Entry {
+            blob,
+            length: 1,
+            hash: 0,
+        };
+        let lacking = Seal::new(header(50), BTreeMap::from([(Role::clone(&role), entry)]));
+        put(&mut onlooker, newer(1), &lacking.encode());
+        let question = onlooker.question(0, 0);
+        let refusal = onlooker.end(0, question).err();
+        assert_eq!(refusal, Some(Refusal::Damage(Damage { role, blob })));
+        put(&mut onlooker, newer(2), b"\x02 of a newer version");
+        let question = onlooker.question(0, 0);
+        assert!(matches!(onlooker.end(0, question), Err(Refusal::Seal { .. })));
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(40)]));
     }
 }

@@ -24,6 +24,8 @@ pub struct View {
     seals: BTreeMap<SealId, ReadSeal>,
     blobs: BTreeMap<BlobId, Bytes>,
     others: BTreeSet<Namespace>,
+    /// Keys of this namespace that are none: of a newer version.
+    strange: BTreeSet<String>,
     /// Records taken, of any namespace; it never falls.
     n_taken: u64,
 }
@@ -79,6 +81,7 @@ impl View {
             seals: BTreeMap::new(),
             blobs: BTreeMap::new(),
             others: BTreeSet::new(),
+            strange: BTreeSet::new(),
             n_taken: 0,
         }
     }
@@ -86,7 +89,10 @@ impl View {
     /// Takes the next record of the partition. Returns what was put, if it is of this namespace.
     pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
         self.n_taken += 1;
-        let (namespace, key) = Key::parse(key)?;
+        let Some((namespace, key)) = Key::parse(key) else {
+            self.take_strange(key, value.is_some());
+            return None;
+        };
         if namespace != self.namespace {
             self.others.insert(namespace);
             return None;
@@ -97,6 +103,17 @@ impl View {
         };
         self.put(key, value);
         Some(key)
+    }
+
+    fn take_strange(&mut self, key: &[u8], is_put: bool) {
+        let text = String::from_utf8_lossy(key);
+        if text.split('|').nth(1) != Some(&*self.namespace.to_string()) {
+            return;
+        }
+        match is_put {
+            true => self.strange.insert(text.into_owned()),
+            false => self.strange.remove(&*text),
+        };
     }
 
     fn put(&mut self, key: Key, value: &[u8]) {
@@ -200,6 +217,11 @@ impl View {
         blobs.find(|(_, known)| known[..] == *bytes).map(|(id, _)| *id)
     }
 
+    /// A key of this namespace that is none: a newer version has written here.
+    pub fn strange_key(&self) -> Option<&str> {
+        self.strange.first().map(String::as_str)
+    }
+
     /// Namespaces that were met beside this one.
     pub fn others(&self) -> &BTreeSet<Namespace> {
         &self.others
@@ -272,6 +294,18 @@ mod tests {
         assert_eq!(view.take(text.as_bytes(), Some(b"")), None);
         assert_eq!(view.highest_claim(), None);
         assert!(view.others().contains(&other));
+    }
+
+    #[test]
+    fn keys_of_a_newer_version_are_noted_until_they_are_deleted() {
+        let mut view = View::new(namespace(), Rules::default());
+        let newer = Key::Claim(session(9)).text(namespace()).replacen('1', "2", 1);
+        view.take(b"2|of|somebody else", Some(b""));
+        assert_eq!(view.strange_key(), None);
+        view.take(newer.as_bytes(), Some(b""));
+        assert_eq!(view.strange_key(), Some(&*newer));
+        view.take(newer.as_bytes(), None);
+        assert_eq!(view.strange_key(), None);
     }
 
     #[test]

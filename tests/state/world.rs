@@ -229,9 +229,11 @@ impl World {
                 onlooker.take(0, &record.text, record.value.as_deref());
             }
         }
-        if let Some((question, _)) = asked.take_if(|(_, end)| *end <= *read)
-            && let Some(sealed) = onlooker.end(0, question)
-        {
+        let Some((question, _)) = asked.take_if(|(_, end)| *end <= *read) else {
+            return Ok(());
+        };
+        let sealed = onlooker.end(0, question);
+        if let Some(sealed) = sealed.map_err(|refusal| format!("I10: an onlooker reads that {refusal}"))? {
             let now = self.judge.place_of(sealed.seal.content)?;
             if Some(now) < place.replace(now) {
                 return Err("I8: an onlooker goes back".to_owned());

@@ -165,6 +165,9 @@ impl Owner {
 
     /// The highest seal, if it can be gone on from.
     pub(super) fn base(&self, end: &End) -> Result<Option<Arc<Seal>>, Refusal> {
+        if let Some(key) = self.view.strange_key() {
+            return Err(Refusal::Key(key.to_owned()));
+        }
         let Some((id, seal)) = &end.seal else {
             return Ok(None);
         };

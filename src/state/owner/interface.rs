@@ -81,6 +81,8 @@ impl Command {
 /// Why the state of a pair is not gone on from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
+    /// A newer version of this program has written a key that this one does not know.
+    Key(String),
     /// The highest seal cannot be read.
     Seal { id: SealId, error: RecordError },
     /// The highest seal is of another log.
@@ -92,6 +94,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Refusal::Key(key) => write!(f, "key {key} is of a version that this program does not read"),
             Refusal::Seal { id, error } => write!(f, "seal {}|{}: {error}", id.session, id.number),
             Refusal::Identity { id, found } => {
                 let names = found.topics.iter().map(|topic| &*topic.name);

@@ -598,6 +598,18 @@ fn state_of_another_log_is_refused_before_it_is_claimed() {
 }
 
 #[test]
+fn what_a_newer_version_has_written_is_not_gone_on_from() {
+    let mut desk = Desk::new(1);
+    desk.step(Input::Assigned);
+    let key = format!("2|{}|seal|3", namespace());
+    desk.step(Input::Record {
+        key: key.as_bytes(),
+        value: Some(b""),
+    });
+    assert_eq!(desk.end(), [Command::Refuse(Refusal::Key(key))]);
+}
+
+#[test]
 fn a_base_that_is_not_whole_is_refused() {
     let mut records = state_of_another(&state(10, &[("totals", "1")]));
     for damage in [None, Some(Bytes::from(&b"2"[..]))] {
