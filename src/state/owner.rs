@@ -90,6 +90,8 @@ pub struct Owner {
     /// Since it held the pair last; nothing is shown without.
     visible: Option<Session>,
     settled: Option<(SealId, u128)>,
+    /// When the loop went on after it had stood still, until an end is asked for since.
+    went_on_ms: Option<i64>,
     /// When the last end was asked for at which the own claim was the highest.
     lease_from_ms: Option<i64>,
     /// Tombstones sent, and when.
@@ -120,6 +122,7 @@ impl Owner {
             n_commits: 0,
             visible: None,
             settled: None,
+            went_on_ms: None,
             lease_from_ms: None,
             buried: BTreeMap::new(),
             now_ms: i64::MIN,
@@ -130,7 +133,7 @@ impl Owner {
     /// Takes an input at a time (ms of a clock that never goes back and counts suspension). At least one must come each second, if only a
     /// [`Input::Tick`].
     pub fn step(&mut self, now_ms: i64, input: Input) -> Vec<Command> {
-        self.now_ms = now_ms;
+        self.note_time(now_ms);
         match input {
             Input::Assigned => self.assigned(),
             Input::Revoked => self.revoked(),

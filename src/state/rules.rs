@@ -67,10 +67,12 @@ pub enum Clause {
     LeaseForTheHighestSeal,
     /// S7: nothing is shown of a loop that stands still.
     HideIfTheLoopStandsStill,
+    /// S7: nor once it goes on, until an end that was asked for since has the own claim as the highest.
+    ShowAgainAfterAnEnd,
 }
 
 impl Clause {
-    pub const ALL: [Clause; 32] = [
+    pub const ALL: [Clause; 33] = [
         Clause::EndIsAskedForAfterTheLastRecord,
         Clause::NoClaimIsHigher,
         Clause::ShowWhatIsInForce,
@@ -103,6 +105,7 @@ impl Clause {
         Clause::LeaseFromTheQuestion,
         Clause::LeaseForTheHighestSeal,
         Clause::HideIfTheLoopStandsStill,
+        Clause::ShowAgainAfterAnEnd,
     ];
 }
 

@@ -68,6 +68,8 @@ pub struct Instance {
     pub answers: Vec<(u64, bool)>,
     /// With the time by which they are known.
     pub notices: VecDeque<(i64, Notice)>,
+    /// When it last did anything.
+    pub last_step_ms: i64,
     /// Of the group, as this member knows it.
     pub generation: Option<u64>,
     n_owners: u64,
@@ -96,6 +98,7 @@ impl Instance {
             commits: Vec::new(),
             answers: Vec::new(),
             notices: VecDeque::new(),
+            last_step_ms: 0,
             generation: None,
             n_owners: 1,
             last_claim: None,
@@ -171,6 +174,12 @@ impl Instance {
         let (number, is_known) = self.answers.swap_remove(which);
         self.needs_leave &= !is_known;
         self.owner.step(now_ms, Input::Committed { number, is_known })
+    }
+
+    /// Who runs knows in time. Who stood still may do something else first.
+    pub fn must_hear(&self) -> bool {
+        let due = |(due_ms, _): &(i64, Notice)| *due_ms <= self.last_step_ms;
+        self.notices.front().is_some_and(due)
     }
 
     pub fn notice(&mut self, now_ms: i64) -> Vec<Command> {

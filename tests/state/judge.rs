@@ -22,6 +22,8 @@ struct Link {
 struct Showing {
     live_ms: Option<i64>,
     settled_ms: Option<i64>,
+    /// Of the group, when the instance was given the pair.
+    generation: Option<u64>,
     /// A process that is stopped shows nothing, but may go on where it was.
     is_stopped: bool,
 }
@@ -146,7 +148,14 @@ impl Judge {
     }
 
     /// I5, I8: what a scrape of an instance would show. `seen` is the latest state of another that it has read in force.
-    pub fn shown(&mut self, who: u64, shown: Shown, seen: Option<usize>, now_ms: i64) -> Verdict {
+    pub fn shown(
+        &mut self,
+        who: u64,
+        generation: Option<u64>,
+        shown: Shown,
+        seen: Option<usize>,
+        now_ms: i64,
+    ) -> Verdict {
         if let Some(content) = shown.settled {
             let place = self.place_of(content)?;
             self.is_young(place, now_ms)?;
@@ -158,6 +167,7 @@ impl Judge {
         prolong(&mut showing.live_ms, shown.live, now_ms);
         prolong(&mut showing.settled_ms, shown.settled.is_some(), now_ms);
         showing.is_stopped = false;
+        showing.generation = generation;
         Ok(())
     }
 
@@ -193,7 +203,28 @@ impl Judge {
                 return Err(format!("I7: two show the {view} view for more than a lease"));
             }
         }
-        Ok(())
+        self.nothing_after_the_lease(now_ms)
+    }
+
+    /// I7: nor does an instance that was given the pair earlier begin again after that lease.
+    fn nothing_after_the_lease(&self, now_ms: i64) -> Verdict {
+        let seen = || self.showing.values().filter(|showing| !showing.is_stopped);
+        let newest = seen()
+            .filter(|showing| {
+                showing
+                    .live_ms
+                    .is_some_and(|since_ms| now_ms - since_ms > self.lease_ms)
+            })
+            .max_by_key(|showing| showing.generation);
+        let Some(newest) = newest else {
+            return Ok(());
+        };
+        let is_older =
+            |showing: &Showing| showing.live_ms.is_some() && showing.generation < newest.generation;
+        match seen().any(is_older) {
+            true => Err("I7: the live view is shown more than a lease after another began to".to_owned()),
+            false => Ok(()),
+        }
     }
 
     pub fn stopped(&mut self, who: u64) {

@@ -151,6 +151,7 @@ impl World {
             21..=24 => return self.watch(),
             25 => return self.take_over(),
             26 => return self.claim_late(),
+            27 if self.dice.percent(self.faults.moves) => return self.oversleep(),
             _ => {
                 let who = self.whom();
                 return self.turn(who);
@@ -205,7 +206,8 @@ impl World {
                 Life::Runs | Life::Stuck => {
                     let shown = instance.shown(self.now_ms);
                     let who = instance.incarnation;
-                    self.judge.shown(who, shown, instance.seen, self.now_ms)?;
+                    self.judge
+                        .shown(who, instance.generation, shown, instance.seen, self.now_ms)?;
                 }
             }
         }

@@ -160,7 +160,7 @@ impl Owner {
         holding.seal_base_again(self.now_ms, &mut self.commands);
         self.visible = Some(session);
         self.phase = Phase::Holding(holding);
-        self.renew_lease(end);
+        self.has_the_pair(end);
     }
 
     /// The highest seal, if it can be gone on from.

@@ -74,12 +74,12 @@ impl Owner {
         }
         let own = match end.in_force() {
             Some((id, Ok(seal))) if id.session == holding.session => (*id, Arc::clone(seal)),
-            _ => return self.renew_lease(end),
+            _ => return self.has_the_pair(end),
         };
         let (id, seal) = own;
         holding.found(id, &seal);
         self.show(id, seal.content);
-        self.renew_lease(end);
+        self.has_the_pair(end);
         self.collect(id, &seal);
     }
 

@@ -20,12 +20,27 @@ impl Owner {
             false => i64::MAX,
         };
         Showing {
-            is_visible: self.visible.is_some(),
+            is_visible: self.visible.is_some() && self.went_on_ms.is_none(),
             is_holder: matches!(self.phase, Phase::Holding(_)),
             settled: self.settled.map(|(_, content)| content),
             lease_ms,
             still_ms,
         }
+    }
+
+    /// S7: a loop that stood still may have lost the pair without having heard so.
+    pub(super) fn note_time(&mut self, now_ms: i64) {
+        let stood_still = now_ms.saturating_sub(self.now_ms) > self.settings.still_ms;
+        if stood_still && self.rules.hold(Clause::ShowAgainAfterAnEnd) {
+            self.went_on_ms = Some(now_ms);
+        }
+        self.now_ms = now_ms;
+    }
+
+    /// The own claim is the highest.
+    pub(super) fn has_the_pair(&mut self, end: &End) {
+        self.went_on_ms = self.went_on_ms.filter(|went_on_ms| *went_on_ms > end.asked_ms);
+        self.renew_lease(end);
     }
 
     /// S6: what is shown is out of date once somebody else has sealed the pair.
@@ -40,9 +55,9 @@ impl Owner {
         }
     }
 
-    /// S7: the own claim is the highest. If the highest seal holds more than what is shown, that is not prolonged: others may have shown
+    /// S7: if the highest seal holds more than what is shown, that is not prolonged: others may have shown
     /// more for as long.
-    pub(super) fn renew_lease(&mut self, end: &End) {
+    fn renew_lease(&mut self, end: &End) {
         let (Some((_, shown)), Some((_, Ok(seal)))) = (self.settled, &end.seal) else {
             return self.renew_lease_from(end);
         };
@@ -51,7 +66,7 @@ impl Owner {
         }
     }
 
-    pub(super) fn renew_lease_from(&mut self, end: &End) {
+    fn renew_lease_from(&mut self, end: &End) {
         self.lease_from_ms = Some(match self.rules.hold(Clause::LeaseFromTheQuestion) {
             true => end.asked_ms,
             false => self.now_ms,

@@ -545,6 +545,18 @@ fn nothing_is_shown_of_a_loop_that_stands_still() {
 }
 
 #[test]
+fn a_loop_that_stood_still_shows_nothing_until_an_end_that_was_asked_for_since() {
+    let mut desk = Desk::sealed();
+    let before = desk.owner.question(desk.now_ms);
+    desk.later(5_001);
+    assert_eq!(desk.shown(), Shown::default());
+    desk.step(Input::End(before));
+    assert_eq!(desk.shown(), Shown::default());
+    desk.end();
+    assert!(desk.shown().live && desk.shown().settled.is_some());
+}
+
+#[test]
 fn a_pair_that_comes_back_goes_on_with_its_claim() {
     let mut desk = Desk::sealed();
     assert_eq!(desk.step(Input::Revoked), []);

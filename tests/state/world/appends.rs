@@ -101,6 +101,9 @@ impl World {
     pub(super) fn acknowledge_all_of(&mut self, sender: Option<u64>) -> Verdict {
         let runs = |instance: &Instance| Some(instance.incarnation) == sender && instance.life == Life::Runs;
         if let Some(who) = self.instances.iter().position(runs) {
+            if self.instances[who].must_hear() {
+                return self.notice(who);
+            }
             while !self.instances[who].acknowledged.is_empty() {
                 self.acknowledge(who)?;
             }

@@ -45,17 +45,75 @@ impl World {
             return Ok(());
         };
         self.land_seals()?;
-        self.notice(who)?;
-        self.go_round(who, 0)?;
-        self.land_claims()?;
-        self.now_ms += LEASE_MS + 1;
+        match self.assigned {
+            Some(owner) if self.runs(owner) && self.dice.percent(50) => self.answer_late(owner, who),
+            _ => {
+                self.notice(who)?;
+                self.go_round(who, 0)?;
+                self.land_claims()?;
+                self.now_ms += LEASE_MS + 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// The owner has asked for the end; before he hears the answer, another claims, seals and dies. He reads nothing of that.
+    fn answer_late(&mut self, owner: usize, other: usize) -> Verdict {
+        while !self.instances[owner].has_read(&self.log) {
+            self.read_state(owner, 1)?;
+        }
+        self.instances[owner].ask(&self.log, self.now_ms);
+        self.notice(other)?;
+        for _ in 0..5 {
+            self.go_round(other, 3)?;
+            self.land_claims()?;
+        }
+        self.instances[other].life = Life::Dead;
+        self.tick_for(owner, 4)?;
+        let commands = self.instances[owner].reach_end(self.now_ms);
+        self.obey(owner, "is at the end", commands)?;
+        self.tick_for(owner, 3)
+    }
+
+    fn tick_for(&mut self, who: usize, n_times: usize) -> Verdict {
+        for _ in 0..n_times {
+            self.now_ms += 3_000;
+            self.tick(who)?;
+            self.look()?;
+        }
         Ok(())
+    }
+
+    /// The owner stands still for longer than a lease, while another takes the pair over; then he goes on, and has not heard of it yet.
+    pub(super) fn oversleep(&mut self) -> Verdict {
+        let Some(owner) = self.assigned.filter(|owner| self.runs(*owner)) else {
+            return Ok(());
+        };
+        let owners = self.instances[owner].incarnation;
+        let Some(heir) = self.somebody(|instance| instance.incarnation != owners) else {
+            return Ok(());
+        };
+        self.assign(heir);
+        while !self.instances[heir].notices.is_empty() {
+            self.notice(heir)?;
+        }
+        for _ in 0..7 {
+            self.go_round(heir, 3)?;
+            self.land_claims()?;
+            self.look()?;
+            self.now_ms += 3_000;
+        }
+        self.tick(owner)
     }
 
     /// An instance that runs and hears, if there is such a one.
     fn somebody(&self, is_meant: impl Fn(&Instance) -> bool) -> Option<usize> {
-        let runs = |instance: &Instance| instance.life == Life::Runs && !instance.is_deaf;
-        let mut instances = self.instances.iter();
-        instances.position(|instance| runs(instance) && is_meant(instance))
+        let mut all = 0..self.instances.len();
+        all.find(|who| self.runs(*who) && is_meant(&self.instances[*who]))
+    }
+
+    fn runs(&self, who: usize) -> bool {
+        let instance = &self.instances[who];
+        instance.life == Life::Runs && !instance.is_deaf
     }
 }

@@ -3,7 +3,7 @@
 use abgauge::state::{Command, Key};
 
 use super::World;
-use crate::instance::{Instance, Life, Notice};
+use crate::instance::{Instance, Life};
 use crate::judge::Verdict;
 use crate::pair::Pair;
 
@@ -51,9 +51,7 @@ impl World {
     }
 
     pub(super) fn work(&mut self, who: usize) -> Verdict {
-        let now_ms = self.now_ms;
-        let is_overdue = |(due_ms, _): &(i64, Notice)| *due_ms <= now_ms;
-        if self.instances[who].notices.front().is_some_and(is_overdue) {
+        if self.instances[who].must_hear() {
             return self.notice(who);
         }
         match self.dice.below(100) {
@@ -205,6 +203,7 @@ impl World {
     }
 
     pub(super) fn obey(&mut self, who: usize, cause: &str, commands: Vec<Command>) -> Verdict {
+        self.instances[who].last_step_ms = self.now_ms;
         for command in commands {
             self.tell(|_| format!("{who} {cause}: {}", brief(&command)));
             match command {
