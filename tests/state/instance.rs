@@ -112,6 +112,11 @@ impl Instance {
         self.owner.showing().shown(now_ms)
     }
 
+    /// Whose claim it shows the pair by.
+    pub fn session(&self) -> Option<Session> {
+        self.owner.showing().session()
+    }
+
     pub fn wants_state(&self) -> bool {
         self.owner.wants() != Wanted::No
     }

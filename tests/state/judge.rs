@@ -22,8 +22,8 @@ struct Link {
 struct Showing {
     live_ms: Option<i64>,
     settled_ms: Option<i64>,
-    /// Of the group, when the instance was given the pair.
-    generation: Option<u64>,
+    /// Since when it shows the live view by its last claim.
+    by_claim: Option<(Session, i64)>,
     /// A process that is stopped shows nothing, but may go on where it was.
     is_stopped: bool,
 }
@@ -151,7 +151,7 @@ impl Judge {
     pub fn shown(
         &mut self,
         who: u64,
-        generation: Option<u64>,
+        session: Option<Session>,
         shown: Shown,
         seen: Option<usize>,
         now_ms: i64,
@@ -167,7 +167,10 @@ impl Judge {
         prolong(&mut showing.live_ms, shown.live, now_ms);
         prolong(&mut showing.settled_ms, shown.settled.is_some(), now_ms);
         showing.is_stopped = false;
-        showing.generation = generation;
+        let claim = session.filter(|_| shown.live).map(|session| (session, now_ms));
+        if claim.map(|(session, _)| session) != showing.by_claim.map(|(session, _)| session) {
+            showing.by_claim = claim;
+        }
         Ok(())
     }
 
@@ -206,22 +209,13 @@ impl Judge {
         self.nothing_after_the_lease(now_ms)
     }
 
-    /// I7: nor does an instance that was given the pair earlier begin again after that lease.
+    /// I7: nor does an instance of a lower claim begin again after that lease.
     fn nothing_after_the_lease(&self, now_ms: i64) -> Verdict {
-        let seen = || self.showing.values().filter(|showing| !showing.is_stopped);
-        let newest = seen()
-            .filter(|showing| {
-                showing
-                    .live_ms
-                    .is_some_and(|since_ms| now_ms - since_ms > self.lease_ms)
-            })
-            .max_by_key(|showing| showing.generation);
-        let Some(newest) = newest else {
-            return Ok(());
-        };
-        let is_older =
-            |showing: &Showing| showing.live_ms.is_some() && showing.generation < newest.generation;
-        match seen().any(is_older) {
+        let seen = self.showing.values().filter(|showing| !showing.is_stopped);
+        let claims: Vec<(Session, i64)> = seen.filter_map(|showing| showing.by_claim).collect();
+        let is_old = |(_, since_ms): &&(Session, i64)| now_ms - since_ms > self.lease_ms;
+        let newest = claims.iter().filter(is_old).max();
+        match newest.is_some_and(|newest| claims.iter().any(|(session, _)| *session < newest.0)) {
             true => Err("I7: the live view is shown more than a lease after another began to".to_owned()),
             false => Ok(()),
         }

@@ -207,7 +207,7 @@ impl World {
                     let shown = instance.shown(self.now_ms);
                     let who = instance.incarnation;
                     self.judge
-                        .shown(who, instance.generation, shown, instance.seen, self.now_ms)?;
+                        .shown(who, instance.session(), shown, instance.seen, self.now_ms)?;
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::state::content::{Bytes, Identity, Role, State};
-use crate::state::key::{Key, Namespace, SealId};
+use crate::state::key::{Key, Namespace, SealId, Session};
 use crate::state::record::{Claim, RecordError, Seal};
 use crate::state::view::{Damage, Question};
 
@@ -124,7 +124,7 @@ pub struct Shown {
 /// What may be shown of a pair, for as long as the owner takes no other input: a value, so that scrapes wait for no loop.
 #[derive(Debug, Clone, Copy)]
 pub struct Showing {
-    pub(super) is_visible: bool,
+    pub(super) session: Option<Session>,
     pub(super) is_holder: bool,
     pub(super) settled: Option<u128>,
     /// Until when, inclusive.
@@ -133,9 +133,14 @@ pub struct Showing {
 }
 
 impl Showing {
+    /// Whose claim it is shown by, if anything may be: of two instances, the greater one has it.
+    pub fn session(&self) -> Option<Session> {
+        self.session
+    }
+
     /// S7: what a scrape may show at this time.
     pub fn shown(&self, now_ms: i64) -> Shown {
-        if !self.is_visible || now_ms > self.still_ms {
+        if self.session.is_none() || now_ms > self.still_ms {
             return Shown::default();
         }
         let has_lease = now_ms <= self.lease_ms;

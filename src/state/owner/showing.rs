@@ -20,7 +20,7 @@ impl Owner {
             false => i64::MAX,
         };
         Showing {
-            is_visible: self.visible.is_some() && self.went_on_ms.is_none(),
+            session: self.visible.filter(|_| self.went_on_ms.is_none()),
             is_holder: matches!(self.phase, Phase::Holding(_)),
             settled: self.settled.map(|(_, content)| content),
             lease_ms,
