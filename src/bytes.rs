@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         Ok(Reader(part))
     }
 
-    /// Milliseconds.
+    /// Milliseconds, or another number that fits.
     pub fn ms(&mut self) -> Result<i64, Malformed> {
         i64::try_from(self.signed()?).map_err(|_| Malformed::Number)
     }

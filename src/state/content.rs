@@ -7,6 +7,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::bytes::{Malformed, Reader, Writer};
 
+/// The most that a blob holds: 256 KiB.
+pub const MAX_PART_BYTES: usize = 1 << 18;
+
 /// Bytes that many may hold.
 pub type Bytes = Arc<[u8]>;
 
@@ -97,8 +100,8 @@ impl Header {
             to.bytes(&topic.id.to_le_bytes());
             reach.encode(to);
         }
-        encode_time(self.begin_ms, to);
-        encode_time(self.frontier_ms, to);
+        to.time(self.begin_ms);
+        to.time(self.frontier_ms);
         to.byte(u8::from(self.was_caught_up));
         to.byte(u8::from(self.is_exact));
         to.number(self.columns.len() as u64);
@@ -126,8 +129,8 @@ impl Header {
                 n_partitions,
             },
             reaches,
-            begin_ms: decode_time(from)?,
-            frontier_ms: decode_time(from)?,
+            begin_ms: from.time()?,
+            frontier_ms: from.time()?,
             was_caught_up: from.flag()?,
             is_exact: from.flag()?,
             columns: decode_columns(from)?,
@@ -139,16 +142,16 @@ impl Reach {
     fn encode(&self, to: &mut Writer) {
         to.signed(self.read_position.into());
         to.signed(self.resume_offset.into());
-        encode_time(self.resume_max_ms, to);
+        to.time(self.resume_max_ms);
         to.number(self.digest.n_events);
         to.bytes(&self.digest.sum.to_le_bytes());
     }
 
     fn decode(from: &mut Reader) -> Result<Reach, Malformed> {
         Ok(Reach {
-            read_position: decode_i64(from)?,
-            resume_offset: decode_i64(from)?,
-            resume_max_ms: decode_time(from)?,
+            read_position: from.ms()?,
+            resume_offset: from.ms()?,
+            resume_max_ms: from.time()?,
             digest: Digest {
                 n_events: from.number()?,
                 sum: u64::from_le_bytes(from.array()?),
@@ -157,58 +160,61 @@ impl Reach {
     }
 }
 
-fn encode_time(ms: Option<i64>, to: &mut Writer) {
-    to.byte(u8::from(ms.is_some()));
-    ms.iter().for_each(|ms| to.signed((*ms).into()));
-}
-
-fn decode_time(from: &mut Reader) -> Result<Option<i64>, Malformed> {
-    from.flag()?.then(|| decode_i64(from)).transpose()
-}
-
-fn decode_i64(from: &mut Reader) -> Result<i64, Malformed> {
-    i64::try_from(from.signed()?).map_err(|_| Malformed::Number)
-}
-
 fn decode_columns(from: &mut Reader) -> Result<Vec<Column>, Malformed> {
     let mut columns = Vec::new();
     for _ in 0..from.length()? {
         columns.push(Column {
             id: from.text()?.to_owned(),
-            since_ms: decode_i64(from)?,
+            since_ms: from.ms()?,
         });
     }
     Ok(columns)
 }
 
-/// The bytes of a role, and what is known of them.
+/// Bytes of a role that fit into a record, and their hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub bytes: Bytes,
     pub hash: u128,
 }
 
+impl Part {
+    fn new(bytes: Bytes) -> Part {
+        Part {
+            hash: xxh3_128(&bytes),
+            bytes,
+        }
+    }
+}
+
 /// What is sealed: the state of a pair at a border of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     pub header: Header,
-    pub parts: BTreeMap<Role, Part>,
+    /// Of each role, in the order of its bytes; none where it has no bytes.
+    pub parts: BTreeMap<Role, Vec<Part>>,
     /// Stands for all of it: equal states have equal contents, whoever writes them.
     pub content: u128,
 }
 
 impl State {
-    /// Each role must fit into a record: what is larger is more than one role.
+    /// Roles may be of any size: they are cut into parts of [`MAX_PART_BYTES`]. So where a role only grows at its end, all parts but the
+    /// last stay what they were.
     pub fn new(header: Header, roles: BTreeMap<Role, Bytes>) -> State {
-        let parts: BTreeMap<Role, Part> = roles
+        State::cut(header, roles, MAX_PART_BYTES)
+    }
+
+    /// In parts of another size, for tests.
+    #[doc(hidden)]
+    pub fn cut(header: Header, roles: BTreeMap<Role, Bytes>, max_part_bytes: usize) -> State {
+        let parts: BTreeMap<Role, Vec<Part>> = roles
             .into_iter()
-            .map(|(role, bytes)| {
-                let hash = xxh3_128(&bytes);
-                (role, Part { bytes, hash })
-            })
+            .map(|(role, bytes)| (role, parts(bytes, max_part_bytes)))
             .collect();
-        let lines = parts.iter();
-        let lines = lines.map(|(role, part)| (role, part.bytes.len() as u64, part.hash));
+        let lines = parts.iter().map(|(role, parts)| {
+            let parts = parts.iter();
+            (role, parts.map(|part| (part.bytes.len() as u64, part.hash)))
+        });
         let content = content_of(&header, lines);
         State {
             header,
@@ -218,14 +224,75 @@ impl State {
     }
 }
 
-/// Hash of a header and of the lines of its table: role, length, hash.
-pub(super) fn content_of<'a>(header: &Header, lines: impl Iterator<Item = (&'a Role, u64, u128)>) -> u128 {
+fn parts(bytes: Bytes, max_part_bytes: usize) -> Vec<Part> {
+    match bytes.len() {
+        0 => Vec::new(),
+        n_bytes if n_bytes <= max_part_bytes => vec![Part::new(bytes)],
+        _ => {
+            let parts = bytes.chunks(max_part_bytes);
+            parts.map(|part| Part::new(part.into())).collect()
+        }
+    }
+}
+
+/// Hash of a header and of the lines of its table: role, number of parts, length and hash of each.
+pub(super) fn content_of<'a, P>(header: &Header, lines: impl Iterator<Item = (&'a Role, P)>) -> u128
+where
+    P: ExactSizeIterator<Item = (u64, u128)>,
+{
     let mut to = Writer::default();
     header.encode(&mut to);
-    for (role, length, hash) in lines {
+    for (role, parts) in lines {
         to.text(role);
-        to.number(length);
-        to.bytes(&hash.to_le_bytes());
+        to.number(parts.len() as u64);
+        for (length, hash) in parts {
+            to.number(length);
+            to.bytes(&hash.to_le_bytes());
+        }
     }
     xxh3_128(to.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::fixture::header;
+
+    fn lengths(bytes: &[u8], max_part_bytes: usize) -> Vec<usize> {
+        let roles = BTreeMap::from([("totals".into(), bytes.into())]);
+        let state = State::cut(header(0), roles, max_part_bytes);
+        let parts = &state.parts["totals"];
+        let joined: Vec<u8> = parts.iter().flat_map(|part| part.bytes.to_vec()).collect();
+        assert_eq!(joined, bytes);
+        parts.iter().map(|part| part.bytes.len()).collect()
+    }
+
+    #[test]
+    fn a_role_is_cut_into_parts_that_fit() {
+        assert!(lengths(b"", 3).is_empty());
+        assert_eq!(lengths(b"abc", 3), [3]);
+        assert_eq!(lengths(b"abcd", 3), [3, 1]);
+        assert_eq!(lengths(b"abcdef", 3), [3, 3]);
+        let large = vec![7; 2 * MAX_PART_BYTES + 1];
+        assert_eq!(
+            lengths(&large, MAX_PART_BYTES),
+            [MAX_PART_BYTES, MAX_PART_BYTES, 1]
+        );
+    }
+
+    #[test]
+    fn bytes_that_move_from_one_role_to_the_next_make_another_content() {
+        let content = |roles: [(&str, &[u8]); 2]| {
+            let roles = roles.map(|(role, bytes)| (role.into(), bytes.into()));
+            State::cut(header(0), roles.into(), 1).content
+        };
+        assert_ne!(
+            content([("a", b"xy"), ("b", b"z")]),
+            content([("a", b"x"), ("b", b"yz")])
+        );
+        assert_ne!(
+            content([("a", b""), ("b", b"x")]),
+            content([("a", b"x"), ("b", b"")])
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::content::{Column, Digest, Header, Identity, Reach, State, Topic};
+use super::content::{Bytes, Column, Digest, Header, Identity, Reach, Role, State, Topic};
 
 pub fn identity() -> Identity {
     let topic = |name: &str, id| Topic {
@@ -41,10 +41,13 @@ pub fn header(read_position: i64) -> Header {
     }
 }
 
-pub fn state(read_position: i64, roles: &[(&str, &str)]) -> State {
+pub fn roles(roles: &[(&str, &str)]) -> BTreeMap<Role, Bytes> {
     let roles = roles.iter();
-    let roles: BTreeMap<_, _> = roles
+    roles
         .map(|(role, bytes)| ((*role).into(), bytes.as_bytes().into()))
-        .collect();
-    State::new(header(read_position), roles)
+        .collect()
+}
+
+pub fn state(read_position: i64, of: &[(&str, &str)]) -> State {
+    State::new(header(read_position), roles(of))
 }

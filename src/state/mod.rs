@@ -4,8 +4,8 @@
 //!
 //! ```text
 //! claim ── a session asks for the pair
-//! seal  ── a state of the pair: a header, and a table that says which blob has the bytes of which role
-//! blob  ── bytes of a role
+//! seal  ── a state of the pair: a header, and a table that says which blobs have the bytes of which role
+//! blob  ── bytes of a role, or a part of them
 //! ```
 //! Any record may land late, twice, or without an answer, and compaction may take what a later record of the same key replaces. So a key is
 //! written by one session only, and never with other content; no rule reads the order of records. Claims are ordered by what they
@@ -29,11 +29,13 @@ mod record;
 mod rules;
 mod view;
 
-pub use self::content::{Bytes, Column, Digest, Header, Identity, Part, Reach, Role, State, Topic};
+pub use self::content::{
+    Bytes, Column, Digest, Header, Identity, MAX_PART_BYTES, Part, Reach, Role, State, Topic,
+};
 pub use self::key::{BlobId, Key, Namespace, SealId, Session};
 pub use self::onlooker::{Onlooker, Sealed, Withheld};
 pub use self::owner::{Command, Input, Owner, Refusal, Settings, Showing, Shown, Wanted};
-pub use self::record::{Claim, Entry, RecordError, Seal};
+pub use self::record::{Claim, Entry, MAX_RECORD_BYTES, RecordError, Seal};
 #[doc(hidden)]
 pub use self::rules::{Clause, Rules};
 pub use self::view::{Damage, End, Question, ReadSeal, View};

@@ -270,7 +270,7 @@ mod tests {
             length: 1,
             hash: 0,
         };
-        let lacking = Seal::new(header(50), BTreeMap::from([(Role::clone(&role), entry)]));
+        let lacking = Seal::new(header(50), BTreeMap::from([(Role::clone(&role), vec![entry])]));
         put(&mut onlooker, newer(1), &lacking.encode());
         let question = onlooker.question(0, 0);
         let refusal = onlooker.end(0, question).err();

@@ -69,7 +69,7 @@ enum Phase {
 ///   instance, rebalance in progress); a timeout or an unreachable coordinator is no answer, and the command comes again.
 /// - Memory: at [`Command::Begin`] by the rule of a start; at [`Command::Restore`] from header and roles, replaying from the resume offsets.
 ///   A [`State`](super::State) at a border of a batch where [`Owner::wants`] says so, and not before the replay has met its digests. The same
-///   state must have the same bytes. Each role fits into a record.
+///   state must have the same bytes.
 /// - Settled deltas wait, by the content of the state that holds them, for [`Command::Show`]; at the next Show all up to that state are let
 ///   go. What was shown before stays on the board until then, and [`Showing::shown`] says whether it may be seen.
 /// - A state of its own accord before it leaves, if time allows: the machine seals what it is offered until [`Input::Revoked`].

@@ -44,7 +44,10 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// Where the bytes of a role are, and what they must be.
+/// More than any record holds: 512 KiB. A state whose table would be longer is not sealed; that is one of some 4 GB.
+pub const MAX_RECORD_BYTES: usize = 1 << 19;
+
+/// Where a part of a role is, and what it must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     pub blob: BlobId,
@@ -56,18 +59,19 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal {
     pub header: Header,
-    pub table: BTreeMap<Role, Entry>,
+    /// The parts of each role, in the order of its bytes.
+    pub table: BTreeMap<Role, Vec<Entry>>,
     /// That of the [`State`](super::State): the same state has the same content, wherever its blobs are.
     pub content: u128,
 }
 
 impl Seal {
-    pub fn new(header: Header, table: BTreeMap<Role, Entry>) -> Seal {
-        let lines = table.iter();
-        let content = content_of(
-            &header,
-            lines.map(|(role, entry)| (role, entry.length, entry.hash)),
-        );
+    pub fn new(header: Header, table: BTreeMap<Role, Vec<Entry>>) -> Seal {
+        let lines = table.iter().map(|(role, entries)| {
+            let entries = entries.iter();
+            (role, entries.map(|entry| (entry.length, entry.hash)))
+        });
+        let content = content_of(&header, lines);
         Seal {
             header,
             table,
@@ -75,24 +79,29 @@ impl Seal {
         }
     }
 
+    /// All blobs that it names.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.table.values().flatten()
+    }
+
     /// ```text
-    /// 1 │ header │ table: n, (role │ u, 8 bytes │ k │ length │ hash, 16 bytes)… │ content, 16 bytes │ checksum, 8 bytes
+    /// 1 │ header │ table: n, (role │ n, parts…)… │ content, 16 bytes │ checksum, 8 bytes
+    /// part      u, 8 bytes │ k │ length │ hash, 16 bytes
     /// header    fingerprint │ P │ n, topics… │ begin │ F │ caught up │ exact │ n, (column │ since)…
     /// topic     name │ id, 16 bytes │ read position │ resume offset │ M there │ digest: n │ sum, 8 bytes
     /// ```
     /// Whole numbers are LEB128, signed ones zigzag, those of a fixed length little-endian. Texts have their length before them. A time
-    /// that may be absent is 0, or 1 and the number. Roles ascend. The checksum is XXH3 (64 bits) of all bytes before it.
+    /// that may be absent is 0, or 1 and the number. Roles ascend. No part is empty, and of a role all but the last are of one length, which
+    /// the last does not exceed. The checksum is XXH3 (64 bits) of all bytes before it.
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
         to.byte(SEAL_VERSION);
         self.header.encode(&mut to);
         to.number(self.table.len() as u64);
-        for (role, Entry { blob, length, hash }) in &self.table {
+        for (role, entries) in &self.table {
             to.text(role);
-            to.bytes(&blob.unique.to_le_bytes());
-            to.number(blob.number);
-            to.number(*length);
-            to.bytes(&hash.to_le_bytes());
+            to.number(entries.len() as u64);
+            entries.iter().for_each(|entry| entry.encode(&mut to));
         }
         to.bytes(&self.content.to_le_bytes());
         with_checksum(to)
@@ -113,25 +122,53 @@ impl Seal {
     }
 }
 
-fn decode_table(from: &mut Reader) -> Result<BTreeMap<Role, Entry>, Malformed> {
-    let mut table = BTreeMap::<Role, Entry>::new();
-    for _ in 0..from.length()? {
-        let role: Role = from.text()?.into();
-        let blob = BlobId {
-            unique: u64::from_le_bytes(from.array()?),
-            number: from.number()?,
-        };
-        let entry = Entry {
-            blob,
+impl Entry {
+    fn encode(&self, to: &mut Writer) {
+        to.bytes(&self.blob.unique.to_le_bytes());
+        to.number(self.blob.number);
+        to.number(self.length);
+        to.bytes(&self.hash.to_le_bytes());
+    }
+
+    fn decode(from: &mut Reader) -> Result<Entry, Malformed> {
+        Ok(Entry {
+            blob: BlobId {
+                unique: u64::from_le_bytes(from.array()?),
+                number: from.number()?,
+            },
             length: from.number()?,
             hash: u128::from_le_bytes(from.array()?),
-        };
+        })
+    }
+}
+
+fn decode_table(from: &mut Reader) -> Result<BTreeMap<Role, Vec<Entry>>, Malformed> {
+    let mut table = BTreeMap::<Role, Vec<Entry>>::new();
+    for _ in 0..from.length()? {
+        let role: Role = from.text()?.into();
         if table.last_key_value().is_some_and(|(last, _)| *last >= role) {
             return Err(Malformed::Number);
         }
-        table.insert(role, entry);
+        table.insert(role, decode_parts(from)?);
     }
     Ok(table)
+}
+
+fn decode_parts(from: &mut Reader) -> Result<Vec<Entry>, Malformed> {
+    let mut entries = Vec::new();
+    for _ in 0..from.length()? {
+        entries.push(Entry::decode(from)?);
+    }
+    is_cut_alike(&entries).then_some(entries).ok_or(Malformed::Number)
+}
+
+/// There is one way to cut bytes, so that equal states have equal contents.
+fn is_cut_alike(entries: &[Entry]) -> bool {
+    let Some((last, before)) = entries.split_last() else {
+        return true;
+    };
+    let length = before.first().unwrap_or(last).length;
+    (1..=length).contains(&last.length) && before.iter().all(|entry| entry.length == length)
 }
 
 /// Who claims, for people: no rule reads it.
@@ -201,20 +238,23 @@ fn body(bytes: &[u8], version: u8) -> Result<Reader<'_>, RecordError> {
 mod tests {
     use super::*;
     use crate::state::content::State;
-    use crate::state::fixture::{header, state};
+    use crate::state::fixture::{self, header, state};
+
+    /// The last one has two parts.
+    const ROLES: [(&str, &str); 3] = [("arms", ""), ("cell 0 7", "seven"), ("totals", "all of it")];
 
     fn seal() -> Seal {
-        let state = state(40, &[("cell 0 7", "seven"), ("totals", "all of it")]);
+        let state = State::cut(header(40), fixture::roles(&ROLES), 6);
         let blob = |number| BlobId { unique: 5, number };
         let entries = (300..)
             .zip(&state.parts)
-            .map(|(number, (role, part))| {
-                let entry = Entry {
+            .map(|(number, (role, parts))| {
+                let entries = parts.iter().map(|part| Entry {
                     blob: blob(number),
                     length: part.bytes.len() as u64,
                     hash: part.hash,
-                };
-                (role.clone(), entry)
+                });
+                (role.clone(), entries.collect())
             })
             .collect();
         Seal::new(state.header, entries)
@@ -289,12 +329,31 @@ mod tests {
     fn the_same_state_has_the_same_content_wherever_its_blobs_are() {
         let one = seal();
         let mut elsewhere = one.table.clone();
-        for entry in elsewhere.values_mut() {
+        for entry in elsewhere.values_mut().flatten() {
             entry.blob.unique += 1;
         }
         assert_eq!(Seal::new(one.header.clone(), elsewhere).content, one.content);
-        let state = state(40, &[("cell 0 7", "seven"), ("totals", "all of it")]);
+        let state = State::cut(header(40), fixture::roles(&ROLES), 6);
         assert_eq!(state.content, one.content);
+    }
+
+    #[test]
+    fn parts_that_are_not_cut_alike_are_refused() {
+        let seal = |lengths: &[u64]| {
+            let entries = lengths.iter().map(|length| Entry {
+                blob: BlobId { unique: 5, number: 0 },
+                length: *length,
+                hash: 0,
+            });
+            Seal::new(header(40), BTreeMap::from([("totals".into(), entries.collect())]))
+        };
+        for lengths in [&[][..], &[7], &[7, 7], &[7, 7, 1]] {
+            assert_eq!(Seal::decode(&seal(lengths).encode()), Ok(seal(lengths)));
+        }
+        let refused = Err(RecordError::Malformed(Malformed::Number));
+        for lengths in [&[0][..], &[7, 0], &[7, 8], &[7, 6, 7]] {
+            assert_eq!(Seal::decode(&seal(lengths).encode()), refused, "{lengths:?}");
+        }
     }
 
     #[test]

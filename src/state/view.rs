@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::content::{Bytes, Role};
 use super::key::{BlobId, Key, Namespace, SealId, Session};
-use super::record::{RecordError, Seal};
+use super::record::{Entry, RecordError, Seal};
 use super::rules::{Clause, Rules};
 
 /// A seal as it was read.
@@ -189,18 +189,22 @@ impl View {
     /// # Errors
     /// [`Damage`], if one of them is absent, or not of the length and the hash that the seal has.
     pub fn roles(&self, seal: &Seal) -> Result<BTreeMap<Role, Bytes>, Damage> {
-        let roles = seal.table.iter().map(|(role, entry)| {
-            let bytes = self
-                .blobs
-                .get(&entry.blob)
-                .filter(|bytes| bytes.len() as u64 == entry.length && xxh3_128(bytes) == entry.hash);
-            let bytes = bytes.ok_or_else(|| Damage {
-                role: role.clone(),
-                blob: entry.blob,
-            })?;
-            Ok((role.clone(), Bytes::clone(bytes)))
+        let roles = seal.table.iter().map(|(role, entries)| {
+            let parts = entries.iter().map(|entry| {
+                self.part(entry).ok_or_else(|| Damage {
+                    role: role.clone(),
+                    blob: entry.blob,
+                })
+            });
+            let parts: Vec<&Bytes> = parts.collect::<Result<_, _>>()?;
+            Ok((role.clone(), join(&parts)))
         });
         roles.collect()
+    }
+
+    fn part(&self, entry: &Entry) -> Option<&Bytes> {
+        let bytes = self.blobs.get(&entry.blob);
+        bytes.filter(|bytes| bytes.len() as u64 == entry.length && xxh3_128(bytes) == entry.hash)
     }
 
     /// All keys that it holds.
@@ -225,6 +229,17 @@ impl View {
     /// Namespaces that were met beside this one.
     pub fn others(&self) -> &BTreeSet<Namespace> {
         &self.others
+    }
+}
+
+fn join(parts: &[&Bytes]) -> Bytes {
+    match parts {
+        [one] => Bytes::clone(one),
+        _ => parts
+            .iter()
+            .copied()
+            .flat_map(|part| part.iter().copied())
+            .collect(),
     }
 }
 

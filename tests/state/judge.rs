@@ -92,9 +92,9 @@ impl Judge {
 
     /// I10: the highest seal is whole.
     fn whole(&self, id: SealId, seal: &Seal) -> Verdict {
-        let mut entries = seal.table.iter();
-        match entries.find(|(_, entry)| !self.blobs.contains_key(&entry.blob)) {
-            Some((role, _)) => Err(format!("I10: {role} of {id:?} is not there")),
+        let mut entries = seal.entries();
+        match entries.find(|entry| !self.blobs.contains_key(&entry.blob)) {
+            Some(entry) => Err(format!("I10: {:?} of {id:?} is not there", entry.blob)),
             None => Ok(()),
         }
     }
@@ -138,7 +138,12 @@ impl Judge {
 
     fn roles(&self, seal: &Seal) -> Option<BTreeMap<Role, Bytes>> {
         let roles = seal.table.iter();
-        let roles = roles.map(|(role, entry)| Some((role.clone(), Arc::clone(self.blobs.get(&entry.blob)?))));
+        let roles = roles.map(|(role, entries)| {
+            let parts = entries.iter().map(|entry| self.blobs.get(&entry.blob));
+            let parts: Vec<&Bytes> = parts.collect::<Option<_>>()?;
+            let bytes = parts.into_iter().flat_map(|part| part.iter().copied());
+            Some((role.clone(), bytes.collect()))
+        });
         roles.collect()
     }
 
@@ -234,7 +239,7 @@ impl Judge {
         let Some((_, seal)) = self.seals.last_key_value() else {
             return Err("there is no seal".to_owned());
         };
-        let named: BTreeSet<BlobId> = seal.table.values().map(|entry| entry.blob).collect();
+        let named: BTreeSet<BlobId> = seal.entries().map(|entry| entry.blob).collect();
         let is_alone = self.seals.len() == 1 && self.blobs.keys().copied().eq(named);
         let claim = self.claims.last() == self.seals.keys().next().map(|id| &id.session);
         if !is_alone || !claim || self.claims.len() > 1 {

@@ -9,6 +9,8 @@ use crate::dice::hash;
 pub const LATENESS: i64 = 2;
 /// Slots in a cell; a slot is 1 long.
 pub const CELL: i64 = 3;
+/// A role is cut into parts of so many bytes: two numbers. The idle moves are added to, all else is one part.
+const PART_BYTES: usize = 16;
 /// Completed cells that are kept.
 pub const N_CELLS: i64 = 2;
 
@@ -213,6 +215,10 @@ pub fn identity() -> Identity {
 impl Account {
     /// In three roles and more: one that changes with each move of the frontier, one that comes back to what it was, and one for each cell.
     pub fn state(&self) -> State {
+        State::cut(self.header(), self.roles(), PART_BYTES)
+    }
+
+    pub fn roles(&self) -> BTreeMap<Role, Bytes> {
         let mut roles = BTreeMap::<Role, Bytes>::new();
         let moves = self.moves.iter();
         let moves = moves.flat_map(|(position, frontier)| [*position as i64, *frontier]);
@@ -222,10 +228,10 @@ impl Account {
         for (cell, Sum { n, sum }) in &self.cells {
             roles.insert(format!("cell {cell}").into(), bytes([*n, *sum]));
         }
-        State::new(self.header(), roles)
+        roles
     }
 
-    fn header(&self) -> Header {
+    pub fn header(&self) -> Header {
         let digest = Digest {
             n_events: self.open.n as u64,
             sum: self.open.sum as u64,

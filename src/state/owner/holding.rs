@@ -1,12 +1,12 @@
 //! What the holder of a pair knows of its seals: on top of which one it makes the next, and what of that is under way (S4).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::Command;
-use crate::state::content::{Part, Role, State};
+use super::{Command, Refusal};
+use crate::state::content::State;
 use crate::state::key::{BlobId, Key, SealId, Session};
-use crate::state::record::{Entry, Seal};
+use crate::state::record::{Entry, MAX_RECORD_BYTES, Seal};
 use crate::state::rules::{Clause, Rules};
 use crate::state::view::View;
 
@@ -42,7 +42,8 @@ enum Attempt {
     Blobs {
         seal: Arc<Seal>,
         waiting: BTreeSet<BlobId>,
-        sent_ms: i64,
+        /// Since when none was: a large state may take longer than an answer.
+        heard_ms: i64,
     },
     /// The seal is sent.
     Seal {
@@ -121,22 +122,40 @@ impl Holding {
     }
 
     /// Sends the blobs that the seal below does not have; once these are acknowledged, the seal.
-    pub fn seal(&mut self, state: State, view: &View, now_ms: i64, commands: &mut Vec<Command>) {
-        let mut waiting = BTreeSet::new();
+    ///
+    /// # Errors
+    /// If the seal does not fit into a record. Nothing is sent then.
+    pub fn seal(
+        &mut self,
+        state: State,
+        view: &View,
+        now_ms: i64,
+        commands: &mut Vec<Command>,
+    ) -> Result<(), Refusal> {
+        let mut known = self.known();
+        let mut blobs = Vec::new();
         let mut table = BTreeMap::new();
-        for (role, part) in state.parts {
-            let blob = self.named(&role, &part, view).unwrap_or_else(|| {
-                let blob = self.new_blob();
-                waiting.insert(blob);
-                commands.push(Command::send(Key::Blob(blob), Arc::clone(&part.bytes)));
-                blob
+        for (role, parts) in state.parts {
+            let entries = parts.into_iter().map(|part| {
+                let length = part.bytes.len() as u64;
+                let same = match self.rules.hold(Clause::NameBlobsOfTheLastSeal) {
+                    true => known.get(&(length, part.hash)).copied(),
+                    false => view.any_blob_of(&part.bytes),
+                };
+                let blob = same.unwrap_or_else(|| {
+                    let blob = self.new_blob();
+                    blobs.push((blob, part.bytes));
+                    blob
+                });
+                known.insert((length, part.hash), blob);
+                Entry {
+                    blob,
+                    length,
+                    hash: part.hash,
+                }
             });
-            let entry = Entry {
-                blob,
-                length: part.bytes.len() as u64,
-                hash: part.hash,
-            };
-            table.insert(role, entry);
+            let entries = entries.collect();
+            table.insert(role, entries);
         }
         let seal = Arc::new(Seal::new(state.header, table));
         if waiting.is_empty() || !self.rules.hold(Clause::BlobsComeFirst) {
@@ -144,8 +163,15 @@ impl Holding {
         } else {
             self.attempt = Some(Attempt::Blobs {
                 seal,
+        let n_bytes = seal.encode().len();
+        if n_bytes >= MAX_RECORD_BYTES {
+            return Err(Refusal::TooLarge { n_bytes });
+        }
+        let waiting: BTreeSet<_> = blobs.iter().map(|(blob, _)| *blob).collect();
+        let sends = blobs.into_iter();
+        commands.extend(sends.map(|(blob, bytes)| Command::send(Key::Blob(blob), bytes)));
                 waiting,
-                sent_ms: now_ms,
+                heard_ms: now_ms,
             });
         }
     }
@@ -153,24 +179,23 @@ impl Holding {
     fn new_blob(&mut self) -> BlobId {
         let number = self.next_blob;
         self.next_blob += 1;
+        Ok(())
+    }
+
+    /// The blobs of the seal below, by length and hash: the same bytes are named again, whatever role they are of.
+    fn known(&self) -> HashMap<(u64, u128), BlobId> {
+        let seal = match &self.on_top_of {
+            OnTopOf::Nothing => return HashMap::new(),
+            OnTopOf::Base(seal) | OnTopOf::Own(_, seal) => seal,
+        };
+        let entries = seal.entries();
+        entries
+            .map(|entry| ((entry.length, entry.hash), entry.blob))
+            .collect()
         BlobId {
             unique: self.session.unique,
             number,
         }
-    }
-
-    /// The blob of a role that did not change.
-    fn named(&self, role: &Role, part: &Part, view: &View) -> Option<BlobId> {
-        if !self.rules.hold(Clause::NameBlobsOfTheLastSeal) {
-            return view.any_blob_of(&part.bytes);
-        }
-        let seal = match &self.on_top_of {
-            OnTopOf::Nothing => return None,
-            OnTopOf::Base(seal) | OnTopOf::Own(_, seal) => seal,
-        };
-        let entry = seal.table.get(role)?;
-        let is_same = entry.hash == part.hash && entry.length == part.bytes.len() as u64;
-        is_same.then_some(entry.blob)
     }
 
     fn send_seal(&mut self, seal: Arc<Seal>, now_ms: i64, commands: &mut Vec<Command>) {
@@ -190,10 +215,19 @@ impl Holding {
     }
 
     pub fn blob_acknowledged(&mut self, blob: BlobId, now_ms: i64, commands: &mut Vec<Command>) {
-        let Some(Attempt::Blobs { seal, waiting, .. }) = &mut self.attempt else {
+        let Some(Attempt::Blobs {
+            seal,
+            waiting,
+            heard_ms,
+        }) = &mut self.attempt
+        else {
             return;
         };
-        if waiting.remove(&blob) && waiting.is_empty() {
+        if !waiting.remove(&blob) {
+            return;
+        }
+        *heard_ms = now_ms;
+        if waiting.is_empty() {
             let seal = Arc::clone(seal);
             self.send_seal(seal, now_ms, commands);
         }
@@ -228,7 +262,7 @@ impl Holding {
     /// Gives up what has no answer for so long that it may never come, or come late. The next one has other keys.
     pub fn doubt(&mut self, now_ms: i64, answer_ms: i64) {
         let since_ms = match &self.attempt {
-            Some(Attempt::Blobs { sent_ms, .. }) => *sent_ms,
+            Some(Attempt::Blobs { heard_ms, .. }) => *heard_ms,
             Some(Attempt::Seal {
                 sent_ms,
                 is_acknowledged: false,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::state::content::{Bytes, Identity, Role, State};
 use crate::state::key::{Key, Namespace, SealId, Session};
-use crate::state::record::{Claim, RecordError, Seal};
+use crate::state::record::{Claim, MAX_RECORD_BYTES, RecordError, Seal};
 use crate::state::view::{Damage, Question};
 
 /// What an owner goes by.
@@ -93,6 +93,8 @@ pub enum Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The state has so many parts that its seal would be of this size: it is not sealed.
+    TooLarge { n_bytes: usize },
         match self {
             Refusal::Key(key) => write!(f, "key {key} is of a version that this program does not read"),
             Refusal::Seal { id, error } => write!(f, "seal {}|{}: {error}", id.session, id.number),
@@ -111,6 +113,10 @@ impl fmt::Display for Refusal {
     }
 }
 
+            Refusal::TooLarge { n_bytes } => write!(
+                f,
+                "the state has too many parts: its seal would have {n_bytes} bytes, and {MAX_RECORD_BYTES} are too many"
+            ),
 impl std::error::Error for Refusal {}
 
 /// What may be shown of a pair.

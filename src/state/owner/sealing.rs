@@ -29,7 +29,10 @@ impl Owner {
         }
         let content = state.content;
         let session = holding.session;
-        holding.seal(state, &self.view, self.now_ms, &mut self.commands);
+        let sealed = holding.seal(state, &self.view, self.now_ms, &mut self.commands);
+        if let Err(refusal) = sealed {
+            return self.refuse(refusal);
+        }
         if let Some(passed) = &mut self.memory {
             passed.push(content);
         }
@@ -91,7 +94,7 @@ impl Owner {
         if !holding.may_collect(in_force) {
             return;
         }
-        let named: BTreeSet<_> = seal.table.values().map(|entry| entry.blob).collect();
+        let named: BTreeSet<_> = seal.entries().map(|entry| entry.blob).collect();
         let keys = self.view.keys();
         let garbage: BTreeSet<Key> = keys
             .filter(|key| !holding.needs(*key, in_force, &named))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Command, Input, Owner, Refusal, Settings, Shown, Wanted};
 use crate::state::content::{Bytes, State};
-use crate::state::fixture::{identity, state};
+use crate::state::fixture::{header, identity, roles, state};
 use crate::state::key::{Key, Namespace, SealId, Session};
 use crate::state::record::{Claim, RecordError, Seal};
 
@@ -284,7 +284,54 @@ fn blobs_that_did_not_change_are_named_again() {
     assert_eq!((records.len(), values[0]), (2, &b"2"[..]));
     let (_, seal) = seal_of(&records[1..]);
     assert_eq!(seal.content, offered.content);
-    assert_eq!(seal.table["arms"].blob.number, 0);
+    assert_eq!(seal.table["arms"][0].blob.number, 0);
+}
+
+#[test]
+fn of_a_role_that_grows_only_the_last_part_is_sent_again() {
+    let cut = |position, bytes: &str| State::cut(header(position), roles(&[("arms", bytes)]), 4);
+    let mut desk = Desk::holder();
+    assert_eq!(desk.seals(&cut(10, "onestwos")).len(), 3, "two blobs, one seal");
+    desk.end();
+    let offered = cut(20, "onestwosthree");
+    let records = desk.seals(&offered);
+    let values = records.iter().filter_map(|(_, value)| value.as_deref());
+    assert_eq!(values.take(2).collect::<Vec<_>>(), [b"thre".as_slice(), b"e"]);
+    let (_, seal) = seal_of(&records[2..]);
+    assert_eq!(seal.content, offered.content);
+    let roles = desk.owner.view().roles(&seal).expect("it is whole");
+    assert_eq!(&*roles["arms"], b"onestwosthree");
+}
+
+#[test]
+fn equal_bytes_are_one_blob() {
+    let mut desk = Desk::holder();
+    let offered = state(10, &[("cell 0 1", "same"), ("cell 1 1", "same")]);
+    let records = desk.seals(&offered);
+    let (_, seal) = seal_of(&records[1..]);
+    assert_eq!(seal.table["cell 0 1"], seal.table["cell 1 1"]);
+}
+
+#[test]
+fn a_state_whose_seal_would_not_fit_into_a_record_is_refused_and_not_sent() {
+    let mut desk = Desk::holder();
+    let bytes: String = (0..20_000).map(|number| format!("{number:08}")).collect();
+    let large = State::cut(header(10), roles(&[("totals", &bytes)]), 8);
+    let commands = desk.step(Input::State(large));
+    assert!(
+        matches!(commands[..], [Command::Refuse(Refusal::TooLarge { .. })]),
+        "{commands:?}"
+    );
+}
+
+#[test]
+fn blobs_that_are_answered_one_by_one_are_waited_for() {
+    let mut desk = Desk::holder();
+    let blobs = sent(&desk.step(Input::State(state(10, &[("arms", "a"), ("totals", "1")]))));
+    desk.later(ANSWER_MS - 1);
+    desk.step(Input::Acknowledged(blobs[0].0));
+    desk.later(ANSWER_MS - 1);
+    seal_of(&sent(&desk.step(Input::Acknowledged(blobs[1].0))));
 }
 
 #[test]
