@@ -14,6 +14,7 @@
 //! - [`View`] is what a reader of the partition holds. At an [`End`], it says what is in force.
 //! - [`Owner`] is the machine that claims, seals and collects garbage for one pair: rules S1 to S7. Its driver reads, appends and asks; it
 //!   decides nothing.
+//! - [`Log`] is what a driver needs of the partitions, and [`Follower`] how far one of them is read.
 //! - [`Onlooker`] reads all partitions and says what is in force in each.
 //! - [`Key`], [`Seal`] and [`Claim`] are the records, as text and bytes.
 //!
@@ -23,6 +24,7 @@ mod content;
 #[cfg(test)]
 mod fixture;
 mod key;
+mod log;
 mod onlooker;
 mod owner;
 mod record;
@@ -33,8 +35,9 @@ pub use self::content::{
     Bytes, Column, Digest, Header, Identity, MAX_PART_BYTES, Part, Reach, Role, State, Topic,
 };
 pub use self::key::{BlobId, Key, Namespace, SealId, Session};
+pub use self::log::{Answer, Follower, Happening, Log, Progress};
 pub use self::onlooker::{Onlooker, Sealed, Withheld};
-pub use self::owner::{Command, Input, Owner, Refusal, Settings, Showing, Shown, Wanted};
+pub use self::owner::{Command, Input, Owner, Refusal, Settings, Showing, Shown, Standing, Wanted};
 pub use self::record::{Claim, Entry, MAX_RECORD_BYTES, RecordError, Seal};
 #[doc(hidden)]
 pub use self::rules::{Clause, Rules};

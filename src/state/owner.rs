@@ -48,12 +48,30 @@ enum Phase {
     Refused,
 }
 
-/// The owner of one pair within a process. It outlives revocations, as long as the memory of the pair does.
+/// Where an owner stands, for people.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// The group has not given the pair.
+    #[default]
+    Away,
+    /// Reads what is stored.
+    Reading,
+    /// Has claimed, and waits to read that.
+    Claiming,
+    /// Seals.
+    Holding,
+    /// Somebody else has claimed: asks the group.
+    Superseded,
+    /// Cannot go on from what is stored.
+    Refused,
+}
+
+/// The owner of one pair within a process. It outlives revocations.
 ///
 /// # What a driver provides
 ///
-/// - One loop for each pair, and an owner that lives as long as the memory of the pair in this process: if that is
-///   dropped at a revocation, so is the owner. Its seed is random, and new for each.
+/// - One loop for each pair, and an owner that knows what becomes of the memory of the pair in this process: [`Input::Forgotten`] if that
+///   is dropped, other than at a command. Its seed is random, and new for each owner.
 /// - Time in ms that never goes back and counts suspension, with each input; an [`Input::Tick`] at least each second, also while nothing can
 ///   be read. After each input it puts [`Owner::showing`] where
 ///   scrapes find it without waiting for the loop; they ask it with the same clock.
@@ -137,8 +155,10 @@ impl Owner {
         match input {
             Input::Assigned => self.assigned(),
             Input::Revoked => self.revoked(),
+            Input::Forgotten => self.forgotten(),
             Input::Record { key, value } => self.record(key, value),
             Input::End(question) => self.end(question),
+            Input::Quiet(question) => self.quiet(question),
             Input::Acknowledged(key) => self.acknowledged(key),
             Input::State(state) => self.state(state),
             Input::Committed { number, is_known } => self.committed(number, is_known),
@@ -152,6 +172,27 @@ impl Owner {
     /// To ask for the end of the state partition: now, that is after the last record that was handed in.
     pub fn question(&self, now_ms: i64) -> Question {
         self.view.question(now_ms)
+    }
+
+    /// Whether it waits for the end, so that it is to be asked for at once, whenever more was read.
+    pub fn awaits_end(&self) -> bool {
+        match &self.phase {
+            Phase::Reading(_) | Phase::Claiming { .. } => true,
+            Phase::Holding(holding) => holding.awaits_end(),
+            _ => false,
+        }
+    }
+
+    /// Where it stands.
+    pub fn standing(&self) -> Standing {
+        match &self.phase {
+            Phase::Away(_) => Standing::Away,
+            Phase::Reading(_) => Standing::Reading,
+            Phase::Claiming { .. } => Standing::Claiming,
+            Phase::Holding(_) => Standing::Holding,
+            Phase::Superseded { .. } => Standing::Superseded,
+            Phase::Refused => Standing::Refused,
+        }
     }
 
     /// What was read of the state partition.
@@ -179,6 +220,14 @@ impl Owner {
             }
             Phase::Holding(_) => self.end_of_holder(&end),
             _ => {}
+        }
+    }
+
+    /// Who claims reads on to his claim, so what is missing here is no harm; who goes on with a claim that he held would not.
+    fn quiet(&mut self, question: Question) {
+        if let Phase::Reading(held) = &mut self.phase {
+            *held = None;
+            self.end(question);
         }
     }
 

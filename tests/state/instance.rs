@@ -37,10 +37,20 @@ pub enum Life {
     Dead,
 }
 
+/// What becomes of the memory of a pair that is revoked.
+#[derive(Debug, Clone, Copy)]
+pub enum Memory {
+    Stays,
+    /// And the owner is told.
+    Goes,
+    /// And the owner with it.
+    GoesWithTheOwner,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub enum Notice {
     Assigned { generation: u64 },
-    Revoked { drops_memory: bool },
+    Revoked { memory: Memory },
 }
 
 /// An end was asked for, and this is the answer.
@@ -194,11 +204,16 @@ impl Instance {
                 (self.last_claim, self.needs_leave) = (None, false);
                 self.owner.step(now_ms, Input::Assigned)
             }
-            Some((_, Notice::Revoked { drops_memory })) => {
+            Some((_, Notice::Revoked { memory })) => {
                 self.generation = None;
                 let commands = self.owner.step(now_ms, Input::Revoked);
-                if drops_memory {
-                    self.start_anew();
+                match memory {
+                    Memory::Stays => {}
+                    Memory::Goes => {
+                        self.pair = None;
+                        self.owner.step(now_ms, Input::Forgotten);
+                    }
+                    Memory::GoesWithTheOwner => self.start_anew(),
                 }
                 commands
             }

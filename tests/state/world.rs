@@ -10,7 +10,7 @@ use abgauge::state::{Onlooker, Question, Rules};
 
 use self::faults::Faults;
 use crate::dice::Dice;
-use crate::instance::{Instance, LEASE_MS, Life, Notice, namespace};
+use crate::instance::{Instance, LEASE_MS, Life, Memory, Notice, namespace};
 use crate::judge::{Judge, Verdict};
 use crate::log::{Log, Record};
 
@@ -184,9 +184,13 @@ impl World {
 
     fn assign(&mut self, who: usize) {
         let due_ms = self.now_ms + HEARTBEAT_MS;
-        let drops_memory = self.dice.percent(30);
+        let memory = match self.dice.below(100) {
+            0..15 => Memory::Goes,
+            15..30 => Memory::GoesWithTheOwner,
+            _ => Memory::Stays,
+        };
         if let Some(before) = self.assigned {
-            let notice = Notice::Revoked { drops_memory };
+            let notice = Notice::Revoked { memory };
             self.instances[before].notices.push_back((due_ms, notice));
         }
         self.generation += 1;

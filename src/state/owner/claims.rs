@@ -33,6 +33,16 @@ impl Owner {
         self.hide();
     }
 
+    pub(super) fn forgotten(&mut self) {
+        self.memory = None;
+        match &mut self.phase {
+            Phase::Away(held) | Phase::Reading(held) => *held = None,
+            Phase::Holding(_) => self.phase = Phase::Reading(None),
+            Phase::Claiming { .. } | Phase::Superseded { .. } | Phase::Refused => {}
+        }
+        self.hide();
+    }
+
     /// S6: a higher claim supersedes.
     pub(super) fn look_at_claims(&mut self) {
         let (own, clause) = match &self.phase {

@@ -101,6 +101,11 @@ impl Holding {
         }
     }
 
+    /// Whether something of it is under way, or to be sealed again.
+    pub fn awaits_end(&self) -> bool {
+        self.attempt.is_some() || matches!(self.on_top_of, OnTopOf::Base(_))
+    }
+
     /// Whether this state is to be sealed: it is the next one, and another one.
     pub fn takes(&self, state: &State) -> bool {
         let is_next = match &self.on_top_of {
@@ -158,11 +163,6 @@ impl Holding {
             table.insert(role, entries);
         }
         let seal = Arc::new(Seal::new(state.header, table));
-        if waiting.is_empty() || !self.rules.hold(Clause::BlobsComeFirst) {
-            self.send_seal(seal, now_ms, commands);
-        } else {
-            self.attempt = Some(Attempt::Blobs {
-                seal,
         let n_bytes = seal.encode().len();
         if n_bytes >= MAX_RECORD_BYTES {
             return Err(Refusal::TooLarge { n_bytes });
@@ -170,15 +170,15 @@ impl Holding {
         let waiting: BTreeSet<_> = blobs.iter().map(|(blob, _)| *blob).collect();
         let sends = blobs.into_iter();
         commands.extend(sends.map(|(blob, bytes)| Command::send(Key::Blob(blob), bytes)));
+        if waiting.is_empty() || !self.rules.hold(Clause::BlobsComeFirst) {
+            self.send_seal(seal, now_ms, commands);
+        } else {
+            self.attempt = Some(Attempt::Blobs {
+                seal,
                 waiting,
                 heard_ms: now_ms,
             });
         }
-    }
-
-    fn new_blob(&mut self) -> BlobId {
-        let number = self.next_blob;
-        self.next_blob += 1;
         Ok(())
     }
 
@@ -192,6 +192,11 @@ impl Holding {
         entries
             .map(|entry| ((entry.length, entry.hash), entry.blob))
             .collect()
+    }
+
+    fn new_blob(&mut self) -> BlobId {
+        let number = self.next_blob;
+        self.next_blob += 1;
         BlobId {
             unique: self.session.unique,
             number,

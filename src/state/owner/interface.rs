@@ -31,10 +31,14 @@ pub enum Input<'a> {
     Assigned,
     /// The group takes the pair, or the membership is lost.
     Revoked,
+    /// The memory of the pair is gone: it is made anew from what stands at the next claim.
+    Forgotten,
     /// The next record of the state partition; a tombstone has no value.
     Record { key: &'a [u8], value: Option<&'a [u8]> },
     /// All below the end of the state partition is read. That end was asked for when the [`Owner`](super::Owner) gave this question.
     End(Question),
+    /// The end was asked for with this question, and nothing comes any more before it is reached: this is no end, but one may claim.
+    Quiet(Question),
     /// The append of this key is acknowledged by all replicas in sync. One that failed is one without an answer.
     Acknowledged(Key),
     /// The memory of the pair as of a border of a batch.
@@ -89,12 +93,12 @@ pub enum Refusal {
     Identity { id: SealId, found: Identity },
     /// The base is not whole.
     Damage(Damage),
+    /// The state has so many parts that its seal would be of this size: it is not sealed.
+    TooLarge { n_bytes: usize },
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    /// The state has so many parts that its seal would be of this size: it is not sealed.
-    TooLarge { n_bytes: usize },
         match self {
             Refusal::Key(key) => write!(f, "key {key} is of a version that this program does not read"),
             Refusal::Seal { id, error } => write!(f, "seal {}|{}: {error}", id.session, id.number),
@@ -109,14 +113,14 @@ impl fmt::Display for Refusal {
                 )
             }
             Refusal::Damage(damage) => damage.fmt(f),
-        }
-    }
-}
-
             Refusal::TooLarge { n_bytes } => write!(
                 f,
                 "the state has too many parts: its seal would have {n_bytes} bytes, and {MAX_RECORD_BYTES} are too many"
             ),
+        }
+    }
+}
+
 impl std::error::Error for Refusal {}
 
 /// What may be shown of a pair.

@@ -173,6 +173,20 @@ fn an_end_that_was_asked_for_before_the_last_record_is_none() {
 }
 
 #[test]
+fn who_hears_nothing_more_claims_and_does_nothing_else() {
+    let quiet = |desk: &mut Desk| {
+        let question = desk.owner.question(desk.now_ms);
+        desk.step(Input::Quiet(question))
+    };
+    let mut desk = Desk::sealed();
+    assert_eq!(quiet(&mut desk), [], "no lease, no garbage");
+    desk.step(Input::Revoked);
+    desk.step(Input::Assigned);
+    claim_of(&quiet(&mut desk));
+    assert_eq!(quiet(&mut desk), []);
+}
+
+#[test]
 fn claims_again_higher_and_as_another_one_if_no_answer_comes() {
     let mut desk = Desk::new(1);
     desk.step(Input::Assigned);
@@ -332,6 +346,21 @@ fn blobs_that_are_answered_one_by_one_are_waited_for() {
     desk.step(Input::Acknowledged(blobs[0].0));
     desk.later(ANSWER_MS - 1);
     seal_of(&sent(&desk.step(Input::Acknowledged(blobs[1].0))));
+}
+
+#[test]
+fn memory_that_is_gone_is_made_anew_by_a_new_claim() {
+    for is_away in [false, true] {
+        let mut desk = Desk::sealed();
+        if is_away {
+            desk.step(Input::Revoked);
+        }
+        desk.step(Input::Forgotten);
+        assert_eq!(desk.shown(), Shown::default());
+        desk.claims();
+        let commands = desk.end();
+        assert!(matches!(commands[0], Command::Restore { .. }), "{commands:?}");
+    }
 }
 
 #[test]

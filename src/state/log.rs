@@ -1,0 +1,244 @@
+//! The partitions of a state topic as a driver of owners uses them: followed, asked for their ends, appended to.
+
+use super::content::Bytes;
+use super::key::Key;
+use super::view::Question;
+
+/// All partitions of a state topic. No call waits but [`poll`](Log::poll), and that no longer than it is told.
+pub trait Log {
+    /// Reads a partition from its first record on, from now on.
+    fn follow(&mut self, partition: i32);
+
+    /// Asks where a partition ends: now, not earlier. [`Happening::End`] or [`Happening::StartOver`] is the answer, if there is one;
+    /// a later question takes the place of an earlier one.
+    fn ask(&mut self, partition: i32, question: Question);
+
+    /// Appends; without a value, a tombstone. It may land late, twice or never, and only a value that is acknowledged is answered.
+    fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>);
+
+    /// Hands over what has happened; if that is nothing, waits for it for so long. Of each partition, records come in their order, and an
+    /// end after the records below it.
+    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>));
+
+    /// How far a partition was read.
+    fn progress(&self, partition: i32) -> Progress;
+}
+
+/// What happens at the state topic.
+#[derive(Debug)]
+pub enum Happening<'a> {
+    /// The next record; a tombstone has no value.
+    Record {
+        partition: i32,
+        key: &'a [u8],
+        value: Option<&'a [u8]>,
+    },
+    /// All below the end is read that was asked for with this question.
+    End { partition: i32, question: Question },
+    /// The answer to this question is known, and nothing came for long, though something should.
+    Quiet { partition: i32, question: Question },
+    /// The end lies before what was read, or what comes next is gone: records come from the first one on again.
+    StartOver { partition: i32 },
+    /// This key with its value is acknowledged by all replicas in sync.
+    Acknowledged { partition: i32, key: Key },
+    /// What keeps the log from being read or written, in words for the operator. It goes on trying.
+    Fault(String),
+}
+
+/// How far a partition was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Next offset to be read.
+    pub position: i64,
+    /// Where it ended when that was asked for last.
+    pub end: Option<i64>,
+    /// Of keys and values that were read.
+    pub n_bytes: u64,
+}
+
+/// For so long nothing came, while something should: brokers before 4.0 may have cleaned away the last record (KAFKA-17076).
+const QUIET_MS: i64 = 10_000;
+
+/// How far a partition is read, and the end that was asked for: what all logs have in common.
+#[derive(Debug, Default)]
+pub struct Follower {
+    progress: Progress,
+    asked: Option<Asked>,
+    /// When anything came last.
+    heard_ms: i64,
+}
+
+#[derive(Debug)]
+struct Asked {
+    question: Question,
+    /// Where it was read to then.
+    position: i64,
+    end: Option<i64>,
+}
+
+/// What the answer to a question means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Not yet, or not any more.
+    Nothing,
+    /// All below the end is read.
+    End(Question),
+    /// Not all of it, and nothing comes.
+    Quiet(Question),
+    /// Records that were read are gone.
+    StartOver,
+}
+
+impl Follower {
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    pub fn ask(&mut self, question: Question) {
+        self.asked = Some(Asked {
+            question,
+            position: self.progress.position,
+            end: None,
+        });
+    }
+
+    /// The partition ended there when it was asked with this question.
+    pub fn answer(&mut self, question: Question, end: i64, now_ms: i64) -> Answer {
+        let Some(asked) = self.asked.as_mut().filter(|asked| asked.question == question) else {
+            return Answer::Nothing;
+        };
+        if end < asked.position {
+            return Answer::StartOver;
+        }
+        asked.end = Some(end);
+        self.progress.end = Some(end);
+        self.heard_ms = now_ms;
+        self.look()
+    }
+
+    /// A record was handed over: the next one is at this offset, or behind it.
+    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> Answer {
+        self.progress.n_bytes += n_bytes;
+        self.reach(next, now_ms)
+    }
+
+    /// There is nothing below this offset any more.
+    pub fn reach(&mut self, next: i64, now_ms: i64) -> Answer {
+        self.progress.position = self.progress.position.max(next);
+        self.heard_ms = now_ms;
+        self.look()
+    }
+
+    fn look(&mut self) -> Answer {
+        let position = self.progress.position;
+        let is_there = |asked: &mut Asked| asked.end.is_some_and(|end| end <= position);
+        match self.asked.take_if(is_there) {
+            Some(asked) => Answer::End(asked.question),
+            None => Answer::Nothing,
+        }
+    }
+
+    pub fn look_at_the_clock(&mut self, now_ms: i64) -> Answer {
+        let is_quiet = |asked: &mut Asked| asked.end.is_some() && now_ms - self.heard_ms >= QUIET_MS;
+        match self.asked.take_if(is_quiet) {
+            Some(asked) => Answer::Quiet(asked.question),
+            None => Answer::Nothing,
+        }
+    }
+
+    /// It is read from its first record again. What was read since the process began stays counted.
+    pub fn start_over(&mut self) {
+        self.asked = None;
+        (self.progress.position, self.progress.end) = (0, None);
+    }
+}
+
+impl Answer {
+    /// What happens by it.
+    pub fn happening(self, partition: i32) -> Option<Happening<'static>> {
+        match self {
+            Answer::Nothing => None,
+            Answer::End(question) => Some(Happening::End { partition, question }),
+            Answer::Quiet(question) => Some(Happening::Quiet { partition, question }),
+            Answer::StartOver => Some(Happening::StartOver { partition }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::key::Namespace;
+    use crate::state::rules::Rules;
+    use crate::state::view::View;
+
+    fn question(asked_ms: i64) -> Question {
+        View::new(Namespace::of("fingerprint", "group"), Rules::default()).question(asked_ms)
+    }
+
+    #[test]
+    fn the_end_is_reached_once_all_below_it_is_read() {
+        let mut follower = Follower::default();
+        follower.ask(question(1));
+        assert_eq!(follower.answer(question(1), 7, 0), Answer::Nothing);
+        assert_eq!(follower.read(6, 100, 0), Answer::Nothing);
+        assert_eq!(follower.read(9, 20, 0), Answer::End(question(1)));
+        assert_eq!(follower.read(10, 0, 0), Answer::Nothing, "once");
+        let progress = Progress {
+            position: 10,
+            end: Some(7),
+            n_bytes: 120,
+        };
+        assert_eq!(follower.progress(), progress);
+    }
+
+    #[test]
+    fn an_end_that_is_read_already_is_reached_at_the_answer() {
+        let mut follower = Follower::default();
+        follower.ask(question(1));
+        assert_eq!(follower.answer(question(1), 0, 0), Answer::End(question(1)));
+    }
+
+    #[test]
+    fn the_answer_to_an_earlier_question_is_none() {
+        let mut follower = Follower::default();
+        follower.ask(question(1));
+        follower.ask(question(2));
+        assert_eq!(follower.answer(question(1), 0, 0), Answer::Nothing);
+        assert_eq!(follower.answer(question(2), 0, 0), Answer::End(question(2)));
+    }
+
+    /// What was read since the question is no sign of it.
+    #[test]
+    fn an_end_before_what_was_read_at_the_question_means_to_start_over() {
+        let mut follower = Follower::default();
+        follower.reach(8, 0);
+        follower.ask(question(1));
+        follower.reach(9, 0);
+        assert_eq!(follower.answer(question(1), 8, 0), Answer::End(question(1)));
+        follower.ask(question(2));
+        assert_eq!(follower.answer(question(2), 8, 0), Answer::StartOver);
+        follower.start_over();
+        follower.ask(question(3));
+        assert_eq!(follower.answer(question(3), 8, 0), Answer::Nothing);
+        assert_eq!(follower.reach(8, 0), Answer::End(question(3)));
+    }
+
+    #[test]
+    fn quiet_is_said_where_something_should_come_and_nothing_does() {
+        let mut follower = Follower::default();
+        follower.ask(question(1));
+        assert_eq!(
+            follower.look_at_the_clock(2 * QUIET_MS),
+            Answer::Nothing,
+            "no answer"
+        );
+        follower.answer(question(1), 7, 0);
+        follower.reach(3, 5);
+        assert_eq!(follower.look_at_the_clock(QUIET_MS + 4), Answer::Nothing);
+        assert_eq!(
+            follower.look_at_the_clock(QUIET_MS + 5),
+            Answer::Quiet(question(1))
+        );
+    }
+}
