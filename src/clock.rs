@@ -65,8 +65,28 @@ impl Clock {
         }
     }
 
+    /// Milliseconds that never go back and count suspension of the machine, for leases.
+    pub fn lasting_ms(&self) -> i64 {
+        match &self.source {
+            TimeSource::System => since_boot_ms(self.started),
+            TimeSource::Simulated(time) => time.load(Ordering::Acquire),
+        }
+    }
+
     /// Real time since this clock was made, simulated or not: for stalls of the process and for rates of log lines.
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
+}
+
+#[cfg(target_os = "linux")]
+fn since_boot_ms(_: Instant) -> i64 {
+    let since = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    since.tv_sec * 1_000 + since.tv_nsec / 1_000_000
+}
+
+/// Others have no such clock that std knows: there a machine that was suspended may believe its lease for longer.
+#[cfg(not(target_os = "linux"))]
+fn since_boot_ms(started: Instant) -> i64 {
+    started.elapsed().as_millis() as i64
 }
