@@ -1,0 +1,67 @@
+//! How often pairs are sealed: every interval, stretched so that the bytes written stay within bounds.
+
+/// What was written takes its time: until that is over, no state is due.
+#[derive(Debug)]
+pub struct Pace {
+    max_bytes_per_second: u64,
+    /// Until when what was written keeps the bound, µs.
+    busy_until_us: i64,
+}
+
+impl Pace {
+    pub fn new(max_bytes_per_second: u64) -> Pace {
+        Pace {
+            max_bytes_per_second: max_bytes_per_second.max(1),
+            busy_until_us: i64::MIN,
+        }
+    }
+
+    pub fn wrote(&mut self, n_bytes: u64, now_ms: i64) {
+        let takes_us = u128::from(n_bytes) * 1_000_000 / u128::from(self.max_bytes_per_second);
+        let takes_us = i64::try_from(takes_us).unwrap_or(i64::MAX);
+        let from_us = self.busy_until_us.max(now_ms.saturating_mul(1_000));
+        self.busy_until_us = from_us.saturating_add(takes_us);
+    }
+
+    pub fn is_free(&self, now_ms: i64) -> bool {
+        now_ms.saturating_mul(1_000) >= self.busy_until_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes written in so many seconds by somebody who writes so much at a time whenever he may, or at each interval.
+    fn written(bytes: u64, interval_ms: i64, seconds: i64) -> u64 {
+        let mut pace = Pace::new(1_000);
+        let (mut n_bytes, mut due_ms) = (0, 0);
+        for now_ms in 0..seconds * 1_000 {
+            if now_ms >= due_ms && pace.is_free(now_ms) {
+                pace.wrote(bytes, now_ms);
+                n_bytes += bytes;
+                due_ms = now_ms + interval_ms;
+            }
+        }
+        n_bytes
+    }
+
+    #[test]
+    fn little_is_written_at_each_interval() {
+        assert_eq!(written(500, 1_000, 10), 10 * 500);
+    }
+
+    #[test]
+    fn much_is_written_as_fast_as_the_bound_allows() {
+        assert_eq!(written(2_500, 1_000, 10), 4 * 2_500);
+        assert_eq!(written(2_500, 1_000, 1_000), 400 * 2_500);
+    }
+
+    #[test]
+    fn what_many_write_adds_up() {
+        let mut pace = Pace::new(1_000);
+        (0..3).for_each(|_| pace.wrote(1_000, 5_000));
+        assert!(!pace.is_free(7_999));
+        assert!(pace.is_free(8_000));
+    }
+}

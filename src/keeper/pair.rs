@@ -1,0 +1,189 @@
+//! What the keeper has of one pair: its owner, the numbers of its states, and when what is due.
+
+use std::collections::VecDeque;
+
+use super::Settings;
+use super::board::Status;
+use super::handle::{Memory, Offer, Offered};
+use super::pace::Pace;
+use crate::state::{Owner, Question, Standing, State, Wanted};
+
+/// Ends are asked for so often where nothing waits for one, ms; and where something waits, but nothing new was read.
+const ASK_EVERY_MS: i64 = 1_000;
+const ASK_AGAIN_MS: i64 = 100;
+/// So long an answer is waited for before the question is put again, ms.
+const ANSWER_MS: i64 = 5_000;
+
+pub(super) struct Pair {
+    pub owner: Owner,
+    /// What the worker has been told to have.
+    pub memory: Option<Memory>,
+    /// Contents of the states that were offered, from the one that is shown on.
+    offers: VecDeque<(u128, Offer)>,
+    /// The content of the state that was last found in force.
+    shown: Option<u128>,
+    pub leaving: Option<Leaving>,
+    /// When the last question was put, and whether it waits for its answer.
+    asked_ms: Option<i64>,
+    is_asked: bool,
+    /// Whether anything was read since.
+    is_read_on: bool,
+    /// When a state is due.
+    due_ms: i64,
+    n_commits: u64,
+    pub status: Status,
+}
+
+/// It is about to be given back.
+pub(super) struct Leaving {
+    pub until_ms: i64,
+    /// Not handed over yet.
+    pub last: Option<State>,
+    pub content: Option<u128>,
+}
+
+impl Pair {
+    pub fn new(owner: Owner) -> Pair {
+        Pair {
+            owner,
+            memory: None,
+            offers: VecDeque::new(),
+            shown: None,
+            leaving: None,
+            asked_ms: None,
+            is_asked: false,
+            is_read_on: true,
+            due_ms: i64::MIN,
+            n_commits: 0,
+            status: Status::default(),
+        }
+    }
+
+    /// Something new was read.
+    pub fn read(&mut self) {
+        self.is_read_on = true;
+    }
+
+    /// The question is answered.
+    pub fn answered(&mut self) {
+        self.is_asked = false;
+    }
+
+    /// The question for the end, if it is time for one.
+    pub fn question(&mut self, settings: &Settings, now_ms: i64) -> Option<Question> {
+        let is_needed = matches!(
+            self.owner.standing(),
+            Standing::Reading | Standing::Claiming | Standing::Holding
+        );
+        let since_ms = self.asked_ms.map_or(i64::MAX, |asked_ms| now_ms - asked_ms);
+        let pause_ms = match (self.is_asked, self.owner.awaits_end()) {
+            (true, _) => ANSWER_MS,
+            (false, true) if self.is_read_on => 0,
+            (false, true) => ASK_AGAIN_MS,
+            (false, false) => ASK_EVERY_MS.min(settings.owner.lease_ms / 3),
+        };
+        if !is_needed || since_ms < pause_ms {
+            return None;
+        }
+        (self.asked_ms, self.is_asked, self.is_read_on) = (Some(now_ms), true, false);
+        Some(self.owner.question(now_ms))
+    }
+
+    /// Whether something is under way, so that news are waited for.
+    pub fn is_busy(&self) -> bool {
+        self.is_asked || self.leaving.is_some() || self.owner.awaits_end()
+    }
+
+    /// The state, if it is one of the memory that there is, and can be sealed now.
+    pub fn state(&mut self, offered: Offered, settings: &Settings, now_ms: i64) -> Option<State> {
+        if self.leaving.is_some() || self.owner.wants() == Wanted::No {
+            return None;
+        }
+        let state = self.remember(offered)?;
+        self.due_ms = now_ms + settings.interval_ms;
+        Some(state)
+    }
+
+    pub fn leave(&mut self, last: Option<Offered>, settings: &Settings, now_ms: i64) {
+        let last = last.and_then(|offered| self.remember(offered));
+        self.leaving = Some(Leaving {
+            until_ms: now_ms + settings.leave_ms,
+            content: last.as_ref().map(|state| state.content),
+            last,
+        });
+    }
+
+    /// Whether nothing more is waited for before the pair is given back.
+    pub fn has_left(&self, now_ms: i64) -> bool {
+        self.leaving.as_ref().is_some_and(|leaving| {
+            let is_in_force = leaving.content.is_none() || leaving.content == self.shown;
+            let is_idle = leaving.last.is_none() && !self.owner.awaits_end();
+            let holds = self.owner.standing() == Standing::Holding;
+            now_ms >= leaving.until_ms || !holds || is_in_force || is_idle
+        })
+    }
+
+    fn remember(&mut self, offered: Offered) -> Option<State> {
+        if self.memory != Some(offered.memory) {
+            return None;
+        }
+        let state = State::new(offered.header, offered.roles);
+        // The same state again: nothing was settled between the two.
+        let is_same = |(content, _): &(u128, Offer)| *content == state.content;
+        if self.offers.back().is_some_and(is_same) {
+            self.offers.pop_back();
+        }
+        self.offers.push_back((state.content, offered.offer));
+        Some(state)
+    }
+
+    /// Memory is made anew, or is gone: what was offered of the former one must not be sealed any more.
+    pub fn forget(&mut self, memory: Option<Memory>) {
+        self.memory = memory;
+        self.offers.clear();
+        if let Some(leaving) = &mut self.leaving {
+            (leaving.last, leaving.content) = (None, None);
+        }
+    }
+
+    /// It is made of this.
+    pub fn restored(&mut self, content: u128, offer: Offer) {
+        self.offers.push_back((content, offer));
+    }
+
+    /// This is in force. Returns its number, if it is of the memory that there is.
+    pub fn show(&mut self, content: u128, now_ms: i64) -> Option<Offer> {
+        if self.shown.replace(content) != Some(content) {
+            self.status.n_sealed += 1;
+            self.status.sealed_ms = Some(now_ms);
+        }
+        let place = self.offers.iter().rposition(|(known, _)| *known == content)?;
+        self.offers.drain(..place);
+        self.offers.front().map(|(_, offer)| *offer)
+    }
+
+    pub fn superseded(&mut self, number: u64) {
+        if self.n_commits != number {
+            self.n_commits = number;
+            self.status.n_superseded += 1;
+        }
+    }
+
+    pub fn wants(&self, pace: &Pace, now_ms: i64) -> Wanted {
+        if self.leaving.is_some() || self.memory.is_none() {
+            return Wanted::No;
+        }
+        match self.owner.wants() {
+            Wanted::WhenDue if !pace.is_free(now_ms) => Wanted::No,
+            Wanted::WhenDue if now_ms >= self.due_ms => Wanted::AtOnce,
+            wanted => wanted,
+        }
+    }
+
+    pub fn note_standing(&mut self, now_ms: i64) {
+        let standing = self.owner.standing();
+        if standing != self.status.standing {
+            (self.status.standing, self.status.since_ms) = (standing, now_ms);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The work of the keeper, a round at a time: takes requests, listens to the log, does what owners command, and asks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::board::Board;
+use super::handle::{Handle, Memory, Offer, Request};
+use super::pace::Pace;
+use super::pair::Pair;
+use super::{Order, Settings};
+use crate::clock::Clock;
+use crate::ledger::PairId;
+use crate::state::{Bytes, Command, Happening, Input, Key, Log, Owner};
+
+/// So long a round waits for news while something is under way, ms.
+const BUSY_WAIT_MS: u64 = 2;
+
+/// All that the thread has: for tests, which are the thread themselves.
+pub struct Work<L> {
+    log: L,
+    desk: Desk,
+}
+
+/// What there is besides the log.
+struct Desk {
+    settings: Settings,
+    clock: Clock,
+    pairs: BTreeMap<PairId, Pair>,
+    pace: Pace,
+    requests: Receiver<(PairId, Request)>,
+    orders: Sender<(PairId, Order)>,
+    board: Arc<Board>,
+    numbers: Arc<AtomicU64>,
+    /// Not handed over to the log yet.
+    appends: Vec<(PairId, Key, Option<Bytes>)>,
+}
+
+/// The work, the handle of the worker, and what it is ordered.
+pub fn work<L: Log>(
+    log: L,
+    settings: Settings,
+    clock: Clock,
+) -> (Work<L>, Handle, Receiver<(PairId, Order)>) {
+    let (send_request, requests) = channel();
+    let (orders, ordered) = channel();
+    let board = Arc::new(Board::new(settings.owner.identity.n_partitions));
+    let numbers = Arc::new(AtomicU64::new(1));
+    let handle = Handle::new(send_request, Arc::clone(&board), Arc::clone(&numbers));
+    let desk = Desk {
+        pace: Pace::new(settings.max_bytes_per_second),
+        settings,
+        clock,
+        pairs: BTreeMap::new(),
+        requests,
+        orders,
+        board,
+        numbers,
+        appends: Vec::new(),
+    };
+    (Work { log, desk }, handle, ordered)
+}
+
+impl<L: Log> Work<L> {
+    /// Does what there is to do; waits for so long if that is nothing. Returns whether to go on.
+    pub fn round(&mut self, wait_ms: u64) -> bool {
+        loop {
+            match self.desk.requests.try_recv() {
+                Ok((_, Request::End)) | Err(TryRecvError::Disconnected) => return false,
+                Ok((pair, request)) => self.request(pair, request),
+                Err(TryRecvError::Empty) => break,
+            }
+        }
+        self.write();
+        let is_busy = self.desk.pairs.values().any(Pair::is_busy);
+        let wait_ms = if is_busy {
+            wait_ms.min(BUSY_WAIT_MS)
+        } else {
+            wait_ms
+        };
+        let desk = &mut self.desk;
+        self.log.poll(wait_ms, &mut |happening| desk.happens(happening));
+        self.write();
+        self.look_at_all();
+        true
+    }
+
+    /// The log, for tests.
+    pub fn log(&mut self) -> &mut L {
+        &mut self.log
+    }
+
+    fn write(&mut self) {
+        for (pair, key, value) in self.desk.appends.drain(..) {
+            self.log.append(pair, key, value);
+        }
+    }
+
+    fn request(&mut self, id: PairId, request: Request) {
+        if let Request::Assigned = request
+            && !self.desk.pairs.contains_key(&id)
+            && self.desk.board.has(id)
+        {
+            self.desk.open(id);
+            self.log.follow(id);
+        }
+        self.desk.request(id, request);
+    }
+
+    fn look_at_all(&mut self) {
+        let now_ms = self.desk.clock.lasting_ms();
+        let ids: Vec<PairId> = self.desk.pairs.keys().copied().collect();
+        for id in ids {
+            self.desk.step(id, Input::Tick);
+            self.desk.leave(id, now_ms);
+            self.write();
+            self.ask(id, now_ms);
+            self.publish(id, now_ms);
+        }
+    }
+
+    fn ask(&mut self, id: PairId, now_ms: i64) {
+        let Desk { pairs, settings, .. } = &mut self.desk;
+        if let Some(question) = pairs
+            .get_mut(&id)
+            .and_then(|pair| pair.question(settings, now_ms))
+        {
+            self.log.ask(id, question);
+        }
+    }
+
+    fn publish(&mut self, id: PairId, now_ms: i64) {
+        let Desk {
+            pairs, pace, board, ..
+        } = &mut self.desk;
+        let Some(pair) = pairs.get_mut(&id) else { return };
+        pair.note_standing(now_ms);
+        pair.status.progress = self.log.progress(id);
+        board.put(id, pair.wants(pace, now_ms), pair.owner.showing(), &pair.status);
+    }
+}
+
+impl Desk {
+    fn open(&mut self, id: PairId) {
+        let seed = xxh3_64_with_seed(&id.to_le_bytes(), self.settings.seed);
+        let owner = Owner::new(self.settings.owner.clone(), seed);
+        self.pairs.insert(id, Pair::new(owner));
+    }
+
+    fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn order(&self, id: PairId, order: Order) {
+        // Where the worker has ended, so does the keeper soon.
+        let _ = self.orders.send((id, order));
+    }
+
+    fn step(&mut self, id: PairId, input: Input) {
+        let now_ms = self.clock.lasting_ms();
+        if let Some(pair) = self.pairs.get_mut(&id) {
+            let commands = pair.owner.step(now_ms, input);
+            for command in commands {
+                self.obey(id, command, now_ms);
+            }
+        }
+    }
+
+    fn obey(&mut self, id: PairId, command: Command, now_ms: i64) {
+        let number = self.number();
+        let Some(pair) = self.pairs.get_mut(&id) else {
+            return;
+        };
+        let order = match command {
+            Command::Send { key, value } => return self.append(id, key, value, now_ms),
+            Command::Commit { number } => {
+                pair.superseded(number);
+                Order::Commit { number }
+            }
+            Command::Begin => {
+                let memory = Memory(number);
+                pair.forget(Some(memory));
+                Order::Begin { memory }
+            }
+            Command::Restore { seal, roles } => {
+                let (memory, offer) = (Memory(number), Offer(number));
+                pair.forget(Some(memory));
+                pair.restored(seal.content, offer);
+                Order::Restore {
+                    memory,
+                    offer,
+                    header: seal.header.clone(),
+                    roles,
+                }
+            }
+            Command::Show { content } => match pair.show(content, now_ms) {
+                Some(offer) => Order::Show { offer },
+                // It is shown already: the log has lost what came after it.
+                None => return,
+            },
+            Command::Drop => {
+                pair.forget(None);
+                Order::Drop
+            }
+            Command::Refuse(refusal) => {
+                pair.status.refusal = Some(refusal.to_string());
+                Order::Refuse(refusal)
+            }
+        };
+        self.order(id, order);
+    }
+
+    fn append(&mut self, id: PairId, key: Key, value: Option<Bytes>, now_ms: i64) {
+        let n_bytes =
+            key.text(self.settings.owner.namespace).len() + value.as_ref().map_or(0, |value| value.len());
+        self.pace.wrote(n_bytes as u64, now_ms);
+        if let Some(pair) = self.pairs.get_mut(&id) {
+            pair.status.n_bytes_written += n_bytes as u64;
+        }
+        self.appends.push((id, key, value));
+    }
+
+    fn request(&mut self, id: PairId, request: Request) {
+        let now_ms = self.clock.lasting_ms();
+        let Some(pair) = self.pairs.get_mut(&id) else {
+            if let Request::Leave(_) = request {
+                self.order(id, Order::Left);
+            }
+            return;
+        };
+        match request {
+            Request::Assigned => {
+                (pair.leaving, pair.status.refusal) = (None, None);
+                self.step(id, Input::Assigned);
+            }
+            Request::Revoked => self.revoke(id),
+            Request::Forgotten(memory) if pair.memory == Some(memory) => {
+                pair.forget(None);
+                self.step(id, Input::Forgotten);
+            }
+            Request::Offer(offered) => {
+                if let Some(state) = pair.state(offered, &self.settings, now_ms) {
+                    self.step(id, Input::State(state));
+                }
+            }
+            Request::Leave(last) => pair.leave(last, &self.settings, now_ms),
+            Request::Committed { number, is_known } => {
+                self.step(id, Input::Committed { number, is_known });
+            }
+            Request::Forgotten(_) | Request::End => {}
+        }
+    }
+
+    fn revoke(&mut self, id: PairId) {
+        if let Some(pair) = self.pairs.get_mut(&id) {
+            pair.leaving = None;
+        }
+        self.step(id, Input::Revoked);
+    }
+
+    /// Seals the last state of a pair that is given back, and gives it back.
+    fn leave(&mut self, id: PairId, now_ms: i64) {
+        let Some(pair) = self.pairs.get_mut(&id) else {
+            return;
+        };
+        let is_wanted = pair.owner.wants() != crate::state::Wanted::No;
+        let leaving = pair.leaving.as_mut();
+        if let Some(state) = leaving.and_then(|leaving| leaving.last.take_if(|_| is_wanted)) {
+            self.step(id, Input::State(state));
+        }
+        if self.pairs.get(&id).is_some_and(|pair| pair.has_left(now_ms)) {
+            self.revoke(id);
+            self.order(id, Order::Left);
+        }
+    }
+
+    fn happens(&mut self, happening: Happening) {
+        match happening {
+            Happening::Record {
+                partition,
+                key,
+                value,
+            } => {
+                self.pairs.entry(partition).and_modify(Pair::read);
+                self.step(partition, Input::Record { key, value });
+            }
+            Happening::End { partition, question } => {
+                self.board.put_fault(None);
+                self.pairs.entry(partition).and_modify(Pair::answered);
+                self.step(partition, Input::End(question));
+            }
+            Happening::Quiet { partition, question } => {
+                self.pairs.entry(partition).and_modify(Pair::answered);
+                self.step(partition, Input::Quiet(question));
+            }
+            Happening::StartOver { partition } => {
+                self.pairs.entry(partition).and_modify(|pair| {
+                    pair.answered();
+                    pair.read();
+                });
+                self.step(partition, Input::StartOver);
+            }
+            Happening::Acknowledged { partition, key } => {
+                self.step(partition, Input::Acknowledged(key));
+            }
+            Happening::Fault(message) => self.board.put_fault(Some(message)),
+        }
+    }
+}
