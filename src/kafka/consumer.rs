@@ -33,7 +33,7 @@ use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 
 pub use self::queue::QueueReader;
-pub(super) use self::queue::{First, Forwarding};
+pub(super) use self::queue::{First, Forwarding, Message as QueuedMessage, RecordQueue};
 use super::batches::Batches;
 use super::client;
 use super::probe;

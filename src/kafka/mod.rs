@@ -10,6 +10,7 @@ pub mod inspect;
 mod probe;
 pub mod producer;
 pub mod properties;
+pub mod state_log;
 pub mod topics;
 
 /// The version of librdkafka.

@@ -19,7 +19,7 @@ use rdkafka::bindings::{
     rd_kafka_queue_length, rd_kafka_queue_new, rd_kafka_queue_s, rd_kafka_resp_err_t,
     rd_kafka_timestamp_type_t, rd_kafka_topic_name,
 };
-use rdkafka::consumer::Consumer as _;
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::{Client, TopicNames};
@@ -33,10 +33,10 @@ const BATCH: usize = 1024;
 const SLICE: usize = 256;
 
 /// A queue of records.
-struct RecordQueue {
+pub(in crate::kafka) struct RecordQueue {
     queue: *mut rd_kafka_queue_s,
     /// It lives as long as its queue.
-    _client: Arc<Client>,
+    _client: Arc<dyn Send + Sync>,
 }
 
 // SAFETY: librdkafka's queues have locks of their own, and may be used from any thread.
@@ -45,12 +45,17 @@ unsafe impl Send for RecordQueue {}
 unsafe impl Sync for RecordQueue {}
 
 impl RecordQueue {
-    fn new(client: &Arc<Client>) -> RecordQueue {
+    pub fn new<C: ConsumerContext + 'static>(client: &Arc<BaseConsumer<C>>) -> RecordQueue {
         RecordQueue {
             // SAFETY: the client outlives its queue, which holds it.
             queue: unsafe { rd_kafka_queue_new(client.client().native_ptr()) },
-            _client: Arc::clone(client),
+            _client: Arc::clone(client) as Arc<dyn Send + Sync>,
         }
+    }
+
+    /// Has the records of a partition come here, until the partition is unassigned.
+    pub fn take_over<C: ConsumerContext>(&self, client: &BaseConsumer<C>, topic: &CStr, partition: i32) {
+        redirect(client, topic, partition, self.queue);
     }
 
     fn len(&self) -> usize {
@@ -60,11 +65,26 @@ impl RecordQueue {
 
     /// Takes the messages that are there.
     fn take(&self) -> Vec<Message> {
-        let mut messages: Vec<Message> = Vec::with_capacity(BATCH);
-        // SAFETY: a message is laid out as the pointer to it, there is room for `BATCH` of them, librdkafka tells how many
+        self.take_at_most(BATCH, 0)
+    }
+
+    /// Takes the messages that are there, or waits for the first one.
+    pub fn wait(&self, wait_ms: u64) -> Vec<Message> {
+        let messages = self.take();
+        match messages.is_empty() && wait_ms > 0 {
+            true => self.take_at_most(1, i32::try_from(wait_ms).unwrap_or(i32::MAX)),
+            false => messages,
+        }
+    }
+
+    /// Waits until there are so many, or for so long.
+    fn take_at_most(&self, n_messages: usize, wait_ms: i32) -> Vec<Message> {
+        let mut messages: Vec<Message> = Vec::with_capacity(n_messages);
+        // SAFETY: a message is laid out as the pointer to it, there is room for `n_messages` of them, librdkafka tells how many
         // it wrote, and they are ours.
         unsafe {
-            let n = rd_kafka_consume_batch_queue(self.queue, 0, messages.as_mut_ptr().cast(), BATCH);
+            let into = messages.as_mut_ptr().cast();
+            let n = rd_kafka_consume_batch_queue(self.queue, wait_ms, into, n_messages);
             messages.set_len(usize::try_from(n).unwrap_or(0));
         }
         messages
@@ -125,7 +145,12 @@ impl Forwarding {
     }
 }
 
-fn redirect(client: &Client, topic: &CStr, partition: i32, to: *mut rd_kafka_queue_s) {
+fn redirect<C: ConsumerContext>(
+    client: &BaseConsumer<C>,
+    topic: &CStr,
+    partition: i32,
+    to: *mut rd_kafka_queue_s,
+) {
     // SAFETY: client, name and target are alive; the reference to the partition's queue is given back at once.
     unsafe {
         let from = rd_kafka_queue_get_partition(client.client().native_ptr(), topic.as_ptr(), partition);
@@ -214,7 +239,7 @@ fn first_run(messages: &[Message]) -> Option<&[Message]> {
 
 /// One message of a batch; given back when dropped.
 #[repr(transparent)]
-struct Message(*mut rd_kafka_message_s);
+pub(in crate::kafka) struct Message(*mut rd_kafka_message_s);
 
 impl Message {
     fn fields(&self) -> &rd_kafka_message_s {
@@ -226,11 +251,31 @@ impl Message {
         self.fields().err != rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR
     }
 
-    fn code(&self) -> Option<RDKafkaErrorCode> {
+    pub fn code(&self) -> Option<RDKafkaErrorCode> {
         self.is_error().then(|| self.fields().err.into())
     }
 
-    fn partition(&self) -> i32 {
+    /// What is said of an error.
+    pub fn reason(&self) -> String {
+        // SAFETY: the message is alive, and its error text with it.
+        let text = unsafe { CStr::from_ptr(rd_kafka_message_errstr(self.0)) };
+        text.to_string_lossy().into_owned()
+    }
+
+    /// Of a record; or of the end of the log.
+    pub fn offset(&self) -> i64 {
+        self.fields().offset
+    }
+
+    pub fn key(&self) -> Option<&[u8]> {
+        self.bytes(self.fields().key, self.fields().key_len)
+    }
+
+    pub fn payload(&self) -> Option<&[u8]> {
+        self.bytes(self.fields().payload, self.fields().len)
+    }
+
+    pub fn partition(&self) -> i32 {
         self.fields().partition
     }
 
@@ -275,8 +320,8 @@ impl Message {
             partition: message.partition,
             offset: message.offset,
             timestamp_ms: if timestamp_ms < 0 { i64::MAX } else { timestamp_ms },
-            key: self.bytes(message.key, message.key_len),
-            payload: self.bytes(message.payload, message.len),
+            key: self.key(),
+            payload: self.payload(),
         }
     }
 
@@ -297,10 +342,8 @@ impl Message {
         if let (Some(damage), Some(side)) = (self.damage(), side) {
             return Input::Damaged((side, self.partition()), self.fields().offset, damage);
         }
-        // SAFETY: the message is alive, and its error text with it.
-        let text = unsafe { CStr::from_ptr(rd_kafka_message_errstr(self.0)) };
         let error = KafkaError::MessageConsumption(code);
-        Input::Fault(client::fault(&error, &text.to_string_lossy()))
+        Input::Fault(client::fault(&error, &self.reason()))
     }
 }
 

@@ -1,0 +1,329 @@
+//! The state topic on Kafka: read by a consumer without a group, asked for its ends by a thread, written by one plain producer.
+
+mod ends;
+mod writer;
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::CString;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::{ClientConfig, Message as _, Offset, TopicPartitionList};
+
+use self::ends::Ends;
+use self::writer::Writer;
+use super::client;
+use super::consumer::{QueuedMessage, RecordQueue};
+use super::producer::explain_refusal;
+use crate::clock::Clock;
+use crate::config;
+use crate::state::{Bytes, Follower, Happening, Key, Log, Namespace, Progress, Question};
+
+/// The partitions of a state topic.
+pub struct StateLog {
+    topic: CString,
+    clock: Clock,
+    // Dropped before its client.
+    queue: RecordQueue,
+    client: Arc<BaseConsumer<Complaints>>,
+    followers: BTreeMap<i32, Follower>,
+    /// To be read from their first records, as soon as the client takes that.
+    starting: BTreeSet<i32>,
+    ends: Ends,
+    writer: Writer,
+}
+
+impl StateLog {
+    /// Brokers need not be reachable yet.
+    ///
+    /// # Errors
+    /// librdkafka refuses a property.
+    pub fn start(
+        kafka: &config::Kafka,
+        topic: &str,
+        namespace: Namespace,
+        clock: Clock,
+    ) -> anyhow::Result<StateLog> {
+        let config = reader_config(kafka);
+        let client: BaseConsumer<Complaints> = config
+            .create_with_context(Complaints::default())
+            .map_err(explain_refusal)?;
+        let client = Arc::new(client);
+        Ok(StateLog {
+            queue: RecordQueue::new(&client),
+            client,
+            followers: BTreeMap::new(),
+            starting: BTreeSet::new(),
+            ends: Ends::start(&config, topic)?,
+            writer: Writer::start(kafka, topic, namespace)?,
+            topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
+            clock,
+        })
+    }
+
+    /// Reads partitions from their first records that are not read, or no longer.
+    fn start_those_that_wait(&mut self) -> Option<Happening<'static>> {
+        let partition = *self.starting.first()?;
+        match self.read_from_the_first_record(partition) {
+            Ok(()) => {
+                self.starting.remove(&partition);
+                None
+            }
+            Err(error) => Some(fault(&error, "")),
+        }
+    }
+
+    fn read_from_the_first_record(&self, partition: i32) -> KafkaResult<()> {
+        let mut list = TopicPartitionList::new();
+        let topic = self.topic.to_str().unwrap_or_default();
+        list.add_partition_offset(topic, partition, Offset::Beginning)?;
+        let assigned = self.client.assignment()?;
+        if assigned.find_partition(topic, partition).is_some() {
+            self.client.incremental_unassign(&list)?;
+        }
+        // Before it is assigned, so that no record comes into the main queue.
+        self.queue.take_over(&self.client, &self.topic, partition);
+        self.client.incremental_assign(&list)?;
+        // Again afterwards: a partition that was read is stopped first, which ends that, on the thread that answers this.
+        self.client.assignment()?;
+        self.queue.take_over(&self.client, &self.topic, partition);
+        Ok(())
+    }
+
+    /// It begins with the first record again.
+    fn start_over(&mut self, partition: i32) -> Option<Happening<'static>> {
+        self.followers.get_mut(&partition)?.start_over();
+        self.starting.insert(partition);
+        Some(Happening::StartOver { partition })
+    }
+
+    fn take_answers(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+        let now_ms = self.clock.steady_ms();
+        while let Some(answer) = self.ends.answer() {
+            let happening = match answer {
+                Ok((partition, question, end)) => {
+                    let follower = self.followers.get_mut(&partition);
+                    let answer = follower.map(|follower| follower.answer(question, end, now_ms));
+                    answer.and_then(|answer| answer.happening(partition))
+                }
+                Err(error) => Some(fault(&error, "")),
+            };
+            self.hand_over(happening, take);
+        }
+    }
+
+    fn hand_over(&mut self, happening: Option<Happening<'static>>, take: &mut dyn FnMut(Happening<'_>)) {
+        let happening = match happening {
+            Some(Happening::StartOver { partition }) => self.start_over(partition),
+            other => other,
+        };
+        happening.into_iter().for_each(take);
+    }
+
+    fn take_messages(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
+        for message in self.queue.wait(wait_ms) {
+            let partition = message.partition();
+            // It is read anew.
+            if self.starting.contains(&partition) {
+                continue;
+            }
+            match message.code() {
+                None => self.take_record(&message, take),
+                Some(code) => {
+                    let happening = self.take_error(&message, code);
+                    self.hand_over(happening, take);
+                }
+            }
+        }
+    }
+
+    fn take_record(&mut self, message: &QueuedMessage, take: &mut dyn FnMut(Happening<'_>)) {
+        let (partition, now_ms) = (message.partition(), self.clock.steady_ms());
+        let (key, value) = (message.key().unwrap_or_default(), message.payload());
+        take(Happening::Record {
+            partition,
+            key,
+            value,
+        });
+        let n_bytes = key.len() + value.map_or(0, <[u8]>::len);
+        let follower = self.followers.get_mut(&partition);
+        let answer = follower.map(|follower| follower.read(message.offset() + 1, n_bytes as u64, now_ms));
+        let happening = answer.and_then(|answer| answer.happening(partition));
+        self.hand_over(happening, take);
+    }
+
+    fn take_error(&mut self, message: &QueuedMessage, code: RDKafkaErrorCode) -> Option<Happening<'static>> {
+        let partition = message.partition();
+        match code {
+            RDKafkaErrorCode::PartitionEOF => {
+                let now_ms = self.clock.steady_ms();
+                let follower = self.followers.get_mut(&partition)?;
+                follower.reach(message.offset(), now_ms).happening(partition)
+            }
+            RDKafkaErrorCode::AutoOffsetReset
+            | RDKafkaErrorCode::OffsetOutOfRange
+            | RDKafkaErrorCode::LogTruncation => Some(Happening::StartOver { partition }),
+            code => Some(fault(&KafkaError::MessageConsumption(code), &message.reason())),
+        }
+    }
+
+    fn take_complaints(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+        let strayed = match self.client.poll(Duration::ZERO) {
+            // It came past the queue, so it is missing there.
+            Some(Ok(record)) => Some(record.partition()),
+            Some(Err(error)) => {
+                take(fault(&error, ""));
+                None
+            }
+            None => None,
+        };
+        if let Some(partition) = strayed {
+            self.hand_over(Some(Happening::StartOver { partition }), take);
+        }
+        while let Some((error, reason)) = self.client.context().pop() {
+            take(fault(&error, &reason));
+        }
+    }
+
+    fn look_at_the_clock(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+        let now_ms = self.clock.steady_ms();
+        for (partition, follower) in &mut self.followers {
+            let answer = follower.look_at_the_clock(now_ms);
+            answer.happening(*partition).into_iter().for_each(&mut *take);
+        }
+    }
+}
+
+impl Log for StateLog {
+    fn follow(&mut self, partition: i32) {
+        if let Entry::Vacant(place) = self.followers.entry(partition) {
+            place.insert(Follower::default());
+            self.starting.insert(partition);
+        }
+    }
+
+    fn ask(&mut self, partition: i32, question: Question) {
+        if let Some(follower) = self.followers.get_mut(&partition) {
+            follower.ask(question);
+            self.ends.ask(partition, question);
+        }
+    }
+
+    fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
+        self.writer.append(partition, key, value);
+    }
+
+    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
+        self.start_those_that_wait().into_iter().for_each(&mut *take);
+        self.writer.poll(take);
+        self.take_answers(take);
+        self.take_complaints(take);
+        self.take_messages(wait_ms, take);
+        self.look_at_the_clock(take);
+    }
+
+    fn progress(&self, partition: i32) -> Progress {
+        let follower = self.followers.get(&partition);
+        follower.map_or_else(Progress::default, Follower::progress)
+    }
+}
+
+/// Of those who read: in no group, though with its name, for permissions are granted on that.
+fn reader_config(kafka: &config::Kafka) -> ClientConfig {
+    let mut config = client::base_config(kafka);
+    // Records are read from the leader, whose end is asked for.
+    config.remove("client.rack");
+    config.remove("group.instance.id");
+    for (name, value) in READER {
+        if !kafka.properties.0.contains_key(name) {
+            config.set(name, value);
+        }
+    }
+    config
+        .set("group.id", &kafka.group_id)
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("auto.offset.reset", "error")
+        .set("enable.partition.eof", "true")
+        .set("check.crcs", "true")
+        // Nobody writes transactions here; if somebody does, all must see the same.
+        .set("isolation.level", "read_uncommitted")
+        .set("allow.auto.create.topics", "false");
+    config
+}
+
+/// Unless the operator says otherwise.
+const READER: [(&str, &str); 3] = [
+    // A partition that is added waits for the fetch that is under way.
+    ("fetch.wait.max.ms", "100"),
+    ("fetch.queue.backoff.ms", "10"),
+    ("queued.max.messages.kbytes", "16384"),
+];
+
+/// In words of the state topic, where the client's would name the others.
+fn fault(error: &KafkaError, reason: &str) -> Happening<'static> {
+    let remedy = match error.rdkafka_error_code() {
+        Some(RDKafkaErrorCode::TopicAuthorizationFailed) => {
+            "no permission: grant the user READ, WRITE and DESCRIBE on state.topic"
+        }
+        Some(
+            RDKafkaErrorCode::UnknownTopicOrPartition
+            | RDKafkaErrorCode::UnknownTopic
+            | RDKafkaErrorCode::UnknownPartition,
+        ) => {
+            "the state topic, or a partition of it, does not exist: `abgauge check --create-topics` creates it"
+        }
+        Some(RDKafkaErrorCode::MessageSizeTooLarge) => {
+            "a record is too large for the state topic: its max.message.bytes must be 1048576 or more"
+        }
+        Some(RDKafkaErrorCode::MessageTimedOut) => "the brokers took no record for 5 s; trying again",
+        Some(RDKafkaErrorCode::NotEnoughReplicas | RDKafkaErrorCode::NotEnoughReplicasAfterAppend) => {
+            "too few replicas of the state topic are in sync; trying again"
+        }
+        _ => return Happening::Fault(client::fault(error, reason).message),
+    };
+    let detail = if reason.is_empty() {
+        error.to_string()
+    } else {
+        reason.to_owned()
+    };
+    Happening::Fault(format!("{remedy} ({detail})"))
+}
+
+/// What the client says of itself, until it is taken.
+#[derive(Default)]
+struct Complaints(Mutex<VecDeque<(KafkaError, String)>>);
+
+impl Complaints {
+    fn pop(&self) -> Option<(KafkaError, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn push(&self, error: KafkaError, reason: String) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back((error, reason));
+    }
+}
+
+impl ClientContext for Complaints {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        client::log(level, facility, message);
+        if let Some(reason) = client::refused_certificate(facility, message) {
+            self.push(KafkaError::Global(RDKafkaErrorCode::SSL), reason);
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.push(error, reason.to_owned());
+    }
+}
+
+impl ConsumerContext for Complaints {}

@@ -1,0 +1,170 @@
+//! Appends to the state topic: a plain producer, `acks=all`, to the partition that is named. What fails is not sent again: the rules of
+//! the state do not ask for it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::error::KafkaError;
+use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer as _, ProducerContext};
+
+use super::{client, fault};
+use crate::config;
+use crate::kafka::producer::explain_refusal;
+use crate::state::{Bytes, Happening, Key, Namespace};
+
+/// Bytes that are handed to the client before their deliveries are known: the five seconds that a record has begin then.
+const MAX_IN_FLIGHT: usize = 4 << 20;
+/// How long the end may wait for what is in flight.
+const FLUSH_WITHIN: Duration = Duration::from_millis(500);
+
+pub(super) struct Writer {
+    producer: BaseProducer<Deliveries>,
+    topic: String,
+    namespace: Namespace,
+    /// Not handed over yet.
+    waiting: VecDeque<Append>,
+    n_bytes_in_flight: usize,
+}
+
+struct Append {
+    sent: Sent,
+    text: String,
+    value: Option<Bytes>,
+}
+
+/// What is known of a record in flight.
+#[derive(Clone, Copy)]
+struct Sent {
+    partition: i32,
+    key: Key,
+    is_put: bool,
+    n_bytes: usize,
+}
+
+impl Writer {
+    pub fn start(kafka: &config::Kafka, topic: &str, namespace: Namespace) -> anyhow::Result<Writer> {
+        let producer = writer_config(kafka).create_with_context(Deliveries::default());
+        Ok(Writer {
+            producer: producer.map_err(explain_refusal)?,
+            topic: topic.to_owned(),
+            namespace,
+            waiting: VecDeque::new(),
+            n_bytes_in_flight: 0,
+        })
+    }
+
+    pub fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
+        let text = key.text(self.namespace);
+        let sent = Sent {
+            partition,
+            key,
+            is_put: value.is_some(),
+            n_bytes: text.len() + value.as_ref().map_or(0, |value| value.len()),
+        };
+        self.waiting.push_back(Append { sent, text, value });
+        self.send();
+    }
+
+    fn send(&mut self) {
+        while self.n_bytes_in_flight < MAX_IN_FLIGHT
+            && let Some(Append { sent, text, value }) = self.waiting.pop_front()
+        {
+            let mut record = BaseRecord::with_opaque_to(&self.topic, Box::new(sent))
+                .partition(sent.partition)
+                .key(text.as_bytes());
+            record.payload = value.as_deref();
+            self.n_bytes_in_flight += sent.n_bytes;
+            if let Err((error, _)) = self.producer.send(record) {
+                self.producer.context().end(Err(error), sent);
+            }
+        }
+    }
+
+    pub fn poll(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+        self.producer.poll(Duration::ZERO);
+        for (result, sent) in self.producer.context().take() {
+            let Sent {
+                partition,
+                key,
+                is_put,
+                n_bytes,
+            } = sent;
+            self.n_bytes_in_flight = self.n_bytes_in_flight.saturating_sub(n_bytes);
+            match result {
+                Ok(()) if is_put => take(Happening::Acknowledged { partition, key }),
+                Ok(()) => {}
+                Err(error) => take(fault(&error, "")),
+            }
+        }
+        self.send();
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Tombstones, if anything: who waited for a seal has seen it.
+        if self.producer.flush(FLUSH_WITHIN).is_err() {
+            tracing::debug!("records for the state topic were still on their way at the end");
+        }
+    }
+}
+
+fn writer_config(kafka: &config::Kafka) -> ClientConfig {
+    let mut config = client::base_config(kafka);
+    let names = ["compression.codec", "compression.type"];
+    if !names.iter().any(|name| kafka.properties.0.contains_key(*name)) {
+        config.set("compression.codec", "lz4");
+    }
+    config
+        .set("acks", "all")
+        .set("message.timeout.ms", "5000")
+        .set("linger.ms", "2")
+        .set("enable.idempotence", "false")
+        .set("allow.auto.create.topics", "false");
+    for name in ["transactional.id", "request.required.acks", "delivery.timeout.ms"] {
+        config.remove(name);
+    }
+    config
+}
+
+/// What has become of records, until it is taken.
+#[derive(Default)]
+struct Deliveries(Mutex<Vec<(Result<(), KafkaError>, Sent)>>);
+
+impl Deliveries {
+    fn end(&self, result: Result<(), KafkaError>, sent: Sent) {
+        let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.push((result, sent));
+    }
+
+    fn take(&self) -> Vec<(Result<(), KafkaError>, Sent)> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ClientContext for Deliveries {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        client::log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        // The reader uses the same brokers and reports them.
+        tracing::debug!(%error, reason, "state topic");
+    }
+}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = Box<Sent>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
+        let result = match result {
+            Ok(_) => Ok(()),
+            Err((error, _)) => Err(error.clone()),
+        };
+        self.end(result, *sent);
+    }
+}
