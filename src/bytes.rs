@@ -175,6 +175,11 @@ impl<'a> Reader<'a> {
         self.flag()?.then(|| self.ms()).transpose()
     }
 
+    /// What was not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     /// # Errors
     /// If any bytes are left.
     pub fn end(&self) -> Result<(), Malformed> {

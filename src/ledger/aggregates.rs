@@ -7,6 +7,7 @@ use super::book::{Aggregate, Book, ByArm};
 use super::buckets::Buckets;
 use super::exposures::Exposures;
 use super::keep::Keep;
+use super::parts::Part;
 use super::seen::Seen;
 use super::stored::Stored;
 use super::sums::Sums;
@@ -124,32 +125,58 @@ macro_rules! aggregates {
                 }
             }
 
-            pub fn encode(&self, to: &mut Writer) {
+            /// What each is asked to keep.
+            pub fn keep(&self) -> &Keep {
+                self.buckets.keep()
+            }
+
+            /// The aggregates, in the order of their bytes in all other parts.
+            pub fn encode_names(to: &mut Writer) {
                 to.number([$(<$aggregate>::ID),+].len() as u64);
                 $(
                     to.text(<$aggregate>::ID);
                     to.number(<$aggregate>::VERSION);
-                    to.part(|to| self.$name.encode(to));
                 )+
             }
 
-            /// What was stored goes on, as far as it is kept. What is new begins where the stored ledger ends.
-            pub fn resume(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
-                let mut parts = BTreeMap::new();
-                for _ in 0..from.length()? {
-                    let (id, version, part) = (from.text()?, from.number()?, from.part()?);
-                    if parts.insert(id, (version, part)).is_some() {
-                        return Err(LedgerError::Number);
-                    }
-                }
-                $(self.$name.resume(parts.remove(<$aggregate>::ID), stored)?;)+
-                self.align();
+            /// What all have for a part.
+            pub fn encode(&self, part: Part, to: &mut Writer) {
+                $(to.part(|to| self.$name.encode(part, to));)+
+            }
+
+            /// What is new begins where the stored ledger ends.
+            pub fn begin(&mut self, stored: &Stored) -> Result<(), LedgerError> {
+                $(
+                    stored.check::<$aggregate>()?;
+                    self.$name.begin(stored);
+                )+
                 Ok(())
+            }
+
+            /// What was stored for a part goes on, as far as it is kept.
+            pub fn resume(&mut self, part: Part, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+                let mut found = BTreeMap::new();
+                for aggregate in &stored.aggregates {
+                    found.insert(&*aggregate.id, from.part()?);
+                }
+                $(
+                    if let Some(mut from) = found.remove(<$aggregate>::ID) {
+                        self.$name.resume(part, &mut from, stored)?;
+                        from.end()?;
+                    }
+                )+
+                Ok(())
+            }
+
+            /// Keeps as many of the stored cells as there are to be.
+            pub fn trim(&mut self, stored: &Stored) {
+                $(self.$name.trim(stored);)+
+                self.align();
             }
 
             /// Where an aggregate is new, it has no cells yet: all are to have cells of the same numbers.
             fn align(&mut self) {
-                for span in 0..self.buckets.spans().len() {
+                for span in 0..self.keep().spans.len() {
                     let mut numbers = BTreeSet::new();
                     $(numbers.extend(self.$name.numbers(span));)+
                     $(self.$name.fill(span, &numbers);)+

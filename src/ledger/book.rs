@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use super::LedgerError;
 use super::keep::{Keep, Span};
+use super::parts::Part;
 use super::stored::Stored;
 use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::Ranking;
@@ -118,14 +119,14 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    pub fn spans(&self) -> &[Span] {
-        &self.keep.spans
+    pub fn keep(&self) -> &Keep {
+        &self.keep
     }
 
     /// Those of which it keeps cells, by number.
     fn kept_spans(&self) -> impl Iterator<Item = (usize, Span)> + use<A> {
         let spans = self.keep.spans.clone().into_iter().enumerate();
-        spans.filter(|(_, span)| A::BY_USER || !span.by_user_only)
+        spans.filter(|(_, span)| keeps_cells::<A>(span))
     }
 
     pub fn add(&mut self, list: &SettledList) {
@@ -158,7 +159,7 @@ impl<A: Aggregate> Book<A> {
             self.aggregate.add_slot(&slot, &mut self.total);
         }
         let spans = self.keep.spans.iter().zip(&mut self.cells);
-        for (span, cells) in spans.filter(|(span, _)| A::BY_USER || !span.by_user_only) {
+        for (span, cells) in spans.filter(|(span, _)| keeps_cells::<A>(span)) {
             let number = start_ms.div_euclid(span.cell_ms);
             self.aggregate.add_slot(&slot, cells.entry(number).or_default());
             span.trim(cells);
@@ -212,24 +213,35 @@ impl<A: Aggregate> Book<A> {
         self.aggregate.merge_memory(&other.aggregate, ids);
     }
 
-    pub fn encode(&self, to: &mut Writer) {
-        to.byte(u8::from(self.keep.total));
+    /// What it has for a part of the ledger.
+    pub fn encode(&self, part: Part, to: &mut Writer) {
+        match part {
+            Part::Head => self.encode_head(to),
+            Part::Arms(_) => {}
+            Part::Total => self.encode_all(&self.total, to),
+            Part::Cell { cell_ms, number } => {
+                let cell = self.span_of(cell_ms).map(|span| self.cell(span, number));
+                self.encode_all(cell.unwrap_or(&self.none), to);
+            }
+            Part::Memory => self.aggregate.encode_memory(to),
+        }
+    }
+
+    /// Since when it keeps what it keeps.
+    fn encode_head(&self, to: &mut Writer) {
         if self.keep.total {
             to.time(self.total_since_ms);
-            self.encode_all(&self.total, to);
         }
-        to.number(self.kept_spans().count() as u64);
-        for (index, span) in self.kept_spans() {
-            to.signed(span.cell_ms.into());
-            to.time(span.n_cells);
+        for (index, _) in self.kept_spans() {
             to.time(self.cells_since_ms[index]);
-            to.number(self.cells[index].len() as u64);
-            for (number, cell) in &self.cells[index] {
-                to.signed((*number).into());
-                self.encode_all(cell, to);
-            }
         }
-        self.aggregate.encode_memory(to);
+    }
+
+    /// The span with cells of this length, if it keeps any.
+    fn span_of(&self, cell_ms: i64) -> Option<usize> {
+        let mut kept = self.kept_spans();
+        kept.find(|(_, span)| span.cell_ms == cell_ms)
+            .map(|(index, _)| index)
     }
 
     fn encode_all(&self, cells: &ByArm<A::Cell>, to: &mut Writer) {
@@ -240,40 +252,60 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// What was stored under its id, and in which version, goes on as far as it is kept. What is new begins where that ends.
-    pub fn resume(&mut self, found: Option<(u64, Reader)>, stored: &Stored) -> Result<(), LedgerError> {
+    /// Goes on with what was stored of a part. All that has no part begins where the stored ledger ends.
+    pub fn resume(&mut self, part: Part, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+        match part {
+            Part::Head => self.resume_head(from, stored)?,
+            Part::Arms(_) => {}
+            Part::Total => {
+                let total = self.decode_all(from, stored)?;
+                if self.keep.total {
+                    self.total = total;
+                }
+            }
+            Part::Cell { cell_ms, number } => {
+                let cell = self.decode_all(from, stored)?;
+                if let Some(span) = self.span_of(cell_ms) {
+                    self.cells[span].insert(number, cell);
+                }
+            }
+            Part::Memory => self.aggregate.decode_memory(from, stored)?,
+        }
+        Ok(())
+    }
+
+    fn resume_head(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+        if stored.keeps_total {
+            let since_ms = from.time()?;
+            if self.keep.total {
+                self.total_since_ms = since_ms;
+            }
+        }
+        for span in stored.spans.iter().filter(|span| keeps_cells::<A>(span)) {
+            let since_ms = from.time()?;
+            if let Some(index) = self.span_of(span.cell_ms) {
+                self.cells_since_ms[index] = since_ms;
+            }
+        }
+        Ok(())
+    }
+
+    /// All begins where the stored ledger ends, until it is [resumed](Self::resume).
+    pub fn begin(&mut self, stored: &Stored) {
         self.total_since_ms = stored.until_ms;
         self.cells_since_ms.fill(stored.until_ms);
-        let Some((version, mut from)) = found else {
-            return Ok(());
-        };
-        if version > A::VERSION {
-            return Err(LedgerError::Newer(A::ID));
+    }
+
+    /// Keeps as many of the stored cells as it is to have.
+    pub fn trim(&mut self, stored: &Stored) {
+        for (index, span) in self.kept_spans() {
+            let cells = &mut self.cells[index];
+            if let Some(stored) = stored.spans.iter().find(|stored| stored.cell_ms == span.cell_ms) {
+                let since_ms = &mut self.cells_since_ms[index];
+                *since_ms = (*since_ms).max(span.since_ms(stored.n_cells, cells));
+            }
+            span.trim(cells);
         }
-        if from.flag()? {
-            let (since_ms, total) = (from.time()?, self.decode_all(&mut from, stored)?);
-            if self.keep.total {
-                (self.total_since_ms, self.total) = (since_ms, total);
-            }
-        }
-        let mut lengths = BTreeSet::new();
-        for _ in 0..from.length()? {
-            let (cell_ms, n_cells, since_ms) = (from.ms()?, from.time()?, from.time()?);
-            let mut cells = BTreeMap::new();
-            for _ in 0..from.length()? {
-                insert_last(&mut cells, from.ms()?, self.decode_all(&mut from, stored)?)?;
-            }
-            if !lengths.insert(cell_ms) {
-                return Err(LedgerError::Number);
-            }
-            if let Some((index, span)) = self.kept_spans().find(|(_, span)| span.cell_ms == cell_ms) {
-                self.cells_since_ms[index] = since_ms.max(span.since_ms(n_cells, &cells));
-                span.trim(&mut cells);
-                self.cells[index] = cells;
-            }
-        }
-        self.aggregate.decode_memory(&mut from, stored)?;
-        Ok(from.end()?)
     }
 
     fn decode_all(&self, from: &mut Reader, stored: &Stored) -> Result<ByArm<A::Cell>, LedgerError> {
@@ -294,6 +326,11 @@ impl<A: Aggregate> Book<A> {
         }
         Ok(cells)
     }
+}
+
+/// Whether an aggregate keeps the cells of a span.
+fn keeps_cells<A: Aggregate>(span: &Span) -> bool {
+    A::BY_USER || !span.by_user_only
 }
 
 /// Keys ascend: the same numbers have one encoding.

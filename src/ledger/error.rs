@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Part;
 use crate::bytes::Malformed;
 
 /// Why bytes are no ledger.
@@ -13,6 +14,8 @@ pub enum LedgerError {
     Length,
     /// A number or a text is none, or is not written as it should be.
     Number,
+    /// It has no such part, but says that it has.
+    Missing(Part),
     /// The aggregate of this id is of a newer version than this program reads.
     Newer(&'static str),
 }
@@ -32,6 +35,7 @@ impl fmt::Display for LedgerError {
             LedgerError::Version => f.write_str("it is of a version that this program does not read"),
             LedgerError::Length => Malformed::Length.fmt(f),
             LedgerError::Number => Malformed::Number.fmt(f),
+            LedgerError::Missing(part) => write!(f, "its part `{part}` is missing"),
             LedgerError::Newer(id) => {
                 write!(
                     f,

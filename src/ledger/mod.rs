@@ -33,6 +33,7 @@ mod exposures;
 mod keep;
 mod marks;
 mod packed;
+mod parts;
 mod seen;
 mod stored;
 mod sums;
@@ -40,7 +41,7 @@ mod sums;
 mod tests;
 mod tracker;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 
 use self::aggregates::Books;
@@ -52,18 +53,14 @@ pub use self::error::LedgerError;
 pub use self::exposures::{Exposed, USER_BYTES};
 pub use self::keep::{Epochs, Keep, Span, Users};
 pub use self::packed::PackedBuckets;
+pub use self::parts::{NoPart, Part, Parts};
 pub use self::seen::{Classes, Seen};
-use self::stored::Stored;
 pub use self::sums::Sums;
 pub use self::tracker::{PairDelta, PairId, PairTracker, Reach};
-use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::Settled;
 use crate::engine::tally::Rows;
 use crate::engine::{Arm, ArmId, ShownLists};
-
-/// The first byte of an encoded ledger: how it is laid out. What aggregates add up to has versions of its own.
-const VERSION: u8 = 2;
 
 /// What one slot has added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,9 +188,7 @@ impl Ledger {
 
     /// Whether a cell of a kept span is final.
     pub fn is_complete(&self, span: usize, number: i64) -> bool {
-        let cell_ms = self.books.sums.spans()[span].cell_ms;
-        let end_ms = number.saturating_add(1).saturating_mul(cell_ms);
-        self.until_ms.is_some_and(|until_ms| end_ms <= until_ms)
+        parts::is_complete(self.keep().spans[span].cell_ms, number, self.until_ms)
     }
 
     /// Takes out the [complete](Self::is_complete) cells of a kept span, by number.
@@ -242,87 +237,9 @@ impl Ledger {
             .map(|(one, other)| one.min(other));
     }
 
-    /// The same bytes for the same numbers, between two slots. Whole numbers are LEB128, signed ones zigzag; texts and books have
-    /// their length before them. A time is 0, or 1 and epoch ms.
-    ///
-    /// ```text
-    /// 2 │ arms: n, (experiment, arm)… │ time of the end │ overflowed: 0 or 1
-    ///   │ columns: n, (id, time since)… │ users │ n, (id, version, book) of each aggregate…
-    /// users   0: nobody │ 1, epochs: everybody │ 2: n, (experiment, epochs)…
-    /// epochs  time of the start, n, start of each later one…
-    /// book    total: 0, or 1, time since, cells │ n spans: (length of a cell, 0 or 1 and how many, time since, n, (number, cells)…)…
-    ///         │ memory
-    /// cells   n, (arm, cell)…
-    /// cell    sums: a sum for each column │ buckets: n, (bucket, a sum for each column, lists with a click)…
-    ///         seen: n, (step to the item, column of the first cut-off)… │ exposures: first seen in it, in two arms
-    /// memory  exposures: n, (user, n, (arm, 2 × epoch + 1 if in two arms) of each experiment…)… │ others: nothing
-    /// ```
-    pub fn encode(&mut self) -> Vec<u8> {
-        self.books.end_until(i64::MAX);
-        let mut to = Writer::default();
-        to.byte(VERSION);
-        to.number(self.arms.len() as u64);
-        for Arm { experiment, arm } in &self.arms {
-            to.text(experiment);
-            to.text(arm);
-        }
-        to.time(self.until_ms);
-        to.byte(u8::from(self.overflowed()));
-        self.columns.encode(&mut to);
-        self.users.encode(&mut to);
-        self.books.encode(&mut to);
-        to.into_bytes()
+    fn keep(&self) -> &Keep {
+        self.books.keep()
     }
-
-    /// A ledger that goes on with what was stored, as far as it keeps the same: columns by their id, spans by the length of their
-    /// cells, aggregates by their id, experiments whose users are told apart by their name. What it keeps besides begins where
-    /// the stored ledger ends; what it does not keep is dropped.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if the bytes are no ledger, or newer than this program.
-    pub fn decode(bytes: &[u8], ranking: &Ranking, keep: &Keep) -> Result<Ledger, LedgerError> {
-        let mut from = Reader::new(bytes);
-        if from.byte()? != VERSION {
-            return Err(LedgerError::Version);
-        }
-        let arms = decode_arms(&mut from)?;
-        let (until_ms, overflowed) = (from.time()?, from.flag()?);
-        let mut columns = Columns::new(ranking, keep);
-        let own_columns = columns.resume(&mut from, until_ms)?;
-        let stored_users = Users::decode(&mut from)?;
-        let users = keep.users.resumed(&stored_users, until_ms);
-        let goes_on = |arm: &Arm| keep.users.go_on(&stored_users, &arm.experiment, until_ms);
-        let stored = Stored {
-            until_ms,
-            columns: own_columns,
-            users_go_on: arms.iter().map(goes_on).collect(),
-        };
-        let keep = Keep {
-            users,
-            ..keep.clone()
-        };
-        let mut ledger = Ledger {
-            until_ms,
-            overflowed,
-            columns,
-            ..Ledger::new(ranking, &keep)
-        };
-        ledger.admit(&arms);
-        ledger.books.resume(&mut from, &stored)?;
-        from.end()?;
-        Ok(ledger)
-    }
-}
-
-fn decode_arms(from: &mut Reader) -> Result<Vec<Arm>, LedgerError> {
-    let (mut arms, mut known) = (Vec::new(), HashSet::new());
-    for _ in 0..from.length()? {
-        let [experiment, arm] = [from.text()?.into(), from.text()?.into()];
-        arms.push(Arm { experiment, arm });
-    }
-    let are_distinct = arms.iter().all(|arm| known.insert(arm));
-    are_distinct.then_some(()).ok_or(LedgerError::Number)?;
-    Ok(arms)
 }
 
 impl fmt::Debug for Ledger {

@@ -1,7 +1,9 @@
 //! What stored cells are made of, where the ledger that they are read into keeps other things.
 
-use super::LedgerError;
+use std::collections::BTreeSet;
+
 use super::columns::OwnColumns;
+use super::{Aggregate, LedgerError, Span};
 use crate::bytes::Reader;
 
 /// What was stored, as seen from the ledger that goes on with it.
@@ -13,9 +15,45 @@ pub struct Stored {
     pub columns: OwnColumns,
     /// By arm: whether what there is of its users goes on.
     pub users_go_on: Vec<bool>,
+    pub keeps_total: bool,
+    pub spans: Vec<Span>,
+    /// In the order of their bytes.
+    pub aggregates: Vec<StoredAggregate>,
+}
+
+/// An aggregate that was stored.
+#[derive(Debug)]
+pub struct StoredAggregate {
+    pub id: String,
+    version: u64,
+}
+
+impl StoredAggregate {
+    pub fn decode_all(from: &mut Reader) -> Result<Vec<StoredAggregate>, LedgerError> {
+        let (mut all, mut ids) = (Vec::new(), BTreeSet::new());
+        for _ in 0..from.length()? {
+            let id = from.text()?.to_owned();
+            if !ids.insert(id.clone()) {
+                return Err(LedgerError::Number);
+            }
+            let version = from.number()?;
+            all.push(StoredAggregate { id, version });
+        }
+        Ok(all)
+    }
 }
 
 impl Stored {
+    /// # Errors
+    /// If this aggregate is of a newer version there.
+    pub fn check<A: Aggregate>(&self) -> Result<(), LedgerError> {
+        let is_newer = |stored: &StoredAggregate| stored.id == A::ID && stored.version > A::VERSION;
+        if self.aggregates.iter().any(is_newer) {
+            return Err(LedgerError::Newer(A::ID));
+        }
+        Ok(())
+    }
+
     /// Reads a row of sums, into one of the own width: 0 in columns that are new.
     pub fn row(&self, from: &mut Reader, width: usize) -> Result<Vec<i128>, LedgerError> {
         let mut row = vec![0; width];

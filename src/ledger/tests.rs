@@ -5,6 +5,7 @@ mod resumed;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -45,6 +46,29 @@ fn keep() -> Keep {
         spans: vec![span(1, Some(3)), span(2, None)],
         catalogue: Some(1),
     }
+}
+
+/// All bytes of a ledger, made anew.
+trait Encoded {
+    fn encoded(&mut self) -> Parts;
+}
+
+impl Encoded for Ledger {
+    fn encoded(&mut self) -> Parts {
+        self.encode(&Parts::default())
+    }
+}
+
+/// Parts with one of them changed.
+fn changed(parts: &Parts, part: Part, change: impl FnOnce(&mut Vec<u8>)) -> Parts {
+    let mut all: BTreeMap<Part, Arc<[u8]>> = parts
+        .iter()
+        .map(|(part, bytes)| (part, Arc::clone(bytes)))
+        .collect();
+    let mut bytes = all[&part].to_vec();
+    change(&mut bytes);
+    all.insert(part, bytes.into());
+    all.into_iter().collect()
 }
 
 /// A list in a slot: its arms, which of its items were clicked, and the place of its first item.
@@ -190,7 +214,7 @@ proptest! {
         let whole = told(&whole, &ranking, &catalogue);
         for order in [[true, false], [false, true]] {
             let [mut one, mut other] = order.map(|is_first| {
-                let bytes = told(&of(is_first), &ranking, &catalogue).encode();
+                let bytes = told(&of(is_first), &ranking, &catalogue).encoded();
                 Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded")
             });
             one.merge(&mut other);
@@ -203,15 +227,15 @@ proptest! {
     fn equal_ledgers_have_equal_bytes_and_bytes_come_back(lists in prop::collection::vec(list(), 0..40)) {
         let (ranking, catalogue) = (ranking(), catalogue());
         let mut ledger = told(&lists, &ranking, &catalogue);
-        let bytes = ledger.encode();
+        let bytes = ledger.encoded();
         let mut again = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
         prop_assert_eq!(all(&again), all(&ledger));
-        prop_assert_eq!(again.encode(), bytes.clone());
+        prop_assert_eq!(again.encoded(), bytes.clone());
         // In each slot in another order; arms are admitted as before.
         let mut turned = lists.clone();
         turned.sort_by_key(|list| list.arms.first().copied());
         if lists.iter().all(|list| list.arms.len() < 2) && told(&turned, &ranking, &catalogue).arms() == ledger.arms() {
-            prop_assert_eq!(told(&turned, &ranking, &catalogue).encode(), bytes);
+            prop_assert_eq!(told(&turned, &ranking, &catalogue).encoded(), bytes);
         }
     }
 
@@ -219,17 +243,41 @@ proptest! {
     #[test]
     fn damaged_bytes_are_refused_in_words(
         lists in prop::collection::vec(list(), 0..9),
+        part in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
         cut in any::<prop::sample::Index>(),
     ) {
         let (ranking, catalogue) = (ranking(), catalogue());
-        let mut bytes = told(&lists, &ranking, &catalogue).encode();
-        let at = at.index(bytes.len());
-        bytes[at] = byte;
-        let _ = Ledger::decode(&bytes, &ranking, &keep());
-        bytes.truncate(cut.index(bytes.len()));
-        prop_assert!(Ledger::decode(&bytes, &ranking, &keep()).is_err());
+        let parts = told(&lists, &ranking, &catalogue).encoded();
+        let (part, bytes) = parts.iter().nth(part.index(parts.iter().count())).expect("there is a head");
+        let damaged = changed(&parts, part, |bytes| {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        });
+        let _ = Ledger::decode(&damaged, &ranking, &keep());
+        let n_left = cut.index(bytes.len());
+        let cut = changed(&parts, part, |bytes| bytes.truncate(n_left));
+        prop_assert!(Ledger::decode(&cut, &ranking, &keep()).is_err());
+        let without: Parts = parts.iter().filter(|(other, _)| *other != part).map(|(part, bytes)| (part, Arc::clone(bytes))).collect();
+        prop_assert!(Ledger::decode(&without, &ranking, &keep()).is_err(), "{}", part);
+    }
+
+    /// Parts that will never change again are not made anew, and are what they would be.
+    #[test]
+    fn parts_that_are_final_are_those_of_before(lists in prop::collection::vec(list(), 0..40), n_before in 0..=N_SLOTS) {
+        let (ranking, catalogue) = (ranking(), catalogue());
+        let mut ledger = Ledger::new(&ranking, &keep());
+        tell(&mut ledger, &lists, 0..n_before, &catalogue);
+        let before = ledger.encoded();
+        tell(&mut ledger, &lists, n_before..N_SLOTS, &catalogue);
+        let again = ledger.encode(&before);
+        let anew = ledger.encoded();
+        prop_assert_eq!(&again, &anew);
+        let n_taken = again.iter().filter(|(part, bytes)| before.iter().any(|(other, known)| other == *part && Arc::ptr_eq(known, bytes))).count();
+        let cells = before.iter().filter(|(part, _)| matches!(part, Part::Cell { cell_ms, number } if (number + 1) * cell_ms <= n_before * SLOT_MS));
+        let n_left = cells.filter(|(part, _)| again.iter().any(|(other, _)| other == *part)).count();
+        prop_assert_eq!(n_taken, n_left);
     }
 }
 
@@ -283,10 +331,36 @@ fn cells_leave_and_totals_stay() {
 
 #[test]
 fn bytes_of_another_layout_are_refused() {
-    let bytes = told(&[], &ranking(), &catalogue()).encode();
-    let decode = |bytes: &[u8]| Ledger::decode(bytes, &ranking(), &keep()).err();
-    assert_eq!(decode(&[&[9], &bytes[1..]].concat()), Some(LedgerError::Version));
-    assert_eq!(decode(&[&bytes[..], &[0]].concat()), Some(LedgerError::Length));
+    let parts = told(&[], &ranking(), &catalogue()).encoded();
+    let decode = |change: fn(&mut Vec<u8>)| {
+        let parts = changed(&parts, Part::Head, change);
+        Ledger::decode(&parts, &ranking(), &keep()).err()
+    };
+    assert_eq!(decode(|bytes| bytes[0] = 9), Some(LedgerError::Version));
+    assert_eq!(decode(|bytes| bytes.push(0)), Some(LedgerError::Length));
+    let nothing = Ledger::decode(&Parts::default(), &ranking(), &keep()).err();
+    assert_eq!(nothing, Some(LedgerError::Missing(Part::Head)));
+}
+
+/// One arm more than a part holds: the first part is final then, and arms keep their numbers.
+#[test]
+fn many_arms_are_parts_to_which_only_the_last_is_added() {
+    let mut ledger = Ledger::new(&ranking(), &keep());
+    let arms: Vec<Arm> = (0..600)
+        .map(|n: u32| Arm {
+            experiment: "e".into(),
+            arm: n.to_string().into(),
+        })
+        .collect();
+    ledger.admit(&arms[..256]);
+    let before = ledger.encoded();
+    ledger.admit(&arms[256..]);
+    let parts = ledger.encode(&before);
+    let names: Vec<String> = parts.iter().map(|(part, _)| part.to_string()).collect();
+    assert_eq!(names, ["head", "arms 0", "arms 1", "arms 2", "total", "memory"]);
+    assert_eq!(parts, ledger.encoded());
+    let again = Ledger::decode(&parts, &ranking(), &keep()).expect("it was encoded");
+    assert_eq!(again.arms(), arms);
 }
 
 /// Where arms came from bytes or from another ledger, lists may follow.
@@ -299,7 +373,7 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
         first: 1,
     };
     let (ranking, catalogue) = (ranking(), catalogue());
-    let bytes = told(&[list(0, 3)], &ranking, &catalogue).encode();
+    let bytes = told(&[list(0, 3)], &ranking, &catalogue).encoded();
     let mut ledger = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
     ledger.merge(&mut told(&[list(0, 2)], &ranking, &catalogue));
     for arm in [0, 1] {
@@ -454,9 +528,9 @@ proptest! {
         tell(&mut whole, &lists, 0..N_SLOTS, &catalogue);
         let mut ledger = Ledger::new(&ranking, &keep());
         tell(&mut ledger, &lists, 0..until, &catalogue);
-        let mut ledger = Ledger::decode(&ledger.encode(), &ranking, &keep()).expect("it was encoded");
+        let mut ledger = Ledger::decode(&ledger.encoded(), &ranking, &keep()).expect("it was encoded");
         tell(&mut ledger, &lists, until..N_SLOTS, &catalogue);
-        prop_assert_eq!(ledger.encode(), whole.encode());
+        prop_assert_eq!(ledger.encoded(), whole.encoded());
     }
 
     /// Cells of users alone are ended at once, and are those that slot by slot would give.

@@ -3,6 +3,7 @@
 use proptest::sample::{select, subsequence};
 
 use super::*;
+use crate::bytes::{Reader, Writer};
 
 /// What is measured and kept.
 #[derive(Debug, Clone)]
@@ -24,8 +25,8 @@ impl Configuration {
         self.ranking().ids(self.keep.catalogue)
     }
 
-    fn decode(&self, bytes: &[u8]) -> Ledger {
-        Ledger::decode(bytes, &self.ranking(), &self.keep).expect("it was encoded")
+    fn decode(&self, parts: &Parts) -> Ledger {
+        Ledger::decode(parts, &self.ranking(), &self.keep).expect("it was encoded")
     }
 }
 
@@ -179,7 +180,7 @@ proptest! {
         let catalogue = catalogue();
         let mut before = first.ledger();
         tell(&mut before, &lists, 0..n_before, &catalogue);
-        let mut resumed = second.decode(&before.encode());
+        let mut resumed = second.decode(&before.encoded());
         let until_ms = resumed.until_ms();
         prop_assert_eq!(until_ms, before.until_ms());
         tell(&mut resumed, &lists, n_before..N_SLOTS, &catalogue);
@@ -219,9 +220,9 @@ proptest! {
             prop_assert_eq!(resumed.cells_since(index).buckets, until_ms.filter(|_| before.is_none()));
         }
 
-        let bytes = resumed.encode();
+        let bytes = resumed.encoded();
         let mut again = second.decode(&bytes);
-        prop_assert_eq!(again.encode(), bytes);
+        prop_assert_eq!(again.encoded(), bytes);
         prop_assert_eq!(numbers(&again, &again, &second), numbers(&resumed, &resumed, &second));
     }
 }
@@ -235,53 +236,93 @@ fn of_arm(slot: i64, n: u8) -> List {
     }
 }
 
-/// The bytes of a ledger until slot 4, and where in them an aggregate begins.
-fn stored(id: &str) -> (Vec<u8>, usize) {
+/// A ledger until slot 4.
+fn stored() -> Parts {
     let mut ledger = Ledger::new(&ranking(), &keep());
     tell(&mut ledger, &[of_arm(0, 1), of_arm(3, 2)], 0..4, &catalogue());
-    let bytes = ledger.encode();
-    let text = [&[id.len() as u8], id.as_bytes()].concat();
-    let found = bytes.windows(text.len()).position(|window| window == text);
-    (bytes, found.expect("it is there"))
+    ledger.encoded()
 }
 
-fn decoded(bytes: &[u8]) -> Result<Ledger, LedgerError> {
-    Ledger::decode(bytes, &ranking(), &keep())
+fn decoded(parts: &Parts) -> Result<Ledger, LedgerError> {
+    Ledger::decode(parts, &ranking(), &keep())
+}
+
+/// The names of aggregates as bytes, the last `n` of them left out.
+fn names(n_left_out: usize) -> Vec<u8> {
+    let ids = ["sums", "seen", "buckets", "exposures"];
+    let ids = &ids[..ids.len() - n_left_out];
+    let named = ids
+        .iter()
+        .flat_map(|id| [&[id.len() as u8], id.as_bytes(), &[1]].concat());
+    std::iter::once(ids.len() as u8).chain(named).collect()
+}
+
+/// Where the bytes of aggregates begin in a part.
+fn begin(part: Part, bytes: &[u8]) -> usize {
+    if part != Part::Head {
+        return 0;
+    }
+    let names = names(0);
+    let found = bytes.windows(names.len()).position(|window| window == names);
+    found.expect("they are there") + names.len()
+}
+
+/// Changes the names of the aggregates, and the bytes of all of them in each part.
+fn with_aggregates(parts: &Parts, names_now: &[u8], change: impl Fn(&mut Vec<u8>)) -> Parts {
+    let of_part = |(part, bytes): (Part, &Arc<[u8]>)| {
+        if matches!(part, Part::Arms(_)) {
+            return (part, Arc::clone(bytes));
+        }
+        let (before, own) = bytes.split_at(begin(part, bytes));
+        let mut own = own.to_vec();
+        change(&mut own);
+        let n_kept = before.len() - if part == Part::Head { names(0).len() } else { 0 };
+        let names_now = if part == Part::Head { names_now } else { &[] };
+        (part, [&before[..n_kept], names_now, &own].concat().into())
+    };
+    parts.iter().map(of_part).collect()
 }
 
 #[test]
 fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
     for id in ["sums", "seen", "buckets", "exposures"] {
-        let (mut bytes, at) = stored(id);
-        bytes[at + 1 + id.len()] += 1;
-        let error = decoded(&bytes).expect_err("it is newer");
+        let mut newer = names(0);
+        let at = newer.windows(id.len()).position(|window| window == id.as_bytes());
+        newer[at.expect("it is there") + id.len()] += 1;
+        let error = decoded(&with_aggregates(&stored(), &newer, |_| ())).expect_err("it is newer");
         assert!(error.to_string().contains(&format!("`{id}`")), "{error}");
     }
 }
 
 #[test]
 fn an_aggregate_that_is_gone_is_dropped() {
-    let (mut bytes, at) = stored("sums");
-    let mut expected = decoded(&bytes).expect("it was encoded");
-    assert_eq!(bytes[at - 1], 4, "so many aggregates follow");
-    bytes[at - 1] = 5;
-    bytes.extend([4, b'g', b'o', b'n', b'e', 7, 2, 0xff, 0xff]);
-    let mut ledger = decoded(&bytes).expect("what is gone is no damage");
-    assert_eq!(ledger.encode(), expected.encode());
+    let mut expected = decoded(&stored()).expect("it was encoded");
+    let gone = [&[5], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
+    let parts = with_aggregates(&stored(), &gone, |bytes| bytes.extend([2, 0xff, 0xff]));
+    let mut ledger = decoded(&parts).expect("what is gone is no damage");
+    assert_eq!(ledger.encoded(), expected.encoded());
     // Named twice, it is damage.
-    bytes[at - 1] = 6;
-    bytes.extend([4, b'g', b'o', b'n', b'e', 7, 0]);
-    assert_eq!(decoded(&bytes).err(), Some(LedgerError::Number));
+    let twice = [&[6], &gone[1..], &gone[gone.len() - 6..]].concat();
+    let parts = with_aggregates(&stored(), &twice, |bytes| bytes.extend([0, 0]));
+    assert_eq!(decoded(&parts).err(), Some(LedgerError::Number));
+}
+
+/// Of four that follow each other, each with its length before it.
+fn leave_out_the_last(bytes: &mut Vec<u8>) {
+    let mut from = Reader::new(bytes);
+    let mut to = Writer::default();
+    for _ in 0..3 {
+        let own = from.part().expect("there are four");
+        to.part(|to| to.bytes(own.rest()));
+    }
+    *bytes = to.into_bytes();
 }
 
 /// As in a ledger that was stored before there were exposures.
 #[test]
 fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
-    let (mut bytes, at) = stored("sums");
-    bytes[at - 1] = 3;
-    let (_, exposures) = stored("exposures");
-    bytes.truncate(exposures);
-    let mut ledger = decoded(&bytes).expect("it was not there yet");
+    let parts = with_aggregates(&stored(), &names(1), leave_out_the_last);
+    let mut ledger = decoded(&parts).expect("it was not there yet");
     let end = Some(4 * SLOT_MS);
     for since in [ledger.total_since(), ledger.cells_since(0)] {
         let expected = Since {
@@ -300,7 +341,7 @@ fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
 
 #[test]
 fn a_span_of_more_cells_has_them_from_the_oldest_on_that_was_left() {
-    let (bytes, _) = stored("sums");
+    let bytes = stored();
     let mut longer = keep();
     longer.spans[0].n_cells = Some(5);
     let mut ledger = Ledger::decode(&bytes, &ranking(), &longer).expect("it was encoded");
@@ -312,7 +353,7 @@ fn a_span_of_more_cells_has_them_from_the_oldest_on_that_was_left() {
     assert_eq!(numbers(&ledger), [1, 2, 3]);
     let mut shorter = keep();
     shorter.spans[0].n_cells = Some(2);
-    let ledger = Ledger::decode(&ledger.encode(), &ranking(), &shorter).expect("it was encoded");
+    let ledger = Ledger::decode(&ledger.encoded(), &ranking(), &shorter).expect("it was encoded");
     assert_eq!(
         (numbers(&ledger), ledger.cells_since(0).sums),
         (vec![2, 3], oldest)
@@ -402,7 +443,7 @@ fn users_whose_epochs_have_changed_are_no_longer_known_and_others_are() {
     tell_of_both(&mut ledger, 0);
     // That of `e` has begun, that of `f` has not.
     let changed = of(epochs(None, [0]), epochs(None, [5 * SLOT_MS]));
-    let mut ledger = Ledger::decode(&ledger.encode(), &ranking, &changed).expect("it was encoded");
+    let mut ledger = Ledger::decode(&ledger.encoded(), &ranking, &changed).expect("it was encoded");
     let first = |ledger: &Ledger| -> Vec<(ArmId, u64)> {
         let exposures = ledger.total().exposures.iter();
         exposures.map(|(arm, exposed)| (*arm, exposed.first)).collect()
@@ -419,13 +460,13 @@ fn users_who_were_forgotten_begin_anew_where_they_are_asked_for_again() {
     let (mut ledger, ranking, catalogue) = (Ledger::new(&ranking(), &keep()), ranking(), catalogue());
     let of = |users| Keep { users, ..keep() };
     let named = of(Users::Of([("e".to_owned(), Epochs::default())].into()));
-    ledger = Ledger::decode(&ledger.encode(), &ranking, &named).expect("it was encoded");
+    ledger = Ledger::decode(&ledger.encoded(), &ranking, &named).expect("it was encoded");
     tell(&mut ledger, &[of_arm(0, 1)], 0..4, &catalogue);
     ledger.forget_users("e");
-    let bytes = ledger.encode();
+    let bytes = ledger.encoded();
     let mut without =
         Ledger::decode(&bytes, &ranking, &of(Users::Of(BTreeMap::new()))).expect("it was encoded");
-    assert_eq!(without.encode(), bytes, "what there was stays");
+    assert_eq!(without.encoded(), bytes, "what there was stays");
     assert_eq!(without.users_since_ms("e"), None);
     let again = Ledger::decode(&bytes, &ranking, &named).expect("it was encoded");
     assert_eq!(again.users_since_ms("e"), Some(4 * SLOT_MS));
@@ -439,11 +480,11 @@ fn users_who_were_forgotten_are_in_no_bytes() {
     let users = Users::Of([("e".to_owned(), Epochs::default())].into());
     let mut ledger = Ledger::new(&ranking(), &Keep { users, ..keep() });
     tell(&mut ledger, &[of_arm(0, 1)], 0..1, &catalogue());
-    let known = ledger.encode().len();
+    let known = ledger.encoded().len();
     ledger.forget_users("e");
-    let bytes = ledger.encode();
+    let bytes = ledger.encoded();
     tell(&mut ledger, &[], 0..1, &catalogue());
-    assert_eq!(ledger.encode(), bytes, "there is nothing left to forget");
+    assert_eq!(ledger.encoded(), bytes, "there is nothing left to forget");
     assert!(bytes.len() < known);
 }
 
@@ -457,7 +498,7 @@ fn merged_sums_begin_where_the_later_one_does() {
     let of = |until| {
         let mut ledger = less.ledger();
         tell(&mut ledger, &[of_arm(0, 1)], 0..until, &catalogue());
-        decoded(&ledger.encode()).expect("it was encoded")
+        decoded(&ledger.encoded()).expect("it was encoded")
     };
     let mut merged = of(3);
     merged.merge(&mut of(2));

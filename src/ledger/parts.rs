@@ -1,0 +1,345 @@
+//! The bytes of a ledger, in parts: most never change again, so whoever stores them need not write them twice.
+//!
+//! Whole numbers are LEB128, signed ones zigzag; texts, and what an aggregate has for a part, have their length before them. A time
+//! is 0, or 1 and epoch ms.
+//!
+//! ```text
+//! head    3 │ time of the end │ overflowed: 0 or 1 │ columns: n, (id, time since)… │ users │ number of arms
+//!         │ total is kept: 0 or 1 │ n spans: (length of a cell, 0 or 1 and how many, of users alone: 0 or 1, cells)…
+//!         │ n, (id, version) of each aggregate… │ of each: if the total is kept time since, time since of each span
+//! arms i  n, (experiment, arm)…: 256, or what is left of them
+//! total   cells of each aggregate
+//! cell    the same, of a span, by the length of its cells, and their number
+//! memory  exposures: n, (user, n, (arm, 2 × epoch + 1 if in two arms) of each experiment…)… │ others: nothing
+//!
+//! users   0: nobody │ 1, epochs: everybody │ 2: n, (experiment, epochs)…
+//! epochs  time of the start, n, start of each later one…
+//! cells   n, (arm, cell)…
+//! cell    sums: a sum for each column │ buckets: n, (bucket, a sum for each column, lists with a click)…
+//!         seen: n, (step to the item, column of the first cut-off)… │ exposures: first seen in it, in two arms
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::aggregates::Books;
+use super::columns::Columns;
+use super::stored::{Stored, StoredAggregate};
+use super::{Keep, Ledger, LedgerError, Span, Users};
+use crate::bytes::{Reader, Writer};
+use crate::engine::Arm;
+use crate::engine::ranking::Ranking;
+
+/// The first byte of a head: how all parts are laid out. What aggregates add up to has versions of its own.
+const VERSION: u8 = 3;
+
+/// Arms in a part.
+const ARMS: usize = 256;
+
+/// A part of the bytes of a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// What there is, and since when.
+    Head,
+    /// Some of the arms, in their order.
+    Arms(usize),
+    Total,
+    /// A cell of a span, by the length of its cells and its number.
+    Cell {
+        cell_ms: i64,
+        number: i64,
+    },
+    /// What aggregates remember besides cells.
+    Memory,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Head => f.write_str("head"),
+            Part::Arms(place) => write!(f, "arms {place}"),
+            Part::Total => f.write_str("total"),
+            Part::Cell { cell_ms, number } => write!(f, "cell {cell_ms} {number}"),
+            Part::Memory => f.write_str("memory"),
+        }
+    }
+}
+
+/// A text is not the name of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoPart;
+
+impl FromStr for Part {
+    type Err = NoPart;
+
+    fn from_str(name: &str) -> Result<Part, NoPart> {
+        let words: Vec<&str> = name.split(' ').collect();
+        let part = match words[..] {
+            ["head"] => Part::Head,
+            ["arms", place] => Part::Arms(place.parse().map_err(|_| NoPart)?),
+            ["total"] => Part::Total,
+            ["cell", cell_ms, number] => Part::Cell {
+                cell_ms: cell_ms.parse().map_err(|_| NoPart)?,
+                number: number.parse().map_err(|_| NoPart)?,
+            },
+            ["memory"] => Part::Memory,
+            _ => return Err(NoPart),
+        };
+        // One name for each.
+        (part.to_string() == name).then_some(part).ok_or(NoPart)
+    }
+}
+
+/// All bytes of a ledger.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Of the ledger: complete cells before it have not changed since.
+    until_ms: Option<i64>,
+    parts: BTreeMap<Part, Arc<[u8]>>,
+}
+
+impl Parts {
+    pub fn iter(&self) -> impl Iterator<Item = (Part, &Arc<[u8]>)> {
+        self.parts.iter().map(|(part, bytes)| (*part, bytes))
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.parts.values().map(|bytes| bytes.len()).sum()
+    }
+
+    /// Whether there are none: they are of no ledger.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// What is in it already, if it will never change.
+    fn final_part(&self, part: Part) -> Option<Arc<[u8]>> {
+        let is_final = match part {
+            Part::Cell { cell_ms, number } => is_complete(cell_ms, number, self.until_ms),
+            Part::Arms(place) => self.parts.contains_key(&Part::Arms(place + 1)),
+            Part::Head | Part::Total | Part::Memory => false,
+        };
+        self.parts.get(&part).filter(|_| is_final).map(Arc::clone)
+    }
+
+    fn get(&self, part: Part) -> Result<Reader<'_>, LedgerError> {
+        let bytes = self.parts.get(&part).ok_or(LedgerError::Missing(part))?;
+        Ok(Reader::new(bytes))
+    }
+}
+
+impl FromIterator<(Part, Arc<[u8]>)> for Parts {
+    /// Parts that were stored.
+    fn from_iter<I: IntoIterator<Item = (Part, Arc<[u8]>)>>(parts: I) -> Parts {
+        Parts {
+            until_ms: None,
+            parts: parts.into_iter().collect(),
+        }
+    }
+}
+
+/// Whether no list of a cell can come any more.
+pub(super) fn is_complete(cell_ms: i64, number: i64, until_ms: Option<i64>) -> bool {
+    let end_ms = number.saturating_add(1).saturating_mul(cell_ms);
+    until_ms.is_some_and(|until_ms| end_ms <= until_ms)
+}
+
+impl Ledger {
+    /// Its bytes between two slots: the same for the same numbers. Parts that are final in `before` are taken from there: these are
+    /// earlier bytes of the same ledger, which was not merged since, or none.
+    pub fn encode(&mut self, before: &Parts) -> Parts {
+        self.books.end_until(i64::MAX);
+        let parts = self.parts().into_iter().map(|part| {
+            let known = before.final_part(part);
+            (part, known.unwrap_or_else(|| self.encode_part(part).into()))
+        });
+        Parts {
+            parts: parts.collect(),
+            until_ms: self.until_ms,
+        }
+    }
+
+    fn parts(&self) -> BTreeSet<Part> {
+        let mut parts = BTreeSet::from([Part::Head, Part::Memory]);
+        parts.extend((0..self.arms.len().div_ceil(ARMS)).map(Part::Arms));
+        parts.extend(self.keep().total.then_some(Part::Total));
+        for (index, span) in self.keep().spans.iter().enumerate() {
+            let cell_ms = span.cell_ms;
+            let cells = self.cells(index);
+            parts.extend(cells.map(|(number, _)| Part::Cell { cell_ms, number }));
+        }
+        parts
+    }
+
+    fn encode_part(&self, part: Part) -> Vec<u8> {
+        let mut to = Writer::default();
+        match part {
+            Part::Head => self.encode_head(&mut to),
+            Part::Arms(place) => self.encode_arms(place, &mut to),
+            _ => {}
+        }
+        if !matches!(part, Part::Arms(_)) {
+            self.books.encode(part, &mut to);
+        }
+        to.into_bytes()
+    }
+
+    fn encode_head(&self, to: &mut Writer) {
+        to.byte(VERSION);
+        to.time(self.until_ms);
+        to.byte(u8::from(self.overflowed()));
+        self.columns.encode(to);
+        self.users.encode(to);
+        to.number(self.arms.len() as u64);
+        to.byte(u8::from(self.keep().total));
+        to.number(self.keep().spans.len() as u64);
+        for (index, span) in self.keep().spans.iter().enumerate() {
+            to.signed(span.cell_ms.into());
+            to.time(span.n_cells);
+            to.byte(u8::from(span.by_user_only));
+            to.number(self.cells(index).count() as u64);
+        }
+        Books::encode_names(to);
+    }
+
+    fn encode_arms(&self, place: usize, to: &mut Writer) {
+        let arms = self.arms.chunks(ARMS).nth(place).unwrap_or_default();
+        to.number(arms.len() as u64);
+        for Arm { experiment, arm } in arms {
+            to.text(experiment);
+            to.text(arm);
+        }
+    }
+
+    /// A ledger that goes on with what was stored, as far as it keeps the same: columns by their id, spans by the length of their
+    /// cells, aggregates by their id, experiments whose users are told apart by their name. What it keeps besides begins where
+    /// the stored ledger ends; what it does not keep is dropped.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the parts are not those of a ledger, or newer than this program.
+    pub fn decode(parts: &Parts, ranking: &Ranking, keep: &Keep) -> Result<Ledger, LedgerError> {
+        let mut head = parts.get(Part::Head)?;
+        if head.byte()? != VERSION {
+            return Err(LedgerError::Version);
+        }
+        let (until_ms, overflowed) = (head.time()?, head.flag()?);
+        let mut columns = Columns::new(ranking, keep);
+        let own_columns = columns.resume(&mut head, until_ms)?;
+        let stored_users = Users::decode(&mut head)?;
+        let arms = decode_arms(head.number()?, parts)?;
+        let users = keep.users.resumed(&stored_users, until_ms);
+        let goes_on = |arm: &Arm| keep.users.go_on(&stored_users, &arm.experiment, until_ms);
+        let (keeps_total, spans) = (head.flag()?, decode_spans(&mut head, parts)?);
+        let stored = Stored {
+            until_ms,
+            columns: own_columns,
+            users_go_on: arms.iter().map(goes_on).collect(),
+            keeps_total,
+            spans,
+            aggregates: StoredAggregate::decode_all(&mut head)?,
+        };
+        let keep = Keep {
+            users,
+            ..keep.clone()
+        };
+        let mut ledger = Ledger {
+            until_ms,
+            overflowed,
+            columns,
+            ..Ledger::new(ranking, &keep)
+        };
+        ledger.admit(&arms);
+        ledger.resume(head, parts, &stored)?;
+        Ok(ledger)
+    }
+
+    fn resume(&mut self, head: Reader, parts: &Parts, stored: &Stored) -> Result<(), LedgerError> {
+        self.books.begin(stored)?;
+        let mut resume = |part, mut from: Reader| {
+            self.books.resume(part, &mut from, stored)?;
+            Ok::<_, LedgerError>(from.end()?)
+        };
+        resume(Part::Head, head)?;
+        if stored.keeps_total {
+            resume(Part::Total, parts.get(Part::Total)?)?;
+        }
+        for part in parts.parts.keys() {
+            if let Part::Cell { cell_ms, .. } = part {
+                let is_named = stored.spans.iter().any(|span| span.cell_ms == *cell_ms);
+                is_named.then_some(()).ok_or(LedgerError::Number)?;
+                resume(*part, parts.get(*part)?)?;
+            }
+        }
+        resume(Part::Memory, parts.get(Part::Memory)?)?;
+        self.books.trim(stored);
+        Ok(())
+    }
+}
+
+fn decode_arms(n_arms: u64, parts: &Parts) -> Result<Vec<Arm>, LedgerError> {
+    let (mut arms, mut known) = (Vec::new(), HashSet::new());
+    let n_arms = usize::try_from(n_arms).map_err(|_| LedgerError::Number)?;
+    for place in 0..n_arms.div_ceil(ARMS) {
+        let mut from = parts.get(Part::Arms(place))?;
+        for _ in 0..from.length()? {
+            let [experiment, arm] = [from.text()?.into(), from.text()?.into()];
+            arms.push(Arm { experiment, arm });
+        }
+        from.end()?;
+    }
+    let are_all = arms.len() == n_arms && arms.iter().all(|arm| known.insert(arm));
+    are_all.then_some(()).ok_or(LedgerError::Number)?;
+    Ok(arms)
+}
+
+/// Spans of which all cells are there.
+fn decode_spans(from: &mut Reader, parts: &Parts) -> Result<Vec<Span>, LedgerError> {
+    let (mut spans, mut lengths) = (Vec::new(), BTreeSet::new());
+    for _ in 0..from.length()? {
+        let span = Span {
+            cell_ms: from.ms()?,
+            n_cells: from.time()?,
+            by_user_only: from.flag()?,
+        };
+        let of_span = |part: &&Part| matches!(part, Part::Cell { cell_ms, .. } if *cell_ms == span.cell_ms);
+        let n_found = parts.parts.keys().filter(of_span).count();
+        if from.number()? != n_found as u64 || !lengths.insert(span.cell_ms) {
+            return Err(LedgerError::Number);
+        }
+        spans.push(span);
+    }
+    Ok(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_has_one_name() {
+        for (part, name) in [
+            (Part::Head, "head"),
+            (Part::Arms(12), "arms 12"),
+            (Part::Total, "total"),
+            (
+                Part::Cell {
+                    cell_ms: 60_000,
+                    number: -7,
+                },
+                "cell 60000 -7",
+            ),
+            (Part::Memory, "memory"),
+        ] {
+            assert_eq!(part.to_string(), name);
+            assert_eq!(name.parse(), Ok(part));
+        }
+        for name in [
+            "", "heads", "arms", "arms 01", "arms +1", "cell 1", "total ", "memory 1",
+        ] {
+            assert_eq!(name.parse::<Part>(), Err(NoPart), "{name}");
+        }
+    }
+}
