@@ -59,7 +59,7 @@ use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
-use crate::ledger::{Epochs, Keep, Ledger, Numbers, Span, Users};
+use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Users};
 pub use comparison::{Compare, Comparison, Halfway};
 use comparison::{Compared, Times};
 pub use evaluation::{Evaluation, Totals};
@@ -279,10 +279,10 @@ impl Evaluator {
         let spans = self.span_ms.map(|cell_ms| Span {
             cell_ms,
             n_cells: None,
-            by_user_only: false,
+            kept: Kept::All,
         });
         let keep = Keep {
-            total: true,
+            total: Some(Kept::All),
             users: if self.compare.is_some() {
                 Users::Everybody(Epochs::default())
             } else {

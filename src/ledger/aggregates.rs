@@ -127,7 +127,14 @@ macro_rules! aggregates {
 
             /// What each is asked to keep.
             pub fn keep(&self) -> &Keep {
-                self.buckets.keep()
+                self.sums.keep()
+            }
+
+            /// Which cells of a span there are, ascending.
+            pub fn numbers(&self, span: usize) -> impl Iterator<Item = i64> {
+                let mut numbers = BTreeSet::new();
+                $(numbers.extend(self.$name.numbers(span));)+
+                numbers.into_iter()
             }
 
             /// The aggregates, in the order of their bytes in all other parts.
@@ -177,8 +184,7 @@ macro_rules! aggregates {
             /// Where an aggregate is new, it has no cells yet: all are to have cells of the same numbers.
             fn align(&mut self) {
                 for span in 0..self.keep().spans.len() {
-                    let mut numbers = BTreeSet::new();
-                    $(numbers.extend(self.$name.numbers(span));)+
+                    let numbers: BTreeSet<i64> = self.numbers(span).collect();
                     $(self.$name.fill(span, &numbers);)+
                 }
             }

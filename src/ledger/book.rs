@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use super::LedgerError;
-use super::keep::{Keep, Span};
+use super::keep::{Keep, Kept, Span};
 use super::parts::Part;
 use super::stored::Stored;
 use crate::bytes::{Reader, Writer};
@@ -123,10 +123,14 @@ impl<A: Aggregate> Book<A> {
         &self.keep
     }
 
+    fn has_total(&self) -> bool {
+        self.keep.total.is_some_and(keeps::<A>)
+    }
+
     /// Those of which it keeps cells, by number.
     fn kept_spans(&self) -> impl Iterator<Item = (usize, Span)> + use<A> {
         let spans = self.keep.spans.clone().into_iter().enumerate();
-        spans.filter(|(_, span)| keeps_cells::<A>(span))
+        spans.filter(|(_, span)| keeps::<A>(span.kept))
     }
 
     pub fn add(&mut self, list: &SettledList) {
@@ -137,7 +141,8 @@ impl<A: Aggregate> Book<A> {
     /// Ends a slot; what it adds is returned where slots are not ended together.
     pub fn end_slot(&mut self, start_ms: i64) -> Option<A::Slot> {
         self.end_until(start_ms);
-        if let Some(cell_ms) = self.keep.stretch_ms().filter(|_| A::BY_USER) {
+        let stretch_ms = self.keep.only_cell_ms(A::BY_USER).filter(|_| A::BY_USER);
+        if let Some(cell_ms) = stretch_ms {
             let end_ms = (start_ms.div_euclid(cell_ms) + 1) * cell_ms;
             self.open.get_or_insert(Stretch { start_ms, end_ms });
             return None;
@@ -155,11 +160,11 @@ impl<A: Aggregate> Book<A> {
     /// Ends slots that are all in the cells of one that starts then.
     fn end(&mut self, start_ms: i64) -> A::Slot {
         let slot = self.aggregate.end_slot();
-        if self.keep.total {
+        if self.has_total() {
             self.aggregate.add_slot(&slot, &mut self.total);
         }
         let spans = self.keep.spans.iter().zip(&mut self.cells);
-        for (span, cells) in spans.filter(|(span, _)| keeps_cells::<A>(span)) {
+        for (span, cells) in spans.filter(|(span, _)| keeps::<A>(span.kept)) {
             let number = start_ms.div_euclid(span.cell_ms);
             self.aggregate.add_slot(&slot, cells.entry(number).or_default());
             span.trim(cells);
@@ -219,8 +224,12 @@ impl<A: Aggregate> Book<A> {
             Part::Head => self.encode_head(to),
             Part::Arms(_) => {}
             Part::Total => self.encode_all(&self.total, to),
-            Part::Cell { cell_ms, number } => {
-                let cell = self.span_of(cell_ms).map(|span| self.cell(span, number));
+            Part::Cell {
+                kept,
+                cell_ms,
+                number,
+            } => {
+                let cell = self.span_of(kept, cell_ms).map(|span| self.cell(span, number));
                 self.encode_all(cell.unwrap_or(&self.none), to);
             }
             Part::Memory => self.aggregate.encode_memory(to),
@@ -229,7 +238,7 @@ impl<A: Aggregate> Book<A> {
 
     /// Since when it keeps what it keeps.
     fn encode_head(&self, to: &mut Writer) {
-        if self.keep.total {
+        if self.has_total() {
             to.time(self.total_since_ms);
         }
         for (index, _) in self.kept_spans() {
@@ -237,11 +246,11 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// The span with cells of this length, if it keeps any.
-    fn span_of(&self, cell_ms: i64) -> Option<usize> {
-        let mut kept = self.kept_spans();
-        kept.find(|(_, span)| span.cell_ms == cell_ms)
-            .map(|(index, _)| index)
+    /// The span with such cells, if it keeps any.
+    fn span_of(&self, kept: Kept, cell_ms: i64) -> Option<usize> {
+        let mut spans = self.kept_spans();
+        let found = spans.find(|(_, span)| (span.kept, span.cell_ms) == (kept, cell_ms));
+        found.map(|(index, _)| index)
     }
 
     fn encode_all(&self, cells: &ByArm<A::Cell>, to: &mut Writer) {
@@ -259,13 +268,17 @@ impl<A: Aggregate> Book<A> {
             Part::Arms(_) => {}
             Part::Total => {
                 let total = self.decode_all(from, stored)?;
-                if self.keep.total {
+                if self.has_total() {
                     self.total = total;
                 }
             }
-            Part::Cell { cell_ms, number } => {
+            Part::Cell {
+                kept,
+                cell_ms,
+                number,
+            } => {
                 let cell = self.decode_all(from, stored)?;
-                if let Some(span) = self.span_of(cell_ms) {
+                if let Some(span) = self.span_of(kept, cell_ms) {
                     self.cells[span].insert(number, cell);
                 }
             }
@@ -275,15 +288,15 @@ impl<A: Aggregate> Book<A> {
     }
 
     fn resume_head(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
-        if stored.keeps_total {
+        if stored.total.is_some_and(keeps::<A>) {
             let since_ms = from.time()?;
-            if self.keep.total {
+            if self.has_total() {
                 self.total_since_ms = since_ms;
             }
         }
-        for span in stored.spans.iter().filter(|span| keeps_cells::<A>(span)) {
+        for span in stored.spans.iter().filter(|span| keeps::<A>(span.kept)) {
             let since_ms = from.time()?;
-            if let Some(index) = self.span_of(span.cell_ms) {
+            if let Some(index) = self.span_of(span.kept, span.cell_ms) {
                 self.cells_since_ms[index] = since_ms;
             }
         }
@@ -300,7 +313,8 @@ impl<A: Aggregate> Book<A> {
     pub fn trim(&mut self, stored: &Stored) {
         for (index, span) in self.kept_spans() {
             let cells = &mut self.cells[index];
-            if let Some(stored) = stored.spans.iter().find(|stored| stored.cell_ms == span.cell_ms) {
+            let of_span = |stored: &&Span| (stored.kept, stored.cell_ms) == (span.kept, span.cell_ms);
+            if let Some(stored) = stored.spans.iter().find(of_span) {
                 let since_ms = &mut self.cells_since_ms[index];
                 *since_ms = (*since_ms).max(span.since_ms(stored.n_cells, cells));
             }
@@ -328,9 +342,9 @@ impl<A: Aggregate> Book<A> {
     }
 }
 
-/// Whether an aggregate keeps the cells of a span.
-fn keeps_cells<A: Aggregate>(span: &Span) -> bool {
-    A::BY_USER || !span.by_user_only
+/// Whether an aggregate is among what is kept.
+fn keeps<A: Aggregate>(kept: Kept) -> bool {
+    kept.has(A::BY_USER)
 }
 
 /// Keys ascend: the same numbers have one encoding.

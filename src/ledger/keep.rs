@@ -9,11 +9,11 @@ use crate::bytes::{Reader, Writer};
 /// What a ledger keeps besides the current slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// What arms add up to since the begin.
-    pub total: bool,
+    /// Of what there is a total since the begin, if there is one.
+    pub total: Option<Kept>,
     /// Whose users are told apart: what they add up to, by bucket and each, is what differences between arms are judged by.
     pub users: Users,
-    /// No two of one length.
+    /// No two of one length and of the same.
     pub spans: Vec<Span>,
     /// Stands for the catalogue by which lists are counted, and for the places that it gives its items: what was stored under
     /// another one begins anew. None where nothing is stored, or there is no catalogue.
@@ -26,21 +26,44 @@ impl Keep {
         let span = Span {
             cell_ms,
             n_cells: None,
-            by_user_only: true,
+            kept: Kept::ByUser,
         };
         Keep {
-            total: false,
+            total: None,
             users,
             spans: vec![span],
             catalogue: None,
         }
     }
 
-    /// The length of the only cells that are kept, if they are of users alone, ms.
-    pub(super) fn stretch_ms(&self) -> Option<i64> {
-        match self.spans[..] {
-            [span] if span.by_user_only && !self.total => Some(span.cell_ms),
-            _ => None,
+    /// The length of the cells of an aggregate, if nothing is kept of it but the cells of one span, ms.
+    pub(super) fn only_cell_ms(&self, by_user: bool) -> Option<i64> {
+        let mut spans = self.spans.iter().filter(|span| span.kept.has(by_user));
+        let only = spans.next().filter(|_| spans.next().is_none())?;
+        let has_total = self.total.is_some_and(|kept| kept.has(by_user));
+        (!has_total).then_some(only.cell_ms)
+    }
+}
+
+/// What is kept of a span of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kept {
+    All,
+    /// What arms add up to, whoever their users are.
+    ByArm,
+    /// What is kept of users alone.
+    ByUser,
+}
+
+impl Kept {
+    pub const EACH: [Kept; 3] = [Kept::All, Kept::ByArm, Kept::ByUser];
+
+    /// Whether an aggregate is among it that is kept of users alone, or one that is not.
+    pub fn has(self, by_user: bool) -> bool {
+        match self {
+            Kept::All => true,
+            Kept::ByArm => !by_user,
+            Kept::ByUser => by_user,
         }
     }
 }
@@ -228,8 +251,8 @@ pub struct Span {
     pub cell_ms: i64,
     /// How many, up to the newest; none: all of them.
     pub n_cells: Option<i64>,
-    /// Whether they are kept of users alone.
-    pub by_user_only: bool,
+    /// Of what.
+    pub kept: Kept,
 }
 
 impl Span {

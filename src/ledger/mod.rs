@@ -51,7 +51,7 @@ pub use self::bucket_sums::{BucketSums, N_BUCKETS, Row};
 use self::columns::Columns;
 pub use self::error::LedgerError;
 pub use self::exposures::{Exposed, USER_BYTES};
-pub use self::keep::{Epochs, Keep, Span, Users};
+pub use self::keep::{Epochs, Keep, Kept, Span, Users};
 pub use self::packed::PackedBuckets;
 pub use self::parts::{NoPart, Part, Parts};
 pub use self::seen::{Classes, Seen};
@@ -182,7 +182,7 @@ impl Ledger {
 
     /// The cells of a kept span, by number: epoch ms ÷ their length.
     pub fn cells(&self, span: usize) -> impl Iterator<Item = (i64, Numbers<'_>)> {
-        let numbers = self.books.buckets.numbers(span);
+        let numbers = self.books.numbers(span);
         numbers.map(move |number| (number, self.books.cell(span, number)))
     }
 
@@ -193,7 +193,7 @@ impl Ledger {
 
     /// Takes out the [complete](Self::is_complete) cells of a kept span, by number.
     pub fn take_complete(&mut self, span: usize) -> Vec<(i64, Cell)> {
-        let numbers = self.books.buckets.numbers(span);
+        let numbers = self.books.numbers(span);
         let complete: Vec<i64> = numbers.filter(|number| self.is_complete(span, *number)).collect();
         let taken = complete
             .into_iter()

@@ -5,13 +5,14 @@
 //!
 //! ```text
 //! head    3 │ time of the end │ overflowed: 0 or 1 │ columns: n, (id, time since)… │ users │ number of arms
-//!         │ total is kept: 0 or 1 │ n spans: (length of a cell, 0 or 1 and how many, of users alone: 0 or 1, cells)…
-//!         │ n, (id, version) of each aggregate… │ of each: if the total is kept time since, time since of each span
+//!         │ total: kept │ n spans: (length of a cell, 0 or 1 and how many, kept, cells)…
+//!         │ n, (id, version) of each aggregate… │ of each: time since of the total and of each span, as far as it is kept
 //! arms i  n, (experiment, arm)…: 256, or what is left of them
 //! total   cells of each aggregate
 //! cell    the same, of a span, by the length of its cells, and their number
 //! memory  exposures: n, (user, n, (arm, 2 × epoch + 1 if in two arms) of each experiment…)… │ others: nothing
 //!
+//! kept    0: no total │ 1: all │ 2: by arm │ 3: by user
 //! users   0: nobody │ 1, epochs: everybody │ 2: n, (experiment, epochs)…
 //! epochs  time of the start, n, start of each later one…
 //! cells   n, (arm, cell)…
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use super::aggregates::Books;
 use super::columns::Columns;
 use super::stored::{Stored, StoredAggregate};
-use super::{Keep, Ledger, LedgerError, Span, Users};
+use super::{Keep, Kept, Ledger, LedgerError, Span, Users};
 use crate::bytes::{Reader, Writer};
 use crate::engine::Arm;
 use crate::engine::ranking::Ranking;
@@ -46,8 +47,9 @@ pub enum Part {
     /// Some of the arms, in their order.
     Arms(usize),
     Total,
-    /// A cell of a span, by the length of its cells and its number.
+    /// A cell of a span, by what the span is.
     Cell {
+        kept: Kept,
         cell_ms: i64,
         number: i64,
     },
@@ -61,15 +63,42 @@ impl fmt::Display for Part {
             Part::Head => f.write_str("head"),
             Part::Arms(place) => write!(f, "arms {place}"),
             Part::Total => f.write_str("total"),
-            Part::Cell { cell_ms, number } => write!(f, "cell {cell_ms} {number}"),
+            Part::Cell {
+                kept,
+                cell_ms,
+                number,
+            } => write!(f, "cell {} {cell_ms} {number}", word(*kept)),
             Part::Memory => f.write_str("memory"),
         }
+    }
+}
+
+fn word(kept: Kept) -> &'static str {
+    match kept {
+        Kept::All => "all",
+        Kept::ByArm => "arms",
+        Kept::ByUser => "users",
     }
 }
 
 /// A text is not the name of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoPart;
+
+fn code(kept: Kept) -> u8 {
+    match kept {
+        Kept::All => 1,
+        Kept::ByArm => 2,
+        Kept::ByUser => 3,
+    }
+}
+
+impl Part {
+    /// Whether it is a cell of a span.
+    fn is_of(&self, span: &Span) -> bool {
+        matches!(self, Part::Cell { kept, cell_ms, .. } if (*kept, *cell_ms) == (span.kept, span.cell_ms))
+    }
+}
 
 impl FromStr for Part {
     type Err = NoPart;
@@ -80,7 +109,11 @@ impl FromStr for Part {
             ["head"] => Part::Head,
             ["arms", place] => Part::Arms(place.parse().map_err(|_| NoPart)?),
             ["total"] => Part::Total,
-            ["cell", cell_ms, number] => Part::Cell {
+            ["cell", kept, cell_ms, number] => Part::Cell {
+                kept: Kept::EACH
+                    .into_iter()
+                    .find(|each| word(*each) == kept)
+                    .ok_or(NoPart)?,
                 cell_ms: cell_ms.parse().map_err(|_| NoPart)?,
                 number: number.parse().map_err(|_| NoPart)?,
             },
@@ -118,7 +151,7 @@ impl Parts {
     /// What is in it already, if it will never change.
     fn final_part(&self, part: Part) -> Option<Arc<[u8]>> {
         let is_final = match part {
-            Part::Cell { cell_ms, number } => is_complete(cell_ms, number, self.until_ms),
+            Part::Cell { cell_ms, number, .. } => is_complete(cell_ms, number, self.until_ms),
             Part::Arms(place) => self.parts.contains_key(&Part::Arms(place + 1)),
             Part::Head | Part::Total | Part::Memory => false,
         };
@@ -165,11 +198,15 @@ impl Ledger {
     fn parts(&self) -> BTreeSet<Part> {
         let mut parts = BTreeSet::from([Part::Head, Part::Memory]);
         parts.extend((0..self.arms.len().div_ceil(ARMS)).map(Part::Arms));
-        parts.extend(self.keep().total.then_some(Part::Total));
+        parts.extend(self.keep().total.map(|_| Part::Total));
         for (index, span) in self.keep().spans.iter().enumerate() {
-            let cell_ms = span.cell_ms;
+            let Span { kept, cell_ms, .. } = *span;
             let cells = self.cells(index);
-            parts.extend(cells.map(|(number, _)| Part::Cell { cell_ms, number }));
+            parts.extend(cells.map(|(number, _)| Part::Cell {
+                kept,
+                cell_ms,
+                number,
+            }));
         }
         parts
     }
@@ -194,12 +231,12 @@ impl Ledger {
         self.columns.encode(to);
         self.users.encode(to);
         to.number(self.arms.len() as u64);
-        to.byte(u8::from(self.keep().total));
+        to.byte(self.keep().total.map_or(0, code));
         to.number(self.keep().spans.len() as u64);
         for (index, span) in self.keep().spans.iter().enumerate() {
             to.signed(span.cell_ms.into());
             to.time(span.n_cells);
-            to.byte(u8::from(span.by_user_only));
+            to.byte(code(span.kept));
             to.number(self.cells(index).count() as u64);
         }
         Books::encode_names(to);
@@ -232,12 +269,12 @@ impl Ledger {
         let arms = decode_arms(head.number()?, parts)?;
         let users = keep.users.resumed(&stored_users, until_ms);
         let goes_on = |arm: &Arm| keep.users.go_on(&stored_users, &arm.experiment, until_ms);
-        let (keeps_total, spans) = (head.flag()?, decode_spans(&mut head, parts)?);
+        let (total, spans) = (decode_kept(&mut head)?, decode_spans(&mut head, parts)?);
         let stored = Stored {
             until_ms,
             columns: own_columns,
             users_go_on: arms.iter().map(goes_on).collect(),
-            keeps_total,
+            total,
             spans,
             aggregates: StoredAggregate::decode_all(&mut head)?,
         };
@@ -263,12 +300,12 @@ impl Ledger {
             Ok::<_, LedgerError>(from.end()?)
         };
         resume(Part::Head, head)?;
-        if stored.keeps_total {
+        if stored.total.is_some() {
             resume(Part::Total, parts.get(Part::Total)?)?;
         }
         for part in parts.parts.keys() {
-            if let Part::Cell { cell_ms, .. } = part {
-                let is_named = stored.spans.iter().any(|span| span.cell_ms == *cell_ms);
+            if let Part::Cell { .. } = part {
+                let is_named = stored.spans.iter().any(|span| part.is_of(span));
                 is_named.then_some(()).ok_or(LedgerError::Number)?;
                 resume(*part, parts.get(*part)?)?;
             }
@@ -295,18 +332,26 @@ fn decode_arms(n_arms: u64, parts: &Parts) -> Result<Vec<Arm>, LedgerError> {
     Ok(arms)
 }
 
+/// 0 where there is none.
+fn decode_kept(from: &mut Reader) -> Result<Option<Kept>, LedgerError> {
+    let found = from.byte()?;
+    let kept = Kept::EACH.into_iter().find(|kept| code(*kept) == found);
+    (kept.is_some() || found == 0)
+        .then_some(kept)
+        .ok_or(LedgerError::Number)
+}
+
 /// Spans of which all cells are there.
 fn decode_spans(from: &mut Reader, parts: &Parts) -> Result<Vec<Span>, LedgerError> {
-    let (mut spans, mut lengths) = (Vec::new(), BTreeSet::new());
+    let (mut spans, mut known) = (Vec::new(), BTreeSet::new());
     for _ in 0..from.length()? {
         let span = Span {
             cell_ms: from.ms()?,
             n_cells: from.time()?,
-            by_user_only: from.flag()?,
+            kept: decode_kept(from)?.ok_or(LedgerError::Number)?,
         };
-        let of_span = |part: &&Part| matches!(part, Part::Cell { cell_ms, .. } if *cell_ms == span.cell_ms);
-        let n_found = parts.parts.keys().filter(of_span).count();
-        if from.number()? != n_found as u64 || !lengths.insert(span.cell_ms) {
+        let n_found = parts.parts.keys().filter(|part| part.is_of(&span)).count();
+        if from.number()? != n_found as u64 || !known.insert((span.kept, span.cell_ms)) {
             return Err(LedgerError::Number);
         }
         spans.push(span);
@@ -326,10 +371,11 @@ mod tests {
             (Part::Total, "total"),
             (
                 Part::Cell {
+                    kept: Kept::ByArm,
                     cell_ms: 60_000,
                     number: -7,
                 },
-                "cell 60000 -7",
+                "cell arms 60000 -7",
             ),
             (Part::Memory, "memory"),
         ] {
@@ -337,7 +383,15 @@ mod tests {
             assert_eq!(name.parse(), Ok(part));
         }
         for name in [
-            "", "heads", "arms", "arms 01", "arms +1", "cell 1", "total ", "memory 1",
+            "",
+            "heads",
+            "arms",
+            "arms 01",
+            "arms +1",
+            "cell arms 1",
+            "cell some 1 2",
+            "total ",
+            "memory 1",
         ] {
             assert_eq!(name.parse::<Part>(), Err(NoPart), "{name}");
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::columns::OwnColumns;
-use super::{Aggregate, LedgerError, Span};
+use super::{Aggregate, Kept, LedgerError, Span};
 use crate::bytes::Reader;
 
 /// What was stored, as seen from the ledger that goes on with it.
@@ -15,7 +15,7 @@ pub struct Stored {
     pub columns: OwnColumns,
     /// By arm: whether what there is of its users goes on.
     pub users_go_on: Vec<bool>,
-    pub keeps_total: bool,
+    pub total: Option<Kept>,
     pub spans: Vec<Span>,
     /// In the order of their bytes.
     pub aggregates: Vec<StoredAggregate>,

@@ -38,10 +38,10 @@ fn keep() -> Keep {
     let span = |n_slots, n_cells| Span {
         cell_ms: n_slots * SLOT_MS,
         n_cells,
-        by_user_only: false,
+        kept: Kept::All,
     };
     Keep {
-        total: true,
+        total: Some(Kept::All),
         users: Users::Everybody(Epochs::default()),
         spans: vec![span(1, Some(3)), span(2, None)],
         catalogue: Some(1),
@@ -275,7 +275,7 @@ proptest! {
         let anew = ledger.encoded();
         prop_assert_eq!(&again, &anew);
         let n_taken = again.iter().filter(|(part, bytes)| before.iter().any(|(other, known)| other == *part && Arc::ptr_eq(known, bytes))).count();
-        let cells = before.iter().filter(|(part, _)| matches!(part, Part::Cell { cell_ms, number } if (number + 1) * cell_ms <= n_before * SLOT_MS));
+        let cells = before.iter().filter(|(part, _)| matches!(part, Part::Cell { cell_ms, number, .. } if (number + 1) * cell_ms <= n_before * SLOT_MS));
         let n_left = cells.filter(|(part, _)| again.iter().any(|(other, _)| other == *part)).count();
         prop_assert_eq!(n_taken, n_left);
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Cell, Keep, Ledger, SettledSlot};
+use super::{Cell, Keep, Kept, Ledger, SettledSlot};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Side};
 use crate::engine::outcome::Counts;
@@ -61,8 +61,8 @@ pub struct PairTracker {
     engine: Engine,
     ledger: Ledger,
     settled: Vec<SettledSlot>,
-    /// Whether its ledger keeps cells by user.
-    has_cells: bool,
+    /// The span of the cells of users alone, if its ledger keeps any.
+    users: Option<usize>,
     /// Number of arms that were handed over.
     n_arms: usize,
     #[cfg(debug_assertions)]
@@ -77,7 +77,7 @@ impl PairTracker {
             ledger: Ledger::new(&ranking, keep),
             engine: Engine::new(rules, ranking, begin_ms),
             settled: Vec::new(),
-            has_cells: !keep.spans.is_empty(),
+            users: keep.spans.iter().position(|span| span.kept == Kept::ByUser),
             n_arms: 0,
             #[cfg(debug_assertions)]
             twin: twin::Twin::default(),
@@ -168,11 +168,10 @@ impl PairTracker {
             live: changes.live,
             shown: changes.shown,
             settled,
-            cells: if self.has_cells {
-                self.ledger.take_complete(0)
-            } else {
-                Vec::new()
-            },
+            cells: self
+                .users
+                .map(|span| self.ledger.take_complete(span))
+                .unwrap_or_default(),
             counts: changes.counts,
             reach: Reach {
                 settled_end_ms: self.settled_until_ms().map(|until_ms| until_ms - 1),

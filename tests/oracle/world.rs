@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use abgauge::engine::Rules;
 use abgauge::engine::event::{Position, Reason, Side};
 use abgauge::engine::ranking::{Measures, Ranking};
-use abgauge::ledger::{Epochs, Keep, Span, Users};
+use abgauge::ledger::{Epochs, Keep, Kept, Span, Users};
 use proptest::bool;
 use proptest::collection::vec;
 use proptest::option::{self, weighted};
@@ -108,10 +108,10 @@ impl World {
         let span = |n_slots: i64, n_cells| Span {
             cell_ms: n_slots * self.rules.slot_ms,
             n_cells,
-            by_user_only: false,
+            kept: Kept::All,
         };
         Keep {
-            total: true,
+            total: Some(Kept::All),
             users: Users::Everybody(Epochs::default()),
             spans: vec![span(1, Some(4)), span(3, None)],
             catalogue: None,

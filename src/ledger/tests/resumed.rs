@@ -65,26 +65,25 @@ fn configuration() -> impl Strategy<Value = Configuration> {
         Users::Of(BTreeMap::new()),
     ]);
     let spans = subsequence(keep().spans, 0..=2);
-    let kept = (any::<bool>(), users, spans, any::<bool>(), 1..3_u64);
-    (ks, metrics, kept).prop_map(
-        |(ks, metrics, (total, users, mut spans, by_user_only, version))| {
-            spans.iter_mut().for_each(|span| span.by_user_only = by_user_only);
-            let ks: Vec<NonZeroU32> = ks.into_iter().filter_map(NonZeroU32::new).collect();
-            Configuration {
-                measures: Measures {
-                    metrics,
-                    catalogue: true,
-                    ..Measures::usual(&ks)
-                },
-                keep: Keep {
-                    total,
-                    users,
-                    spans,
-                    catalogue: Some(version),
-                },
-            }
-        },
-    )
+    let kept = || select(Kept::EACH.to_vec());
+    let kept = (prop::option::of(kept()), users, spans, kept(), 1..3_u64);
+    (ks, metrics, kept).prop_map(|(ks, metrics, (total, users, mut spans, kept, version))| {
+        spans.iter_mut().for_each(|span| span.kept = kept);
+        let ks: Vec<NonZeroU32> = ks.into_iter().filter_map(NonZeroU32::new).collect();
+        Configuration {
+            measures: Measures {
+                metrics,
+                catalogue: true,
+                ..Measures::usual(&ks)
+            },
+            keep: Keep {
+                total,
+                users,
+                spans,
+                catalogue: Some(version),
+            },
+        }
+    })
 }
 
 /// Numbers by whether they are from the begin on, and by name.
@@ -208,16 +207,22 @@ proptest! {
             let goes_on = stored.contains(id) && (were_seen || !seen.contains(&column));
             prop_assert_eq!(resumed.column_since_ms(column), until_ms.filter(|_| !goes_on), "{}", id);
         }
-        if second.keep.total {
-            prop_assert_eq!(resumed.total_since().sums, until_ms.filter(|_| !first.keep.total));
+        let new = |kept: Option<Kept>, by_user| until_ms.filter(|_| !kept.is_some_and(|kept| kept.has(by_user)));
+        if second.keep.total.is_some_and(|kept| kept.has(false)) {
+            prop_assert_eq!(resumed.total_since().sums, new(first.keep.total, false));
+        }
+        if second.keep.total.is_some_and(|kept| kept.has(true)) {
+            prop_assert_eq!(resumed.total_since().buckets, new(first.keep.total, true));
         }
         for (index, span) in second.keep.spans.iter().enumerate() {
-            let before = first.keep.spans.iter().find(|before| before.cell_ms == span.cell_ms);
-            let is_new = before.is_none_or(|before| before.by_user_only && !span.by_user_only);
-            if !span.by_user_only {
-                prop_assert_eq!(resumed.cells_since(index).sums, until_ms.filter(|_| is_new));
+            let is_same = |before: &&Span| (before.kept, before.cell_ms) == (span.kept, span.cell_ms);
+            let before = first.keep.spans.iter().find(is_same).map(|span| span.kept);
+            if span.kept.has(false) {
+                prop_assert_eq!(resumed.cells_since(index).sums, new(before, false));
             }
-            prop_assert_eq!(resumed.cells_since(index).buckets, until_ms.filter(|_| before.is_none()));
+            if span.kept.has(true) {
+                prop_assert_eq!(resumed.cells_since(index).buckets, new(before, true));
+            }
         }
 
         let bytes = resumed.encoded();
