@@ -59,7 +59,7 @@ use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
-use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Users};
+use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Starts, Users};
 pub use comparison::{Compare, Comparison, Halfway};
 use comparison::{Compared, Times};
 pub use evaluation::{Evaluation, Totals};
@@ -283,6 +283,7 @@ impl Evaluator {
         });
         let keep = Keep {
             total: Some(Kept::All),
+            starts: Starts::default(),
             users: if self.compare.is_some() {
                 Users::Everybody(Epochs::default())
             } else {

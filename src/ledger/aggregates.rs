@@ -65,7 +65,7 @@ macro_rules! aggregates {
             }
 
             pub fn admit(&mut self, arms: &[Arm]) {
-                $(self.$name.aggregate.admit(arms);)+
+                $(self.$name.admit(arms);)+
             }
 
             /// Tells the users of an experiment with these arms no longer apart.

@@ -86,6 +86,10 @@ pub(super) struct Book<A: Aggregate> {
     pub aggregate: A,
     keep: Keep,
     pub total: ByArm<A::Cell>,
+    /// From when on each arm counts in it, epoch ms; none: from the begin.
+    starts_ms: Vec<Option<i64>>,
+    /// The last of these.
+    last_start_ms: Option<i64>,
     /// Epoch ms; none: from the begin of the ledger on.
     pub total_since_ms: Option<i64>,
     /// By kept span, then number of the cell.
@@ -111,6 +115,8 @@ impl<A: Aggregate> Book<A> {
             aggregate,
             keep: keep.clone(),
             total: ByArm::new(),
+            starts_ms: Vec::new(),
+            last_start_ms: None,
             total_since_ms: None,
             cells: vec![BTreeMap::new(); keep.spans.len()],
             cells_since_ms: vec![None; keep.spans.len()],
@@ -121,6 +127,14 @@ impl<A: Aggregate> Book<A> {
 
     pub fn keep(&self) -> &Keep {
         &self.keep
+    }
+
+    /// Takes note of the next arms, in the order of their numbers.
+    pub fn admit(&mut self, arms: &[Arm]) {
+        self.aggregate.admit(arms);
+        let starts = arms.iter().map(|arm| self.keep.starts.of(&arm.experiment));
+        self.starts_ms.extend(starts);
+        self.last_start_ms = self.starts_ms.iter().copied().max().flatten();
     }
 
     fn has_total(&self) -> bool {
@@ -162,6 +176,7 @@ impl<A: Aggregate> Book<A> {
         let slot = self.aggregate.end_slot();
         if self.has_total() {
             self.aggregate.add_slot(&slot, &mut self.total);
+            self.leave_out_before_start(start_ms);
         }
         let spans = self.keep.spans.iter().zip(&mut self.cells);
         for (span, cells) in spans.filter(|(span, _)| keeps::<A>(span.kept)) {
@@ -170,6 +185,13 @@ impl<A: Aggregate> Book<A> {
             span.trim(cells);
         }
         slot
+    }
+
+    fn leave_out_before_start(&mut self, slot_ms: i64) {
+        if self.last_start_ms > Some(slot_ms) {
+            self.total
+                .retain(|arm, _| self.starts_ms[*arm as usize] <= Some(slot_ms));
+        }
     }
 
     /// Which cells of a span there are.
@@ -205,6 +227,7 @@ impl<A: Aggregate> Book<A> {
     /// Adds another book, whose arms have these numbers here.
     pub fn merge(&mut self, other: &Book<A>, ids: &[ArmId]) {
         merge_all::<A>(&mut self.total, &other.total, ids);
+        self.keep.starts.merge(&other.keep.starts);
         let cells = self.cells.iter_mut().zip(&other.cells);
         for (span, (own, others)) in self.keep.spans.iter().zip(cells) {
             for (number, cell) in others {
@@ -267,7 +290,8 @@ impl<A: Aggregate> Book<A> {
             Part::Head => self.resume_head(from, stored)?,
             Part::Arms(_) => {}
             Part::Total => {
-                let total = self.decode_all(from, stored)?;
+                let mut total = self.decode_all(from, stored)?;
+                total.retain(|arm, _| stored.totals_go_on[*arm as usize]);
                 if self.has_total() {
                     self.total = total;
                 }

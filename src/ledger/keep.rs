@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::LedgerError;
 use super::book::insert_last;
+use super::starts::Starts;
 use crate::bytes::{Reader, Writer};
 
 /// What a ledger keeps besides the current slot.
@@ -11,6 +12,8 @@ use crate::bytes::{Reader, Writer};
 pub struct Keep {
     /// Of what there is a total since the begin, if there is one.
     pub total: Option<Kept>,
+    /// From when on experiments count in it.
+    pub starts: Starts,
     /// Whose users are told apart: what they add up to, by bucket and each, is what differences between arms are judged by.
     pub users: Users,
     /// No two of one length and of the same.
@@ -30,6 +33,7 @@ impl Keep {
         };
         Keep {
             total: None,
+            starts: Starts::default(),
             users,
             spans: vec![span],
             catalogue: None,

@@ -35,6 +35,7 @@ mod marks;
 mod packed;
 mod parts;
 mod seen;
+mod starts;
 mod stored;
 mod sums;
 #[cfg(test)]
@@ -55,6 +56,7 @@ pub use self::keep::{Epochs, Keep, Kept, Span, Users};
 pub use self::packed::PackedBuckets;
 pub use self::parts::{NoPart, Part, Parts};
 pub use self::seen::{Classes, Seen};
+pub use self::starts::Starts;
 pub use self::sums::Sums;
 pub use self::tracker::{PairDelta, PairId, PairTracker, Reach};
 use crate::engine::ranking::Ranking;
@@ -162,6 +164,11 @@ impl Ledger {
     /// Since when totals are kept. Exposures since then are of users who were first seen since, not of those who were known.
     pub fn total_since(&self) -> Since {
         self.books.total_since()
+    }
+
+    /// From when on an experiment counts in totals, epoch ms; none: from the begin of the ledger on.
+    pub fn total_start_ms(&self, experiment: &str) -> Option<i64> {
+        self.keep().starts.of(experiment)
     }
 
     /// Since when the cells of a span are kept, as many as it is to have.

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! head    3 │ time of the end │ overflowed: 0 or 1 │ columns: n, (id, time since)… │ users │ number of arms
-//!         │ total: kept │ n spans: (length of a cell, 0 or 1 and how many, kept, cells)…
+//!         │ total: kept, n, (experiment, its start)… │ n spans: (length of a cell, 0 or 1 and how many, kept, cells)…
 //!         │ n, (id, version) of each aggregate… │ of each: time since of the total and of each span, as far as it is kept
 //! arms i  n, (experiment, arm)…: 256, or what is left of them
 //! total   cells of each aggregate
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use super::aggregates::Books;
 use super::columns::Columns;
 use super::stored::{Stored, StoredAggregate};
-use super::{Keep, Kept, Ledger, LedgerError, Span, Users};
+use super::{Keep, Kept, Ledger, LedgerError, Span, Starts, Users};
 use crate::bytes::{Reader, Writer};
 use crate::engine::Arm;
 use crate::engine::ranking::Ranking;
@@ -232,6 +232,7 @@ impl Ledger {
         self.users.encode(to);
         to.number(self.arms.len() as u64);
         to.byte(self.keep().total.map_or(0, code));
+        self.keep().starts.encode(to);
         to.number(self.keep().spans.len() as u64);
         for (index, span) in self.keep().spans.iter().enumerate() {
             to.signed(span.cell_ms.into());
@@ -268,18 +269,23 @@ impl Ledger {
         let stored_users = Users::decode(&mut head)?;
         let arms = decode_arms(head.number()?, parts)?;
         let users = keep.users.resumed(&stored_users, until_ms);
-        let goes_on = |arm: &Arm| keep.users.go_on(&stored_users, &arm.experiment, until_ms);
-        let (total, spans) = (decode_kept(&mut head)?, decode_spans(&mut head, parts)?);
+        let users_go_on = |arm: &Arm| keep.users.go_on(&stored_users, &arm.experiment, until_ms);
+        let (total, stored_starts) = (decode_kept(&mut head)?, Starts::decode(&mut head)?);
+        let total_goes_on = |arm: &Arm| keep.starts.go_on(&stored_starts, &arm.experiment, until_ms);
+        let experiments = arms.iter().map(|arm| arm.experiment.to_string());
+        let starts = keep.starts.resumed(&stored_starts, experiments, until_ms);
         let stored = Stored {
             until_ms,
             columns: own_columns,
-            users_go_on: arms.iter().map(goes_on).collect(),
+            users_go_on: arms.iter().map(users_go_on).collect(),
+            totals_go_on: arms.iter().map(total_goes_on).collect(),
             total,
-            spans,
+            spans: decode_spans(&mut head, parts)?,
             aggregates: StoredAggregate::decode_all(&mut head)?,
         };
         let keep = Keep {
             users,
+            starts,
             ..keep.clone()
         };
         let mut ledger = Ledger {

@@ -15,6 +15,8 @@ pub struct Stored {
     pub columns: OwnColumns,
     /// By arm: whether what there is of its users goes on.
     pub users_go_on: Vec<bool>,
+    /// By arm: whether its total goes on.
+    pub totals_go_on: Vec<bool>,
     pub total: Option<Kept>,
     pub spans: Vec<Span>,
     /// In the order of their bytes.

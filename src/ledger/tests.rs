@@ -42,6 +42,7 @@ fn keep() -> Keep {
     };
     Keep {
         total: Some(Kept::All),
+        starts: Starts::default(),
         users: Users::Everybody(Epochs::default()),
         spans: vec![span(1, Some(3)), span(2, None)],
         catalogue: Some(1),

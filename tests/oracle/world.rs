@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use abgauge::engine::Rules;
 use abgauge::engine::event::{Position, Reason, Side};
 use abgauge::engine::ranking::{Measures, Ranking};
-use abgauge::ledger::{Epochs, Keep, Kept, Span, Users};
+use abgauge::ledger::{Epochs, Keep, Kept, Span, Starts, Users};
 use proptest::bool;
 use proptest::collection::vec;
 use proptest::option::{self, weighted};
@@ -112,6 +112,7 @@ impl World {
         };
         Keep {
             total: Some(Kept::All),
+            starts: Starts::default(),
             users: Users::Everybody(Epochs::default()),
             spans: vec![span(1, Some(4)), span(3, None)],
             catalogue: None,

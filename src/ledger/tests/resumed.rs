@@ -78,6 +78,7 @@ fn configuration() -> impl Strategy<Value = Configuration> {
             },
             keep: Keep {
                 total,
+                starts: Starts::default(),
                 users,
                 spans,
                 catalogue: Some(version),
@@ -229,6 +230,35 @@ proptest! {
         let mut again = second.decode(&bytes);
         prop_assert_eq!(again.encoded(), bytes);
         prop_assert_eq!(numbers(&again, &again, &second), numbers(&resumed, &resumed, &second));
+    }
+}
+
+proptest! {
+    /// A total has all slots from the start of its experiment on, and from where it begins anew if that was not kept.
+    #[test]
+    fn a_total_has_what_came_since_its_start(
+        lists in prop::collection::vec(list(), 0..40),
+        starts in prop::array::uniform2(prop::option::of(-1..N_SLOTS + 1)),
+        n_before in 0..=N_SLOTS,
+    ) {
+        let (ranking, catalogue) = (ranking(), catalogue());
+        let keep = |start: Option<i64>| Keep {
+            starts: start.into_iter().map(|slot| ("e".to_owned(), slot * SLOT_MS)).collect(),
+            ..keep()
+        };
+        let mut before = Ledger::new(&ranking, &keep(starts[0]));
+        tell(&mut before, &lists, 0..n_before, &catalogue);
+        let parts = before.encoded();
+        let mut resumed = Ledger::decode(&parts, &ranking, &keep(starts[1])).expect("it was encoded");
+        tell(&mut resumed, &lists, n_before..N_SLOTS, &catalogue);
+        let start_ms = resumed.total_start_ms("e");
+        let counted: Vec<List> = lists.iter().filter(|list| Some(list.slot * SLOT_MS) >= start_ms).cloned().collect();
+        let counted = told(&counted, &ranking, &catalogue);
+        let sums = |ledger: &Ledger| -> BTreeMap<Arm, Box<[i128]>> {
+            let named = ledger.total().sums.iter();
+            named.map(|(arm, sums)| (ledger.arms()[*arm as usize].clone(), sums.clone())).collect()
+        };
+        prop_assert_eq!(sums(&resumed), sums(&counted));
     }
 }
 
