@@ -88,6 +88,8 @@ pub struct Ledger {
     /// As far as they have not been forgotten.
     users: Users,
     books: Books,
+    /// Complete cells that are kept as bytes alone.
+    packed: Parts,
 }
 
 impl Ledger {
@@ -100,6 +102,7 @@ impl Ledger {
             columns: Columns::new(ranking, keep),
             users: keep.users.clone(),
             books: Books::new(ranking, keep),
+            packed: Parts::new(),
         }
     }
 
@@ -187,7 +190,7 @@ impl Ledger {
         self.books.total()
     }
 
-    /// The cells of a kept span, by number: epoch ms ÷ their length.
+    /// The cells of a kept span, by number: epoch ms ÷ their length; not those that are [packed](Self::pack).
     pub fn cells(&self, span: usize) -> impl Iterator<Item = (i64, Numbers<'_>)> {
         let numbers = self.books.numbers(span);
         numbers.map(move |number| (number, self.books.cell(span, number)))
@@ -219,7 +222,7 @@ impl Ledger {
     }
 
     /// Adds the ledger of another pair with the same configuration. The result covers what both cover. If one of them covers
-    /// nothing, neither does the result: leave out pairs that never had a record. A user is in one of them alone.
+    /// nothing, neither does the result: leave out pairs that never had a record. A user is in one of them alone. Neither is packed.
     pub fn merge(&mut self, other: &mut Ledger) {
         self.books.end_until(i64::MAX);
         other.books.end_until(i64::MAX);

@@ -94,9 +94,24 @@ fn code(kept: Kept) -> u8 {
 }
 
 impl Part {
-    /// Whether it is a cell of a span.
-    fn is_of(&self, span: &Span) -> bool {
-        matches!(self, Part::Cell { kept, cell_ms, .. } if (*kept, *cell_ms) == (span.kept, span.cell_ms))
+    fn cell(span: &Span, number: i64) -> Part {
+        Part::Cell {
+            kept: span.kept,
+            cell_ms: span.cell_ms,
+            number,
+        }
+    }
+
+    /// Its number, if it is a cell of this span.
+    fn number_in(&self, span: &Span) -> Option<i64> {
+        match *self {
+            Part::Cell {
+                kept,
+                cell_ms,
+                number,
+            } if (kept, cell_ms) == (span.kept, span.cell_ms) => Some(number),
+            _ => None,
+        }
     }
 }
 
@@ -126,52 +141,11 @@ impl FromStr for Part {
 }
 
 /// All bytes of a ledger.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// Of the ledger: complete cells before it have not changed since.
-    until_ms: Option<i64>,
-    parts: BTreeMap<Part, Arc<[u8]>>,
-}
+pub type Parts = BTreeMap<Part, Arc<[u8]>>;
 
-impl Parts {
-    pub fn iter(&self) -> impl Iterator<Item = (Part, &Arc<[u8]>)> {
-        self.parts.iter().map(|(part, bytes)| (*part, bytes))
-    }
-
-    /// Number of bytes.
-    pub fn len(&self) -> usize {
-        self.parts.values().map(|bytes| bytes.len()).sum()
-    }
-
-    /// Whether there are none: they are of no ledger.
-    pub fn is_empty(&self) -> bool {
-        self.parts.is_empty()
-    }
-
-    /// What is in it already, if it will never change.
-    fn final_part(&self, part: Part) -> Option<Arc<[u8]>> {
-        let is_final = match part {
-            Part::Cell { cell_ms, number, .. } => is_complete(cell_ms, number, self.until_ms),
-            Part::Arms(place) => self.parts.contains_key(&Part::Arms(place + 1)),
-            Part::Head | Part::Total | Part::Memory => false,
-        };
-        self.parts.get(&part).filter(|_| is_final).map(Arc::clone)
-    }
-
-    fn get(&self, part: Part) -> Result<Reader<'_>, LedgerError> {
-        let bytes = self.parts.get(&part).ok_or(LedgerError::Missing(part))?;
-        Ok(Reader::new(bytes))
-    }
-}
-
-impl FromIterator<(Part, Arc<[u8]>)> for Parts {
-    /// Parts that were stored.
-    fn from_iter<I: IntoIterator<Item = (Part, Arc<[u8]>)>>(parts: I) -> Parts {
-        Parts {
-            until_ms: None,
-            parts: parts.into_iter().collect(),
-        }
-    }
+fn get(parts: &Parts, part: Part) -> Result<Reader<'_>, LedgerError> {
+    let bytes = parts.get(&part).ok_or(LedgerError::Missing(part))?;
+    Ok(Reader::new(bytes))
 }
 
 /// Whether no list of a cell can come any more.
@@ -181,32 +155,60 @@ pub(super) fn is_complete(cell_ms: i64, number: i64, until_ms: Option<i64>) -> b
 }
 
 impl Ledger {
-    /// Its bytes between two slots: the same for the same numbers. Parts that are final in `before` are taken from there: these are
-    /// earlier bytes of the same ledger, which was not merged since, or none.
-    pub fn encode(&mut self, before: &Parts) -> Parts {
+    /// Its bytes between two slots: the same for the same numbers.
+    pub fn encode(&mut self) -> Parts {
         self.books.end_until(i64::MAX);
-        let parts = self.parts().into_iter().map(|part| {
-            let known = before.final_part(part);
-            (part, known.unwrap_or_else(|| self.encode_part(part).into()))
-        });
-        Parts {
-            parts: parts.collect(),
-            until_ms: self.until_ms,
+        self.drop_packed_that_left();
+        let mut parts = self.packed.clone();
+        for part in self.unpacked() {
+            parts.insert(part, self.encode_part(part).into());
+        }
+        parts
+    }
+
+    /// Keeps complete cells of arms as bytes alone, which take a tenth of the memory: [`Self::cells`] has them no longer. They will
+    /// never change again.
+    pub fn pack(&mut self) {
+        let spans = self.keep().spans.clone();
+        let by_arm = spans
+            .iter()
+            .enumerate()
+            .filter(|(_, span)| span.kept == Kept::ByArm);
+        for (index, span) in by_arm {
+            let mut numbers: Vec<i64> = self.cells(index).map(|(number, _)| number).collect();
+            numbers.retain(|number| self.is_complete(index, *number));
+            for number in numbers {
+                let part = Part::cell(span, number);
+                self.packed.insert(part, self.encode_part(part).into());
+                self.books.take(index, number);
+            }
+        }
+        self.drop_packed_that_left();
+    }
+
+    fn drop_packed_that_left(&mut self) {
+        for (index, span) in self.keep().spans.clone().iter().enumerate() {
+            let packed = self.packed.keys().filter_map(|part| part.number_in(span));
+            let Some(newest) = self.cells(index).map(|(number, _)| number).chain(packed).max() else {
+                continue;
+            };
+            let left = |number| {
+                span.n_cells
+                    .is_some_and(|n_cells| number <= newest.saturating_sub(n_cells))
+            };
+            self.packed
+                .retain(|part, _| !part.number_in(span).is_some_and(left));
         }
     }
 
-    fn parts(&self) -> BTreeSet<Part> {
+    /// The parts that are not packed.
+    fn unpacked(&self) -> BTreeSet<Part> {
         let mut parts = BTreeSet::from([Part::Head, Part::Memory]);
         parts.extend((0..self.arms.len().div_ceil(ARMS)).map(Part::Arms));
         parts.extend(self.keep().total.map(|_| Part::Total));
         for (index, span) in self.keep().spans.iter().enumerate() {
-            let Span { kept, cell_ms, .. } = *span;
             let cells = self.cells(index);
-            parts.extend(cells.map(|(number, _)| Part::Cell {
-                kept,
-                cell_ms,
-                number,
-            }));
+            parts.extend(cells.map(|(number, _)| Part::cell(span, number)));
         }
         parts
     }
@@ -238,7 +240,12 @@ impl Ledger {
             to.signed(span.cell_ms.into());
             to.time(span.n_cells);
             to.byte(code(span.kept));
-            to.number(self.cells(index).count() as u64);
+            let n_packed = self
+                .packed
+                .keys()
+                .filter(|part| part.number_in(span).is_some())
+                .count();
+            to.number((self.cells(index).count() + n_packed) as u64);
         }
         Books::encode_names(to);
     }
@@ -259,7 +266,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] if the parts are not those of a ledger, or newer than this program.
     pub fn decode(parts: &Parts, ranking: &Ranking, keep: &Keep) -> Result<Ledger, LedgerError> {
-        let mut head = parts.get(Part::Head)?;
+        let mut head = get(parts, Part::Head)?;
         if head.byte()? != VERSION {
             return Err(LedgerError::Version);
         }
@@ -307,16 +314,16 @@ impl Ledger {
         };
         resume(Part::Head, head)?;
         if stored.total.is_some() {
-            resume(Part::Total, parts.get(Part::Total)?)?;
+            resume(Part::Total, get(parts, Part::Total)?)?;
         }
-        for part in parts.parts.keys() {
+        for part in parts.keys() {
             if let Part::Cell { .. } = part {
-                let is_named = stored.spans.iter().any(|span| part.is_of(span));
+                let is_named = stored.spans.iter().any(|span| part.number_in(span).is_some());
                 is_named.then_some(()).ok_or(LedgerError::Number)?;
-                resume(*part, parts.get(*part)?)?;
+                resume(*part, get(parts, *part)?)?;
             }
         }
-        resume(Part::Memory, parts.get(Part::Memory)?)?;
+        resume(Part::Memory, get(parts, Part::Memory)?)?;
         self.books.trim(stored);
         Ok(())
     }
@@ -326,7 +333,7 @@ fn decode_arms(n_arms: u64, parts: &Parts) -> Result<Vec<Arm>, LedgerError> {
     let (mut arms, mut known) = (Vec::new(), HashSet::new());
     let n_arms = usize::try_from(n_arms).map_err(|_| LedgerError::Number)?;
     for place in 0..n_arms.div_ceil(ARMS) {
-        let mut from = parts.get(Part::Arms(place))?;
+        let mut from = get(parts, Part::Arms(place))?;
         for _ in 0..from.length()? {
             let [experiment, arm] = [from.text()?.into(), from.text()?.into()];
             arms.push(Arm { experiment, arm });
@@ -356,7 +363,10 @@ fn decode_spans(from: &mut Reader, parts: &Parts) -> Result<Vec<Span>, LedgerErr
             n_cells: from.time()?,
             kept: decode_kept(from)?.ok_or(LedgerError::Number)?,
         };
-        let n_found = parts.parts.keys().filter(|part| part.is_of(&span)).count();
+        let n_found = parts
+            .keys()
+            .filter(|part| part.number_in(&span).is_some())
+            .count();
         if from.number()? != n_found as u64 || !known.insert((span.kept, span.cell_ms)) {
             return Err(LedgerError::Number);
         }

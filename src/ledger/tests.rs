@@ -5,7 +5,6 @@ mod resumed;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -49,27 +48,13 @@ fn keep() -> Keep {
     }
 }
 
-/// All bytes of a ledger, made anew.
-trait Encoded {
-    fn encoded(&mut self) -> Parts;
-}
-
-impl Encoded for Ledger {
-    fn encoded(&mut self) -> Parts {
-        self.encode(&Parts::default())
-    }
-}
-
 /// Parts with one of them changed.
 fn changed(parts: &Parts, part: Part, change: impl FnOnce(&mut Vec<u8>)) -> Parts {
-    let mut all: BTreeMap<Part, Arc<[u8]>> = parts
-        .iter()
-        .map(|(part, bytes)| (part, Arc::clone(bytes)))
-        .collect();
+    let mut all = parts.clone();
     let mut bytes = all[&part].to_vec();
     change(&mut bytes);
     all.insert(part, bytes.into());
-    all.into_iter().collect()
+    all
 }
 
 /// A list in a slot: its arms, which of its items were clicked, and the place of its first item.
@@ -215,7 +200,7 @@ proptest! {
         let whole = told(&whole, &ranking, &catalogue);
         for order in [[true, false], [false, true]] {
             let [mut one, mut other] = order.map(|is_first| {
-                let bytes = told(&of(is_first), &ranking, &catalogue).encoded();
+                let bytes = told(&of(is_first), &ranking, &catalogue).encode();
                 Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded")
             });
             one.merge(&mut other);
@@ -228,15 +213,15 @@ proptest! {
     fn equal_ledgers_have_equal_bytes_and_bytes_come_back(lists in prop::collection::vec(list(), 0..40)) {
         let (ranking, catalogue) = (ranking(), catalogue());
         let mut ledger = told(&lists, &ranking, &catalogue);
-        let bytes = ledger.encoded();
+        let bytes = ledger.encode();
         let mut again = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
         prop_assert_eq!(all(&again), all(&ledger));
-        prop_assert_eq!(again.encoded(), bytes.clone());
+        prop_assert_eq!(again.encode(), bytes.clone());
         // In each slot in another order; arms are admitted as before.
         let mut turned = lists.clone();
         turned.sort_by_key(|list| list.arms.first().copied());
         if lists.iter().all(|list| list.arms.len() < 2) && told(&turned, &ranking, &catalogue).arms() == ledger.arms() {
-            prop_assert_eq!(told(&turned, &ranking, &catalogue).encoded(), bytes);
+            prop_assert_eq!(told(&turned, &ranking, &catalogue).encode(), bytes);
         }
     }
 
@@ -250,35 +235,42 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let (ranking, catalogue) = (ranking(), catalogue());
-        let parts = told(&lists, &ranking, &catalogue).encoded();
-        let (part, bytes) = parts.iter().nth(part.index(parts.iter().count())).expect("there is a head");
+        let parts = told(&lists, &ranking, &catalogue).encode();
+        let part = *parts.keys().nth(part.index(parts.len())).expect("there is a head");
         let damaged = changed(&parts, part, |bytes| {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         });
         let _ = Ledger::decode(&damaged, &ranking, &keep());
-        let n_left = cut.index(bytes.len());
+        let n_left = cut.index(parts[&part].len());
         let cut = changed(&parts, part, |bytes| bytes.truncate(n_left));
         prop_assert!(Ledger::decode(&cut, &ranking, &keep()).is_err());
-        let without: Parts = parts.iter().filter(|(other, _)| *other != part).map(|(part, bytes)| (part, Arc::clone(bytes))).collect();
+        let mut without = parts.clone();
+        without.remove(&part);
         prop_assert!(Ledger::decode(&without, &ranking, &keep()).is_err(), "{}", part);
     }
 
-    /// Parts that will never change again are not made anew, and are what they would be.
+    /// Whenever cells are packed: the bytes are the same.
     #[test]
-    fn parts_that_are_final_are_those_of_before(lists in prop::collection::vec(list(), 0..40), n_before in 0..=N_SLOTS) {
+    fn a_packed_ledger_has_the_bytes_of_one_that_is_not(
+        lists in prop::collection::vec(list(), 0..40),
+        packed in prop::collection::btree_set(0..=N_SLOTS, 0..4),
+    ) {
         let (ranking, catalogue) = (ranking(), catalogue());
-        let mut ledger = Ledger::new(&ranking, &keep());
-        tell(&mut ledger, &lists, 0..n_before, &catalogue);
-        let before = ledger.encoded();
-        tell(&mut ledger, &lists, n_before..N_SLOTS, &catalogue);
-        let again = ledger.encode(&before);
-        let anew = ledger.encoded();
-        prop_assert_eq!(&again, &anew);
-        let n_taken = again.iter().filter(|(part, bytes)| before.iter().any(|(other, known)| other == *part && Arc::ptr_eq(known, bytes))).count();
-        let cells = before.iter().filter(|(part, _)| matches!(part, Part::Cell { cell_ms, number, .. } if (number + 1) * cell_ms <= n_before * SLOT_MS));
-        let n_left = cells.filter(|(part, _)| again.iter().any(|(other, _)| other == *part)).count();
-        prop_assert_eq!(n_taken, n_left);
+        let mut keep = keep();
+        keep.spans.iter_mut().for_each(|span| span.kept = Kept::ByArm);
+        let mut ledgers = [(); 2].map(|()| Ledger::new(&ranking, &keep));
+        for slot in 0..N_SLOTS {
+            let [plain, other] = &mut ledgers;
+            tell(plain, &lists, slot..slot + 1, &catalogue);
+            tell(other, &lists, slot..slot + 1, &catalogue);
+            if packed.contains(&slot) {
+                other.pack();
+                let is_complete = |span| other.cells(span).any(|(number, _)| other.is_complete(span, number));
+                prop_assert!(!is_complete(0) && !is_complete(1));
+            }
+            prop_assert_eq!(other.encode(), plain.encode());
+        }
     }
 }
 
@@ -332,7 +324,7 @@ fn cells_leave_and_totals_stay() {
 
 #[test]
 fn bytes_of_another_layout_are_refused() {
-    let parts = told(&[], &ranking(), &catalogue()).encoded();
+    let parts = told(&[], &ranking(), &catalogue()).encode();
     let decode = |change: fn(&mut Vec<u8>)| {
         let parts = changed(&parts, Part::Head, change);
         Ledger::decode(&parts, &ranking(), &keep()).err()
@@ -343,23 +335,18 @@ fn bytes_of_another_layout_are_refused() {
     assert_eq!(nothing, Some(LedgerError::Missing(Part::Head)));
 }
 
-/// One arm more than a part holds: the first part is final then, and arms keep their numbers.
 #[test]
-fn many_arms_are_parts_to_which_only_the_last_is_added() {
+fn many_arms_are_several_parts() {
     let mut ledger = Ledger::new(&ranking(), &keep());
-    let arms: Vec<Arm> = (0..600)
-        .map(|n: u32| Arm {
-            experiment: "e".into(),
-            arm: n.to_string().into(),
-        })
-        .collect();
-    ledger.admit(&arms[..256]);
-    let before = ledger.encoded();
-    ledger.admit(&arms[256..]);
-    let parts = ledger.encode(&before);
-    let names: Vec<String> = parts.iter().map(|(part, _)| part.to_string()).collect();
+    let arms = (0..600).map(|n: u32| Arm {
+        experiment: "e".into(),
+        arm: n.to_string().into(),
+    });
+    let arms: Vec<Arm> = arms.collect();
+    ledger.admit(&arms);
+    let parts = ledger.encode();
+    let names: Vec<String> = parts.keys().map(Part::to_string).collect();
     assert_eq!(names, ["head", "arms 0", "arms 1", "arms 2", "total", "memory"]);
-    assert_eq!(parts, ledger.encoded());
     let again = Ledger::decode(&parts, &ranking(), &keep()).expect("it was encoded");
     assert_eq!(again.arms(), arms);
 }
@@ -374,7 +361,7 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
         first: 1,
     };
     let (ranking, catalogue) = (ranking(), catalogue());
-    let bytes = told(&[list(0, 3)], &ranking, &catalogue).encoded();
+    let bytes = told(&[list(0, 3)], &ranking, &catalogue).encode();
     let mut ledger = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
     ledger.merge(&mut told(&[list(0, 2)], &ranking, &catalogue));
     for arm in [0, 1] {
@@ -529,9 +516,9 @@ proptest! {
         tell(&mut whole, &lists, 0..N_SLOTS, &catalogue);
         let mut ledger = Ledger::new(&ranking, &keep());
         tell(&mut ledger, &lists, 0..until, &catalogue);
-        let mut ledger = Ledger::decode(&ledger.encoded(), &ranking, &keep()).expect("it was encoded");
+        let mut ledger = Ledger::decode(&ledger.encode(), &ranking, &keep()).expect("it was encoded");
         tell(&mut ledger, &lists, until..N_SLOTS, &catalogue);
-        prop_assert_eq!(ledger.encoded(), whole.encoded());
+        prop_assert_eq!(ledger.encode(), whole.encode());
     }
 
     /// Cells of users alone are ended at once, and are those that slot by slot would give.

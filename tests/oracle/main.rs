@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abgauge::engine::event::Side;
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge::ledger::{Ledger, Parts};
+use abgauge::ledger::Ledger;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -58,7 +58,7 @@ fn assert_ledger(driver: Driver, settled: &BTreeMap<i64, BTreeMap<ArmName, Vec<i
     }
     let (ranking, keep) = (driver.ranking.clone(), driver.keep());
     let mut ledger = driver.into_ledger();
-    let bytes = ledger.encode(&Parts::default());
+    let bytes = ledger.encode();
     let mut again = Ledger::decode(&bytes, &ranking, &keep).expect("it was encoded");
     for ledger in [&mut ledger, &mut again] {
         let name = |id: &u32| {
@@ -69,7 +69,7 @@ fn assert_ledger(driver: Driver, settled: &BTreeMap<i64, BTreeMap<ArmName, Vec<i
         let totals: BTreeMap<ArmName, Vec<i128>> =
             totals.map(|(id, sums)| (name(id), sums.to_vec())).collect();
         assert_eq!(totals, expected);
-        assert_eq!(ledger.encode(&Parts::default()), bytes);
+        assert_eq!(ledger.encode(), bytes);
     }
 }
 
