@@ -15,6 +15,7 @@ use super::lists::{
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
 use super::repeats::Repeats;
+use super::resume::{FirstOpen, ResumePoint};
 use super::settling::{Settled, Settling};
 use super::shared_id::SharedId;
 use super::shown::ShownLists;
@@ -85,6 +86,10 @@ pub struct Engine {
     last_accepted_ms: Option<i64>,
     /// The timestamp of the record that it was read from.
     last_record_ms: i64,
+    /// By `Side as usize`: lists and clicks, also where they share a topic.
+    first_open: [FirstOpen; 2],
+    /// A record found no room.
+    has_shed: bool,
     /// Bytes that the state may take, as of the last batch.
     room_bytes: u64,
     changes: Changes,
@@ -124,6 +129,8 @@ impl Engine {
             first_accepted_ms: None,
             last_accepted_ms: None,
             last_record_ms: i64::MAX,
+            first_open: [FirstOpen::new(slot_ms), FirstOpen::new(slot_ms)],
+            has_shed: false,
             room_bytes: 0,
             changes: Changes::default(),
             scratch: Scratch {
@@ -155,6 +162,7 @@ impl Engine {
         Engine {
             settle_ms,
             frontier: self.begin_ms.map(|begin| begin.div_euclid(settle_ms)),
+            first_open: [FirstOpen::new(settle_ms), FirstOpen::new(settle_ms)],
             lists: OpenLists::new(settle_ms, max_off_list, self.ranking.width()).telling_apart_by(slot_ms),
             ..self
         }
@@ -272,6 +280,7 @@ impl Engine {
         let n_kept = self.kept_of(found).take(max_off_list).count() as u64;
         let cost = self.lists.cost(items.len(), names.len()) + n_kept * OFF_LIST_BYTES;
         if !self.has_room(cost) || self.store.chunks.is_full() {
+            self.has_shed = true;
             return Outcome::Shed;
         }
         let arms = &mut self.arms;
@@ -280,6 +289,7 @@ impl Engine {
             .extend(names.iter().map(|name| arms.admit(name, batch)));
         let folded = arms.count_once(names, &mut self.scratch.arms);
         self.accept(at, list.ts_ms);
+        self.first_open[Side::Served as usize].see(list.ts_ms, self.marks.resume_at(at));
         self.changes.counts.repeated_items += self.scratch.repeats.count(items);
         let handle = self.add_new_list(key, (found, standing), list, folded, items);
         self.take_kept_clicks(handle, list, found);
@@ -366,9 +376,12 @@ impl Engine {
             .map(|other| self.lists.cost_of_click(&self.store, other.list));
         let cost = KeptClicks::COST + costs.sum::<u64>();
         if !self.has_room(cost) || self.store.chunks.is_full() {
+            self.has_shed = true;
             return Outcome::Shed;
         }
         self.accept(at, click.ts_ms);
+        let reach_ms = click.ts_ms + self.rules.click_skew_ms;
+        self.first_open[Side::Clicks as usize].see(reach_ms, self.marks.resume_at(at));
         if is_cut {
             self.changes.counts.cut_clicks += 1;
         } else {
@@ -562,6 +575,11 @@ impl Engine {
     fn advance(&mut self) {
         self.move_frontier();
         while self.close_next() {}
+        if let Some(until_ms) = self.settled_until_ms() {
+            self.first_open
+                .iter_mut()
+                .for_each(|open| open.drop_before(until_ms));
+        }
         self.trim_slots();
         self.expire_clicks();
         self.store.tidy(self.lists.len() + self.clicks.len());
@@ -695,6 +713,23 @@ impl Engine {
     /// The end of the visited settled lists: start(F), or the begin of the slot that is being visited.
     pub fn settled_until_ms(&self) -> Option<i64> {
         self.settling.start_ms().or(self.frontier_ms())
+    }
+
+    /// Where a topic is to be read again from, given what is settled and visited: at the first accepted list that is not, or at the
+    /// first accepted click that may belong to such a list. None where there is none. M at each decides as it did at first.
+    pub fn resume_point(&self, side: Side) -> Option<ResumePoint> {
+        let until_ms = self.settled_until_ms();
+        let of_kind = |kind: Side| self.first_open[kind as usize].first(until_ms);
+        if self.rules.one_topic {
+            let firsts = Side::BOTH.into_iter().filter_map(of_kind);
+            return firsts.min_by_key(|first| first.offset);
+        }
+        of_kind(side)
+    }
+
+    /// Whether a record found no room since the engine began: its numbers are no longer exact.
+    pub fn has_shed(&self) -> bool {
+        self.has_shed
     }
 
     /// start(F): everything before it is final. None before the pair had a record.

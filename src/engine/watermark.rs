@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::event::{Position, Side};
 use super::outcome::Outcome;
+use super::resume::ResumePoint;
 
 /// Maximum number of offset ranges kept for [`Ahead`] records.
 const MAX_RANGES: usize = 32;
@@ -18,6 +19,8 @@ pub struct Watermarks {
     one_topic: bool,
     /// M, by side.
     newest_ms: [Option<i64>; 2],
+    /// M before the last event that was not refused, of its side.
+    before_ms: Option<i64>,
     /// What an idle move raised the watermark to, by side, until a record comes.
     idle_ms: [Option<i64>; 2],
     /// Later events are noted as ahead.
@@ -69,6 +72,7 @@ impl Watermarks {
             max_future_ms,
             one_topic,
             newest_ms: [None; 2],
+            before_ms: None,
             idle_ms: [None; 2],
             ahead_of_ms: i64::MAX,
             ahead: [None, None],
@@ -94,7 +98,8 @@ impl Watermarks {
         if self.is_late(self.newest_ms[index], ts_ms) {
             return Err(Outcome::Late);
         }
-        self.newest_ms[index] = self.newest_ms[index].max(Some(ts_ms));
+        self.before_ms = self.newest_ms[index];
+        self.newest_ms[index] = self.before_ms.max(Some(ts_ms));
         Ok(())
     }
 
@@ -137,6 +142,14 @@ impl Watermarks {
     /// M.
     pub fn newest_ms(&self, side: Side) -> Option<i64> {
         self.newest_ms[self.index(side)]
+    }
+
+    /// The place of the last event that was [checked](Self::check) and not refused.
+    pub fn resume_at(&self, at: Position) -> ResumePoint {
+        ResumePoint {
+            offset: at.offset,
+            newest_ms: self.before_ms,
+        }
     }
 
     /// M − lateness: no event before it is accepted.

@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
-use super::{Cell, Keep, Kept, Ledger, SettledSlot};
+use super::{Cell, Checkpoint, Keep, Kept, Ledger, LogCheckpoint, Parts, SettledSlot};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Side};
 use crate::engine::outcome::Counts;
 use crate::engine::ranking::Ranking;
 use crate::engine::tally::Rows;
 use crate::engine::watermark::Watermarks;
-use crate::engine::{Arm, ArmInSlot, Engine, Rules, ShownLists};
+use crate::engine::{Arm, ArmInSlot, Engine, ResumePoint, Rules, ShownLists};
 
 /// Settled lists that are processed for each event read: lists settle as fast as they arrive, and a backlog shrinks.
 const LISTS_AN_EVENT: usize = 2;
@@ -148,6 +148,30 @@ impl PairTracker {
     /// Tells the users of an experiment no longer apart.
     pub fn forget_users(&mut self, experiment: &str) {
         self.ledger.forget_users(experiment);
+    }
+
+    /// What it stands at after a batch, given the offset of the next record of each of its topics. Its ledger covers as much.
+    pub fn checkpoint(&mut self, positions: &[(Side, i64)]) -> Checkpoint {
+        let until_ms = self.engine.settled_until_ms();
+        self.ledger.cover_until(until_ms);
+        let log = |(side, offset): &(Side, i64)| {
+            let newest_ms = self.engine.newest_ms(*side);
+            let position = ResumePoint {
+                offset: *offset,
+                newest_ms,
+            };
+            LogCheckpoint {
+                side: *side,
+                position,
+                resume: self.engine.resume_point(*side).unwrap_or(position),
+            }
+        };
+        Checkpoint {
+            until_ms,
+            begin_ms: self.engine.begin_ms(),
+            is_exact: !self.engine.has_shed() && !self.ledger.overflowed(),
+            logs: positions.iter().map(log).collect(),
+        }
     }
 
     /// Takes the changes since the last call.

@@ -2,10 +2,12 @@
 
 mod account;
 mod cases;
+mod checkpoint;
 mod drive;
 mod pair;
 mod read;
 mod recount;
+mod resume;
 mod score;
 #[path = "../twin/mod.rs"]
 mod twin;

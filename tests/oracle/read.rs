@@ -11,6 +11,8 @@ use crate::world::{Click, List, Record, Says, World};
 pub struct Accepted<'a, T> {
     pub event: &'a T,
     pub step: usize,
+    /// M of its topic before it.
+    pub newest_ms: Option<i64>,
 }
 
 /// Outcomes of all records, and the frontier at every step.
@@ -62,6 +64,7 @@ impl<'a> Read<'a> {
             Says::List(list) => (list.ts_ms, list.ts_ms),
             Says::Click(click) => (click.ts_ms, click.ts_ms + world.rules.click_skew_ms),
         };
+        let newest_ms = self.marks.newest_ms[side as usize];
         let outcome = if let Err(refused) = self.marks.check(record, ts_ms, &world.rules) {
             refused
         } else if reach_ms < begin_ms {
@@ -81,13 +84,21 @@ impl<'a> Read<'a> {
                     } else if shed {
                         Outcome::Shed
                     } else {
-                        self.lists.push(Accepted { event: list, step });
+                        self.lists.push(Accepted {
+                            event: list,
+                            step,
+                            newest_ms,
+                        });
                         Outcome::Accepted
                     }
                 }
                 Says::Click(_) if shed => Outcome::Shed,
                 Says::Click(click) => {
-                    self.clicks.push(Accepted { event: click, step });
+                    self.clicks.push(Accepted {
+                        event: click,
+                        step,
+                        newest_ms,
+                    });
                     Outcome::Accepted
                 }
                 Says::Invalid(_) | Says::Ignored => unreachable!("has returned"),

@@ -1,0 +1,80 @@
+//! Where logs are to be read again from, held against a scan of all that was accepted.
+
+use abgauge::engine::ResumePoint;
+use abgauge::engine::event::Side;
+use proptest::prelude::*;
+
+use crate::account::Step;
+use crate::drive::Driver;
+use crate::read::read;
+use crate::world::{Reading, Record, T0, World, any_world, idle_reading};
+
+/// The lowest offset of a list that is not before this time, or of a click that may belong to such a list.
+fn scan(world: &World, history: &[Step], side: Side, until_ms: i64) -> Option<ResumePoint> {
+    let read = read(world, history);
+    let at = |step: usize, newest_ms| match history[step] {
+        Step::Read(Record { at, .. }) => ResumePoint {
+            offset: at.offset,
+            newest_ms,
+        },
+        _ => unreachable!("it was accepted"),
+    };
+    let lists = read.lists.iter();
+    let lists = lists.map(|list| (Side::Served, list.event.ts_ms, at(list.step, list.newest_ms)));
+    let skew_ms = world.rules.click_skew_ms;
+    let clicks = read.clicks.iter();
+    let clicks = clicks.map(|click| {
+        let reach_ms = click.event.ts_ms + skew_ms;
+        (Side::Clicks, reach_ms, at(click.step, click.newest_ms))
+    });
+    let open = lists
+        .chain(clicks)
+        .filter(|(kind, reach_ms, _)| *reach_ms >= until_ms && (world.rules.one_topic || *kind == side));
+    open.map(|(.., at)| at).min_by_key(|at| at.offset)
+}
+
+/// Reads a world, and after each batch and each idle move compares, also while settled lists wait for their visit.
+fn follow(world: &World, reading: &Reading, room_bytes: u64) {
+    let mut driver = Driver::new(world, room_bytes);
+    let records = reading.merge(&world.logs);
+    let mut rest = records.as_slice();
+    let mut steps = reading.batches.iter().zip(reading.idles.iter().cycle()).cycle();
+    let compare = |driver: &Driver| {
+        let until_ms = driver.engine.settled_until_ms().unwrap_or(i64::MIN);
+        for side in Side::BOTH {
+            let expected = scan(world, &driver.history, side, until_ms);
+            let found = driver.engine.resume_point(side);
+            assert_eq!(found, expected, "{side:?}: {:?}", driver.history);
+        }
+    };
+    while !rest.is_empty() {
+        let (size, idle) = steps.next().expect("a reading has batches");
+        let (batch, later) = rest.split_at(rest.len().min(*size));
+        rest = later;
+        driver.apply(batch);
+        compare(&driver);
+        if let Some(idle) = idle {
+            driver.idle(idle.side, idle.ahead_ms.map(|ahead_ms| T0 + ahead_ms));
+            compare(&driver);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_log_is_read_again_from_the_first_event_that_is_not_settled(
+        (world, reading) in (any_world(), idle_reading())
+    ) {
+        follow(&world, &reading, u64::MAX);
+    }
+
+    /// One record at a time, so that it is known which ones were shed.
+    #[test]
+    fn what_was_shed_is_not_read_again_for_its_own_sake(
+        (world, reading) in (any_world(), idle_reading()),
+        room_bytes in 0..20_000_u64
+    ) {
+        let reading = Reading { batches: vec![1; reading.batches.len()], ..reading };
+        follow(&world, &reading, room_bytes);
+    }
+}
