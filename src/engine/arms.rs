@@ -35,6 +35,8 @@ pub struct Arms {
     n_folded: u64,
     /// The `__other__` arm of an experiment, once it has one.
     other_of: HashMap<Arc<str>, Option<ArmId>>,
+    /// Admitted arms whose hash is not known yet, by experiment and arm.
+    by_name: HashMap<Arc<str>, HashMap<Arc<str>, ArmId>>,
 }
 
 impl Arms {
@@ -47,7 +49,41 @@ impl Arms {
             recent: [None; RECENT],
             n_folded: 0,
             other_of: HashMap::default(),
+            by_name: HashMap::default(),
         }
+    }
+
+    /// Goes on with arms that were admitted under the same bound, in their order; none if they cannot have been.
+    pub fn resume(max: u32, arms: &[Arm]) -> Option<Arms> {
+        let mut resumed = Arms::new(max);
+        for Arm { experiment, arm } in arms {
+            let id = resumed.push(Arc::clone(experiment), Arc::clone(arm));
+            let standing = if &**arm == OTHER {
+                resumed
+                    .other_of
+                    .insert(Arc::clone(experiment), Some(id))
+                    .flatten()
+            } else {
+                resumed.n_admitted += 1;
+                resumed.other_of.entry(Arc::clone(experiment)).or_insert(None);
+                let of_experiment = resumed.by_name.entry(Arc::clone(experiment)).or_default();
+                of_experiment.insert(Arc::clone(arm), id)
+            };
+            if standing.is_some() {
+                return None;
+            }
+        }
+        (resumed.n_admitted <= resumed.max).then_some(resumed)
+    }
+
+    /// An arm that was admitted before this process.
+    fn resumed(&self, name: &ArmName, batch: &Batch) -> Option<ArmId> {
+        // Nearly always.
+        if self.by_name.is_empty() {
+            return None;
+        }
+        let arms = self.by_name.get(batch.text_of(&name.experiment))?;
+        arms.get(batch.text_of(&name.arm)).copied()
     }
 
     /// The arm that lists of this name count in.
@@ -59,6 +95,10 @@ impl Arms {
         if let Some(id) = self.by_hash.get(&name.hash) {
             *recent = Some((name.hash, *id));
             return *id;
+        }
+        if let Some(id) = self.resumed(name, batch) {
+            self.by_hash.insert(name.hash, id);
+            return id;
         }
         let experiment = batch.text_of(&name.experiment);
         if self.n_admitted < self.max {
@@ -81,7 +121,7 @@ impl Arms {
     /// The arm that lists of this name would count in, if there is one already.
     pub fn find(&self, name: &ArmName, batch: &Batch) -> Option<ArmId> {
         let known = self.by_hash.get(&name.hash).copied();
-        known.or_else(|| {
+        known.or_else(|| self.resumed(name, batch)).or_else(|| {
             let is_full = self.n_admitted == self.max;
             let other = self
                 .other_of

@@ -25,9 +25,13 @@ const N_WORDS: usize = (BACK + 1).next_multiple_of(UNIT);
 const DECIDED: u32 = 1;
 /// Flag: no further list takes it, and it has left the chain of its id.
 const LEFT: u32 = 1 << 1;
+/// Flag: an earlier process has counted it, whatever its result was.
+const COUNTED: u32 = 1 << 2;
 /// From this bit on: how many lists have taken it.
-const TAKEN_SHIFT: u32 = 2;
+const TAKEN_SHIFT: u32 = 3;
 const TAKEN: u32 = (1 << IndexedKind::SHIFT) - (1 << TAKEN_SHIFT);
+/// What stays with a click, whatever it is to the index.
+const STAYS: u32 = DECIDED | COUNTED | TAKEN;
 /// Words of a bucket's first chunk at the start.
 const FIRST_WORDS: usize = 4 * N_WORDS;
 const NO_BUCKET: (i64, u32) = (i64::MIN, 0);
@@ -92,7 +96,7 @@ impl KeptClicks {
     }
 
     /// Keeps a click that `n_lists` lists have taken. `found` is the store's result for its id. Clicks of one id keep their
-    /// order.
+    /// order. One that an earlier process has counted has its result from the start.
     pub fn keep(
         &mut self,
         store: &mut Store,
@@ -100,6 +104,7 @@ impl KeptClicks {
         found: Handles,
         click: &Click,
         n_lists: u32,
+        is_counted: bool,
     ) -> Handle {
         let place = self.bucket_of(click.ts_ms);
         let bucket = &mut self.places[place];
@@ -116,7 +121,7 @@ impl KeptClicks {
         bucket.bytes += cost;
         self.bytes += cost;
         self.n_kept += 1;
-        self.n_waiting += u64::from(n_lists == 0);
+        self.n_waiting += u64::from(n_lists == 0 && !is_counted);
         let first = found.click;
         let kind = if first.is_none() {
             IndexedKind::Click
@@ -125,7 +130,8 @@ impl KeptClicks {
         };
         let (kept, words) = store.chunks.append(chunk, N_WORDS);
         words[..ID].copy_from_slice(&key.id);
-        words[KIND] = kind.to_bits() | taken(n_lists);
+        let counted = if is_counted { COUNTED | DECIDED } else { 0 };
+        words[KIND] = kind.to_bits() | taken(n_lists) | counted;
         set(words, TIME, click.ts_ms as u64);
         set(words, ITEM, click.item);
         words[NEXT] = Handle::NONE.to_word();
@@ -168,6 +174,11 @@ impl KeptClicks {
         (store.chunks.words(click)[KIND] & TAKEN) >> TAKEN_SHIFT
     }
 
+    /// Whether an earlier process has counted it.
+    pub fn is_counted(&self, store: &Store, click: Handle) -> bool {
+        store.chunks.words(click)[KIND] & COUNTED != 0
+    }
+
     /// Notes that one more list takes it; returns whether it is the first.
     pub fn take(&mut self, store: &mut Store, click: Handle) -> bool {
         let n_lists = self.n_lists(store, click);
@@ -188,7 +199,7 @@ impl KeptClicks {
         }
         take_out(store, click);
         let words = store.chunks.words_mut(click);
-        words[KIND] = IndexedKind::FurtherClick.to_bits() | words[KIND] & (DECIDED | TAKEN) | LEFT;
+        words[KIND] = IndexedKind::FurtherClick.to_bits() | words[KIND] & STAYS | LEFT;
     }
 
     /// Decides every click before `limit_ms`, and passes those that no list took to `untaken`. Decided clicks are dropped with
@@ -239,7 +250,7 @@ fn take_out(store: &mut Store, click: Handle) {
         (true, true) => {} // The only one: its index entry dies with its chunk.
         (true, false) => {
             let words = store.chunks.words_mut(next);
-            words[KIND] = IndexedKind::Click.to_bits() | words[KIND] & (DECIDED | TAKEN);
+            words[KIND] = IndexedKind::Click.to_bits() | words[KIND] & STAYS;
             set_link(store, next, BACK, back);
             store.replace(click, next);
         }
@@ -318,7 +329,7 @@ mod tests {
                 ts_ms,
                 item: ts_ms as u64,
             };
-            self.clicks.keep(&mut self.store, &key, found, &click, 0)
+            self.clicks.keep(&mut self.store, &key, found, &click, 0, false)
         }
 
         /// Times of an id's clicks, which are their items too.

@@ -12,10 +12,11 @@ use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::lists::{
     ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, SlotMatch, Worth,
 };
+use super::open_events::{OpenEvents, hash_of_click, hash_of_list};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
 use super::repeats::Repeats;
-use super::resume::{FirstOpen, ResumePoint};
+use super::replay::Replay;
 use super::settling::{Settled, Settling};
 use super::shared_id::SharedId;
 use super::shown::ShownLists;
@@ -87,7 +88,13 @@ pub struct Engine {
     /// The timestamp of the record that it was read from.
     last_record_ms: i64,
     /// By `Side as usize`: lists and clicks, also where they share a topic.
-    first_open: [FirstOpen; 2],
+    open: [OpenEvents; 2],
+    /// By `Side as usize`, of its topics; empty if it was not resumed.
+    replays: Vec<Replay>,
+    /// A topic has not reached its position yet.
+    is_replaying: bool,
+    /// The record that is being applied has had its outcome.
+    is_again: bool,
     /// A record found no room.
     has_shed: bool,
     /// Bytes that the state may take, as of the last batch.
@@ -129,7 +136,10 @@ impl Engine {
             first_accepted_ms: None,
             last_accepted_ms: None,
             last_record_ms: i64::MAX,
-            first_open: [FirstOpen::new(slot_ms), FirstOpen::new(slot_ms)],
+            open: [OpenEvents::new(slot_ms), OpenEvents::new(slot_ms)],
+            replays: Vec::new(),
+            is_replaying: false,
+            is_again: false,
             has_shed: false,
             room_bytes: 0,
             changes: Changes::default(),
@@ -162,7 +172,7 @@ impl Engine {
         Engine {
             settle_ms,
             frontier: self.begin_ms.map(|begin| begin.div_euclid(settle_ms)),
-            first_open: [FirstOpen::new(settle_ms), FirstOpen::new(settle_ms)],
+            open: [OpenEvents::new(settle_ms), OpenEvents::new(settle_ms)],
             lists: OpenLists::new(settle_ms, max_off_list, self.ranking.width()).telling_apart_by(slot_ms),
             ..self
         }
@@ -232,16 +242,32 @@ impl Engine {
     }
 
     fn apply_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
+        if self.is_replaying {
+            self.replay_event(event, tag, batch);
+        } else {
+            self.count_event(event, tag, batch);
+        }
+    }
+
+    fn count_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
+        let side = event.at.side;
+        match (self.decide(event, tag, batch), &event.body) {
+            (_, Body::Invalid(reason)) => self.changes.counts.count_invalid(side, *reason),
+            (outcome, _) => self.changes.counts.count(side, outcome),
+        }
+    }
+
+    #[inline(always)]
+    fn decide(&mut self, event: &Event, tag: Tag, batch: &Batch) -> Outcome {
         let at = event.at;
         self.marks.busy(at.side);
-        let outcome = match &event.body {
-            Body::Invalid(reason) => return self.changes.counts.count_invalid(at.side, *reason),
+        match &event.body {
             Body::Served(list) => self.apply_list(at, list, tag, batch),
             Body::Click(click) => self.apply_click(at, click, tag),
+            Body::Invalid(_) => Outcome::Invalid,
             Body::Ignored => Outcome::Ignored,
             Body::Skipped => Outcome::Skipped,
-        };
-        self.changes.counts.count(at.side, outcome);
+        }
     }
 
     fn apply_list(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
@@ -289,7 +315,7 @@ impl Engine {
             .extend(names.iter().map(|name| arms.admit(name, batch)));
         let folded = arms.count_once(names, &mut self.scratch.arms);
         self.accept(at, list.ts_ms);
-        self.first_open[Side::Served as usize].see(list.ts_ms, self.marks.resume_at(at));
+        self.open[Side::Served as usize].see(list.ts_ms, hash_of_list(list), self.marks.resume_at(at));
         self.changes.counts.repeated_items += self.scratch.repeats.count(items);
         let handle = self.add_new_list(key, (found, standing), list, folded, items);
         self.take_kept_clicks(handle, list, found);
@@ -317,7 +343,8 @@ impl Engine {
             let n_lists = self.clicks.n_lists(&self.store, place);
             if n_lists >= self.rules.max_lists_per_click {
                 if n_lists == self.rules.max_lists_per_click {
-                    self.changes.counts.cut_clicks += 1;
+                    let is_counted = self.clicks.is_counted(&self.store, place);
+                    self.changes.counts.cut_clicks += u64::from(!is_counted);
                     // Exactly one more than it counts for: it is counted as cut only once.
                     self.clicks.take(&mut self.store, place);
                 }
@@ -381,12 +408,13 @@ impl Engine {
         }
         self.accept(at, click.ts_ms);
         let reach_ms = click.ts_ms + self.rules.click_skew_ms;
-        self.first_open[Side::Clicks as usize].see(reach_ms, self.marks.resume_at(at));
+        self.open[Side::Clicks as usize].see(reach_ms, hash_of_click(click), self.marks.resume_at(at));
         if is_cut {
-            self.changes.counts.cut_clicks += 1;
+            self.changes.counts.cut_clicks += u64::from(!self.is_again);
         } else {
+            let n_lists = lists.len() as u32;
             self.clicks
-                .keep(&mut self.store, key, found, click, lists.len() as u32);
+                .keep(&mut self.store, key, found, click, n_lists, self.is_again);
         }
         // It counts for each, and has the result of the one with the lowest offset.
         let mut result = None;
@@ -394,7 +422,7 @@ impl Engine {
             let hit = self.record_click(*list, click.item);
             result.get_or_insert(hit);
         }
-        if let Some(result) = result {
+        if let Some(result) = result.filter(|_| !self.is_again) {
             self.changes.counts.count_result(result);
         }
         Outcome::Accepted
@@ -565,8 +593,11 @@ impl Engine {
     }
 
     /// Makes an idle move (rule D7): `side` has been at its end for long enough. `live_end_ms` is set if both have. It does
-    /// not move beyond `until_ms`.
+    /// not move beyond `until_ms`. It is none while a topic is read again: what is missing may be yet to come.
     pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
+        if self.is_replaying {
+            return;
+        }
         self.marks.idle(side, live_end_ms, until_ms);
         self.advance();
     }
@@ -576,9 +607,7 @@ impl Engine {
         self.move_frontier();
         while self.close_next() {}
         if let Some(until_ms) = self.settled_until_ms() {
-            self.first_open
-                .iter_mut()
-                .for_each(|open| open.drop_before(until_ms));
+            self.open.iter_mut().for_each(|open| open.drop_before(until_ms));
         }
         self.trim_slots();
         self.expire_clicks();
@@ -715,18 +744,6 @@ impl Engine {
         self.settling.start_ms().or(self.frontier_ms())
     }
 
-    /// Where a topic is to be read again from, given what is settled and visited: at the first accepted list that is not, or at the
-    /// first accepted click that may belong to such a list. None where there is none. M at each decides as it did at first.
-    pub fn resume_point(&self, side: Side) -> Option<ResumePoint> {
-        let until_ms = self.settled_until_ms();
-        let of_kind = |kind: Side| self.first_open[kind as usize].first(until_ms);
-        if self.rules.one_topic {
-            let firsts = Side::BOTH.into_iter().filter_map(of_kind);
-            return firsts.min_by_key(|first| first.offset);
-        }
-        of_kind(side)
-    }
-
     /// Whether a record found no room since the engine began: its numbers are no longer exact.
     pub fn has_shed(&self) -> bool {
         self.has_shed
@@ -819,5 +836,6 @@ fn new_list<'a>(list: &Served, arms: &'a [ArmId], folded: u32, items: &'a [u64])
     }
 }
 
+mod restore;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 mod arms;
 pub mod catalogue;
+mod checkpoint;
 mod chunks;
 mod clicks;
 pub mod contributions;
@@ -11,12 +12,13 @@ mod first_clicks;
 mod index;
 mod join;
 mod lists;
+mod open_events;
 mod open_list;
 pub mod outcome;
 mod prefetch;
 pub mod ranking;
 mod repeats;
-mod resume;
+mod replay;
 pub mod settling;
 mod shared_id;
 mod shown;
@@ -26,7 +28,9 @@ pub mod watermark;
 pub mod window;
 
 pub use arms::{Arm, ArmId, OTHER};
+pub use checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError};
 pub use join::{Changes, Engine, Rules};
 pub use lists::ArmInSlot;
-pub use resume::ResumePoint;
+pub use open_events::{Digest, ResumePoint};
+pub use replay::Replayed;
 pub use shown::ShownLists;

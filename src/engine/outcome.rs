@@ -17,7 +17,7 @@ pub enum Outcome {
     AfterSettled,
     /// Of a type that is not ours.
     Ignored,
-    /// Before the place where this process begins to count.
+    /// Before the place where this process begins to count, or counted by an earlier one.
     Replayed,
     /// A memory bound was reached: numbers are no longer exact.
     Shed,
@@ -128,6 +128,16 @@ impl Counts {
 
     pub fn count_results(&mut self, result: ClickResult, n: u64) {
         self.results[result as usize] += n;
+    }
+
+    /// What is counted of lists, besides their outcomes.
+    pub(super) fn of_lists(&self) -> [u64; 3] {
+        [self.conflicting_lists, self.repeated_items, self.shared_id_lists]
+    }
+
+    /// Takes back what was counted of lists since.
+    pub(super) fn set_of_lists(&mut self, of_lists: [u64; 3]) {
+        [self.conflicting_lists, self.repeated_items, self.shared_id_lists] = of_lists;
     }
 
     pub fn outcome(&self, side: Side, outcome: Outcome) -> u64 {

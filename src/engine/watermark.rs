@@ -6,8 +6,8 @@
 use std::ops::RangeInclusive;
 
 use super::event::{Position, Side};
+use super::open_events::ResumePoint;
 use super::outcome::Outcome;
-use super::resume::ResumePoint;
 
 /// Maximum number of offset ranges kept for [`Ahead`] records.
 const MAX_RANGES: usize = 32;
@@ -137,6 +137,12 @@ impl Watermarks {
     pub fn forget_ahead(&mut self, side: Side) {
         let index = self.index(side);
         self.ahead[index] = None;
+    }
+
+    /// Sets M to what it was at the place that a topic is read again from.
+    pub fn resume(&mut self, side: Side, newest_ms: Option<i64>) {
+        let index = self.index(side);
+        self.newest_ms[index] = newest_ms;
     }
 
     /// M.

@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
-use super::{Cell, Checkpoint, Keep, Kept, Ledger, LogCheckpoint, Parts, SettledSlot};
+use super::{Cell, Keep, Kept, Ledger, Parts, SettledSlot};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Side};
 use crate::engine::outcome::Counts;
 use crate::engine::ranking::Ranking;
 use crate::engine::tally::Rows;
 use crate::engine::watermark::Watermarks;
-use crate::engine::{Arm, ArmInSlot, Engine, ResumePoint, Rules, ShownLists};
+use crate::engine::{Arm, ArmInSlot, Checkpoint, Engine, Replayed, ResumeError, Rules, ShownLists};
 
 /// Settled lists that are processed for each event read: lists settle as fast as they arrive, and a backlog shrinks.
 const LISTS_AN_EVENT: usize = 2;
@@ -70,12 +70,36 @@ pub struct PairTracker {
 }
 
 impl PairTracker {
-    /// A tracker that counts from `begin_ms` on, or everything. What its ledger keeps is at most one span, of users alone: its
-    /// complete cells leave with the changes.
+    /// A tracker that counts from `begin_ms` on, or everything. If its ledger keeps one span of users alone, its complete cells leave
+    /// with the changes.
     pub fn new(rules: Rules, ranking: Ranking, begin_ms: Option<i64>, keep: &Keep) -> PairTracker {
+        let ledger = Ledger::new(&ranking, keep);
+        PairTracker::with(Engine::new(rules, ranking, begin_ms), ledger, keep)
+    }
+
+    /// A tracker that goes on from a checkpoint with the ledger of that moment, which keeps this. It is to read each topic from
+    /// its resume point on: see [`Engine::resume`].
+    ///
+    /// # Errors
+    /// [`ResumeError`] if these rules, or this ledger, cannot have made the checkpoint.
+    pub fn resume(
+        rules: Rules,
+        ranking: Ranking,
+        keep: &Keep,
+        from: &Checkpoint,
+        ledger: Ledger,
+    ) -> Result<PairTracker, ResumeError> {
+        if ledger.until_ms() != from.until_ms {
+            return Err(ResumeError::Until);
+        }
+        let engine = Engine::resume(rules, ranking, from, ledger.arms())?;
+        Ok(PairTracker::with(engine, ledger, keep))
+    }
+
+    fn with(engine: Engine, ledger: Ledger, keep: &Keep) -> PairTracker {
         PairTracker {
-            ledger: Ledger::new(&ranking, keep),
-            engine: Engine::new(rules, ranking, begin_ms),
+            engine,
+            ledger,
             settled: Vec::new(),
             users: keep.spans.iter().position(|span| span.kept == Kept::ByUser),
             n_arms: 0,
@@ -150,28 +174,41 @@ impl PairTracker {
         self.ledger.forget_users(experiment);
     }
 
-    /// What it stands at after a batch, given the offset of the next record of each of its topics. Its ledger covers as much.
-    pub fn checkpoint(&mut self, positions: &[(Side, i64)]) -> Checkpoint {
-        let until_ms = self.engine.settled_until_ms();
-        self.ledger.cover_until(until_ms);
-        let log = |(side, offset): &(Side, i64)| {
-            let newest_ms = self.engine.newest_ms(*side);
-            let position = ResumePoint {
-                offset: *offset,
-                newest_ms,
-            };
-            LogCheckpoint {
-                side: *side,
-                position,
-                resume: self.engine.resume_point(*side).unwrap_or(position),
-            }
-        };
-        Checkpoint {
-            until_ms,
-            begin_ms: self.engine.begin_ms(),
-            is_exact: !self.engine.has_shed() && !self.ledger.overflowed(),
-            logs: positions.iter().map(log).collect(),
+    /// What it stands at after a batch, given the offset of the next record of each of its topics, the one of lists first.
+    /// Its ledger covers as much, and has all arms that were admitted: what waits to settle is settled first (50 ns a list). None
+    /// while it replays.
+    pub fn checkpoint(&mut self, positions: &[(Side, i64)]) -> Option<Checkpoint> {
+        if self.engine.is_replaying() {
+            return None;
         }
+        self.settle(usize::MAX);
+        self.ledger.admit(&self.engine.arms()[self.ledger.arms().len()..]);
+        let checkpoint = self.engine.checkpoint(positions)?;
+        self.ledger.cover_until(checkpoint.until_ms);
+        Some(Checkpoint {
+            is_exact: checkpoint.is_exact && !self.ledger.overflowed(),
+            ..checkpoint
+        })
+    }
+
+    /// The bytes of its ledger.
+    pub fn encode_ledger(&mut self) -> Vec<u8> {
+        self.ledger.encode()
+    }
+
+    /// Whether a topic is still to be read again up to the position of the checkpoint. Until then it makes no idle move.
+    pub fn is_replaying(&self) -> bool {
+        self.engine.is_replaying()
+    }
+
+    /// Notes that all records of a topic before this offset were read: see [`Engine::reached`].
+    pub fn reached(&mut self, side: Side, offset: i64) {
+        self.engine.reached(side, offset);
+    }
+
+    /// What has come of reading a topic again; none if the tracker was not resumed.
+    pub fn replayed(&self, side: Side) -> Option<Replayed> {
+        self.engine.replayed(side)
     }
 
     /// Takes the changes since the last call.

@@ -2,8 +2,8 @@
 
 use abgauge::engine::event::{Batch, Position, Side};
 use abgauge::engine::ranking::Ranking;
-use abgauge::engine::{ResumePoint, Rules};
-use abgauge::ledger::{Checkpoint, Keep, LogCheckpoint, PairTracker};
+use abgauge::engine::{Accepted, Checkpoint, LogCheckpoint, ResumePoint, Rules};
+use abgauge::ledger::{Keep, PairTracker};
 
 use crate::drive::push;
 use crate::world::{List, Record, Says, T0, usual};
@@ -43,35 +43,39 @@ fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
         tracker.apply(&batch, room_bytes);
     };
     let at = |offset, newest_ms| ResumePoint { offset, newest_ms };
-    let expected = |until_ms, is_exact, position, resume| Checkpoint {
-        until_ms,
-        begin_ms: None,
-        is_exact,
-        logs: vec![LogCheckpoint {
-            side: Side::Served,
-            position,
-            resume,
-        }],
+    let accepted = Accepted {
+        first_ms: T0,
+        last_ms: T0,
+        last_record_ms: T0,
+    };
+    let check = |tracker: &mut PairTracker, n_open, is_exact, position: ResumePoint, resume| {
+        let found = tracker.checkpoint(&[(Side::Served, position.offset)]);
+        let found = found.expect("it does not replay");
+        let open = found.logs[0].open;
+        assert_eq!((open.n, open.hash != 0), (n_open, n_open > 0));
+        let expected = Checkpoint {
+            until_ms: tracker.ledger().until_ms(),
+            begin_ms: None,
+            accepted: (position.offset > 7).then_some(accepted),
+            is_exact,
+            logs: vec![LogCheckpoint {
+                side: Side::Served,
+                position,
+                resume,
+                open,
+            }],
+        };
+        assert_eq!(found, expected);
     };
     let fresh = at(7, None);
-    assert_eq!(
-        tracker.checkpoint(&[(Side::Served, 7)]),
-        expected(None, true, fresh, fresh)
-    );
+    check(&mut tracker, 0, true, fresh, fresh);
     read(&mut tracker, &list(7, 1), u64::MAX);
-    let next = at(8, Some(T0));
-    assert_eq!(
-        tracker.checkpoint(&[(Side::Served, 8)]),
-        expected(None, true, next, fresh)
-    );
+    check(&mut tracker, 1, true, at(8, Some(T0)), fresh);
     read(&mut tracker, &list(8, 2), 0);
-    let next = at(9, Some(T0));
-    assert_eq!(
-        tracker.checkpoint(&[(Side::Served, 9)]),
-        expected(None, false, next, fresh)
-    );
+    check(&mut tracker, 1, false, at(9, Some(T0)), fresh);
+    assert_eq!(tracker.ledger().until_ms(), None);
     tracker.close_all();
-    let settled = tracker.checkpoint(&[(Side::Served, 9)]);
-    assert_eq!(settled.logs[0].resume, next);
-    assert_eq!(settled.until_ms, tracker.ledger().until_ms());
+    let end = at(9, Some(T0));
+    check(&mut tracker, 0, false, end, end);
+    assert!(tracker.ledger().until_ms() > Some(T0));
 }

@@ -9,8 +9,8 @@ use crate::drive::Driver;
 use crate::read::read;
 use crate::world::{Reading, Record, T0, World, any_world, idle_reading};
 
-/// The lowest offset of a list that is not before this time, or of a click that may belong to such a list.
-fn scan(world: &World, history: &[Step], side: Side, until_ms: i64) -> Option<ResumePoint> {
+/// The lowest offset of a list that is not before this time, or of a click that may belong to such a list, and how many there are.
+fn scan(world: &World, history: &[Step], side: Side, until_ms: i64) -> (Option<ResumePoint>, u64) {
     let read = read(world, history);
     let at = |step: usize, newest_ms| match history[step] {
         Step::Read(Record { at, .. }) => ResumePoint {
@@ -30,7 +30,9 @@ fn scan(world: &World, history: &[Step], side: Side, until_ms: i64) -> Option<Re
     let open = lists
         .chain(clicks)
         .filter(|(kind, reach_ms, _)| *reach_ms >= until_ms && (world.rules.one_topic || *kind == side));
-    open.map(|(.., at)| at).min_by_key(|at| at.offset)
+    let open: Vec<ResumePoint> = open.map(|(.., at)| at).collect();
+    let first = open.iter().min_by_key(|at| at.offset).copied();
+    (first, open.len() as u64)
 }
 
 /// Reads a world, and after each batch and each idle move compares, also while settled lists wait for their visit.
@@ -43,7 +45,8 @@ fn follow(world: &World, reading: &Reading, room_bytes: u64) {
         let until_ms = driver.engine.settled_until_ms().unwrap_or(i64::MIN);
         for side in Side::BOTH {
             let expected = scan(world, &driver.history, side, until_ms);
-            let found = driver.engine.resume_point(side);
+            let engine = &driver.engine;
+            let found = (engine.resume_point(side), engine.open_digest(side).n);
             assert_eq!(found, expected, "{side:?}: {:?}", driver.history);
         }
     };

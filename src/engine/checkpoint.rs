@@ -1,0 +1,68 @@
+//! What a pair stands at between two batches: what, beside its ledger, must be known to go on elsewhere.
+
+use std::fmt;
+
+use super::event::Side;
+use super::open_events::{Digest, ResumePoint};
+
+/// The ledger as of the same moment covers all before `until_ms`; the rest comes back if the logs are read again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// start(F), the end of what the ledger covers, epoch ms; none before the pair had a record.
+    pub until_ms: Option<i64>,
+    /// Where the pair begins to count, epoch ms; none: with the first record.
+    pub begin_ms: Option<i64>,
+    /// None before the first accepted event.
+    pub accepted: Option<Accepted>,
+    /// No sum has exceeded 64 bits, and no record was shed.
+    pub is_exact: bool,
+    /// One for each topic.
+    pub logs: Vec<LogCheckpoint>,
+}
+
+/// How far one topic partition has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogCheckpoint {
+    pub side: Side,
+    /// The next record to read, and M there. What lies before has had its outcome.
+    pub position: ResumePoint,
+    /// The record to read again from, and M there; the position where nothing before it is open.
+    pub resume: ResumePoint,
+    /// Of the accepted events before the position that are open: lists of slots that are not settled, and clicks that may belong to
+    /// such a list.
+    pub open: Digest,
+}
+
+/// Times of accepted events, epoch ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    pub first_ms: i64,
+    pub last_ms: i64,
+    /// The timestamp of the first record with the last time.
+    pub last_record_ms: i64,
+}
+
+/// Why a pair cannot go on from a checkpoint: it is damaged, or was made under other rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumeError {
+    /// It ends elsewhere than the ledger, or not at the border of a slot.
+    Until,
+    /// There are more arms than the rules admit, or one twice.
+    Arms,
+    /// It is not of the topics that the pair reads, or one is to be read again from behind its position.
+    Logs,
+}
+
+impl fmt::Display for ResumeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ResumeError::Until => {
+                "the checkpoint does not end where its ledger does, at the border of a slot"
+            }
+            ResumeError::Arms => "its arms are not those that these rules admit",
+            ResumeError::Logs => "its positions are not those of the topics that the pair reads",
+        })
+    }
+}
+
+impl std::error::Error for ResumeError {}

@@ -1,0 +1,186 @@
+//! An engine that goes on where another one stood: what is stored of it, and how it comes back from the logs.
+
+use super::Engine;
+use crate::engine::Rules;
+use crate::engine::arms::{Arm, Arms};
+use crate::engine::checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError};
+use crate::engine::event::{Batch, Body, Event, Side};
+use crate::engine::open_events::{Digest, ResumePoint, hash_of_click, hash_of_list};
+use crate::engine::outcome::Outcome;
+use crate::engine::ranking::Ranking;
+use crate::engine::replay::{Replay, Replayed};
+use crate::engine::store::Tag;
+
+impl Engine {
+    /// An engine that goes on from a checkpoint, with the arms that were admitted then, in their order. It is to read each topic
+    /// from its resume point on. Records before the position are `replayed`: they bring back what is open, and nothing of them is
+    /// counted again. From there on all is as it would have been without a pause.
+    ///
+    /// Why records before the resume points have no effect any more, given that no event there was accepted of a slot ≥ F, where
+    /// a click is of the slot of its time + `click_skew`:
+    /// - M at the resume point is stored. It depends on nothing but the topic's records up to there, so every later record
+    ///   has the outcome that it had: what is late or in the future by M and its timestamp alone, and what is before F by F.
+    /// - A list there is of a slot < F. It is settled, so that it is in the ledger and changes no more, and no list after the resume
+    ///   point can be the same: that would be of its slot.
+    /// - A click there has a time + `click_skew` < start(F). A list that it counts for has a time no later than that, so it
+    ///   is of a slot < F.
+    /// - Arms are stored in the order of their admission.
+    ///
+    /// F is never behind what the marks allow while topics are read again: these are no further than they were. So the
+    /// same events are accepted, whatever the order in which the topics are read (D2), also where one is ahead of its position.
+    ///
+    /// What is not stored begins anew: an idle move holds as far as it has moved F, and lends nothing to the watermarks that
+    /// follow; folded arms are told apart since. A catalogue counts for the slots that it opens again. And a kept click that
+    /// lists of settled slots have taken no longer knows how many: where one falls to more than `max_lists_per_click` lists on
+    /// both sides of F, it may count for more of the later ones.
+    ///
+    /// # Errors
+    /// [`ResumeError`] if these rules cannot have made it.
+    pub fn resume(
+        rules: Rules,
+        ranking: Ranking,
+        from: &Checkpoint,
+        arms: &[Arm],
+    ) -> Result<Engine, ResumeError> {
+        let slot_ms = rules.slot_ms;
+        let is_border = |ms: i64| ms % slot_ms == 0;
+        if ![from.until_ms, from.begin_ms]
+            .into_iter()
+            .flatten()
+            .all(is_border)
+        {
+            return Err(ResumeError::Until);
+        }
+        let sides = from.logs.iter().map(|log| log.side);
+        let n_topics = if rules.one_topic { 1 } else { 2 };
+        let is_read_again = |log: &LogCheckpoint| log.resume.offset <= log.position.offset;
+        if !sides.eq(Side::BOTH.into_iter().take(n_topics)) || !from.logs.iter().all(is_read_again) {
+            return Err(ResumeError::Logs);
+        }
+        let arms = Arms::resume(rules.max_arms, arms).ok_or(ResumeError::Arms)?;
+        let mut engine = Engine::new(rules, ranking, from.begin_ms);
+        engine.arms = arms;
+        engine.frontier = engine.frontier.max(from.until_ms.map(|ms| ms / slot_ms));
+        engine.has_shed = !from.is_exact;
+        if let Some(accepted) = from.accepted {
+            engine.first_accepted_ms = Some(accepted.first_ms);
+            engine.last_accepted_ms = Some(accepted.last_ms);
+            engine.last_record_ms = accepted.last_record_ms;
+        }
+        engine.is_replaying = true;
+        for log in &from.logs {
+            engine.marks.resume(log.side, log.resume.newest_ms);
+            engine.replays.push(Replay::new(log));
+        }
+        for log in &from.logs {
+            engine.reached(log.side, log.resume.offset);
+        }
+        Ok(engine)
+    }
+
+    /// What it stands at, given the offset of the next record of each of its topics, the one of lists first. None while it
+    /// replays, and while settled lists wait for their visit: what is settled by then is not known yet.
+    pub fn checkpoint(&self, positions: &[(Side, i64)]) -> Option<Checkpoint> {
+        if self.is_replaying || self.has_settled() {
+            return None;
+        }
+        let log = |(side, offset): &(Side, i64)| {
+            let position = ResumePoint {
+                offset: *offset,
+                newest_ms: self.newest_ms(*side),
+            };
+            LogCheckpoint {
+                side: *side,
+                position,
+                resume: self.resume_point(*side).unwrap_or(position),
+                open: self.open_digest(*side),
+            }
+        };
+        let accepted = self.accepted_ms().map(|(first_ms, last_ms)| Accepted {
+            first_ms,
+            last_ms,
+            last_record_ms: self.last_record_ms,
+        });
+        Some(Checkpoint {
+            until_ms: self.frontier_ms(),
+            begin_ms: self.begin_ms,
+            accepted,
+            is_exact: !self.has_shed && !self.changes.overflowed,
+            logs: positions.iter().map(log).collect(),
+        })
+    }
+
+    /// Where a topic is to be read again from, given what is settled and visited: at the first accepted list that is not, or at the
+    /// first accepted click that may belong to such a list. None where there is none. M at each decides as it did at first.
+    pub fn resume_point(&self, side: Side) -> Option<ResumePoint> {
+        let until_ms = self.settled_until_ms();
+        let firsts = self
+            .kinds_of(side)
+            .filter_map(|kind| self.open[kind as usize].first(until_ms));
+        firsts.min_by_key(|first| first.offset)
+    }
+
+    /// Of the accepted events of a topic that are read again from there.
+    pub fn open_digest(&self, side: Side) -> Digest {
+        let until_ms = self.settled_until_ms();
+        let mut digest = Digest::default();
+        self.kinds_of(side)
+            .for_each(|kind| digest.merge(self.open[kind as usize].digest(until_ms)));
+        digest
+    }
+
+    /// What a topic holds.
+    fn kinds_of(&self, side: Side) -> impl Iterator<Item = Side> + use<> {
+        let one_topic = self.rules.one_topic;
+        Side::BOTH
+            .into_iter()
+            .filter(move |kind| one_topic || *kind == side)
+    }
+
+    /// Whether a topic has not reached the position yet that it is read again to. Until then no idle move is made, and there is no
+    /// checkpoint.
+    pub fn is_replaying(&self) -> bool {
+        self.is_replaying
+    }
+
+    /// What has come of reading a topic again; of an engine that was not resumed, none.
+    pub fn replayed(&self, side: Side) -> Option<Replayed> {
+        let replay = self.replays.get(side as usize)?;
+        Some(replay.outcome(self.has_shed))
+    }
+
+    /// Notes that all records of a topic before this offset were read. A record at the position or behind it says so too, but there
+    /// may be none, also where it would be the next one: offsets have gaps.
+    pub fn reached(&mut self, side: Side, offset: i64) {
+        let newest_ms = self.newest_ms(side);
+        if let Some(replay) = self.replays.get_mut(side as usize) {
+            replay.reach(ResumePoint { offset, newest_ms });
+        }
+        self.is_replaying = !self.replays.iter().all(Replay::has_ended);
+    }
+
+    /// Applies a record that may have had its outcome.
+    #[cold]
+    pub(super) fn replay_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
+        let (side, offset) = (event.at.side, event.at.offset);
+        let replay = self.replays.get(side as usize);
+        if !replay.is_some_and(|replay| replay.covers(offset)) {
+            self.reached(side, offset);
+            return self.count_event(event, tag, batch);
+        }
+        let of_lists = self.changes.counts.of_lists();
+        self.is_again = true;
+        let outcome = self.decide(event, tag, batch);
+        self.is_again = false;
+        self.changes.counts.set_of_lists(of_lists);
+        self.changes.counts.count(side, Outcome::Replayed);
+        if outcome == Outcome::Accepted {
+            let hash = match &event.body {
+                Body::Served(list) => hash_of_list(list),
+                Body::Click(click) => hash_of_click(click),
+                Body::Invalid(_) | Body::Ignored | Body::Skipped => return,
+            };
+            self.replays[side as usize].accept(hash);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Accepted events that are not settled: where a log is to be read again from so that all of them come back, and what tells
+//! whether they did.
+//!
+//! ```text
+//! offset      7      9      12     13     20
+//! slot        3 *    3      5 *    4      6 *       * noted: no earlier one is of its slot or a later one
+//! ```
+//! While F ≤ 3 the log is read from 7 again, from 12 with F at 4 or 5, from 20 with F at 6. An event that is not noted has an
+//! earlier one before it that is settled no sooner, so it is never the first.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::event::{Click, Served};
+
+/// A place in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResumePoint {
+    /// Of the next record.
+    pub offset: i64,
+    /// M of the topic partition before that record.
+    pub newest_ms: Option<i64>,
+}
+
+/// How many events there are, and a hash of them that does not depend on their order.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Digest {
+    pub n: u64,
+    /// The wrapping sum of their hashes.
+    pub hash: u64,
+}
+
+impl Digest {
+    #[inline(always)]
+    pub fn add(&mut self, hash: u64) {
+        self.merge(Digest { n: 1, hash });
+    }
+
+    #[inline(always)]
+    pub fn merge(&mut self, other: Digest) {
+        self.n += other.n;
+        self.hash = self.hash.wrapping_add(other.hash);
+    }
+}
+
+/// Tells a list by its id, its time and its length. The same in all processes of one `hash_seed`.
+#[inline(always)]
+pub fn hash_of_list(list: &Served) -> u64 {
+    let n_items = list.items.end - list.items.start;
+    hash(list.id, list.ts_ms, u64::from(n_items) << 44)
+}
+
+/// Likewise a click by its id, its time and its item.
+#[inline(always)]
+pub fn hash_of_click(click: &Click) -> u64 {
+    hash(click.id, click.ts_ms, click.item)
+}
+
+/// The id is a hash: its halves need no mixing.
+#[inline(always)]
+fn hash(id: u128, ts_ms: i64, more: u64) -> u64 {
+    let (low, high) = (id as u64, (id >> 64) as u64);
+    (low ^ ts_ms as u64 ^ more).wrapping_mul(high | 1)
+}
+
+/// Accepted events of one kind that are not settled.
+#[derive(Debug)]
+pub struct OpenEvents {
+    slot_ms: i64,
+    /// Begin of the slot of the last event, epoch ms: most are of the same as the one before.
+    start_ms: i64,
+    /// Of the last events, as many as were of this slot.
+    run: Digest,
+    /// By begin of their slot, epoch ms, without the run.
+    by_slot: BTreeMap<i64, Digest>,
+    /// Those that may be the first to be read again, with the end of the slot of each, epoch ms. Offsets and ends ascend.
+    noted: VecDeque<(i64, ResumePoint)>,
+    /// The largest of these ends, also after it was dropped.
+    noted_until_ms: i64,
+}
+
+impl OpenEvents {
+    pub fn new(slot_ms: i64) -> OpenEvents {
+        OpenEvents {
+            slot_ms,
+            start_ms: i64::MIN,
+            run: Digest::default(),
+            by_slot: BTreeMap::new(),
+            noted: VecDeque::new(),
+            noted_until_ms: i64::MIN,
+        }
+    }
+
+    /// Sees an accepted event, whose lists can have no later time than `reach_ms` (epoch ms).
+    #[inline(always)]
+    pub fn see(&mut self, reach_ms: i64, hash: u64, at: ResumePoint) {
+        // One comparison for times that are not before it.
+        if reach_ms.wrapping_sub(self.start_ms) as u64 >= self.slot_ms as u64 {
+            self.change_slot(reach_ms, at);
+        }
+        self.run.add(hash);
+    }
+
+    /// Only an event of another slot than the last one can be one to note.
+    #[inline(never)]
+    fn change_slot(&mut self, reach_ms: i64, at: ResumePoint) {
+        let run = std::mem::take(&mut self.run);
+        if run.n > 0 {
+            self.by_slot.entry(self.start_ms).or_default().merge(run);
+        }
+        self.start_ms = reach_ms.div_euclid(self.slot_ms) * self.slot_ms;
+        if reach_ms >= self.noted_until_ms {
+            self.noted_until_ms = self.start_ms + self.slot_ms;
+            self.noted.push_back((self.noted_until_ms, at));
+        }
+    }
+
+    /// Forgets events of slots before this border, epoch ms.
+    pub fn drop_before(&mut self, settled_until_ms: i64) {
+        while self
+            .noted
+            .front()
+            .is_some_and(|(end_ms, _)| *end_ms <= settled_until_ms)
+        {
+            self.noted.pop_front();
+        }
+        while let Some(first) = self.by_slot.first_entry()
+            && *first.key() < settled_until_ms
+        {
+            first.remove();
+        }
+    }
+
+    /// The first event that is of no slot before this border, epoch ms; without one the first of all.
+    pub fn first(&self, settled_until_ms: Option<i64>) -> Option<ResumePoint> {
+        let mut noted = self.noted.iter();
+        let first = noted.find(|(end_ms, _)| Some(*end_ms) > settled_until_ms);
+        first.map(|(_, at)| *at)
+    }
+
+    /// Of all events that are of no slot before this border, epoch ms; without one of all.
+    pub fn digest(&self, settled_until_ms: Option<i64>) -> Digest {
+        let from_ms = settled_until_ms.unwrap_or(i64::MIN);
+        let mut digest = Digest::default();
+        let slots = self.by_slot.range(from_ms..);
+        slots.for_each(|(_, slot)| digest.merge(*slot));
+        if self.start_ms >= from_ms {
+            digest.merge(self.run);
+        }
+        digest
+    }
+}
