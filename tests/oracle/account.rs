@@ -19,6 +19,8 @@ pub enum Step<'a> {
     BatchEnd,
     Idle(Side, Option<i64>),
     SettleAll,
+    /// Another process goes on from here: what idle moves lent to the watermarks is gone.
+    Cut,
     /// The world's catalogue of this number holds from now on.
     Catalogue(usize),
 }
@@ -33,6 +35,7 @@ impl fmt::Debug for Step<'_> {
                 write!(out, "idle {side:?} {:?}", live_end_ms.map(|end| end - T0))
             }
             Step::SettleAll => write!(out, "settle all"),
+            Step::Cut => write!(out, "cut"),
             Step::Catalogue(number) => write!(out, "catalogue {number}"),
         }
     }

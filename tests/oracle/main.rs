@@ -7,6 +7,7 @@ mod drive;
 mod pair;
 mod read;
 mod recount;
+mod restored;
 mod resume;
 mod score;
 #[path = "../twin/mod.rs"]

@@ -46,6 +46,7 @@ pub fn read<'a>(world: &World, history: &[Step<'a>]) -> Read<'a> {
                 read.settle(&world.rules);
             }
             Step::SettleAll => read.frontier_ms = i64::MAX,
+            Step::Cut => read.marks.lent_ms = [None; 2],
             Step::Catalogue(_) => {}
         }
     }
