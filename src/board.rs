@@ -11,6 +11,7 @@
 //! the gate can be reached without it, and neither of the two locks there is held while the other is taken.
 
 mod arm;
+mod base;
 mod covering;
 mod progress;
 
@@ -29,7 +30,7 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::{LISTS, Ranking};
 use crate::engine::window::{Cell, N_CELLS, Overflow};
 use crate::engine::{Arm, ArmId, ArmInSlot};
-use crate::ledger::{PairDelta, PairId};
+use crate::ledger::{Ledger, PairDelta, PairId, Reach};
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline, View};
 
 /// Maximum number of arms whose cells a snapshot holds.
@@ -127,6 +128,56 @@ impl Board {
                     });
                 }
             }
+        }
+    }
+
+    /// Begins a pair with what it has settled before, as its ledger keeps it: totals, and spans of the length of each window's cells.
+    /// Deltas that go on from there follow.
+    pub fn resume(&self, pair: PairId, ledger: &Ledger, reach: Reach) {
+        let mut shared = self.alone();
+        self.admit(&mut shared, pair, ledger.arms());
+        let until_ms = shared.with_progress(|progress| {
+            progress.set_reach(pair, reach);
+            progress.until_ms()
+        });
+        if !reach.is_exact {
+            self.note(Err(Overflow));
+        }
+        let (bases, exact) = base::of(ledger, &self.shape.cells_ms);
+        self.note(exact);
+        for (arm, base) in &bases {
+            shared.with_windows(ledger.arms(), *arm, |windows| {
+                self.note(windows.resume(pair, base, until_ms, &self.shape));
+            });
+        }
+        if let Some(covering) = &shared.covering {
+            self.resume_coverage(&shared, covering, pair, ledger);
+        }
+    }
+
+    fn resume_coverage(&self, shared: &Gated, covering: &Covering, pair: PairId, ledger: &Ledger) {
+        let windows = base::windows(ledger, &self.shape.cells_ms);
+        for (cell_ms, span) in windows.iter().map(|(_, cell_ms, span)| (*cell_ms, *span)) {
+            for (number, cell) in ledger.cells(span) {
+                for (arm, items) in cell.seen {
+                    shared.with_windows(ledger.arms(), *arm, |windows| {
+                        windows
+                            .covered
+                            .resume(pair, number * cell_ms, items, covering.catalogue());
+                    });
+                }
+            }
+        }
+        // Before all windows: it is known of these items that they were shown, not when.
+        let cell_ms = self.shape.cells_ms.iter().max().copied().unwrap_or_default();
+        let before_ms = ledger.until_ms().unwrap_or_default() - (N_CELLS + 1) * cell_ms;
+        for (arm, items) in ledger.total().seen {
+            shared.with_windows(ledger.arms(), *arm, |windows| {
+                let start_ms = windows.total_from_ms.max(before_ms);
+                windows
+                    .covered
+                    .resume(pair, start_ms, items, covering.catalogue());
+            });
         }
     }
 

@@ -36,6 +36,15 @@ pub(super) struct WindowEnds {
     pub until_ms: [i64; 2],
 }
 
+/// What a pair has settled of an arm before, whichever view it is in.
+#[derive(Debug, Default)]
+pub(super) struct Base {
+    pub last_list_ms: Option<i64>,
+    pub total: Vec<i128>,
+    /// The window, the begin of a cell of it, epoch ms, and what is in it.
+    pub cells: Vec<(usize, i64, Vec<i64>)>,
+}
+
 #[derive(Debug)]
 pub(super) struct ArmWindows {
     /// Slots that begin before this (epoch ms) do not count in its total.
@@ -57,8 +66,16 @@ struct PairWindows {
 struct ViewWindows {
     windows: Vec<Window>,
     total: Vec<i128>,
-    /// Slots beyond the shown ends, by begin: one event ahead of its time must not slide a window past everything else.
-    ahead: BTreeMap<i64, SlotAhead>,
+    /// What begins beyond the shown ends: one event ahead of its time must not slide a window past everything else.
+    ahead: BTreeMap<Ahead, SlotAhead>,
+}
+
+/// A slot, or the cell of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ahead {
+    start_ms: i64,
+    /// None: it is a slot, which is in all windows.
+    window: Option<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -116,11 +133,45 @@ impl ArmWindows {
             add_wide(&mut slots.total, tally);
         }
         let released = slots.release(until_ms, last_list_ms, shape);
+        let ahead = Ahead {
+            start_ms: of.start_ms,
+            window: None,
+        };
         if of.start_ms > until_ms {
-            return slots.hold(of, tally, shape).and(released);
+            return slots.hold(ahead, of.last_list_ms, tally, shape).and(released);
         }
         *last_list_ms = (*last_list_ms).max(of.last_list_ms.unwrap_or(i64::MIN));
-        slots.add(of.start_ms, tally).and(released)
+        slots.add(ahead, tally).and(released)
+    }
+
+    /// Adds what a pair that was [admitted](Self::admit) has settled before, as [`Base`] has it.
+    ///
+    /// # Errors
+    /// As those of [`Self::add`].
+    pub fn resume(
+        &mut self,
+        pair: PairId,
+        base: &Base,
+        until_ms: [i64; 2],
+        shape: &WindowShape,
+    ) -> Result<(), Overflow> {
+        let mut exact = Ok(());
+        let Some(PairWindows { last_list_ms, views }) = self.parts.get_mut(&pair) else {
+            return exact;
+        };
+        *last_list_ms = (*last_list_ms).max(base.last_list_ms.unwrap_or(i64::MIN));
+        for (slots, until_ms) in views.iter_mut().zip(until_ms) {
+            slots.total.clone_from(&base.total);
+            for (window, start_ms, tally) in &base.cells {
+                let (start_ms, window) = (*start_ms, Some(*window));
+                exact = exact.and(if start_ms > until_ms {
+                    slots.hold(Ahead { start_ms, window }, None, tally, shape)
+                } else {
+                    slots.add(Ahead { start_ms, window }, tally)
+                });
+            }
+        }
+        exact
     }
 
     /// Moves the windows of these pairs on, and adds the tallies that have waited long enough.
@@ -212,24 +263,31 @@ impl ViewWindows {
         self.windows.get(place).map_or(&self.total, Window::sums)
     }
 
-    fn add(&mut self, start_ms: i64, tally: &[i64]) -> Result<(), Overflow> {
+    fn add(&mut self, of: Ahead, tally: &[i64]) -> Result<(), Overflow> {
         let mut exact = Ok(());
-        for window in &mut self.windows {
-            exact = exact.and(window.add(start_ms, tally));
+        let windows = self.windows.iter_mut().enumerate();
+        for (_, window) in windows.filter(|(place, _)| of.window.is_none_or(|window| window == *place)) {
+            exact = exact.and(window.add(of.start_ms, tally));
         }
         exact
     }
 
     /// Lets a tally wait. If too many wait already, it is dropped.
-    fn hold(&mut self, of: &ArmInSlot, tally: &[i64], shape: &WindowShape) -> Result<(), Overflow> {
-        if !self.ahead.contains_key(&of.start_ms) {
+    fn hold(
+        &mut self,
+        of: Ahead,
+        last_list_ms: Option<i64>,
+        tally: &[i64],
+        shape: &WindowShape,
+    ) -> Result<(), Overflow> {
+        if !self.ahead.contains_key(&of) {
             if shape.n_ahead.load(Ordering::Relaxed) >= MAX_AHEAD {
                 return Err(Overflow);
             }
             shape.n_ahead.fetch_add(1, Ordering::Relaxed);
         }
-        let ahead = self.ahead.entry(of.start_ms).or_default();
-        ahead.last_list_ms = ahead.last_list_ms.max(of.last_list_ms);
+        let ahead = self.ahead.entry(of).or_default();
+        ahead.last_list_ms = ahead.last_list_ms.max(last_list_ms);
         ahead.tally.add(tally)
     }
 
@@ -241,11 +299,15 @@ impl ViewWindows {
         shape: &WindowShape,
     ) -> Result<(), Overflow> {
         let mut exact = Ok(());
-        while let Some(first) = self.ahead.first_entry().filter(|first| *first.key() <= until_ms) {
-            let (start_ms, ahead) = first.remove_entry();
+        while let Some(first) = self
+            .ahead
+            .first_entry()
+            .filter(|first| first.key().start_ms <= until_ms)
+        {
+            let (of, ahead) = first.remove_entry();
             shape.n_ahead.fetch_sub(1, Ordering::Relaxed);
             *last_list_ms = (*last_list_ms).max(ahead.last_list_ms.unwrap_or(i64::MIN));
-            exact = exact.and(self.add(start_ms, ahead.tally.sums()));
+            exact = exact.and(self.add(of, ahead.tally.sums()));
         }
         exact
     }

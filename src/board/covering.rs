@@ -8,7 +8,7 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::coverage::Coverage;
 use crate::engine::ranking::CoverageColumns;
 use crate::engine::window::N_CELLS;
-use crate::ledger::PairId;
+use crate::ledger::{Classes, PairId};
 use crate::snapshot::{ArmSnapshot, View};
 
 /// What one arm has shown of the catalogue.
@@ -45,6 +45,20 @@ impl Covered {
     ) {
         if let Covered::Counted(views) = self {
             views[view as usize].observe(pair, lists, catalogue);
+        }
+    }
+}
+
+impl Covered {
+    /// Notes in both views what a pair has shown in a span of time that begins then, epoch ms.
+    pub fn resume(&mut self, pair: PairId, start_ms: i64, items: &Classes, catalogue: &Catalogue) {
+        if let Covered::Counted(views) = self {
+            for view in views.iter_mut() {
+                let items = items
+                    .shown()
+                    .map(|(place, class)| (place, usize::from(class) - 1));
+                view.observe_items(pair, start_ms, items, catalogue);
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What the board shows of pairs that have read a few lists.
 
+mod resumed;
+
 use std::num::NonZeroU32;
 
 use super::*;
@@ -12,10 +14,23 @@ use crate::ledger::{Keep, PairTracker};
 const T0: i64 = 1_763_596_800_000;
 
 fn board(starts: &[(&str, i64)]) -> Board {
+    Board::new(&config(starts), &ranking())
+}
+
+/// Windows of a minute and of an hour.
+fn config(starts: &[(&str, i64)]) -> Config {
     let window = |name: &str, span_ms| config::WindowSpan {
         name: name.into(),
         span_ms,
     };
+    let mut config = defaults();
+    config.windows = vec![window("1m", 60_000), window("1h", 3_600_000)];
+    config.experiments = starting(starts);
+    config
+}
+
+/// Experiments that start at these times.
+fn starting(starts: &[(&str, i64)]) -> BTreeMap<String, config::Experiment> {
     let experiment = |(name, start_ms): &(&str, i64)| {
         let experiment = config::Experiment {
             start_ms: Some(*start_ms),
@@ -23,10 +38,7 @@ fn board(starts: &[(&str, i64)]) -> Board {
         };
         (name.to_string(), experiment)
     };
-    let mut config = defaults();
-    config.windows = vec![window("1m", 60_000), window("1h", 3_600_000)];
-    config.experiments = starts.iter().map(experiment).collect();
-    Board::new(&config, &ranking())
+    starts.iter().map(experiment).collect()
 }
 
 fn defaults() -> Config {
@@ -70,7 +82,21 @@ fn delta_of(
     items: &[u64],
     catalogue: Option<Arc<Catalogue>>,
 ) -> PairDelta {
-    let rules = Rules {
+    let mut tracker = tracker(ranking, catalogue, &Keep::default());
+    read(&mut tracker, 0, lists, items);
+    tracker.take_delta()
+}
+
+fn tracker(ranking: Ranking, catalogue: Option<Arc<Catalogue>>, keep: &Keep) -> PairTracker {
+    let mut tracker = PairTracker::new(rules(), ranking, None, keep);
+    if let Some(catalogue) = catalogue {
+        tracker.set_catalogue(catalogue);
+    }
+    tracker
+}
+
+fn rules() -> Rules {
+    Rules {
         attribution_ms: 10_000,
         click_skew_ms: 0,
         lateness_ms: 0,
@@ -80,11 +106,11 @@ fn delta_of(
         max_lists_per_click: 32,
         max_arms: 10,
         one_topic: true,
-    };
-    let mut tracker = PairTracker::new(rules, ranking, None, &Keep::default());
-    if let Some(catalogue) = catalogue {
-        tracker.set_catalogue(catalogue);
     }
+}
+
+/// Reads lists that all have these items, from this offset on.
+fn read(tracker: &mut PairTracker, offset: usize, lists: &[(&str, i64)], items: &[u64]) {
     let mut batch = Batch::default();
     batch.items.extend(items);
     for (n, (arm, after_ms)) in lists.iter().enumerate() {
@@ -101,7 +127,7 @@ fn delta_of(
         });
         let n = n as u32;
         let list = Served {
-            id: u128::from(n),
+            id: (offset + n as usize) as u128,
             user: None,
             ts_ms: T0 + after_ms,
             items: 0..items.len() as u32,
@@ -109,7 +135,7 @@ fn delta_of(
         };
         let at = Position {
             side: Side::Served,
-            offset: i64::from(n),
+            offset: offset as i64 + i64::from(n),
             record_ts_ms: i64::MAX,
         };
         batch.events.push(Event {
@@ -118,7 +144,6 @@ fn delta_of(
         });
     }
     tracker.apply(&batch, u64::MAX);
-    tracker.take_delta()
 }
 
 /// Lists by arm in one view and window.

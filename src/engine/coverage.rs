@@ -127,6 +127,32 @@ impl Coverage {
         }
     }
 
+    /// Notes items that a pair, which has a part, has shown in a span of time that begins at `start_ms`: the place of each, and the
+    /// index of the first cut-off within which it was shown.
+    pub fn observe_items(
+        &mut self,
+        id: PartId,
+        start_ms: i64,
+        items: impl IntoIterator<Item = (u32, usize)>,
+        catalogue: &Catalogue,
+    ) {
+        let Some(part) = self.parts.iter_mut().find(|part| part.id == id) else {
+            return;
+        };
+        self.known.counts.clear();
+        if part.n_places < catalogue.n_places() {
+            part.make_room(catalogue.n_places(), &self.ks);
+        }
+        let slot = start_ms.div_euclid(self.slot_ms);
+        let number = number(slot, *self.base.get_or_insert(slot));
+        self.newest = self.newest.max(number);
+        for (place, class) in items {
+            if (place as usize) < part.n_places {
+                note(&mut part.last, class * part.n_places + place as usize, number);
+            }
+        }
+    }
+
     /// Distinct items that `catalogue` lists, by cut-off, in the slots that begin at each of `from_ms` or later, over
     /// the pairs that are `shown`. What was counted before and has not changed is not counted again.
     pub fn counts(&mut self, from_ms: &[i64], shown: &[PartId], catalogue: &Catalogue) -> Vec<Vec<u64>> {

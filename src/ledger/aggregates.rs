@@ -7,6 +7,7 @@ use super::book::{Aggregate, Book, ByArm};
 use super::buckets::Buckets;
 use super::exposures::Exposures;
 use super::keep::Keep;
+use super::latest::Latest;
 use super::parts::Part;
 use super::seen::Seen;
 use super::stored::Stored;
@@ -219,4 +220,6 @@ aggregates! {
     buckets: Buckets,
     /// How many users were first seen in an arm; likewise.
     exposures: Exposures,
+    /// The latest time of a list, epoch ms.
+    latest: Latest,
 }

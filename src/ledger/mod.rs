@@ -31,6 +31,7 @@ mod columns;
 mod error;
 mod exposures;
 mod keep;
+mod latest;
 mod marks;
 mod packed;
 mod parts;
@@ -245,6 +246,11 @@ impl Ledger {
             .until_ms
             .zip(other.until_ms)
             .map(|(one, other)| one.min(other));
+    }
+
+    /// The kept spans.
+    pub fn spans(&self) -> &[Span] {
+        &self.keep().spans
     }
 
     fn keep(&self) -> &Keep {

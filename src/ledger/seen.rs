@@ -47,8 +47,8 @@ impl Classes {
         counts
     }
 
-    /// Places that were shown, ascending, with their class.
-    fn shown(&self) -> impl Iterator<Item = (u32, u8)> {
+    /// Places that were shown, ascending, with their class: 1 + the index of the first cut-off.
+    pub fn shown(&self) -> impl Iterator<Item = (u32, u8)> {
         let places = (0..).zip(self.0.iter().copied());
         places.filter(|(_, class)| *class > 0)
     }

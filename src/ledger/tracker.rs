@@ -78,7 +78,7 @@ impl PairTracker {
     }
 
     /// A tracker that goes on from a checkpoint with the ledger of that moment, which keeps this. It is to read each topic from
-    /// its resume point on: see [`Engine::resume`].
+    /// its resume point on: see [`Engine::resume`]. Its deltas go on from there: the arms of the ledger are in none.
     ///
     /// # Errors
     /// [`ResumeError`] if these rules, or this ledger, cannot have made the checkpoint.
@@ -99,10 +99,10 @@ impl PairTracker {
     fn with(engine: Engine, ledger: Ledger, keep: &Keep) -> PairTracker {
         PairTracker {
             engine,
-            ledger,
             settled: Vec::new(),
             users: keep.spans.iter().position(|span| span.kept == Kept::ByUser),
-            n_arms: 0,
+            n_arms: ledger.arms().len(),
+            ledger,
             #[cfg(debug_assertions)]
             twin: twin::Twin::default(),
         }
@@ -192,7 +192,7 @@ impl PairTracker {
     }
 
     /// The bytes of its ledger.
-    pub fn encode_ledger(&mut self) -> Vec<u8> {
+    pub fn encode_ledger(&mut self) -> Parts {
         self.ledger.encode()
     }
 

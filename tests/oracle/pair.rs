@@ -112,6 +112,7 @@ impl Pair {
             settled,
             ..
         } = self;
+        ledger.admit(&engine.arms()[ledger.arms().len()..]);
         engine.visit_settled(usize::MAX, |told| settled.extend(ledger.take(told)));
     }
 

@@ -7,7 +7,7 @@ use abgauge::engine::catalogue::Catalogue;
 use abgauge::engine::event::{Batch, Reason, Side};
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
 use abgauge::engine::{ArmId, Checkpoint, Replayed};
-use abgauge::ledger::{Cell, Epochs, Keep, Ledger, PairTracker, Users};
+use abgauge::ledger::{Cell, Epochs, Keep, Ledger, PairTracker, Parts, Users};
 use proptest::bool;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -315,15 +315,15 @@ impl<'a> Both<'a> {
     fn cut(&mut self, died_after: Option<usize>) {
         self.compare_results();
         let from = self.checkpoint();
-        let bytes = self.cut.tracker.encode_ledger();
+        let parts = self.cut.tracker.encode_ledger();
         self.again = Side::BOTH.map(|side| records_again(self.world, &from, side));
         self.n_again = [0, 1].map(|side| self.again[side].len() as u64);
         if let Some(n) = died_after {
-            self.restore(&from, &bytes);
+            self.restore(&from, &parts);
             let again: Vec<&Record> = self.again.iter().flatten().copied().collect();
             self.cut.apply(&again[..again.len().min(n)]);
         }
-        self.restore(&from, &bytes);
+        self.restore(&from, &parts);
         if self.cut.tracker.is_replaying() {
             self.cut.tracker.idle(Side::Served, Some(T0 + 100_000), i64::MAX);
             self.cut.tracker.idle(Side::Clicks, Some(T0 + 100_000), i64::MAX);
@@ -340,9 +340,9 @@ impl<'a> Both<'a> {
     }
 
     /// Puts another process in the place of the one that was cut.
-    fn restore(&mut self, from: &Checkpoint, bytes: &[u8]) {
+    fn restore(&mut self, from: &Checkpoint, parts: &Parts) {
         let (rules, ranking) = (self.world.rules.clone(), self.world.ranking());
-        let ledger = Ledger::decode(bytes, &ranking, &self.keep).expect("it was encoded");
+        let ledger = Ledger::decode(parts, &ranking, &self.keep).expect("it was encoded");
         let tracker = PairTracker::resume(rules, ranking, &self.keep, from, ledger).expect("the same rules");
         let told = std::mem::take(&mut self.cut.told);
         self.cut = with_catalogue(Pair { tracker, told }, self.catalogue.as_ref());

@@ -286,7 +286,7 @@ fn decoded(parts: &Parts) -> Result<Ledger, LedgerError> {
 
 /// The names of aggregates as bytes, the last `n` of them left out.
 fn names(n_left_out: usize) -> Vec<u8> {
-    let ids = ["sums", "seen", "buckets", "exposures"];
+    let ids = ["sums", "seen", "buckets", "exposures", "latest"];
     let ids = &ids[..ids.len() - n_left_out];
     let named = ids
         .iter()
@@ -323,7 +323,7 @@ fn with_aggregates(parts: &Parts, names_now: &[u8], change: impl Fn(&mut Vec<u8>
 
 #[test]
 fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
-    for id in ["sums", "seen", "buckets", "exposures"] {
+    for id in ["sums", "seen", "buckets", "exposures", "latest"] {
         let mut newer = names(0);
         let at = newer.windows(id.len()).position(|window| window == id.as_bytes());
         newer[at.expect("it is there") + id.len()] += 1;
@@ -335,28 +335,28 @@ fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
 #[test]
 fn an_aggregate_that_is_gone_is_dropped() {
     let mut expected = decoded(&stored()).expect("it was encoded");
-    let gone = [&[5], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
+    let gone = [&[6], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
     let parts = with_aggregates(&stored(), &gone, |bytes| bytes.extend([2, 0xff, 0xff]));
     let mut ledger = decoded(&parts).expect("what is gone is no damage");
     assert_eq!(ledger.encode(), expected.encode());
     // Named twice, it is damage.
-    let twice = [&[6], &gone[1..], &gone[gone.len() - 6..]].concat();
+    let twice = [&[7], &gone[1..], &gone[gone.len() - 6..]].concat();
     let parts = with_aggregates(&stored(), &twice, |bytes| bytes.extend([0, 0]));
     assert_eq!(decoded(&parts).err(), Some(LedgerError::Number));
 }
 
-/// Of four that follow each other, each with its length before it.
+/// Of five that follow each other, each with its length before it.
 fn leave_out_the_last(bytes: &mut Vec<u8>) {
     let mut from = Reader::new(bytes);
     let mut to = Writer::default();
-    for _ in 0..3 {
-        let own = from.part().expect("there are four");
+    for _ in 0..4 {
+        let own = from.part().expect("there are five");
         to.part(|to| to.bytes(own.rest()));
     }
     *bytes = to.into_bytes();
 }
 
-/// As in a ledger that was stored before there were exposures.
+/// As in a ledger that was stored before it was known when arms had their last list.
 #[test]
 fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
     let parts = with_aggregates(&stored(), &names(1), leave_out_the_last);
@@ -367,13 +367,14 @@ fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
             sums: None,
             seen: None,
             buckets: None,
-            exposures: end,
+            exposures: None,
+            latest: end,
         };
         assert_eq!(since, expected);
     }
-    assert!(ledger.total().exposures.is_empty());
+    assert!(ledger.total().latest.is_empty());
     tell(&mut ledger, &[of_arm(4, 1)], 4..5, &catalogue());
-    assert_eq!(ledger.total().exposures.len(), 1);
+    assert_eq!(ledger.total().latest.len(), 1);
     assert_eq!(ledger.total().sums.len(), 2);
 }
 

@@ -1,0 +1,63 @@
+//! What the board begins a pair with: the settled numbers that a ledger keeps, arm by arm.
+
+use std::collections::BTreeMap;
+
+use super::arm::Base;
+use crate::engine::ArmId;
+use crate::engine::window::Overflow;
+use crate::ledger::Ledger;
+
+/// The windows of which a ledger keeps cells: the place of each, the length of its cells in ms, and the span there.
+pub(super) fn windows(ledger: &Ledger, cells_ms: &[i64]) -> Vec<(usize, i64, usize)> {
+    let of = |(place, cell_ms): (usize, &i64)| {
+        let mut spans = ledger.spans().iter();
+        let span = spans.position(|span| span.kept.has(false) && span.cell_ms == *cell_ms)?;
+        Some((place, *cell_ms, span))
+    };
+    cells_ms.iter().enumerate().filter_map(of).collect()
+}
+
+/// By arm; an error if a sum of a cell exceeds 64 bits.
+pub(super) fn of(ledger: &Ledger, cells_ms: &[i64]) -> (BTreeMap<ArmId, Base>, Result<(), Overflow>) {
+    let mut bases: BTreeMap<ArmId, Base> = BTreeMap::new();
+    let mut exact = Ok(());
+    for (window, cell_ms, span) in windows(ledger, cells_ms) {
+        for (number, cell) in ledger.cells(span) {
+            for (arm, sums) in cell.sums {
+                let tally = narrow(sums, &mut exact);
+                bases
+                    .entry(*arm)
+                    .or_default()
+                    .cells
+                    .push((window, number * cell_ms, tally));
+            }
+        }
+    }
+    for (arm, sums) in ledger.total().sums {
+        bases.entry(*arm).or_default().total = without_zeros(sums).to_vec();
+    }
+    // Totals begin with an experiment, but the windows may have lists of before.
+    let spans = windows(ledger, cells_ms).into_iter().map(|(.., span)| span);
+    let cells = spans.flat_map(|span| ledger.cells(span)).map(|(_, cell)| cell);
+    for (arm, latest_ms) in cells.chain([ledger.total()]).flat_map(|cell| cell.latest) {
+        let base = bases.entry(*arm).or_default();
+        base.last_list_ms = base.last_list_ms.max(Some(*latest_ms));
+    }
+    (bases, exact)
+}
+
+fn narrow(sums: &[i128], exact: &mut Result<(), Overflow>) -> Vec<i64> {
+    let narrow = |sum: &i128| {
+        i64::try_from(*sum).unwrap_or_else(|_| {
+            *exact = Err(Overflow);
+            if *sum < 0 { i64::MIN } else { i64::MAX }
+        })
+    };
+    without_zeros(sums).iter().map(narrow).collect()
+}
+
+/// Columns that are left out at the end are zero.
+fn without_zeros(sums: &[i128]) -> &[i128] {
+    let n_columns = sums.iter().rposition(|sum| *sum != 0).map_or(0, |last| last + 1);
+    &sums[..n_columns]
+}

@@ -1,0 +1,64 @@
+//! When arms had their last list.
+
+use super::LedgerError;
+use super::book::{Aggregate, ByArm};
+use super::keep::Keep;
+use super::stored::Stored;
+use crate::bytes::{Reader, Writer};
+use crate::engine::Arm;
+use crate::engine::ranking::Ranking;
+use crate::engine::settling::SettledList;
+
+/// The latest time of a list by arm, epoch ms.
+#[derive(Debug)]
+pub struct Latest {
+    /// Of the current slot, by number; [`NONE`] where there was no list.
+    slot: Vec<i64>,
+}
+
+const NONE: i64 = i64::MIN;
+
+impl Aggregate for Latest {
+    type Cell = i64;
+    type Slot = ByArm<i64>;
+    const ID: &str = "latest";
+    const VERSION: u64 = 1;
+
+    fn new(_: &Ranking, _: &Keep) -> Latest {
+        Latest { slot: Vec::new() }
+    }
+
+    fn admit(&mut self, arms: &[Arm]) {
+        self.slot.resize(self.slot.len() + arms.len(), NONE);
+    }
+
+    fn add(&mut self, list: &SettledList) {
+        for arm in list.arms {
+            let latest = &mut self.slot[*arm as usize];
+            *latest = list.ts_ms.max(*latest);
+        }
+    }
+
+    fn end_slot(&mut self) -> ByArm<i64> {
+        let latest = (0..).zip(self.slot.iter_mut().map(|latest| std::mem::replace(latest, NONE)));
+        latest.filter(|(_, latest)| *latest != NONE).collect()
+    }
+
+    fn add_slot(&self, slot: &ByArm<i64>, cells: &mut ByArm<i64>) {
+        for (arm, ms) in slot {
+            Latest::merge(cells.entry(*arm).or_insert(*ms), ms);
+        }
+    }
+
+    fn merge(cell: &mut i64, more: &i64) {
+        *cell = (*cell).max(*more);
+    }
+
+    fn encode(&self, cell: &i64, to: &mut Writer) {
+        to.signed((*cell).into());
+    }
+
+    fn decode(&self, from: &mut Reader, _: &Stored) -> Result<Option<i64>, LedgerError> {
+        Ok(Some(from.ms()?))
+    }
+}
