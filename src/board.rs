@@ -24,7 +24,7 @@ use dashmap::DashMap;
 
 use self::arm::{ArmWindows, WindowEnds, WindowShape};
 use self::covering::Covering;
-use self::progress::Progress;
+use self::progress::{Progress, ShownPairs};
 use crate::config::{self, Config};
 use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::{LISTS, Ranking};
@@ -264,7 +264,12 @@ impl Board {
 
     /// Shows a pair that has caught up in the views.
     pub fn show(&self, pair: PairId) {
-        self.shared().with_progress(|progress| progress.show(pair));
+        View::BOTH.into_iter().for_each(|view| self.show_in(view, pair));
+    }
+
+    /// Shows a pair in one view: what has settled is complete before the log is read again.
+    pub fn show_in(&self, view: View, pair: PairId) {
+        self.shared().with_progress(|progress| progress.show(pair, view));
     }
 
     /// Hides a pair from the views immediately, and keeps its sums.
@@ -472,7 +477,7 @@ impl Board {
     fn timelines_of(
         &self,
         windows: &ArmWindows,
-        shown: &[PairId],
+        shown: &ShownPairs,
         ends: &WindowEnds,
         window: usize,
     ) -> [Timeline; 2] {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::covering::Covered;
+use super::progress::ShownPairs;
 use crate::engine::ArmInSlot;
 use crate::engine::window::{Cell, Overflow, Window, add_wide};
 use crate::ledger::PairId;
@@ -180,16 +181,17 @@ impl ArmWindows {
     /// [`Overflow`] if a cell's sum exceeds 64 bits.
     pub fn advance(
         &mut self,
-        pairs: &[PairId],
+        pairs: &ShownPairs,
         ends: &WindowEnds,
         shape: &WindowShape,
     ) -> Result<(), Overflow> {
         let mut exact = Ok(());
-        for pair in pairs {
-            let Some(part) = self.parts.get_mut(pair) else {
-                continue;
-            };
-            for (view, slots) in part.views.iter_mut().enumerate() {
+        for view in View::BOTH {
+            for pair in pairs.of(view) {
+                let Some(part) = self.parts.get_mut(pair) else {
+                    continue;
+                };
+                let (slots, view) = (&mut part.views[view as usize], view as usize);
                 exact = exact.and(slots.release(ends.until_ms[view], &mut part.last_list_ms, shape));
                 if let Some(end_ms) = ends.ends_ms[view] {
                     slots.windows.iter_mut().for_each(|window| window.advance(end_ms));
@@ -200,15 +202,13 @@ impl ArmWindows {
     }
 
     /// Adds up what these pairs have of it; without any of them it has no last list.
-    pub fn add_up(&self, pairs: &[PairId], arm: &mut ArmSnapshot) {
-        arm.last_list_ms = self
-            .parts_of(pairs)
-            .map(|part| part.last_list_ms)
-            .max()
-            .unwrap_or(i64::MIN);
-        for (view, rows) in arm.sums.iter_mut().enumerate() {
+    pub fn add_up(&self, pairs: &ShownPairs, arm: &mut ArmSnapshot) {
+        let parts = pairs.all().filter_map(|pair| self.parts.get(&pair));
+        arm.last_list_ms = parts.map(|part| part.last_list_ms).max().unwrap_or(i64::MIN);
+        for (view, rows) in View::BOTH.into_iter().zip(&mut arm.sums) {
             for (place, row) in rows.iter_mut().enumerate() {
-                let mut of_pairs = self.parts_of(pairs).map(|part| part.views[view].sums(place));
+                let parts = self.parts_of(pairs.of(view));
+                let mut of_pairs = parts.map(|part| part.views[view as usize].sums(place));
                 let first = of_pairs.next().unwrap_or_default();
                 let (sums, rest) = row.split_at_mut(first.len());
                 sums.copy_from_slice(first);
@@ -221,15 +221,15 @@ impl ArmWindows {
     }
 
     /// Whether one of these pairs adds to it.
-    pub fn is_of(&self, pairs: &[PairId]) -> bool {
-        self.parts_of(pairs).next().is_some()
+    pub fn is_of(&self, pairs: &ShownPairs) -> bool {
+        pairs.all().any(|pair| self.parts.contains_key(&pair))
     }
 
     /// Adds the cells of one window to time lines of `width` columns, by `View as usize`.
-    pub fn add_cells(&self, pairs: &[PairId], window: usize, width: usize, timelines: &mut [Timeline; 2]) {
-        for part in self.parts_of(pairs) {
-            for (slots, timeline) in part.views.iter().zip(timelines.iter_mut()) {
-                timeline.add(width, slots.windows[window].cells());
+    pub fn add_cells(&self, pairs: &ShownPairs, window: usize, width: usize, timelines: &mut [Timeline; 2]) {
+        for (view, timeline) in View::BOTH.into_iter().zip(timelines) {
+            for part in self.parts_of(pairs.of(view)) {
+                timeline.add(width, part.views[view as usize].windows[window].cells());
             }
         }
     }
@@ -318,6 +318,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use super::super::progress::Progress;
     use super::*;
 
     const PAIR: PairId = 3;
@@ -343,6 +344,15 @@ mod tests {
         }
     }
 
+    /// These pairs in both views.
+    fn both(pairs: &[PairId]) -> ShownPairs {
+        let mut progress = Progress::default();
+        for (pair, view) in pairs.iter().flat_map(|pair| View::BOTH.map(|view| (*pair, view))) {
+            progress.show(pair, view);
+        }
+        progress.shown()
+    }
+
     fn told(windows: &ArmWindows) -> ArmSnapshot {
         let mut arm = ArmSnapshot {
             experiment: "e".into(),
@@ -351,7 +361,7 @@ mod tests {
             sums: View::BOTH.map(|_| vec![vec![0; 2].into(); 3]),
             timelines: None,
         };
-        windows.add_up(&[PAIR], &mut arm);
+        windows.add_up(&both(&[PAIR]), &mut arm);
         arm
     }
 
@@ -375,7 +385,7 @@ mod tests {
             }
             let ends = WindowEnds { ends_ms: [Some(300_000); 2], until_ms: [i64::MAX; 2] };
             for windows in [&mut at_once, &mut held] {
-                windows.advance(&[PAIR], &ends, &shape).expect("small sums");
+                windows.advance(&both(&[PAIR]), &ends, &shape).expect("small sums");
             }
             prop_assert_eq!(format!("{:?}", told(&at_once)), format!("{:?}", told(&held)));
             prop_assert_eq!(shape.n_ahead.into_inner(), 0);
@@ -395,7 +405,7 @@ mod tests {
                 ends_ms: [Some(until_ms), None],
                 until_ms: [until_ms; 2],
             };
-            assert_eq!(windows.advance(&[PAIR], &ends, &shape), Ok(()));
+            assert_eq!(windows.advance(&both(&[PAIR]), &ends, &shape), Ok(()));
             let live: Vec<i128> = told(&windows).sums[0].iter().map(|sums| sums[0]).collect();
             assert_eq!(live, [in_windows, in_windows, 3], "until {until_ms}");
         }
@@ -429,10 +439,10 @@ mod tests {
         }
         let mut arm = told(&windows);
         assert_eq!(arm.sums[1], vec![Box::from([1, 0]); 3]);
-        windows.add_up(&[PAIR, 4], &mut arm);
+        windows.add_up(&both(&[PAIR, 4]), &mut arm);
         assert_eq!(arm.sums[1], vec![Box::from([11, 20]); 3]);
         assert_eq!(arm.sums[0], vec![Box::from([0, 0]); 3]);
         windows.remove(PAIR, &shape);
-        assert!(!windows.is_of(&[PAIR]) && windows.is_of(&[4]) && !windows.is_empty());
+        assert!(!windows.is_of(&both(&[PAIR])) && windows.is_of(&both(&[4])) && !windows.is_empty());
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::arm::{ArmWindows, WindowEnds};
+use super::progress::ShownPairs;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::coverage::Coverage;
 use crate::engine::ranking::CoverageColumns;
@@ -158,7 +159,7 @@ impl Covering {
     pub fn fill(
         &self,
         windows: &mut ArmWindows,
-        pairs: &[PairId],
+        pairs: &ShownPairs,
         cells_ms: &[i64],
         ends: &WindowEnds,
         arm: &mut ArmSnapshot,
@@ -166,14 +167,15 @@ impl Covering {
         let Covered::Counted(views) = &mut windows.covered else {
             return;
         };
-        for ((coverage, end_ms), rows) in views.iter_mut().zip(ends.ends_ms).zip(&mut arm.sums) {
+        let views = View::BOTH.into_iter().zip(views.iter_mut());
+        for (((view, coverage), end_ms), rows) in views.zip(ends.ends_ms).zip(&mut arm.sums) {
             let first_cell =
                 |cell_ms: i64| end_ms.map_or(i64::MIN, |end_ms| end_ms.div_euclid(cell_ms) - N_CELLS + 1);
             let of_windows = cells_ms
                 .iter()
                 .map(|cell_ms| first_cell(*cell_ms).saturating_mul(*cell_ms));
             let from_ms: Vec<i64> = of_windows.chain([windows.total_from_ms]).collect();
-            let counts = coverage.counts(&from_ms, pairs, &self.catalogue);
+            let counts = coverage.counts(&from_ms, pairs.of(view), &self.catalogue);
             for (counts, sums) in counts.iter().zip(rows) {
                 for (sum, count) in sums[self.columns.seen.clone()].iter_mut().zip(counts) {
                     *sum = i128::from(*count);

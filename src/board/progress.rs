@@ -4,6 +4,22 @@ use std::collections::BTreeMap;
 
 use super::arm::WindowEnds;
 use crate::ledger::{PairId, Reach};
+use crate::snapshot::View;
+
+/// Pairs by view, ascending.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct ShownPairs([Vec<PairId>; 2]);
+
+impl ShownPairs {
+    pub fn of(&self, view: View) -> &[PairId] {
+        &self.0[view as usize]
+    }
+
+    /// In any view; those of both come twice.
+    pub fn all(&self) -> impl Iterator<Item = PairId> {
+        self.0.iter().flatten().copied()
+    }
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Progress {
@@ -19,8 +35,8 @@ pub(super) struct Progress {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct PairProgress {
-    /// Caught up, and owned.
-    shown: bool,
+    /// By `View as usize`: whether it is complete, and owned.
+    shown: [bool; 2],
     reach: Reach,
 }
 
@@ -39,14 +55,14 @@ impl Progress {
         self.pairs.entry(pair).or_default().reach = reach;
     }
 
-    pub fn show(&mut self, pair: PairId) {
-        self.pairs.entry(pair).or_default().shown = true;
+    pub fn show(&mut self, pair: PairId, view: View) {
+        self.pairs.entry(pair).or_default().shown[view as usize] = true;
     }
 
     pub fn hide(&mut self, pair: PairId) {
         self.note_settled_end();
         if let Some(progress) = self.pairs.get_mut(&pair) {
-            progress.shown = false;
+            progress.shown = [false; 2];
         }
     }
 
@@ -55,15 +71,17 @@ impl Progress {
         self.pairs.remove(&pair);
     }
 
-    /// The pairs that are shown, ascending.
-    pub fn shown(&self) -> Vec<PairId> {
-        let shown = self.pairs.iter().filter(|(_, pair)| pair.shown);
-        shown.map(|(pair, _)| *pair).collect()
+    /// The pairs that are shown in each view.
+    pub fn shown(&self) -> ShownPairs {
+        ShownPairs(View::BOTH.map(|view| {
+            let shown = self.pairs.iter().filter(|(_, pair)| pair.shown[view as usize]);
+            shown.map(|(pair, _)| *pair).collect()
+        }))
     }
 
     /// How far those have come.
     pub fn reaches(&self) -> impl Iterator<Item = &Reach> {
-        let shown = self.pairs.values().filter(|pair| pair.shown);
+        let shown = self.pairs.values().filter(|pair| pair.shown.contains(&true));
         shown.map(|pair| &pair.reach)
     }
 

@@ -176,6 +176,22 @@ fn adds_up_what_the_shown_pairs_have() {
     assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2), ("b", 1)]));
 }
 
+/// What has settled is known at once where a pair goes on from what is stored; its log is still to be read again.
+#[test]
+fn a_pair_may_be_shown_in_one_view_before_it_is_in_both() {
+    let board = board(&[]);
+    board.merge(0, &delta(&[("a", 0), ("a", 20_000)]));
+    board.set_live_end(T0 + 20_000);
+    board.show_in(View::Settled, 0);
+    assert_eq!(lists(&board, View::Settled, 2), named(&[("a", 1)]));
+    assert_eq!(lists(&board, View::Live, 2), named(&[("a", 0)]));
+    board.show(0);
+    assert_eq!(lists(&board, View::Settled, 2), named(&[("a", 1)]));
+    assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2)]));
+    board.hide(0);
+    assert_eq!(lists(&board, View::Settled, 2), []);
+}
+
 #[test]
 fn a_settled_window_ends_with_the_furthest_pair_and_holds_what_the_others_have_inside() {
     let board = board(&[]);
