@@ -1,21 +1,21 @@
 //! The state topic on Kafka: read by a consumer without a group, asked for its ends by a thread, written by one plain producer.
 
+mod complaints;
 mod ends;
 mod writer;
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Message as _, Offset, TopicPartitionList};
 
+use self::complaints::{Complaints, fault};
 use self::ends::Ends;
 use self::writer::Writer;
 use super::client;
@@ -265,65 +265,3 @@ const READER: [(&str, &str); 3] = [
     ("fetch.queue.backoff.ms", "10"),
     ("queued.max.messages.kbytes", "16384"),
 ];
-
-/// In words of the state topic, where the client's would name the others.
-fn fault(error: &KafkaError, reason: &str) -> Happening<'static> {
-    let remedy = match error.rdkafka_error_code() {
-        Some(RDKafkaErrorCode::TopicAuthorizationFailed) => {
-            "no permission: grant the user READ, WRITE and DESCRIBE on state.topic"
-        }
-        Some(
-            RDKafkaErrorCode::UnknownTopicOrPartition
-            | RDKafkaErrorCode::UnknownTopic
-            | RDKafkaErrorCode::UnknownPartition,
-        ) => {
-            "the state topic, or a partition of it, does not exist: `abgauge check --create-topics` creates it"
-        }
-        Some(RDKafkaErrorCode::MessageSizeTooLarge) => {
-            "a record is too large for the state topic: its max.message.bytes must be 1048576 or more"
-        }
-        Some(RDKafkaErrorCode::MessageTimedOut) => "the brokers took no record for 5 s; trying again",
-        Some(RDKafkaErrorCode::NotEnoughReplicas | RDKafkaErrorCode::NotEnoughReplicasAfterAppend) => {
-            "too few replicas of the state topic are in sync; trying again"
-        }
-        _ => return Happening::Fault(client::fault(error, reason).message),
-    };
-    let detail = if reason.is_empty() {
-        error.to_string()
-    } else {
-        reason.to_owned()
-    };
-    Happening::Fault(format!("{remedy} ({detail})"))
-}
-
-/// What the client says of itself, until it is taken.
-#[derive(Default)]
-struct Complaints(Mutex<VecDeque<(KafkaError, String)>>);
-
-impl Complaints {
-    fn pop(&self) -> Option<(KafkaError, String)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-    }
-
-    fn push(&self, error: KafkaError, reason: String) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_back((error, reason));
-    }
-}
-
-impl ClientContext for Complaints {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        client::log(level, facility, message);
-        if let Some(reason) = client::refused_certificate(facility, message) {
-            self.push(KafkaError::Global(RDKafkaErrorCode::SSL), reason);
-        }
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        self.push(error, reason.to_owned());
-    }
-}
-
-impl ConsumerContext for Complaints {}
