@@ -5,15 +5,18 @@ use super::book::{Aggregate, ByArm};
 use super::keep::Keep;
 use super::stored::Stored;
 use crate::bytes::{Reader, Writer};
-use crate::engine::Arm;
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
+use crate::engine::{Arm, ArmId};
 
 /// The latest time of a list by arm, epoch ms.
 #[derive(Debug)]
 pub struct Latest {
+    is_kept: bool,
     /// Of the current slot, by number; [`NONE`] where there was no list.
     slot: Vec<i64>,
+    /// Those that had a list in it.
+    arms: Vec<ArmId>,
 }
 
 const NONE: i64 = i64::MIN;
@@ -24,8 +27,16 @@ impl Aggregate for Latest {
     const ID: &str = "latest";
     const VERSION: u64 = 1;
 
-    fn new(_: &Ranking, _: &Keep) -> Latest {
-        Latest { slot: Vec::new() }
+    fn new(_: &Ranking, keep: &Keep) -> Latest {
+        let mut kept = keep
+            .total
+            .into_iter()
+            .chain(keep.spans.iter().map(|span| span.kept));
+        Latest {
+            is_kept: kept.any(|kept| kept.has(Latest::BY_USER)),
+            slot: Vec::new(),
+            arms: Vec::new(),
+        }
     }
 
     fn admit(&mut self, arms: &[Arm]) {
@@ -33,15 +44,22 @@ impl Aggregate for Latest {
     }
 
     fn add(&mut self, list: &SettledList) {
+        if !self.is_kept {
+            return;
+        }
         for arm in list.arms {
             let latest = &mut self.slot[*arm as usize];
+            if *latest == NONE {
+                self.arms.push(*arm);
+            }
             *latest = list.ts_ms.max(*latest);
         }
     }
 
     fn end_slot(&mut self) -> ByArm<i64> {
-        let latest = (0..).zip(self.slot.iter_mut().map(|latest| std::mem::replace(latest, NONE)));
-        latest.filter(|(_, latest)| *latest != NONE).collect()
+        let arms = self.arms.drain(..);
+        arms.map(|arm| (arm, std::mem::replace(&mut self.slot[arm as usize], NONE)))
+            .collect()
     }
 
     fn add_slot(&self, slot: &ByArm<i64>, cells: &mut ByArm<i64>) {
