@@ -36,12 +36,8 @@ pub(super) fn of(ledger: &Ledger, cells_ms: &[i64]) -> (BTreeMap<ArmId, Base>, R
     for (arm, sums) in ledger.total().sums {
         bases.entry(*arm).or_default().total = without_zeros(sums).to_vec();
     }
-    // Totals begin with an experiment, but the windows may have lists of before.
-    let spans = windows(ledger, cells_ms).into_iter().map(|(.., span)| span);
-    let cells = spans.flat_map(|span| ledger.cells(span)).map(|(_, cell)| cell);
-    for (arm, latest_ms) in cells.chain([ledger.total()]).flat_map(|cell| cell.latest) {
-        let base = bases.entry(*arm).or_default();
-        base.last_list_ms = base.last_list_ms.max(Some(*latest_ms));
+    for (arm, latest_ms) in ledger.total().latest {
+        bases.entry(*arm).or_default().last_list_ms = Some(*latest_ms);
     }
     (bases, exact)
 }

@@ -26,6 +26,8 @@ pub trait Aggregate {
     /// Whether it is among what is kept of users alone. If nothing else is kept, the slots of a cell are ended together: users are
     /// so many that what a slot adds is little smaller than what a cell does.
     const BY_USER: bool = false;
+    /// Whether totals have of it what came before the start of an experiment, too.
+    const BEFORE_START: bool = false;
 
     /// One that was told nothing.
     fn new(ranking: &Ranking, keep: &Keep) -> Self;
@@ -188,7 +190,7 @@ impl<A: Aggregate> Book<A> {
     }
 
     fn leave_out_before_start(&mut self, slot_ms: i64) {
-        if self.last_start_ms > Some(slot_ms) {
+        if self.last_start_ms > Some(slot_ms) && !A::BEFORE_START {
             self.total
                 .retain(|arm, _| self.starts_ms[*arm as usize] <= Some(slot_ms));
         }
@@ -291,7 +293,7 @@ impl<A: Aggregate> Book<A> {
             Part::Arms(_) => {}
             Part::Total => {
                 let mut total = self.decode_all(from, stored)?;
-                total.retain(|arm, _| stored.totals_go_on[*arm as usize]);
+                total.retain(|arm, _| A::BEFORE_START || stored.totals_go_on[*arm as usize]);
                 if self.has_total() {
                     self.total = total;
                 }

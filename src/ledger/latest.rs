@@ -26,6 +26,7 @@ impl Aggregate for Latest {
     type Slot = ByArm<i64>;
     const ID: &str = "latest";
     const VERSION: u64 = 1;
+    const BEFORE_START: bool = true;
 
     fn new(_: &Ranking, keep: &Keep) -> Latest {
         let mut kept = keep
