@@ -182,6 +182,7 @@ fn settings_exist() {
         "metrics",
         "export",
         "limits",
+        "state",
         "http",
         "webhook",
         "log",

@@ -76,6 +76,8 @@ pub struct Config {
     /// Sliding windows, ascending; `total` is always kept as well.
     pub windows: Vec<WindowSpan>,
     pub limits: Limits,
+    /// None: a start rebuilds what it shows from the log.
+    pub state: Option<StateTopic>,
     pub export: Export,
     pub http: Http,
     /// None: nobody is told of changes.
@@ -297,6 +299,16 @@ pub struct TlsFiles {
     /// The server's own certificate first, then those between it and the authority.
     pub certificate: PathBuf,
     pub key: PathBuf,
+}
+
+/// Where what is settled outlives a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateTopic {
+    pub topic: String,
+    /// Each pair is stored so often.
+    pub interval: Duration,
+    /// All pairs of this instance together write no more, in the long run.
+    pub max_bytes_per_second: u64,
 }
 
 /// Whom to tell when the state of an arm changes.

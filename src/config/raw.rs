@@ -42,6 +42,7 @@ pub(super) struct Raw {
     pub profile: BTreeMap<String, RawProfile>,
     pub export: RawExport,
     pub limits: RawLimits,
+    pub state: RawState,
     pub http: RawHttp,
     pub webhook: RawWebhook,
     pub log: RawLog,
@@ -172,6 +173,15 @@ section! {
         max_future_share: Spanned<f64> = unwritten(0.05),
         max_duplicate_share: Spanned<f64> = unwritten(0.1),
         max_unmatched_share: Spanned<f64> = unwritten(0.05),
+    }
+}
+
+section! {
+    RawState {
+        /// `None`: nothing is stored.
+        topic: Option<Spanned<String>> = None,
+        interval: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
+        max_bytes_per_second: Spanned<ByteSize> = unwritten(ByteSize::mebibytes(1)),
     }
 }
 

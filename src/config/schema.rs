@@ -154,7 +154,7 @@ fn restrict(key: &str, text: Option<&str>, schema: &mut Value) {
 fn restrict_text(key: &str, text: &str, schema: &mut Value) {
     const TOPIC: &str = "^[a-zA-Z0-9._-]+$";
     let units = |units: &[(&str, u64)]| units.iter().map(|(unit, _)| *unit).collect::<Vec<_>>().join("|");
-    if key.ends_with("_topic") {
+    if key.ends_with("_topic") || key == "state.topic" {
         (schema["pattern"], schema["maxLength"]) = (TOPIC.into(), 249.into());
     } else if key == "ingest.skip_records" {
         schema["pattern"] = "^[a-zA-Z0-9._-]+/[0-9]+/[0-9]+(-[0-9]+)?$".into();
@@ -279,7 +279,13 @@ mod tests {
                 "export.numerators",
                 "metrics.profile",
             ];
-            let of_its_text = ["http.listen", "log.filter", "limits.max_state", "kafka.group_id"];
+            let of_its_text = [
+                "http.listen",
+                "log.filter",
+                "limits.max_state",
+                "kafka.group_id",
+                "state.interval",
+            ];
             of_others.contains(&key)
                 || of_its_text.contains(&key)
                 || key.starts_with("events.")

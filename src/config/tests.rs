@@ -574,6 +574,20 @@ fn who_may_ask_is_told_by_hashes_from_every_source() {
 }
 
 #[test]
+fn state_is_stored_where_a_topic_is_named() {
+    assert_eq!(config("[state]\ninterval = \"20s\"", &[]).state, None);
+    let state = config("[state]\ntopic = \"kept\"", &[]).state;
+    assert_eq!(
+        state,
+        Some(super::StateTopic {
+            topic: "kept".to_owned(),
+            interval: Duration::from_secs(10),
+            max_bytes_per_second: 1 << 20,
+        })
+    );
+}
+
+#[test]
 fn whom_to_tell_is_an_address_with_a_secret_and_an_authority() {
     assert_eq!(config("", &[]).webhook, None);
     let text = "[webhook]\nurl = \"https://hooks.example/a\"\nheader = \"X-Token\"\nsecret_file = \"s\"\nca_file = \"ca\"\n\

@@ -7,6 +7,7 @@ mod http;
 mod ingest;
 mod kafka;
 mod measures;
+mod state;
 mod values;
 mod webhook;
 mod windows;
@@ -38,6 +39,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
     let kafka = kafka::kafka(raw.kafka, report);
     Config {
         ingest: ingest::ingest(&raw.ingest, &kafka, report),
+        state: state::state(&raw.state, &kafka, report),
         kafka,
         events: counting.events,
         join: counting.join,

@@ -484,6 +484,28 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
                 "text in quotes",
             ],
         ),
+        // Where it is stored.
+        (
+            "[state]\ntopic = \"a b\"",
+            &["state.topic", ":2:9", "not the name of a topic", "1 to 249"],
+        ),
+        (
+            "[state]\ntopic = \"clicks\"",
+            &[
+                "state.topic",
+                ":2:9",
+                "is a topic of events",
+                "abgauge alone writes",
+            ],
+        ),
+        (
+            "[state]\ninterval = \"10ms\"",
+            &["state.interval", ":2:12", "is too often", "1s"],
+        ),
+        (
+            "[state]\nmax_bytes_per_second = \"1KiB\"",
+            &["state.max_bytes_per_second", "too little", "4KiB"],
+        ),
         // Whom to tell.
         (
             "[webhook]\nurl = \"hooks.example/x\"",

@@ -131,7 +131,7 @@ pub fn parse_topic(text: &str) -> Result<String, String> {
 }
 
 /// Kafka's own rule. It also keeps `^` out, with which librdkafka would take the name for a pattern.
-fn topic(key: &str, name: &Spanned<String>, report: &mut ErrorReport) -> String {
+pub(super) fn topic(key: &str, name: &Spanned<String>, report: &mut ErrorReport) -> String {
     let text = name.get_ref();
     if text.is_empty() {
         report.refuse(key, name, "is empty", "write the name of a topic");

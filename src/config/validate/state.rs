@@ -1,0 +1,48 @@
+//! `[state]`: where what is settled outlives a process.
+
+use std::time::Duration;
+
+use super::kafka::topic;
+use super::values::positive;
+use crate::config::error::ErrorReport;
+use crate::config::raw::RawState;
+use crate::config::{Kafka, StateTopic};
+
+/// Less would not hold one seal.
+const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
+/// Oftener, each look at the ends of the topic would find something new.
+const MIN_INTERVAL_MS: i64 = 1_000;
+
+/// None where nothing is stored.
+pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> Option<StateTopic> {
+    let interval_ms = positive("state.interval", &raw.interval, report);
+    if interval_ms < MIN_INTERVAL_MS && report.is_sound("state.interval") {
+        let remedy = "write \"1s\" or more";
+        report.refuse("state.interval", &raw.interval, "is too often", remedy);
+    }
+    let max_bytes_per_second = raw.max_bytes_per_second.get_ref().bytes;
+    if max_bytes_per_second < MIN_BYTES_PER_SECOND {
+        let remedy = "write \"4KiB\" or more";
+        report.refuse(
+            "state.max_bytes_per_second",
+            &raw.max_bytes_per_second,
+            "is too little to store anything",
+            remedy,
+        );
+    }
+    let name = raw.topic.as_ref()?;
+    let others = [
+        Some(&kafka.served_topic),
+        Some(&kafka.clicks_topic),
+        kafka.dead_letter_topic.as_ref(),
+    ];
+    if others.contains(&Some(name.get_ref())) {
+        let remedy = "write another topic, which abgauge alone writes: `cleanup.policy=compact` would take events away";
+        report.refuse("state.topic", name, "is a topic of events", remedy);
+    }
+    Some(StateTopic {
+        topic: topic("state.topic", name, report),
+        interval: Duration::from_millis(interval_ms.unsigned_abs()),
+        max_bytes_per_second,
+    })
+}
