@@ -9,6 +9,7 @@
 mod judge;
 mod records;
 mod sample;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use crate::config::Config;
 use crate::export::secured;
 use crate::kafka::inspect::inspect;
 use crate::kafka::properties;
+use crate::kafka::topics::create_state_topic;
 use crate::webhook;
 pub use records::Records;
 
@@ -79,6 +81,24 @@ pub fn findings(config: &Config, connect: bool) -> Vec<Finding> {
     }
     findings.insert(0, verdict(&findings));
     findings
+}
+
+/// Creates the topic of stored state, unless it exists, and says what became of that.
+pub fn create_topics(config: &Config) -> Finding {
+    let Some(state) = &config.state else {
+        let text = "no topic is to be created, since nothing is stored";
+        return Finding::new(Level::Note, text, "set state.topic to the name of one");
+    };
+    let topic = &state.topic;
+    match create_state_topic(&config.kafka, topic, &config.kafka.served_topic) {
+        Ok(true) => Finding::ok(format!("the state topic `{topic}` was created")),
+        Ok(false) => Finding::ok(format!("the state topic `{topic}` exists, and was left as it is")),
+        Err(error) => Finding::new(
+            Level::Error(CheckFailure::Unavailable),
+            format!("the state topic `{topic}` could not be created: {error:#}"),
+            "see what else is said of the brokers and of the topics",
+        ),
+    }
 }
 
 /// What is said first agrees with the exit code.

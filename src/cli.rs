@@ -246,6 +246,9 @@ pub struct CheckArgs {
     /// Also ask the brokers: topics, partitions, partitioners, timestamps, retention
     #[arg(long)]
     pub connect: bool,
+    /// Create the topic of stored state where it does not exist, then ask the brokers
+    #[arg(long, conflicts_with = "sample")]
+    pub create_topics: bool,
     /// Show how the events of a file are read, and why one is refused; `-` for standard input
     ///
     /// JSON, one object a line, as records of the topics have them: read with the section `events`, `join.max_items` and

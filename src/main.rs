@@ -225,7 +225,10 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         return commands::sample::sample(args, path);
     }
     with_config(args.config.config.as_deref(), |config| {
-        let findings = check::findings(&config, args.connect);
+        let created = args.create_topics.then(|| check::create_topics(&config));
+        let mut findings = check::findings(&config, args.connect || args.create_topics);
+        // Behind the verdict.
+        findings.splice(1..1, created);
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
     })

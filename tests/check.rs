@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abgauge::check::{self, Finding, Level};
-use abgauge::config::{self, Config};
+use abgauge::config::{self, Config, StateTopic};
 
 use support::kafka::{Kafka, Options, READER, STRANGER};
 use support::tools;
@@ -229,6 +229,28 @@ fn a_compacted_topic_is_refused() {
         pair.clicks
     );
     assert_found(&notable(&pair.config(), 78), &[text]);
+}
+
+#[test]
+fn the_state_topic_is_created_once_and_found_as_it_should_be() {
+    let pair = Pair::filled(&[], "murmur2_random");
+    let topic = pair.kafka.unique("state");
+    let mut config = pair.config();
+    config.state = Some(StateTopic {
+        topic: topic.clone(),
+        interval: Duration::from_secs(10),
+        max_bytes_per_second: 1 << 20,
+    });
+    let absent = notable(&config, 78);
+    assert_found(&absent, &[format!("the state topic `{topic}` does not exist")]);
+    assert!(
+        absent[0].remedy.contains("--partitions 4 --replication-factor 1"),
+        "{absent:?}"
+    );
+    assert!(check::create_topics(&config).text.ends_with("was created"));
+    assert!(check::create_topics(&config).text.ends_with("was left as it is"));
+    let one_broker = format!("the state topic `{topic}` has one replica");
+    assert_found(&notable(&config, 0), &[one_broker]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the facts about a cluster mean for a start.
 
-use super::{CheckFailure, Finding, Level, sample};
+use super::{CheckFailure, Finding, Level, sample, state};
 use crate::config::{Config, display_ms};
 use crate::kafka::inspect::{Facts, Failure, Topic, TopicSettings, Trouble, VisibleTopic};
 
@@ -40,6 +40,11 @@ pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
         }
     }
     findings.push(group(config, &facts.group));
+    if let Some(stored) = &facts.state {
+        let served = facts.served.found.as_ref().ok();
+        let n_partitions = served.map(|served| served.n_partitions.get());
+        findings.extend(state::state(config, stored, n_partitions));
+    }
     if let (Some(name), Some(found)) = (&config.kafka.dead_letter_topic, &facts.dead_letters) {
         findings.push(dead_letters(name, found));
     }

@@ -74,6 +74,7 @@ fn facts() -> Facts {
         served: topic("served", 4),
         clicks: Some(topic("clicks", 4)),
         dead_letters: None,
+        state: None,
         group: Ok(()),
     }
 }

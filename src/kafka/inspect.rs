@@ -5,6 +5,7 @@
 mod complaints;
 mod failure;
 mod sample;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use self::complaints::{Complaints, Quiet};
 pub use self::failure::{Failure, Trouble};
 pub use self::sample::Sample;
+pub use self::state::{FoundState, StateFacts};
 use super::client;
 use super::producer::ANSWER_WITHIN;
 use super::topics::wait;
@@ -43,6 +45,8 @@ pub struct Facts {
     /// None where one topic carries both.
     pub clicks: Option<Topic>,
     pub dead_letters: Option<Result<(), Failure>>,
+    /// None where nothing is stored.
+    pub state: Option<StateFacts>,
     /// Whether the consumer group can be used.
     pub group: Result<(), Failure>,
 }
@@ -102,7 +106,9 @@ fn inspect_within(answer: Duration, config: &Config) -> Result<Facts, Failure> {
         asker.topic(config, &kafka.clicks_topic, partitions, Some(Kind::Click))
     });
     let dead_letters = kafka.dead_letter_topic.as_ref();
+    let state = config.state.as_ref();
     Ok(Facts {
+        state: state.map(|state| asker.state(&state.topic, metadata.brokers().len())),
         brokers,
         served,
         clicks,
@@ -245,14 +251,16 @@ pub fn settings(kafka: &config::Kafka, topic: &str, answer: Duration) -> Result<
 }
 
 fn settings_of(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Result<TopicSettings, Failure> {
+    described(admin, topic, answer).map(|resource| TopicSettings::of(&resource))
+}
+
+fn described(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Result<ConfigResource, Failure> {
     let options = AdminOptions::new().request_timeout(Some(answer));
     let asked = [ResourceSpecifier::Topic(topic)];
     let answer = wait(admin.describe_configs(&asked, &options));
     let answer = answer.map_err(|error| Failure::of(&error, ""))?.pop();
     let answer = answer.unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition));
-    answer
-        .map(|resource| TopicSettings::of(&resource))
-        .map_err(|code| Failure::of(&KafkaError::AdminOp(code), ""))
+    answer.map_err(|code| Failure::of(&KafkaError::AdminOp(code), ""))
 }
 
 fn partitions(metadata: &Metadata, topic: &str) -> Result<NonZeroU32, Failure> {

@@ -90,6 +90,16 @@ impl Producer {
         Ok(found.map(|found| found.partitions().len()).filter(|n| *n > 0))
     }
 
+    /// How many brokers there are.
+    ///
+    /// # Errors
+    /// No broker answers.
+    pub fn n_brokers(&self) -> Result<usize> {
+        let metadata = self.client().fetch_metadata(None, ANSWER_WITHIN);
+        let metadata = metadata.context("ask the brokers who they are")?;
+        Ok(metadata.brokers().len())
+    }
+
     /// Queues a record. While the queue is full it waits, until `cancel` is set: then it drops the record and returns false.
     /// The wait is bounded, since a record that is not delivered in time fails.
     ///

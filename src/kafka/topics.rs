@@ -13,7 +13,7 @@ use rdkafka::error::RDKafkaErrorCode;
 
 use super::producer::{ANSWER_WITHIN, Producer, client_config, explain_refusal};
 use crate::clock::Clock;
-use crate::config::Properties;
+use crate::config::{Kafka, Properties};
 
 /// Creates those of `topics` that do not exist, each with `n_partitions`, and waits until they can be written to.
 /// A `replication` of −1 is the brokers' default.
@@ -40,41 +40,85 @@ pub fn create_topics(
         }
     }
     if !absent.is_empty() {
-        create(brokers, properties, &absent, n_partitions, replication)?;
+        let partitions = i32::try_from(n_partitions).context("count partitions")?;
+        let new = absent
+            .iter()
+            .map(|name| NewTopic::new(name, partitions, TopicReplication::Fixed(replication)))
+            // The guard against events from the future then goes by a clock that no producer sets.
+            .map(|topic| topic.set("message.timestamp.type", "LogAppendTime"));
+        create(brokers, properties, &new.collect::<Vec<_>>())?;
     }
-    let clock = Clock::system();
     for topic in absent {
-        while producer.n_partitions(topic)? != Some(n_partitions) {
-            if clock.uptime() > ANSWER_WITHIN {
-                bail!("topic {topic} was created, but does not have {n_partitions} partitions after 10 s");
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_for(&producer, topic, n_partitions)?;
     }
     Ok(())
 }
 
-fn create(
-    brokers: &str,
-    properties: &Properties,
-    topics: &[&str],
-    n_partitions: usize,
-    replication: i32,
-) -> Result<()> {
+/// The settings that the state topic is created with, besides the number of replicas in sync.
+pub const STATE_SETTINGS: [(&str, &str); 8] = [
+    ("cleanup.policy", "compact"),
+    ("max.message.bytes", "1048576"),
+    ("segment.bytes", "16777216"),
+    ("segment.ms", "600000"),
+    ("min.cleanable.dirty.ratio", "0.3"),
+    ("max.compaction.lag.ms", "3600000"),
+    ("message.timestamp.type", "LogAppendTime"),
+    ("unclean.leader.election.enable", "false"),
+];
+
+/// Of so many replicas, how many must have a record before it counts: one may be absent.
+pub fn in_sync_of(n_replicas: usize) -> usize {
+    n_replicas.saturating_sub(1).max(1)
+}
+
+/// Creates the state topic with as many partitions as `like` has, on up to three brokers, unless it exists. Returns whether it
+/// did.
+///
+/// # Errors
+/// `like` does not exist; the brokers refuse or do not answer.
+pub fn create_state_topic(kafka: &Kafka, topic: &str, like: &str) -> Result<bool> {
+    let producer = Producer::connect(&kafka.brokers, &kafka.properties, Duration::ZERO)?;
+    if producer.n_partitions(topic)?.is_some() {
+        return Ok(false);
+    }
+    let n_partitions = producer.n_partitions(like)?;
+    let n_partitions =
+        n_partitions.with_context(|| format!("topic {like} does not exist: create it first"))?;
+    let n_replicas = producer.n_brokers()?.clamp(1, 3);
+    let in_sync = in_sync_of(n_replicas).to_string();
+    let new = NewTopic::new(
+        topic,
+        i32::try_from(n_partitions).context("count partitions")?,
+        TopicReplication::Fixed(n_replicas as i32),
+    );
+    let settings = STATE_SETTINGS.iter().copied();
+    let settings = settings.chain([("min.insync.replicas", &*in_sync)]);
+    let new = settings.fold(new, |new, (setting, value)| new.set(setting, value));
+    create(&kafka.brokers, &kafka.properties, &[new])?;
+    wait_for(&producer, topic, n_partitions)?;
+    Ok(true)
+}
+
+/// Until it can be written to.
+fn wait_for(producer: &Producer, topic: &str, n_partitions: usize) -> Result<()> {
+    let clock = Clock::system();
+    while producer.n_partitions(topic)? != Some(n_partitions) {
+        if clock.uptime() > ANSWER_WITHIN {
+            bail!("topic {topic} was created, but does not have {n_partitions} partitions after 10 s");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+fn create(brokers: &str, properties: &Properties, new: &[NewTopic]) -> Result<()> {
     let config = client_config(brokers, properties, Duration::ZERO);
     let admin: AdminClient<DefaultClientContext> =
         AdminClient::from_config(&config).map_err(explain_refusal)?;
-    let n_partitions = i32::try_from(n_partitions).context("count partitions")?;
-    let new = topics
-        .iter()
-        .map(|name| NewTopic::new(name, n_partitions, TopicReplication::Fixed(replication)))
-        // The guard against events from the future then goes by a clock that no producer sets.
-        .map(|topic| topic.set("message.timestamp.type", "LogAppendTime"));
-    let new: Vec<_> = new.collect();
     let options = AdminOptions::new()
         .request_timeout(Some(ANSWER_WITHIN))
         .operation_timeout(Some(ANSWER_WITHIN));
-    let results = wait(admin.create_topics(&new, &options)).context("create topics")?;
+    let results = wait(admin.create_topics(new, &options)).context("create topics")?;
     for result in results {
         match result {
             // Another client was faster; its number of partitions is checked next.

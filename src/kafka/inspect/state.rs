@@ -1,0 +1,50 @@
+//! Looks at the topic of stored state.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use super::{Asker, Failure, described, partitions};
+
+/// The topic of stored state.
+#[derive(Debug)]
+pub struct StateFacts {
+    pub name: String,
+    pub n_brokers: usize,
+    pub found: Result<FoundState, Failure>,
+}
+
+#[derive(Debug)]
+pub struct FoundState {
+    pub n_partitions: NonZeroU32,
+    /// Of the partition that has the fewest.
+    pub n_replicas: usize,
+    /// All of them, by name.
+    pub settings: Result<BTreeMap<String, String>, Failure>,
+}
+
+impl Asker {
+    pub(super) fn state(&self, name: &str, n_brokers: usize) -> StateFacts {
+        let found = self.metadata(name).and_then(|metadata| {
+            let n_partitions = partitions(&metadata, name)?;
+            let topics = metadata.topics().iter().filter(|topic| topic.name() == name);
+            let replicas = topics
+                .flat_map(|topic| topic.partitions())
+                .map(|of| of.replicas().len());
+            Ok(FoundState {
+                n_partitions,
+                n_replicas: replicas.min().unwrap_or(0),
+                settings: described(&self.admin, name, self.answer).map(|resource| {
+                    let entries = resource.entries.into_iter();
+                    entries
+                        .filter_map(|entry| Some((entry.name, entry.value?)))
+                        .collect()
+                }),
+            })
+        });
+        StateFacts {
+            name: name.to_owned(),
+            n_brokers,
+            found,
+        }
+    }
+}
