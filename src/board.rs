@@ -56,7 +56,11 @@ struct Gated {
     /// The arms in the order of snapshots.
     order: BTreeSet<Arm>,
     covering: Option<Covering>,
+    lease: Option<Lease>,
 }
+
+/// What may be shown of a pair at this moment.
+pub type Lease = Arc<dyn Fn(PairId) -> [bool; 2] + Send + Sync>;
 
 impl Board {
     /// An empty board for tallies of this ranking.
@@ -78,6 +82,7 @@ impl Board {
                 pairs: BTreeMap::new(),
                 order: BTreeSet::new(),
                 covering: ranking.coverage().cloned().map(covering),
+                lease: None,
             }),
             exact: AtomicBool::new(true),
             n_arms_without_coverage: AtomicU64::new(0),
@@ -267,6 +272,11 @@ impl Board {
         View::BOTH.into_iter().for_each(|view| self.show_in(view, pair));
     }
 
+    /// From now on a pair is shown only while this says so, whatever else is known of it. Asked at each scrape, it must not wait.
+    pub fn show_while(&self, lease: Lease) {
+        self.alone().lease = Some(lease);
+    }
+
     /// Shows a pair in one view: what has settled is complete before the log is read again.
     pub fn show_in(&self, view: View, pair: PairId) {
         self.shared().with_progress(|progress| progress.show(pair, view));
@@ -286,6 +296,7 @@ impl Board {
             pairs,
             order,
             covering,
+            ..
         } = &mut *shared;
         of(progress).remove(pair);
         for arm in pairs.remove(&pair).unwrap_or_default() {
@@ -383,11 +394,12 @@ impl SnapshotSource for Board {
             progress,
             order,
             covering,
+            lease,
             ..
         } = &mut *shared;
         let progress = of(progress);
         let ends = progress.ends();
-        let shown = progress.shown();
+        let shown = progress.shown(lease.as_ref());
         [snapshot.live_end_ms, snapshot.settled_end_ms] = ends.ends_ms;
         let begin_ms = progress.reaches().filter_map(|reach| reach.begin_ms).max();
         let first_ms = progress
@@ -426,9 +438,14 @@ impl SnapshotSource for Board {
 
     fn timelines(&self, window: usize, told: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
         let mut shared = self.alone();
-        let Gated { arms, progress, .. } = &mut *shared;
+        let Gated {
+            arms,
+            progress,
+            lease,
+            ..
+        } = &mut *shared;
         let progress = of(progress);
-        let (ends, shown) = (progress.ends(), progress.shown());
+        let (ends, shown) = (progress.ends(), progress.shown(lease.as_ref()));
         let of_arm = |arm: &&ArmSnapshot| {
             let mut windows = arms
                 .get_mut(&name_of(arm))

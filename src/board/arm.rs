@@ -350,7 +350,7 @@ mod tests {
         for (pair, view) in pairs.iter().flat_map(|pair| View::BOTH.map(|view| (*pair, view))) {
             progress.show(pair, view);
         }
-        progress.shown()
+        progress.shown(None)
     }
 
     fn told(windows: &ArmWindows) -> ArmSnapshot {

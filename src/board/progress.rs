@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Lease;
 use super::arm::WindowEnds;
 use crate::ledger::{PairId, Reach};
 use crate::snapshot::View;
@@ -72,11 +73,17 @@ impl Progress {
     }
 
     /// The pairs that are shown in each view.
-    pub fn shown(&self) -> ShownPairs {
-        ShownPairs(View::BOTH.map(|view| {
-            let shown = self.pairs.iter().filter(|(_, pair)| pair.shown[view as usize]);
-            shown.map(|(pair, _)| *pair).collect()
-        }))
+    pub fn shown(&self, lease: Option<&Lease>) -> ShownPairs {
+        let mut shown = ShownPairs::default();
+        for (number, pair) in &self.pairs {
+            let leased = lease.map_or([true; 2], |lease| lease(*number));
+            for view in View::BOTH.map(|view| view as usize) {
+                if pair.shown[view] && leased[view] {
+                    shown.0[view].push(*number);
+                }
+            }
+        }
+        shown
     }
 
     /// How far those have come.
