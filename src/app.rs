@@ -1,5 +1,6 @@
 //! The composition root: puts the parts of the daemon together, and takes them apart again.
 
+mod keeping;
 mod looker;
 mod reload;
 mod settings;
@@ -19,6 +20,7 @@ use tracing::{error, info, warn};
 pub use self::settings::Settings;
 pub use self::signals::{Signals, StopSignal};
 
+use self::keeping::Keeping;
 use self::looker::Looker;
 use self::reload::Reloader;
 use crate::board::Board;
@@ -123,7 +125,7 @@ impl Daemon {
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
         });
         Bounds::of(config).log();
-        let (consumer, readers) = Consumer::new(kafka, config.ingest.n_workers())?;
+        let (consumer, readers) = Consumer::new(&Keeping::kafka(config), config.ingest.n_workers())?;
         let sources = readers
             .into_iter()
             .map(|reader| -> Box<dyn Source> { Box::new(reader) });
@@ -148,9 +150,10 @@ impl Daemon {
             .name("consumer".into())
             .spawn({
                 let stop = stop.clone();
+                let keeping = Keeping::new(config, clock.clone());
                 move || {
                     let told = Told { catalogues, given_up };
-                    let result = consume(consumer, worker, &told, &clock, &stop);
+                    let result = consume(consumer, worker, keeping, &told, &clock, &stop);
                     // There is no receiver if the daemon was not waited for.
                     let _ = tell.send(result);
                 }
@@ -248,15 +251,20 @@ impl Told {
 fn consume(
     mut consumer: Consumer,
     mut worker: Worker,
+    mut keeping: Keeping,
     told: &Told,
     clock: &Clock,
     stop: &CancellationToken,
 ) -> Result<(), Fault> {
     while !stop.is_cancelled() {
         told.inputs().for_each(|input| worker.handle(input));
+        match keeping.inputs() {
+            Ok(inputs) => inputs.into_iter().for_each(|input| worker.handle(input)),
+            Err(error) => worker.handle(Input::Fault(fault(&error, FaultKind::Fatal))),
+        }
         consumer.poll(|input| worker.handle(input));
         // First, so that nothing is read of what was revoked.
-        carry_out(&mut consumer, &mut worker);
+        carry_out(&mut consumer, &mut keeping, &mut worker);
         let n_records = worker.read();
         if let Some(fault) = worker.fatal() {
             return Err(fault.clone());
@@ -264,29 +272,51 @@ fn consume(
         let begin = clock.uptime();
         worker.round(n_records > 0, begin);
         worker.took(clock.uptime().saturating_sub(begin));
-        carry_out(&mut consumer, &mut worker);
+        carry_out(&mut consumer, &mut keeping, &mut worker);
         if n_records < MANY {
             std::thread::sleep(WAIT);
         }
     }
     worker.finish();
-    carry_out(&mut consumer, &mut worker);
+    carry_out(&mut consumer, &mut keeping, &mut worker);
+    // The keeper answers within its own bound.
+    while worker.is_leaving() {
+        match keeping.inputs() {
+            Ok(inputs) => inputs.into_iter().for_each(|input| worker.handle(input)),
+            Err(_) => break,
+        }
+        std::thread::sleep(WAIT);
+    }
     Ok(())
 }
 
-fn carry_out(consumer: &mut Consumer, worker: &mut Worker) {
+fn fault(error: &anyhow::Error, kind: FaultKind) -> Fault {
+    Fault {
+        message: format!("{error:#}"),
+        kind,
+    }
+}
+
+fn carry_out(consumer: &mut Consumer, keeping: &mut Keeping, worker: &mut Worker) {
     for order in worker.orders() {
+        if let Order::Keep(identity) = order {
+            match keeping.start(identity) {
+                Ok(keeper) => keeper
+                    .into_iter()
+                    .for_each(|keeper| worker.handle(Input::Keeper(keeper))),
+                Err(error) => worker.handle(Input::Fault(fault(&error, FaultKind::Fatal))),
+            }
+            continue;
+        }
         // Without these nothing would be read, and they would not be ordered again.
         let is_vital = matches!(order, Order::Subscribe | Order::Assign(_));
         if let Err(error) = consumer.execute(order) {
-            worker.handle(Input::Fault(Fault {
-                message: format!("{error:#}"),
-                kind: if is_vital {
-                    FaultKind::Fatal
-                } else {
-                    FaultKind::Refusal
-                },
-            }));
+            let kind = if is_vital {
+                FaultKind::Fatal
+            } else {
+                FaultKind::Refusal
+            };
+            worker.handle(Input::Fault(fault(&error, kind)));
         }
     }
 }

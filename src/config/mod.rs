@@ -10,6 +10,7 @@ mod derived;
 mod error;
 mod experiment;
 pub(crate) mod files;
+mod fingerprint;
 mod hosts;
 mod http_url;
 mod in_force;

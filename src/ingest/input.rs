@@ -9,7 +9,10 @@ use std::sync::Arc;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::Side;
 use crate::ingest::timestamps::Timestamps;
+use crate::keeper;
+use crate::ledger::PairId;
 use crate::looks::GivenUp;
+use crate::state::Identity;
 
 /// One partition of one of our topics.
 pub type TopicPartition = (Side, i32);
@@ -45,6 +48,10 @@ pub enum Input {
     Answer(Answer),
     /// The operator's catalogue, read at the start or reloaded; items keep the places of the previous one.
     Catalogue(Arc<Catalogue>),
+    /// The keeper of the stored state, before anything is subscribed to.
+    Keeper(keeper::Handle),
+    /// What the keeper of the stored state orders for a pair.
+    Kept(PairId, keeper::Order),
     /// What of an experiment was given up: without any statistics, its users need no longer be told apart.
     GivenUp(GivenUp),
 }
@@ -107,6 +114,8 @@ pub enum OffsetState {
 /// What a worker wants of Kafka.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
+    /// Keep the state of the pairs of this log; answered by [`Input::Keeper`].
+    Keep(Identity),
     Subscribe,
     /// Leaves and rejoins the group, for a new assignment.
     Rejoin,
@@ -137,6 +146,12 @@ pub enum Question {
         partitions: Vec<TopicPartition>,
         seek_ms: Option<i64>,
     },
+    /// Does the group know us? It is asked to commit these positions of a pair.
+    Commit {
+        pair: PairId,
+        number: u64,
+        positions: Vec<(TopicPartition, i64)>,
+    },
     /// Where do these partitions end? Asked at `asked_ms` of steady time, in one run of the clocks.
     Ends {
         epoch: u64,
@@ -158,6 +173,12 @@ pub enum Answer {
     Starts {
         epoch: u64,
         starts: Result<BTreeMap<TopicPartition, LogStart>, Fault>,
+    },
+    Commit {
+        pair: PairId,
+        number: u64,
+        /// None: no answer that says so.
+        is_known: Option<bool>,
     },
     Ends {
         epoch: u64,

@@ -96,7 +96,7 @@ impl TopicNames {
         }
     }
 
-    fn offsets(&self, of: &[(TopicPartition, i64)]) -> Result<TopicPartitionList, KafkaError> {
+    pub fn offsets(&self, of: &[(TopicPartition, i64)]) -> Result<TopicPartitionList, KafkaError> {
         let mut list = TopicPartitionList::new();
         for ((side, partition), offset) in of {
             list.add_partition_offset(self.name(*side), *partition, Offset::Offset(*offset))?;
@@ -283,6 +283,8 @@ impl Consumer {
     /// If librdkafka refuses the call.
     pub fn execute(&mut self, order: Order) -> anyhow::Result<()> {
         match order {
+            // That of the keeper.
+            Order::Keep(_) => {}
             Order::Subscribe => self.subscribe()?,
             Order::Rejoin => {
                 // It leaves the group after its partitions are revoked, and joins it afterwards.

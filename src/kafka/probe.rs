@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
@@ -92,6 +92,15 @@ impl Prober {
                 let starts = starts.map_err(|error| self.explain(&error));
                 Answer::Starts { epoch, starts }
             }
+            Question::Commit {
+                pair,
+                number,
+                positions,
+            } => Answer::Commit {
+                pair,
+                number,
+                is_known: self.is_known(&positions),
+            },
             Question::Ends {
                 epoch,
                 clock_run,
@@ -106,6 +115,21 @@ impl Prober {
                     ends,
                 }
             }
+        }
+    }
+
+    /// Whether the group knows this member and its generation, which it says when we commit; none if it does not say.
+    fn is_known(&self, positions: &[(TopicPartition, i64)]) -> Option<bool> {
+        let list = self.topics.offsets(positions).ok()?;
+        match self.client.commit(&list, CommitMode::Sync) {
+            Ok(()) => Some(true),
+            Err(error) => match error.rdkafka_error_code()? {
+                RDKafkaErrorCode::UnknownMemberId
+                | RDKafkaErrorCode::IllegalGeneration
+                | RDKafkaErrorCode::FencedInstanceId
+                | RDKafkaErrorCode::RebalanceInProgress => Some(false),
+                _ => None,
+            },
         }
     }
 

@@ -1,6 +1,7 @@
 //! The worker's side of the keeper.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -46,6 +47,12 @@ pub struct Handle {
     board: Arc<Board>,
     /// Numbers of memories and of offers.
     numbers: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
 }
 
 impl Handle {

@@ -39,6 +39,9 @@ impl Worker {
         }
         if self.phase == Phase::Topics {
             self.phase = Phase::Joining;
+            if self.setup.keeps_state {
+                self.orders.push(Order::Keep(self.setup.identity(counts.served)));
+            }
             self.orders.push(Order::Subscribe);
         }
     }
@@ -88,7 +91,8 @@ impl Worker {
     fn take_over(&mut self, whole: &BTreeSet<i32>) {
         let mut known = self.shards.take();
         for partition in whole {
-            let life = Life::assigned(known.remove(partition));
+            let life = Life::assigned(known.remove(partition), self.stored.is_some());
+            self.stored.iter().for_each(|stored| stored.assigned(*partition));
             self.shards.insert(*partition, life);
         }
         // A pair that moved to another member loses its state here.
@@ -128,6 +132,7 @@ impl Worker {
         self.questions.begin_epoch();
         self.phase = Phase::Joining;
         for (partition, life) in self.shards.take() {
+            self.stored.iter().for_each(|stored| stored.revoked(partition));
             if life.reading().is_some() {
                 self.hide(partition);
             }
@@ -145,10 +150,11 @@ impl Worker {
     }
 
     /// Drops the state of a pair: clicks that waited for a list stay undecided.
-    fn forget(&mut self, partition: i32, pair: &Pair) {
+    pub(super) fn forget(&mut self, partition: i32, pair: &Pair) {
         let mut counts = Counts::default();
         counts.count_results(ClickResult::Undecided, pair.engine().n_waiting());
         self.report.counts(&counts);
+        self.stored.iter_mut().for_each(|stored| stored.forget(partition));
         self.board.remove(partition);
         let told = self.telling.dropped(partition);
         self.note_told(told);

@@ -19,6 +19,8 @@ use crate::ingest::LogStart;
 
 #[derive(Debug)]
 pub enum Life {
+    /// Owned and hidden, until it is known what is stored of it.
+    Restoring,
     /// Owned and hidden, until it is known where its logs begin and end. An earlier pair is resumed if the logs still have
     /// its positions.
     Locating(Option<Pair>),
@@ -31,9 +33,21 @@ pub enum Life {
 }
 
 impl Life {
-    /// The group assigns it; `before` is its earlier life, if any.
-    pub fn assigned(before: Option<Life>) -> Life {
-        Life::Locating(before.and_then(Life::into_pair))
+    /// The group assigns it; `before` is its earlier life, if any. Where pairs are stored, one that is not known here waits for what
+    /// is stored of it.
+    pub fn assigned(before: Option<Life>, are_stored: bool) -> Life {
+        match before.and_then(Life::into_pair) {
+            None if are_stored => Life::Restoring,
+            pair => Life::Locating(pair),
+        }
+    }
+
+    /// It is known what is stored of it: this, or nothing.
+    pub fn restored(self, pair: Option<Pair>) -> Life {
+        match self {
+            Life::Parked(_) => self,
+            _ => Life::Locating(pair),
+        }
     }
 
     /// Its logs begin and end here. Resumes the earlier pair, or returns it and replaces it with one made by `begin`.
@@ -79,6 +93,10 @@ impl Life {
         self.into_pair().map(Life::Parked)
     }
 
+    pub fn is_restoring(&self) -> bool {
+        matches!(self, Life::Restoring)
+    }
+
     pub fn is_locating(&self) -> bool {
         matches!(self, Life::Locating(_))
     }
@@ -87,14 +105,14 @@ impl Life {
     pub fn reading(&self) -> Option<&Pair> {
         match self {
             Life::Replaying(pair) | Life::Serving(pair) => Some(pair),
-            Life::Locating(_) | Life::Parked(_) => None,
+            Life::Restoring | Life::Locating(_) | Life::Parked(_) => None,
         }
     }
 
     pub fn reading_mut(&mut self) -> Option<&mut Pair> {
         match self {
             Life::Replaying(pair) | Life::Serving(pair) => Some(pair),
-            Life::Locating(_) | Life::Parked(_) => None,
+            Life::Restoring | Life::Locating(_) | Life::Parked(_) => None,
         }
     }
 
@@ -115,6 +133,7 @@ impl Life {
     /// The pair, in any state that has one.
     pub fn pair(&self) -> Option<&Pair> {
         match self {
+            Life::Restoring => None,
             Life::Locating(pair) => pair.as_ref(),
             Life::Replaying(pair) | Life::Serving(pair) | Life::Parked(pair) => Some(pair),
         }
@@ -122,6 +141,7 @@ impl Life {
 
     pub fn pair_mut(&mut self) -> Option<&mut Pair> {
         match self {
+            Life::Restoring => None,
             Life::Locating(pair) => pair.as_mut(),
             Life::Replaying(pair) | Life::Serving(pair) | Life::Parked(pair) => Some(pair),
         }
@@ -129,6 +149,7 @@ impl Life {
 
     pub fn into_pair(self) -> Option<Pair> {
         match self {
+            Life::Restoring => None,
             Life::Locating(pair) => pair,
             Life::Replaying(pair) | Life::Serving(pair) | Life::Parked(pair) => Some(pair),
         }
@@ -169,8 +190,9 @@ mod tests {
         vec![(Side::Served, start)]
     }
 
-    fn states() -> [Life; 5] {
+    fn states() -> [Life; 6] {
         [
+            Life::Restoring,
             Life::Locating(None),
             Life::Locating(Some(pair())),
             Life::Replaying(pair()),
@@ -182,6 +204,7 @@ mod tests {
     fn name(life: Option<&Life>) -> &'static str {
         match life {
             None => "nothing",
+            Some(Life::Restoring) => "restoring",
             Some(Life::Locating(None)) => "locating nothing",
             Some(Life::Locating(Some(_))) => "locating",
             Some(Life::Replaying(_)) => "replaying",
@@ -192,32 +215,93 @@ mod tests {
 
     /// What becomes of each of the [`states`].
     #[track_caller]
-    fn check(transition: impl Fn(Life) -> Option<Life>, expected: [&str; 5]) {
+    fn check(transition: impl Fn(Life) -> Option<Life>, expected: [&str; 6]) {
         assert_eq!(states().map(|life| name(transition(life).as_ref())), expected);
     }
 
     #[test]
     fn a_transition_moves_the_states_that_it_fits_and_no_other() {
-        let before = ["locating nothing", "locating", "replaying", "serving", "parked"];
+        let before = [
+            "restoring",
+            "locating nothing",
+            "locating",
+            "replaying",
+            "serving",
+            "parked",
+        ];
         check(Some, before);
         check(
             |life| Some(life.located(&logs(0, 9), pair).0),
-            ["replaying", "replaying", "replaying", "serving", "parked"],
+            [
+                "restoring",
+                "replaying",
+                "replaying",
+                "replaying",
+                "serving",
+                "parked",
+            ],
         );
         check(
             |life| Some(life.caught_up()),
-            ["locating nothing", "locating", "serving", "serving", "parked"],
+            [
+                "restoring",
+                "locating nothing",
+                "locating",
+                "serving",
+                "serving",
+                "parked",
+            ],
         );
         check(
             |life| Some(life.position_lost()),
-            ["locating nothing", "locating", "locating", "locating", "parked"],
+            [
+                "restoring",
+                "locating nothing",
+                "locating",
+                "locating",
+                "locating",
+                "parked",
+            ],
         );
-        check(Life::revoked, ["nothing", "parked", "parked", "parked", "parked"]);
         check(
-            |life| Some(Life::assigned(Some(life))),
-            ["locating nothing", "locating", "locating", "locating", "locating"],
+            Life::revoked,
+            ["nothing", "nothing", "parked", "parked", "parked", "parked"],
         );
-        assert_eq!(name(Some(&Life::assigned(None))), "locating nothing");
+        check(
+            |life| Some(Life::assigned(Some(life), false)),
+            [
+                "locating nothing",
+                "locating nothing",
+                "locating",
+                "locating",
+                "locating",
+                "locating",
+            ],
+        );
+        check(
+            |life| Some(Life::assigned(Some(life), true)),
+            [
+                "restoring",
+                "restoring",
+                "locating",
+                "locating",
+                "locating",
+                "locating",
+            ],
+        );
+        check(
+            |life| Some(life.restored(None)),
+            [
+                "locating nothing",
+                "locating nothing",
+                "locating nothing",
+                "locating nothing",
+                "locating nothing",
+                "parked",
+            ],
+        );
+        assert_eq!(name(Some(&Life::assigned(None, false))), "locating nothing");
+        assert_eq!(name(Some(&Life::assigned(None, true))), "restoring");
     }
 
     /// Located in logs from `low` to `high`: what it then has to read, whether that is told as a loss, and whether what we had

@@ -23,6 +23,7 @@ mod shard;
 mod shards;
 mod shares;
 mod start;
+mod stored;
 mod telling;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ use self::report::WorkerReport;
 use self::setup::Setup;
 pub use self::shard::DeadLetterSink;
 use self::shards::Shards;
+use self::stored::Stored;
 use self::telling::{NobodyListens, Telling};
 use crate::board::Board;
 use crate::clock::Clock;
@@ -57,6 +59,7 @@ use crate::engine::{Engine, Rules};
 use crate::ingest::{Answer, Fault, FaultKind, Input, Order, Source, TopicCounts};
 use crate::logging::Losses;
 use crate::looks::{self, GivenUp, News};
+use crate::snapshot::View;
 use crate::telemetry::Telemetry;
 
 /// Settled lists that a round adds to ledgers, over all pairs and besides those of each batch: about 1 ms.
@@ -92,8 +95,9 @@ pub struct Worker {
     orders: Vec<Order>,
     fatal: Option<Fault>,
 
-    // Its pairs, each in a state of its `Life`.
+    // Its pairs, each in a state of its `Life`, and what of them is stored, if anything is.
     shards: Shards,
+    stored: Option<Stored>,
 
     // Its clocks.
     clock: Clock,
@@ -130,6 +134,7 @@ impl Worker {
             orders: Vec::new(),
             fatal: None,
             shards: Shards::new(sources, &decoder, setup.rules.one_topic, max_state_bytes),
+            stored: None,
             clock,
             clocks: Clocks::default(),
             pace: Pace::default(),
@@ -176,12 +181,16 @@ impl Worker {
             Input::Fault(fault) => self.fault(fault),
             Input::Catalogue(catalogue) => self.take_catalogue(catalogue),
             Input::GivenUp(given_up) => self.give_up(given_up),
+            Input::Keeper(keeper) => self.keep(keeper),
+            Input::Kept(pair, order) => self.obey(pair, order),
             Input::Answer(answer) => self.answer(answer),
         }
     }
 
     fn answer(&mut self, answer: Answer) {
-        self.questions.answered();
+        if !matches!(answer, Answer::Commit { .. }) {
+            self.questions.answered();
+        }
         let current = self.questions.epoch();
         match answer {
             Answer::Topics(counts) => self.topics_known(counts),
@@ -198,6 +207,15 @@ impl Worker {
                 ends,
             } if epoch == current => {
                 self.ends_known(clock_run, asked_ms, ends);
+            }
+            Answer::Commit {
+                pair,
+                number,
+                is_known,
+            } => {
+                is_known
+                    .into_iter()
+                    .for_each(|is_known| self.group_knows(pair, number, is_known));
             }
             Answer::Group { .. } | Answer::Starts { .. } | Answer::Ends { .. } => {}
         }
@@ -240,10 +258,12 @@ impl Worker {
         if self.membership.is_to_rejoin(uptime) {
             self.orders.push(Order::Rejoin);
         }
+        self.replay();
         self.balance();
         self.settle();
         if self.pace.hands_over(busy, self.board.is_being_copied(), uptime) {
             self.hand_over();
+            self.offer_states();
         }
         self.ask(uptime);
         self.inspect_stalled_logs();
@@ -317,6 +337,9 @@ impl Worker {
         for (partition, pair) in self.shards.pairs_mut() {
             if pair.changed {
                 let mut delta = pair.tracker.take_delta();
+                if let Some(stored) = &mut self.stored {
+                    delta = stored.withhold(partition, delta);
+                }
                 self.board.merge(partition, &delta);
                 self.report.counts(&delta.counts);
                 told = told.and(self.telling.reached(partition, &mut delta));
@@ -356,7 +379,11 @@ impl Worker {
         let partitions: Vec<i32> = lives.map(|(partition, _)| partition).collect();
         for partition in partitions {
             self.shards.change(partition, Life::caught_up);
-            self.board.show(partition);
+            let stored = self.stored.as_mut();
+            let complete = stored.map_or(&View::BOTH[..], |stored| stored.caught_up(partition));
+            complete
+                .iter()
+                .for_each(|view| self.board.show_in(*view, partition));
         }
     }
 
@@ -399,6 +426,7 @@ impl Worker {
     /// Hands the last changes to the board and commits the positions: the end of a clean stop.
     pub fn finish(&mut self) {
         self.hand_over();
+        self.leave_stored();
         self.commit();
     }
 }

@@ -61,7 +61,7 @@ impl Questions {
             Question::Starts { .. } => self.starts_were_last = true,
             Question::Ends { .. } => self.starts_were_last = false,
             Question::Timestamps => self.asked_timestamps = Some(uptime),
-            Question::Topics | Question::Group { .. } => {}
+            Question::Topics | Question::Group { .. } | Question::Commit { .. } => {}
         }
         self.last = Some(uptime);
         self.is_open = true;

@@ -1,7 +1,7 @@
 //! What the worker waits for before it is ready, in plain words.
 
 use super::life::Life;
-use super::{Phase, Worker};
+use super::{Phase, Stored, Worker};
 use crate::ingest::TopicCounts;
 
 impl Worker {
@@ -13,6 +13,8 @@ impl Worker {
             Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
             Phase::Joining => waiting.push("the group to assign partitions".into()),
             Phase::Owning => {
+                waiting.extend(self.restoring());
+                waiting.extend(self.stored.as_ref().and_then(Stored::fault));
                 waiting.extend(self.locating());
                 if self.shards.serving().next().is_none()
                     && self.shards.pairs().all(|(_, pair)| pair.is_held())
@@ -34,6 +36,13 @@ impl Worker {
             "topic `{served_topic}` has {served} partitions and topic `{clicks_topic}` has {clicks}: a click must land in \
              the partition of its list, so give both the same number, keyed alike"
         ))
+    }
+
+    /// Pairs of which it is not known yet what is stored of them.
+    fn restoring(&self) -> Option<String> {
+        let restoring = self.shards.lives().filter(|(_, life)| life.is_restoring());
+        let partitions: Vec<i32> = restoring.map(|(partition, _)| partition).collect();
+        (!partitions.is_empty()).then(|| format!("what is stored of partitions {partitions:?}"))
     }
 
     /// Pairs whose start is not known yet.

@@ -3,14 +3,15 @@
 use super::pair::{Pair, PartitionLog};
 use super::rules;
 use super::start::StartRule;
-use crate::config::Config;
-use crate::engine::Rules;
+use crate::config::{Config, N_CELLS};
 use crate::engine::event::Side;
 use crate::engine::ranking::Ranking;
+use crate::engine::{Checkpoint, LogCheckpoint, ResumeError, Rules};
 use crate::ingest::LogStart;
 use crate::ingest::skips::Skips;
-use crate::ledger::{Keep, PairTracker, Users};
+use crate::ledger::{Keep, Kept, Ledger, LedgerError, PairTracker, Parts, Span, Users};
 use crate::looks;
+use crate::state::{Identity, Topic};
 
 /// Topics read far ahead of their twins may fill 1/n of the bound on state: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
@@ -21,6 +22,9 @@ pub struct Setup {
     /// What the ledger of a pair keeps.
     keep: Keep,
     pub start: StartRule,
+    /// Pairs are stored.
+    pub keeps_state: bool,
+    fingerprint: String,
     pub skips: Skips,
     pub idle_after_ms: i64,
     /// Bytes of state that topics may fill by being read far ahead of their twins.
@@ -38,6 +42,8 @@ impl Setup {
             ranking,
             keep: keep(config),
             start: StartRule::new(config),
+            keeps_state: config.state.is_some(),
+            fingerprint: config.fingerprint(),
             skips: config.ingest.skips.clone(),
             idle_after_ms: config.join.idle_after_ms,
             max_ahead_bytes: config.limits.max_state_bytes / AHEAD_PART,
@@ -64,6 +70,36 @@ impl Setup {
         &self.topics[side as usize]
     }
 
+    /// What is counted.
+    pub fn identity(&self, n_pairs: i32) -> Identity {
+        let topic = |side: &Side| Topic {
+            name: self.topic(*side).to_owned(),
+            id: 0,
+        };
+        Identity {
+            fingerprint: self.fingerprint.clone(),
+            topics: self.sides().iter().map(topic).collect(),
+            n_partitions: n_pairs as u32,
+        }
+    }
+
+    /// A ledger that goes on with what is stored of one.
+    pub fn decode(&self, parts: &Parts) -> Result<Ledger, LedgerError> {
+        Ledger::decode(parts, &self.ranking, &self.keep)
+    }
+
+    /// A pair that goes on from a checkpoint, with its ledger of that moment.
+    pub fn resume(&self, partition: i32, from: &Checkpoint, ledger: Ledger) -> Result<Pair, ResumeError> {
+        let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
+        let tracker = PairTracker::resume(rules, ranking, &self.keep, from, ledger)?;
+        let log = |log: &LogCheckpoint| {
+            let skips = self.skips.of((log.side, partition));
+            // Its end is not known yet.
+            PartitionLog::new(log.side, log.resume.offset, log.position.offset).skipping(skips)
+        };
+        Ok(Pair::new(tracker, from.logs.iter().map(log).collect()))
+    }
+
     /// A pair that begins now, by the start rule.
     pub fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
         let seek_ms = self.start.seek_ms(now_ms);
@@ -80,8 +116,26 @@ impl Setup {
     }
 }
 
-/// Users of the experiments that something is asked of, in cells from look to look.
+/// Where pairs are stored: what the board shows. Besides, users of the experiments that something is asked of, in cells from look to look.
 fn keep(config: &Config) -> Keep {
+    let users = keep_of_users(config);
+    if config.state.is_none() {
+        return users;
+    }
+    let windows = config.windows.iter().map(|window| Span {
+        cell_ms: window.cell_ms(),
+        n_cells: Some(N_CELLS),
+        kept: Kept::ByArm,
+    });
+    Keep {
+        total: Some(Kept::ByArm),
+        starts: config.experiment_starts().into_iter().collect(),
+        spans: windows.chain(users.spans).collect(),
+        ..users
+    }
+}
+
+fn keep_of_users(config: &Config) -> Keep {
     if config.experiments.is_empty() {
         return Keep::default();
     }

@@ -84,6 +84,12 @@ impl Telling {
         })
     }
 
+    /// A pair goes on with these arms.
+    pub fn resumed(&mut self, pair: PairId, arms: &[Arm]) {
+        let told = self.pairs.entry(pair).or_default();
+        told.arms = arms.to_vec();
+    }
+
     /// Tells that a pair begins anew, or went elsewhere.
     pub fn dropped(&mut self, pair: PairId) -> Result<(), NobodyListens> {
         self.pairs.remove(&pair);

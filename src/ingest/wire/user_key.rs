@@ -11,6 +11,11 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 pub struct UserKey([u8; 16]);
 
 impl UserKey {
+    /// Tells whether two processes hash alike, and nothing of the secret or the seed.
+    pub fn marker(self, seed: u64) -> u64 {
+        xxh3_128_with_seed(&self.0, seed) as u64
+    }
+
     /// The key that a secret text makes, with the seed of the other hashes; who knows neither cannot tell whose hash is whose.
     /// The text may be empty: then the seed alone makes the key, which protects nobody if it is known.
     pub fn of(secret: &str, seed: u64) -> UserKey {

@@ -1,0 +1,402 @@
+//! Pairs whose state is stored: obeys the keeper, offers it states, and withholds what has settled until a seal has it.
+
+mod form;
+mod withheld;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use tracing::info;
+
+use self::form::FormError;
+use self::withheld::Withheld;
+use super::Worker;
+use super::life::Life;
+use super::pair::Pair;
+use crate::engine::event::Side;
+use crate::engine::{Checkpoint, Replayed};
+use crate::ingest::{Fault, FaultKind, Order, Question, TopicPartition};
+use crate::keeper::{self, Handle, Memory, Offer, Roles, Wanted};
+use crate::ledger::{Ledger, PairDelta, PairId, Reach};
+use crate::snapshot::View;
+use crate::state::{Header, Identity};
+
+/// The pairs of this process, and who keeps their state.
+pub struct Stored {
+    keeper: Handle,
+    identity: Identity,
+    pairs: BTreeMap<PairId, StoredPair>,
+    /// Those whose last state is still to be sealed.
+    leaving: BTreeSet<PairId>,
+}
+
+struct StoredPair {
+    memory: Memory,
+    withheld: Withheld,
+    /// It has reached the ends of its logs once, here or elsewhere: before that it is in no view.
+    was_caught_up: bool,
+    /// A state of this memory is in force.
+    is_sealed: bool,
+    /// How far it had settled, epoch ms, when it was last offered.
+    offered_until_ms: Option<i64>,
+}
+
+impl StoredPair {
+    fn new(memory: Memory) -> StoredPair {
+        StoredPair {
+            memory,
+            withheld: Withheld::default(),
+            was_caught_up: false,
+            is_sealed: false,
+            offered_until_ms: None,
+        }
+    }
+}
+
+impl Stored {
+    /// What keeps the state from being read or written, if anything does.
+    pub fn fault(&self) -> Option<String> {
+        self.keeper
+            .fault()
+            .map(|fault| format!("the state topic: {fault}"))
+    }
+
+    pub fn assigned(&self, pair: PairId) {
+        self.keeper.assigned(pair);
+    }
+
+    pub fn revoked(&self, pair: PairId) {
+        self.keeper.revoked(pair);
+    }
+
+    /// The pair is no longer in memory.
+    pub fn forget(&mut self, pair: PairId) {
+        if let Some(own) = self.pairs.remove(&pair) {
+            self.keeper.forgotten(pair, own.memory);
+        }
+    }
+
+    /// Keeps what has settled of a pair; returns what may be merged now.
+    pub fn withhold(&mut self, pair: PairId, delta: PairDelta) -> PairDelta {
+        match self.pairs.get_mut(&pair) {
+            Some(own) => own.withheld.take(delta),
+            None => delta,
+        }
+    }
+
+    /// Notes that a pair has reached the ends of its logs. Returns the views in which it is complete.
+    pub fn caught_up(&mut self, pair: PairId) -> &'static [View] {
+        let Some(own) = self.pairs.get_mut(&pair) else {
+            return &View::BOTH;
+        };
+        own.was_caught_up = true;
+        if own.is_sealed { &View::BOTH } else { &[View::Live] }
+    }
+}
+
+/// Why a stored pair is not gone on with.
+#[derive(Debug)]
+enum Refused {
+    Form(FormError),
+    Resume(crate::engine::ResumeError),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Form(error) => error.fmt(f),
+            Refused::Resume(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Worker {
+    /// Stores the state of pairs from now on, and goes on with what is stored of them.
+    pub(super) fn keep(&mut self, keeper: Handle) {
+        let n_pairs = self.counts.map_or(0, |counts| counts.served);
+        let identity = self.setup.identity(n_pairs);
+        let lease = keeper.clone();
+        let clock = self.clock.clone();
+        self.board.show_while(Arc::new(move |pair| {
+            let showing = lease.showing(pair);
+            let shown = showing
+                .map(|showing| showing.shown(clock.lasting_ms()))
+                .unwrap_or_default();
+            [shown.live, shown.settled.is_some()]
+        }));
+        self.stored = Some(Stored {
+            keeper,
+            identity,
+            pairs: BTreeMap::new(),
+            leaving: BTreeSet::new(),
+        });
+    }
+
+    /// Seals what there is of each pair, before it is given back.
+    pub(super) fn leave_stored(&mut self) {
+        let Some(mut stored) = self.stored.take() else {
+            return;
+        };
+        for (partition, pair) in self.shards.pairs_mut() {
+            if let Some(own) = stored.pairs.get_mut(&partition) {
+                let state = pair.checkpoint().map(|checkpoint| {
+                    let parts = pair.tracker.encode_ledger();
+                    form::stored(&checkpoint, parts, &stored.identity, own.was_caught_up)
+                });
+                let state = state.map(|(header, roles)| (own.memory, header, roles));
+                stored.keeper.leave(partition, state);
+                stored.leaving.insert(partition);
+            }
+        }
+        self.stored = Some(stored);
+    }
+
+    /// Whether last states are still to be sealed.
+    pub fn is_leaving(&self) -> bool {
+        self.stored
+            .as_ref()
+            .is_some_and(|stored| !stored.leaving.is_empty())
+    }
+
+    /// What the keeper orders for a pair.
+    pub(super) fn obey(&mut self, pair: PairId, order: keeper::Order) {
+        match order {
+            keeper::Order::Begin { memory } => self.begin_stored(pair, memory),
+            keeper::Order::Restore {
+                memory,
+                offer,
+                header,
+                roles,
+            } => {
+                if let Err(refused) = self.restore(pair, memory, offer, &header, &roles) {
+                    self.refuse(pair, &refused.to_string());
+                }
+            }
+            keeper::Order::Show { offer } => self.show_offer(pair, offer),
+            keeper::Order::Drop => {
+                self.forget_memory(pair);
+            }
+            keeper::Order::Refuse(refusal) => self.refuse(pair, &refusal.to_string()),
+            keeper::Order::Commit { number } => self.commit_for(pair, number),
+            keeper::Order::Left => {
+                self.stored
+                    .iter_mut()
+                    .for_each(|stored| _ = stored.leaving.remove(&pair));
+            }
+        }
+    }
+
+    /// Nothing is stored of a pair: it begins by the start rule.
+    fn begin_stored(&mut self, partition: PairId, memory: Memory) {
+        if !self.is_ours(partition, memory) {
+            return;
+        }
+        self.forget_memory(partition);
+        if let Some(stored) = &mut self.stored {
+            stored.pairs.insert(partition, StoredPair::new(memory));
+        }
+        self.shards.change(partition, |life| life.restored(None));
+        self.questions.begin_epoch();
+        self.restart_clocks();
+    }
+
+    /// Goes on with what is stored of a pair.
+    fn restore(
+        &mut self,
+        partition: PairId,
+        memory: Memory,
+        offer: Offer,
+        header: &Header,
+        roles: &Roles,
+    ) -> Result<(), Refused> {
+        if !self.is_ours(partition, memory) {
+            return Ok(());
+        }
+        self.forget_memory(partition);
+        let sides = self.setup.sides();
+        let (checkpoint, parts) = form::read(header, roles, sides).map_err(Refused::Form)?;
+        let ledger = self
+            .setup
+            .decode(&parts)
+            .map_err(|error| Refused::Form(FormError::Ledger(error)))?;
+        self.board.resume(partition, &ledger, reach(&checkpoint, &ledger));
+        self.telling.resumed(partition, ledger.arms());
+        let mut pair = self
+            .setup
+            .resume(partition, &checkpoint, ledger)
+            .map_err(Refused::Resume)?;
+        if let Some(catalogue) = &self.catalogue {
+            pair.tracker.set_catalogue(Arc::clone(catalogue));
+        }
+        if let Some(stored) = &mut self.stored {
+            let own = StoredPair {
+                withheld: Withheld::shown_to(checkpoint.until_ms.map(|until_ms| until_ms - 1)),
+                was_caught_up: header.was_caught_up,
+                offered_until_ms: checkpoint.until_ms,
+                ..StoredPair::new(memory)
+            };
+            stored.pairs.insert(partition, own);
+        }
+        info!(partition, ?offer, "goes on with what is stored");
+        self.shards.change(partition, |life| life.restored(Some(pair)));
+        self.questions.begin_epoch();
+        self.restart_clocks();
+        Ok(())
+    }
+
+    /// Notes how far the logs have been read again. A log that is another one than was counted is refused.
+    pub(super) fn replay(&mut self) {
+        let mut others = Vec::new();
+        for (partition, pair) in self.shards.pairs_mut() {
+            if !pair.tracker.is_replaying() {
+                continue;
+            }
+            let reached: Vec<(Side, i64)> = pair.logs.iter().map(|log| (log.side, log.position)).collect();
+            for (side, position) in reached {
+                pair.tracker.reached(side, position);
+                if pair.tracker.replayed(side) == Some(Replayed::Other) {
+                    others.push((partition, side));
+                }
+            }
+        }
+        for (partition, side) in others {
+            let topic = self.setup.topic(side).to_owned();
+            self.refuse(
+                partition,
+                &format!(
+                    "topic `{topic}` does not hold the records that were counted; it was made anew, or truncated. To begin \
+                     anew, run `abgauge state forget`"
+                ),
+            );
+        }
+    }
+
+    /// A state is in force: shows what it holds.
+    fn show_offer(&mut self, partition: PairId, offer: Offer) {
+        let Some(own) = self
+            .stored
+            .as_mut()
+            .and_then(|stored| stored.pairs.get_mut(&partition))
+        else {
+            return;
+        };
+        own.is_sealed = true;
+        let is_complete = own.was_caught_up;
+        let mut told = Ok(());
+        for mut delta in own.withheld.show(offer) {
+            self.board.merge(partition, &delta);
+            told = told.and(self.telling.reached(partition, &mut delta));
+        }
+        if is_complete {
+            self.board.show_in(View::Settled, partition);
+        }
+        self.note_told(told);
+    }
+
+    /// Offers the states that are wanted, after all changes were handed over.
+    pub(super) fn offer_states(&mut self) {
+        let Some(mut stored) = self.stored.take() else {
+            return;
+        };
+        for (partition, pair) in self.shards.pairs_mut() {
+            if let Some(own) = stored.pairs.get_mut(&partition) {
+                let wants = stored.keeper.wants(partition);
+                if wants == Wanted::No || (wants == Wanted::WhenDue && !pair.changed_since_offer(own)) {
+                    continue;
+                }
+                let Some(checkpoint) = pair.checkpoint() else {
+                    continue;
+                };
+                // What had to settle first.
+                let live = own.withheld.take(pair.tracker.take_delta());
+                self.board.merge(partition, &live);
+                self.report.counts(&live.counts);
+                let (header, roles) = form::stored(
+                    &checkpoint,
+                    pair.tracker.encode_ledger(),
+                    &stored.identity,
+                    own.was_caught_up,
+                );
+                own.offered_until_ms = checkpoint.until_ms;
+                let offer = stored.keeper.offer(partition, own.memory, header, roles);
+                own.withheld.offered(offer);
+            }
+        }
+        self.stored = Some(stored);
+    }
+
+    /// Whether the pair is ours. If not, the keeper hears that there is no such memory.
+    fn is_ours(&self, partition: PairId, memory: Memory) -> bool {
+        let mut lives = self.shards.lives();
+        let is_ours = lives.any(|(number, life)| number == partition && !matches!(life, Life::Parked(_)));
+        if let Some(stored) = self.stored.as_ref().filter(|_| !is_ours) {
+            stored.keeper.forgotten(partition, memory);
+        }
+        is_ours
+    }
+
+    /// Drops what is in memory of a pair.
+    fn forget_memory(&mut self, partition: PairId) {
+        let Some(life) = self.shards.remove(partition) else {
+            return;
+        };
+        if let Some(pair) = life.into_pair() {
+            self.forget(partition, &pair);
+        }
+        self.shards.insert(partition, Life::Restoring);
+    }
+
+    fn commit_for(&mut self, partition: PairId, number: u64) {
+        let life = self.shards.lives().find(|(number, _)| *number == partition);
+        let logs = life.and_then(|(_, life)| life.pair()).map(|pair| &pair.logs);
+        let positions = logs
+            .into_iter()
+            .flatten()
+            .map(|log| ((log.side, partition), log.position));
+        let positions: Vec<(TopicPartition, i64)> = positions.collect();
+        self.orders.push(Order::Ask(Question::Commit {
+            pair: partition,
+            number,
+            positions,
+        }));
+    }
+
+    /// Whether the group knows us, where it has said so.
+    pub(super) fn group_knows(&self, partition: PairId, number: u64, is_known: bool) {
+        self.stored
+            .iter()
+            .for_each(|stored| stored.keeper.committed(partition, number, is_known));
+    }
+
+    fn refuse(&mut self, partition: PairId, why: &str) {
+        self.fatal = Some(Fault {
+            message: format!("what is stored of partition {partition} cannot be gone on with: {why}"),
+            kind: FaultKind::Fatal,
+        });
+    }
+}
+
+impl Pair {
+    /// What it stands at, unless its log is still read again.
+    fn checkpoint(&mut self) -> Option<Checkpoint> {
+        let positions: Vec<(Side, i64)> = self.logs.iter().map(|log| (log.side, log.position)).collect();
+        self.tracker.checkpoint(&positions)
+    }
+
+    /// Whether more has settled since it was last offered.
+    fn changed_since_offer(&self, own: &StoredPair) -> bool {
+        self.tracker.settled_until_ms() > own.offered_until_ms
+    }
+}
+
+/// How far a pair had come that goes on from a checkpoint.
+fn reach(checkpoint: &Checkpoint, ledger: &Ledger) -> Reach {
+    Reach {
+        settled_end_ms: ledger.until_ms().map(|until_ms| until_ms - 1),
+        begin_ms: checkpoint.begin_ms,
+        first_accepted_ms: checkpoint.accepted.map(|accepted| accepted.first_ms),
+        n_folded: 0,
+        is_exact: checkpoint.is_exact,
+    }
+}

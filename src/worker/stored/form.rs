@@ -1,0 +1,141 @@
+//! A pair as it is stored: a header, the parts of its ledger, and what else a checkpoint has.
+
+use std::fmt;
+
+use crate::bytes::{Malformed, Reader, Writer};
+use crate::engine::event::Side;
+use crate::engine::{Accepted, Checkpoint, LogCheckpoint, ResumePoint};
+use crate::keeper::Roles;
+use crate::ledger::{LedgerError, Part, Parts};
+use crate::state::{Digest, Header, Identity, Reach};
+
+/// The role of what a checkpoint has besides the header: 0, or 1 and the times of accepted events, then M at each position.
+const CHECKPOINT: &str = "checkpoint";
+
+/// Why a stored pair cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormError {
+    /// It has no role of this name.
+    Missing(&'static str),
+    /// The role of a checkpoint is damaged.
+    Checkpoint(Malformed),
+    /// It has another number of topics.
+    Topics,
+    Ledger(LedgerError),
+}
+
+impl fmt::Display for FormError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormError::Missing(role) => write!(f, "it has no role `{role}`"),
+            FormError::Checkpoint(error) => write!(f, "its role `{CHECKPOINT}` is damaged: {error}"),
+            FormError::Topics => f.write_str("it is of another number of topics"),
+            FormError::Ledger(error) => write!(f, "its ledger cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FormError {}
+
+/// What is stored of a pair at a checkpoint.
+pub fn stored(
+    checkpoint: &Checkpoint,
+    parts: Parts,
+    identity: &Identity,
+    was_caught_up: bool,
+) -> (Header, Roles) {
+    let reach = |log: &LogCheckpoint| Reach {
+        read_position: log.position.offset,
+        resume_offset: log.resume.offset,
+        resume_max_ms: log.resume.newest_ms,
+        digest: Digest {
+            n_events: log.open.n,
+            sum: log.open.hash,
+        },
+    };
+    let header = Header {
+        identity: identity.clone(),
+        begin_ms: checkpoint.begin_ms,
+        frontier_ms: checkpoint.until_ms,
+        reaches: checkpoint.logs.iter().map(reach).collect(),
+        was_caught_up,
+        is_exact: checkpoint.is_exact,
+        columns: Vec::new(),
+    };
+    let parts = parts.into_iter();
+    let mut roles: Roles = parts
+        .map(|(part, bytes)| (part.to_string().into(), bytes))
+        .collect();
+    roles.insert(CHECKPOINT.into(), encode(checkpoint).into());
+    (header, roles)
+}
+
+fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
+    let mut to = Writer::default();
+    to.byte(u8::from(checkpoint.accepted.is_some()));
+    if let Some(accepted) = checkpoint.accepted {
+        to.signed(accepted.first_ms.into());
+        to.signed(accepted.last_ms.into());
+        to.signed(accepted.last_record_ms.into());
+    }
+    for log in &checkpoint.logs {
+        to.time(log.position.newest_ms);
+    }
+    to.into_bytes()
+}
+
+/// What was stored of a pair that reads these sides.
+///
+/// # Errors
+/// [`FormError`] if it is damaged, or of other topics.
+pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<(Checkpoint, Parts), FormError> {
+    if header.reaches.len() != sides.len() {
+        return Err(FormError::Topics);
+    }
+    let bytes = roles.get(CHECKPOINT).ok_or(FormError::Missing(CHECKPOINT))?;
+    let (accepted, newest_ms) = decode(bytes, sides.len()).map_err(FormError::Checkpoint)?;
+    let logs = sides.iter().zip(&header.reaches).zip(newest_ms);
+    let log = |((side, reach), newest_ms): ((&Side, &Reach), Option<i64>)| LogCheckpoint {
+        side: *side,
+        position: ResumePoint {
+            offset: reach.read_position,
+            newest_ms,
+        },
+        resume: ResumePoint {
+            offset: reach.resume_offset,
+            newest_ms: reach.resume_max_ms,
+        },
+        open: crate::engine::Digest {
+            n: reach.digest.n_events,
+            hash: reach.digest.sum,
+        },
+    };
+    let checkpoint = Checkpoint {
+        until_ms: header.frontier_ms,
+        begin_ms: header.begin_ms,
+        accepted,
+        is_exact: header.is_exact,
+        logs: logs.map(log).collect(),
+    };
+    // Other roles are those of a newer version, or of something that is no longer kept.
+    let part = |(role, bytes): (&crate::state::Role, &crate::state::Bytes)| {
+        Some((role.parse::<Part>().ok()?, bytes.clone()))
+    };
+    Ok((checkpoint, roles.iter().filter_map(part).collect()))
+}
+
+fn decode(bytes: &[u8], n_logs: usize) -> Result<(Option<Accepted>, Vec<Option<i64>>), Malformed> {
+    let mut from = Reader::new(bytes);
+    let accepted = if from.flag()? {
+        Some(Accepted {
+            first_ms: from.ms()?,
+            last_ms: from.ms()?,
+            last_record_ms: from.ms()?,
+        })
+    } else {
+        None
+    };
+    let newest_ms = (0..n_logs).map(|_| from.time()).collect::<Result<_, _>>()?;
+    from.end()?;
+    Ok((accepted, newest_ms))
+}
