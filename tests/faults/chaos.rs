@@ -11,7 +11,7 @@
 
 mod fault;
 mod scraper;
-mod stream;
+pub mod stream;
 
 use std::collections::BTreeMap;
 use std::env;

@@ -14,6 +14,7 @@ mod start;
 mod static_member;
 mod steady;
 mod stop;
+mod stored;
 mod time;
 mod traffic;
 
