@@ -191,8 +191,9 @@ impl PairTracker {
         })
     }
 
-    /// The bytes of its ledger.
+    /// The bytes of its ledger, whose complete cells are kept as bytes alone from now on.
     pub fn encode_ledger(&mut self) -> Parts {
+        self.ledger.pack();
         self.ledger.encode()
     }
 
