@@ -22,6 +22,7 @@ mod scrape;
 mod simulate;
 mod soak;
 mod stalls;
+mod state;
 mod statistics;
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -83,6 +84,13 @@ enum Benchmark {
         #[arg(long, value_delimiter = ',', default_value = "10000,1000000")]
         sizes: Vec<u64>,
         #[arg(long, default_value_t = 15)]
+        rounds: usize,
+    },
+    /// CPU time per record where state is stored, beside where it is not
+    State {
+        #[arg(long, default_value_t = 2_000_000)]
+        lists: u64,
+        #[arg(long, default_value_t = 7)]
         rounds: usize,
     },
     /// CPU time per record where three experiments are looked at, beside none
@@ -194,6 +202,7 @@ fn main() {
         }
         Benchmark::OpenLists { ten_million, rounds } => flatness::open_lists(&kafka(), rounds, ten_million),
         Benchmark::OpenListsInMemory { sizes, rounds } => open_lists::run(&sizes, rounds),
+        Benchmark::State { lists, rounds } => state::run(&kafka(), lists, rounds),
         Benchmark::Statistics { lists, rounds } => statistics::run(&kafka(), lists, rounds),
         Benchmark::Look { rounds } => statistics::look(rounds),
         Benchmark::Memory { lists, click_share } => memory::run(&kafka(), lists, click_share),
