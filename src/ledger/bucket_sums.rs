@@ -245,7 +245,7 @@ impl BucketSums {
     }
 
     /// How many buckets, then each with its sums.
-    pub(super) fn encode(&self, to: &mut Writer) {
+    pub(crate) fn encode(&self, to: &mut Writer) {
         to.number(self.buckets.len() as u64);
         for (bucket, row) in self.rows() {
             to.byte(bucket);
@@ -257,7 +257,7 @@ impl BucketSums {
     ///
     /// # Errors
     /// Where the bytes are none.
-    pub(super) fn decode<R: IntoIterator<Item = i128>>(
+    pub(crate) fn decode<R: IntoIterator<Item = i128>>(
         from: &mut Reader,
         mut row: impl FnMut(&mut Reader) -> Result<R, LedgerError>,
     ) -> Result<BucketSums, LedgerError> {

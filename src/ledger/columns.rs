@@ -35,6 +35,11 @@ impl Columns {
         self.since_ms[column]
     }
 
+    /// Since when all of them are summed.
+    pub fn all_since_ms(&self) -> Option<i64> {
+        self.since_ms.iter().copied().max().flatten()
+    }
+
     /// Of sums that are those of both.
     pub fn merge(&mut self, other: &Columns) {
         let all = self.since_ms.iter_mut().zip(&other.since_ms);

@@ -91,6 +91,8 @@ pub struct Ledger {
     books: Books,
     /// Complete cells that are kept as bytes alone.
     packed: Parts,
+    /// Cells that are taken out stay among these.
+    keeps_taken: bool,
 }
 
 impl Ledger {
@@ -104,6 +106,7 @@ impl Ledger {
             users: keep.users.clone(),
             books: Books::new(ranking, keep),
             packed: Parts::new(),
+            keeps_taken: false,
         }
     }
 
@@ -165,6 +168,11 @@ impl Ledger {
         self.columns.since_ms(column)
     }
 
+    /// Since when all columns are summed, epoch ms; none: from the begin of the ledger on.
+    pub fn columns_since_ms(&self) -> Option<i64> {
+        self.columns.all_since_ms()
+    }
+
     /// Since when totals are kept. Exposures since then are of users who were first seen since, not of those who were known.
     pub fn total_since(&self) -> Since {
         self.books.total_since()
@@ -202,10 +210,18 @@ impl Ledger {
         parts::is_complete(self.keep().spans[span].cell_ms, number, self.until_ms)
     }
 
+    /// From now on its bytes have the cells that are taken out too, until they are [let go](Self::let_go).
+    pub fn keep_taken(&mut self) {
+        self.keeps_taken = true;
+    }
+
     /// Takes out the [complete](Self::is_complete) cells of a kept span, by number.
     pub fn take_complete(&mut self, span: usize) -> Vec<(i64, Cell)> {
         let numbers = self.books.numbers(span);
         let complete: Vec<i64> = numbers.filter(|number| self.is_complete(span, *number)).collect();
+        if self.keeps_taken {
+            complete.iter().for_each(|number| self.pack_cell(span, *number));
+        }
         let taken = complete
             .into_iter()
             .map(|number| (number, self.books.take(span, number)));

@@ -175,16 +175,28 @@ impl Ledger {
             .iter()
             .enumerate()
             .filter(|(_, span)| span.kept == Kept::ByArm);
-        for (index, span) in by_arm {
+        for (index, _) in by_arm {
             let mut numbers: Vec<i64> = self.cells(index).map(|(number, _)| number).collect();
             numbers.retain(|number| self.is_complete(index, *number));
             for number in numbers {
-                let part = Part::cell(span, number);
-                self.packed.insert(part, self.encode_part(part).into());
+                self.pack_cell(index, number);
                 self.books.take(index, number);
             }
         }
         self.drop_packed_that_left();
+    }
+
+    /// Keeps the bytes of a cell, which is complete.
+    pub(super) fn pack_cell(&mut self, span: usize, number: i64) {
+        let part = Part::cell(&self.keep().spans[span], number);
+        self.packed.insert(part, self.encode_part(part).into());
+    }
+
+    /// Drops the cells of a span that were taken out, below this number.
+    pub fn let_go(&mut self, span: usize, below: i64) {
+        let span = self.keep().spans[span];
+        let is_below = |part: &Part| part.number_in(&span).is_some_and(|number| number < below);
+        self.packed.retain(|part, _| !is_below(part));
     }
 
     fn drop_packed_that_left(&mut self) {

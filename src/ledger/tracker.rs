@@ -108,6 +108,26 @@ impl PairTracker {
         }
     }
 
+    /// The same; the bytes of its ledger have the cells of users that have left too, until they are [let go](Self::let_go).
+    pub fn keeping_cells(mut self) -> PairTracker {
+        self.ledger.keep_taken();
+        self
+    }
+
+    /// Drops the cells of users that have left, below this number.
+    pub fn let_go(&mut self, below: i64) {
+        self.users
+            .iter()
+            .for_each(|span| self.ledger.let_go(*span, below));
+    }
+
+    /// Takes the complete cells of users, by number, ahead of all other changes.
+    pub fn take_cells(&mut self) -> Vec<(i64, Cell)> {
+        let span = self.users;
+        span.map(|span| self.ledger.take_complete(span))
+            .unwrap_or_default()
+    }
+
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -230,10 +250,7 @@ impl PairTracker {
             live: changes.live,
             shown: changes.shown,
             settled,
-            cells: self
-                .users
-                .map(|span| self.ledger.take_complete(span))
-                .unwrap_or_default(),
+            cells: self.take_cells(),
             counts: changes.counts,
             reach: Reach {
                 settled_end_ms: self.settled_until_ms().map(|until_ms| until_ms - 1),
