@@ -27,11 +27,11 @@ pub struct ExperimentLook {
 }
 
 /// What is kept of an experiment between two looks.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Course {
-    kept: Kept,
+    pub kept: Kept,
     /// Its `start`, or the cell of its first list if that is later. None before its first list.
-    start_ms: Option<i64>,
+    pub start_ms: Option<i64>,
 }
 
 /// Said where users are not counted.

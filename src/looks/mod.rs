@@ -14,6 +14,8 @@ mod course;
 mod experiment;
 mod pair;
 mod published;
+mod resume;
+mod stored;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,8 @@ pub use self::experiment::{EpochStart, Experiment};
 pub use self::pair::row_bytes;
 use self::pair::{Bytes, PairUsers};
 pub use self::published::{Published, Shown};
+pub use self::resume::{Found, Resumed};
+pub use self::stored::{AsOf, AsOfError, StoredLooks, StoredPair};
 pub use self::sums::{arm_totals, compared};
 pub use self::window::{Window, max_window_bytes};
 use crate::engine::Arm;
@@ -58,6 +62,8 @@ pub enum News {
         /// No list before this can still settle, epoch ms.
         until_ms: Option<i64>,
     },
+    /// A pair goes on with what was stored of it.
+    Resumed(Box<Resumed>),
     /// What a pair has added up to is void: it begins anew, or went elsewhere.
     Dropped(PairId),
 }
@@ -104,10 +110,21 @@ pub struct Looks {
     rules: Rules,
     pairs: BTreeMap<PairId, PairUsers>,
     courses: BTreeMap<String, Course>,
+    /// As they were before the last look.
+    before: BTreeMap<String, Course>,
+    /// Experiments that were given up.
+    given_up: BTreeSet<String>,
     /// Experiments whose window was given up.
     without_window: BTreeSet<String>,
+    /// Experiments that do not go on with what was stored.
+    anew: BTreeSet<String>,
+    found: Vec<Found>,
+    /// News that were taken.
+    n_news: u64,
     /// The number of the next one: its cell ends at its time. None before there was a list.
     next: Option<i64>,
+    /// The one before that was taken here.
+    has_looked: bool,
 }
 
 impl Looks {
@@ -119,13 +136,20 @@ impl Looks {
         Looks {
             courses: courses.collect(),
             pairs: BTreeMap::new(),
+            before: BTreeMap::new(),
+            given_up: BTreeSet::new(),
             without_window: BTreeSet::new(),
+            anew: BTreeSet::new(),
+            found: Vec::new(),
+            n_news: 0,
             next: None,
+            has_looked: false,
             rules,
         }
     }
 
     pub fn take(&mut self, news: News) {
+        self.n_news += 1;
         match news {
             News::Owned(owned) => {
                 self.pairs.retain(|pair, _| owned.contains_key(pair));
@@ -142,6 +166,7 @@ impl Looks {
                 let pair = self.pairs.entry(pair).or_default();
                 pair.reached(arms, cells, until_ms);
             }
+            News::Resumed(resumed) => self.resume(*resumed),
             News::Dropped(pair) => {
                 if let Some(pair) = self.pairs.get_mut(&pair) {
                     *pair = PairUsers::default();
@@ -157,6 +182,9 @@ impl Looks {
             return None;
         }
         self.next = Some(number + 1);
+        self.has_looked = true;
+        self.anew.clear();
+        self.before.clone_from(&self.courses);
         let as_of_ms = (number + 1) * self.rules.every_ms;
         for pair in self.pairs.values_mut() {
             pair.settle(number, &self.rules, &self.without_window);
@@ -232,6 +260,7 @@ impl Looks {
     }
 
     fn give_up_experiment(&mut self, name: &str) {
+        self.given_up.insert(name.to_owned());
         self.rules.experiments.remove(name);
         self.courses.remove(name);
         for pair in self.pairs.values_mut() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Rules;
+use super::stored::StoredUsers;
 use super::window::WindowSums;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, Cell, Exposed, USER_BYTES};
@@ -14,10 +15,14 @@ pub(super) struct PairUsers {
     /// No list before this can still settle, epoch ms.
     pub until_ms: Option<i64>,
     arms: Vec<Arm>,
+    /// The first cell that its sums may lack.
+    pub end: i64,
+    /// Cells below this number are not whole, and left out.
+    pub counts_from: Option<i64>,
     /// By number.
     waiting: BTreeMap<i64, Cell>,
     /// By experiment.
-    experiments: BTreeMap<String, ExperimentUsers>,
+    pub experiments: BTreeMap<String, ExperimentUsers>,
 }
 
 /// What the users of an experiment add up to, as of the last look.
@@ -52,6 +57,8 @@ impl Default for PairUsers {
             holds: true,
             until_ms: None,
             arms: Vec::new(),
+            end: i64::MIN,
+            counts_from: None,
             waiting: BTreeMap::new(),
             experiments: BTreeMap::new(),
         }
@@ -61,8 +68,35 @@ impl Default for PairUsers {
 impl PairUsers {
     pub fn reached(&mut self, arms: Vec<Arm>, cells: Vec<(i64, Cell)>, until_ms: Option<i64>) {
         self.arms.extend(arms);
-        self.waiting.extend(cells);
+        let counts_from = self.counts_from;
+        let whole = cells
+            .into_iter()
+            .filter(|(number, _)| Some(*number) >= counts_from);
+        self.waiting.extend(whole);
         self.until_ms = self.until_ms.max(until_ms);
+    }
+
+    /// Goes on with what was stored of the users of these experiments; cells that are in it count in windows alone.
+    pub fn resume(&mut self, stored: StoredUsers, rules: &Rules, but: &BTreeSet<String>) {
+        self.end = stored.end;
+        let later = self.waiting.split_off(&stored.end);
+        let inside = std::mem::replace(&mut self.waiting, later);
+        let goes_on = |name: &str| rules.experiments.contains_key(name) && !but.contains(name);
+        let begin = rules.window.as_ref().map(|window| window.begin(stored.look));
+        if let Some(begin) = begin {
+            for (number, cell) in inside.range(begin..) {
+                for (name, arms) in self.arms_of(cell) {
+                    if goes_on(&name) {
+                        self.add_to_window(&name, &arms, (*number, begin), cell);
+                    }
+                }
+            }
+        }
+        for (name, arms) in stored.experiments {
+            if goes_on(&name) {
+                self.experiments.entry(name).or_default().arms = arms;
+            }
+        }
     }
 
     /// The first cell that waits and has anything.
@@ -89,6 +123,9 @@ impl PairUsers {
                 self.add(name, &arms, asked.epoch_of(start_ms), &cell);
             }
         }
+        let n_covered = self.until_ms.map(|until_ms| until_ms.div_euclid(rules.every_ms));
+        let end = n_covered.map_or(i64::MIN, |n_covered| n_covered.min(look + 1));
+        self.end = self.end.max(end);
         if let Some(begin) = begin {
             let windows = self.experiments.values_mut().map(|users| &mut users.window);
             windows.for_each(|window| window.begin_at(begin));

@@ -34,10 +34,15 @@ impl Published {
         let mut shown = Shown::clone(&self.shown());
         shown.as_of_ms = Some(looked.as_of_ms);
         shown.experiments = looked.experiments;
-        if let Some(GivenUp::Experiment(name)) = looked.given_up {
-            shown.given_up.push(name);
-        }
+        note(&mut shown, looked.given_up.as_ref());
         shown.waits_for = waits_for;
+        self.set(shown);
+    }
+
+    /// Says what had been given up when looks went on.
+    pub fn give_up(&self, given_up: &GivenUp) {
+        let mut shown = Shown::clone(&self.shown());
+        note(&mut shown, Some(given_up));
         self.set(shown);
     }
 
@@ -52,5 +57,11 @@ impl Published {
 
     fn set(&self, shown: Shown) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shown);
+    }
+}
+
+fn note(shown: &mut Shown, given_up: Option<&GivenUp>) {
+    if let Some(GivenUp::Experiment(name)) = given_up {
+        shown.given_up.push(name.clone());
     }
 }

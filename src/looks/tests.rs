@@ -1,5 +1,6 @@
 //! Looks at pairs that are told what they settle, list by list.
 
+mod resumed;
 mod window;
 mod window_twin;
 

@@ -34,10 +34,10 @@ pub struct Grown {
 /// What is kept of it between two looks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
-    /// None: with the first look.
-    since_ms: Option<i64>,
+    /// Where sums begin, epoch ms; none: with the first look.
+    pub since_ms: Option<i64>,
     /// As of 2^k days, for at most two k.
-    marks: Vec<Known>,
+    pub marks: Vec<Known>,
 }
 
 const DAY_MS: i64 = 86_400_000;

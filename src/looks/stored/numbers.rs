@@ -1,0 +1,69 @@
+//! What the bytes of looks are made of: floats, and what there may be none of.
+
+use std::collections::BTreeMap;
+
+use super::AsOfError;
+use crate::bytes::{Malformed, Reader, Writer};
+
+pub fn float(to: &mut Writer, number: f64) {
+    to.bytes(&number.to_le_bytes());
+}
+
+/// A finite one.
+pub fn read_float(from: &mut Reader) -> Result<f64, AsOfError> {
+    let number = f64::from_le_bytes(from.array()?);
+    number
+        .is_finite()
+        .then_some(number)
+        .ok_or(AsOfError::Malformed(Malformed::Number))
+}
+
+/// 0, or 1 and what there is.
+pub fn option<T>(to: &mut Writer, value: Option<&T>, write: impl FnOnce(&mut Writer, &T)) {
+    to.byte(u8::from(value.is_some()));
+    if let Some(value) = value {
+        write(to, value);
+    }
+}
+
+pub fn read_option<T>(
+    from: &mut Reader,
+    read: impl FnOnce(&mut Reader) -> Result<T, AsOfError>,
+) -> Result<Option<T>, AsOfError> {
+    from.flag()?.then(|| read(from)).transpose()
+}
+
+/// How many, then each name with what it has.
+pub fn map<T>(to: &mut Writer, map: &BTreeMap<String, T>, mut write: impl FnMut(&mut Writer, &T)) {
+    to.number(map.len() as u64);
+    for (name, value) in map {
+        to.text(name);
+        write(to, value);
+    }
+}
+
+pub fn read_map<T>(
+    from: &mut Reader,
+    mut read: impl FnMut(&mut Reader) -> Result<T, AsOfError>,
+) -> Result<BTreeMap<String, T>, AsOfError> {
+    let mut all = BTreeMap::new();
+    for _ in 0..from.length()? {
+        let name = from.text()?.to_owned();
+        insert_last(&mut all, name, read(from)?)?;
+    }
+    Ok(all)
+}
+
+pub fn names<'a>(to: &mut Writer, names: impl ExactSizeIterator<Item = &'a String>) {
+    to.number(names.len() as u64);
+    names.for_each(|name| to.text(name));
+}
+
+/// Keys ascend: the same values have one encoding.
+pub fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), AsOfError> {
+    if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
+        return Err(AsOfError::Malformed(Malformed::Number));
+    }
+    map.insert(key, value);
+    Ok(())
+}

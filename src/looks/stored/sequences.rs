@@ -1,0 +1,97 @@
+//! What is kept of all experiments, as bytes.
+//!
+//! ```text
+//! 1 │ number of the look │ limit of memory │ n, experiment given up… │ n, experiment whose window was given up…
+//!   │ n, (experiment, what is asked, time of the start, what was kept before the look)…
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::asked::asked;
+use super::numbers::{map, names, read_map};
+use super::{AsOfError, kept};
+use crate::bytes::{Reader, Writer};
+use crate::looks::Looks;
+use crate::looks::course::Course;
+use crate::statistics::{Kept, Progress, Settings};
+
+const VERSION: u8 = 1;
+
+#[derive(Debug, Default)]
+pub struct StoredSequences {
+    /// The look to take first.
+    pub look: i64,
+    /// The limit under which something was given up.
+    pub max_bytes: u64,
+    pub given_up: BTreeSet<String>,
+    pub without_window: BTreeSet<String>,
+    pub courses: BTreeMap<String, StoredCourse>,
+}
+
+#[derive(Debug)]
+pub struct StoredCourse {
+    asked: Vec<u8>,
+    course: Course,
+}
+
+impl StoredCourse {
+    /// Goes on if the same is asked. If not, what is kept begins anew, over the same sums; says whether it does.
+    pub fn resume(self, settings: Option<&Settings>) -> (Course, bool) {
+        if self.asked == asked(settings) {
+            return (self.course, true);
+        }
+        let Course { kept, start_ms } = self.course;
+        let progress = Progress {
+            since_ms: kept.progress.since_ms,
+            ..Progress::default()
+        };
+        let kept = Kept {
+            progress,
+            ..Kept::default()
+        };
+        (Course { kept, start_ms }, false)
+    }
+}
+
+pub fn encode(looks: &Looks, look: i64, courses: &BTreeMap<String, Course>) -> Vec<u8> {
+    let mut to = Writer::default();
+    to.byte(VERSION);
+    to.signed(look.into());
+    to.number(looks.rules.max_bytes);
+    names(&mut to, looks.given_up.iter());
+    names(&mut to, looks.without_window.iter());
+    let courses = courses.iter().filter_map(|(name, course)| {
+        let experiment = looks.rules.experiments.get(name)?;
+        Some((name.clone(), (asked(experiment.settings.as_ref()), course)))
+    });
+    map(&mut to, &courses.collect(), |to, (asked, course)| {
+        to.part(|to| to.bytes(asked));
+        to.time(course.start_ms);
+        kept::encode(&course.kept, to);
+    });
+    to.into_bytes()
+}
+
+impl StoredSequences {
+    pub fn decode(bytes: &[u8]) -> Result<StoredSequences, AsOfError> {
+        let mut from = Reader::new(bytes);
+        if from.byte()? != VERSION {
+            return Err(AsOfError::Version);
+        }
+        let stored = StoredSequences {
+            look: from.ms()?,
+            max_bytes: from.number()?,
+            given_up: read_map(&mut from, |_| Ok(()))?.into_keys().collect(),
+            without_window: read_map(&mut from, |_| Ok(()))?.into_keys().collect(),
+            courses: read_map(&mut from, |from| {
+                let asked = from.part()?.rest().to_vec();
+                let start_ms = from.time()?;
+                let kept = kept::decode(from)?;
+                let course = Course { kept, start_ms };
+                Ok(StoredCourse { asked, course })
+            })?,
+        };
+        from.end()?;
+        Ok(stored)
+    }
+}

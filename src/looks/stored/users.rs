@@ -1,0 +1,148 @@
+//! What the users of a pair add up to, as bytes.
+//!
+//! ```text
+//! 1 │ number of the look │ number of the first cell that is not in it │ n, id of each column…
+//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, buckets)…)…)…
+//! buckets  n, (bucket, a sum for each column, lists with a click)…
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::AsOfError;
+use super::numbers::{insert_last, read_map};
+use crate::bytes::{Malformed, Reader, Writer};
+use crate::engine::ArmId;
+use crate::engine::ranking::Ranking;
+use crate::ledger::{BucketSums, Exposed, LedgerError};
+use crate::looks::pair::{ArmUsers, PairUsers};
+
+const VERSION: u8 = 1;
+
+/// By arm, then epoch.
+type Arms = BTreeMap<ArmId, BTreeMap<usize, ArmUsers>>;
+
+#[derive(Debug)]
+pub struct StoredUsers {
+    pub look: i64,
+    /// Cells below this number are in it.
+    pub end: i64,
+    /// Whether all columns of ours were summed.
+    pub has_columns: bool,
+    pub experiments: BTreeMap<String, Arms>,
+}
+
+pub fn encode(look: i64, pair: &PairUsers, ranking: &Ranking) -> Vec<u8> {
+    let mut to = Writer::default();
+    to.byte(VERSION);
+    to.signed(look.into());
+    to.signed(pair.end.into());
+    let ids = ranking.ids(None);
+    to.number(ids.len() as u64);
+    ids.iter().for_each(|id| to.text(id));
+    to.number(pair.experiments.len() as u64);
+    for (name, users) in &pair.experiments {
+        to.text(name);
+        encode_arms(&users.arms, &mut to);
+    }
+    to.into_bytes()
+}
+
+fn encode_arms(arms: &Arms, to: &mut Writer) {
+    to.number(arms.len() as u64);
+    for (arm, epochs) in arms {
+        to.number((*arm).into());
+        to.number(epochs.len() as u64);
+        for (epoch, users) in epochs {
+            to.number(*epoch as u64);
+            to.number(users.exposed.first);
+            to.number(users.exposed.in_two);
+            users.sums.encode(to);
+        }
+    }
+}
+
+impl StoredUsers {
+    pub fn decode(bytes: &[u8], ranking: &Ranking, n_arms: usize) -> Result<StoredUsers, AsOfError> {
+        let mut from = Reader::new(bytes);
+        if from.byte()? != VERSION {
+            return Err(AsOfError::Version);
+        }
+        let (look, end) = (from.ms()?, from.ms()?);
+        let columns = Columns::decode(&mut from, ranking)?;
+        let experiments = read_map(&mut from, |from| decode_arms(from, &columns, n_arms))?;
+        from.end()?;
+        Ok(StoredUsers {
+            look,
+            end,
+            has_columns: columns.has_all,
+            experiments,
+        })
+    }
+}
+
+fn decode_arms(from: &mut Reader, columns: &Columns, n_arms: usize) -> Result<Arms, AsOfError> {
+    let mut arms = Arms::new();
+    for _ in 0..from.length()? {
+        let arm = below(from.number()?, n_arms as u64)? as ArmId;
+        let mut epochs = BTreeMap::new();
+        for _ in 0..from.length()? {
+            let epoch = below(from.number()?, 1 << 16)? as usize;
+            let users = ArmUsers {
+                exposed: Exposed {
+                    first: below(from.number()?, 1 << 56)?,
+                    in_two: below(from.number()?, 1 << 56)?,
+                },
+                sums: BucketSums::decode(from, |from| columns.row(from))?,
+            };
+            insert_last(&mut epochs, epoch, users)?;
+        }
+        insert_last(&mut arms, arm, epochs)?;
+    }
+    Ok(arms)
+}
+
+fn below(number: u64, bound: u64) -> Result<u64, AsOfError> {
+    let is_sound = number < bound;
+    is_sound
+        .then_some(number)
+        .ok_or(AsOfError::Malformed(Malformed::Number))
+}
+
+/// For each stored column its number here.
+struct Columns {
+    own: Vec<Option<usize>>,
+    width: usize,
+    has_all: bool,
+}
+
+impl Columns {
+    fn decode(from: &mut Reader, ranking: &Ranking) -> Result<Columns, AsOfError> {
+        let ids = ranking.ids(None);
+        let known: HashMap<&str, usize> = ids.iter().map(String::as_str).zip(0..).collect();
+        let mut stored = HashMap::new();
+        let mut own = Vec::new();
+        for _ in 0..from.length()? {
+            let id = from.text()?;
+            if stored.insert(id, ()).is_some() {
+                return Err(AsOfError::Malformed(Malformed::Number));
+            }
+            own.push(known.get(id).copied());
+        }
+        let n_found = own.iter().flatten().count();
+        Ok(Columns {
+            own,
+            width: ids.len(),
+            has_all: n_found == ids.len(),
+        })
+    }
+
+    /// A row of the own width, with lists with a click at its end.
+    fn row(&self, from: &mut Reader) -> Result<Vec<i128>, LedgerError> {
+        let mut row = vec![0; self.width + 1];
+        for column in self.own.iter().copied().chain([Some(self.width)]) {
+            let sum = from.sum()?;
+            column.into_iter().for_each(|column| row[column] = sum);
+        }
+        Ok(row)
+    }
+}
