@@ -37,7 +37,7 @@ use crate::kafka::consumer::Consumer;
 use crate::kafka::dead_letters::DeadLetters;
 use crate::kafka::properties;
 use crate::logging::Losses;
-use crate::looks::{GivenUp, Published};
+use crate::looks::{GivenUp, Published, StoredLooks};
 use crate::telemetry::Telemetry;
 use crate::webhook::Webhook;
 use crate::worker::{self, Worker};
@@ -105,8 +105,16 @@ impl Daemon {
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(config, &ranking));
         let looks = Arc::new(Published::default());
-        let looker = looker::start(config, &ranking, Arc::clone(&looks))?;
-        let (news, given_up) = looker.map(|Looker { news, given_up }| (news, given_up)).unzip();
+        let looker = looker::start(config, &ranking, Arc::clone(&looks), &clock)?;
+        let looker = looker.map(
+            |Looker {
+                 news,
+                 given_up,
+                 stored,
+             }| (news, (given_up, stored)),
+        );
+        let (news, told_by_looks) = looker.unzip();
+        let (given_up, looks_stored) = told_by_looks.unzip();
         let webhook = config.webhook.as_ref().map(|webhook| {
             let (looks, telemetry) = (Arc::clone(&looks), Arc::clone(&telemetry));
             Webhook::open(webhook, looks, telemetry)
@@ -152,7 +160,11 @@ impl Daemon {
                 let stop = stop.clone();
                 let keeping = Keeping::new(config, clock.clone());
                 move || {
-                    let told = Told { catalogues, given_up };
+                    let told = Told {
+                        catalogues,
+                        given_up,
+                        looks_stored,
+                    };
                     let result = consume(consumer, worker, keeping, &told, &clock, &stop);
                     // There is no receiver if the daemon was not waited for.
                     let _ = tell.send(result);
@@ -235,15 +247,19 @@ struct Told {
     catalogues: Option<Receiver<Arc<Catalogue>>>,
     /// What of experiments was given up.
     given_up: Option<Receiver<GivenUp>>,
+    /// What is to be stored of looks.
+    looks_stored: Option<Receiver<StoredLooks>>,
 }
 
 impl Told {
     fn inputs(&self) -> impl Iterator<Item = Input> {
         let catalogues = self.catalogues.iter().flat_map(Receiver::try_iter);
         let given_up = self.given_up.iter().flat_map(Receiver::try_iter);
+        let stored = self.looks_stored.iter().flat_map(Receiver::try_iter);
         catalogues
             .map(Input::Catalogue)
             .chain(given_up.map(Input::GivenUp))
+            .chain(stored.map(Input::LooksStored))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::engine::event::Side;
 use crate::ingest::timestamps::Timestamps;
 use crate::keeper;
 use crate::ledger::PairId;
-use crate::looks::GivenUp;
+use crate::looks::{GivenUp, StoredLooks};
 use crate::state::Identity;
 
 /// One partition of one of our topics.
@@ -54,6 +54,8 @@ pub enum Input {
     Kept(PairId, keeper::Order),
     /// What of an experiment was given up: without any statistics, its users need no longer be told apart.
     GivenUp(GivenUp),
+    /// What looks need to go on after a restart.
+    LooksStored(StoredLooks),
 }
 
 /// A problem that the client reports.

@@ -181,6 +181,7 @@ impl Worker {
             Input::Fault(fault) => self.fault(fault),
             Input::Catalogue(catalogue) => self.take_catalogue(catalogue),
             Input::GivenUp(given_up) => self.give_up(given_up),
+            Input::LooksStored(stored) => self.looks_stored(&stored),
             Input::Keeper(keeper) => self.keep(keeper),
             Input::Kept(pair, order) => self.obey(pair, order),
             Input::Answer(answer) => self.answer(answer),

@@ -3,14 +3,15 @@
 use super::pair::{Pair, PartitionLog};
 use super::rules;
 use super::start::StartRule;
+use super::stored::PairLooks;
 use crate::config::{Config, N_CELLS};
 use crate::engine::event::Side;
 use crate::engine::ranking::Ranking;
 use crate::engine::{Checkpoint, LogCheckpoint, ResumeError, Rules};
 use crate::ingest::LogStart;
 use crate::ingest::skips::Skips;
-use crate::ledger::{Keep, Kept, Ledger, LedgerError, PairTracker, Parts, Span, Users};
-use crate::looks;
+use crate::ledger::{Epochs, Keep, Kept, Ledger, LedgerError, PairTracker, Parts, Span, Users};
+use crate::looks::{self, AsOf, AsOfError};
 use crate::state::{Identity, Topic};
 
 /// Topics read far ahead of their twins may fill 1/n of the bound on state: 16 MiB of 4 GiB.
@@ -88,16 +89,44 @@ impl Setup {
         Ledger::decode(parts, &self.ranking, &self.keep)
     }
 
+    /// What looks have stored of a pair with so many arms.
+    pub fn decode_looks(&self, stored: &PairLooks, n_arms: usize) -> Result<AsOf, AsOfError> {
+        AsOf::decode(&stored.users, &stored.sequences, &self.ranking, n_arms)
+    }
+
+    /// Experiments whose users a ledger tells apart only from its end on, although there was something of them before.
+    pub fn begin_anew(&self, ledger: &Ledger) -> Vec<String> {
+        let (Users::Of(experiments), Some(until_ms)) = (&self.keep.users, ledger.until_ms()) else {
+            return Vec::new();
+        };
+        let begins = |(name, epochs): &(&String, &Epochs)| {
+            let has_begun = epochs.start_ms.is_none_or(|start_ms| start_ms < until_ms);
+            has_begun && ledger.users_since_ms(name) >= Some(until_ms)
+        };
+        let anew = experiments.iter().filter(begins);
+        anew.map(|(name, _)| name.clone()).collect()
+    }
+
     /// A pair that goes on from a checkpoint, with its ledger of that moment.
     pub fn resume(&self, partition: i32, from: &Checkpoint, ledger: Ledger) -> Result<Pair, ResumeError> {
         let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
         let tracker = PairTracker::resume(rules, ranking, &self.keep, from, ledger)?;
+        let tracker = self.kept(tracker);
         let log = |log: &LogCheckpoint| {
             let skips = self.skips.of((log.side, partition));
             // Its end is not known yet.
             PartitionLog::new(log.side, log.resume.offset, log.position.offset).skipping(skips)
         };
         Ok(Pair::new(tracker, from.logs.iter().map(log).collect()))
+    }
+
+    /// Where pairs are stored, so are their cells of users, for as long as looks need them.
+    fn kept(&self, tracker: PairTracker) -> PairTracker {
+        if self.keeps_state {
+            tracker.keeping_cells()
+        } else {
+            tracker
+        }
     }
 
     /// A pair that begins now, by the start rule.
@@ -107,7 +136,7 @@ impl Setup {
             .start
             .begin_ms(logs.iter().map(|(_, log)| log), seek_ms, now_ms);
         let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
-        let tracker = PairTracker::new(rules, ranking, begin_ms, &self.keep);
+        let tracker = self.kept(PairTracker::new(rules, ranking, begin_ms, &self.keep));
         let log = |(side, log): &(Side, LogStart)| {
             let skips = self.skips.of((*side, partition));
             PartitionLog::new(*side, self.start.offset(log, seek_ms), log.high).skipping(skips)

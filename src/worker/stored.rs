@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tracing::info;
 
 use self::form::FormError;
+pub use self::form::PairLooks;
 use self::withheld::Withheld;
 use super::Worker;
 use super::life::Life;
@@ -19,6 +20,7 @@ use crate::engine::{Checkpoint, Replayed};
 use crate::ingest::{Fault, FaultKind, Order, Question, TopicPartition};
 use crate::keeper::{self, Handle, Memory, Offer, Roles, Wanted};
 use crate::ledger::{Ledger, PairDelta, PairId, Reach};
+use crate::looks::{AsOf, Resumed, StoredLooks};
 use crate::snapshot::View;
 use crate::state::{Header, Identity};
 
@@ -40,6 +42,10 @@ struct StoredPair {
     is_sealed: bool,
     /// How far it had settled, epoch ms, when it was last offered.
     offered_until_ms: Option<i64>,
+    /// As of the last look that it is known of; none before the first one.
+    looks: Option<PairLooks>,
+    /// It goes on with stored looks: until they have told what of it goes on, no state of it is offered.
+    awaits_looks: bool,
 }
 
 impl StoredPair {
@@ -50,7 +56,23 @@ impl StoredPair {
             was_caught_up: false,
             is_sealed: false,
             offered_until_ms: None,
+            looks: None,
+            awaits_looks: false,
         }
+    }
+}
+
+impl StoredPair {
+    /// What is stored of it at a checkpoint.
+    fn state(&self, checkpoint: &Checkpoint, pair: &mut Pair, identity: &Identity) -> (Header, Roles) {
+        let parts = pair.tracker.encode_ledger();
+        form::stored(
+            checkpoint,
+            parts,
+            self.looks.as_ref(),
+            identity,
+            self.was_caught_up,
+        )
     }
 }
 
@@ -140,10 +162,8 @@ impl Worker {
         };
         for (partition, pair) in self.shards.pairs_mut() {
             if let Some(own) = stored.pairs.get_mut(&partition) {
-                let state = pair.checkpoint().map(|checkpoint| {
-                    let parts = pair.tracker.encode_ledger();
-                    form::stored(&checkpoint, parts, &stored.identity, own.was_caught_up)
-                });
+                let checkpoint = pair.checkpoint().filter(|_| !own.awaits_looks);
+                let state = checkpoint.map(|checkpoint| own.state(&checkpoint, pair, &stored.identity));
                 let state = state.map(|(header, roles)| (own.memory, header, roles));
                 stored.keeper.leave(partition, state);
                 stored.leaving.insert(partition);
@@ -215,17 +235,26 @@ impl Worker {
         }
         self.forget_memory(partition);
         let sides = self.setup.sides();
-        let (checkpoint, parts) = form::read(header, roles, sides).map_err(Refused::Form)?;
+        let read = form::read(header, roles, sides).map_err(Refused::Form)?;
+        let (checkpoint, looks) = (read.checkpoint, read.looks.filter(|_| self.telling.is_heard()));
         let ledger = self
             .setup
-            .decode(&parts)
+            .decode(&read.ledger)
             .map_err(|error| Refused::Form(FormError::Ledger(error)))?;
+        let as_of = looks
+            .as_ref()
+            .map(|looks| self.setup.decode_looks(looks, ledger.arms().len()));
+        let as_of = as_of
+            .transpose()
+            .map_err(|error| Refused::Form(FormError::Looks(error)))?;
         self.board.resume(partition, &ledger, reach(&checkpoint, &ledger));
-        self.telling.resumed(partition, ledger.arms());
+        let begin_anew = self.setup.begin_anew(&ledger);
         let mut pair = self
             .setup
             .resume(partition, &checkpoint, ledger)
             .map_err(Refused::Resume)?;
+        let awaits_looks = as_of.is_some();
+        self.tell_resumed(partition, &mut pair, begin_anew, as_of);
         if let Some(catalogue) = &self.catalogue {
             pair.tracker.set_catalogue(Arc::clone(catalogue));
         }
@@ -234,6 +263,7 @@ impl Worker {
                 withheld: Withheld::shown_to(checkpoint.until_ms.map(|until_ms| until_ms - 1)),
                 was_caught_up: header.was_caught_up,
                 offered_until_ms: checkpoint.until_ms,
+                awaits_looks,
                 ..StoredPair::new(memory)
             };
             stored.pairs.insert(partition, own);
@@ -243,6 +273,54 @@ impl Worker {
         self.questions.begin_epoch();
         self.restart_clocks();
         Ok(())
+    }
+
+    /// Tells looks what they go on with, once they know whose pairs to wait for.
+    fn tell_resumed(
+        &mut self,
+        partition: PairId,
+        pair: &mut Pair,
+        begin_anew: Vec<String>,
+        as_of: Option<AsOf>,
+    ) {
+        if !self.telling.is_heard() {
+            return;
+        }
+        let cells = pair.tracker.take_cells();
+        let ledger = pair.tracker.ledger();
+        let resumed = Resumed {
+            pair: partition,
+            arms: ledger.arms().to_vec(),
+            cells,
+            until_ms: ledger.until_ms(),
+            whole_from_ms: ledger.columns_since_ms(),
+            begin_anew,
+            as_of,
+        };
+        let told = self.telling.own(self.shards.lives());
+        let told = told.and_then(|()| self.telling.resumed(resumed));
+        self.note_told(told);
+    }
+
+    /// Looks have told what they need to go on after a restart: it is stored with the next state of each pair, and cells that only
+    /// looks before needed are let go.
+    pub(super) fn looks_stored(&mut self, looks: &StoredLooks) {
+        let Some(stored) = &mut self.stored else { return };
+        for (partition, life) in self.shards.lives_mut() {
+            let of_pair = looks.pairs.get(&partition);
+            let of_pair = of_pair.filter(|_| self.telling.is_known(partition, looks.n_news));
+            let (Some(of_pair), Some(own), Some(pair)) =
+                (of_pair, stored.pairs.get_mut(&partition), life.pair_mut())
+            else {
+                continue;
+            };
+            own.looks = Some(PairLooks {
+                users: of_pair.users.clone(),
+                sequences: looks.sequences.clone(),
+            });
+            own.awaits_looks = false;
+            pair.tracker.let_go(of_pair.cells_from);
+        }
     }
 
     /// Notes how far the logs have been read again. A log that is another one than was counted is refused.
@@ -301,6 +379,9 @@ impl Worker {
         };
         for (partition, pair) in self.shards.pairs_mut() {
             if let Some(own) = stored.pairs.get_mut(&partition) {
+                if own.awaits_looks {
+                    continue;
+                }
                 let wants = stored.keeper.wants(partition);
                 if wants == Wanted::No || (wants == Wanted::WhenDue && !pair.changed_since_offer(own)) {
                     continue;
@@ -312,12 +393,7 @@ impl Worker {
                 let live = own.withheld.take(pair.tracker.take_delta());
                 self.board.merge(partition, &live);
                 self.report.counts(&live.counts);
-                let (header, roles) = form::stored(
-                    &checkpoint,
-                    pair.tracker.encode_ledger(),
-                    &stored.identity,
-                    own.was_caught_up,
-                );
+                let (header, roles) = own.state(&checkpoint, pair, &stored.identity);
                 own.offered_until_ms = checkpoint.until_ms;
                 let offer = stored.keeper.offer(partition, own.memory, header, roles);
                 own.withheld.offered(offer);

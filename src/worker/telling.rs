@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 use super::life::Life;
 use crate::engine::Arm;
 use crate::ledger::{PairDelta, PairId};
-use crate::looks::News;
+use crate::looks::{News, Resumed};
 
 /// Whoever takes looks has ended.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Telling {
     every_ms: i64,
     owned: BTreeMap<PairId, bool>,
     pairs: BTreeMap<PairId, Told>,
+    /// News that were told.
+    n_told: u64,
 }
 
 /// What was told of a pair.
@@ -28,6 +30,8 @@ struct Told {
     n_covered: Option<i64>,
     /// Admitted since.
     arms: Vec<Arm>,
+    /// News that had been told when it began, or went on.
+    since: u64,
 }
 
 impl Telling {
@@ -37,6 +41,7 @@ impl Telling {
             every_ms,
             owned: BTreeMap::new(),
             pairs: BTreeMap::new(),
+            n_told: 0,
         }
     }
 
@@ -84,21 +89,45 @@ impl Telling {
         })
     }
 
-    /// A pair goes on with these arms.
-    pub fn resumed(&mut self, pair: PairId, arms: &[Arm]) {
-        let told = self.pairs.entry(pair).or_default();
-        told.arms = arms.to_vec();
+    /// Whether anybody listens.
+    pub fn is_heard(&self) -> bool {
+        self.sink.is_some()
+    }
+
+    /// Tells that a pair goes on with what was stored of it.
+    pub fn resumed(&mut self, resumed: Resumed) -> Result<(), NobodyListens> {
+        let (pair, until_ms) = (resumed.pair, resumed.until_ms);
+        self.send(News::Resumed(Box::new(resumed)))?;
+        let told = Told {
+            n_covered: until_ms.map(|until_ms| until_ms.div_euclid(self.every_ms)),
+            arms: Vec::new(),
+            since: self.n_told,
+        };
+        self.pairs.insert(pair, told);
+        Ok(())
     }
 
     /// Tells that a pair begins anew, or went elsewhere.
     pub fn dropped(&mut self, pair: PairId) -> Result<(), NobodyListens> {
-        self.pairs.remove(&pair);
-        self.send(News::Dropped(pair))
+        self.send(News::Dropped(pair))?;
+        let told = Told {
+            since: self.n_told,
+            ..Told::default()
+        };
+        self.pairs.insert(pair, told);
+        Ok(())
     }
 
-    fn send(&self, news: News) -> Result<(), NobodyListens> {
+    /// Whether somebody who has heard so many news knows of what there is of a pair now.
+    pub fn is_known(&self, pair: PairId, n_news: u64) -> bool {
+        let told = self.pairs.get(&pair);
+        told.is_some_and(|told| told.since <= n_news)
+    }
+
+    fn send(&mut self, news: News) -> Result<(), NobodyListens> {
         let sent = self.sink.as_ref().map(|sink| sink.send(news));
         sent.transpose().map_err(|_| NobodyListens)?;
+        self.n_told += 1;
         Ok(())
     }
 }

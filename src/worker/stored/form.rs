@@ -7,10 +7,29 @@ use crate::engine::event::Side;
 use crate::engine::{Accepted, Checkpoint, LogCheckpoint, ResumePoint};
 use crate::keeper::Roles;
 use crate::ledger::{LedgerError, Part, Parts};
-use crate::state::{Digest, Header, Identity, Reach};
+use crate::looks::AsOfError;
+use crate::state::{Bytes, Digest, Header, Identity, Reach};
 
 /// The role of what a checkpoint has besides the header: 0, or 1 and the times of accepted events, then M at each position.
 const CHECKPOINT: &str = "checkpoint";
+
+/// The roles of what looks have stored of the pair, each absent before the first look.
+const USERS: &str = "users";
+const SEQUENCES: &str = "sequences";
+
+/// What looks have stored of a pair.
+#[derive(Debug, Clone)]
+pub struct PairLooks {
+    pub users: Bytes,
+    pub sequences: Bytes,
+}
+
+/// What was stored of a pair.
+pub struct Read {
+    pub checkpoint: Checkpoint,
+    pub ledger: Parts,
+    pub looks: Option<PairLooks>,
+}
 
 /// Why a stored pair cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +41,7 @@ pub enum FormError {
     /// It has another number of topics.
     Topics,
     Ledger(LedgerError),
+    Looks(AsOfError),
 }
 
 impl fmt::Display for FormError {
@@ -30,6 +50,9 @@ impl fmt::Display for FormError {
             FormError::Missing(role) => write!(f, "it has no role `{role}`"),
             FormError::Checkpoint(error) => write!(f, "its role `{CHECKPOINT}` is damaged: {error}"),
             FormError::Topics => f.write_str("it is of another number of topics"),
+            FormError::Looks(error) => {
+                write!(f, "what is kept for looks at experiments cannot be read: {error}")
+            }
             FormError::Ledger(error) => write!(f, "its ledger cannot be read: {error}"),
         }
     }
@@ -41,6 +64,7 @@ impl std::error::Error for FormError {}
 pub fn stored(
     checkpoint: &Checkpoint,
     parts: Parts,
+    looks: Option<&PairLooks>,
     identity: &Identity,
     was_caught_up: bool,
 ) -> (Header, Roles) {
@@ -67,6 +91,10 @@ pub fn stored(
         .map(|(part, bytes)| (part.to_string().into(), bytes))
         .collect();
     roles.insert(CHECKPOINT.into(), encode(checkpoint).into());
+    if let Some(PairLooks { users, sequences }) = looks {
+        roles.insert(USERS.into(), users.clone());
+        roles.insert(SEQUENCES.into(), sequences.clone());
+    }
     (header, roles)
 }
 
@@ -88,7 +116,7 @@ fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
 ///
 /// # Errors
 /// [`FormError`] if it is damaged, or of other topics.
-pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<(Checkpoint, Parts), FormError> {
+pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, FormError> {
     if header.reaches.len() != sides.len() {
         return Err(FormError::Topics);
     }
@@ -121,7 +149,23 @@ pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<(Checkpoin
     let part = |(role, bytes): (&crate::state::Role, &crate::state::Bytes)| {
         Some((role.parse::<Part>().ok()?, bytes.clone()))
     };
-    Ok((checkpoint, roles.iter().filter_map(part).collect()))
+    Ok(Read {
+        checkpoint,
+        ledger: roles.iter().filter_map(part).collect(),
+        looks: read_looks(roles)?,
+    })
+}
+
+fn read_looks(roles: &Roles) -> Result<Option<PairLooks>, FormError> {
+    match (roles.get(USERS), roles.get(SEQUENCES)) {
+        (Some(users), Some(sequences)) => Ok(Some(PairLooks {
+            users: users.clone(),
+            sequences: sequences.clone(),
+        })),
+        (None, None) => Ok(None),
+        (None, _) => Err(FormError::Missing(USERS)),
+        (_, None) => Err(FormError::Missing(SEQUENCES)),
+    }
 }
 
 fn decode(bytes: &[u8], n_logs: usize) -> Result<(Option<Accepted>, Vec<Option<i64>>), Malformed> {
