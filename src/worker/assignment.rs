@@ -181,8 +181,11 @@ impl Worker {
         self.assign_pairs();
     }
 
-    /// A pair whose position is no longer in the log restarts by the start rule, and this is reported.
+    /// A pair whose position is no longer in the log restarts by the start rule, and this is reported; but not where it is stored.
     fn located(&mut self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) {
+        if !self.is_where_it_was_stored(partition, logs) {
+            return;
+        }
         let Some(life) = self.shards.remove(partition) else {
             return;
         };

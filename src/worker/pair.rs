@@ -30,6 +30,16 @@ pub struct Pair {
     abreast_bytes: [u64; 2],
 }
 
+/// A position that its log does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strayed {
+    pub side: Side,
+    pub position: i64,
+    /// Where the log begins and ends.
+    pub low: i64,
+    pub high: i64,
+}
+
 /// How far one topic partition has been read.
 #[derive(Debug)]
 pub struct PartitionLog {
@@ -187,11 +197,22 @@ impl Pair {
 
     /// Whether these logs still have its next records.
     pub fn stands_within(&self, logs: &[(Side, LogStart)]) -> bool {
-        let is_within = |log: &PartitionLog| {
-            let found = logs.iter().find(|(side, _)| *side == log.side);
-            found.is_some_and(|(_, start)| start.low <= log.position && log.position <= start.high)
-        };
-        self.logs.iter().all(is_within)
+        self.strayed(logs).is_none()
+    }
+
+    /// The first of its positions that is not in one of these logs, which hold all that it reads.
+    pub fn strayed(&self, logs: &[(Side, LogStart)]) -> Option<Strayed> {
+        self.logs.iter().find_map(|log| {
+            let start = logs.iter().find(|(side, _)| *side == log.side);
+            let (low, high) = start.map_or((0, -1), |(_, start)| (start.low, start.high));
+            let strayed = Strayed {
+                side: log.side,
+                position: log.position,
+                low,
+                high,
+            };
+            (!(low..=high).contains(&log.position)).then_some(strayed)
+        })
     }
 
     /// The same, resumed at its positions; it has caught up at the ends of these logs.

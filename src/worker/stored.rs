@@ -14,10 +14,10 @@ pub use self::form::PairLooks;
 use self::withheld::Withheld;
 use super::Worker;
 use super::life::Life;
-use super::pair::Pair;
+use super::pair::{Pair, Strayed};
 use crate::engine::event::Side;
 use crate::engine::{Checkpoint, Replayed};
-use crate::ingest::{Fault, FaultKind, Order, Question, TopicPartition};
+use crate::ingest::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
 use crate::keeper::{self, Handle, Memory, Offer, Roles, Wanted};
 use crate::ledger::{Ledger, PairDelta, PairId, Reach};
 use crate::looks::{AsOf, Resumed, StoredLooks};
@@ -46,6 +46,8 @@ struct StoredPair {
     looks: Option<PairLooks>,
     /// It goes on with stored looks: until they have told what of it goes on, no state of it is offered.
     awaits_looks: bool,
+    /// Its logs have had its positions since there is this memory.
+    is_located: bool,
 }
 
 impl StoredPair {
@@ -58,6 +60,7 @@ impl StoredPair {
             offered_until_ms: None,
             looks: None,
             awaits_looks: false,
+            is_located: false,
         }
     }
 }
@@ -321,6 +324,53 @@ impl Worker {
             own.awaits_looks = false;
             pair.tracker.let_go(of_pair.cells_from);
         }
+    }
+
+    /// Whether the pair may be read from where it stands: where it is stored it is never begun anew, for what is stored would be lost.
+    /// Memory that was read on and has lost its place is thrown away for what is stored; if that has no place either, it is refused.
+    pub(super) fn is_where_it_was_stored(&mut self, partition: PairId, logs: &[(Side, LogStart)]) -> bool {
+        let Some(stored) = &mut self.stored else {
+            return true;
+        };
+        let Some(own) = stored.pairs.get_mut(&partition) else {
+            return true;
+        };
+        let life = self.shards.lives().find(|(number, _)| *number == partition);
+        let pair = life.and_then(|(_, life)| life.pair());
+        let Some(strayed) = pair.and_then(|pair| pair.strayed(logs)) else {
+            own.is_located = true;
+            return true;
+        };
+        match own.is_located {
+            true => self.forget_memory(partition),
+            false => self.refuse(partition, &self.why_lost(partition, strayed)),
+        }
+        false
+    }
+
+    fn why_lost(&self, partition: PairId, strayed: Strayed) -> String {
+        let Strayed {
+            side,
+            position,
+            low,
+            high,
+        } = strayed;
+        let topic = self.setup.topic(side);
+        let (why, remedy) = match position < low {
+            true => (
+                format!(
+                    "offsets {position} to {} were deleted (retention.ms, retention.bytes)",
+                    low - 1
+                ),
+                " Retention must be longer than an instance may be down.",
+            ),
+            false => ("it was made anew, or truncated".to_owned(), ""),
+        };
+        format!(
+            "partition {partition} of topic `{topic}` is to be read again from offset {position}, and has offsets {low} to {high}: \
+             {why}. To begin the pair anew with what the log still holds, stop all instances and run `abgauge state forget \
+             --partition {partition}`: its totals are lost, those of others stay.{remedy}"
+        )
     }
 
     /// Notes how far the logs have been read again. A log that is another one than was counted is refused.
