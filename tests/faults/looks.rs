@@ -24,21 +24,21 @@ const FIRST: Range<u64> = 3_650..7_200;
 const SECOND: Range<u64> = 7_250..9_000;
 const LOOK_MS: i64 = 600_000;
 const N_USERS: u64 = 3_000;
-const N_PARTITIONS: u32 = 2;
+pub const N_PARTITIONS: u32 = 2;
 
 /// Two topics keyed by user, and the producer of one experiment: half of the users are in `base`, a quarter each in `better`, whose
 /// lists are clicked more often, and in `same`.
-struct World {
-    kafka: Arc<Kafka>,
-    served: String,
-    clicks: String,
+pub struct World {
+    pub kafka: Arc<Kafka>,
+    pub served: String,
+    pub clicks: String,
     producer: Producer,
     /// Of the experiment: a time of looks.
     begin_ms: i64,
 }
 
 impl World {
-    fn new() -> World {
+    pub fn new() -> World {
         let kafka = Kafka::shared();
         let [served, clicks] =
             ["served", "clicks"].map(|stem| kafka.new_topic(stem, N_PARTITIONS.cast_signed()));
@@ -54,7 +54,7 @@ impl World {
 
     /// A daemon that reads all of the log. No partition is idle for it, so that looks depend on the log alone. Restarted, it takes
     /// the place in its group of the one that crashed.
-    fn config(&self, name: &str) -> String {
+    pub fn config(&self, name: &str) -> String {
         format!(
             r#"{section}
 key = "user"
@@ -83,7 +83,7 @@ planned_days = 1.5
 
     /// The lists of these numbers whose users are in one of these partitions, and what is clicked. Ends with what settles the look at
     /// their end and no further one.
-    fn send(&self, numbers: Range<u64>, partitions: &[u32]) {
+    pub fn send(&self, numbers: Range<u64>, partitions: &[u32]) {
         for number in numbers.clone() {
             let user = mixed(number) % N_USERS;
             if partitions.contains(&partition_of(user)) {
@@ -120,7 +120,7 @@ planned_days = 1.5
     }
 
     #[track_caller]
-    fn wait_for_look(&self, daemon: &mut Daemon, numbers: &Range<u64>) {
+    pub fn wait_for_look(&self, daemon: &mut Daemon, numbers: &Range<u64>) {
         let as_of_ms = self.end_ms(numbers);
         daemon.wait_until("the look at the end", |daemon| {
             (experiment(daemon)?["looks"]["as_of"] == as_of_ms).then_some(())
@@ -156,7 +156,7 @@ fn experiment(daemon: &Daemon) -> Option<Value> {
 
 /// What a daemon says at the last look, bit by bit.
 #[derive(Debug, PartialEq)]
-struct Said {
+pub struct Said {
     /// By arm: by itself, and against the control.
     arms: Vec<(String, Value, Value)>,
     verdicts: Vec<String>,
@@ -165,7 +165,7 @@ struct Said {
 }
 
 impl Said {
-    fn by(daemon: &Daemon) -> Said {
+    pub fn by(daemon: &Daemon) -> Said {
         let mut experiment = experiment(daemon).expect("it is ready");
         let arms = experiment["arms"].as_object_mut().expect("arms").iter_mut();
         let arms = arms.map(|(name, arm)| (name.clone(), arm["look"].take(), arm["comparison"].take()));

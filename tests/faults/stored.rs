@@ -2,6 +2,9 @@
 
 mod killed;
 
+use std::ops::Range;
+
+use crate::looks::{N_PARTITIONS, Said, World};
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::support::wait::PATIENCE;
@@ -61,4 +64,49 @@ fn a_killed_daemon_goes_on_with_totals_that_the_log_no_longer_holds() {
     daemon.kill();
     daemon.start_again();
     wait_for_settled(&mut daemon, 500.0);
+}
+
+/// A day and a quarter of lists, then an hour until the first look of the rest: the planned look is in the second part.
+const BEGIN: Range<u64> = 0..4_500;
+const REST: Range<u64> = 4_550..7_200;
+/// Records of a partition that are left in the log: more than what is younger than attribution and lateness.
+const LEFT: i64 = 60;
+
+/// Running maxima, first exposures and the window are of lists that the log no longer holds.
+#[test]
+fn looks_of_a_killed_daemon_are_those_of_one_that_never_was() {
+    let world = World::new();
+    let state = world.kafka.unique("state");
+    world
+        .kafka
+        .create_topic(&state, N_PARTITIONS.cast_signed(), &STATE);
+    world.send(BEGIN, &[0, 1]);
+    let mut whole = Daemon::run(&world.config("never-killed"));
+    let stored = format!("[state]\ntopic = \"{state}\"\ninterval = \"1s\"\n");
+    let mut killed = Daemon::run(&format!("{}{stored}", world.config("killed")));
+    world.wait_for_look(&mut whole, &BEGIN);
+    world.wait_for_look(&mut killed, &BEGIN);
+    assert_eq!(Said::by(&killed), Said::by(&whole));
+
+    killed.kill();
+    for topic in [&world.served, &world.clicks] {
+        for partition in 0..N_PARTITIONS.cast_signed() {
+            let (_, end) = world.kafka.offsets(topic, partition);
+            world.kafka.delete_records_before(topic, partition, end - LEFT);
+        }
+    }
+    killed.start_again();
+    world.wait_for_look(&mut killed, &BEGIN);
+    assert_eq!(
+        Said::by(&killed),
+        Said::by(&whole),
+        "the last look is shown again"
+    );
+
+    killed.kill();
+    world.send(REST, &[0, 1]);
+    world.wait_for_look(&mut whole, &REST);
+    killed.start_again();
+    world.wait_for_look(&mut killed, &REST);
+    assert_eq!(Said::by(&killed), Said::by(&whole));
 }
