@@ -57,7 +57,8 @@ impl Worker {
         // A changed number of partitions triggers a new assignment.
         self.orders.push(Order::Ask(Question::Topics));
         self.take_over(&whole);
-        if whole.is_empty() {
+        if self.shards.locating().is_empty() {
+            // Nothing is given, or it is still to be found out what is stored of it.
             self.orders.push(Order::Assign(Vec::new()));
         } else {
             let question = self.ask_starts();

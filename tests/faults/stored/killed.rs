@@ -76,6 +76,8 @@ fn instances_that_are_killed_at_random_points_add_up_to_a_recount() {
         kafka.start = "earliest"
         kafka.properties."session.timeout.ms" = 2000
         kafka.properties."heartbeat.interval.ms" = 500
+        # So long the group waits for a member that was killed while it joined.
+        kafka.properties."max.poll.interval.ms" = 2000
         state.topic = "{state}"
         state.interval = "1s"
         "#
