@@ -39,10 +39,11 @@
 //!   of it; `cli` the command line; only `app` knows all modules.
 //!
 //! A list counts in the *live* view as soon as it is read, and in the *settled* view once its attribution window has
-//! closed: from then on it is final. The border is the frontier F of its pair.
+//! closed: from then on it is final. The border is the frontier F of its pair. What is final can be stored ([`state`]), and is
+//! then shown once it is; without that a start rebuilds its windows from the log.
 //!
-//! Deliberately absent: stored state (a start rebuilds its windows from the log), a wall clock in any decision about an
-//! event, floating point in any sum that is kept, strings in the state of the join, a lock or an allocation for each event.
+//! Deliberately absent: a wall clock in any decision about an event, floating point in any sum that is kept, strings in the
+//! state of the join, a lock or an allocation for each event.
 //!
 //! # As a library
 //!
