@@ -104,13 +104,10 @@ impl Coverage {
         lists: impl IntoIterator<Item = (i64, &'a [u32])>,
         catalogue: &Catalogue,
     ) {
-        let Some(part) = self.parts.iter_mut().find(|part| part.id == id) else {
+        let Some(part) = part_of(&mut self.parts, id, &self.ks, catalogue) else {
             return;
         };
         self.known.counts.clear();
-        if part.n_places < catalogue.n_places() {
-            part.make_room(catalogue.n_places(), &self.ks);
-        }
         let mut slot = None;
         for (start_ms, places) in lists {
             let number = match slot {
@@ -136,13 +133,10 @@ impl Coverage {
         items: impl IntoIterator<Item = (u32, usize)>,
         catalogue: &Catalogue,
     ) {
-        let Some(part) = self.parts.iter_mut().find(|part| part.id == id) else {
+        let Some(part) = part_of(&mut self.parts, id, &self.ks, catalogue) else {
             return;
         };
         self.known.counts.clear();
-        if part.n_places < catalogue.n_places() {
-            part.make_room(catalogue.n_places(), &self.ks);
-        }
         let slot = start_ms.div_euclid(self.slot_ms);
         let number = number(slot, *self.base.get_or_insert(slot));
         self.newest = self.newest.max(number);
@@ -258,6 +252,15 @@ impl Part {
             note(&mut self.last, class_at + *place as usize, number);
         }
     }
+}
+
+/// The part of a pair, with room for all places of the catalogue.
+fn part_of<'a>(parts: &'a mut [Part], id: PartId, ks: &[u32], catalogue: &Catalogue) -> Option<&'a mut Part> {
+    let part = parts.iter_mut().find(|part| part.id == id)?;
+    if part.n_places < catalogue.n_places() {
+        part.make_room(catalogue.n_places(), ks);
+    }
+    Some(part)
 }
 
 /// Unknown items have places that lie beyond the end.

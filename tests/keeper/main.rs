@@ -13,6 +13,9 @@ mod log;
 mod pair;
 mod script;
 mod topic;
+#[path = "../support/wait.rs"]
+#[allow(dead_code, reason = "no broker is started here")]
+mod wait;
 mod world;
 
 use abgauge::clock::Clock;

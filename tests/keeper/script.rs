@@ -1,13 +1,15 @@
 //! A script that is run on the model and on Kafka, with equal outcomes: begin, seal, take over, drop, leave, come back.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use abgauge::clock::Clock;
 use abgauge::keeper::{Keeper, Memory, Offer, Order, Roles, Settings, Standing, Wanted};
 use abgauge::state::{
     self, Claim, Column, Digest, Header, Identity, Key, Log, Namespace, Reach, Topic as InputTopic,
 };
+
+use crate::wait::{self, PATIENCE};
 
 /// What is told on the way.
 pub const OUTCOME: [&str; 19] = [
@@ -31,9 +33,6 @@ pub const OUTCOME: [&str; 19] = [
     "a shows 10 of 1",
     "a shows 20 of 1",
 ];
-
-/// For what the other side does.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn namespace() -> Namespace {
     Namespace::of("the script", "group")
@@ -132,13 +131,11 @@ impl Process<'_> {
 
     #[track_caller]
     fn order(&self, pair: i32) -> Order {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            match self.keeper.poll().expect("it runs") {
-                Some((of, order)) if of == pair => return order,
-                Some((of, order)) => panic!("{}: {order:?} for pair {of}", self.name),
-                None => std::thread::sleep(Duration::from_millis(1)),
-            }
+        let next = wait::try_until(PATIENCE, || self.keeper.poll().expect("it runs"));
+        match next {
+            Some((of, order)) if of == pair => return order,
+            Some((of, order)) => panic!("{}: {order:?} for pair {of}", self.name),
+            None => {}
         }
         let status = self.keeper.handle().status(pair);
         panic!(
@@ -151,11 +148,11 @@ impl Process<'_> {
     /// Until a state is wanted.
     #[track_caller]
     fn wanted(&self, pair: i32) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.keeper.handle().wants(pair) != Wanted::AtOnce {
-            assert!(Instant::now() < deadline, "{}: no state is wanted", self.name);
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait::until(
+            &format!("a state of {} to be wanted", self.name),
+            PATIENCE,
+            || (self.keeper.handle().wants(pair) == Wanted::AtOnce).then_some(()),
+        );
     }
 
     /// Until it has claimed anew.
@@ -166,11 +163,9 @@ impl Process<'_> {
             (status.standing == Standing::Holding).then_some(status.since_ms)
         };
         let before = since_ms();
-        let deadline = Instant::now() + PATIENCE;
-        while since_ms().is_none_or(|since_ms| Some(since_ms) == before) {
-            assert!(Instant::now() < deadline, "{}: it does not claim anew", self.name);
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait::until(&format!("{} to claim anew", self.name), PATIENCE, || {
+            since_ms().filter(|since_ms| Some(*since_ms) != before)
+        });
     }
 
     #[track_caller]
@@ -369,16 +364,15 @@ pub fn run_with_much<L: Log + Send + 'static>(log: impl Fn() -> L) -> Vec<String
 /// Until garbage has been collected: there is one claim, one seal, and what it names.
 #[track_caller]
 fn rests(keys: impl Fn() -> Vec<Key>, n_blobs: usize) {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    let mut last = Vec::new();
+    let is_at_rest = wait::try_until(PATIENCE, || {
         let keys = keys();
         let count = |is: fn(&Key) -> bool| keys.iter().filter(|key| is(key)).count();
         let n_claims = count(|key| matches!(key, Key::Claim(_)));
         let n_seals = count(|key| matches!(key, Key::Seal(_)));
-        if (n_claims, n_seals, keys.len()) == (1, 1, 2 + n_blobs) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "not at rest: {keys:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        let is_at_rest = (n_claims, n_seals, keys.len()) == (1, 1, 2 + n_blobs);
+        last = keys;
+        is_at_rest.then_some(())
+    });
+    assert!(is_at_rest.is_some(), "not at rest: {last:?}");
 }

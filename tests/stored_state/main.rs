@@ -13,6 +13,7 @@ use abgauge::kafka::state_log::StateLog;
 use abgauge::state::Key;
 
 use support::kafka::Kafka;
+use support::wait;
 
 const SETTINGS: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),

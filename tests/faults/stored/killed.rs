@@ -86,7 +86,8 @@ fn instances_that_are_killed_at_random_points_add_up_to_a_recount() {
     let mut daemons: Vec<Daemon> = (0..N_INSTANCES).map(|_| Daemon::run(&config)).collect();
     let stream = Stream::start(&kafka, &served, &clicks);
     for n in 1..=n_kills {
-        std::thread::sleep(Duration::from_millis(random.random_range(100..4_000)));
+        let pause = Duration::from_millis(random.random_range(100..4_000));
+        wait::try_until(pause, || None::<()>);
         let victim = random.random_range(0..N_INSTANCES);
         daemons[victim].kill();
         daemons[victim].start_again();
