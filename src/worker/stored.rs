@@ -1,6 +1,7 @@
 //! Pairs whose state is stored: obeys the keeper, offers it states, and withholds what has settled until a seal has it.
 
 mod form;
+mod looks;
 mod withheld;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,6 @@ use crate::engine::{Checkpoint, Replayed};
 use crate::ingest::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
 use crate::keeper::{self, Handle, Memory, Offer, Roles, Wanted};
 use crate::ledger::{Ledger, PairDelta, PairId, Reach};
-use crate::looks::{AsOf, Resumed, StoredLooks};
 use crate::snapshot::View;
 use crate::state::{Header, Identity};
 
@@ -276,54 +276,6 @@ impl Worker {
         self.questions.begin_epoch();
         self.restart_clocks();
         Ok(())
-    }
-
-    /// Tells looks what they go on with, once they know whose pairs to wait for.
-    fn tell_resumed(
-        &mut self,
-        partition: PairId,
-        pair: &mut Pair,
-        begin_anew: Vec<String>,
-        as_of: Option<AsOf>,
-    ) {
-        if !self.telling.is_heard() {
-            return;
-        }
-        let cells = pair.tracker.take_cells();
-        let ledger = pair.tracker.ledger();
-        let resumed = Resumed {
-            pair: partition,
-            arms: ledger.arms().to_vec(),
-            cells,
-            until_ms: ledger.until_ms(),
-            whole_from_ms: ledger.columns_since_ms(),
-            begin_anew,
-            as_of,
-        };
-        let told = self.telling.own(self.shards.lives());
-        let told = told.and_then(|()| self.telling.resumed(resumed));
-        self.note_told(told);
-    }
-
-    /// Looks have told what they need to go on after a restart: it is stored with the next state of each pair, and cells that only
-    /// looks before needed are let go.
-    pub(super) fn looks_stored(&mut self, looks: &StoredLooks) {
-        let Some(stored) = &mut self.stored else { return };
-        for (partition, life) in self.shards.lives_mut() {
-            let of_pair = looks.pairs.get(&partition);
-            let of_pair = of_pair.filter(|_| self.telling.is_known(partition, looks.n_news));
-            let (Some(of_pair), Some(own), Some(pair)) =
-                (of_pair, stored.pairs.get_mut(&partition), life.pair_mut())
-            else {
-                continue;
-            };
-            own.looks = Some(PairLooks {
-                users: of_pair.users.clone(),
-                sequences: looks.sequences.clone(),
-            });
-            own.awaits_looks = false;
-            pair.tracker.let_go(of_pair.cells_from);
-        }
     }
 
     /// Whether the pair may be read from where it stands: where it is stored it is never begun anew, for what is stored would be lost.
