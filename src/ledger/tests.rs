@@ -538,3 +538,39 @@ proptest! {
         }
     }
 }
+
+/// Whoever takes them may need them again after a restart.
+#[test]
+fn cells_that_were_taken_out_stay_among_the_bytes_until_they_are_let_go() {
+    let keep = Keep::of_users(Users::Everybody(Epochs::default()), 2 * SLOT_MS);
+    let lists: Vec<List> = (0..N_SLOTS)
+        .map(|slot| List {
+            slot,
+            arms: vec![0],
+            clicked: 1,
+            first: 1,
+        })
+        .collect();
+    let told = |keeps: bool| {
+        let mut ledger = Ledger::new(&ranking(), &keep);
+        if keeps {
+            ledger.keep_taken();
+        }
+        tell(&mut ledger, &lists, 0..N_SLOTS, &catalogue());
+        let untouched = ledger.encode();
+        let taken = ledger.take_complete(0);
+        (ledger, untouched, taken)
+    };
+    let numbers = |taken: &[(i64, Cell)]| taken.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+    let (mut ledger, untouched, taken) = told(true);
+    assert_eq!(numbers(&taken), [0, 1, 2, 3], "the fifth is not complete");
+    assert_eq!(ledger.encode(), untouched);
+    assert_eq!(ledger.cells(0).count(), 1);
+    ledger.let_go(0, 2);
+    let mut resumed = Ledger::decode(&ledger.encode(), &ranking(), &keep).expect("it was encoded");
+    assert_eq!(resumed.take_complete(0), taken[2..]);
+
+    let (mut forgetful, _, _) = told(false);
+    let mut resumed = Ledger::decode(&forgetful.encode(), &ranking(), &keep).expect("it was encoded");
+    assert_eq!(resumed.take_complete(0), []);
+}

@@ -131,3 +131,73 @@ impl Telling {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    fn resumed(pair: PairId) -> Resumed {
+        Resumed {
+            pair,
+            arms: Vec::new(),
+            cells: Vec::new(),
+            until_ms: Some(1_999),
+            whole_from_ms: None,
+            begin_anew: Vec::new(),
+            as_of: None,
+        }
+    }
+
+    fn delta(until_ms: i64) -> PairDelta {
+        let mut delta = PairDelta::default();
+        delta.reach.settled_end_ms = Some(until_ms - 1);
+        delta
+    }
+
+    /// What was stored of its former life must not be taken for that of its present one.
+    #[test]
+    fn whoever_has_not_heard_that_a_pair_began_anew_or_went_on_does_not_know_it() {
+        let (sink, heard) = sync_channel(9);
+        let mut telling = Telling::new(1_000);
+        telling.tell(sink);
+        assert!(!telling.is_known(0, 9), "nothing was told of it");
+        telling.reached(0, &mut delta(1_000)).expect("it is heard");
+        assert!(telling.is_known(0, 1));
+        telling.dropped(0).expect("it is heard");
+        assert_eq!([1, 2].map(|n_news| telling.is_known(0, n_news)), [false, true]);
+        telling.resumed(resumed(0)).expect("it is heard");
+        assert_eq!([2, 3].map(|n_news| telling.is_known(0, n_news)), [false, true]);
+        telling.reached(0, &mut delta(2_000)).expect("it is heard");
+        assert_eq!([2, 3].map(|n_news| telling.is_known(0, n_news)), [false, true]);
+        drop(telling);
+        assert_eq!(heard.iter().count(), 4);
+    }
+
+    #[test]
+    fn a_pair_that_goes_on_tells_no_cell_twice() {
+        let (sink, heard) = sync_channel(9);
+        let mut telling = Telling::new(1_000);
+        telling.tell(sink);
+        telling.resumed(resumed(0)).expect("it is heard");
+        for until_ms in [1_999, 2_000] {
+            telling.reached(0, &mut delta(until_ms)).expect("it is heard");
+        }
+        drop(telling);
+        let heard: Vec<News> = heard.iter().collect();
+        assert!(
+            matches!(
+                heard[..],
+                [
+                    News::Resumed(_),
+                    News::Reached {
+                        until_ms: Some(2_000),
+                        ..
+                    }
+                ]
+            ),
+            "{heard:?}"
+        );
+    }
+}
