@@ -150,6 +150,7 @@ impl StateLog {
             partition,
             key,
             value,
+            written_ms: message.timestamp_ms(),
         });
         let n_bytes = key.len() + value.map_or(0, <[u8]>::len);
         let follower = self.followers.get_mut(&partition);

@@ -283,6 +283,7 @@ impl Desk {
                 partition,
                 key,
                 value,
+                ..
             } => {
                 self.pairs.entry(partition).and_modify(Pair::read);
                 self.step(partition, Input::Record { key, value });

@@ -8,6 +8,7 @@
 //! The format of a claim's key is for ever.
 
 use std::fmt;
+use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -24,6 +25,18 @@ impl Namespace {
         to.text(fingerprint);
         to.text(group);
         Namespace(xxh3_64(to.as_bytes()))
+    }
+}
+
+/// A text is no name of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoNamespace;
+
+impl FromStr for Namespace {
+    type Err = NoNamespace;
+
+    fn from_str(text: &str) -> Result<Namespace, NoNamespace> {
+        hexadecimal(text).map(Namespace).ok_or(NoNamespace)
     }
 }
 
@@ -143,6 +156,7 @@ mod tests {
         #[test]
         fn a_key_is_read_as_it_was_written(namespace: u64, key in any_key()) {
             let text = key.text(Namespace(namespace));
+            prop_assert_eq!(Namespace(namespace).to_string().parse(), Ok(Namespace(namespace)));
             prop_assert_eq!(Key::parse(text.as_bytes()), Some((Namespace(namespace), key)));
         }
 

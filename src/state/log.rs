@@ -32,6 +32,8 @@ pub enum Happening<'a> {
         partition: i32,
         key: &'a [u8],
         value: Option<&'a [u8]>,
+        /// The time that the log has for it, epoch ms, if it has one. No rule reads it.
+        written_ms: Option<i64>,
     },
     /// All below the end is read that was asked for with this question.
     End { partition: i32, question: Question },

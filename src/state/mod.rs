@@ -16,10 +16,12 @@
 //!   decides nothing.
 //! - [`Log`] is what a driver needs of the partitions, and [`Follower`] how far one of them is read.
 //! - [`Onlooker`] reads all partitions and says what is in force in each.
+//! - [`Census`] is all that a partition holds, of all namespaces: for tools.
 //! - [`Key`], [`Seal`] and [`Claim`] are the records, as text and bytes.
 //!
 //! What a state is made of is not known here: roles are names with bytes.
 
+mod census;
 mod content;
 #[cfg(test)]
 mod fixture;
@@ -31,10 +33,11 @@ mod record;
 mod rules;
 mod view;
 
+pub use self::census::{Breach, Census, Estate, Weight};
 pub use self::content::{
     Bytes, Column, Digest, Header, Identity, MAX_PART_BYTES, Part, Reach, Role, State, Topic,
 };
-pub use self::key::{BlobId, Key, Namespace, SealId, Session};
+pub use self::key::{BlobId, Key, Namespace, NoNamespace, SealId, Session};
 pub use self::log::{Answer, Follower, Happening, Log, Progress};
 pub use self::onlooker::{Onlooker, Sealed, Withheld};
 pub use self::owner::{Command, Input, Owner, Refusal, Settings, Showing, Shown, Standing, Wanted};

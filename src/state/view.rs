@@ -34,7 +34,7 @@ pub struct View {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question {
     pub asked_ms: i64,
-    n_taken: u64,
+    pub(super) n_taken: u64,
 }
 
 /// What stands at the end.

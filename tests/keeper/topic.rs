@@ -263,6 +263,7 @@ impl Log for Connection {
                         partition: *partition,
                         key,
                         value,
+                        written_ms: None,
                     });
                 }
                 let n_bytes = record.map_or(0, |record| record.text.len());

@@ -312,17 +312,22 @@ impl Message {
 
     fn record(&self, side: Side) -> Record<'_> {
         let message = self.fields();
-        let mut kind = rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-        // SAFETY: the message is alive.
-        let timestamp_ms = unsafe { rd_kafka_message_timestamp(self.0, &mut kind) };
         Record {
             side,
             partition: message.partition,
             offset: message.offset,
-            timestamp_ms: if timestamp_ms < 0 { i64::MAX } else { timestamp_ms },
+            timestamp_ms: self.timestamp_ms().unwrap_or(i64::MAX),
             key: self.key(),
             payload: self.payload(),
         }
+    }
+
+    /// Epoch ms, if it has a time.
+    pub fn timestamp_ms(&self) -> Option<i64> {
+        let mut kind = rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+        // SAFETY: the message is alive.
+        let timestamp_ms = unsafe { rd_kafka_message_timestamp(self.0, &mut kind) };
+        (timestamp_ms >= 0).then_some(timestamp_ms)
     }
 
     fn bytes(&self, start: *mut std::ffi::c_void, len: usize) -> Option<&[u8]> {
