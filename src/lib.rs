@@ -24,7 +24,8 @@
 //! - [`looks`] takes what the users of compared experiments add up to, cell by cell from all pairs, and looks at it at fixed event
 //!   times, in order: what each look shows is a value.
 //! - [`state`] says who may write the stored state of a pair, and what of it is believed: claims and seals in one log. It is a machine
-//!   without I/O. `keeper` drives one for each pair, between the state topic (in `kafka`) and a worker; the daemon does not start it yet.
+//!   without I/O. `keeper` drives one for each pair, between the state topic (in `kafka`) and a worker. `stored` makes what is stored of
+//!   a pair, and reads the whole topic for tools.
 //! - [`statistics`] says what sums by user bucket mean: intervals, tests that hold under peeking, a decision for each arm. It takes
 //!   plain numbers and knows no other module. [`verdict`] writes what is said of an arm as JSON.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, decides nothing. Its pairs
@@ -118,6 +119,8 @@ pub mod logging;
 pub mod simulate;
 #[cfg(feature = "daemon")]
 pub mod snapshot;
+#[cfg(feature = "daemon")]
+pub mod stored;
 #[cfg(feature = "daemon")]
 pub mod telemetry;
 #[cfg(feature = "daemon")]

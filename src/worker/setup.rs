@@ -3,16 +3,16 @@
 use super::pair::{Pair, PartitionLog};
 use super::rules;
 use super::start::StartRule;
-use super::stored::PairLooks;
-use crate::config::{Config, N_CELLS};
+use crate::config::Config;
 use crate::engine::event::Side;
 use crate::engine::ranking::Ranking;
 use crate::engine::{Checkpoint, LogCheckpoint, ResumeError, Rules};
 use crate::ingest::LogStart;
 use crate::ingest::skips::Skips;
-use crate::ledger::{Epochs, Keep, Kept, Ledger, LedgerError, PairTracker, Parts, Span, Users};
-use crate::looks::{self, AsOf, AsOfError};
+use crate::ledger::{Epochs, Keep, Ledger, LedgerError, PairTracker, Parts, Users};
+use crate::looks::{AsOf, AsOfError};
 use crate::state::{Identity, Topic};
+use crate::stored::{self, form::PairLooks};
 
 /// Topics read far ahead of their twins may fill 1/n of the bound on state: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
@@ -41,7 +41,7 @@ impl Setup {
         Setup {
             rules: rules(config),
             ranking,
-            keep: keep(config),
+            keep: stored::keep(config),
             start: StartRule::new(config),
             keeps_state: config.state.is_some(),
             fingerprint: config.fingerprint(),
@@ -143,33 +143,4 @@ impl Setup {
         };
         Pair::new(tracker, logs.iter().map(log).collect())
     }
-}
-
-/// Where pairs are stored: what the board shows. Besides, users of the experiments that something is asked of, in cells from look to look.
-fn keep(config: &Config) -> Keep {
-    let users = keep_of_users(config);
-    if config.state.is_none() {
-        return users;
-    }
-    let windows = config.windows.iter().map(|window| Span {
-        cell_ms: window.cell_ms(),
-        n_cells: Some(N_CELLS),
-        kept: Kept::ByArm,
-    });
-    Keep {
-        total: Some(Kept::ByArm),
-        starts: config.experiment_starts().into_iter().collect(),
-        spans: windows.chain(users.spans).collect(),
-        ..users
-    }
-}
-
-fn keep_of_users(config: &Config) -> Keep {
-    if config.experiments.is_empty() {
-        return Keep::default();
-    }
-    let every_ms = looks::every_ms(config.join.slot_ms);
-    let experiments = config.experiments.iter();
-    let epochs = experiments.map(|(name, asked)| (name.clone(), asked.epochs(every_ms)));
-    Keep::of_users(Users::Of(epochs.collect()), every_ms)
 }

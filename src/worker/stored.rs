@@ -1,6 +1,5 @@
 //! Pairs whose state is stored: obeys the keeper, offers it states, and withholds what has settled until a seal has it.
 
-mod form;
 mod looks;
 mod withheld;
 
@@ -10,8 +9,6 @@ use std::sync::Arc;
 
 use tracing::info;
 
-use self::form::FormError;
-pub use self::form::PairLooks;
 use self::withheld::Withheld;
 use super::Worker;
 use super::life::Life;
@@ -23,6 +20,7 @@ use crate::keeper::{self, Handle, Memory, Offer, Roles, Wanted};
 use crate::ledger::{Ledger, PairDelta, PairId, Reach};
 use crate::snapshot::View;
 use crate::state::{Header, Identity};
+use crate::stored::form::{self, FormError, PairLooks};
 
 /// The pairs of this process, and who keeps their state.
 pub struct Stored {

@@ -11,6 +11,7 @@ mod log;
 #[path = "../state/pair.rs"]
 #[allow(dead_code, reason = "the machine alone is handed whole states")]
 mod pair;
+mod readers;
 mod script;
 mod topic;
 #[path = "../support/wait.rs"]

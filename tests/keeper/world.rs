@@ -10,6 +10,7 @@ use abgauge::state::{self, Claim, Namespace};
 use crate::dice::Dice;
 use crate::judge::{Judge, Verdict};
 use crate::pair::{Pair, identity};
+use crate::readers::{PATIENCE, Ticking, damage};
 use crate::topic::{Connection, Faults, Topic};
 
 const N_STEPS: usize = 600;
@@ -71,7 +72,35 @@ pub fn run(seed: u64, is_told: bool) -> Result<usize, String> {
     Ok(world.judge.n_states())
 }
 
+/// Runs a schedule in which anybody reads the topic now and then. Returns how often.
+pub fn run_with_readers(seed: u64) -> Result<usize, String> {
+    let mut world = World::new(seed, false);
+    let mut n_read = 0;
+    for _ in 0..N_STEPS {
+        world.step()?;
+        if world.dice.percent(3) {
+            world.is_read()?;
+            n_read += 1;
+        }
+    }
+    world.peace()?;
+    world.is_read()?;
+    Ok(n_read + 1)
+}
+
 impl World {
+    /// Who reads to the end finds it whole.
+    fn is_read(&mut self) -> Verdict {
+        let mut reader = Ticking::reader(&self.topic, 1, None);
+        let read = reader.read(PATIENCE);
+        read.map_err(|unread| unread.to_string())?;
+        self.judge_appends()?;
+        match damage(&reader, namespace())[..] {
+            [] => Ok(()),
+            ref damage => Err(format!("whoever reads finds {damage:?}")),
+        }
+    }
+
     fn new(seed: u64, is_told: bool) -> World {
         let mut dice = Dice::new(seed);
         let faults = Faults::any(&mut dice);

@@ -1,0 +1,43 @@
+//! What the ledger of a pair keeps under a configuration.
+
+use crate::config::{Config, N_CELLS};
+use crate::engine::event::Side;
+use crate::ledger::{Keep, Kept, Span, Users};
+use crate::looks;
+
+/// Where pairs are stored: what the board shows. Besides, users of the experiments that something is asked of, in cells from look to look.
+pub fn keep(config: &Config) -> Keep {
+    let users = keep_of_users(config);
+    if config.state.is_none() {
+        return users;
+    }
+    let windows = config.windows.iter().map(|window| Span {
+        cell_ms: window.cell_ms(),
+        n_cells: Some(N_CELLS),
+        kept: Kept::ByArm,
+    });
+    Keep {
+        total: Some(Kept::ByArm),
+        starts: config.experiment_starts().into_iter().collect(),
+        spans: windows.chain(users.spans).collect(),
+        ..users
+    }
+}
+
+fn keep_of_users(config: &Config) -> Keep {
+    if config.experiments.is_empty() {
+        return Keep::default();
+    }
+    let every_ms = looks::every_ms(config.join.slot_ms);
+    let experiments = config.experiments.iter();
+    let epochs = experiments.map(|(name, asked)| (name.clone(), asked.epochs(every_ms)));
+    Keep::of_users(Users::Of(epochs.collect()), every_ms)
+}
+
+/// The sides that have a topic of their own.
+pub fn sides(config: &Config) -> &'static [Side] {
+    match config.kafka.served_topic == config.kafka.clicks_topic {
+        true => &[Side::Served],
+        false => &Side::BOTH,
+    }
+}
