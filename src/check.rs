@@ -24,6 +24,7 @@ use crate::kafka::inspect::inspect;
 use crate::kafka::properties;
 use crate::kafka::topics::create_state_topic;
 use crate::webhook;
+pub(crate) use judge::no_way_in;
 pub use records::Records;
 
 /// Something that was looked at.

@@ -2,6 +2,7 @@
 
 mod comparing;
 mod offline;
+mod state;
 mod traffic;
 
 use std::path::PathBuf;
@@ -14,6 +15,9 @@ use crate::config::{self, TopicKey, parse_span_ms};
 use crate::engine::event::Kind;
 pub use comparing::{CompareArgs, Scoped};
 pub use offline::{AskArgs, CountArgs, EvaluateArgs, Format, PlanArgs, ProfilesArgs, TableOrJson};
+pub use state::{
+    ExportArgs, ExportFormat, ForgetArgs, ReadingArgs, ShowArgs, StateArgs, StateCommand, VerifyArgs,
+};
 pub use traffic::TrafficArgs;
 
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus
@@ -103,6 +107,11 @@ pub enum Command {
     /// Check the configuration, and with --connect the brokers and topics; or with --sample a file of events
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
+    /// Look at what is stored, check it, take it elsewhere, or delete it
+    ///
+    /// The state topic of `state.topic` is read as a whole. No group is joined, and nothing is claimed: instances go on meanwhile.
+    #[command(after_long_help = state::STATE_EXAMPLES)]
+    State(StateArgs),
     /// Print the configuration file with every setting and its default; write, show or describe one
     #[command(after_long_help = CONFIG_EXAMPLES)]
     Config(ConfigCommandArgs),

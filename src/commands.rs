@@ -13,6 +13,7 @@ pub mod plan;
 pub mod profiles;
 mod reading;
 pub mod sample;
+pub mod state;
 
 use std::io::Write as _;
 use std::path::Path;

@@ -53,6 +53,7 @@ fn execute(command: Command, early: Early) -> anyhow::Result<ExitCode> {
         Command::Check(args) => check(&args),
         Command::Health(args) => commands::health::health(&args),
         Command::Hash(args) => commands::hash::hash(&args),
+        Command::State(args) => commands::state::state(&args).or_else(as_bad_configuration),
         Command::Config(args) => commands::config::config(args.command),
         Command::Completions { shell } => commands::about::completions(shell),
         Command::Man { dir } => commands::man::man(dir.as_deref()).map(|()| ExitCode::SUCCESS),

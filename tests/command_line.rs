@@ -12,7 +12,7 @@ use program::{Ran, file, program, quietly, run, run_with_input, temporary_dir};
 use serde_json::Value;
 
 const EVENTS: &str = include_str!("data/lists-a.events.jsonl");
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "demo",
     "simulate",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 13] = [
     "health",
     "hash",
     "check",
+    "state",
     "config",
     "completions",
     "man",
@@ -213,6 +214,28 @@ fn a_configuration_without_its_flag_is_understood_and_the_flag_told() {
         assert_eq!(ran.code, Some(2));
         assert!(!ran.stderr.contains("--config"), "{words:?}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn where_nothing_is_stored_there_is_nothing_to_look_at() {
+    let dir = temporary_dir();
+    let path = file(&dir, "abgauge.toml", "kafka.brokers = \"127.0.0.1:1\"\n");
+    for command in ["show", "verify", "forget"] {
+        let ran = run(&["state", command, "--config", &path]);
+        assert_eq!((ran.code, &*ran.stdout), (Some(78), ""), "{command}");
+        assert!(ran.stderr.contains("state.topic is not set"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_namespace_is_written_as_it_is_shown() {
+    let ran = run(&["state", "forget", "--ns", "f00d"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("write 16 hexadecimal digits"),
+        "{}",
+        ran.stderr
+    );
 }
 
 /// What it says first and the exit code agree.

@@ -38,7 +38,7 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 34] = [
+const NOT_RUN: [(&str, &str, Look); 35] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -138,6 +138,11 @@ const NOT_RUN: [(&str, &str, Look); 34] = [
     (
         "abgauge run",
         "needs brokers; tests/services.rs runs it beside real ones",
+        Look::Arguments,
+    ),
+    (
+        "abgauge state",
+        "needs brokers; tests/faults/stored.rs asks real ones",
         Look::Arguments,
     ),
     (

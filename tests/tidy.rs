@@ -172,7 +172,7 @@ fn each_foreign_thing_has_one_home() {
     only_in("SystemTime", &["clock.rs"]);
     only_in("x509_cert::", &["certificate.rs"]);
     only_in("hyper_rustls::", &["https.rs"]);
-    only_in("use parquet::", &["evaluate/source/"]);
+    only_in("use parquet::", &["evaluate/source/", "stored/parquet.rs"]);
     only_in(
         "unsafe {",
         &["engine/prefetch.rs", "ingest/wire/block.rs", "kafka/"],

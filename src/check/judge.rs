@@ -52,7 +52,7 @@ pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
 }
 
 /// The only finding where nothing could be asked.
-pub(super) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
+pub(crate) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
     let Failure { trouble, detail, .. } = failure;
     let brokers = &config.kafka.brokers;
     let (level, what, remedy) = match trouble {

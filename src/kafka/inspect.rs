@@ -6,6 +6,7 @@ mod complaints;
 mod failure;
 mod sample;
 mod state;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use self::complaints::{Complaints, Quiet};
 pub use self::failure::{Failure, Trouble};
 pub use self::sample::Sample;
 pub use self::state::{FoundState, StateFacts};
+pub use self::survey::{LogSpan, Survey};
 use super::client;
 use super::producer::ANSWER_WITHIN;
 use super::topics::wait;

@@ -318,8 +318,8 @@ impl Worker {
         };
         format!(
             "partition {partition} of topic `{topic}` is to be read again from offset {position}, and has offsets {low} to {high}: \
-             {why}. To begin anew with what the log still holds, set another kafka.group_id, which has state of its own: the \
-             totals so far are then not gone on with.{remedy}"
+             {why}. To begin the pair anew with what the log still holds, stop all instances and run `abgauge state forget \
+             --partition {partition}`: its totals are lost, those of others stay.{remedy}"
         )
     }
 
@@ -344,7 +344,7 @@ impl Worker {
                 partition,
                 &format!(
                     "topic `{topic}` does not hold the records that were counted; it was made anew, or truncated. To begin \
-                     anew, set another kafka.group_id, which has state of its own"
+                     anew, stop all instances and run `abgauge state forget --partition {partition}`"
                 ),
             );
         }

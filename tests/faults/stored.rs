@@ -2,13 +2,19 @@
 
 mod killed;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use serde_json::Value;
+use tempfile::TempDir;
+
 use crate::looks::{N_PARTITIONS, Said, World};
+use crate::program::{Ran, file, run, temporary_dir};
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::support::wait::PATIENCE;
-use crate::traffic::{SHORT_SESSION, Traffic, lists_by_arm, scrape};
+use crate::traffic::{SHORT_SESSION, Traffic, arm, lists_by_arm, scrape};
 
 pub(crate) const STATE: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
@@ -31,28 +37,75 @@ fn wait_for_settled(daemon: &mut Daemon, n_lists: f64) {
     });
 }
 
-#[test]
-fn a_killed_daemon_goes_on_with_totals_that_the_log_no_longer_holds() {
-    let kafka = Kafka::start();
-    let traffic = Traffic::new(&kafka, 2);
-    let state = kafka.unique("state");
-    kafka.create_topic(&state, 2, &STATE);
-    let more = format!(
-        "kafka.start = \"earliest\"\n{SHORT_SESSION}\nstate.topic = \"{state}\"\nstate.interval = \"1s\""
-    );
-    let mut daemon = Daemon::run(&traffic.config(&kafka.brokers(), &kafka.unique("group"), &more));
-    daemon.wait_until_ready();
-    traffic.send_clicked_lists(0..400);
-    traffic.flush();
-    wait_for_settled(&mut daemon, 400.0);
-    daemon.kill();
-    for topic in [&traffic.served, &traffic.clicks] {
-        for partition in 0..2 {
-            kafka.delete_records_before(topic, partition, 150);
+/// Two partitions, a state topic, and what an operator types beside the daemon.
+struct Stage {
+    kafka: Kafka,
+    traffic: Traffic,
+    text: String,
+    path: String,
+    _dir: TempDir,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let kafka = Kafka::start();
+        let traffic = Traffic::new(&kafka, 2);
+        let state = kafka.unique("state");
+        kafka.create_topic(&state, 2, &STATE);
+        let more = format!(
+            "kafka.start = \"earliest\"\n{SHORT_SESSION}\nstate.topic = \"{state}\"\nstate.interval = \"1s\""
+        );
+        let text = traffic.config(&kafka.brokers(), &kafka.unique("group"), &more);
+        let dir = temporary_dir();
+        Stage {
+            path: file(&dir, "abgauge.toml", &text),
+            kafka,
+            traffic,
+            text,
+            _dir: dir,
         }
     }
-    traffic.send_clicked_lists(400..500);
-    traffic.flush();
+
+    fn daemon(&self) -> Daemon {
+        Daemon::run(&self.text)
+    }
+
+    fn send(&self, numbers: std::ops::Range<u32>) {
+        self.traffic.send_clicked_lists(numbers);
+        self.traffic.flush();
+    }
+
+    /// `abgauge state …`
+    fn state(&self, arguments: &[&str]) -> Ran {
+        run(&[&["state"], arguments, &["--config", &self.path]].concat())
+    }
+
+    /// Pairs of our namespace, by partition.
+    fn pairs(&self) -> Vec<Value> {
+        let ran = self.state(&["show", "--format", "json"]);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+        let shown: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        let namespaces = shown["namespaces"].as_array().expect("a list");
+        let ours = namespaces.iter().find(|namespace| namespace["ours"] == true);
+        let pairs = ours.map(|ours| ours["pairs"].as_array().expect("a list").clone());
+        pairs.unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_killed_daemon_goes_on_with_totals_that_the_log_no_longer_holds() {
+    let stage = Stage::new();
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..400);
+    wait_for_settled(&mut daemon, 400.0);
+    daemon.kill();
+    for topic in [&stage.traffic.served, &stage.traffic.clicks] {
+        for partition in 0..2 {
+            stage.kafka.delete_records_before(topic, partition, 150);
+        }
+    }
+    stage.send(400..500);
     daemon.start_again();
     wait_for_settled(&mut daemon, 500.0);
     daemon.wait_until_ready();
@@ -109,4 +162,184 @@ fn looks_of_a_killed_daemon_are_those_of_one_that_never_was() {
     killed.start_again();
     world.wait_for_look(&mut killed, &REST);
     assert_eq!(Said::by(&killed), Said::by(&whole));
+}
+
+/// The records that lie between were never counted: to begin anew in silence would lose totals, and to go on would lose those records.
+#[test]
+fn a_pair_whose_place_has_left_the_log_is_refused_until_it_is_forgotten() {
+    let stage = Stage::new();
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..400);
+    wait_for_settled(&mut daemon, 400.0);
+    daemon.kill();
+    stage.send(400..500);
+    let Traffic { served, clicks, .. } = &stage.traffic;
+    for topic in [served, clicks] {
+        stage.kafka.delete_records_before(topic, 0, 230);
+    }
+
+    let ran = stage.state(&["verify"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    let lost = format!(
+        "partition 0: topic `{served}` was read up to 200 and is to be read again from 200, and has offsets 230 to 250"
+    );
+    for part in [&*lost, "retention.ms", "`abgauge state forget --partition 0`"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("partition 1:"), "{}", ran.stdout);
+
+    daemon.start_again();
+    assert_eq!(daemon.wait_exit(PATIENCE), Some(1));
+    let log = daemon.log();
+    let place = format!(
+        "partition 0 of topic `{served}` is to be read again from offset 200, and has offsets 230 to 250"
+    );
+    for part in [
+        &*place,
+        "offsets 200 to 229 were deleted (retention.ms, retention.bytes)",
+        "run `abgauge state forget --partition 0`",
+    ] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+
+    let before = stage.pairs();
+    let ran = stage.state(&["forget", "--partition", "0"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("give --yes"), "{}", ran.stderr);
+    let content = |pairs: &[Value]| -> Vec<Value> {
+        pairs.iter().map(|pair| pair["seal"]["content"].clone()).collect()
+    };
+    assert_eq!(content(&stage.pairs()), content(&before), "nothing is deleted");
+    let ran = stage.state(&["forget", "--partition", "0", "--yes", "--force"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let left = stage.pairs();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0]["partition"], 1);
+
+    daemon.start_again();
+    let expected = [(arm(0), 20.0), (arm(1), 250.0)];
+    daemon.wait_until("what the log still holds, and the total of the other", |daemon| {
+        (settled(daemon)? == expected).then_some(())
+    });
+}
+
+#[test]
+fn what_is_stored_is_shown_and_verified_while_its_owner_lives_and_is_not_forgotten() {
+    let stage = Stage::new();
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..100);
+    wait_for_settled(&mut daemon, 100.0);
+
+    let pairs = stage.pairs();
+    let lists: BTreeMap<i64, i64> = pairs
+        .iter()
+        .map(|pair| {
+            let seal = &pair["seal"];
+            assert_eq!(
+                (&seal["in_force"], &seal["exact"]),
+                (&true.into(), &true.into()),
+                "{pair}"
+            );
+            assert_eq!(seal["lists"], seal["clicks"]);
+            assert_eq!(seal["topics"][0]["read_position"], 50);
+            assert_eq!(pair["claim"]["version"], env!("CARGO_PKG_VERSION"));
+            assert!(pair["live_bytes"].as_i64() > Some(100), "{pair}");
+            (
+                pair["partition"].as_i64().expect("a number"),
+                seal["lists"].as_i64().expect("a number"),
+            )
+        })
+        .collect();
+    assert_eq!(lists, [(0, 50), (1, 50)].into());
+    let ran = stage.state(&["show"]);
+    assert!(
+        ran.stdout
+            .contains("that of the configuration\ncounted by: counting 1, slot_ms 1000"),
+        "{}",
+        ran.stdout
+    );
+
+    let ran = stage.state(&["verify"]);
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("what is sealed can be gone on with; pairs that are sealed: 2 of 2"),
+        "{}",
+        ran.stdout
+    );
+
+    assert_exported(&stage);
+
+    let ran = stage.state(&["forget", "--yes"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr
+            .contains("has members (1): one that lives owns the pair"),
+        "{}",
+        ran.stderr
+    );
+    daemon.kill();
+    daemon.start_again();
+    wait_for_settled(&mut daemon, 100.0);
+}
+
+/// Totals and cells have the same lists and clicks, over all pairs and by pair, each list with a click on its first item.
+#[track_caller]
+fn assert_exported(stage: &Stage) {
+    let ran = stage.state(&["export", "--by-partition"]);
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    let lines = ran.stdout.lines();
+    let rows: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let sum = |partition: Value, is_total: bool, metric: &str, what: &str| -> f64 {
+        let asked = rows.iter().filter(|row| {
+            (row["span"] == "total") == is_total
+                && row["partition"] == partition
+                && row["metric"] == metric
+                && row["k"].is_null()
+        });
+        asked.map(|row| row[what].as_f64().expect("a number")).sum()
+    };
+    for (partition, n) in [(Value::Null, 100.0), (0.into(), 50.0), (1.into(), 50.0)] {
+        for is_total in [true, false] {
+            let sum = |metric, what| sum(partition.clone(), is_total, metric, what);
+            assert_eq!(
+                [sum("lists", "value"), sum("clicks", "value")],
+                [n, n],
+                "{partition} {is_total}"
+            );
+            assert_eq!([sum("mrr", "numerator"), sum("mrr", "denominator")], [n, n]);
+            assert_eq!([sum("ctr", "numerator"), sum("ctr", "denominator")], [n, 3.0 * n]);
+        }
+    }
+    let cell = rows.iter().find(|row| row["span"] == "10s").expect("a cell");
+    let time = |name: &str| {
+        cell[name]
+            .as_str()
+            .expect("a time")
+            .parse::<jiff::Timestamp>()
+            .expect("a time")
+    };
+    assert_eq!(
+        time("end").as_millisecond() - time("start").as_millisecond(),
+        10_000
+    );
+
+    let packed = std::path::Path::new(&stage.path).with_extension("parquet");
+    let packed = packed.to_str().expect("UTF-8");
+    let ran = stage.state(&[
+        "export",
+        "--by-partition",
+        "--format",
+        "parquet",
+        "--output",
+        packed,
+    ]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), ""), "{}", ran.stderr);
+    let reader = SerializedFileReader::try_from(std::path::Path::new(packed)).expect("Parquet");
+    let n_rows = reader.metadata().file_metadata().num_rows();
+    assert_eq!(n_rows, rows.len() as i64);
 }

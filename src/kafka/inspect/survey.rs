@@ -1,0 +1,71 @@
+//! What tools ask about topics and the group besides the state itself: partitions, where logs begin and end, members. No group is joined.
+
+use std::num::NonZeroU32;
+
+use rdkafka::Offset;
+use rdkafka::consumer::Consumer as _;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use super::{ANSWER_WITHIN, ATTEMPT, Asker, Failure, Trouble};
+use crate::config;
+
+/// Asks one cluster.
+pub struct Survey {
+    asker: Asker,
+    group_id: String,
+}
+
+/// Where the log of a partition begins and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSpan {
+    pub low: i64,
+    pub high: i64,
+}
+
+impl Survey {
+    /// # Errors
+    /// The client cannot be made.
+    pub fn new(kafka: &config::Kafka) -> Result<Survey, Failure> {
+        Ok(Survey {
+            asker: Asker::new(ANSWER_WITHIN, kafka)?,
+            group_id: kafka.group_id.clone(),
+        })
+    }
+
+    /// # Errors
+    /// The brokers do not answer, or do not show the topic.
+    pub fn n_partitions(&self, topic: &str) -> Result<NonZeroU32, Failure> {
+        self.asker.partitions(topic)
+    }
+
+    /// Of each partition.
+    ///
+    /// # Errors
+    /// As those of [`Survey::n_partitions`].
+    pub fn logs(&self, topic: &str) -> Result<Vec<LogSpan>, Failure> {
+        let n_partitions = self.n_partitions(topic)?;
+        let low = self.asker.offsets(topic, n_partitions, Offset::Beginning)?;
+        let high = self.asker.offsets(topic, n_partitions, Offset::End)?;
+        let spans = low.into_iter().zip(high);
+        Ok(spans.map(|(low, high)| LogSpan { low, high }).collect())
+    }
+
+    /// How many members the consumer group has now.
+    ///
+    /// # Errors
+    /// The brokers do not answer, or do not show the group.
+    pub fn n_members(&self) -> Result<usize, Failure> {
+        let group = &self.group_id;
+        let listed = self.asker.ask(&[Trouble::GroupForbidden], |consumer| {
+            match consumer.fetch_group_list(Some(group), ATTEMPT) {
+                Err(KafkaError::GroupListFetch(RDKafkaErrorCode::GroupIdNotFound)) => Ok(None),
+                listed => listed.map(Some),
+            }
+        })?;
+        let listed = listed.iter().flat_map(|listed| listed.groups());
+        Ok(listed
+            .filter(|found| found.name() == group)
+            .map(|found| found.members().len())
+            .sum())
+    }
+}
