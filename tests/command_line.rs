@@ -228,6 +228,19 @@ fn where_nothing_is_stored_there_is_nothing_to_look_at() {
 }
 
 #[test]
+fn brokers_that_do_not_answer_are_told_from_nothing_stored() {
+    let dir = temporary_dir();
+    let text = "kafka.brokers = \"127.0.0.1:1\"\nstate.topic = \"kept\"\n";
+    let ran = run(&["state", "show", "--config", &file(&dir, "abgauge.toml", text)]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(69), ""), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the brokers at 127.0.0.1:1 do not answer"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn a_namespace_is_written_as_it_is_shown() {
     let ran = run(&["state", "forget", "--ns", "f00d"]);
     assert_eq!(ran.code, Some(2));

@@ -138,7 +138,7 @@ mod tests {
 
     fn row(number: u32) -> SettledRow {
         SettledRow {
-            partition: (number % 2 == 0).then_some(number.cast_signed()),
+            partition: number.is_multiple_of(2).then_some(number.cast_signed()),
             experiment: "ranker".to_owned(),
             arm: format!("é {number}"),
             span: "24m".to_owned(),

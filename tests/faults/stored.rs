@@ -343,3 +343,34 @@ fn assert_exported(stage: &Stage) {
     let n_rows = reader.metadata().file_metadata().num_rows();
     assert_eq!(n_rows, rows.len() as i64);
 }
+
+/// What it has in memory is not begun anew either: it goes back to what is stored, whose place is gone too.
+#[test]
+fn a_living_daemon_whose_place_has_left_the_log_is_refused_too() {
+    let stage = Stage::new();
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..100);
+    wait_for_settled(&mut daemon, 100.0);
+    daemon.signal(libc::SIGSTOP);
+    // A request that was on its way is answered with the first one.
+    stage.traffic.send_clicked_list(0, 100);
+    stage.traffic.flush();
+    for number in 101..1_100 {
+        stage.traffic.send_clicked_list(0, number);
+    }
+    stage.traffic.flush();
+    for topic in [&stage.traffic.served, &stage.traffic.clicks] {
+        stage.kafka.delete_records_before(topic, 0, 550);
+    }
+    daemon.signal(libc::SIGCONT);
+    assert_eq!(daemon.wait_exit(PATIENCE), Some(1));
+    let log = daemon.log();
+    for part in [
+        "has offsets 550 to 1050",
+        "run `abgauge state forget --partition 0`",
+    ] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    assert!(!log.contains("rebuilt by the rule of"), "{log}");
+}

@@ -6,6 +6,7 @@ use super::Desk;
 use crate::check::{self, CheckFailure, Finding, Level};
 use crate::cli::VerifyArgs;
 use crate::commands::written;
+use crate::config::Config;
 use crate::kafka::inspect::{Failure, LogSpan};
 use crate::state::{Breach, Estate, Header, Namespace, Seal};
 use crate::stored::{Contents, sides};
@@ -31,7 +32,9 @@ pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     for (partition, census) in reader.partitions() {
         let estate = census.of(desk.own);
         let of_pair = Judge {
-            desk,
+            config: &desk.config,
+            own: desk.own,
+            n_partitions: desk.n_partitions,
             partition,
             logs: &logs,
         };
@@ -95,7 +98,9 @@ fn of_topic(desk: &Desk, topic: &str, logs: &Result<Vec<LogSpan>, Failure>) -> O
 
 /// Looks at one pair.
 struct Judge<'a> {
-    desk: &'a Desk,
+    config: &'a Config,
+    own: Namespace,
+    n_partitions: i32,
     partition: i32,
     logs: &'a [(&'a str, Result<Vec<LogSpan>, Failure>)],
 }
@@ -158,16 +163,15 @@ impl Judge<'_> {
 
     /// Whose it is, by the words of the seal.
     fn identity(&self, header: &Header) -> Vec<Finding> {
-        let Desk { config, own, .. } = self.desk;
         let identity = &header.identity;
         let mut findings = Vec::new();
-        if Namespace::of(&identity.fingerprint, &config.kafka.group_id) != *own {
+        if Namespace::of(&identity.fingerprint, &self.config.kafka.group_id) != self.own {
             findings.push(self.damage(&format!(
                 "its seal is of other rules than its key: {}",
                 identity.fingerprint
             )));
         }
-        if i64::from(identity.n_partitions) != i64::from(self.desk.n_partitions) {
+        if i64::from(identity.n_partitions) != i64::from(self.n_partitions) {
             findings.push(self.damage(&format!(
                 "it was counted from topics of {} partitions",
                 identity.n_partitions
@@ -186,7 +190,7 @@ impl Judge<'_> {
 
     fn contents(&self, estate: &Estate, seal: &Seal) -> Option<Finding> {
         let roles = estate.roles(seal).ok()?;
-        match Contents::read(&seal.header, &roles, &self.desk.config) {
+        match Contents::read(&seal.header, &roles, self.config) {
             Err(unusable) => Some(self.damage(&format!("what is sealed cannot be read: {unusable}"))),
             Ok(contents) if contents.ledger.overflowed() => Some(self.finding(
                 Level::Warning,
@@ -221,5 +225,195 @@ impl Judge<'_> {
             )))
         });
         found.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::config;
+    use crate::engine::event::Side;
+    use crate::engine::ranking::Ranking;
+    use crate::engine::{Checkpoint, Digest, LogCheckpoint, ResumePoint};
+    use crate::kafka::inspect::Trouble;
+    use crate::keeper::Roles;
+    use crate::ledger::Ledger;
+    use crate::state::{BlobId, Census, Claim, Entry, Identity, Key, SealId, Session, State, Topic};
+    use crate::stored::{form, keep};
+
+    /// A pair that was read from 40 to 50 in both topics and has nothing settled, as it is stored.
+    struct Stage {
+        config: Config,
+        header: Header,
+        roles: Roles,
+        logs: Vec<(&'static str, Result<Vec<LogSpan>, Failure>)>,
+    }
+
+    impl Stage {
+        fn new() -> Stage {
+            let variables = [("KAFKA__BROKERS", "kafka:9092"), ("STATE__TOPIC", "kept")];
+            let variables = variables.map(|(name, value)| (format!("ABGAUGE_{name}"), value.to_owned()));
+            let config = config::load(None, variables.into_iter()).expect("valid");
+            let mut ledger = Ledger::new(&Ranking::new(&config.measures), &keep(&config));
+            let log = |side| LogCheckpoint {
+                side,
+                position: ResumePoint {
+                    offset: 50,
+                    newest_ms: None,
+                },
+                resume: ResumePoint {
+                    offset: 40,
+                    newest_ms: None,
+                },
+                open: Digest { n: 0, hash: 0 },
+            };
+            let checkpoint = Checkpoint {
+                until_ms: None,
+                begin_ms: None,
+                accepted: None,
+                is_exact: true,
+                logs: Side::BOTH.map(log).into(),
+            };
+            let topic = |name: &str| Topic {
+                name: name.to_owned(),
+                id: 0,
+            };
+            let identity = Identity {
+                fingerprint: config.fingerprint(),
+                topics: vec![topic("served"), topic("clicks")],
+                n_partitions: 1,
+            };
+            let (header, roles) = form::stored(&checkpoint, ledger.encode(), &identity, true);
+            let span = LogSpan { low: 40, high: 50 };
+            Stage {
+                config,
+                header,
+                roles,
+                logs: ["served", "clicks"].map(|topic| (topic, Ok(vec![span]))).into(),
+            }
+        }
+
+        fn own(&self) -> Namespace {
+            Namespace::of(&self.config.fingerprint(), &self.config.kafka.group_id)
+        }
+
+        /// Sealed at rest.
+        fn census(&self) -> Census {
+            let session = Session { epoch: 1, unique: 7 };
+            let state = State::new(self.header.clone(), self.roles.clone());
+            let mut census = Census::default();
+            let mut put = |key: Key, value: &[u8]| {
+                census.take(key.text(self.own()).as_bytes(), Some(value), None);
+            };
+            put(Key::Claim(session), &Claim::default().encode());
+            let (mut table, mut number) = (BTreeMap::new(), 0);
+            for (role, parts) in &state.parts {
+                let mut entries = Vec::new();
+                for part in parts {
+                    let blob = BlobId { unique: 7, number };
+                    put(Key::Blob(blob), &part.bytes);
+                    entries.push(Entry {
+                        blob,
+                        length: part.bytes.len() as u64,
+                        hash: part.hash,
+                    });
+                    number += 1;
+                }
+                table.insert(role.clone(), entries);
+            }
+            let id = SealId { session, number: 0 };
+            put(Key::Seal(id), &Seal::new(state.header, table).encode());
+            census
+        }
+
+        fn findings(&self) -> Vec<Finding> {
+            let judge = Judge {
+                config: &self.config,
+                own: self.own(),
+                n_partitions: 1,
+                partition: 0,
+                logs: &self.logs,
+            };
+            judge.estate(&self.census().of(self.own()))
+        }
+    }
+
+    #[test]
+    fn what_can_be_gone_on_with_has_no_findings() {
+        assert_eq!(Stage::new().findings(), []);
+    }
+
+    #[test]
+    fn each_thing_that_keeps_a_pair_from_going_on_is_named_with_what_to_do() {
+        type Change = fn(&mut Stage);
+        let cases: [(Change, &str); 8] = [
+            (
+                |stage| stage.header.identity.fingerprint.push('x'),
+                "its seal is of other rules than its key",
+            ),
+            (
+                |stage| stage.header.identity.n_partitions = 6,
+                "topics of 6 partitions",
+            ),
+            (
+                |stage| stage.header.identity.topics[0].name = "lists".to_owned(),
+                "from the topics [\"lists\", \"clicks\"], and the configuration has [\"served\", \"clicks\"]",
+            ),
+            (
+                |stage| _ = stage.roles.remove("total"),
+                "what is sealed cannot be read: its ledger cannot be read",
+            ),
+            (
+                |stage| _ = stage.roles.remove("checkpoint"),
+                "what is sealed cannot be read: it has no role `checkpoint`",
+            ),
+            (
+                |stage| stage.header.frontier_ms = Some(5_000),
+                "its totals end at nothing, and its frontier is 5000",
+            ),
+            (
+                |stage| stage.logs[1].1 = Ok(vec![LogSpan { low: 41, high: 60 }]),
+                "topic `clicks` was read up to 50 and is to be read again from 40, and has offsets 41 to 60: what lies between was deleted",
+            ),
+            (
+                |stage| stage.logs[0].1 = Ok(vec![LogSpan { low: 0, high: 49 }]),
+                "topic `served` was read up to 50 and is to be read again from 40, and has offsets 0 to 49: it was made anew",
+            ),
+        ];
+        for (change, told) in cases {
+            let mut stage = Stage::new();
+            change(&mut stage);
+            let found = stage.findings();
+            let [finding] = &found[..] else {
+                panic!("{told}: {found:?}");
+            };
+            assert_eq!(finding.level, DAMAGE, "{finding:?}");
+            assert!(
+                finding.text.starts_with("partition 0: ") && finding.text.contains(told),
+                "{finding:?}"
+            );
+            assert!(!finding.remedy.is_empty(), "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn lost_exactness_is_no_damage() {
+        let mut stage = Stage::new();
+        stage.header.is_exact = false;
+        let found = stage.findings();
+        assert_eq!(
+            found.iter().map(|finding| finding.level).collect::<Vec<_>>(),
+            [Level::Warning]
+        );
+    }
+
+    /// It is said once for each topic.
+    #[test]
+    fn a_topic_that_cannot_be_asked_says_nothing_of_a_pair() {
+        let mut stage = Stage::new();
+        stage.logs[0].1 = Err(Failure::new(Trouble::Unreachable, "away"));
+        assert_eq!(stage.findings(), []);
     }
 }
