@@ -285,7 +285,7 @@ mod tests {
                 topics: vec![topic("served"), topic("clicks")],
                 n_partitions: 1,
             };
-            let (header, roles) = form::stored(&checkpoint, ledger.encode(), &identity, true);
+            let (header, roles) = form::stored(&checkpoint, ledger.encode(), None, &identity, true);
             let span = LogSpan { low: 40, high: 50 };
             Stage {
                 config,
