@@ -74,6 +74,7 @@ macro_rules! aggregates {
                 $(self.$name.aggregate.forget_users(experiment, arms);)+
             }
 
+            #[inline(always)]
             pub fn add(&mut self, list: &SettledList) {
                 $(self.$name.add(list);)+
             }

@@ -149,6 +149,7 @@ impl<A: Aggregate> Book<A> {
         spans.filter(|(_, span)| keeps::<A>(span.kept))
     }
 
+    #[inline(always)]
     pub fn add(&mut self, list: &SettledList) {
         self.end_until(list.start_ms);
         self.aggregate.add(list);
