@@ -36,6 +36,8 @@ pub struct Feed<'a> {
     /// The list that half of all clicks are on.
     hot: Option<Clickable>,
     has_hot_key: bool,
+    /// Each list is of one of them.
+    arms: Vec<String>,
     n: u64,
     payload: String,
 }
@@ -49,8 +51,17 @@ impl<'a> Feed<'a> {
             clickable: VecDeque::new(),
             hot: None,
             has_hot_key,
+            arms: ARMS.map(str::to_owned).to_vec(),
             n: 0,
             payload: String::new(),
+        }
+    }
+
+    /// The same with lists of these arms.
+    pub fn with_arms(kafka: &Kafka, topics: &'a Topics, arms: Vec<String>) -> Feed<'a> {
+        Feed {
+            arms,
+            ..Feed::new(kafka, topics, false)
         }
     }
 
@@ -95,7 +106,7 @@ impl<'a> Feed<'a> {
             id: format!("r{:032x}", self.random.random::<u128>()),
             items: Items::random(&mut self.random),
         };
-        let arm = ARMS[self.random.random_range(0..ARMS.len())];
+        let arm = &self.arms[self.random.random_range(0..self.arms.len())];
         let user = self.random.random_range(0..100_000_000);
         stream::list(&mut self.payload, &list.id, user, ts_ms, arm, list.items);
         self.produce(&self.topics.served, &list.id);

@@ -1,13 +1,18 @@
-//! What storing state costs a record.
+//! What storing state costs: CPU per record, and bytes.
+
+use std::time::Duration;
 
 use crate::common::stream::Shape;
+use crate::feed::Feed;
 use crate::figure::Figure;
-use crate::load::{self, N_PARTITIONS, Topics};
-use crate::reading::{self, By, Reader};
+use crate::load::{self, N_PARTITIONS, QUICK_JOIN, Topics};
+use crate::reading::{self, By, Reader, stop};
+use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::throughput::SPAN_MS;
 
-const SETTINGS: [(&str, &str); 3] = [
+/// Of a topic that holds state.
+pub const SETTINGS: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
     ("max.message.bytes", "1048576"),
     ("message.timestamp.type", "LogAppendTime"),
@@ -32,4 +37,42 @@ pub fn run(kafka: &Kafka, n_lists: u64, n_rounds: usize) -> Vec<Figure> {
         Figure::beside("A/A: off ÷ itself", rounds.ratio(2, 0)),
         Figure::at_most("CPU per record, state on ÷ off", ratio.median, 1.05, ratio),
     ]
+}
+
+/// A topic of events keeps so much of each partition.
+const KEPT_BYTES: u64 = 256 << 20;
+/// Seconds until slots settle and cells of the shortest window are completed at a steady pace.
+const WARM_UP: u64 = 60;
+
+/// Bytes of keys and values that a daemon writes of each pair at the default interval, with so many arms that all have lists.
+pub fn bytes(kafka: &Kafka, n_arms: usize, rate: u64, seconds: u64) -> Vec<Figure> {
+    let topics = Topics::short_lived(kafka, KEPT_BYTES);
+    let state = kafka.unique("state");
+    kafka.create_topic(&state, N_PARTITIONS, &SETTINGS);
+    let bound = "max_bytes_per_second = \"64MiB\"\n";
+    let mut daemon =
+        Daemon::run(&(topics.config(kafka) + QUICK_JOIN + &format!("[state]\ntopic = \"{state}\"\n{bound}")));
+    daemon.wait_until_ready();
+    let mut feed = Feed::with_arms(kafka, &topics, Shape::with_arms(n_arms).arms);
+    feed.run(rate, Duration::from_secs(WARM_UP + seconds));
+    let end_ms = load::now_ms();
+    stop(daemon);
+    let from_ms = end_ms - seconds as i64 * 1000;
+    let records = kafka.read_all(&state);
+    let is_inside = |ms: Option<i64>| ms.is_some_and(|ms| (from_ms..end_ms).contains(&ms));
+    let size = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
+    let written = records.iter().filter(|record| is_inside(record.timestamp));
+    let n_bytes: usize = written
+        .map(|record| size(&record.key) + size(&record.payload))
+        .sum();
+    topics.delete(kafka);
+    let of_pair = n_bytes as f64 / seconds as f64 / f64::from(N_PARTITIONS);
+    // The design's table: 900 bytes an arm and 4 kB in ten seconds.
+    let goal = (900.0 * n_arms as f64 + 4_000.0) / 10.0;
+    vec![Figure::at_most(
+        format!("bytes stored a second of a pair with {n_arms} arms ÷ {goal:.0}"),
+        of_pair / goal,
+        1.2,
+        format!("{:.2} ({of_pair:.0} B/s)", of_pair / goal),
+    )]
 }

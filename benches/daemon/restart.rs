@@ -1,0 +1,119 @@
+//! How soon a daemon that was killed shows again what was settled, and is ready: with 30 minutes of attribution, and windows up to a day.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::common::stream::Shape;
+use crate::common::summary::Summary;
+use crate::figure::Figure;
+use crate::load::{self, N_PARTITIONS, Topics};
+use crate::reading::{self, By, Reader, stop};
+use crate::state;
+use crate::support::daemon::Daemon;
+use crate::support::kafka::Kafka;
+
+const JOIN: &str = "[join]\nattribution = \"30m\"\nlateness = \"2m\"\n";
+/// Event time of attribution and lateness: what came last is not settled at the end of the stream, and is read again.
+const OPEN_MS: i64 = 32 * 60_000;
+/// More event time, which settles.
+const SETTLED_MS: i64 = 10 * 60_000;
+/// So long the group waits for a member that was killed: the least that brokers allow.
+const SESSION: &str = "[kafka.properties]\n\"session.timeout.ms\" = \"6000\"\n";
+/// How often the daemon is asked.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Of a stream of so many lists and clicks in a second of event time, a click for each five lists, which has ended.
+pub fn run(kafka: &Kafka, rate: u64, n_rounds: usize) -> Vec<Figure> {
+    let span_ms = OPEN_MS + SETTLED_MS;
+    let n_lists = rate * span_ms.unsigned_abs() / 1000 * 5 / 6;
+    let topics = Topics::holding_of(kafka, &load::stream(n_lists, span_ms), &Shape::default());
+    let stored = kafka.unique("state");
+    kafka.create_topic(&stored, N_PARTITIONS, &state::SETTINGS);
+    let config = topics.config(kafka) + SESSION + JOIN + &format!("[state]\ntopic = \"{stored}\"\n");
+    let mut daemon = Daemon::run(&config);
+    daemon.wait_until_ready();
+    wait_for_settled(&mut daemon);
+    let bare = Reader {
+        name: "bare".to_owned(),
+        by: By::Bare(&topics, Vec::new()),
+    };
+    let n_open = topics.n_records() as f64 * OPEN_MS as f64 / span_ms as f64;
+    let rounds: Vec<Round> = (0..n_rounds)
+        .map(|_| {
+            let round = Round {
+                bare: n_open / bare.read(kafka).records_per_second,
+                ..restart(&mut daemon)
+            };
+            println!("{round:?}");
+            round
+        })
+        .collect();
+    stop(daemon);
+    topics.delete(kafka);
+    let of = |seconds: fn(&Round) -> f64| Summary::of(rounds.iter().map(seconds));
+    let (settled, ratio) = (of(|round| round.settled), of(|round| round.ready / round.bare));
+    let name = |what: &str| format!("restart at {rate} events/s: {what}");
+    vec![
+        Figure::at_most(
+            name("seconds from assignment to settled"),
+            settled.median,
+            3.0,
+            settled,
+        ),
+        Figure::at_most(
+            name("the same to ready ÷ a bare reading of what is open"),
+            ratio.median,
+            1.5,
+            ratio,
+        ),
+        Figure::beside(name("seconds to ready"), of(|round| round.ready)),
+    ]
+}
+
+/// Seconds.
+#[derive(Debug)]
+struct Round {
+    /// From the assignment to the first scrape with settled numbers.
+    settled: f64,
+    /// From there too.
+    ready: f64,
+    /// A bare consumer's for the records of attribution and lateness.
+    bare: f64,
+}
+
+fn restart(daemon: &mut Daemon) -> Round {
+    daemon.kill();
+    daemon.start_again();
+    daemon.wait_until("partitions to be assigned", |daemon| {
+        let answer = daemon.try_get("/readyz").ok()?;
+        let is_joining =
+            answer.body.contains("the group to assign") || answer.body.contains("answer about the topics");
+        look(!is_joining)
+    });
+    let assigned = Instant::now();
+    wait_for_settled(daemon);
+    let settled = assigned.elapsed().as_secs_f64();
+    daemon.wait_until("the daemon to be ready", |daemon| {
+        look(daemon.get("/readyz").status == 200)
+    });
+    Round {
+        settled,
+        ready: assigned.elapsed().as_secs_f64(),
+        bare: f64::NAN,
+    }
+}
+
+fn wait_for_settled(daemon: &mut Daemon) {
+    daemon.wait_until("settled numbers to be shown", |daemon| {
+        let body = daemon.get("/metrics").body;
+        look(reading::sum(&body, "abgauge_lists", "window=\"total\",view=\"settled\"") > 0)
+    });
+}
+
+/// What was asked, not too often.
+fn look(is_so: bool) -> Option<()> {
+    if !is_so {
+        sleep(LOOK);
+    }
+    is_so.then_some(())
+}
