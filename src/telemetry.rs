@@ -67,6 +67,7 @@ struct TelemetryState {
     warnings: Vec<Warning>,
     webhook_warning: Option<Warning>,
     was_ready: bool,
+    was_restored: bool,
     catalog: Option<CatalogStatus>,
     settle_delay_seconds: Option<f64>,
     max_state_bytes: Option<u64>,
@@ -720,9 +721,20 @@ impl Telemetry {
         self.state().waiting_for.is_empty()
     }
 
-    /// Whether it has ever been ready: from then on the gauges are shown.
+    /// Whether it has ever been ready: from then on live numbers are shown.
     pub fn was_ready(&self) -> bool {
         self.state().was_ready
+    }
+
+    /// What is stored of all its partitions is in force: settled numbers are shown from now on, before it is ready.
+    pub fn note_restored(&self) {
+        self.state().was_restored = true;
+    }
+
+    /// Whether there is anything to be shown: once it was ready, or what is stored of all its partitions was in force.
+    pub fn has_numbers(&self) -> bool {
+        let state = self.state();
+        state.was_ready || state.was_restored
     }
 
     pub fn waiting_for(&self) -> Vec<String> {

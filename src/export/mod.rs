@@ -47,11 +47,11 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// The body of `/metrics`: telemetry, and, once the daemon has been ready, the ranking gauges of one instant, which
+    /// The body of `/metrics`: telemetry, and, once there is something to be shown, the ranking gauges of one instant, which
     /// is taken over an earlier snapshot.
     pub fn metrics(&self, snapshot: &mut Snapshot, out: &mut Vec<u8>) -> anyhow::Result<()> {
         self.telemetry.render(out)?;
-        if self.telemetry.was_ready() {
+        if self.telemetry.has_numbers() {
             self.source.snapshot_into(None, snapshot);
             let scrape = gauges::Scrape {
                 snapshot,
@@ -76,7 +76,7 @@ impl Exporter {
         out: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
         self.source.snapshot_into(timelines, snapshot);
-        let mut arms = match self.telemetry.was_ready() {
+        let mut arms = match self.telemetry.has_numbers() {
             true => shown_arms(snapshot, self.export.forget_after_ms),
             false => Vec::new(),
         };

@@ -73,7 +73,7 @@ pub(super) fn render(
     snapshot: &Snapshot,
     out: &mut Vec<u8>,
 ) -> anyhow::Result<()> {
-    let arms = match exporter.telemetry.was_ready() {
+    let arms = match exporter.telemetry.has_numbers() {
         true => shown_arms(snapshot, exporter.export.forget_after_ms),
         false => Vec::new(),
     };

@@ -152,6 +152,10 @@ impl WorkerReport {
         }
     }
 
+    pub fn telemetry(&self) -> Arc<Telemetry> {
+        Arc::clone(&self.telemetry)
+    }
+
     pub fn watch_log(&mut self, losses: Losses) {
         self.log_losses.losses = losses;
     }

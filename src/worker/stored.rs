@@ -140,13 +140,13 @@ impl Worker {
         let n_pairs = self.counts.map_or(0, |counts| counts.served);
         let identity = self.setup.identity(n_pairs);
         let lease = keeper.clone();
-        let clock = self.clock.clone();
+        let (clock, telemetry) = (self.clock.clone(), self.report.telemetry());
         self.board.show_while(Arc::new(move |pair| {
             let showing = lease.showing(pair);
             let shown = showing
                 .map(|showing| showing.shown(clock.lasting_ms()))
                 .unwrap_or_default();
-            [shown.live, shown.settled.is_some()]
+            [shown.live && telemetry.was_ready(), shown.settled.is_some()]
         }));
         self.stored = Some(Stored {
             keeper,
@@ -368,8 +368,21 @@ impl Worker {
         }
         if is_complete {
             self.board.show_in(View::Settled, partition);
+            self.note_restored();
         }
         self.note_told(told);
+    }
+
+    /// Notes whether the settled numbers of all pairs are shown.
+    fn note_restored(&mut self) {
+        let Some(stored) = &self.stored else { return };
+        let is_shown = |pair| {
+            let own = stored.pairs.get(&pair);
+            own.is_some_and(|own| own.is_sealed && own.was_caught_up)
+        };
+        if self.shards.lives().all(|(pair, _)| is_shown(pair)) {
+            self.report.telemetry().note_restored();
+        }
     }
 
     /// Offers the states that are wanted, after all changes were handed over.

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
-use serde_json::Value;
+use rdkafka::producer::Producer as _;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::looks::{N_PARTITIONS, Said, World};
@@ -14,7 +15,7 @@ use crate::program::{Ran, file, run, temporary_dir};
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::support::wait::PATIENCE;
-use crate::traffic::{SHORT_SESSION, Traffic, arm, lists_by_arm, scrape};
+use crate::traffic::{SHORT_SESSION, Traffic, arm, lists_by_arm, open_transaction, scrape};
 
 pub(crate) const STATE: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
@@ -117,6 +118,31 @@ fn a_killed_daemon_goes_on_with_totals_that_the_log_no_longer_holds() {
     daemon.kill();
     daemon.start_again();
     wait_for_settled(&mut daemon, 500.0);
+}
+
+/// An open transaction holds a partition up: its log cannot be read on, so the daemon is not ready.
+#[test]
+fn what_was_settled_is_shown_while_logs_are_still_read_again() {
+    let stage = Stage::new();
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..400);
+    wait_for_settled(&mut daemon, 400.0);
+    daemon.kill();
+    let transaction = open_transaction(&stage.kafka, &stage.traffic.served, &json!("never committed"));
+    daemon.start_again();
+    wait_for_settled(&mut daemon, 400.0);
+    assert_eq!(daemon.get("/readyz").status, 503);
+    let live = scrape(&daemon).map(|scrape| lists_by_arm(&scrape, "live"));
+    assert_eq!(
+        live,
+        Some(BTreeMap::new()),
+        "live numbers of a part would be a dip"
+    );
+    transaction.abort_transaction(PATIENCE).expect("it ends");
+    daemon.wait_until_ready();
+    let live = scrape(&daemon).map(|scrape| lists_by_arm(&scrape, "live").values().sum());
+    assert_eq!(live, Some(400.0));
 }
 
 /// A day and a quarter of lists, then an hour until the first look of the rest: the planned look is in the second part.
