@@ -83,12 +83,11 @@ struct Round {
 
 fn restart(daemon: &mut Daemon) -> Round {
     daemon.kill();
+    let n_assigned = |daemon: &Daemon| daemon.log().matches("\"assigned\"").count();
+    let before = n_assigned(daemon);
     daemon.start_again();
     daemon.wait_until("partitions to be assigned", |daemon| {
-        let answer = daemon.try_get("/readyz").ok()?;
-        let is_joining =
-            answer.body.contains("the group to assign") || answer.body.contains("answer about the topics");
-        look(!is_joining)
+        look(n_assigned(daemon) > before)
     });
     let assigned = Instant::now();
     wait_for_settled(daemon);
