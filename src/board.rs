@@ -16,13 +16,14 @@ mod covering;
 mod progress;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use dashmap::DashMap;
 
 use self::arm::{ArmWindows, WindowEnds, WindowShape};
+use self::base::Bases;
 use self::covering::Covering;
 use self::progress::{Progress, ShownPairs};
 use crate::config::{self, Config};
@@ -139,8 +140,22 @@ impl Board {
     /// Begins a pair with what it has settled before, as its ledger keeps it: totals, and spans of the length of each window's cells.
     /// Deltas that go on from there follow.
     pub fn resume(&self, pair: PairId, ledger: &Ledger, reach: Reach) {
+        let base = base::of(ledger, &self.shape.cells_ms);
+        self.begin(&mut self.alone(), pair, ledger, reach, base);
+    }
+
+    /// Puts another state of a pair in the place of the one that there is, if there is one. No scrape sees anything between the two,
+    /// and it is shown where it was.
+    pub fn replace(&self, pair: PairId, ledger: &Ledger, reach: Reach) {
+        let base = base::of(ledger, &self.shape.cells_ms);
         let mut shared = self.alone();
-        self.admit(&mut shared, pair, ledger.arms());
+        of(&mut shared.progress).note_settled_end();
+        self.drop_sums(&mut shared, pair, ledger.arms());
+        self.begin(&mut shared, pair, ledger, reach, base);
+    }
+
+    fn begin(&self, shared: &mut Gated, pair: PairId, ledger: &Ledger, reach: Reach, base: Bases) {
+        self.admit(shared, pair, ledger.arms());
         let until_ms = shared.with_progress(|progress| {
             progress.set_reach(pair, reach);
             progress.until_ms()
@@ -148,7 +163,7 @@ impl Board {
         if !reach.is_exact {
             self.note(Err(Overflow));
         }
-        let (bases, exact) = base::of(ledger, &self.shape.cells_ms);
+        let (bases, exact) = base;
         self.note(exact);
         for (arm, base) in &bases {
             shared.with_windows(ledger.arms(), *arm, |windows| {
@@ -156,7 +171,7 @@ impl Board {
             });
         }
         if let Some(covering) = &shared.covering {
-            self.resume_coverage(&shared, covering, pair, ledger);
+            self.resume_coverage(shared, covering, pair, ledger);
         }
     }
 
@@ -290,15 +305,21 @@ impl Board {
     /// Forgets a pair.
     pub fn remove(&self, pair: PairId) {
         let mut shared = self.alone();
+        of(&mut shared.progress).remove(pair);
+        self.drop_sums(&mut shared, pair, &[]);
+        self.note_left_out(&shared);
+    }
+
+    /// Drops what a pair has of its arms, and arms that no pair has any more, unless they are about to be `kept`.
+    fn drop_sums(&self, shared: &mut Gated, pair: PairId, kept: &[Arm]) {
         let Gated {
             arms,
-            progress,
             pairs,
             order,
             covering,
             ..
-        } = &mut *shared;
-        of(progress).remove(pair);
+        } = shared;
+        let kept: HashSet<&Arm> = kept.iter().collect();
         for arm in pairs.remove(&pair).unwrap_or_default() {
             let Some(mut windows) = arms.get_mut(&arm) else {
                 continue;
@@ -307,7 +328,7 @@ impl Board {
             if let Some(covering) = covering {
                 covering.remove(&mut windows.covered, pair);
             }
-            if windows.is_empty() {
+            if windows.is_empty() && !kept.contains(&arm) {
                 if let Some(covering) = covering {
                     covering.forget(&windows.covered);
                 }
@@ -316,7 +337,6 @@ impl Board {
                 order.remove(&arm);
             }
         }
-        self.note_left_out(&shared);
     }
 
     /// Whether every sum is exact: none has overflowed. Never blocks.

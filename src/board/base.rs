@@ -18,7 +18,9 @@ pub(super) fn windows(ledger: &Ledger, cells_ms: &[i64]) -> Vec<(usize, i64, usi
 }
 
 /// By arm; an error if a sum of a cell exceeds 64 bits.
-pub(super) fn of(ledger: &Ledger, cells_ms: &[i64]) -> (BTreeMap<ArmId, Base>, Result<(), Overflow>) {
+pub(super) type Bases = (BTreeMap<ArmId, Base>, Result<(), Overflow>);
+
+pub(super) fn of(ledger: &Ledger, cells_ms: &[i64]) -> Bases {
     let mut bases: BTreeMap<ArmId, Base> = BTreeMap::new();
     let mut exact = Ok(());
     for (window, cell_ms, span) in windows(ledger, cells_ms) {

@@ -92,8 +92,8 @@ impl Progress {
         shown.map(|pair| &pair.reach)
     }
 
-    /// Notes how far the shown pairs have settled, before one is removed.
-    fn note_settled_end(&mut self) {
+    /// Notes how far the shown pairs have settled, before one is removed or begins anew.
+    pub fn note_settled_end(&mut self) {
         let furthest_ms = self.reaches().filter_map(|reach| reach.settled_end_ms).max();
         self.settled_end_ms = self.settled_end_ms.max(furthest_ms);
     }

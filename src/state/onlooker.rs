@@ -116,6 +116,16 @@ impl Onlooker {
         Ok(self.partitions.iter().map(|partition| partition.sealed.as_ref()))
     }
 
+    /// The state of a pair that was last found in force.
+    pub fn sealed(&self, partition: usize) -> Option<&Sealed> {
+        self.partitions[partition].sealed.as_ref()
+    }
+
+    /// Whether a partition was read to an end at which a seal was in force, or there was none.
+    pub fn is_known(&self, partition: usize) -> bool {
+        self.partitions[partition].is_known
+    }
+
     /// For how long a partition was not read to its end; none before the first time.
     pub fn behind_ms(&self, now_ms: i64) -> Option<i64> {
         let asked = self.partitions.iter().map(|partition| partition.asked_ms);

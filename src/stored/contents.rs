@@ -2,20 +2,31 @@
 
 use std::fmt;
 
-use super::form::{self, FormError};
+use super::form::{self, FormError, PairLooks};
 use super::{keep, sides};
 use crate::config::Config;
 use crate::engine::Checkpoint;
+use crate::engine::event::Side;
 use crate::engine::ranking::Ranking;
 use crate::keeper::Roles;
-use crate::ledger::Ledger;
+use crate::ledger::{Keep, Ledger, Reach};
 use crate::state::Header;
+
+/// What pairs are read by: a configuration, prepared once.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    ranking: Ranking,
+    keep: Keep,
+    sides: &'static [Side],
+}
 
 /// A pair as it was sealed.
 #[derive(Debug)]
 pub struct Contents {
     pub checkpoint: Checkpoint,
     pub ledger: Ledger,
+    /// What looks have stored of it, still to be decoded.
+    pub looks: Option<PairLooks>,
 }
 
 /// Why it cannot be gone on with.
@@ -50,14 +61,24 @@ fn told(ms: Option<i64>) -> String {
     ms.map_or_else(|| "nothing".to_owned(), |ms| ms.to_string())
 }
 
-impl Contents {
+impl Terms {
+    pub fn new(config: &Config) -> Terms {
+        Terms {
+            ranking: Ranking::new(&config.measures),
+            keep: keep(config),
+            sides: sides(config),
+        }
+    }
+
     /// # Errors
     /// [`Unusable`] if a daemon of this configuration would refuse it, or its totals do not end at its frontier.
-    pub fn read(header: &Header, roles: &Roles, config: &Config) -> Result<Contents, Unusable> {
+    pub fn read(&self, header: &Header, roles: &Roles) -> Result<Contents, Unusable> {
         let form::Read {
-            checkpoint, ledger, ..
-        } = form::read(header, roles, sides(config)).map_err(Unusable::Form)?;
-        let ledger = Ledger::decode(&ledger, &Ranking::new(&config.measures), &keep(config));
+            checkpoint,
+            ledger,
+            looks,
+        } = form::read(header, roles, self.sides).map_err(Unusable::Form)?;
+        let ledger = Ledger::decode(&ledger, &self.ranking, &self.keep);
         let ledger = ledger.map_err(|error| Unusable::Form(FormError::Ledger(error)))?;
         if ledger.until_ms() != checkpoint.until_ms {
             return Err(Unusable::Until {
@@ -65,6 +86,35 @@ impl Contents {
                 frontier_ms: checkpoint.until_ms,
             });
         }
-        Ok(Contents { checkpoint, ledger })
+        Ok(Contents {
+            checkpoint,
+            ledger,
+            looks,
+        })
+    }
+}
+
+impl Contents {
+    /// As [`Terms::read`], for who reads a few.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read(header: &Header, roles: &Roles, config: &Config) -> Result<Contents, Unusable> {
+        Terms::new(config).read(header, roles)
+    }
+
+    pub fn reach(&self) -> Reach {
+        reach(&self.checkpoint, &self.ledger)
+    }
+}
+
+/// How far a pair had come at a checkpoint, with its ledger of that moment.
+pub fn reach(checkpoint: &Checkpoint, ledger: &Ledger) -> Reach {
+    Reach {
+        settled_end_ms: ledger.until_ms().map(|until_ms| until_ms - 1),
+        begin_ms: checkpoint.begin_ms,
+        first_accepted_ms: checkpoint.accepted.map(|accepted| accepted.first_ms),
+        n_folded: 0,
+        is_exact: checkpoint.is_exact,
     }
 }

@@ -17,10 +17,11 @@ use crate::engine::event::Side;
 use crate::engine::{Checkpoint, Replayed};
 use crate::ingest::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
 use crate::keeper::{self, Handle, Memory, Offer, Roles, Wanted};
-use crate::ledger::{Ledger, PairDelta, PairId, Reach};
+use crate::ledger::{PairDelta, PairId};
 use crate::snapshot::View;
 use crate::state::{Header, Identity};
 use crate::stored::form::{self, FormError, PairLooks};
+use crate::stored::reach;
 
 /// The pairs of this process, and who keeps their state.
 pub struct Stored {
@@ -476,16 +477,5 @@ impl Pair {
     /// Whether more has settled since it was last offered.
     fn changed_since_offer(&self, own: &StoredPair) -> bool {
         self.tracker.settled_until_ms() > own.offered_until_ms
-    }
-}
-
-/// How far a pair had come that goes on from a checkpoint.
-fn reach(checkpoint: &Checkpoint, ledger: &Ledger) -> Reach {
-    Reach {
-        settled_end_ms: ledger.until_ms().map(|until_ms| until_ms - 1),
-        begin_ms: checkpoint.begin_ms,
-        first_accepted_ms: checkpoint.accepted.map(|accepted| accepted.first_ms),
-        n_folded: 0,
-        is_exact: checkpoint.is_exact,
     }
 }

@@ -1,0 +1,108 @@
+//! The global view: what the seals in force say of all pairs, whoever holds them, on a board of its own.
+//!
+//! ```text
+//! state topic, all partitions ─▶ Onlooker ─ newly in force ─▶ decode ─▶ Board: each pair replaced as a whole
+//!                                   │                           └─────▶ Audience
+//!                                   └─ how old its ends are ──▶ Handle ─▶ scrapes: shown, or withheld and why
+//! ```
+//! It reads, and writes nothing. What it shows of a pair was in force when the end of its partition was last asked for; ends are asked for
+//! so often that none is older than the lease, unless the brokers do not answer: then all of it is withheld.
+
+mod handle;
+mod work;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+
+pub use self::handle::Handle;
+pub use self::work::Work;
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::ledger::{Ledger, PairId};
+use crate::state::{Header, Log, Namespace};
+use crate::stored::Terms;
+use crate::stored::form::PairLooks;
+
+/// So long a round waits for news, ms.
+const WAIT_MS: u64 = 20;
+
+/// What the view goes by.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub namespace: Namespace,
+    pub n_partitions: usize,
+    /// Nothing is shown whose end was asked for longer ago, ms.
+    pub lease_ms: i64,
+    /// No settled window is shown to end further ahead of the clock, ms; mostly negative.
+    pub settled_ahead_ms: i64,
+}
+
+/// A state that is newly in force.
+pub struct Seen<'a> {
+    pub pair: PairId,
+    pub header: &'a Header,
+    pub ledger: Ledger,
+    /// What looks have stored of it, still to be decoded.
+    pub looks: Option<PairLooks>,
+}
+
+/// Who hears what is newly in force, on the thread of the view: it must not wait.
+pub trait Audience: Send {
+    /// Of one pair, states come in the order in which they were in force; some are passed over.
+    fn seen(&mut self, seen: Seen<'_>);
+
+    /// A state of each pair that has one was seen. Once.
+    fn all_known(&mut self);
+}
+
+/// The thread. Dropping it ends the thread.
+pub struct Global {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Global {
+    /// Reads `log` and shows on `board` what it says, as `handle` tells.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(
+        log: impl Log + Send + 'static,
+        settings: Settings,
+        terms: Terms,
+        board: Arc<Board>,
+        handle: Handle,
+        audience: Option<Box<dyn Audience>>,
+        clock: Clock,
+    ) -> anyhow::Result<Global> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let mut work = Work::new(log, settings, terms, board, handle, audience, clock);
+        let run = {
+            let is_over = Arc::clone(&is_over);
+            move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    work.round(WAIT_MS);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("global".into()).spawn(run);
+        Ok(Global {
+            is_over,
+            thread: Some(thread.context("start the thread of the global view")?),
+        })
+    }
+}
+
+impl Drop for Global {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of the global view panicked");
+        }
+    }
+}
