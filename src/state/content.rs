@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::identity::{Identity, Topic};
 use crate::bytes::{Malformed, Reader, Writer};
 
 /// The most that a blob holds: 256 KiB.
@@ -15,23 +16,6 @@ pub type Bytes = Arc<[u8]>;
 
 /// Names a part of the state, such as `totals` or `cell 0 29393280`.
 pub type Role = Arc<str>;
-
-/// The log that is counted: what it is called, and what it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Topic {
-    pub name: String,
-    pub id: u128,
-}
-
-/// What state is of. State of another one is not gone on from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// What decides where an event counts, in words.
-    pub fingerprint: String,
-    /// Of lists, then of clicks; or one for both.
-    pub topics: Vec<Topic>,
-    pub n_partitions: u32,
-}
 
 /// Stands for the accepted events that are read again: their number, and the sum of their hashes, which wraps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

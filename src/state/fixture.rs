@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::content::{Bytes, Column, Digest, Header, Identity, Reach, Role, State, Topic};
+use super::content::{Bytes, Column, Digest, Header, Reach, Role, State};
+use super::identity::{Identity, Topic};
 
 pub fn identity() -> Identity {
     let topic = |name: &str, id| Topic {

@@ -25,6 +25,7 @@ mod census;
 mod content;
 #[cfg(test)]
 mod fixture;
+mod identity;
 mod key;
 mod log;
 mod onlooker;
@@ -34,9 +35,8 @@ mod rules;
 mod view;
 
 pub use self::census::{Breach, Census, Estate, Weight};
-pub use self::content::{
-    Bytes, Column, Digest, Header, Identity, MAX_PART_BYTES, Part, Reach, Role, State, Topic,
-};
+pub use self::content::{Bytes, Column, Digest, Header, MAX_PART_BYTES, Part, Reach, Role, State};
+pub use self::identity::{Difference, Identity, Topic};
 pub use self::key::{BlobId, Key, Namespace, NoNamespace, SealId, Session};
 pub use self::log::{Answer, Follower, Happening, Log, Progress};
 pub use self::onlooker::{Onlooker, Sealed, Withheld};

@@ -1,6 +1,7 @@
 //! Pairs whose state is stored: obeys the keeper, offers it states, and withholds what has settled until a seal has it.
 
 mod looks;
+mod remedy;
 mod withheld;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use tracing::info;
 
+use self::remedy::{begin_anew, remedy};
 use self::withheld::Withheld;
 use super::Worker;
 use super::life::Life;
@@ -192,14 +194,16 @@ impl Worker {
                 roles,
             } => {
                 if let Err(refused) = self.restore(pair, memory, offer, &header, &roles) {
-                    self.refuse(pair, &refused.to_string());
+                    self.refuse(pair, &format!("{refused}. {}", begin_anew(pair)));
                 }
             }
             keeper::Order::Show { offer } => self.show_offer(pair, offer),
             keeper::Order::Drop => {
                 self.forget_memory(pair);
             }
-            keeper::Order::Refuse(refusal) => self.refuse(pair, &refusal.to_string()),
+            keeper::Order::Refuse(refusal) => {
+                self.refuse(pair, &format!("{refusal}. {}", remedy(&refusal, pair)));
+            }
             keeper::Order::Commit { number } => self.commit_for(pair, number),
             keeper::Order::Left => {
                 self.stored
@@ -319,8 +323,8 @@ impl Worker {
         };
         format!(
             "partition {partition} of topic `{topic}` is to be read again from offset {position}, and has offsets {low} to {high}: \
-             {why}. To begin the pair anew with what the log still holds, stop all instances and run `abgauge state forget \
-             --partition {partition}`: its totals are lost, those of others stay.{remedy}"
+             {why}. {}{remedy}",
+            begin_anew(partition)
         )
     }
 
@@ -344,8 +348,8 @@ impl Worker {
             self.refuse(
                 partition,
                 &format!(
-                    "topic `{topic}` does not hold the records that were counted; it was made anew, or truncated. To begin \
-                     anew, stop all instances and run `abgauge state forget --partition {partition}`"
+                    "topic `{topic}` does not hold the records that were counted; it was made anew, or truncated. {}",
+                    begin_anew(partition)
                 ),
             );
         }

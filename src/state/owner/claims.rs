@@ -186,11 +186,10 @@ impl Owner {
                 id: *id,
                 error: *error,
             }),
-            Ok(seal) if seal.header.identity != self.settings.identity => Err(Refusal::Identity {
-                id: *id,
-                found: seal.header.identity.clone(),
-            }),
-            Ok(seal) => Ok(Some(Arc::clone(seal))),
+            Ok(seal) => match self.settings.identity.difference(&seal.header.identity) {
+                Some(difference) => Err(Refusal::Identity { id: *id, difference }),
+                None => Ok(Some(Arc::clone(seal))),
+            },
         }
     }
 

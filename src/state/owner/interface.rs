@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::state::content::{Bytes, Identity, Role, State};
+use crate::state::content::{Bytes, Role, State};
+use crate::state::identity::{Difference, Identity};
 use crate::state::key::{Key, Namespace, SealId, Session};
 use crate::state::record::{Claim, MAX_RECORD_BYTES, RecordError, Seal};
 use crate::state::view::{Damage, Question};
@@ -90,7 +91,7 @@ pub enum Refusal {
     /// The highest seal cannot be read.
     Seal { id: SealId, error: RecordError },
     /// The highest seal is of another log.
-    Identity { id: SealId, found: Identity },
+    Identity { id: SealId, difference: Difference },
     /// The base is not whole.
     Damage(Damage),
     /// The state has so many parts that its seal would be of this size: it is not sealed.
@@ -102,13 +103,10 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Key(key) => write!(f, "key {key} is of a version that this program does not read"),
             Refusal::Seal { id, error } => write!(f, "seal {}|{}: {error}", id.session, id.number),
-            Refusal::Identity { id, found } => {
-                let names = found.topics.iter().map(|topic| &*topic.name);
-                let names = names.collect::<Vec<_>>().join(", ");
-                let n_partitions = found.n_partitions;
+            Refusal::Identity { id, difference } => {
                 write!(
                     f,
-                    "seal {}|{} is of another log: topics {names} of {n_partitions} partitions",
+                    "seal {}|{} is of another log: {difference}",
                     id.session, id.number
                 )
             }

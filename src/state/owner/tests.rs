@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{Command, Input, Owner, Refusal, Settings, Shown, Wanted};
 use crate::state::content::{Bytes, State};
 use crate::state::fixture::{header, identity, roles, state};
+use crate::state::identity::Difference;
 use crate::state::key::{Key, Namespace, SealId, Session};
 use crate::state::record::{Claim, RecordError, Seal};
 
@@ -667,7 +668,11 @@ fn state_of_another_log_is_refused_before_it_is_claimed() {
     };
     let other = Refusal::Identity {
         id,
-        found: foreign.identity.clone(),
+        difference: Difference::MadeAnew {
+            topic: "served".to_owned(),
+            stored: 8,
+            now: 7,
+        },
     };
     let mut newer = Seal::new(state(10, &[]).header, [].into()).encode();
     newer[0] = 2;
@@ -683,6 +688,23 @@ fn state_of_another_log_is_refused_before_it_is_claimed() {
         desk.step(Input::Assigned);
         assert!(matches!(desk.end()[..], [Command::Refuse(_)]));
     }
+}
+
+/// Brokers that did not tell ids tell them after an upgrade.
+#[test]
+fn state_that_was_stored_without_ids_of_topics_is_gone_on_from_with_them() {
+    let state = State::new(
+        {
+            let mut header = state(10, &[]).header;
+            header.identity.topics.iter_mut().for_each(|topic| topic.id = 0);
+            header
+        },
+        [].into(),
+    );
+    let mut desk = Desk::new(1);
+    desk.read_all(&state_of_another(&state));
+    desk.claims();
+    assert!(matches!(desk.end()[0], Command::Restore { .. }));
 }
 
 #[test]

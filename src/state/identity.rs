@@ -1,0 +1,163 @@
+//! What a state is of, and by what another log is told apart.
+
+use std::fmt;
+
+/// The log that is counted: what it is called, and what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topic {
+    pub name: String,
+    /// What Kafka calls it, which is new with each creation; 0 where that is not known.
+    pub id: u128,
+}
+
+/// What state is of. State of another one is not gone on from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// What decides where an event counts, in words.
+    pub fingerprint: String,
+    /// Of lists, then of clicks; or one for both.
+    pub topics: Vec<Topic>,
+    pub n_partitions: u32,
+}
+
+/// By what a stored state is of another log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    Fingerprint { stored: String },
+    Topics { stored: Vec<String> },
+    MadeAnew { topic: String, stored: u128, now: u128 },
+    Partitions { stored: u32, now: u32 },
+}
+
+impl Identity {
+    /// The first thing by which what is stored is of another log. An id that one of both does not know is no difference.
+    pub fn difference(&self, stored: &Identity) -> Option<Difference> {
+        if stored.fingerprint != self.fingerprint {
+            let stored = stored.fingerprint.clone();
+            return Some(Difference::Fingerprint { stored });
+        }
+        let names =
+            |of: &Identity| -> Vec<String> { of.topics.iter().map(|topic| topic.name.clone()).collect() };
+        if names(stored) != names(self) {
+            let stored = names(stored);
+            return Some(Difference::Topics { stored });
+        }
+        let mut topics = self.topics.iter().zip(&stored.topics);
+        let other = topics.find(|(now, stored)| now.id != stored.id && now.id != 0 && stored.id != 0);
+        if let Some((now, stored)) = other {
+            return Some(Difference::MadeAnew {
+                topic: now.name.clone(),
+                stored: stored.id,
+                now: now.id,
+            });
+        }
+        (stored.n_partitions != self.n_partitions).then_some(Difference::Partitions {
+            stored: stored.n_partitions,
+            now: self.n_partitions,
+        })
+    }
+
+    /// The same log, with the ids that only the other one knows: what was known once stays known.
+    pub fn knowing(&self, other: &Identity) -> Identity {
+        let mut both = self.clone();
+        for (topic, known) in both.topics.iter_mut().zip(&other.topics) {
+            if topic.id == 0 {
+                topic.id = known.id;
+            }
+        }
+        both
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Difference::Fingerprint { stored } => write!(f, "it was counted by other rules: {stored}"),
+            Difference::Topics { stored } => {
+                write!(f, "it was counted from other topics: {}", stored.join(", "))
+            }
+            Difference::MadeAnew { topic, stored, now } => {
+                let [now, stored] = [*now, *stored].map(id_text);
+                write!(
+                    f,
+                    "topic `{topic}` was made anew since: its id is {now}, and was {stored}"
+                )
+            }
+            Difference::Partitions { stored, now } => {
+                write!(
+                    f,
+                    "the topics of events had {stored} partitions then, and have {now} now"
+                )
+            }
+        }
+    }
+}
+
+/// As Kafka's tools print it: base64 for URLs, without padding.
+fn id_text(id: u128) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let digit = |index: u32| {
+        // Of 22 digits the last one has two bits of the id, and four zeros.
+        let shifted = match 122_u32.checked_sub(6 * index) {
+            Some(shift) => id >> shift,
+            None => id << 4,
+        };
+        char::from(DIGITS[(shifted & 63) as usize])
+    };
+    (0..22).map(digit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::fixture::identity;
+
+    #[test]
+    fn a_log_is_another_one_by_its_rules_its_topics_their_ids_and_its_partitions() {
+        let now = identity();
+        let check = |change: fn(&mut Identity), text: &str| {
+            let mut stored = identity();
+            change(&mut stored);
+            let difference = now.difference(&stored).map(|difference| difference.to_string());
+            assert_eq!(difference.as_deref(), Some(text));
+        };
+        check(
+            |of| of.fingerprint = "slot 1s".to_owned(),
+            "it was counted by other rules: slot 1s",
+        );
+        check(
+            |of| of.topics[1].name = "taps".to_owned(),
+            "it was counted from other topics: served, taps",
+        );
+        check(
+            |of| _ = of.topics.pop(),
+            "it was counted from other topics: served",
+        );
+        check(
+            |of| of.topics[0].id = u128::MAX,
+            "topic `served` was made anew since: its id is AAAAAAAAAAAAAAAAAAAABw, and was _____________________w",
+        );
+        check(
+            |of| of.n_partitions = 6,
+            "the topics of events had 6 partitions then, and have 12 now",
+        );
+        assert_eq!(now.difference(&identity()), None);
+    }
+
+    #[test]
+    fn an_id_that_one_of_both_does_not_know_is_no_difference_and_is_learned() {
+        let (known, mut unknown) = (identity(), identity());
+        unknown.topics[0].id = 0;
+        assert_eq!(known.difference(&unknown), None);
+        assert_eq!(unknown.difference(&known), None);
+        assert_eq!(unknown.knowing(&known), known);
+        assert_eq!(known.knowing(&unknown), known);
+    }
+
+    #[test]
+    fn an_id_is_spelled_as_by_kafka() {
+        // That of the topic __cluster_metadata, which Kafka's sources have in both ways.
+        assert_eq!(id_text(1), "AAAAAAAAAAAAAAAAAAAAAQ");
+        assert_eq!(id_text(0xfb << 120 | 0xff), "-wAAAAAAAAAAAAAAAAAA_w");
+    }
+}

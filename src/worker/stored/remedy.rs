@@ -1,0 +1,39 @@
+//! What to do where what is stored of a pair is not gone on with.
+
+use crate::ledger::PairId;
+use crate::state::{Difference, RecordError, Refusal};
+
+/// For what nobody can bring back.
+pub fn begin_anew(partition: PairId) -> String {
+    format!(
+        "To begin the pair anew with what the log still holds, stop all instances and run `abgauge state forget --partition \
+         {partition}`: its totals are lost, those of others stay."
+    )
+}
+
+pub fn remedy(refusal: &Refusal, partition: PairId) -> String {
+    match refusal {
+        Refusal::Key(_)
+        | Refusal::Seal {
+            error: RecordError::Version(_),
+            ..
+        } => "Run the newer version of abgauge that has written it.".to_owned(),
+        Refusal::Identity { difference, .. } => of_difference(difference, partition),
+        Refusal::Seal { .. } | Refusal::Damage(_) => begin_anew(partition),
+        Refusal::TooLarge { .. } => "Store less: fewer windows (metrics.windows) or arms.".to_owned(),
+    }
+}
+
+fn of_difference(difference: &Difference, partition: PairId) -> String {
+    match difference {
+        Difference::MadeAnew { .. } | Difference::Partitions { .. } => {
+            "To count the topics as they are now, stop all instances and run `abgauge state forget`: all totals are lost; `abgauge \
+             state export` writes them to a file before that."
+                .to_owned()
+        }
+        Difference::Topics { .. } => {
+            "Set kafka.served_topic and kafka.clicks_topic to those, or begin in another group (kafka.group_id).".to_owned()
+        }
+        Difference::Fingerprint { .. } => begin_anew(partition),
+    }
+}
