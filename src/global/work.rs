@@ -11,7 +11,7 @@ use crate::board::Board;
 use crate::clock::Clock;
 use crate::ledger::PairId;
 use crate::snapshot::View;
-use crate::state::{Happening, Log, Onlooker, Question};
+use crate::state::{Happening, Hindered, Log, Onlooker, Question};
 use crate::stored::{Contents, Terms};
 
 /// Ends are asked for so often where nothing was read since the last one, ms; where something was; and where a state is missing.
@@ -44,8 +44,10 @@ struct Desk {
     /// No state but a first one is decoded before.
     free_from_ms: i64,
     are_all_known: bool,
-    /// What keeps the log from being read.
+    /// What keeps the log from being asked, until it answers.
     fault: Option<String>,
+    /// What keeps it from being read, until that is over.
+    hindered: Option<String>,
 }
 
 #[derive(Default)]
@@ -91,6 +93,7 @@ impl<L: Log> Work<L> {
             free_from_ms: i64::MIN,
             are_all_known: false,
             fault: None,
+            hindered: None,
         };
         Work { log, desk }
     }
@@ -142,8 +145,10 @@ impl Desk {
                     (of.is_asked, of.is_read_on) = (false, true);
                 }
             }
-            Happening::Acknowledged { .. } => {}
             Happening::Fault(message) => self.fault = Some(message),
+            Happening::Hindered(Hindered::Reading, message) => self.hindered = message,
+            // Nothing is written.
+            Happening::Hindered(Hindered::Writing, _) | Happening::Acknowledged { .. } => {}
         }
     }
 
@@ -258,7 +263,7 @@ impl Desk {
     }
 
     fn fault_in_words(&self) -> Option<String> {
-        if let Some(fault) = &self.fault {
+        if let Some(fault) = self.fault.as_ref().or(self.hindered.as_ref()) {
             return Some(format!("the state topic: {fault}"));
         }
         let refused = self.partitions.iter().zip(0..);

@@ -15,7 +15,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Message as _, Offset, TopicPartitionList};
 
-use self::complaints::{Complaints, fault};
+use self::complaints::{Complaints, fault, unread};
 use self::ends::Ends;
 use self::writer::Writer;
 use super::client;
@@ -23,7 +23,7 @@ use super::consumer::{QueuedMessage, RecordQueue};
 use super::producer::explain_refusal;
 use crate::clock::Clock;
 use crate::config;
-use crate::state::{Bytes, Follower, Happening, Key, Log, Namespace, Progress, Question};
+use crate::state::{Bytes, Follower, Happening, Hindered, Key, Log, Namespace, Progress, Question};
 
 /// The partitions of a state topic.
 pub struct StateLog {
@@ -35,6 +35,8 @@ pub struct StateLog {
     followers: BTreeMap<i32, Follower>,
     /// To be read from their first records, as soon as the client takes that.
     starting: BTreeSet<i32>,
+    /// It has been said that nothing can be read.
+    is_unread: bool,
     ends: Ends,
     writer: Writer,
 }
@@ -60,11 +62,17 @@ impl StateLog {
             client,
             followers: BTreeMap::new(),
             starting: BTreeSet::new(),
+            is_unread: false,
             ends: Ends::start(&config, topic)?,
             writer: Writer::start(kafka, topic, namespace)?,
             topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
             clock,
         })
+    }
+
+    /// Its name.
+    fn topic(&self) -> &str {
+        self.topic.to_str().unwrap_or_default()
     }
 
     /// Reads partitions from their first records that are not read, or no longer.
@@ -75,13 +83,13 @@ impl StateLog {
                 self.starting.remove(&partition);
                 None
             }
-            Err(error) => Some(fault(&error, "")),
+            Err(error) => Some(fault(&error, "", self.topic())),
         }
     }
 
     fn read_from_the_first_record(&self, partition: i32) -> KafkaResult<()> {
         let mut list = TopicPartitionList::new();
-        let topic = self.topic.to_str().unwrap_or_default();
+        let topic = self.topic();
         list.add_partition_offset(topic, partition, Offset::Beginning)?;
         let assigned = self.client.assignment()?;
         if assigned.find_partition(topic, partition).is_some() {
@@ -112,7 +120,7 @@ impl StateLog {
                     let answer = follower.map(|follower| follower.answer(question, end, now_ms));
                     answer.and_then(|answer| answer.happening(partition))
                 }
-                Err(error) => Some(fault(&error, "")),
+                Err(error) => Some(fault(&error, "", self.topic())),
             };
             self.hand_over(happening, take);
         }
@@ -136,10 +144,19 @@ impl StateLog {
             match message.code() {
                 None => self.take_record(&message, take),
                 Some(code) => {
+                    self.note_end(code, take);
                     let happening = self.take_error(&message, code);
+                    self.is_unread |= matches!(happening, Some(Happening::Hindered(..)));
                     self.hand_over(happening, take);
                 }
             }
+        }
+    }
+
+    /// The end of a partition is a sign that it can be read.
+    fn note_end(&mut self, code: RDKafkaErrorCode, take: &mut dyn FnMut(Happening<'_>)) {
+        if code == RDKafkaErrorCode::PartitionEOF && std::mem::take(&mut self.is_unread) {
+            take(Happening::Hindered(Hindered::Reading, None));
         }
     }
 
@@ -170,7 +187,11 @@ impl StateLog {
             RDKafkaErrorCode::AutoOffsetReset
             | RDKafkaErrorCode::OffsetOutOfRange
             | RDKafkaErrorCode::LogTruncation => Some(Happening::StartOver { partition }),
-            code => Some(fault(&KafkaError::MessageConsumption(code), &message.reason())),
+            code => Some(unread(
+                &KafkaError::MessageConsumption(code),
+                &message.reason(),
+                self.topic(),
+            )),
         }
     }
 
@@ -179,7 +200,7 @@ impl StateLog {
             // It came past the queue, so it is missing there.
             Some(Ok(record)) => Some(record.partition()),
             Some(Err(error)) => {
-                take(fault(&error, ""));
+                take(fault(&error, "", self.topic()));
                 None
             }
             None => None,
@@ -188,7 +209,7 @@ impl StateLog {
             self.hand_over(Some(Happening::StartOver { partition }), take);
         }
         while let Some((error, reason)) = self.client.context().pop() {
-            take(fault(&error, &reason));
+            take(fault(&error, &reason, self.topic()));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::faults::Faults;
 use crate::ledger::PairId;
 use crate::state::{Progress, Showing, Standing, Wanted};
 
@@ -36,14 +37,14 @@ struct Place {
 /// By pair.
 pub(super) struct Board {
     places: Vec<Place>,
-    fault: Mutex<Option<String>>,
+    pub faults: Faults,
 }
 
 impl Board {
     pub fn new(n_pairs: u32) -> Board {
         Board {
             places: (0..n_pairs).map(|_| Place::default()).collect(),
-            fault: Mutex::default(),
+            faults: Faults::default(),
         }
     }
 
@@ -89,14 +90,6 @@ impl Board {
     pub fn status(&self, pair: PairId) -> Status {
         let place = self.place(pair);
         place.map_or_else(Status::default, |place| lock(&place.status).clone())
-    }
-
-    pub fn put_fault(&self, fault: Option<String>) {
-        *lock(&self.fault) = fault;
-    }
-
-    pub fn fault(&self) -> Option<String> {
-        lock(&self.fault).clone()
     }
 }
 

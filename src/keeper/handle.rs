@@ -138,9 +138,9 @@ impl Handle {
         self.board.status(pair)
     }
 
-    /// What keeps the state from being read or written, if anything does, since it was last read to an end.
+    /// What keeps the state topic from being read or written, if anything does.
     pub fn fault(&self) -> Option<String> {
-        self.board.fault()
+        self.board.faults.all()
     }
 
     pub(super) fn end(&self) {

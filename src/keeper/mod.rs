@@ -23,6 +23,7 @@
 //! - Before it gives a pair back of its own accord it calls [`Handle::leave`], and waits for [`Order::Left`].
 
 mod board;
+mod faults;
 mod handle;
 mod pace;
 mod pair;

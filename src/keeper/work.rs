@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
+use tracing::warn;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::board::Board;
+use super::faults::What;
 use super::handle::{Handle, Memory, Offer, Request};
 use super::pace::Pace;
 use super::pair::Pair;
 use super::{Order, Settings};
 use crate::clock::Clock;
 use crate::ledger::PairId;
-use crate::state::{Bytes, Command, Happening, Input, Key, Log, Owner};
+use crate::state::{Bytes, Command, Happening, Hindered, Input, Key, Log, Owner};
 
 /// So long a round waits for news while something is under way, ms.
 const BUSY_WAIT_MS: u64 = 2;
@@ -258,6 +260,8 @@ impl Desk {
         if let Some(pair) = self.pairs.get_mut(&id) {
             pair.leaving = None;
         }
+        // What is written next shows whether that works.
+        self.board.faults.clear(What::Writing);
         self.step(id, Input::Revoked);
     }
 
@@ -285,11 +289,12 @@ impl Desk {
                 value,
                 ..
             } => {
+                self.board.faults.clear(What::Reading);
                 self.pairs.entry(partition).and_modify(Pair::read);
                 self.step(partition, Input::Record { key, value });
             }
             Happening::End { partition, question } => {
-                self.board.put_fault(None);
+                self.board.faults.clear(What::Asking);
                 self.pairs.entry(partition).and_modify(Pair::answered);
                 self.step(partition, Input::End(question));
             }
@@ -305,9 +310,26 @@ impl Desk {
                 self.step(partition, Input::StartOver);
             }
             Happening::Acknowledged { partition, key } => {
+                self.board.faults.clear(What::Writing);
                 self.step(partition, Input::Acknowledged(key));
             }
-            Happening::Fault(message) => self.board.put_fault(Some(message)),
+            Happening::Fault(message) => self.fault(What::Asking, &message),
+            Happening::Hindered(hindered, message) => {
+                let what = match hindered {
+                    Hindered::Reading => What::Reading,
+                    Hindered::Writing => What::Writing,
+                };
+                match message {
+                    Some(message) => self.fault(what, &message),
+                    None => self.board.faults.clear(what),
+                }
+            }
+        }
+    }
+
+    fn fault(&self, what: What, message: &str) {
+        if self.board.faults.put(what, message, self.clock.lasting_ms()) {
+            warn!("the state topic: {message}");
         }
     }
 }

@@ -43,8 +43,17 @@ pub enum Happening<'a> {
     StartOver { partition: i32 },
     /// This key with its value is acknowledged by all replicas in sync.
     Acknowledged { partition: i32, key: Key },
-    /// What keeps the log from being read or written, in words for the operator. It goes on trying.
+    /// What keeps the log from being asked, in words for the operator. It goes on trying.
     Fault(String),
+    /// The same of reading or writing. It may be said only once while it lasts, and none that it is over.
+    Hindered(Hindered, Option<String>),
+}
+
+/// What is kept from being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hindered {
+    Reading,
+    Writing,
 }
 
 /// How far a partition was read.

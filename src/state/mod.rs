@@ -38,7 +38,7 @@ pub use self::census::{Breach, Census, Estate, Weight};
 pub use self::content::{Bytes, Column, Digest, Header, MAX_PART_BYTES, Part, Reach, Role, State};
 pub use self::identity::{Difference, Identity, Topic};
 pub use self::key::{BlobId, Key, Namespace, NoNamespace, SealId, Session};
-pub use self::log::{Answer, Follower, Happening, Log, Progress};
+pub use self::log::{Answer, Follower, Happening, Hindered, Log, Progress};
 pub use self::onlooker::{Onlooker, Sealed, Withheld};
 pub use self::owner::{Command, Input, Owner, Refusal, Settings, Showing, Shown, Standing, Wanted};
 pub use self::record::{Claim, Entry, MAX_RECORD_BYTES, RecordError, Seal};

@@ -219,5 +219,6 @@ fn happens(partitions: &mut BTreeMap<i32, Partition>, fault: &mut Option<String>
         }
         Happening::Acknowledged { .. } => {}
         Happening::Fault(message) => *fault = Some(message),
+        Happening::Hindered(_, message) => *fault = message,
     }
 }

@@ -9,36 +9,64 @@ use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::kafka::client;
-use crate::state::Happening;
+use crate::state::{Happening, Hindered};
+
+/// The partition is not read. The client says so once, however long it lasts.
+pub(super) fn unread(error: &KafkaError, reason: &str, topic: &str) -> Happening<'static> {
+    match is_forbidden(error) {
+        true => Happening::Hindered(Hindered::Reading, Some(grant("READ", topic, error))),
+        false => fault(error, reason, topic),
+    }
+}
+
+/// A record was not written.
+pub(super) fn unwritten(error: &KafkaError, topic: &str) -> Happening<'static> {
+    let message = match is_forbidden(error) {
+        true => grant("WRITE", topic, error),
+        false => explain(error, "", topic),
+    };
+    Happening::Hindered(Hindered::Writing, Some(message))
+}
+
+/// Something else does not work.
+pub(super) fn fault(error: &KafkaError, reason: &str, topic: &str) -> Happening<'static> {
+    Happening::Fault(match is_forbidden(error) {
+        true => grant("DESCRIBE", topic, error),
+        false => explain(error, reason, topic),
+    })
+}
+
+fn is_forbidden(error: &KafkaError) -> bool {
+    error.rdkafka_error_code() == Some(RDKafkaErrorCode::TopicAuthorizationFailed)
+}
+
+fn grant(right: &str, topic: &str, error: &KafkaError) -> String {
+    format!("no permission: grant the user {right} on topic `{topic}` ({error})")
+}
 
 /// In words of the state topic, where the client's would name the others.
-pub(super) fn fault(error: &KafkaError, reason: &str) -> Happening<'static> {
+fn explain(error: &KafkaError, reason: &str, topic: &str) -> String {
     let remedy = match error.rdkafka_error_code() {
-        Some(RDKafkaErrorCode::TopicAuthorizationFailed) => {
-            "no permission: grant the user READ, WRITE and DESCRIBE on state.topic"
-        }
         Some(
             RDKafkaErrorCode::UnknownTopicOrPartition
             | RDKafkaErrorCode::UnknownTopic
             | RDKafkaErrorCode::UnknownPartition,
-        ) => {
-            "the state topic, or a partition of it, does not exist: `abgauge check --create-topics` creates it"
-        }
+        ) => "it, or a partition of it, does not exist: `abgauge check --create-topics` creates it",
         Some(RDKafkaErrorCode::MessageSizeTooLarge) => {
-            "a record is too large for the state topic: its max.message.bytes must be 1048576 or more"
+            "a record is too large for it: its max.message.bytes must be 1048576 or more"
         }
         Some(RDKafkaErrorCode::MessageTimedOut) => "the brokers took no record for 5 s; trying again",
         Some(RDKafkaErrorCode::NotEnoughReplicas | RDKafkaErrorCode::NotEnoughReplicasAfterAppend) => {
-            "too few replicas of the state topic are in sync; trying again"
+            "too few of its replicas are in sync; trying again"
         }
-        _ => return Happening::Fault(client::fault(error, reason).message),
+        _ => return client::fault(error, reason).message,
     };
     let detail = if reason.is_empty() {
         error.to_string()
     } else {
         reason.to_owned()
     };
-    Happening::Fault(format!("{remedy} ({detail})"))
+    format!("`{topic}`: {remedy} ({detail})")
 }
 
 /// What the client says of itself, until it is taken.

@@ -11,7 +11,8 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer as _, ProducerContext};
 
-use super::{client, fault};
+use super::client;
+use super::complaints::unwritten;
 use crate::config;
 use crate::kafka::producer::explain_refusal;
 use crate::state::{Bytes, Happening, Key, Namespace};
@@ -97,7 +98,7 @@ impl Writer {
             match result {
                 Ok(()) if is_put => take(Happening::Acknowledged { partition, key }),
                 Ok(()) => {}
-                Err(error) => take(fault(&error, "")),
+                Err(error) => take(unwritten(&error, &self.topic)),
             }
         }
         self.send();

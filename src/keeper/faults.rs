@@ -1,0 +1,86 @@
+//! What keeps the state topic from being read or written: it stands until the opposite is seen, and is logged once a minute.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// So often a fault that lasts is logged, ms.
+const AGAIN_MS: i64 = 60_000;
+
+/// What does not work, and by what it is seen to work again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// By an end: the brokers have answered.
+    Asking,
+    /// By a record, or where the log says so. An end is no sign: that of a log that does not grow is reached without reading.
+    Reading,
+    /// By an acknowledgement.
+    Writing,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Faults(Mutex<[Standing; 3]>);
+
+#[derive(Debug, Default)]
+struct Standing {
+    message: Option<String>,
+    logged_ms: Option<i64>,
+}
+
+impl Faults {
+    /// Returns whether it is to be logged.
+    pub fn put(&self, what: What, message: &str, now_ms: i64) -> bool {
+        let standing = &mut self.lock()[what as usize];
+        standing.message = Some(message.to_owned());
+        let is_logged = standing
+            .logged_ms
+            .is_some_and(|logged_ms| now_ms - logged_ms < AGAIN_MS);
+        if !is_logged {
+            standing.logged_ms = Some(now_ms);
+        }
+        !is_logged
+    }
+
+    /// It works.
+    pub fn clear(&self, what: What) {
+        self.lock()[what as usize].message = None;
+    }
+
+    /// All that stand, in a sentence.
+    pub fn all(&self) -> Option<String> {
+        let standing = self.lock();
+        let messages: Vec<&str> = standing.iter().filter_map(|one| one.message.as_deref()).collect();
+        (!messages.is_empty()).then(|| messages.join("; "))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Standing; 3]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_stands_until_its_own_opposite_is_seen() {
+        let faults = Faults::default();
+        faults.put(What::Writing, "no WRITE", 0);
+        faults.put(What::Reading, "no READ", 0);
+        assert_eq!(faults.all().as_deref(), Some("no READ; no WRITE"));
+        faults.clear(What::Asking);
+        assert_eq!(faults.all().as_deref(), Some("no READ; no WRITE"));
+        faults.clear(What::Reading);
+        assert_eq!(faults.all().as_deref(), Some("no WRITE"));
+        faults.clear(What::Writing);
+        assert_eq!(faults.all(), None);
+    }
+
+    #[test]
+    fn a_fault_that_lasts_is_logged_once_a_minute() {
+        let faults = Faults::default();
+        assert!(faults.put(What::Writing, "no WRITE", 0));
+        faults.clear(What::Writing);
+        assert!(!faults.put(What::Writing, "no WRITE", AGAIN_MS - 1));
+        assert!(faults.put(What::Reading, "no READ", AGAIN_MS - 1), "another one");
+        assert!(faults.put(What::Writing, "no WRITE", AGAIN_MS));
+    }
+}
