@@ -316,11 +316,8 @@ fn fault(error: &anyhow::Error, kind: FaultKind) -> Fault {
 fn carry_out(consumer: &mut Consumer, keeping: &mut Keeping, worker: &mut Worker) {
     for order in worker.orders() {
         if let Order::Keep(identity) = order {
-            match keeping.start(identity) {
-                Ok(keeper) => keeper
-                    .into_iter()
-                    .for_each(|keeper| worker.handle(Input::Keeper(keeper))),
-                Err(error) => worker.handle(Input::Fault(fault(&error, FaultKind::Fatal))),
+            if let Err(error) = keeping.start(identity) {
+                worker.handle(Input::Fault(fault(&error, FaultKind::Fatal)));
             }
             continue;
         }

@@ -6,6 +6,7 @@
 //! file ──▶ Records ──────────────────────────┘
 //! ```
 
+mod admission;
 mod judge;
 mod records;
 mod sample;
@@ -24,6 +25,7 @@ use crate::kafka::inspect::inspect;
 use crate::kafka::properties;
 use crate::kafka::topics::create_state_topic;
 use crate::webhook;
+pub use admission::{Admission, admission};
 pub(crate) use judge::no_way_in;
 pub use records::Records;
 
@@ -65,6 +67,14 @@ impl Finding {
             level,
             text: text.into(),
             remedy: remedy.into(),
+        }
+    }
+
+    /// In a sentence.
+    pub fn told(&self) -> String {
+        match self.remedy.is_empty() {
+            true => self.text.clone(),
+            false => format!("{}; to mend it: {}", self.text, self.remedy),
         }
     }
 

@@ -1,12 +1,17 @@
-//! The keeper of the stored state: started once it is known how many pairs there are.
+//! The keeper of the stored state: started once it is known how many pairs there are, and that the topics are fit for it.
+
+mod topics;
 
 use anyhow::Context as _;
+use tracing::warn;
 
+use self::topics::Topics;
+use crate::check::Admission;
 use crate::clock::Clock;
 use crate::config::{Config, Kafka, StateTopic};
-use crate::ingest::Input;
+use crate::ingest::{Fault, FaultKind, Input};
 use crate::kafka::state_log::StateLog;
-use crate::keeper::{Handle, Keeper, Settings};
+use crate::keeper::{Keeper, Settings};
 use crate::state::{self, Claim, Identity, Namespace};
 
 /// So long an answer of the brokers is waited for, ms.
@@ -20,10 +25,12 @@ const SESSION_TIMEOUT: &str = "session.timeout.ms";
 /// Its value where state is stored and the operator says nothing, ms: a crash is noticed three times sooner than by librdkafka's default.
 const SESSION_TIMEOUT_MS: i64 = 15_000;
 
-/// None where nothing is stored.
+/// Does nothing where nothing is stored.
 pub struct Keeping {
     config: Config,
     clock: Clock,
+    /// Whether the topics are fit, while that is asked.
+    topics: Option<Topics>,
     keeper: Option<Keeper>,
 }
 
@@ -32,13 +39,23 @@ impl Keeping {
         Keeping {
             config: config.clone(),
             clock,
+            topics: None,
             keeper: None,
         }
     }
 
+    /// Asks whether the topics are fit; once they are, [`Keeping::inputs`] has the keeper.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(&mut self, identity: Identity) -> anyhow::Result<()> {
+        self.topics = Some(Topics::ask(&self.config, identity)?);
+        Ok(())
+    }
+
     /// # Errors
     /// librdkafka refuses a property, or no thread can be started.
-    pub fn start(&mut self, identity: Identity) -> anyhow::Result<Option<Handle>> {
+    fn admit(&mut self, identity: Identity) -> anyhow::Result<Option<Input>> {
         let Some(StateTopic {
             topic,
             interval,
@@ -53,7 +70,7 @@ impl Keeping {
         let settings = Settings {
             owner: state::Settings {
                 namespace,
-                identity,
+                identity: identity.clone(),
                 claim: Claim {
                     instance: String::new(),
                     version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -72,7 +89,7 @@ impl Keeping {
         let keeper = Keeper::start(log, settings, self.clock.clone())?;
         let handle = keeper.handle();
         self.keeper = Some(keeper);
-        Ok(Some(handle))
+        Ok(Some(Input::Keeper(handle, identity)))
     }
 
     /// The settings of the client, as they are where state is stored.
@@ -85,18 +102,37 @@ impl Keeping {
         kafka
     }
 
-    /// What the keeper has ordered since.
+    /// What has come since: the keeper, what keeps it from being started, what it has ordered.
     ///
     /// # Errors
-    /// Its thread has ended.
-    pub fn inputs(&self) -> anyhow::Result<Vec<Input>> {
+    /// A thread has ended, or the keeper cannot be started.
+    pub fn inputs(&mut self) -> anyhow::Result<Vec<Input>> {
         let mut inputs = Vec::new();
+        if let Some(topics) = &self.topics
+            && let Some((admission, identity)) = topics.answer()?
+        {
+            inputs.extend(self.take(admission, identity)?);
+        }
         if let Some(keeper) = &self.keeper {
             while let Some((pair, order)) = keeper.poll()? {
                 inputs.push(Input::Kept(pair, order));
             }
         }
         Ok(inputs)
+    }
+
+    fn take(&mut self, admission: Admission, identity: Identity) -> anyhow::Result<Option<Input>> {
+        let (finding, kind) = match admission {
+            Admission::Granted { doubts, .. } => {
+                self.topics = None;
+                doubts.iter().for_each(|doubt| warn!("{}", doubt.told()));
+                return self.admit(identity);
+            }
+            Admission::Waits(finding) => (finding, FaultKind::Refusal),
+            Admission::Refused(finding) => (finding, FaultKind::Fatal),
+        };
+        let message = finding.told();
+        Ok(Some(Input::Fault(Fault { message, kind })))
     }
 }
 

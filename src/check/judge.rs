@@ -159,19 +159,21 @@ fn reach_ms(config: &Config) -> i64 {
     window + join.attribution_ms + join.lateness_ms + join.max_future_ms + join.click_skew_ms
 }
 
+/// What is said of a topic of events whose records may vanish before they are counted.
+pub(super) fn compacted(name: &str, settings: &TopicSettings) -> Option<Finding> {
+    let policy = settings.cleanup_policy.as_ref();
+    let policy = policy.filter(|policy| policy.contains("compact"))?;
+    Some(Finding::new(
+        CONFIGURATION,
+        format!(
+            "topic `{name}` is compacted (cleanup.policy={policy}): records vanish from the middle of its log"
+        ),
+        "set cleanup.policy=delete on it",
+    ))
+}
+
 fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if let Some(policy) = settings
-        .cleanup_policy
-        .as_ref()
-        .filter(|policy| policy.contains("compact"))
-    {
-        findings.push(Finding::new(
-            CONFIGURATION,
-            format!("topic `{name}` is compacted (cleanup.policy={policy}): records vanish from the middle of its log"),
-            "set cleanup.policy=delete on it",
-        ));
-    }
+    let mut findings: Vec<Finding> = compacted(name, settings).into_iter().collect();
     let window = config.windows.last().map_or("total", |window| &window.name);
     if let Some(kept_ms) = settings
         .retention_ms

@@ -16,7 +16,7 @@ const MAX_SEGMENT_BYTES: i64 = 64 << 20;
 pub(super) fn state(config: &Config, facts: &StateFacts, n_partitions: Option<u32>) -> Vec<Finding> {
     let name = &facts.name;
     match &facts.found {
-        Ok(found) => of_found(name, found, n_partitions),
+        Ok(found) => of_found(config, name, found, n_partitions),
         Err(Failure {
             trouble: Trouble::NoSuchTopic,
             ..
@@ -55,7 +55,7 @@ fn how_to_create(config: &Config, name: &str, n_partitions: Option<u32>, n_broke
     )
 }
 
-fn of_found(name: &str, found: &FoundState, n_partitions: Option<u32>) -> Vec<Finding> {
+fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Option<u32>) -> Vec<Finding> {
     let n_found = found.n_partitions.get();
     let mut findings = vec![Finding::ok(format!(
         "the state topic `{name}` has partitions: {n_found}"
@@ -64,7 +64,8 @@ fn of_found(name: &str, found: &FoundState, n_partitions: Option<u32>) -> Vec<Fi
         findings.push(Finding::new(
             CONFIGURATION,
             format!("the state topic `{name}` has {n_found} partitions, the topics of events have {n}"),
-            "create it anew with as many, under another name where it holds state that is needed",
+            "set state.topic to another name and run `abgauge check --create-topics`: counting begins anew, and the old topic keeps \
+             what `abgauge state export` can still write",
         ));
     }
     let in_sync = found
@@ -83,7 +84,7 @@ fn of_found(name: &str, found: &FoundState, n_partitions: Option<u32>) -> Vec<Fi
         ));
     }
     match &found.settings {
-        Ok(settings) => findings.extend(of_settings(name, &|setting| {
+        Ok(settings) => findings.extend(of_settings(config, name, &|setting| {
             settings.get(setting).map(|value| &**value)
         })),
         Err(Failure { detail, .. }) => findings.push(Finding::new(
@@ -100,14 +101,18 @@ fn one_disk(name: &str, what: &str, remedy: &str) -> Finding {
     Finding::new(Level::Warning, text, remedy)
 }
 
-fn of_settings<'a>(name: &str, setting: &dyn Fn(&str) -> Option<&'a str>) -> Vec<Finding> {
+fn of_settings<'a>(config: &Config, name: &str, setting: &dyn Fn(&str) -> Option<&'a str>) -> Vec<Finding> {
     let number = |of| setting(of).and_then(|value| value.parse::<i64>().ok());
     let mut findings = Vec::new();
     if let Some(policy) = setting("cleanup.policy").filter(|policy| *policy != "compact") {
         findings.push(Finding::new(
             CONFIGURATION,
             format!("the state topic `{name}` has cleanup.policy={policy}: what is stored would vanish, or never be cleaned"),
-            "set cleanup.policy=compact on it",
+            format!(
+                "set cleanup.policy=compact on it, by: kafka-configs.sh --bootstrap-server {} --alter --entity-type topics \
+                 --entity-name {name} --add-config cleanup.policy=compact",
+                config.kafka.brokers
+            ),
         ));
     }
     if let Some(bytes) = number("max.message.bytes").filter(|bytes| *bytes < MIN_RECORD_BYTES) {

@@ -48,8 +48,8 @@ pub enum Input {
     Answer(Answer),
     /// The operator's catalogue, read at the start or reloaded; items keep the places of the previous one.
     Catalogue(Arc<Catalogue>),
-    /// The keeper of the stored state, before anything is subscribed to.
-    Keeper(keeper::Handle),
+    /// The keeper of the stored state, before anything is subscribed to, and what is counted, as far as the brokers tell.
+    Keeper(keeper::Handle, Identity),
     /// What the keeper of the stored state orders for a pair.
     Kept(PairId, keeper::Order),
     /// What of an experiment was given up: without any statistics, its users need no longer be told apart.

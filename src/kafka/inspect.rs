@@ -6,6 +6,7 @@ mod complaints;
 mod failure;
 mod sample;
 mod state;
+mod storing;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use self::complaints::{Complaints, Quiet};
 pub use self::failure::{Failure, Trouble};
 pub use self::sample::Sample;
 pub use self::state::{FoundState, StateFacts};
+pub use self::storing::{InputFacts, StoringFacts, before_storing};
 pub use self::survey::{LogSpan, Survey};
 use super::client;
 use super::producer::ANSWER_WITHIN;
@@ -260,9 +262,15 @@ fn described(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Resul
     let options = AdminOptions::new().request_timeout(Some(answer));
     let asked = [ResourceSpecifier::Topic(topic)];
     let answer = wait(admin.describe_configs(&asked, &options));
-    let answer = answer.map_err(|error| Failure::of(&error, ""))?.pop();
+    // rdkafka does not give the code of an error of the admin client.
+    let failure = |code| Failure::of(&KafkaError::MetadataFetch(code), "");
+    let answer = answer.map_err(|error| match error {
+        KafkaError::AdminOp(code) => failure(code),
+        error => Failure::of(&error, ""),
+    });
+    let answer = answer?.pop();
     let answer = answer.unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition));
-    answer.map_err(|code| Failure::of(&KafkaError::AdminOp(code), ""))
+    answer.map_err(failure)
 }
 
 fn partitions(metadata: &Metadata, topic: &str) -> Result<NonZeroU32, Failure> {

@@ -11,6 +11,7 @@ mod probe;
 pub mod producer;
 pub mod properties;
 pub mod state_log;
+mod topic_ids;
 pub mod topics;
 
 /// The version of librdkafka.

@@ -31,6 +31,10 @@ impl Worker {
         if before == Some(counts) {
             return;
         }
+        if let Some(message) = before.and_then(|before| self.outgrown(before)) {
+            let kind = FaultKind::Fatal;
+            return self.fault(Fault { message, kind });
+        }
         if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
             let topics = &self.setup.topics[..self.setup.sides().len()];
             let audits: Vec<_> = topics.iter().map(|topic| KeyAudit::new(topic, n)).collect();
@@ -39,10 +43,11 @@ impl Worker {
         }
         if self.phase == Phase::Topics {
             self.phase = Phase::Joining;
-            if self.setup.keeps_state {
-                self.orders.push(Order::Keep(self.setup.identity(counts.served)));
-            }
-            self.orders.push(Order::Subscribe);
+            // What is stored is subscribed to once its keeper is there.
+            self.orders.push(match self.setup.keeps_state {
+                true => Order::Keep(self.setup.identity(counts.served)),
+                false => Order::Subscribe,
+            });
         }
     }
 

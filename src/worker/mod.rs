@@ -182,7 +182,7 @@ impl Worker {
             Input::Catalogue(catalogue) => self.take_catalogue(catalogue),
             Input::GivenUp(given_up) => self.give_up(given_up),
             Input::LooksStored(stored) => self.looks_stored(&stored),
-            Input::Keeper(keeper) => self.keep(keeper),
+            Input::Keeper(keeper, identity) => self.keep(keeper, identity),
             Input::Kept(pair, order) => self.obey(pair, order),
             Input::Answer(answer) => self.answer(answer),
         }

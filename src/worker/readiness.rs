@@ -11,6 +11,9 @@ impl Worker {
         waiting.extend(self.membership.waiting_for());
         match self.phase {
             Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
+            Phase::Joining if self.setup.keeps_state && self.stored.is_none() => {
+                waiting.push("the brokers' answer about the state topic".into());
+            }
             Phase::Joining => waiting.push("the group to assign partitions".into()),
             Phase::Owning => {
                 waiting.extend(self.restoring());
@@ -35,6 +38,19 @@ impl Worker {
         Some(format!(
             "topic `{served_topic}` has {served} partitions and topic `{clicks_topic}` has {clicks}: a click must land in \
              the partition of its list, so give both the same number, keyed alike"
+        ))
+    }
+
+    /// The problem if what is stored is of so many partitions, and the topics have more by now.
+    pub(super) fn outgrown(&self, before: TopicCounts) -> Option<String> {
+        let now = self.counts.filter(|_| self.setup.keeps_state)?;
+        let (topic, stored, n) = match before.served != now.served {
+            true => (&self.setup.topics[0], before.served, now.served),
+            false => (&self.setup.topics[1], before.clicks, now.clicks),
+        };
+        Some(format!(
+            "topic `{topic}` has {n} partitions now, and what is stored is of {stored}: keys lie elsewhere from now on, so totals cannot \
+             be gone on with. Give both topics as many, set state.topic to another name, run `abgauge check --create-topics`, and restart"
         ))
     }
 

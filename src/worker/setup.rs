@@ -71,7 +71,7 @@ impl Setup {
         &self.topics[side as usize]
     }
 
-    /// What is counted.
+    /// What is counted, as long as the brokers have not told more of it.
     pub fn identity(&self, n_pairs: i32) -> Identity {
         let topic = |side: &Side| Topic {
             name: self.topic(*side).to_owned(),

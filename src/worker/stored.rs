@@ -49,6 +49,8 @@ struct StoredPair {
     awaits_looks: bool,
     /// Its logs have had its positions since there is this memory.
     is_located: bool,
+    /// What it was stored as before: it may know ids that brokers do not tell now.
+    known: Option<Identity>,
 }
 
 impl StoredPair {
@@ -62,19 +64,21 @@ impl StoredPair {
             looks: None,
             awaits_looks: false,
             is_located: false,
+            known: None,
         }
     }
 }
 
 impl StoredPair {
     /// What is stored of it at a checkpoint.
-    fn state(&self, checkpoint: &Checkpoint, pair: &mut Pair, identity: &Identity) -> (Header, Roles) {
+    fn state(&self, checkpoint: &Checkpoint, pair: &mut Pair, now: &Identity) -> (Header, Roles) {
         let parts = pair.tracker.encode_ledger();
+        let identity = self.known.as_ref().map(|known| now.knowing(known));
         form::stored(
             checkpoint,
             parts,
             self.looks.as_ref(),
-            identity,
+            identity.as_ref().unwrap_or(now),
             self.was_caught_up,
         )
     }
@@ -139,9 +143,9 @@ impl fmt::Display for Refused {
 
 impl Worker {
     /// Stores the state of pairs from now on, and goes on with what is stored of them.
-    pub(super) fn keep(&mut self, keeper: Handle) {
-        let n_pairs = self.counts.map_or(0, |counts| counts.served);
-        let identity = self.setup.identity(n_pairs);
+    pub(super) fn keep(&mut self, keeper: Handle, identity: Identity) {
+        self.report.brokers_answer();
+        self.orders.push(Order::Subscribe);
         let lease = keeper.clone();
         let (clock, telemetry) = (self.clock.clone(), self.report.telemetry());
         self.board.show_while(Arc::new(move |pair| {
@@ -270,6 +274,7 @@ impl Worker {
                 was_caught_up: header.was_caught_up,
                 offered_until_ms: checkpoint.until_ms,
                 awaits_looks,
+                known: Some(header.identity.clone()),
                 ..StoredPair::new(memory)
             };
             stored.pairs.insert(partition, own);

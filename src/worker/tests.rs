@@ -5,6 +5,7 @@ mod looks;
 mod shards;
 mod shares;
 mod source;
+mod stored;
 mod time;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,75 @@
+//! What is asked of the topics before the state of pairs is stored.
+
+use std::time::Duration;
+
+use rdkafka::consumer::Consumer as _;
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::{ATTEMPT, Asker, Failure, StateFacts, TopicSettings};
+use crate::config;
+use crate::kafka::topic_ids;
+
+#[derive(Debug)]
+pub struct StoringFacts {
+    pub state: StateFacts,
+    /// Of lists, then of clicks; or one for both.
+    pub inputs: Vec<InputFacts>,
+    /// The group has committed offsets, so it has read these topics before.
+    pub has_read: bool,
+}
+
+/// A topic of events.
+#[derive(Debug)]
+pub struct InputFacts {
+    pub name: String,
+    /// New with each creation; 0 where the brokers do not tell.
+    pub id: Result<u128, Failure>,
+    pub settings: Result<TopicSettings, Failure>,
+}
+
+/// Asks of the state topic, and of these topics of events. Takes some seconds, and at most some times `answer`.
+///
+/// # Errors
+/// The client cannot be made, or no broker lets us in.
+pub fn before_storing(
+    kafka: &config::Kafka,
+    state_topic: &str,
+    inputs: &[&str],
+    answer: Duration,
+) -> Result<StoringFacts, Failure> {
+    let asker = Asker::new(answer, kafka)?;
+    let n_brokers = asker.metadata(state_topic)?.brokers().len();
+    Ok(StoringFacts {
+        state: asker.state(state_topic, n_brokers),
+        has_read: inputs.iter().any(|topic| asker.has_read(topic)),
+        inputs: inputs.iter().map(|topic| asker.input(topic)).collect(),
+    })
+}
+
+impl Asker {
+    fn input(&self, name: &str) -> InputFacts {
+        let ids = topic_ids::ids(&self.admin, &[name], self.answer);
+        let id = ids.map(|ids| ids.first().copied().unwrap_or(0));
+        InputFacts {
+            name: name.to_owned(),
+            id: id.map_err(|error| Failure::of(&error, "")),
+            settings: self.settings(name),
+        }
+    }
+
+    /// Whether our group has committed an offset of the topic. Who may not ask has not.
+    fn has_read(&self, topic: &str) -> bool {
+        let mut all = TopicPartitionList::new();
+        let n_partitions = self.partitions(topic).map_or(0, |n| n.get().cast_signed());
+        for partition in 0..n_partitions {
+            all.add_partition(topic, partition);
+        }
+        let committed = self.consumer.committed_offsets(all, ATTEMPT);
+        committed.is_ok_and(|committed| {
+            let elements = committed.elements();
+            elements
+                .iter()
+                .any(|element| matches!(element.offset(), Offset::Offset(_)))
+        })
+    }
+}

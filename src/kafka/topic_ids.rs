@@ -1,0 +1,117 @@
+//! What Kafka calls topics: ids that are new with each creation, which rdkafka does not ask for.
+
+use std::ffi::{CStr, CString};
+use std::time::Duration;
+
+use rdkafka::admin::AdminClient;
+use rdkafka::bindings::{
+    rd_kafka_AdminOptions_destroy, rd_kafka_AdminOptions_new, rd_kafka_AdminOptions_set_request_timeout,
+    rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics, rd_kafka_TopicCollection_destroy,
+    rd_kafka_TopicCollection_of_topic_names, rd_kafka_TopicDescription_error, rd_kafka_TopicDescription_name,
+    rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits,
+    rd_kafka_Uuid_most_significant_bits, rd_kafka_admin_op_t, rd_kafka_error_code,
+    rd_kafka_event_DescribeTopics_result, rd_kafka_event_destroy, rd_kafka_event_error,
+    rd_kafka_queue_destroy, rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_resp_err_t,
+};
+use rdkafka::client::ClientContext;
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+
+/// How long the client may take beyond the request's own bound.
+const BEYOND: Duration = Duration::from_secs(1);
+
+/// The ids of topics, in their order; 0 where the brokers have none to tell, which those before 2.8 have not.
+///
+/// # Errors
+/// The brokers do not answer within that time, or do not show one of them.
+pub(super) fn ids<C: ClientContext>(
+    admin: &AdminClient<C>,
+    topics: &[&str],
+    within: Duration,
+) -> KafkaResult<Vec<u128>> {
+    let names = topics.iter().map(|topic| CString::new(*topic));
+    let names: Vec<CString> = names.collect::<Result<_, _>>()?;
+    match describe(admin, &names, within) {
+        // What the client says where no broker has it.
+        Err(KafkaError::MetadataFetch(RDKafkaErrorCode::UnsupportedFeature)) => Ok(vec![0; topics.len()]),
+        found => found,
+    }
+}
+
+fn describe<C: ClientContext>(
+    admin: &AdminClient<C>,
+    names: &[CString],
+    within: Duration,
+) -> KafkaResult<Vec<u128>> {
+    let client = admin.inner().native_ptr();
+    let mut pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+    let request_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
+    let wait_ms = i32::try_from((within + BEYOND).as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: the client outlives all that is made of it here, for each is destroyed in this function, once, the later first; names
+    // are copied by the call; a text for an error is not asked for, so it has no length. What a description points to lives as
+    // long as its event.
+    unsafe {
+        let queue = Own::new(rd_kafka_queue_new(client), rd_kafka_queue_destroy)?;
+        let options =
+            rd_kafka_AdminOptions_new(client, rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS);
+        let options = Own::new(options, rd_kafka_AdminOptions_destroy)?;
+        let set = rd_kafka_AdminOptions_set_request_timeout(options.0, request_ms, std::ptr::null_mut(), 0);
+        succeeded(set)?;
+        let topics = rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len());
+        let topics = Own::new(topics, rd_kafka_TopicCollection_destroy)?;
+        rd_kafka_DescribeTopics(client, topics.0, options.0, queue.0);
+        let event = Own::new(rd_kafka_queue_poll(queue.0, wait_ms), rd_kafka_event_destroy)?;
+        succeeded(rd_kafka_event_error(event.0))?;
+        let result = rd_kafka_event_DescribeTopics_result(event.0);
+        if result.is_null() {
+            return Err(KafkaError::MetadataFetch(RDKafkaErrorCode::Fail));
+        }
+        let mut n_found = 0;
+        let found = rd_kafka_DescribeTopics_result_topics(result, &mut n_found);
+        let mut ids = Vec::with_capacity(names.len());
+        for name in names {
+            let mut all = (0..n_found).map(|index| *found.add(index));
+            let of_name =
+                all.find(|found| CStr::from_ptr(rd_kafka_TopicDescription_name(*found)) == name.as_c_str());
+            let found = of_name.ok_or(KafkaError::MetadataFetch(
+                RDKafkaErrorCode::UnknownTopicOrPartition,
+            ))?;
+            let error = rd_kafka_TopicDescription_error(found);
+            if !error.is_null() {
+                succeeded(rd_kafka_error_code(error))?;
+            }
+            let id = rd_kafka_TopicDescription_topic_id(found);
+            let high = rd_kafka_Uuid_most_significant_bits(id).cast_unsigned();
+            let low = rd_kafka_Uuid_least_significant_bits(id).cast_unsigned();
+            ids.push(u128::from(high) << 64 | u128::from(low));
+        }
+        Ok(ids)
+    }
+}
+
+fn succeeded(code: rd_kafka_resp_err_t) -> KafkaResult<()> {
+    match code {
+        rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
+        code => Err(KafkaError::MetadataFetch(code.into())),
+    }
+}
+
+/// Something of librdkafka's that is ours.
+struct Own<T>(*mut T, unsafe extern "C" fn(*mut T));
+
+impl<T> Own<T> {
+    /// # Errors
+    /// There is none: in time, where it was waited for.
+    fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> KafkaResult<Own<T>> {
+        match pointer.is_null() {
+            true => Err(KafkaError::MetadataFetch(RDKafkaErrorCode::OperationTimedOut)),
+            false => Ok(Own(pointer, destroy)),
+        }
+    }
+}
+
+impl<T> Drop for Own<T> {
+    fn drop(&mut self) {
+        // SAFETY: ours, and destroyed once, by the function that is for it.
+        unsafe { (self.1)(self.0) };
+    }
+}
