@@ -55,7 +55,7 @@ impl Keeping {
 
     /// # Errors
     /// librdkafka refuses a property, or no thread can be started.
-    fn admit(&mut self, identity: Identity) -> anyhow::Result<Option<Input>> {
+    fn admit(&mut self, identity: Identity, has_read: bool) -> anyhow::Result<Option<Input>> {
         let Some(StateTopic {
             topic,
             interval,
@@ -71,11 +71,7 @@ impl Keeping {
             owner: state::Settings {
                 namespace,
                 identity: identity.clone(),
-                claim: Claim {
-                    instance: String::new(),
-                    version: env!("CARGO_PKG_VERSION").to_owned(),
-                    generation: None,
-                },
+                claim: self.claim(&identity),
                 answer_ms: ANSWER_MS,
                 lease_ms: session_timeout_ms(&self.config.kafka),
                 still_ms: STILL_MS,
@@ -85,11 +81,25 @@ impl Keeping {
             seed: getrandom::u64()
                 .map_err(|error| anyhow::anyhow!("ask the system for a random number: {error}"))?,
             leave_ms: LEAVE_MS,
+            has_read,
         };
         let keeper = Keeper::start(log, settings, self.clock.clone())?;
         let handle = keeper.handle();
         self.keeper = Some(keeper);
         Ok(Some(Input::Keeper(handle, identity)))
+    }
+
+    /// What claims say of us.
+    fn claim(&self, identity: &Identity) -> Claim {
+        let kafka = &self.config.kafka;
+        let named = kafka.properties.0.get("group.instance.id");
+        Claim {
+            instance: named.cloned().unwrap_or_else(process),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            generation: None,
+            group: kafka.group_id.clone(),
+            fingerprint: identity.fingerprint.clone(),
+        }
     }
 
     /// The settings of the client, as they are where state is stored.
@@ -123,10 +133,10 @@ impl Keeping {
 
     fn take(&mut self, admission: Admission, identity: Identity) -> anyhow::Result<Option<Input>> {
         let (finding, kind) = match admission {
-            Admission::Granted { doubts, .. } => {
+            Admission::Granted { doubts, has_read, .. } => {
                 self.topics = None;
                 doubts.iter().for_each(|doubt| warn!("{}", doubt.told()));
-                return self.admit(identity);
+                return self.admit(identity, has_read);
             }
             Admission::Waits(finding) => (finding, FaultKind::Refusal),
             Admission::Refused(finding) => (finding, FaultKind::Fatal),
@@ -134,6 +144,12 @@ impl Keeping {
         let message = finding.told();
         Ok(Some(Input::Fault(Fault { message, kind })))
     }
+}
+
+/// Where this process runs, for people.
+fn process() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}/{}", host.trim(), std::process::id())
 }
 
 /// As the operator sets it.

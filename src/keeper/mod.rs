@@ -27,6 +27,7 @@ mod faults;
 mod handle;
 mod pace;
 mod pair;
+mod rivals;
 mod work;
 
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -58,6 +59,8 @@ pub struct Settings {
     pub seed: u64,
     /// So long a pair that is left is kept for its last state, ms.
     pub leave_ms: i64,
+    /// The group has read the inputs before: a pair of which nothing is stored is worth a line of the log.
+    pub has_read: bool,
 }
 
 /// What the worker is to do for a pair.

@@ -13,6 +13,7 @@ use super::faults::What;
 use super::handle::{Handle, Memory, Offer, Request};
 use super::pace::Pace;
 use super::pair::Pair;
+use super::rivals::{Read, Rivals};
 use super::{Order, Settings};
 use crate::clock::Clock;
 use crate::ledger::PairId;
@@ -33,6 +34,7 @@ struct Desk {
     clock: Clock,
     pairs: BTreeMap<PairId, Pair>,
     pace: Pace,
+    rivals: Rivals,
     requests: Receiver<(PairId, Request)>,
     orders: Sender<(PairId, Order)>,
     board: Arc<Board>,
@@ -57,6 +59,7 @@ pub fn work<L: Log>(
         settings,
         clock,
         pairs: BTreeMap::new(),
+        rivals: Rivals::default(),
         requests,
         orders,
         board,
@@ -183,6 +186,7 @@ impl Desk {
                 Order::Commit { number }
             }
             Command::Begin => {
+                tell_what_is_missing(id, pair, self.settings.has_read);
                 let memory = Memory(number);
                 pair.forget(Some(memory));
                 Order::Begin { memory }
@@ -287,9 +291,16 @@ impl Desk {
                 partition,
                 key,
                 value,
-                ..
+                written_ms,
             } => {
                 self.board.faults.clear(What::Reading);
+                self.look_for_rivals(&Read {
+                    pair: partition,
+                    key,
+                    value,
+                    written_ms,
+                    now_ms: self.clock.now_ms(),
+                });
                 self.pairs.entry(partition).and_modify(Pair::read);
                 self.step(partition, Input::Record { key, value });
             }
@@ -332,4 +343,26 @@ impl Desk {
             warn!("the state topic: {message}");
         }
     }
+
+    fn look_for_rivals(&mut self, read: &Read<'_>) {
+        let owner = &self.settings.owner;
+        if let Some(told) = self.rivals.look(owner.namespace, &owner.claim, read) {
+            warn!("{told}");
+        }
+    }
+}
+
+/// Where nothing is stored of a pair, although there are signs that something was.
+fn tell_what_is_missing(id: PairId, pair: &Pair, has_read: bool) {
+    let others = pair.owner.view().others();
+    let sign = match (others.is_empty(), has_read) {
+        (false, _) => "others have stored something in its partition, by other settings or in another group",
+        (true, true) => "the group has read the topics before",
+        (true, false) => return,
+    };
+    warn!(
+        partition = id,
+        "nothing is stored of the pair, though {sign}: it begins by kafka.start. If its state was stored, that is lost, or settings \
+         that decide what is counted have changed"
+    );
 }

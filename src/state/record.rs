@@ -179,11 +179,15 @@ pub struct Claim {
     pub version: String,
     /// Of the group, where it is known.
     pub generation: Option<i32>,
+    /// The name of the group, of which keys have a hash only.
+    pub group: String,
+    /// What decides where an event counts: the other half of the namespace.
+    pub fingerprint: String,
 }
 
 impl Claim {
     /// ```text
-    /// 1 │ instance │ version │ generation: 0, or 1 and the number │ checksum, 8 bytes
+    /// 1 │ instance │ version │ generation: 0, or 1 and the number │ group │ fingerprint │ checksum, 8 bytes
     /// ```
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
@@ -194,6 +198,8 @@ impl Claim {
         self.generation
             .iter()
             .for_each(|generation| to.signed((*generation).into()));
+        to.text(&self.group);
+        to.text(&self.fingerprint);
         with_checksum(to)
     }
 
@@ -208,6 +214,8 @@ impl Claim {
                 true => Some(i32::try_from(from.signed()?).map_err(|_| Malformed::Number)?),
                 false => None,
             },
+            group: from.text()?.to_owned(),
+            fingerprint: from.text()?.to_owned(),
         };
         from.end()?;
         Ok(claim)
@@ -265,6 +273,8 @@ mod tests {
             instance: "gauge-1".to_owned(),
             version: "0.1.0".to_owned(),
             generation: Some(12),
+            group: "abgauge".to_owned(),
+            fingerprint: "slot_ms 5000, key user".to_owned(),
         }
     }
 

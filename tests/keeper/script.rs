@@ -51,6 +51,7 @@ fn settings(n_pairs: u32, seed: u64) -> Settings {
         interval_ms: 10,
         max_bytes_per_second: 1 << 30,
         leave_ms: 10_000,
+        has_read: false,
         seed,
     }
 }

@@ -31,6 +31,7 @@ pub fn settings(seed: u64) -> Settings {
         interval_ms: 2_000,
         max_bytes_per_second: 1 << 20,
         leave_ms: 2_000,
+        has_read: false,
         seed,
     }
 }

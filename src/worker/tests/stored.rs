@@ -31,6 +31,7 @@ fn handle(identity: &Identity) -> Handle {
         max_bytes_per_second: 1 << 20,
         seed: 1,
         leave_ms: 3_000,
+        has_read: false,
     };
     keeper::work(Silent, settings, Clock::simulated(T0).0).1
 }

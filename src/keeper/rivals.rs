@@ -1,0 +1,134 @@
+//! Others of the same group that count by other rules. The group gives pairs to and fro between them and us, and neither goes on with what
+//! the other has stored.
+
+use crate::ledger::PairId;
+use crate::state::{Claim, Key, Namespace};
+
+/// An older claim is one of the past, ms.
+const YOUNG_MS: i64 = 10 * 60_000;
+/// So often they are told, ms.
+const AGAIN_MS: i64 = 60_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Rivals {
+    told_ms: Option<i64>,
+}
+
+/// A record as it is read, and when.
+pub(super) struct Read<'a> {
+    pub pair: PairId,
+    pub key: &'a [u8],
+    pub value: Option<&'a [u8]>,
+    /// By the log, epoch ms.
+    pub written_ms: Option<i64>,
+    /// Epoch ms.
+    pub now_ms: i64,
+}
+
+impl Rivals {
+    /// What there is to say of a record, at most once a minute.
+    pub fn look(&mut self, own: Namespace, us: &Claim, read: &Read<'_>) -> Option<String> {
+        let claim = rival(own, us, read)?;
+        let is_told = self
+            .told_ms
+            .is_some_and(|told_ms| read.now_ms - told_ms < AGAIN_MS);
+        if is_told {
+            return None;
+        }
+        self.told_ms = Some(read.now_ms);
+        Some(format!(
+            "{} has claimed partition {} in the same group `{}`, and counts by other rules ({}; here {}): of pairs that go to and fro between \
+             two such instances, each counts with gaps. Give all instances of a group the same settings, or each kind a group of its own \
+             (kafka.group_id); while a change is rolled out this ends with the last instance of before",
+            claim.instance,
+            read.pair,
+            us.group,
+            other_words(&claim.fingerprint, &us.fingerprint),
+            other_words(&us.fingerprint, &claim.fingerprint),
+        ))
+    }
+}
+
+/// A young claim of another namespace of our group.
+fn rival(own: Namespace, us: &Claim, read: &Read<'_>) -> Option<Claim> {
+    let (namespace, Key::Claim(_)) = Key::parse(read.key)? else {
+        return None;
+    };
+    let is_young = read.now_ms - read.written_ms? < YOUNG_MS;
+    let claim = Claim::decode(read.value?).ok()?;
+    (namespace != own && is_young && claim.group == us.group).then_some(claim)
+}
+
+/// The words that only the first one has.
+fn other_words(of: &str, than: &str) -> String {
+    let known: Vec<&str> = than.split(", ").collect();
+    let words: Vec<&str> = of.split(", ").filter(|word| !known.contains(word)).collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Session;
+
+    fn claim(group: &str, fingerprint: &str) -> Claim {
+        Claim {
+            instance: "gauge-7".to_owned(),
+            group: group.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            ..Claim::default()
+        }
+    }
+
+    /// What is said of claims in turn, each of a group, by rules, of an age, and read at a time.
+    fn told(claims: &[(&str, &str, i64, i64)]) -> Vec<Option<String>> {
+        let us = claim("ours", "slot_ms 1000, key user");
+        let own = Namespace::of(&us.fingerprint, &us.group);
+        let mut rivals = Rivals::default();
+        let claims = claims.iter().map(|(group, fingerprint, age_ms, now_ms)| {
+            let session = Session { epoch: 1, unique: 2 };
+            let key = Key::Claim(session).text(Namespace::of(fingerprint, group));
+            let read = Read {
+                pair: 3,
+                key: key.as_bytes(),
+                value: Some(&claim(group, fingerprint).encode()),
+                written_ms: Some(now_ms - age_ms),
+                now_ms: *now_ms,
+            };
+            rivals.look(own, &us, &read)
+        });
+        claims.collect()
+    }
+
+    const OTHER: &str = "slot_ms 5000, key user";
+
+    #[test]
+    fn who_counts_by_other_rules_in_our_group_is_told_with_what_differs() {
+        let told = told(&[("ours", OTHER, YOUNG_MS - 1, 0)]);
+        let text = told[0].as_deref().expect("it is told");
+        for part in [
+            "gauge-7 has claimed partition 3 in the same group `ours`",
+            "(slot_ms 5000; here slot_ms 1000)",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn our_own_claims_those_of_other_groups_and_those_of_the_past_are_not_told() {
+        let claims = [
+            ("ours", "slot_ms 1000, key user", 0, 0),
+            ("theirs", OTHER, 0, 0),
+            ("ours", OTHER, YOUNG_MS, 0),
+        ];
+        assert_eq!(told(&claims), [None, None, None]);
+    }
+
+    #[test]
+    fn it_is_told_once_a_minute() {
+        let times = [0, AGAIN_MS - 1, AGAIN_MS];
+        let told = told(&times.map(|now_ms| ("ours", OTHER, 0, now_ms)));
+        let told: Vec<bool> = told.iter().map(Option::is_some).collect();
+        assert_eq!(told, [true, false, true]);
+    }
+}
