@@ -8,7 +8,7 @@ use crate::cli::VerifyArgs;
 use crate::commands::written;
 use crate::config::Config;
 use crate::kafka::inspect::{Failure, LogSpan};
-use crate::state::{Breach, Estate, Header, Namespace, Seal};
+use crate::state::{Breach, Estate, Header, Identity, Namespace, Seal};
 use crate::stored::{Contents, sides};
 
 const DAMAGE: Level = Level::Error(CheckFailure::Data);
@@ -19,11 +19,14 @@ const BEGIN_ANEW: &str =
 pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let reader = desk.read(desk.own, &args.reading)?;
     let topics = &desk.config.kafka;
-    let names = [&topics.served_topic, &topics.clicks_topic];
-    let logs: Vec<(&str, Result<Vec<LogSpan>, Failure>)> = names[..sides(&desk.config).len()]
+    let names = [&*topics.served_topic, &*topics.clicks_topic];
+    let names = &names[..sides(&desk.config).len()];
+    let logs: Vec<(&str, Result<Vec<LogSpan>, Failure>)> = names
         .iter()
-        .map(|topic| (topic.as_str(), desk.survey.logs(topic)))
+        .map(|topic| (*topic, desk.survey.logs(topic)))
         .collect();
+    // Where they are not told, the logs are not either, which is.
+    let ids = desk.survey.ids(names).unwrap_or_else(|_| vec![0; names.len()]);
     let mut findings: Vec<Finding> = logs
         .iter()
         .filter_map(|(topic, logs)| of_topic(desk, topic, logs))
@@ -37,6 +40,7 @@ pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
             n_partitions: desk.n_partitions,
             partition,
             logs: &logs,
+            ids: &ids,
         };
         n_sealed += usize::from(estate.end().is_some_and(|end| end.seal.is_some()));
         findings.extend(of_pair.estate(&estate));
@@ -103,6 +107,8 @@ struct Judge<'a> {
     n_partitions: i32,
     partition: i32,
     logs: &'a [(&'a str, Result<Vec<LogSpan>, Failure>)],
+    /// Of the same topics; 0 where they are not known.
+    ids: &'a [u128],
 }
 
 impl Judge<'_> {
@@ -184,8 +190,20 @@ impl Judge<'_> {
                 format!("it was counted from the topics {named:?}, and the configuration has {ours:?}");
             let remedy = "set kafka.served_topic and kafka.clicks_topic to those, or begin in another group (kafka.group_id)";
             findings.push(self.finding(DAMAGE, &text, remedy.to_owned()));
+        } else if let Some(difference) = self.now(identity).difference(identity) {
+            let remedy = "to count the topic as it is now, stop all instances and run `abgauge state forget`";
+            findings.push(self.finding(DAMAGE, &difference.to_string(), remedy.to_owned()));
         }
         findings
+    }
+
+    /// The same, but of the topics as they are now.
+    fn now(&self, stored: &Identity) -> Identity {
+        let mut now = stored.clone();
+        for (topic, id) in now.topics.iter_mut().zip(self.ids) {
+            topic.id = *id;
+        }
+        now
     }
 
     fn contents(&self, estate: &Estate, seal: &Seal) -> Option<Finding> {
@@ -240,7 +258,7 @@ mod tests {
     use crate::kafka::inspect::Trouble;
     use crate::keeper::Roles;
     use crate::ledger::Ledger;
-    use crate::state::{BlobId, Census, Claim, Entry, Identity, Key, SealId, Session, State, Topic};
+    use crate::state::{BlobId, Census, Claim, Entry, Key, SealId, Session, State, Topic};
     use crate::stored::{form, keep};
 
     /// A pair that was read from 40 to 50 in both topics and has nothing settled, as it is stored.
@@ -335,6 +353,7 @@ mod tests {
                 n_partitions: 1,
                 partition: 0,
                 logs: &self.logs,
+                ids: &[7, 0],
             };
             judge.estate(&self.census().of(self.own()))
         }
@@ -348,7 +367,7 @@ mod tests {
     #[test]
     fn each_thing_that_keeps_a_pair_from_going_on_is_named_with_what_to_do() {
         type Change = fn(&mut Stage);
-        let cases: [(Change, &str); 8] = [
+        let cases: [(Change, &str); 9] = [
             (
                 |stage| stage.header.identity.fingerprint.push('x'),
                 "its seal is of other rules than its key",
@@ -360,6 +379,10 @@ mod tests {
             (
                 |stage| stage.header.identity.topics[0].name = "lists".to_owned(),
                 "from the topics [\"lists\", \"clicks\"], and the configuration has [\"served\", \"clicks\"]",
+            ),
+            (
+                |stage| stage.header.identity.topics[0].id = 8,
+                "topic `served` was made anew since: its id is AAAAAAAAAAAAAAAAAAAABw, and was AAAAAAAAAAAAAAAAAAAACA",
             ),
             (
                 |stage| _ = stage.roles.remove("total"),

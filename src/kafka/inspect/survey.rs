@@ -8,6 +8,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::{ANSWER_WITHIN, ATTEMPT, Asker, Failure, Trouble};
 use crate::config;
+use crate::kafka::topic_ids;
 
 /// Asks one cluster.
 pub struct Survey {
@@ -48,6 +49,15 @@ impl Survey {
         let high = self.asker.offsets(topic, n_partitions, Offset::End)?;
         let spans = low.into_iter().zip(high);
         Ok(spans.map(|(low, high)| LogSpan { low, high }).collect())
+    }
+
+    /// What Kafka calls the topics: new with each creation, and 0 where it does not tell.
+    ///
+    /// # Errors
+    /// As those of [`Survey::n_partitions`].
+    pub fn ids(&self, topics: &[&str]) -> Result<Vec<u128>, Failure> {
+        let ids = topic_ids::ids(&self.asker.admin, topics, ANSWER_WITHIN);
+        ids.map_err(|error| Failure::of(&error, ""))
     }
 
     /// How many members the consumer group has now.
