@@ -1,6 +1,7 @@
 //! Stored state: a daemon that is killed goes on with what it has sealed, whatever the log still holds of it.
 
 mod killed;
+mod refused;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -42,6 +43,8 @@ fn wait_for_settled(daemon: &mut Daemon, n_lists: f64) {
 struct Stage {
     kafka: Kafka,
     traffic: Traffic,
+    /// The topic of it.
+    state: String,
     text: String,
     path: String,
     _dir: TempDir,
@@ -49,12 +52,17 @@ struct Stage {
 
 impl Stage {
     fn new() -> Stage {
+        Stage::with("")
+    }
+
+    /// The same with a further line of its configuration.
+    fn with(line: &str) -> Stage {
         let kafka = Kafka::start();
         let traffic = Traffic::new(&kafka, 2);
         let state = kafka.unique("state");
         kafka.create_topic(&state, 2, &STATE);
         let more = format!(
-            "kafka.start = \"earliest\"\n{SHORT_SESSION}\nstate.topic = \"{state}\"\nstate.interval = \"1s\""
+            "kafka.start = \"earliest\"\n{SHORT_SESSION}\nstate.topic = \"{state}\"\nstate.interval = \"1s\"\n{line}"
         );
         let text = traffic.config(&kafka.brokers(), &kafka.unique("group"), &more);
         let dir = temporary_dir();
@@ -62,6 +70,7 @@ impl Stage {
             path: file(&dir, "abgauge.toml", &text),
             kafka,
             traffic,
+            state,
             text,
             _dir: dir,
         }

@@ -2,6 +2,7 @@
 
 mod refused;
 mod secrets;
+mod stored;
 mod works;
 
 #[path = "../support/mod.rs"]

@@ -2,7 +2,7 @@
 //!
 //! | module | what it starts or does |
 //! |---|---|
-//! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] act on it, [`proxy`] cuts the way to it, [`log_files`] damages what it keeps |
+//! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`], [`acls`] act on it, [`proxy`] cuts the way to it, [`log_files`] damages what it keeps |
 //! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] reads expressions, [`grafana`] dashboards |
 //! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic, [`crowd`] one with ten thousand arms, [`trickle`] one whose events come one by one |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
@@ -15,6 +15,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of the support")]
 
+pub mod acls;
 pub mod browser;
 pub mod busy;
 pub mod certificates;

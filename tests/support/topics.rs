@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -91,6 +91,14 @@ group_id = \"{group}\"
         assert_eq!(gone, [Ok(name.to_owned())], "delete topic {name}");
     }
 
+    /// From now on it has so many.
+    #[track_caller]
+    pub fn add_partitions(&self, topic: &str, n_partitions: usize) {
+        let asked = [NewPartitions::new(topic, n_partitions)];
+        let made = block_on(self.admin().create_partitions(&asked, &options())).expect("the broker answers");
+        assert_eq!(made, [Ok(topic.to_owned())], "add partitions to {topic}");
+    }
+
     /// Deletes a partition's records before an offset, as retention does.
     #[track_caller]
     pub fn delete_records_before(&self, topic: &str, partition: i32, offset: i64) {
@@ -143,7 +151,7 @@ group_id = \"{group}\"
         records
     }
 
-    fn admin(&self) -> AdminClient<DefaultClientContext> {
+    pub(super) fn admin(&self) -> AdminClient<DefaultClientContext> {
         ClientConfig::new()
             .set("bootstrap.servers", self.brokers())
             .create()

@@ -1,0 +1,199 @@
+//! What stored state refuses to go on with: each time the daemon says why and what to do, and does not touch what is stored.
+
+use abgauge::state::{Key, SealId};
+
+use super::{STATE, Stage, settled, wait_for_settled};
+use crate::support::daemon::Daemon;
+use crate::support::kafka::Kafka;
+use crate::support::wait::PATIENCE;
+use crate::traffic::{SHORT_SESSION, Traffic, config};
+
+/// It ends by itself, with all of these in the last words that it has logged.
+#[track_caller]
+fn assert_refused(daemon: &mut Daemon, parts: &[&str]) {
+    assert_eq!(daemon.wait_exit(PATIENCE), Some(1), "{}", daemon.log());
+    let log = daemon.log();
+    let last = log.lines().rev().take(3).collect::<Vec<_>>().join("\n");
+    for part in parts {
+        assert!(last.contains(part), "{part}: {log}");
+    }
+}
+
+/// The log of the second one holds other records, beyond where the first one was read to.
+#[test]
+fn a_topic_of_events_that_was_made_anew_is_refused_until_all_is_forgotten() {
+    let stage = Stage::new();
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..100);
+    wait_for_settled(&mut daemon, 100.0);
+    daemon.kill();
+    let Traffic { served, .. } = &stage.traffic;
+    stage.kafka.delete_topic(served);
+    stage.kafka.create_topic(served, 2, &[]);
+    stage.send(1_000..1_200);
+
+    daemon.start_again();
+    let anew = format!("is of another log: topic `{served}` was made anew since: its id is ");
+    assert_refused(
+        &mut daemon,
+        &[&anew, "run `abgauge state forget`: all totals are lost"],
+    );
+    assert_eq!(stage.pairs().len(), 2, "what is stored stays");
+
+    let ran = stage.state(&["forget", "--yes", "--force"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    daemon.start_again();
+    wait_for_settled(&mut daemon, 200.0);
+}
+
+#[test]
+fn partitions_that_were_added_are_refused_by_who_lives_and_by_who_starts() {
+    let stage = Stage::with("kafka.properties.\"topic.metadata.refresh.interval.ms\" = 1000");
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..100);
+    wait_for_settled(&mut daemon, 100.0);
+    let Stage {
+        kafka,
+        traffic,
+        state,
+        ..
+    } = &stage;
+    for topic in [&traffic.served, &traffic.clicks] {
+        kafka.add_partitions(topic, 3);
+    }
+    let now = " has 3 partitions now, and what is stored is of 2";
+    assert_refused(&mut daemon, &[now, "set state.topic to another name"]);
+    daemon.start_again();
+    let fewer = format!("the state topic `{state}` has 2 partitions, the topics of events have 3");
+    assert_refused(&mut daemon, &[&fewer, "`abgauge check --create-topics`"]);
+    kafka.add_partitions(state, 3);
+    daemon.start_again();
+    let then = "the topics of events had 2 partitions then, and have 3 now";
+    assert_refused(&mut daemon, &[then, "`abgauge state forget`"]);
+    let ran = stage.state(&["forget", "--yes", "--force"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    daemon.start_again();
+    wait_for_settled(&mut daemon, 100.0);
+}
+
+/// Writes into partition 0 of the state topic what no abgauge of ours would.
+fn meddle(stage: &Stage, key: &[u8], value: Option<&[u8]>) {
+    let producer = stage.kafka.producer();
+    producer.produce(&stage.state, Some(0), Some(key), value, None);
+    producer.flush();
+}
+
+#[test]
+fn a_newer_seal_and_a_blob_that_is_gone_are_refused() {
+    let stage = Stage::new();
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..100);
+    wait_for_settled(&mut daemon, 100.0);
+    daemon.kill();
+    // Of partition 0: the highest seal, and a blob of its session, none of which is deleted.
+    let mut newest = None;
+    let mut left = std::collections::BTreeMap::new();
+    for record in stage.kafka.read_all(&stage.state) {
+        let (namespace, key) = Key::parse(&record.key.expect("all have keys")).expect("all are ours");
+        if record.partition == 0 {
+            match record.payload {
+                Some(_) => _ = left.insert(key, namespace),
+                None => _ = left.remove(&key),
+            }
+            if let (Key::Seal(id), Some(value)) = (key, record.payload) {
+                newest = newest.max(Some((id, namespace, value)));
+            }
+        }
+    }
+    let (id, namespace, mut value) = newest.expect("it has sealed");
+    let newer = Key::Seal(SealId {
+        number: id.number + 1,
+        ..id
+    });
+    value[0] = 2;
+    let newer = newer.text(namespace);
+    meddle(&stage, newer.as_bytes(), Some(&value));
+    daemon.start_again();
+    let version = "is of version 2, which this program does not read";
+    assert_refused(&mut daemon, &[version, "Run the newer version of abgauge"]);
+
+    meddle(&stage, newer.as_bytes(), None);
+    daemon.start_again();
+    wait_for_settled(&mut daemon, 100.0);
+    daemon.kill();
+
+    let blobs = left.keys().filter(|key| matches!(key, Key::Blob(_)));
+    for blob in blobs {
+        meddle(&stage, blob.text(namespace).as_bytes(), None);
+    }
+    daemon.start_again();
+    let forget = "run `abgauge state forget --partition 0`: its totals are lost, those of others stay";
+    assert_refused(&mut daemon, &["is absent or damaged", forget]);
+    let ran = stage.state(&["forget", "--partition", "0", "--yes", "--force"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    daemon.start_again();
+    wait_for_settled(&mut daemon, 100.0);
+}
+
+#[test]
+fn topics_that_are_not_cleaned_as_they_must_be_are_refused_with_the_command_that_mends_it() {
+    let kafka = Kafka::shared();
+    let traffic = Traffic::new(&kafka, 1);
+    let state = kafka.unique("kept");
+    kafka.create_topic(&state, 1, &[("cleanup.policy", "compact,delete")]);
+    let more = format!("{SHORT_SESSION}\nstate.topic = \"{state}\"");
+    let mut daemon = Daemon::run(&traffic.config(&kafka.brokers(), &kafka.unique("group"), &more));
+    let found = format!("the state topic `{state}` has cleanup.policy=compact,delete");
+    let command = format!("--entity-name {state} --add-config cleanup.policy=compact");
+    assert_refused(&mut daemon, &[&found, "kafka-configs.sh", &command]);
+
+    let state = kafka.unique("kept");
+    kafka.create_topic(&state, 1, &STATE);
+    let clicks = kafka.unique("clicks");
+    kafka.create_topic(&clicks, 1, &[("cleanup.policy", "compact")]);
+    let more = format!("{SHORT_SESSION}\nstate.topic = \"{state}\"");
+    let text = config(
+        &kafka.brokers(),
+        &traffic.served,
+        &clicks,
+        &kafka.unique("group"),
+        &more,
+    );
+    let found = format!("topic `{clicks}` is compacted (cleanup.policy=compact)");
+    assert_refused(
+        &mut Daemon::run(&text),
+        &[&found, "set cleanup.policy=delete on it"],
+    );
+}
+
+/// Each has what its own rules have counted; a pair that comes to the other one has gaps.
+#[test]
+fn two_sets_of_rules_in_one_group_are_told_and_so_is_that_nothing_is_stored_by_ones_own() {
+    let stage = Stage::new();
+    let mut first = stage.daemon();
+    first.wait_until_ready();
+    stage.send(0..100);
+    wait_for_settled(&mut first, 100.0);
+    let text = stage
+        .text
+        .replace("join.attribution = \"2s\"", "join.attribution = \"3s\"");
+    let mut second = Daemon::run(&text);
+    second.wait_until("to hear of the first", |daemon| {
+        let log = daemon.log();
+        let parts = [
+            "in the same group",
+            "(attribution_ms 2000; here attribution_ms 3000)",
+            "Give all instances of a group the same settings",
+            "nothing is stored of the pair, though others have stored something in its partition",
+        ];
+        parts.iter().all(|part| log.contains(part)).then_some(())
+    });
+    assert_eq!(
+        settled(&first).map(|arms| arms.len()),
+        Some(1),
+        "it keeps one pair"
+    );
+}
