@@ -3,6 +3,8 @@
 //! A value that is not known yet has no series; a counter whose labels are known beforehand begins at 0, so that its
 //! rate is right from the first event.
 
+mod stored;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +16,8 @@ use prometheus::{
 };
 use serde::Serialize;
 
+use self::stored::StoredGauges;
+pub use self::stored::{Restore, StoredState, StoredStatus};
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 
@@ -58,6 +62,7 @@ pub struct Telemetry {
     catalog_items: OptionalGauge,
     catalog_loaded: OptionalGauge,
     catalog_reload_failed: OptionalGauge,
+    stored: StoredGauges,
     state: Mutex<TelemetryState>,
 }
 
@@ -72,6 +77,7 @@ struct TelemetryState {
     settle_delay_seconds: Option<f64>,
     max_state_bytes: Option<u64>,
     partitions: BTreeMap<(String, i32), PartitionState>,
+    stored: BTreeMap<i32, StoredState>,
 }
 
 impl TelemetryState {
@@ -511,6 +517,7 @@ impl Telemetry {
                 "abgauge_catalog_reload_failed",
                 "1 if the last catalogue reload failed and the previous catalogue is still in use, else 0.",
             ),
+            stored: StoredGauges::new(&registry),
             state: Mutex::new(TelemetryState {
                 waiting_for: vec!["the first assignment of partitions".to_owned()],
                 ..TelemetryState::default()
@@ -678,6 +685,22 @@ impl Telemetry {
             .retain(|(_, other), _| *other != partition);
     }
 
+    /// How the state of each pair is stored that this process has; of all others there is no series.
+    pub fn set_stored(&self, stored: BTreeMap<i32, StoredState>) {
+        let mut state = self.state();
+        for partition in state
+            .stored
+            .keys()
+            .filter(|partition| !stored.contains_key(partition))
+        {
+            self.stored.forget(*partition);
+        }
+        for (partition, of_pair) in &stored {
+            self.stored.set(*partition, of_pair);
+        }
+        state.stored = stored;
+    }
+
     pub fn set_settle_delay(&self, seconds: Option<f64>) {
         self.settle_delay.set(seconds);
         self.state().settle_delay_seconds = seconds;
@@ -784,6 +807,14 @@ impl Telemetry {
                     state: *state,
                 })
                 .collect(),
+            stored: state
+                .stored
+                .iter()
+                .map(|(partition, state)| StoredStatus {
+                    partition: *partition,
+                    state: state.clone(),
+                })
+                .collect(),
             version: self.version.clone(),
         }
     }
@@ -816,6 +847,9 @@ pub struct StreamStatus {
     pub catalog: Option<CatalogStatus>,
     /// By topic, then partition.
     pub partitions: Vec<PartitionStatus>,
+    /// By partition, where state is stored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stored: Vec<StoredStatus>,
     pub version: String,
 }
 

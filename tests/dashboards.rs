@@ -155,17 +155,21 @@ const SOMETIMES: [&str; 4] = [
     "abgauge_users",
 ];
 
+/// What names of stored state begin with: tests/faults exports them.
+const OF_STORED: &str = "abgauge_stored_";
+
 /// Whether an expression asks for any of these.
 fn comes_with_time(expression: &str) -> bool {
-    SOMETIMES
-        .iter()
-        .chain(&looks::OF_LOOKS)
-        .any(|name| expression.contains(name))
+    expression.contains(OF_STORED)
+        || SOMETIMES
+            .iter()
+            .chain(&looks::OF_LOOKS)
+            .any(|name| expression.contains(name))
 }
 
 /// Whether it is the name of any of these.
 fn is_sometimes(name: &str) -> bool {
-    SOMETIMES.contains(&name) || looks::OF_LOOKS.contains(&name)
+    name.starts_with(OF_STORED) || SOMETIMES.contains(&name) || looks::OF_LOOKS.contains(&name)
 }
 
 /// Names that are recorded of such, or of each other: in a group rules stand in the order in which they are evaluated.

@@ -25,6 +25,11 @@ const SESSION_TIMEOUT: &str = "session.timeout.ms";
 /// Its value where state is stored and the operator says nothing, ms: a crash is noticed three times sooner than by librdkafka's default.
 const SESSION_TIMEOUT_MS: i64 = 15_000;
 
+/// The property that makes it a lasting member of the group.
+const GROUP_INSTANCE_ID: &str = "group.instance.id";
+/// Where Linux tells the name of the host.
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
 /// Does nothing where nothing is stored.
 pub struct Keeping {
     config: Config,
@@ -92,7 +97,7 @@ impl Keeping {
     /// What claims say of us.
     fn claim(&self, identity: &Identity) -> Claim {
         let kafka = &self.config.kafka;
-        let named = kafka.properties.0.get("group.instance.id");
+        let named = kafka.properties.0.get(GROUP_INSTANCE_ID);
         Claim {
             instance: named.cloned().unwrap_or_else(process),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -148,7 +153,7 @@ impl Keeping {
 
 /// Where this process runs, for people.
 fn process() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
     format!("{}/{}", host.trim(), std::process::id())
 }
 

@@ -23,8 +23,22 @@ pub struct Status {
     pub n_superseded: u64,
     /// Of keys and values that were handed over to be appended.
     pub n_bytes_written: u64,
+    /// When the group gave it last.
+    pub assigned_ms: Option<i64>,
+    /// What it took since then to find out what is stored of it; none while that is not known.
+    pub restored: Option<Restored>,
     /// Why it cannot be counted.
     pub refusal: Option<String>,
+}
+
+/// What it took to find out what is stored of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    pub took_ms: i64,
+    /// Of keys and values that were read meanwhile.
+    pub n_bytes_read: u64,
+    /// Of the state that was found and made memory of, if one was.
+    pub n_bytes_live: Option<u64>,
 }
 
 #[derive(Default)]

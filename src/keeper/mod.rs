@@ -35,7 +35,7 @@ use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 
-pub use self::board::Status;
+pub use self::board::{Restored, Status};
 pub use self::handle::{Handle, Memory, Offer, Roles};
 pub use self::work::{Work, work};
 use crate::clock::Clock;

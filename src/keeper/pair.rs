@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use super::Settings;
-use super::board::Status;
+use super::board::{Restored, Status};
 use super::handle::{Memory, Offer, Offered};
 use super::pace::Pace;
-use crate::state::{Owner, Question, Standing, State, Wanted};
+use crate::state::{Owner, Progress, Question, Standing, State, Wanted};
 
 /// Ends are asked for so often where nothing waits for one, ms; and where something waits, but nothing new was read.
 const ASK_EVERY_MS: i64 = 1_000;
@@ -31,6 +31,10 @@ pub(super) struct Pair {
     /// When a state is due.
     due_ms: i64,
     n_commits: u64,
+    /// Of keys and values that were read before it was assigned.
+    n_bytes_before: u64,
+    /// Of the state that memory was made of since then.
+    n_bytes_live: Option<u64>,
     pub status: Status,
 }
 
@@ -55,8 +59,17 @@ impl Pair {
             is_read_on: true,
             due_ms: i64::MIN,
             n_commits: 0,
+            n_bytes_before: 0,
+            n_bytes_live: None,
             status: Status::default(),
         }
+    }
+
+    /// The group has given it: what is stored of it is to be found out.
+    pub fn assigned(&mut self, now_ms: i64) {
+        (self.leaving, self.status.refusal) = (None, None);
+        (self.status.assigned_ms, self.status.restored) = (Some(now_ms), None);
+        (self.n_bytes_before, self.n_bytes_live) = (self.status.progress.n_bytes, None);
     }
 
     /// Something new was read.
@@ -147,8 +160,9 @@ impl Pair {
     }
 
     /// It is made of this.
-    pub fn restored(&mut self, content: u128, offer: Offer) {
+    pub fn restored(&mut self, content: u128, offer: Offer, n_bytes: u64) {
         self.offers.push_back((content, offer));
+        self.n_bytes_live = Some(n_bytes);
     }
 
     /// This is in force. Returns its number, if it is of the memory that there is.
@@ -180,10 +194,20 @@ impl Pair {
         }
     }
 
-    pub fn note_standing(&mut self, now_ms: i64) {
+    pub fn note(&mut self, progress: Progress, now_ms: i64) {
         let standing = self.owner.standing();
         if standing != self.status.standing {
             (self.status.standing, self.status.since_ms) = (standing, now_ms);
+        }
+        self.status.progress = progress;
+        if let (Standing::Holding, Some(assigned_ms), None) =
+            (standing, self.status.assigned_ms, self.status.restored)
+        {
+            self.status.restored = Some(Restored {
+                took_ms: now_ms - assigned_ms,
+                n_bytes_read: progress.n_bytes - self.n_bytes_before,
+                n_bytes_live: self.n_bytes_live,
+            });
         }
     }
 }

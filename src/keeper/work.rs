@@ -142,8 +142,7 @@ impl<L: Log> Work<L> {
             pairs, pace, board, ..
         } = &mut self.desk;
         let Some(pair) = pairs.get_mut(&id) else { return };
-        pair.note_standing(now_ms);
-        pair.status.progress = self.log.progress(id);
+        pair.note(self.log.progress(id), now_ms);
         board.put(id, pair.wants(pace, now_ms), pair.owner.showing(), &pair.status);
     }
 }
@@ -194,7 +193,8 @@ impl Desk {
             Command::Restore { seal, roles } => {
                 let (memory, offer) = (Memory(number), Offer(number));
                 pair.forget(Some(memory));
-                pair.restored(seal.content, offer);
+                let n_bytes = roles.values().map(|bytes| bytes.len() as u64).sum();
+                pair.restored(seal.content, offer, n_bytes);
                 Order::Restore {
                     memory,
                     offer,
@@ -239,7 +239,7 @@ impl Desk {
         };
         match request {
             Request::Assigned => {
-                (pair.leaving, pair.status.refusal) = (None, None);
+                pair.assigned(now_ms);
                 self.step(id, Input::Assigned);
             }
             Request::Revoked => self.revoke(id),

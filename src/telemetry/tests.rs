@@ -250,3 +250,44 @@ fn a_shed_record_is_never_forgotten() {
     assert_eq!(value(&telemetry, "abgauge_exact"), Some(0.0));
     assert!(!telemetry.status().exact);
 }
+
+#[test]
+fn stored_state_is_told_of_the_pairs_that_there_are_and_its_counters_never_fall() {
+    let telemetry = telemetry();
+    assert!(!text(&telemetry).contains("abgauge_stored"));
+    let state = StoredState {
+        standing: "holding",
+        age_seconds: 1.5,
+        states: 7,
+        position: 40,
+        end: Some(45),
+        restore: Restore {
+            read_bytes: Some(900),
+            ..Restore::default()
+        },
+        ..StoredState::default()
+    };
+    telemetry.set_stored(BTreeMap::from([(0, state.clone()), (3, state.clone())]));
+    let of_3 = |name: &str| value(&telemetry, &format!(r#"abgauge_stored_{name}{{partition="3"}}"#));
+    assert_eq!(of_3("age_seconds"), Some(1.5));
+    assert_eq!(of_3("states_total"), Some(7.0));
+    assert_eq!(of_3("superseded_total"), Some(0.0));
+    assert_eq!(of_3("lag_records"), Some(5.0));
+    assert_eq!(of_3("restore_read_bytes"), Some(900.0));
+    assert_eq!(of_3("restore_live_bytes"), None, "nothing was found");
+
+    let later = StoredState {
+        states: 9,
+        end: None,
+        ..state
+    };
+    telemetry.set_stored(BTreeMap::from([(3, later)]));
+    assert_eq!(of_3("states_total"), Some(9.0));
+    assert_eq!(of_3("lag_records"), None);
+    assert!(
+        !text(&telemetry).contains(r#"partition="0""#),
+        "it went elsewhere"
+    );
+    let told: Vec<i32> = telemetry.status().stored.iter().map(|of| of.partition).collect();
+    assert_eq!(told, [3]);
+}

@@ -275,6 +275,8 @@ impl Worker {
         let engines = self.shards.pairs().map(|(_, pair)| pair.engine());
         let round = report::Round {
             shards: &self.shards,
+            stored: self.stored.as_ref(),
+            lasting_ms: self.clock.lasting_ms(),
             live_end_ms: self.shown_live_end_ms(),
             now_ms: self.clock.now_ms(),
             steady_ms: self.clock.steady_ms(),

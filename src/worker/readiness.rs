@@ -58,7 +58,7 @@ impl Worker {
     fn restoring(&self) -> Option<String> {
         let restoring = self.shards.lives().filter(|(_, life)| life.is_restoring());
         let partitions: Vec<i32> = restoring.map(|(partition, _)| partition).collect();
-        (!partitions.is_empty()).then(|| format!("what is stored of partitions {partitions:?}"))
+        self.stored.as_ref()?.restoring(&partitions)
     }
 
     /// Pairs whose start is not known yet.
@@ -82,6 +82,10 @@ impl Worker {
     fn replaying(&self) -> Vec<String> {
         let message = |(partition, life): (i32, &Life)| {
             let pair = life.replaying().filter(|pair| !pair.is_held())?;
+            let stored = self.stored.as_ref();
+            if let Some(message) = stored.and_then(|stored| stored.reading_again(partition, pair)) {
+                return Some(message);
+            }
             let why = if pair.position_lost {
                 ", anew: its position had left the log"
             } else {

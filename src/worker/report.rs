@@ -13,6 +13,7 @@ use super::pair::Pair;
 use super::shard::UnreadableRecord;
 use super::shards::Shards;
 use super::shares::{self, TopicShares};
+use super::stored::{Stored, not_cleaned};
 use crate::config::{Config, Limits};
 use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
@@ -73,6 +74,8 @@ pub struct WorkerReport {
     held_logged: HashMap<i32, (String, Duration)>,
     left_out_told: bool,
     folded_told: bool,
+    /// Nobody cleans the state topic.
+    not_cleaned_told: bool,
     /// More than [`MAX_SHARED_ID`] of the records are lists that share one request id.
     ids_are_shared: bool,
     /// From `join.max_lists_per_click` and `limits.max_arms`.
@@ -101,6 +104,9 @@ struct LogLimit {
 /// The state of the worker in one round.
 pub struct Round<'a> {
     pub shards: &'a Shards,
+    pub stored: Option<&'a Stored>,
+    /// Time that counts suspension.
+    pub lasting_ms: i64,
     pub live_end_ms: Option<i64>,
     /// Wall time, epoch ms, and steady time.
     pub now_ms: i64,
@@ -145,6 +151,7 @@ impl WorkerReport {
             held_logged: HashMap::new(),
             left_out_told: false,
             folded_told: false,
+            not_cleaned_told: false,
             ids_are_shared: false,
             max_lists_per_click: config.join.max_lists_per_click,
             max_arms: config.limits.max_arms,
@@ -348,8 +355,22 @@ impl WorkerReport {
         self.look_at_keys();
         self.shares.advance(uptime);
         self.look_at_log(uptime);
-        let ahead = self.events_ahead(round);
-        self.warn(round, ahead);
+        let mut particular = self.events_ahead(round);
+        particular.extend(self.look_at_stored(round));
+        self.warn(round, particular);
+    }
+
+    /// Tells how the state of pairs is stored.
+    fn look_at_stored(&mut self, round: &Round) -> Option<Warning> {
+        let stored = round.stored?.states(round.shards, round.lasting_ms);
+        let warning = not_cleaned(&stored);
+        if let Some(warning) = &warning
+            && !std::mem::replace(&mut self.not_cleaned_told, true)
+        {
+            warn!("{}", warning.message);
+        }
+        self.telemetry.set_stored(stored);
+        warning
     }
 
     /// Notes how the topics stamp their records, as far as the brokers tell. Logs changes.
@@ -561,7 +582,7 @@ impl WorkerReport {
     }
 
     /// Reports what an operator should fix although numbers are shown.
-    fn warn(&mut self, round: &Round, events_ahead: Vec<Warning>) {
+    fn warn(&mut self, round: &Round, particular: Vec<Warning>) {
         let arms_without_coverage = round.arms_without_coverage;
         let mut warnings = self.of_settings.clone();
         let of_keys = |finding: &KeyFinding| {
@@ -576,7 +597,7 @@ impl WorkerReport {
             }
         };
         warnings.extend(self.findings.iter().map(of_keys));
-        warnings.extend(events_ahead);
+        warnings.extend(particular);
         let of_topic =
             |(_, unguarded): &(Side, Unguarded)| Warning::new(unguarded.to_string()).see("AbgaugeEventAhead");
         warnings.extend(self.unguarded.iter().map(of_topic));

@@ -2,15 +2,18 @@
 
 mod looks;
 mod remedy;
+mod status;
 mod withheld;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use tracing::info;
 
 use self::remedy::{begin_anew, remedy};
+pub use self::status::not_cleaned;
 use self::withheld::Withheld;
 use super::Worker;
 use super::life::Life;
@@ -39,6 +42,8 @@ struct StoredPair {
     withheld: Withheld,
     /// It has reached the ends of its logs once, here or elsewhere: before that it is in no view.
     was_caught_up: bool,
+    /// Nothing of it was ever shed, as of its last state.
+    is_exact: bool,
     /// A state of this memory is in force.
     is_sealed: bool,
     /// How far it had settled, epoch ms, when it was last offered.
@@ -51,6 +56,8 @@ struct StoredPair {
     is_located: bool,
     /// What it was stored as before: it may know ids that brokers do not tell now.
     known: Option<Identity>,
+    /// Offsets of its logs that were counted and are read again.
+    counted: Vec<(Side, Range<i64>)>,
 }
 
 impl StoredPair {
@@ -59,12 +66,14 @@ impl StoredPair {
             memory,
             withheld: Withheld::default(),
             was_caught_up: false,
+            is_exact: true,
             is_sealed: false,
             offered_until_ms: None,
             looks: None,
             awaits_looks: false,
             is_located: false,
             known: None,
+            counted: Vec::new(),
         }
     }
 }
@@ -272,6 +281,8 @@ impl Worker {
             let own = StoredPair {
                 withheld: Withheld::shown_to(checkpoint.until_ms.map(|until_ms| until_ms - 1)),
                 was_caught_up: header.was_caught_up,
+                is_exact: header.is_exact,
+                counted: status::counted(&checkpoint),
                 offered_until_ms: checkpoint.until_ms,
                 awaits_looks,
                 known: Some(header.identity.clone()),
@@ -417,7 +428,7 @@ impl Worker {
                 self.board.merge(partition, &live);
                 self.report.counts(&live.counts);
                 let (header, roles) = own.state(&checkpoint, pair, &stored.identity);
-                own.offered_until_ms = checkpoint.until_ms;
+                (own.offered_until_ms, own.is_exact) = (checkpoint.until_ms, checkpoint.is_exact);
                 let offer = stored.keeper.offer(partition, own.memory, header, roles);
                 own.withheld.offered(offer);
             }

@@ -2,6 +2,7 @@
 
 mod killed;
 mod refused;
+mod told;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,0 +1,207 @@
+//! Gauges of stored state: how the state of each pair that this process has is kept, and what became of its restore.
+
+use prometheus::core::{Collector, GenericCounterVec, GenericGaugeVec};
+use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Registry};
+use serde::Serialize;
+
+use super::{family, forget, saturated};
+
+/// How the stored state of a pair stands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct StoredState {
+    /// What its owner is at: `reading`, `claiming`, `holding`, `superseded`, `refused`, or `away` before it was told to begin.
+    pub standing: &'static str,
+    /// Time since a state of the pair was last found in force; before the first one, since the pair was assigned.
+    pub age_seconds: f64,
+    /// States found in force, and higher claims read, since the start.
+    pub states: u64,
+    pub superseded: u64,
+    /// Next offset of its partition of the state topic, and where that ended when it was last asked.
+    pub position: i64,
+    pub end: Option<i64>,
+    /// Keys and values, since the start.
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub restore: Restore,
+    /// The pair has reached the ends of its logs once, here or elsewhere.
+    pub caught_up: bool,
+    /// Nothing of the pair was ever shed.
+    pub exact: bool,
+}
+
+/// What it takes to find out what is stored of a pair.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Restore {
+    pub under_way: bool,
+    /// From the assignment on, to its end or until now.
+    pub seconds: f64,
+    /// Keys and values that were read for it; none while it is under way.
+    pub read_bytes: Option<u64>,
+    /// What the state that was found is made of; none where there was none.
+    pub live_bytes: Option<u64>,
+}
+
+/// The same as the JSON API tells it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StoredStatus {
+    pub partition: i32,
+    #[serde(flatten)]
+    pub state: StoredState,
+}
+
+/// A family for each, by partition.
+pub(super) struct StoredGauges {
+    age: GaugeVec,
+    states: IntCounterVec,
+    superseded: IntCounterVec,
+    bytes_written: IntCounterVec,
+    bytes_read: IntCounterVec,
+    lag: IntGaugeVec,
+    restoring: IntGaugeVec,
+    restore_seconds: GaugeVec,
+    restore_read_bytes: IntGaugeVec,
+    restore_live_bytes: IntGaugeVec,
+    caught_up: IntGaugeVec,
+    exact: IntGaugeVec,
+}
+
+impl StoredGauges {
+    pub fn new(registry: &Registry) -> StoredGauges {
+        StoredGauges {
+            age: gauge(
+                registry,
+                "abgauge_stored_age_seconds",
+                "Time since a stored state of a partition was last found in force, or since it was assigned.",
+            ),
+            states: counter(
+                registry,
+                "abgauge_stored_states_total",
+                "Stored states of a partition that were found in force.",
+            ),
+            superseded: counter(
+                registry,
+                "abgauge_stored_superseded_total",
+                "How often another claimed the stored state of a partition.",
+            ),
+            bytes_written: counter(
+                registry,
+                "abgauge_stored_bytes_written_total",
+                "Keys and values handed over to be stored.",
+            ),
+            bytes_read: counter(
+                registry,
+                "abgauge_stored_bytes_read_total",
+                "Keys and values read from the state topic.",
+            ),
+            lag: gauge(
+                registry,
+                "abgauge_stored_lag_records",
+                "Offsets between the read position in the state topic and its end.",
+            ),
+            restoring: gauge(
+                registry,
+                "abgauge_stored_restoring",
+                "1 while it is not known what is stored of a partition, else 0.",
+            ),
+            restore_seconds: gauge(
+                registry,
+                "abgauge_stored_restore_seconds",
+                "How long it took to find out what is stored of a partition, or has taken so far.",
+            ),
+            restore_read_bytes: gauge(
+                registry,
+                "abgauge_stored_restore_read_bytes",
+                "Keys and values that were read to restore a partition.",
+            ),
+            restore_live_bytes: gauge(
+                registry,
+                "abgauge_stored_restore_live_bytes",
+                "Of abgauge_stored_restore_read_bytes those of the state that was found.",
+            ),
+            caught_up: gauge(
+                registry,
+                "abgauge_stored_caught_up",
+                "1 once a partition has reached the ends of its topics, here or before, else 0.",
+            ),
+            exact: gauge(
+                registry,
+                "abgauge_stored_exact",
+                "1 while nothing of a partition was ever shed, as far as its stored state reaches back, else 0.",
+            ),
+        }
+    }
+
+    pub fn set(&self, partition: i32, state: &StoredState) {
+        let labels = [&*partition.to_string()];
+        let restore = &state.restore;
+        self.age.with_label_values(&labels).set(state.age_seconds);
+        for (counter, n) in [
+            (&self.states, state.states),
+            (&self.superseded, state.superseded),
+            (&self.bytes_written, state.bytes_written),
+            (&self.bytes_read, state.bytes_read),
+        ] {
+            let counter = counter.with_label_values(&labels);
+            counter.inc_by(n.saturating_sub(counter.get()));
+        }
+        let flag = |is: bool| Some(i64::from(is));
+        for (gauge, value) in [
+            (&self.lag, state.end.map(|end| (end - state.position).max(0))),
+            (&self.restoring, flag(restore.under_way)),
+            (&self.restore_read_bytes, restore.read_bytes.map(saturated)),
+            (&self.restore_live_bytes, restore.live_bytes.map(saturated)),
+            (&self.caught_up, flag(state.caught_up)),
+            (&self.exact, flag(state.exact)),
+        ] {
+            match value {
+                Some(value) => gauge.with_label_values(&labels).set(value),
+                None => forget(gauge, &labels),
+            }
+        }
+        self.restore_seconds
+            .with_label_values(&labels)
+            .set(restore.seconds);
+    }
+
+    pub fn forget(&self, partition: i32) {
+        let labels = [&*partition.to_string()];
+        forget(&self.age, &labels);
+        forget(&self.restore_seconds, &labels);
+        for counter in [
+            &self.states,
+            &self.superseded,
+            &self.bytes_written,
+            &self.bytes_read,
+        ] {
+            forget(counter, &labels);
+        }
+        for gauge in [
+            &self.lag,
+            &self.restoring,
+            &self.restore_read_bytes,
+            &self.restore_live_bytes,
+            &self.caught_up,
+            &self.exact,
+        ] {
+            forget(gauge, &labels);
+        }
+    }
+}
+
+const LABELS: [&str; 1] = ["partition"];
+
+fn gauge<P>(registry: &Registry, name: &str, help: &str) -> GenericGaugeVec<P>
+where
+    P: prometheus::core::Atomic + 'static,
+    GenericGaugeVec<P>: Collector + Clone,
+{
+    family(registry, GenericGaugeVec::new, name, help, &LABELS)
+}
+
+fn counter<P>(registry: &Registry, name: &str, help: &str) -> GenericCounterVec<P>
+where
+    P: prometheus::core::Atomic + 'static,
+    GenericCounterVec<P>: Collector + Clone,
+{
+    family(registry, GenericCounterVec::new, name, help, &LABELS)
+}
