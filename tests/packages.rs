@@ -11,7 +11,10 @@ use support::tools;
 
 const UNIT: &str = "abgauge.service";
 
-/// The unit with the example of secrets beside it, and the binary that was built for tests.
+/// What may lie beside the unit.
+const EXAMPLES: [&str; 2] = ["secrets.conf", "stored.conf"];
+
+/// The unit with the examples beside it, and the binary that was built for tests.
 fn installed() -> TempDir {
     let dir = tools::temporary_dir("systemd");
     let read =
@@ -20,7 +23,9 @@ fn installed() -> TempDir {
     fs::write(dir.path().join(UNIT), unit).expect("write the unit");
     let drop_in = dir.path().join(format!("{UNIT}.d"));
     fs::create_dir(&drop_in).expect("make a directory");
-    fs::write(drop_in.join("secrets.conf"), read("secrets.conf")).expect("write the example");
+    for example in EXAMPLES {
+        fs::write(drop_in.join(example), read(example)).expect("write the example");
+    }
     dir
 }
 
@@ -44,7 +49,9 @@ fn the_unit_is_valid() {
     let said = said(&output);
     assert!(output.status.success(), "{said}");
     // Warnings do not fail it: an unknown directive is one.
-    assert!(!said.contains(UNIT) && !said.contains("secrets.conf"), "{said}");
+    for file in [UNIT].into_iter().chain(EXAMPLES) {
+        assert!(!said.contains(file), "{said}");
+    }
 }
 
 #[test]

@@ -243,5 +243,29 @@ fn creates_both_topics_with_equal_partition_counts() {
             "{setting}"
         );
     }
-    assert_eq!(script.matches("--partitions 4").count(), 1);
+    assert_eq!(script.matches("--partitions 4").count(), 2);
+}
+
+/// One broker has one replica, so that `min.insync.replicas` stays what it is.
+#[test]
+fn creates_the_state_topic_as_check_would() {
+    let services = services();
+    let script = strings(&services["topics"]["command"]).concat();
+    let (events, state) = script.split_once("\ndone\n").expect("the loop comes first");
+    let topic = services["abgauge"]["environment"]["ABGAUGE_STATE__TOPIC"].as_str();
+    assert!(
+        state.contains(&format!(" --topic {} ", topic.expect("a topic"))),
+        "{state}"
+    );
+    for (setting, value) in abgauge::kafka::topics::STATE_SETTINGS {
+        assert!(
+            state.contains(&format!("--config {setting}={value}")),
+            "{setting}"
+        );
+        assert!(!events.contains(&format!("{setting}=compact")), "{events}");
+    }
+    assert_eq!(
+        state.matches("--config ").count(),
+        abgauge::kafka::topics::STATE_SETTINGS.len()
+    );
 }

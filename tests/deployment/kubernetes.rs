@@ -190,6 +190,17 @@ fn the_configuration_is_valid_and_fits_into_the_container() {
         variables.into_iter(),
     )
     .expect("it is valid");
+    assert!(config.state.is_some(), "what has settled outlives a pod");
+    let property = |name: &str| config.kafka.properties.0.get(name).map(String::as_str);
+    // A static member does not leave its group at a clean stop: it must be back before the others get its partitions.
+    assert_eq!(property("group.instance.id"), Some("abgauge-0"));
+    let grace = &manifest("statefulset.yaml")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"];
+    let timeout_ms: u64 = property("session.timeout.ms")
+        .expect("it is set")
+        .parse()
+        .expect("ms");
+    assert!(timeout_ms > 2_000 * grace.as_u64().expect("seconds"));
+
     let arguments = strings(&container["args"]);
     assert_eq!(arguments, ["run", "--config", "/etc/abgauge/abgauge.toml"]);
     check_arguments(arguments);

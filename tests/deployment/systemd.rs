@@ -4,6 +4,7 @@ use crate::{check_arguments, check_variable, path, read};
 
 const UNIT: &str = "deploy/systemd/abgauge.service";
 const SECRETS: &str = "deploy/systemd/secrets.conf";
+const STORED: &str = "deploy/systemd/stored.conf";
 
 /// Values of a directive, in order.
 fn values(file: &str, directive: &str) -> Vec<String> {
@@ -41,6 +42,31 @@ fn passwords_come_as_credentials_through_a_setting_that_exists() {
     assert!(read("config/abgauge.toml").contains("[kafka.property_files]"));
 }
 
+/// A static member does not leave its group at a clean stop: it must be back before the others get its partitions.
+#[test]
+fn with_stored_state_a_host_is_a_lasting_member_that_is_back_in_time() {
+    let variables = values(STORED, "Environment");
+    let variables = variables.iter().map(|variable| variable.split_once('='));
+    let variables = variables.map(|variable| variable.expect("NAME=VALUE"));
+    let variables: Vec<(String, String)> = variables
+        .inspect(|(name, _)| check_variable(name))
+        .map(|(name, value)| (name.to_owned(), value.replace("%H", "host-1")))
+        .collect();
+    let config = abgauge::config::load(Some(&path("config/abgauge.toml")), variables.into_iter());
+    let config = config.expect("it is valid");
+    let property = |name: &str| config.kafka.properties.0.get(name).map(String::as_str);
+    assert_eq!(property("group.instance.id"), Some("host-1"));
+    let seconds = |directive: &str| values(UNIT, directive).concat().parse::<u32>().expect("seconds");
+    let timeout_ms: u32 = property("session.timeout.ms")
+        .expect("it is set")
+        .parse()
+        .expect("ms");
+    assert!(timeout_ms > 2_000 * (seconds("TimeoutStopSec") + seconds("RestartSec")));
+    let state = config.state.expect("it is stored");
+    let compose = &crate::compose::services()["abgauge"]["environment"];
+    assert_eq!(compose["ABGAUGE_STATE__TOPIC"], *state.topic);
+}
+
 #[test]
 fn the_package_installs_what_the_unit_starts() {
     let manifest: toml::Table = read("Cargo.toml").parse().expect("TOML");
@@ -74,6 +100,9 @@ fn the_package_installs_what_the_unit_starts() {
     installs("target/release/abgauge", "usr/bin/");
     installs("config/abgauge.toml", "etc/abgauge/");
     installs("README.md", "usr/share/doc/abgauge/");
+    for example in [SECRETS, STORED] {
+        installs(example, "usr/share/doc/abgauge/examples/");
+    }
     // The pages, and the images that they show.
     for file in std::fs::read_dir(path("docs")).expect("docs") {
         let file = file.expect("an entry").path();
