@@ -9,6 +9,7 @@
 //!
 //! `ABGAUGE_CHAOS_SEED` repeats the order of the faults of an earlier run.
 
+pub mod arms;
 mod fault;
 mod scraper;
 pub mod stream;
@@ -22,15 +23,21 @@ use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_pcg::Pcg64Mcg;
 
+use self::arms::Arms;
 use self::fault::Fault;
 use self::scraper::Scraper;
-use self::stream::{Expected, N_PARTITIONS, OfArm, Stream};
+use self::stream::{Expected, Load, Stream};
 use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
 use crate::support::kafka::{Kafka, Options};
 use crate::support::wait;
 use crate::traffic::{self, now_ms, scrape};
 
+const N_PARTITIONS: i32 = 3;
+const LOAD: Load = Load {
+    n_partitions: N_PARTITIONS,
+    lists_per_second: 400,
+};
 /// Faults between two looks at the numbers.
 const FAULTS_A_ROUND: usize = 3;
 
@@ -62,7 +69,7 @@ impl Chaos {
         let mut daemon = Daemon::run(&config(&kafka, &served, &clicks, &[]));
         daemon.wait_until_ready();
         Chaos {
-            stream: Stream::start(&kafka, &served, &clicks),
+            stream: Stream::start(&kafka, &served, &clicks, LOAD),
             scraper: Scraper::start(daemon.address()),
             kafka,
             daemon,
@@ -112,24 +119,8 @@ fn config(kafka: &Kafka, served: &str, clicks: &str, skips: &[String]) -> String
 
 /// What a daemon has counted: its settled view, and the fate of every record.
 fn counts(scrape: &Exposition) -> Expected {
-    let labels = [("view", "settled"), ("window", "total")];
-    let mut arms = BTreeMap::<String, OfArm>::new();
-    type Field = fn(&mut OfArm) -> &mut f64;
-    type Labels<'a> = &'a [(&'a str, &'a str)];
-    let fields: [(&str, Labels, Field); 3] = [
-        ("abgauge_lists", &[], |arm| &mut arm.lists),
-        ("abgauge_clicks", &[], |arm| &mut arm.clicks),
-        (
-            "abgauge_metric_numerator",
-            &[("metric", "hit_rate"), ("k", "1")],
-            |arm| &mut arm.hits_at_1,
-        ),
-    ];
-    for (name, more, field) in fields {
-        for sample in scrape.select(name, &[&labels[..], more].concat()) {
-            *field(arms.entry(sample.labels["arm"].clone()).or_default()) = sample.value;
-        }
-    }
+    let mut arms = Arms::new();
+    arms::add_settled(scrape, &mut arms);
     let by = |name: &str, labels: &[&str]| {
         let samples = scrape.select(name, &[]).filter(|sample| sample.value > 0.0);
         let of = |sample: &crate::support::exposition::Sample| {
@@ -154,7 +145,8 @@ fn counts(scrape: &Exposition) -> Expected {
     }
 }
 
-fn number(name: &str) -> Option<u64> {
+/// What a variable of the environment says, a whole number.
+pub fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
     Some(
         text.parse()

@@ -25,7 +25,11 @@ pub struct Daemon {
     dir: TempDir,
 }
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_abgauge");
+/// The build that belongs to the tests, unless `ABGAUGE_PROGRAM` names another: a long run goes on while that one is built anew.
+fn program() -> PathBuf {
+    std::env::var_os("ABGAUGE_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_abgauge").into(), PathBuf::from)
+}
+
 const CONFIG: &str = "abgauge.toml";
 
 impl Daemon {
@@ -36,7 +40,7 @@ impl Daemon {
 
     /// The same with environment variables.
     pub fn run_with(config: &str, env: &[(&str, &str)]) -> Daemon {
-        Daemon::run_program(Path::new(PROGRAM), config, env)
+        Daemon::run_program(&program(), config, env)
     }
 
     /// The same by another build of abgauge.
@@ -60,13 +64,7 @@ impl Daemon {
         let address = free_address();
         let port = address.port().to_string();
         let args = [&["demo", "--port", &port], args].concat();
-        Daemon::start(
-            Path::new(PROGRAM),
-            &args,
-            &[],
-            address,
-            tools::temporary_dir("demo"),
-        )
+        Daemon::start(&program(), &args, &[], address, tools::temporary_dir("demo"))
     }
 
     fn start(

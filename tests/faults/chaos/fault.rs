@@ -7,8 +7,8 @@ use std::time::Duration;
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
-use super::Chaos;
-use super::stream::{N_PARTITIONS, Stream};
+use super::stream::Stream;
+use super::{Chaos, N_PARTITIONS};
 use crate::support::kafka::Kafka;
 use crate::support::{https, wait};
 use crate::traffic::{now_ms, scrape};

@@ -4,42 +4,40 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::arms::{Arms, OfArm};
 use crate::support::kafka::Kafka;
 use crate::support::producer::Producer;
 use crate::support::wait;
 use crate::traffic::now_ms;
 
-pub const N_PARTITIONS: i32 = 3;
 const N_ITEMS: usize = 5;
 const UNTIL_CLICK_MS: i64 = 300;
-/// As many lists are sent at a time.
-const STEP_LISTS: u32 = 4;
-/// Between two times; the wait takes twice as long at least.
+/// Between two times at which lists are sent.
 const STEP: Duration = Duration::from_millis(5);
+/// What was not sent in longer than this is not made up for: it would be a burst.
+const LONGEST_STEP: Duration = Duration::from_millis(100);
 /// Longer than the attribution, the lateness and the tolerance for fast clocks together.
 const FAR_MS: i64 = 60_000;
+
+/// How much is sent, and over how many partitions.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    pub n_partitions: i32,
+    pub lists_per_second: u32,
+}
 
 /// What the records that were sent must add up to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expected {
-    pub arms: BTreeMap<String, OfArm>,
+    pub arms: Arms,
     /// Records by topic and outcome.
     pub outcomes: BTreeMap<(String, String), f64>,
     /// Clicks by result.
     pub results: BTreeMap<String, f64>,
-}
-
-/// Counts of one arm in the settled view.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct OfArm {
-    pub lists: f64,
-    pub clicks: f64,
-    /// Lists whose first item was clicked.
-    pub hits_at_1: f64,
 }
 
 impl Expected {
@@ -64,7 +62,7 @@ impl Expected {
     }
 }
 
-/// Hundreds of lists a second, most of them clicked, with a share of whatever else producers send, until dropped.
+/// Lists, most of them clicked, with a share of whatever else producers send, until dropped. Every arm is of one partition alone.
 pub struct Stream {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -73,6 +71,7 @@ pub struct Stream {
 struct Shared {
     served: String,
     clicks: String,
+    load: Load,
     producer: Producer,
     paused: AtomicBool,
     stop: AtomicBool,
@@ -82,6 +81,9 @@ struct Shared {
 #[derive(Default)]
 struct Sent {
     n_lists: u32,
+    /// When lists were sent last, and the part of a list that was due beyond them.
+    last: Option<Instant>,
+    rest: f64,
     due: VecDeque<Due>,
     expected: Expected,
 }
@@ -94,11 +96,12 @@ struct Due {
 }
 
 impl Stream {
-    pub fn start(kafka: &Kafka, served: &str, clicks: &str) -> Stream {
+    pub fn start(kafka: &Kafka, served: &str, clicks: &str, load: Load) -> Stream {
         let shared = Arc::new(Shared {
             served: served.to_owned(),
             clicks: clicks.to_owned(),
-            producer: kafka.producer(),
+            load,
+            producer: kafka.producer_with(&[("linger.ms", "50")]),
             paused: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             sent: Mutex::default(),
@@ -141,7 +144,7 @@ impl Stream {
     pub fn reach_all(&self) {
         let Shared { served, clicks, .. } = &*self.shared;
         for topic in [served, clicks] {
-            for partition in 0..N_PARTITIONS {
+            for partition in 0..self.shared.load.n_partitions {
                 self.shared.send(topic, partition, "reach", &heartbeat());
                 self.expect(|expected| expected.count(topic, "ignored"));
             }
@@ -204,8 +207,16 @@ fn item(n: usize) -> String {
     format!("i{n}")
 }
 
-fn partition_of(list: u32) -> i32 {
-    list.cast_signed() % N_PARTITIONS
+impl Sent {
+    /// Lists to be sent now.
+    fn due_lists(&mut self, lists_per_second: u32) -> u32 {
+        let now = Instant::now();
+        let elapsed = self.last.replace(now).map_or(Duration::ZERO, |last| now - last);
+        self.rest += elapsed.min(LONGEST_STEP).as_secs_f64() * f64::from(lists_per_second);
+        let due = self.rest.floor();
+        self.rest -= due;
+        due as u32
+    }
 }
 
 impl Shared {
@@ -224,6 +235,14 @@ impl Shared {
         );
     }
 
+    fn partition_of(&self, list: u32) -> i32 {
+        list.cast_signed() % self.load.n_partitions
+    }
+
+    fn arm_of(&self, list: u32) -> String {
+        format!("arm-{}", list.cast_signed() % (2 * self.load.n_partitions))
+    }
+
     fn step(&self) {
         let now_ms = now_ms();
         let mut sent = self.sent();
@@ -232,9 +251,10 @@ impl Shared {
             self.click(&due, &mut sent.expected);
         }
         if self.paused.load(Ordering::Relaxed) {
+            sent.last = None;
             return;
         }
-        for _ in 0..STEP_LISTS {
+        for _ in 0..sent.due_lists(self.load.lists_per_second) {
             let number = sent.n_lists;
             sent.n_lists += 1;
             let arm = self.list(number, now_ms, &mut sent.expected);
@@ -248,8 +268,8 @@ impl Shared {
 
     /// A list of this number, and what comes beside it; returns its arm.
     fn list(&self, number: u32, now_ms: i64, expected: &mut Expected) -> String {
-        let (partition, id) = (partition_of(number), format!("r-{number}"));
-        let arm = format!("arm-{}", number % 2);
+        let (partition, id) = (self.partition_of(number), format!("r-{number}"));
+        let arm = self.arm_of(number);
         let list = Stream::list(&id, &arm, now_ms);
         let served = &*self.served;
         self.send(served, partition, &id, &list);
@@ -299,11 +319,12 @@ impl Shared {
         if number.is_multiple_of(4) {
             return;
         }
-        let (partition, id) = (partition_of(number), format!("r-{number}"));
+        let (partition, id) = (self.partition_of(number), format!("r-{number}"));
+        let place = number as usize % N_ITEMS;
         let clicked = if number.is_multiple_of(17) {
             "elsewhere".to_owned()
         } else {
-            item(number as usize % N_ITEMS)
+            item(place)
         };
         let click = json!({"type": "click", "request_id": id, "ts": due.at_ms, "item": clicked});
         let clicks = &*self.clicks;
@@ -314,8 +335,7 @@ impl Shared {
         }
         expected.click(clicks, "matched");
         let of_arm = expected.arms.get_mut(&due.arm).expect("its list was sent");
-        of_arm.clicks += 1.0;
-        of_arm.hits_at_1 += f64::from(u8::from((number as usize).is_multiple_of(N_ITEMS)));
+        of_arm.click(place as u32 + 1);
         if number.is_multiple_of(11) {
             self.send(clicks, partition, &id, &click);
             expected.click(clicks, "repeat");

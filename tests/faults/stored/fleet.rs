@@ -1,0 +1,266 @@
+//! Instances of one group that store their state, traffic for them, somebody who watches, and a recount of what was sent.
+//!
+//! The judge is the recount: one thread notes what it sends and what that must add up to.
+
+pub mod chain;
+pub mod runs;
+mod seen;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rand::SeedableRng as _;
+use rand_pcg::Pcg64Mcg;
+
+pub use self::seen::Seen;
+use self::watch::Watch;
+use super::STATE;
+use crate::chaos::arms::{Arms, add_settled};
+use crate::chaos::number;
+use crate::chaos::stream::{Load, Stream};
+use crate::support::daemon::Daemon;
+use crate::support::exposition::Exposition;
+use crate::support::kafka::{Kafka, Options};
+use crate::support::wait;
+use crate::traffic::{self, now_ms, scrape};
+
+/// An instance that the group takes for gone has hidden what it showed by then.
+pub const LEASE: Duration = Duration::from_secs(2);
+/// A loaded machine may need so long until all that was sent has settled.
+const PATIENCE: Duration = Duration::from_secs(240);
+/// Reads a log of millions of records in a development build.
+const WHOLE_LOG: Duration = Duration::from_secs(1_200);
+
+/// How many faults there are to be, in the order of which seed.
+pub struct Wanted {
+    pub n_faults: usize,
+    /// Asked for by `ABGAUGE_FAULTS`: a run whose length is the point.
+    pub is_long: bool,
+    /// Of `ABGAUGE_FAULTS_SEED`, or another one each time.
+    pub seed: u64,
+}
+
+impl Wanted {
+    pub fn or(n_faults: usize) -> Wanted {
+        let asked = number("ABGAUGE_FAULTS");
+        let seed = number("ABGAUGE_FAULTS_SEED").unwrap_or_else(|| now_ms() as u64);
+        println!("ABGAUGE_FAULTS_SEED={seed}");
+        Wanted {
+            n_faults: asked.map_or(n_faults, |n| n as usize),
+            is_long: asked.is_some(),
+            seed,
+        }
+    }
+
+    pub fn random(&self) -> Pcg64Mcg {
+        Pcg64Mcg::seed_from_u64(self.seed)
+    }
+}
+
+pub struct Fleet {
+    pub kafka: Kafka,
+    pub daemons: Vec<Daemon>,
+    pub stream: Stream,
+    watch: Watch,
+    /// Instances that are not to live now.
+    gone: BTreeSet<usize>,
+    state: String,
+}
+
+impl Fleet {
+    pub fn start(n_instances: usize, load: Load, options: Options) -> Fleet {
+        let mut options = options;
+        options.properties.push(("group.min.session.timeout.ms", "1000"));
+        let is_proxied = options.proxied;
+        let kafka = Kafka::start_with(options);
+        let topic = |stem: &str, settings: &[(&str, &str)]| {
+            let name = kafka.unique(stem);
+            kafka.create_topic(&name, load.n_partitions, settings);
+            name
+        };
+        let (served, clicks, state) = (topic("served", &[]), topic("clicks", &[]), topic("state", &STATE));
+        let brokers = match is_proxied {
+            true => kafka.proxied_brokers(),
+            false => kafka.brokers(),
+        };
+        let daemons: Vec<Daemon> = (0..n_instances)
+            .map(|n| Daemon::run(&config(&brokers, &served, &clicks, "fleet", &own(n, &state))))
+            .collect();
+        Fleet {
+            stream: Stream::start(&kafka, &served, &clicks, load),
+            watch: Watch::start(daemons.iter().map(Daemon::address)),
+            kafka,
+            daemons,
+            gone: BTreeSet::new(),
+            state,
+        }
+    }
+
+    /// A crash.
+    pub fn kill(&mut self, instance: usize) {
+        self.watch.is_gone(instance);
+        self.gone.insert(instance);
+        self.daemons[instance].kill();
+    }
+
+    /// After a crash.
+    pub fn start_again(&mut self, instance: usize) {
+        self.gone.remove(&instance);
+        self.daemons[instance].start_again();
+        self.watch.is_back(instance);
+    }
+
+    /// What all instances together show as settled; none while one of them does not answer.
+    fn settled(&self) -> Option<Arms> {
+        let living = (0..self.daemons.len()).filter(|instance| !self.gone.contains(instance));
+        let mut arms = Arms::new();
+        for instance in living {
+            add_settled(&scrape(&self.daemons[instance])?, &mut arms);
+        }
+        Some(arms)
+    }
+
+    /// Waits until all that was sent has settled, and holds it to the recount. The traffic pauses meanwhile.
+    ///
+    /// Returns the records that were accepted so far.
+    #[track_caller]
+    pub fn assert_recounted(&mut self, after: &str) -> u64 {
+        self.stream.pause();
+        let expected = self.stream.expected();
+        let mut counted = None;
+        let equal = wait::try_until(PATIENCE, || {
+            counted = self.settled();
+            (counted.as_ref() == Some(&expected.arms)).then_some(())
+        });
+        assert!(
+            equal.is_some(),
+            "after {after}: counted {counted:#?}, sent {:#?}",
+            expected.arms
+        );
+        self.stream.go_on();
+        let accepted = expected
+            .outcomes
+            .iter()
+            .filter(|((_, outcome), _)| outcome == "accepted");
+        let n_records = accepted.map(|(_, n)| n).sum::<f64>() as u64;
+        println!("after {after}: equal, {n_records} records");
+        n_records
+    }
+
+    /// The end: the recount, the outcomes of all records, the chain of states in force, and what was seen of all of it.
+    ///
+    /// Returns the records that were accepted, and what was seen.
+    #[track_caller]
+    pub fn assert_whole(&mut self, after: &str) -> (u64, Seen) {
+        let n_records = self.assert_recounted(after);
+        self.stream.pause();
+        self.assert_outcomes();
+        let n_states = chain::assert_is_one(&self.kafka.read_all(&self.state));
+        let seen = self.watch.seen();
+        println!("{n_states} states were in force, one chain; {seen}");
+        let broken: Vec<String> = [seen.falls(LEASE), seen.two_owners(LEASE)].concat();
+        assert_eq!(broken, Vec::<String>::new());
+        (n_records, seen)
+    }
+
+    /// Records have the outcomes that those which were sent must have, or were read before.
+    #[track_caller]
+    fn assert_outcomes(&self) {
+        let expected = self.stream.expected();
+        let mut may_be: BTreeSet<&str> = expected.outcomes.keys().map(|(_, outcome)| &**outcome).collect();
+        may_be.insert("replayed");
+        for daemon in &self.daemons {
+            let Some(scrape) = scrape(daemon) else { continue };
+            let counted = scrape
+                .select("abgauge_records_total", &[])
+                .filter(|sample| sample.value > 0.0);
+            let odd: Vec<_> = counted
+                .filter(|sample| !may_be.contains(&*sample.labels["outcome"]))
+                .collect();
+            assert!(odd.is_empty(), "records of which there are none: {odd:#?}");
+            assert_eq!(scrape.value("abgauge_exact", &[]), Some(1.0));
+        }
+    }
+
+    /// One instance that is left with all partitions shows, to the last digit, what one without stored state shows that has read the whole log
+    /// in one go. The end of the fleet.
+    #[track_caller]
+    pub fn assert_as_one_run(&mut self) {
+        self.stream.pause();
+        let expected = self.stream.expected().arms;
+        for instance in 1..self.daemons.len() {
+            self.kill(instance);
+        }
+        let left = self.wait_for_all(0, &expected);
+        let [served, clicks] = [self.stream.served(), self.stream.clicks()];
+        let whole = config(&self.kafka.brokers(), served, clicks, "never-stopped", "");
+        self.daemons.push(Daemon::run(&whole));
+        let one_run = self.wait_for_all(self.daemons.len() - 1, &expected);
+        assert!(left.len() > expected.len(), "{left:#?}");
+        assert_eq!(left, one_run);
+    }
+
+    /// Waits until one instance shows all of it; returns its settled series since the start, as they are written.
+    #[track_caller]
+    fn wait_for_all(&mut self, instance: usize, expected: &Arms) -> Vec<String> {
+        let daemon = &self.daemons[instance];
+        let shown = wait::try_until(WHOLE_LOG, || {
+            let text = daemon.try_get("/metrics").ok()?.body;
+            let mut arms = Arms::new();
+            add_settled(&Exposition::parse(&text).ok()?, &mut arms);
+            (arms == *expected).then_some(text)
+        });
+        let Some(shown) = shown else {
+            panic!("instance {instance} does not show all: {}", daemon.log())
+        };
+        let is_settled = |line: &&str| line.contains("view=\"settled\"") && line.contains("window=\"total\"");
+        let mut lines: Vec<String> = shown.lines().filter(is_settled).map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    }
+}
+
+/// Logs of what failed stay, in the directory that `ABGAUGE_FAULTS_LOGS` names.
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        let Some(dir) = std::env::var_os("ABGAUGE_FAULTS_LOGS").filter(|_| std::thread::panicking()) else {
+            return;
+        };
+        for (number, daemon) in self.daemons.iter().enumerate() {
+            let file = std::path::Path::new(&dir).join(format!("instance-{number}.log"));
+            if let Err(error) = std::fs::write(&file, daemon.log()) {
+                eprintln!("{}: {error}", file.display());
+            }
+        }
+    }
+}
+
+/// A name by which a proxy knows its connections, and what is asked of an instance that stores its state.
+fn own(instance: usize, state: &str) -> String {
+    format!(
+        r#"
+        kafka.properties."client.id" = "instance-{instance}"
+        state.topic = "{state}"
+        state.interval = "1s"
+        "#
+    )
+}
+
+fn config(brokers: &str, served: &str, clicks: &str, group: &str, more: &str) -> String {
+    let more = format!(
+        r#"
+        kafka.start = "earliest"
+        kafka.properties."session.timeout.ms" = {lease_ms}
+        kafka.properties."heartbeat.interval.ms" = 500
+        # So long the group waits for a member that was killed while it joined.
+        kafka.properties."max.poll.interval.ms" = 3000
+        metrics.k = [1, 5]
+        export.views = ["settled"]
+        export.windows = ["total"]
+        {more}
+        "#,
+        lease_ms = LEASE.as_millis(),
+    );
+    traffic::config(brokers, served, clicks, group, &more)
+}

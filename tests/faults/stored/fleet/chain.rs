@@ -1,0 +1,101 @@
+//! What lies in a state topic, record by record: whether the states that were ever in force are one chain.
+//!
+//! No record is compacted while a test runs, so the log tells all that happened.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use abgauge::state::{BlobId, Key, Seal, SealId, Session};
+
+use crate::support::topics::Record;
+
+#[derive(Default)]
+struct Partition {
+    claims: BTreeSet<Session>,
+    seals: BTreeMap<SealId, Seal>,
+    blobs: BTreeSet<BlobId>,
+    /// All that was ever written under a key.
+    written: HashMap<Vec<u8>, Vec<u8>>,
+    /// Seals that were in force, in order.
+    chain: Vec<(SealId, Seal)>,
+}
+
+/// Holds all partitions to the invariants; returns how many states were in force.
+#[track_caller]
+pub fn assert_is_one(records: &[Record]) -> usize {
+    let mut partitions = BTreeMap::<i32, Partition>::new();
+    for record in records {
+        let partition = partitions.entry(record.partition).or_default();
+        if let Err(broken) = partition.take(record) {
+            panic!(
+                "partition {}, offset {}: {broken}",
+                record.partition, record.offset
+            );
+        }
+    }
+    partitions.values().map(|partition| partition.chain.len()).sum()
+}
+
+impl Partition {
+    fn take(&mut self, record: &Record) -> Result<(), String> {
+        let text = record.key.as_deref().ok_or("a record without a key")?;
+        let (_, key) = Key::parse(text).ok_or("a key that is none")?;
+        let Some(value) = &record.payload else {
+            return self.delete(key);
+        };
+        let known = self.written.entry(text.to_vec()).or_insert_with(|| value.clone());
+        if known != value {
+            return Err(format!("{key:?} has two contents"));
+        }
+        match key {
+            Key::Claim(session) => drop(self.claims.insert(session)),
+            Key::Seal(id) => {
+                let seal = Seal::decode(value).map_err(|error| format!("{id:?}: {error}"))?;
+                self.seals.insert(id, seal);
+            }
+            Key::Blob(id) => drop(self.blobs.insert(id)),
+        }
+        self.judge()
+    }
+
+    fn delete(&mut self, key: Key) -> Result<(), String> {
+        match key {
+            Key::Claim(session) => drop(self.claims.remove(&session)),
+            Key::Seal(id) => drop(self.seals.remove(&id)),
+            Key::Blob(id) => drop(self.blobs.remove(&id)),
+        }
+        self.judge()
+    }
+
+    /// The highest seal is whole; and if it is in force, it goes on from the one that was.
+    fn judge(&mut self) -> Result<(), String> {
+        let Some((id, seal)) = self.seals.last_key_value() else {
+            return match self.chain.is_empty() {
+                true => Ok(()),
+                false => Err("no seal is left".to_owned()),
+            };
+        };
+        if let Some(entry) = seal.entries().find(|entry| !self.blobs.contains(&entry.blob)) {
+            return Err(format!("{:?} of {id:?} is not there", entry.blob));
+        }
+        if self.claims.last() > Some(&id.session) {
+            return Ok(());
+        }
+        if let Some((last_id, last)) = self.chain.last() {
+            if last_id == id {
+                return Ok(());
+            }
+            if last_id > id {
+                return Err(format!("{id:?} is in force after {last_id:?}"));
+            }
+            let (before, after) = (&last.header, &seal.header);
+            if !after.reaches(before)
+                || after.frontier_ms < before.frontier_ms
+                || after.begin_ms != before.begin_ms && before.begin_ms.is_some()
+            {
+                return Err(format!("{before:?} is followed by {after:?}"));
+            }
+        }
+        self.chain.push((*id, seal.clone()));
+        Ok(())
+    }
+}
