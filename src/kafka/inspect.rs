@@ -270,7 +270,14 @@ fn described(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Resul
     });
     let answer = answer?.pop();
     let answer = answer.unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition));
-    answer.map_err(failure)
+    match answer {
+        // rdkafka does not look whether there was an error, and each topic has settings.
+        Ok(resource) if resource.entries.is_empty() => Err(Failure::new(
+            Trouble::TopicForbidden,
+            "the brokers tell none of them",
+        )),
+        answer => answer.map_err(failure),
+    }
 }
 
 fn partitions(metadata: &Metadata, topic: &str) -> Result<NonZeroU32, Failure> {

@@ -1,5 +1,6 @@
 //! Rights that are missing on the state topic: each is named, and the daemon goes on by itself once it has them.
 
+use crate::refused::checked;
 use crate::support::acls::{Operation, ResourceType};
 use crate::support::daemon::Daemon;
 use crate::support::kafka::STRANGER;
@@ -23,7 +24,8 @@ fn each_right_that_is_missing_on_the_state_topic_is_named_and_waited_for() {
     TOPICS.iter().for_each(|name| grant(topic, name, READ));
     grant(of_group, &group, READ);
     let text = config(&kafka.encrypted().sasl, &group, &sasl(&kafka, "PLAIN", STRANGER));
-    let mut daemon = Daemon::run(&format!("{text}\n[state]\ntopic = \"{state}\"\n"));
+    let text = format!("{text}\n[state]\ntopic = \"{state}\"\n");
+    let mut daemon = Daemon::run(&text);
     let mut wait_for_all = |parts: &[String]| {
         daemon.wait_until(&parts.join(", "), |daemon| {
             let said = daemon.try_get("/readyz").ok()?.body.replace("\\\"", "\"");
@@ -47,4 +49,7 @@ fn each_right_that_is_missing_on_the_state_topic_is_named_and_waited_for() {
     let unseen = format!("the settings of the state topic `{state}` cannot be seen");
     let log = daemon.log();
     assert!(log.contains(&unseen) && log.contains("DESCRIBE_CONFIGS"), "{log}");
+    let check = checked(&text);
+    assert_eq!(check.code, Some(0), "{}", check.all);
+    assert!(check.stdout.contains(&unseen), "{}", check.stdout);
 }
