@@ -80,6 +80,11 @@ const NOT_RUN: [(&str, &str, Look); 35] = [
         "brings faults about for minutes",
         Look::Script,
     ),
+    (
+        "ABGAUGE_FAULTS=200 ABGAUGE_FAULTS_RUNS=docs/recovery-runs.md tests/run",
+        "the same",
+        Look::Script,
+    ),
     (".ci/run", "runs what runs this", Look::Script),
     (
         ".ci/pictures",
