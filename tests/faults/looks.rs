@@ -125,6 +125,8 @@ planned_days = 1.5
         daemon.wait_until("the look at the end", |daemon| {
             (experiment(daemon)?["looks"]["as_of"] == as_of_ms).then_some(())
         });
+        // A stored look is shown before, and its verdicts are told then.
+        daemon.wait_until_ready();
     }
 }
 
@@ -147,7 +149,7 @@ fn click_percentage(user: u64) -> u64 {
     if arm(user) == "better" { 40 } else { 30 }
 }
 
-/// What the API says of it; none before the daemon is ready.
+/// What the API says of it; none before there is anything settled.
 fn experiment(daemon: &Daemon) -> Option<Value> {
     let answer = daemon.try_get("/api/v1/experiments").ok()?;
     let mut document: Value = serde_json::from_str(&answer.body).ok()?;
@@ -166,7 +168,7 @@ pub struct Said {
 
 impl Said {
     pub fn by(daemon: &Daemon) -> Said {
-        let mut experiment = experiment(daemon).expect("it is ready");
+        let mut experiment = experiment(daemon).expect("something has settled");
         let arms = experiment["arms"].as_object_mut().expect("arms").iter_mut();
         let arms = arms.map(|(name, arm)| (name.clone(), arm["look"].take(), arm["comparison"].take()));
         let verdict = |arm| {

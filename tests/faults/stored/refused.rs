@@ -76,6 +76,8 @@ fn partitions_that_were_added_are_refused_by_who_lives_and_by_who_starts() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     daemon.start_again();
     wait_for_settled(&mut daemon, 100.0);
+    let missing = "nothing is stored of the pair, though the group has read the topics before";
+    assert!(daemon.log().contains(missing), "{}", daemon.log());
 }
 
 /// Writes into partition 0 of the state topic what no abgauge of ours would.
