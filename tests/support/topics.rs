@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -89,6 +91,17 @@ group_id = \"{group}\"
     pub fn delete_topic(&self, name: &str) {
         let gone = block_on(self.admin().delete_topics(&[name], &options())).expect("the broker answers");
         assert_eq!(gone, [Ok(name.to_owned())], "delete topic {name}");
+    }
+
+    /// From now on these are all its settings that are not the broker's.
+    #[track_caller]
+    pub fn set_topic(&self, topic: &str, configs: &[(&str, &str)]) {
+        let asked = AlterConfig::new(ResourceSpecifier::Topic(topic));
+        let asked = configs
+            .iter()
+            .fold(asked, |asked, (key, value)| asked.set(key, value));
+        let done = block_on(self.admin().alter_configs([&asked], &options())).expect("the broker answers");
+        assert!(done.iter().all(Result::is_ok), "set {topic}: {done:?}");
     }
 
     /// From now on it has so many.

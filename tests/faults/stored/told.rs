@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use abgauge::state::{Key, Session};
 use serde_json::Value;
 
 use super::{STATE, wait_for_settled};
@@ -9,7 +10,8 @@ use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
 use crate::support::kafka::Kafka;
 use crate::support::tools;
-use crate::traffic::{SHORT_SESSION, Traffic, scrape};
+use crate::support::wait::PATIENCE;
+use crate::traffic::{SHORT_SESSION, Traffic, scrape, waits_for};
 
 const N_PARTITIONS: i32 = 2;
 
@@ -42,6 +44,33 @@ fn wait_for_states(daemon: &mut Daemon, more_than: &[f64]) -> Exposition {
     })
 }
 
+/// A daemon that stores in this topic, once a second.
+fn daemon(kafka: &Kafka, traffic: &Traffic, state: &str) -> Daemon {
+    let more = format!(
+        "kafka.start = \"earliest\"\n{SHORT_SESSION}\nstate.topic = \"{state}\"\nstate.interval = \"1s\""
+    );
+    Daemon::run(&traffic.config(&kafka.brokers(), &kafka.unique("group"), &more))
+}
+
+/// The key of a claim that is far above all that a topic at rest has.
+fn high_claim(kafka: &Kafka, state: &str) -> String {
+    let keys = kafka
+        .read_all(state)
+        .into_iter()
+        .filter_map(|record| Key::parse(&record.key?));
+    let claims = keys.filter_map(|(namespace, key)| match key {
+        Key::Claim(session) => Some((namespace, session.epoch)),
+        _ => None,
+    });
+    let highest = claims.max_by_key(|(_, epoch)| *epoch);
+    let (namespace, epoch) = highest.expect("somebody has claimed");
+    let session = Session {
+        epoch: epoch + 100,
+        unique: 7,
+    };
+    Key::Claim(session).text(namespace)
+}
+
 /// Names of stored state that a text has at the begin of a line.
 fn names(text: &str) -> BTreeSet<String> {
     let lines = text.lines().filter(|line| line.starts_with("abgauge_stored_"));
@@ -55,10 +84,7 @@ fn gauges_of_stored_state_move_with_what_is_stored_and_tell_of_a_restore() {
     let traffic = Traffic::new(&kafka, N_PARTITIONS);
     let state = kafka.unique("state");
     kafka.create_topic(&state, N_PARTITIONS, &STATE);
-    let more = format!(
-        "kafka.start = \"earliest\"\n{SHORT_SESSION}\nstate.topic = \"{state}\"\nstate.interval = \"1s\""
-    );
-    let mut daemon = Daemon::run(&traffic.config(&kafka.brokers(), &kafka.unique("group"), &more));
+    let mut daemon = daemon(&kafka, &traffic, &state);
     daemon.wait_until_ready();
     traffic.send_clicked_lists(0..200);
     traffic.flush();
@@ -106,4 +132,59 @@ fn gauges_of_stored_state_move_with_what_is_stored_and_tell_of_a_restore() {
         assert_eq!(of_pair["standing"], "holding", "{of_pair}");
         assert_eq!(of_pair["restore"]["under_way"], false, "{of_pair}");
     }
+}
+
+#[test]
+fn a_claim_of_another_is_counted_and_what_settles_is_stored_all_the_same() {
+    let kafka = Kafka::shared();
+    let traffic = Traffic::new(&kafka, N_PARTITIONS);
+    let state = kafka.unique("state");
+    kafka.create_topic(&state, N_PARTITIONS, &STATE);
+    let mut daemon = daemon(&kafka, &traffic, &state);
+    daemon.wait_until_ready();
+    traffic.send_clicked_lists(0..100);
+    traffic.flush();
+    wait_for_settled(&mut daemon, 100.0);
+    daemon.signal(libc::SIGTERM);
+    assert_eq!(daemon.wait_exit(PATIENCE), Some(0), "{}", daemon.log());
+    let key = high_claim(&kafka, &state);
+    daemon.start_again();
+    daemon.wait_until_ready();
+    let producer = kafka.producer();
+    producer.produce(&state, Some(1), Some(key.as_bytes()), Some(b"by hand"), None);
+    producer.flush();
+    daemon.wait_until("the claim to be counted", |daemon| {
+        let superseded = of_each(&scrape(daemon)?, "superseded_total")?;
+        (superseded == [0.0, 1.0]).then_some(())
+    });
+    traffic.send_clicked_lists(100..150);
+    traffic.flush();
+    wait_for_settled(&mut daemon, 150.0);
+}
+
+/// The topic wants more replicas in sync than it has, so it takes no claim.
+#[test]
+fn who_waits_for_a_claim_is_told_so_until_brokers_take_it() {
+    let kafka = Kafka::shared();
+    let traffic = Traffic::new(&kafka, N_PARTITIONS);
+    let state = kafka.unique("state");
+    let refusing = [&STATE[..], &[("min.insync.replicas", "2")]].concat();
+    kafka.create_topic(&state, N_PARTITIONS, &refusing);
+    let mut daemon = daemon(&kafka, &traffic, &state);
+    let told = daemon.wait_until("what it waits for", |daemon| {
+        waits_for(daemon).filter(|told| told.contains("to be claimed"))
+    });
+    assert!(
+        told.contains("the stored state of 2 partitions to be claimed: 0.0 MB are read"),
+        "{told}"
+    );
+    let waiting = daemon.metrics();
+    assert_each(&waiting, "restoring", |is| is == 1.0);
+    assert_eq!(of_each(&waiting, "restore_read_bytes"), None, "not known yet");
+
+    kafka.set_topic(&state, &STATE);
+    daemon.wait_until_ready();
+    let restored = daemon.metrics();
+    assert_each(&restored, "restoring", |is| is == 0.0);
+    assert_each(&restored, "restore_seconds", |seconds| seconds > 0.0);
 }
