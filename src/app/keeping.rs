@@ -34,7 +34,7 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 pub struct Keeping {
     config: Config,
     clock: Clock,
-    /// Whether the topics are fit, while that is asked.
+    /// Whether the topics are fit, and stay so.
     topics: Option<Topics>,
     keeper: Option<Keeper>,
 }
@@ -139,7 +139,6 @@ impl Keeping {
     fn take(&mut self, admission: Admission, identity: Identity) -> anyhow::Result<Option<Input>> {
         let (finding, kind) = match admission {
             Admission::Granted { doubts, has_read, .. } => {
-                self.topics = None;
                 doubts.iter().for_each(|doubt| warn!("{}", doubt.told()));
                 return self.admit(identity, has_read);
             }

@@ -1,19 +1,23 @@
-//! Asks whether the topics are fit for state to be stored, until they are or never will be: on a thread, so that the loop never waits.
+//! Asks whether the topics are fit for state to be stored, until they are or never will be, and looks whether they stay those that are
+//! counted: on a thread, so that the loop never waits.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::check::{Admission, admission};
+use crate::check::{Admission, CheckFailure, Finding, Level, admission};
 use crate::config::Config;
-use crate::kafka::inspect::before_storing;
-use crate::state::Identity;
+use crate::kafka::inspect::{before_storing, topic_ids};
+use crate::state::{Difference, Identity};
 
 /// How long a question to the brokers may take.
 const ANSWER: Duration = Duration::from_secs(4);
 /// How long until they are asked again.
 const AGAIN: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether a topic was made anew.
+const LOOK: Duration = Duration::from_secs(20);
 
 /// The thread ends soon after this is dropped.
 pub struct Topics {
@@ -55,14 +59,20 @@ impl Topics {
                 anyhow::bail!("the thread that asks whether topics are fit has ended")
             }
         };
-        let mut identity = self.identity.clone();
-        if let Admission::Granted { ids, .. } = &admission {
-            for (topic, id) in identity.topics.iter_mut().zip(ids) {
-                topic.id = *id;
-            }
-        }
+        let identity = match &admission {
+            Admission::Granted { ids, .. } => with_ids(&self.identity, ids),
+            _ => self.identity.clone(),
+        };
         Ok(Some((admission, identity)))
     }
+}
+
+fn with_ids(identity: &Identity, ids: &[u128]) -> Identity {
+    let mut identity = identity.clone();
+    for (topic, id) in identity.topics.iter_mut().zip(ids) {
+        topic.id = *id;
+    }
+    identity
 }
 
 fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Admission>, stopped: &Receiver<()>) {
@@ -71,12 +81,49 @@ fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Admission>, stopp
     loop {
         let facts = before_storing(&config.kafka, &state.topic, &inputs, ANSWER);
         let answer = admission(config, facts.as_ref(), identity.n_partitions);
-        let is_last = !matches!(answer, Admission::Waits(_));
-        if reply.send(answer).is_err() || is_last {
+        let granted = match &answer {
+            Admission::Granted { ids, .. } => Some(with_ids(identity, ids)),
+            _ => None,
+        };
+        let is_refused = matches!(answer, Admission::Refused(_));
+        if reply.send(answer).is_err() || is_refused {
             return;
+        }
+        if let Some(counted) = granted {
+            return watch(config, &counted, &inputs, reply, stopped);
         }
         if stopped.recv_timeout(AGAIN) != Err(RecvTimeoutError::Timeout) {
             return;
         }
+    }
+}
+
+/// Until one of the topics is another one: positions may fit into its log all the same.
+fn watch(
+    config: &Config,
+    counted: &Identity,
+    inputs: &[&str],
+    reply: &Sender<Admission>,
+    stopped: &Receiver<()>,
+) {
+    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        // Who reads tells of brokers that do not answer, and of topics that are gone.
+        let Ok(ids) = topic_ids(&config.kafka, inputs, ANSWER) else {
+            continue;
+        };
+        if let Some(difference) = with_ids(counted, &ids).difference(counted) {
+            // Where nobody listens any more the program ends.
+            let _ = reply.send(Admission::Refused(made_anew(&difference)));
+            return;
+        }
+    }
+}
+
+fn made_anew(difference: &Difference) -> Finding {
+    Finding {
+        level: Level::Error(CheckFailure::Configuration),
+        text: difference.to_string(),
+        remedy: "stop all instances and run `abgauge state forget`: all totals are lost, and what was counted since may be of both topics"
+            .to_owned(),
     }
 }

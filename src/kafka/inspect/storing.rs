@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use rdkafka::admin::AdminClient;
+use rdkafka::config::FromClientConfigAndContext as _;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::{Offset, TopicPartitionList};
 
+use super::complaints::Quiet;
 use super::{ATTEMPT, Asker, Failure, StateFacts, TopicSettings};
 use crate::config;
-use crate::kafka::topic_ids;
+use crate::kafka::{client, topic_ids};
 
 #[derive(Debug)]
 pub struct StoringFacts {
@@ -44,6 +47,16 @@ pub fn before_storing(
         has_read: inputs.iter().any(|topic| asker.has_read(topic)),
         inputs: inputs.iter().map(|topic| asker.input(topic)).collect(),
     })
+}
+
+/// What Kafka calls topics, in their order, asked for by a client of its own; 0 where the brokers do not tell.
+///
+/// # Errors
+/// The client cannot be made, or the brokers do not tell within `answer`.
+pub fn topic_ids(kafka: &config::Kafka, topics: &[&str], answer: Duration) -> Result<Vec<u128>, Failure> {
+    let config = client::base_config(kafka);
+    let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
+    topic_ids::ids(&admin, topics, answer).map_err(|error| Failure::of(&error, ""))
 }
 
 impl Asker {

@@ -5,13 +5,13 @@ use abgauge::state::{Key, SealId};
 use super::{STATE, Stage, settled, wait_for_settled};
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
-use crate::support::wait::PATIENCE;
+use crate::support::wait::LONG;
 use crate::traffic::{SHORT_SESSION, Traffic, config};
 
 /// It ends by itself, with all of these in the last words that it has logged.
 #[track_caller]
 fn assert_refused(daemon: &mut Daemon, parts: &[&str]) {
-    assert_eq!(daemon.wait_exit(PATIENCE), Some(1), "{}", daemon.log());
+    assert_eq!(daemon.wait_exit(LONG), Some(1), "{}", daemon.log());
     let log = daemon.log();
     let last = log.lines().rev().take(3).collect::<Vec<_>>().join("\n");
     for part in parts {
@@ -27,18 +27,20 @@ fn a_topic_of_events_that_was_made_anew_is_refused_until_all_is_forgotten() {
     daemon.wait_until_ready();
     stage.send(0..100);
     wait_for_settled(&mut daemon, 100.0);
-    daemon.kill();
+    // It does not see the time in which its positions fit into no log.
+    daemon.signal(libc::SIGSTOP);
     let Traffic { served, .. } = &stage.traffic;
     stage.kafka.delete_topic(served);
     stage.kafka.create_topic(served, 2, &[]);
     stage.send(1_000..1_200);
+    daemon.signal(libc::SIGCONT);
+    let anew = format!("topic `{served}` was made anew since: its id is ");
+    let forget = "run `abgauge state forget`: all totals are lost";
+    assert_refused(&mut daemon, &[&anew, forget]);
 
     daemon.start_again();
-    let anew = format!("is of another log: topic `{served}` was made anew since: its id is ");
-    assert_refused(
-        &mut daemon,
-        &[&anew, "run `abgauge state forget`: all totals are lost"],
-    );
+    let of_seal = format!("is of another log: {anew}");
+    assert_refused(&mut daemon, &[&of_seal, forget]);
     assert_eq!(stage.pairs().len(), 2, "what is stored stays");
 
     let ran = stage.state(&["forget", "--yes", "--force"]);
