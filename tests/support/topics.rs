@@ -1,5 +1,6 @@
 //! A test's hands on a broker: topics made and deleted, and everything in a topic read back.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -142,11 +143,11 @@ group_id = \"{group}\"
             .expect("the broker answers");
         let partitions = metadata.topics()[0].partitions();
         let mut list = TopicPartitionList::new();
-        let mut open = 0;
+        let mut open = BTreeSet::new();
         for partition in partitions {
             list.add_partition_offset(topic, partition.id(), Offset::Beginning)
                 .expect("an offset");
-            open += 1;
+            open.insert(partition.id());
         }
         consumer.assign(&list).expect("assign");
         let mut records = Vec::new();
@@ -154,11 +155,12 @@ group_id = \"{group}\"
             while let Some(polled) = consumer.poll(Duration::ZERO) {
                 match polled {
                     Ok(message) => records.push(Record::from(&message)),
-                    Err(KafkaError::PartitionEOF(_)) => open -= 1,
+                    // Once more after each record that somebody writes meanwhile.
+                    Err(KafkaError::PartitionEOF(partition)) => drop(open.remove(&partition)),
                     Err(error) => panic!("read {topic}: {error}"),
                 }
             }
-            (open == 0).then_some(())
+            open.is_empty().then_some(())
         });
         records.sort_by_key(|record| (record.partition, record.offset));
         records
