@@ -3,6 +3,8 @@
 mod fleet;
 mod killed;
 mod refused;
+mod step;
+mod suspended;
 mod told;
 
 use std::collections::BTreeMap;

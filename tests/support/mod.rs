@@ -2,7 +2,7 @@
 //!
 //! | module | what it starts or does |
 //! |---|---|
-//! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`], [`acls`] act on it, [`proxy`] cuts the way to it, [`log_files`] damages what it keeps |
+//! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`], [`acls`] act on it, [`proxy`] cuts the way to it, [`gate`] keeps single requests, [`log_files`] damages what it keeps |
 //! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] reads expressions, [`grafana`] dashboards |
 //! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic, [`crowd`] one with ten thousand arms, [`trickle`] one whose events come one by one |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
@@ -22,6 +22,7 @@ pub mod certificates;
 pub mod crowd;
 pub mod daemon;
 pub mod exposition;
+pub mod gate;
 pub mod grafana;
 pub mod http;
 pub mod https;

@@ -175,6 +175,14 @@ impl Stream {
         json!({"type": "served", "request_id": id, "ts": ts_ms, "experiments": {"ranker": arm}, "items": items})
     }
 
+    /// The partition that all lists of an arm are in.
+    pub fn partition_of_arm(arm: &str, load: Load) -> i32 {
+        let number = arm
+            .strip_prefix("arm-")
+            .and_then(|number| number.parse::<i32>().ok());
+        number.expect("an arm of the stream") % load.n_partitions
+    }
+
     /// Notes a list that nobody clicks.
     pub fn expect_list(&self, arm: &str) {
         self.expect(|expected| {

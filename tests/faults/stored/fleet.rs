@@ -65,7 +65,8 @@ pub struct Fleet {
     watch: Watch,
     /// Instances that are not to live now.
     gone: BTreeSet<usize>,
-    state: String,
+    pub state: String,
+    load: Load,
 }
 
 impl Fleet {
@@ -94,6 +95,7 @@ impl Fleet {
             daemons,
             gone: BTreeSet::new(),
             state,
+            load,
         }
     }
 
@@ -219,6 +221,33 @@ impl Fleet {
         lines.sort_unstable();
         lines
     }
+
+    /// Partitions whose settled numbers an instance shows, by their arms; none while it does not answer.
+    pub fn shown_by(&self, instance: usize) -> Option<BTreeSet<i32>> {
+        let mut arms = Arms::new();
+        add_settled(&scrape(&self.daemons[instance])?, &mut arms);
+        Some(
+            arms.keys()
+                .map(|arm| Stream::partition_of_arm(arm, self.load))
+                .collect(),
+        )
+    }
+
+    /// Waits until these instances together show every partition.
+    #[track_caller]
+    pub fn wait_until_shown_by(&self, instances: &[usize]) {
+        let all: BTreeSet<i32> = (0..self.load.n_partitions).collect();
+        let mut shown = BTreeSet::new();
+        let are_shown = wait::try_until(wait::LONG, || {
+            shown = instances
+                .iter()
+                .filter_map(|&instance| self.shown_by(instance))
+                .flatten()
+                .collect();
+            (shown == all).then_some(())
+        });
+        assert!(are_shown.is_some(), "instances {instances:?} show {shown:?}");
+    }
 }
 
 /// Logs of what failed stay, in the directory that `ABGAUGE_FAULTS_LOGS` names.
@@ -243,6 +272,8 @@ fn own(instance: usize, state: &str) -> String {
         kafka.properties."client.id" = "instance-{instance}"
         state.topic = "{state}"
         state.interval = "1s"
+        # So that a proxy can read the keys of what it keeps.
+        kafka.properties."compression.codec" = "none"
         "#
     )
 }

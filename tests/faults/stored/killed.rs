@@ -41,7 +41,7 @@ const LONG: Pace = Pace {
         lists_per_second: 2_600,
     },
     kills_a_round: 10,
-    longest_pause_ms: 13_000,
+    longest_pause_ms: 11_000,
 };
 
 #[test]

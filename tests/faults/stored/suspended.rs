@@ -1,0 +1,79 @@
+//! An instance that is suspended at a step of a session, for longer than the group waits: what lands late changes nothing, and it shows
+//! nothing of what others have by then.
+
+use std::time::Instant;
+
+use rand::Rng as _;
+
+use super::fleet::runs::Run;
+use super::fleet::{Fleet, LEASE, Wanted};
+use super::step::Step;
+use crate::chaos::stream::Load;
+use crate::support::gate::Kept;
+use crate::support::kafka::Options;
+use crate::support::wait;
+
+const N_INSTANCES: usize = 3;
+const LOAD: Load = Load {
+    n_partitions: 6,
+    lists_per_second: 400,
+};
+
+#[test]
+fn an_instance_that_is_suspended_at_any_step_hides_what_others_have_taken_over() {
+    let wanted = Wanted::or(Step::ALL.len());
+    let mut run = Run::begin("suspended", wanted.seed);
+    let mut random = wanted.random();
+    let options = Options {
+        proxied: true,
+        ..Options::default()
+    };
+    let mut fleet = Fleet::start(N_INSTANCES, LOAD, options);
+    fleet.wait_until_shown_by(&[0, 1, 2]);
+    for n in 1..=wanted.n_faults {
+        let step = Step::ALL[n % Step::ALL.len()];
+        let kept = match random.random() {
+            true => Kept::Request,
+            false => Kept::Answer,
+        };
+        let victim = random.random_range(0..N_INSTANCES);
+        println!("{n}: instance {victim} at {step:?}, {kept:?} kept");
+        suspend(&mut fleet, victim, step, kept, random.random());
+        if n.is_multiple_of(10) {
+            let n_records = fleet.assert_recounted(&format!("{n} suspensions"));
+            run.note(n, n_records);
+        }
+    }
+    let (n_records, seen) = fleet.assert_whole("all suspensions");
+    run.note(wanted.n_faults, n_records);
+    run.held(&format!("equal; {seen}"));
+}
+
+/// Stops it where it waits for this, until others show all; what is kept lands before it goes on, or right after that.
+fn suspend(fleet: &mut Fleet, victim: usize, step: Step, kept: Kept, lands_before: bool) {
+    let gate = step.gate(victim, kept, &fleet.state);
+    if step.is_of_a_start() {
+        fleet.kill(victim);
+        fleet.kafka.proxy().set_gate(&gate);
+        fleet.start_again(victim);
+    } else {
+        fleet.kafka.proxy().set_gate(&gate);
+    }
+    gate.wait_until_caught(&format!("{step:?} of instance {victim}"), wait::LONG);
+    fleet.daemons[victim].signal(libc::SIGSTOP);
+    let others: Vec<usize> = (0..fleet.daemons.len()).filter(|n| *n != victim).collect();
+    let stopped = Instant::now();
+    fleet.wait_until_shown_by(&others);
+    // They may have them sooner: its last heartbeat is older than its last question.
+    wait::try_until(LEASE.saturating_sub(stopped.elapsed()), || None::<()>);
+    if lands_before {
+        gate.release();
+    }
+    fleet.daemons[victim].signal(libc::SIGCONT);
+    let shown = fleet.shown_by(victim).expect("it answers");
+    gate.release();
+    assert!(
+        shown.is_empty(),
+        "instance {victim} shows {shown:?} after {step:?}, which others have"
+    );
+}
