@@ -2,6 +2,7 @@
 
 mod fleet;
 mod killed;
+mod moves;
 mod refused;
 mod step;
 mod suspended;

@@ -126,6 +126,18 @@ impl Traffic {
 ///
 /// Spans are so short that a slot settles within seconds.
 pub fn config(brokers: &str, served: &str, clicks: &str, group: &str, more: &str) -> String {
+    config_with_lateness("4s", brokers, served, clicks, group, more)
+}
+
+/// The same where events may be later than that.
+pub fn config_with_lateness(
+    lateness: &str,
+    brokers: &str,
+    served: &str,
+    clicks: &str,
+    group: &str,
+    more: &str,
+) -> String {
     format!(
         r#"
         kafka.brokers = "{brokers}"
@@ -133,7 +145,7 @@ pub fn config(brokers: &str, served: &str, clicks: &str, group: &str, more: &str
         kafka.clicks_topic = "{clicks}"
         kafka.group_id = "{group}"
         join.attribution = "2s"
-        join.lateness = "4s"
+        join.lateness = "{lateness}"
         join.max_future = "1s"
         join.idle_after = "1s"
         join.slot = "1s"

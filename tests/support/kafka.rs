@@ -1,4 +1,4 @@
-//! Real Apache Kafka: one process that is broker and controller, in a temporary directory, on ports of its own.
+//! Real Apache Kafka: processes that are broker and controller, one unless more are asked for, in temporary directories, on ports of their own.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tempfile::TempDir;
 
 use super::certificates::{Authority, Signed, Validity};
+use super::gate::Gate;
 use super::process::Process;
 use super::proxy::Proxy;
 use super::{tools, topics, wait};
@@ -35,18 +36,24 @@ pub struct Options {
     pub proxied: bool,
     /// As fast as it gets once warm, rather than quick to start: for benchmarks.
     pub fast: bool,
+    /// Three brokers, each of which has all records; two must have what is acknowledged.
+    pub replicated: bool,
     /// Lines of `server.properties` that replace or add to ours.
     pub properties: Vec<(&'static str, &'static str)>,
 }
 
-/// A broker with `auto.create.topics.enable=false`, killed when dropped.
+/// A cluster with `auto.create.topics.enable=false`, killed when dropped. What is said of *the broker* is of its first one.
 pub struct Kafka {
+    nodes: Vec<Node>,
+    fast: bool,
+    encrypted: Option<Encrypted>,
+}
+
+struct Node {
     // Dropped first: the process writes into the directory.
     process: Process,
     ports: Ports,
     proxy: Option<Proxy>,
-    fast: bool,
-    encrypted: Option<Encrypted>,
     dir: TempDir,
 }
 
@@ -107,24 +114,28 @@ impl Kafka {
     }
 
     pub fn start_with(options: Options) -> Kafka {
-        let dir = tools::temporary_dir("kafka");
-        let ports = Ports::free();
-        let encrypted = options.encrypted.then(|| Encrypted::new(dir.path(), &ports));
-        let properties = server_properties(&options, &ports, dir.path());
-        fs::write(dir.path().join("server.properties"), properties).expect("write server.properties");
-        fs::write(dir.path().join("log4j2.properties"), LOG4J).expect("write log4j2.properties");
-        format_storage(dir.path(), options.encrypted);
-        let proxy = options.proxied.then(|| Proxy::start(ports.proxy, ports.hidden));
-        let process = launch(dir.path(), options.fast);
-        let mut kafka = Kafka {
-            process,
+        let n_nodes = if options.replicated { 3 } else { 1 };
+        let all: Vec<Ports> = (0..n_nodes).map(|_| Ports::free()).collect();
+        let dirs: Vec<TempDir> = all.iter().map(|_| tools::temporary_dir("kafka")).collect();
+        let encrypted = options.encrypted.then(|| Encrypted::new(dirs[0].path(), &all[0]));
+        for (number, dir) in dirs.iter().enumerate() {
+            let properties = server_properties(&options, number, &all, dir.path());
+            fs::write(dir.path().join("server.properties"), properties).expect("write server.properties");
+            fs::write(dir.path().join("log4j2.properties"), LOG4J).expect("write log4j2.properties");
+            format_storage(dir.path(), options.encrypted);
+        }
+        let node = |(ports, dir): (Ports, TempDir)| Node {
+            process: launch(dir.path(), options.fast),
+            proxy: options.proxied.then(|| Proxy::start(ports.proxy, ports.hidden)),
             ports,
-            proxy,
-            fast: options.fast,
-            encrypted,
             dir,
         };
-        kafka.wait_until_up();
+        let mut kafka = Kafka {
+            nodes: all.into_iter().zip(dirs).map(node).collect(),
+            fast: options.fast,
+            encrypted,
+        };
+        kafka.nodes.iter_mut().for_each(Node::wait_until_up);
         kafka
     }
 
@@ -143,12 +154,20 @@ impl Kafka {
 
     /// The open listener, for `bootstrap.servers`.
     pub fn brokers(&self) -> String {
-        format!("127.0.0.1:{}", self.ports.open)
+        self.addresses(|ports| ports.open)
+    }
+
+    fn addresses(&self, port: fn(&Ports) -> u16) -> String {
+        let addresses = self
+            .nodes
+            .iter()
+            .map(|node| format!("127.0.0.1:{}", port(&node.ports)));
+        addresses.collect::<Vec<_>>().join(",")
     }
 
     /// The listener of SASL_PLAINTEXT, where [`Options::secured`].
     pub fn sasl_brokers(&self) -> String {
-        format!("127.0.0.1:{}", self.ports.sasl)
+        self.addresses(|ports| ports.sasl)
     }
 
     /// The listeners with TLS, where [`Options::encrypted`].
@@ -158,47 +177,75 @@ impl Kafka {
 
     /// The way through the proxy, where [`Options::proxied`]: all connections of a client that begins here pass it.
     pub fn proxied_brokers(&self) -> String {
-        format!("127.0.0.1:{}", self.ports.proxy)
+        self.addresses(|ports| ports.proxy)
     }
 
     /// The network before the proxied listener, to cut and restore.
     pub fn proxy(&mut self) -> &mut Proxy {
-        self.proxy.as_mut().expect("started with Options::proxied")
+        self.nodes[0]
+            .proxy
+            .as_mut()
+            .expect("started with Options::proxied")
+    }
+
+    /// Requests to any broker pass this gate from now on, where [`Options::proxied`].
+    pub fn set_gate(&self, gate: &Arc<Gate>) {
+        let proxies = self.nodes.iter().filter_map(|node| node.proxy.as_ref());
+        proxies.for_each(|proxy| proxy.set_gate(gate));
     }
 
     /// Kills the broker as a crash would. What it has acknowledged stays in its directory.
     pub fn stop(&mut self) {
-        self.process.kill();
+        self.nodes[0].process.kill();
     }
 
     /// Kills the broker unless that is done, starts it again on the same ports and directory, waits until it answers.
     pub fn restart(&mut self) {
-        self.stop();
-        self.process = launch(self.dir.path(), self.fast);
-        self.wait_until_up();
+        self.restart_node(0);
     }
 
     /// Stops the broker as an operator would, starts it again on the same ports and directory, waits until it answers.
     pub fn restart_in_order(&mut self) {
-        self.process.signal(libc::SIGTERM);
-        self.process.wait_exit(wait::LONG);
-        self.restart();
+        self.restart_node_in_order(0);
+    }
+
+    /// [`Kafka::restart`] of any broker: others lead its partitions meanwhile, and it leads them again soon.
+    pub fn restart_node(&mut self, number: usize) {
+        let fast = self.fast;
+        let node = &mut self.nodes[number];
+        node.process.kill();
+        node.process = launch(node.dir.path(), fast);
+        node.wait_until_up();
+    }
+
+    /// [`Kafka::restart_in_order`] of any broker: it hands its partitions over.
+    pub fn restart_node_in_order(&mut self, number: usize) {
+        let process = &mut self.nodes[number].process;
+        process.signal(libc::SIGTERM);
+        process.wait_exit(wait::LONG);
+        self.restart_node(number);
+    }
+
+    pub fn n_nodes(&self) -> usize {
+        self.nodes.len()
     }
 
     /// Where it keeps its logs.
     pub fn data_dir(&self) -> PathBuf {
-        self.dir.path().join("data")
+        self.nodes[0].dir.path().join("data")
     }
 
     /// All that it has logged.
     pub fn log(&self) -> String {
-        self.process.log()
+        self.nodes[0].process.log()
     }
+}
 
+impl Node {
     fn wait_until_up(&mut self) {
-        let brokers = self.brokers();
+        let address = format!("127.0.0.1:{}", self.ports.open);
         self.process
-            .wait_until("the broker to answer", wait::LONG, || topics::answers(&brokers));
+            .wait_until("the broker to answer", wait::LONG, || topics::answers(&address));
     }
 }
 
@@ -218,7 +265,8 @@ impl Ports {
     }
 }
 
-fn server_properties(options: &Options, ports: &Ports, dir: &Path) -> String {
+fn server_properties(options: &Options, number: usize, all: &[Ports], dir: &Path) -> String {
+    let ports = &all[number];
     let mut listeners = vec![("OPEN", "PLAINTEXT", ports.open, ports.open)];
     if options.secured {
         listeners.push(("SECURED", "SASL_PLAINTEXT", ports.sasl, ports.sasl));
@@ -241,11 +289,13 @@ fn server_properties(options: &Options, ports: &Ports, dir: &Path) -> String {
     let advertised = list(|(name, _, _, port)| format!("{name}://127.0.0.1:{port}"));
     let protocols = list(|(name, protocol, _, _)| format!("{name}:{protocol}"));
     let Ports { controller, .. } = ports;
+    let voters = all.iter().enumerate();
+    let voters = voters.map(|(number, ports)| format!("{}@127.0.0.1:{}", number + 1, ports.controller));
 
     let mut text = format!(
         "process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
+node.id={id}
+controller.quorum.voters={voters}
 controller.listener.names=CONTROLLER
 listeners={bound},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners={advertised}
@@ -253,8 +303,13 @@ listener.security.protocol.map={protocols},CONTROLLER:PLAINTEXT
 inter.broker.listener.name=OPEN
 log.dirs={data}
 {SMALL}",
+        id = number + 1,
+        voters = voters.collect::<Vec<_>>().join(","),
         data = dir.join("data").display()
     );
+    if options.replicated {
+        text.push_str(REPLICATED);
+    }
     if options.secured {
         text.push_str(&security());
     }
@@ -280,6 +335,16 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 default.replication.factor=1
 min.insync.replicas=1
+";
+
+/// Of a property that stands twice, Java takes the last. A broker that is gone is soon taken for gone, and leads again soon after it is back.
+const REPLICATED: &str = "offsets.topic.replication.factor=3
+default.replication.factor=3
+min.insync.replicas=2
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+leader.imbalance.check.interval.seconds=2
+leader.imbalance.per.broker.percentage=0
 ";
 
 fn plain_users() -> String {

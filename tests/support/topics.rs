@@ -55,7 +55,7 @@ group_id = \"{group}\"
     /// record from the future, as abgauge wants it.
     #[track_caller]
     pub fn create_topic(&self, name: &str, n_partitions: i32, configs: &[(&str, &str)]) {
-        let topic = NewTopic::new(name, n_partitions, TopicReplication::Fixed(1));
+        let topic = NewTopic::new(name, n_partitions, TopicReplication::Fixed(self.n_nodes() as i32));
         let topic = match configs
             .iter()
             .any(|(key, _)| key.starts_with("message.timestamp."))

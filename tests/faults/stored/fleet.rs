@@ -58,6 +58,15 @@ impl Wanted {
     }
 }
 
+/// Who is in it, and what it reads.
+pub struct Plan {
+    pub n_instances: usize,
+    pub load: Load,
+    /// `join.lateness`: longer than traffic stands still in a fault.
+    pub lateness: &'static str,
+    pub options: Options,
+}
+
 pub struct Fleet {
     pub kafka: Kafka,
     pub daemons: Vec<Daemon>,
@@ -67,11 +76,17 @@ pub struct Fleet {
     gone: BTreeSet<usize>,
     pub state: String,
     load: Load,
+    lateness: &'static str,
 }
 
 impl Fleet {
-    pub fn start(n_instances: usize, load: Load, options: Options) -> Fleet {
-        let mut options = options;
+    pub fn start(plan: Plan) -> Fleet {
+        let Plan {
+            n_instances,
+            load,
+            lateness,
+            mut options,
+        } = plan;
         options.properties.push(("group.min.session.timeout.ms", "1000"));
         let is_proxied = options.proxied;
         let kafka = Kafka::start_with(options);
@@ -86,7 +101,16 @@ impl Fleet {
             false => kafka.brokers(),
         };
         let daemons: Vec<Daemon> = (0..n_instances)
-            .map(|n| Daemon::run(&config(&brokers, &served, &clicks, "fleet", &own(n, &state))))
+            .map(|n| {
+                Daemon::run(&config(
+                    lateness,
+                    &brokers,
+                    &served,
+                    &clicks,
+                    "fleet",
+                    &own(n, &state),
+                ))
+            })
             .collect();
         Fleet {
             stream: Stream::start(&kafka, &served, &clicks, load),
@@ -96,6 +120,7 @@ impl Fleet {
             gone: BTreeSet::new(),
             state,
             load,
+            lateness,
         }
     }
 
@@ -106,7 +131,17 @@ impl Fleet {
         self.daemons[instance].kill();
     }
 
-    /// After a crash.
+    /// A clean stop.
+    #[track_caller]
+    pub fn leave(&mut self, instance: usize) {
+        self.daemons[instance].signal(libc::SIGTERM);
+        let code = self.daemons[instance].wait_exit(wait::PATIENCE);
+        self.watch.is_gone(instance);
+        self.gone.insert(instance);
+        assert_eq!(code, Some(0), "{}", self.daemons[instance].log());
+    }
+
+    /// After a crash or a stop.
     pub fn start_again(&mut self, instance: usize) {
         self.gone.remove(&instance);
         self.daemons[instance].start_again();
@@ -196,7 +231,14 @@ impl Fleet {
         }
         let left = self.wait_for_all(0, &expected);
         let [served, clicks] = [self.stream.served(), self.stream.clicks()];
-        let whole = config(&self.kafka.brokers(), served, clicks, "never-stopped", "");
+        let whole = config(
+            self.lateness,
+            &self.kafka.brokers(),
+            served,
+            clicks,
+            "never-stopped",
+            "",
+        );
         self.daemons.push(Daemon::run(&whole));
         let one_run = self.wait_for_all(self.daemons.len() - 1, &expected);
         assert!(left.len() > expected.len(), "{left:#?}");
@@ -248,6 +290,18 @@ impl Fleet {
         });
         assert!(are_shown.is_some(), "instances {instances:?} show {shown:?}");
     }
+
+    /// Waits until each of these shows something, and together they show every partition.
+    #[track_caller]
+    pub fn wait_until_each_shows(&self, instances: &[usize]) {
+        let has_some = |instance: &usize| self.shown_by(*instance).is_some_and(|shown| !shown.is_empty());
+        wait::until(
+            &format!("instances {instances:?} to show something each"),
+            wait::LONG,
+            || instances.iter().all(has_some).then_some(()),
+        );
+        self.wait_until_shown_by(instances);
+    }
 }
 
 /// Logs of what failed stay, in the directory that `ABGAUGE_FAULTS_LOGS` names.
@@ -258,7 +312,11 @@ impl Drop for Fleet {
         };
         for (number, daemon) in self.daemons.iter().enumerate() {
             let file = std::path::Path::new(&dir).join(format!("instance-{number}.log"));
-            if let Err(error) = std::fs::write(&file, daemon.log()) {
+            let waits_for = daemon
+                .try_get("/readyz")
+                .map(|answer| answer.body)
+                .unwrap_or_default();
+            if let Err(error) = std::fs::write(&file, daemon.log() + &waits_for) {
                 eprintln!("{}: {error}", file.display());
             }
         }
@@ -278,7 +336,7 @@ fn own(instance: usize, state: &str) -> String {
     )
 }
 
-fn config(brokers: &str, served: &str, clicks: &str, group: &str, more: &str) -> String {
+fn config(lateness: &str, brokers: &str, served: &str, clicks: &str, group: &str, more: &str) -> String {
     let more = format!(
         r#"
         kafka.start = "earliest"
@@ -293,5 +351,5 @@ fn config(brokers: &str, served: &str, clicks: &str, group: &str, more: &str) ->
         "#,
         lease_ms = LEASE.as_millis(),
     );
-    traffic::config(brokers, served, clicks, group, &more)
+    traffic::config_with_lateness(lateness, brokers, served, clicks, group, &more)
 }

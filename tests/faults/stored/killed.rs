@@ -12,7 +12,7 @@ use std::time::Duration;
 use rand::Rng as _;
 
 use super::fleet::runs::Run;
-use super::fleet::{Fleet, Wanted};
+use super::fleet::{Fleet, Plan, Wanted};
 use crate::chaos::stream::Load;
 use crate::support::kafka::Options;
 use crate::support::wait;
@@ -50,7 +50,12 @@ fn instances_that_are_killed_at_random_points_add_up_to_a_recount() {
     let pace = if wanted.is_long { LONG } else { SHORT };
     let mut run = Run::begin("killed", wanted.seed);
     let mut random = wanted.random();
-    let mut fleet = Fleet::start(N_INSTANCES, pace.load, Options::default());
+    let mut fleet = Fleet::start(Plan {
+        n_instances: N_INSTANCES,
+        load: pace.load,
+        lateness: "4s",
+        options: Options::default(),
+    });
     for n in 1..=wanted.n_faults {
         let pause = Duration::from_millis(random.random_range(100..pace.longest_pause_ms));
         wait::try_until(pause, || None::<()>);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use rand::Rng as _;
 
 use super::fleet::runs::Run;
-use super::fleet::{Fleet, LEASE, Wanted};
+use super::fleet::{Fleet, LEASE, Plan, Wanted};
 use super::step::Step;
 use crate::chaos::stream::Load;
 use crate::support::gate::Kept;
@@ -28,7 +28,12 @@ fn an_instance_that_is_suspended_at_any_step_hides_what_others_have_taken_over()
         proxied: true,
         ..Options::default()
     };
-    let mut fleet = Fleet::start(N_INSTANCES, LOAD, options);
+    let mut fleet = Fleet::start(Plan {
+        n_instances: N_INSTANCES,
+        load: LOAD,
+        lateness: "4s",
+        options,
+    });
     fleet.wait_until_shown_by(&[0, 1, 2]);
     for n in 1..=wanted.n_faults {
         let step = Step::ALL[n % Step::ALL.len()];
@@ -54,10 +59,10 @@ fn suspend(fleet: &mut Fleet, victim: usize, step: Step, kept: Kept, lands_befor
     let gate = step.gate(victim, kept, &fleet.state);
     if step.is_of_a_start() {
         fleet.kill(victim);
-        fleet.kafka.proxy().set_gate(&gate);
+        fleet.kafka.set_gate(&gate);
         fleet.start_again(victim);
     } else {
-        fleet.kafka.proxy().set_gate(&gate);
+        fleet.kafka.set_gate(&gate);
     }
     gate.wait_until_caught(&format!("{step:?} of instance {victim}"), wait::LONG);
     fleet.daemons[victim].signal(libc::SIGSTOP);
