@@ -20,7 +20,7 @@ use abgauge::engine::ranking::{Column, METRICS, Ranking, USUAL};
 use abgauge::export::Exporter;
 use abgauge::ledger::{Keep, PairDelta, PairTracker};
 use abgauge::looks::{ArmLook, ExperimentLook, Looked, MetricLook};
-use abgauge::snapshot::{Snapshot, SnapshotSource as _};
+use abgauge::snapshot::{SnapshotSource as _, Snapshots};
 use abgauge::statistics::burn_in::BurnIn;
 use abgauge::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
 use abgauge::statistics::{ArmReport, Decision, Interval, MetricReport, Report, Role, Settings, State};
@@ -331,15 +331,15 @@ fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize, looked: 
     if let Some(looked) = looked {
         exporter.looks.show(looked, None);
     }
-    let (mut snapshot, mut out) = (Snapshot::default(), Vec::new());
+    let (mut snapshots, mut out) = (Snapshots::default(), Vec::new());
     let mut rounds = Vec::new();
     for _ in 0..n_rounds {
         let start = thread_cpu_ns();
-        exporter.source.snapshot_into(None, &mut snapshot);
+        exporter.source.snapshot_into(None, &mut snapshots.own);
         let copied = thread_cpu_ns();
         out.clear();
         exporter
-            .metrics(&mut snapshot, &mut out)
+            .metrics(&mut snapshots, &mut out)
             .expect("it can be rendered");
         rounds.push((copied - start, thread_cpu_ns() - copied));
     }
@@ -368,6 +368,7 @@ fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
         controls: config.experiment_controls(),
         experiments: config.experiments.clone(),
         export: config.export.clone(),
+        global: None,
         settle_after_ms: 0,
     }
 }
@@ -454,7 +455,7 @@ fn waiting_ms(world: &World, exporter: &Exporter) -> f64 {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             exporter
-                .metrics(&mut Snapshot::default(), &mut Vec::new())
+                .metrics(&mut Snapshots::default(), &mut Vec::new())
                 .expect("it can be rendered");
             done.store(true, Ordering::Relaxed);
         });

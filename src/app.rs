@@ -2,6 +2,7 @@
 
 mod keeping;
 mod looker;
+mod overview;
 mod reload;
 mod settings;
 mod signals;
@@ -22,6 +23,7 @@ pub use self::signals::{Signals, StopSignal};
 
 use self::keeping::Keeping;
 use self::looker::Looker;
+use self::overview::Overview;
 use self::reload::Reloader;
 use crate::board::Board;
 use crate::bounds::Bounds;
@@ -120,9 +122,13 @@ impl Daemon {
             Webhook::open(webhook, looks, telemetry)
         });
         let webhook = webhook.transpose()?;
+        let overview = config
+            .global
+            .then(|| Overview::new(config, &ranking, Keeping::lease_ms(config), clock.clone()));
         let exporter = Arc::new(Exporter {
             telemetry: Arc::clone(&telemetry),
             source: Arc::clone(&board) as _,
+            global: overview.as_ref().map(Overview::scope),
             looks: Arc::clone(&looks),
             ranking: ranking.clone(),
             windows: config.windows.clone(),
@@ -158,7 +164,7 @@ impl Daemon {
             .name("consumer".into())
             .spawn({
                 let stop = stop.clone();
-                let keeping = Keeping::new(config, clock.clone());
+                let keeping = Keeping::new(config, overview, clock.clone());
                 move || {
                     let told = Told {
                         catalogues,
@@ -273,7 +279,12 @@ fn consume(
     stop: &CancellationToken,
 ) -> Result<(), Fault> {
     while !stop.is_cancelled() {
-        told.inputs().for_each(|input| worker.handle(input));
+        for input in told.inputs() {
+            if let Input::Catalogue(catalogue) = &input {
+                keeping.set_catalogue(catalogue);
+            }
+            worker.handle(input);
+        }
         match keeping.inputs() {
             Ok(inputs) => inputs.into_iter().for_each(|input| worker.handle(input)),
             Err(error) => worker.handle(Input::Fault(fault(&error, FaultKind::Fatal))),

@@ -28,7 +28,7 @@ use self::covering::Covering;
 use self::progress::{Progress, ShownPairs};
 use crate::config::{self, Config};
 use crate::engine::catalogue::Catalogue;
-use crate::engine::ranking::{LISTS, Ranking};
+use crate::engine::ranking::Ranking;
 use crate::engine::window::{Cell, N_CELLS, Overflow};
 use crate::engine::{Arm, ArmId, ArmInSlot};
 use crate::ledger::{Ledger, PairDelta, PairId, Reach};
@@ -487,13 +487,7 @@ fn name_of(arm: &ArmSnapshot) -> Arm {
 /// The arms whose cells a snapshot has: those of ten thousand arms would take gigabytes.
 fn with_most_lists(arms: &mut [ArmSnapshot]) -> impl Iterator<Item = &mut ArmSnapshot> {
     let mut arms: Vec<&mut ArmSnapshot> = arms.iter_mut().collect();
-    arms.sort_by_key(|arm| {
-        Reverse(
-            arm.sums[View::Live as usize]
-                .last()
-                .map_or(0, |total| total[LISTS]),
-        )
-    });
+    arms.sort_by_key(|arm| Reverse(arm.n_lists()));
     arms.into_iter().take(MAX_TIMELINES)
 }
 
@@ -553,4 +547,4 @@ impl Timeline {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::engine::ranking::LISTS;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum View {
     /// Every list counts as soon as it is read.
@@ -50,7 +52,29 @@ pub struct ArmSnapshot {
     pub timelines: Option<[Timeline; 2]>,
 }
 
+/// One of this instance's partitions, and one of all: their memory is used again.
+#[derive(Debug, Default)]
+pub struct Snapshots {
+    pub own: Snapshot,
+    pub global: Snapshot,
+}
+
+impl Snapshots {
+    pub fn of(&mut self, is_global: bool) -> &mut Snapshot {
+        match is_global {
+            true => &mut self.global,
+            false => &mut self.own,
+        }
+    }
+}
+
 impl ArmSnapshot {
+    /// Lists of `total`, by the view that has more of them: what decides which arms are left out where there are too many.
+    pub fn n_lists(&self) -> i128 {
+        let of_views = self.sums.iter().filter_map(|rows| rows.last());
+        of_views.map(|total| total[LISTS]).max().unwrap_or(0)
+    }
+
     pub fn sums(&self, view: View, window: usize) -> &[i128] {
         &self.sums[view as usize][window]
     }

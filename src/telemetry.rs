@@ -5,7 +5,7 @@
 
 mod stored;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
@@ -56,6 +56,7 @@ pub struct Telemetry {
     event_ahead: GaugeVec,
     open_transaction_since: GaugeVec,
     frontier: GaugeVec,
+    global_behind: OptionalGauge,
     held: IntGaugeVec,
     settle_delay: OptionalGauge,
     since: OptionalGauge,
@@ -78,6 +79,8 @@ struct TelemetryState {
     max_state_bytes: Option<u64>,
     partitions: BTreeMap<(String, i32), PartitionState>,
     stored: BTreeMap<i32, StoredState>,
+    /// Partitions with a frontier in the scope `global`.
+    global_frontiers: BTreeSet<i32>,
 }
 
 impl TelemetryState {
@@ -482,8 +485,13 @@ impl Telemetry {
                 &registry,
                 GaugeVec::new,
                 "abgauge_frontier_timestamp_seconds",
-                "Event time before which everything is settled.",
-                &["partition"],
+                "Event time before which everything is settled; in the scope global, before which it is stored so.",
+                &["partition", "scope"],
+            ),
+            global_behind: OptionalGauge::new(
+                &registry,
+                "abgauge_global_behind_seconds",
+                "How long ago the state topic was read to its end, of its partitions the one where that is longest.",
             ),
             held: family(
                 &registry,
@@ -634,6 +642,11 @@ impl Telemetry {
         self.partitions_owned.set(saturated(n_pairs as u64));
     }
 
+    /// Partitions that this instance holds.
+    pub fn n_partitions_owned(&self) -> usize {
+        usize::try_from(self.partitions_owned.get()).unwrap_or_default()
+    }
+
     pub fn set_partition(&self, topic: &str, partition: i32, state: PartitionState) {
         let labels = [topic, &partition.to_string()];
         match state.lag {
@@ -658,10 +671,25 @@ impl Telemetry {
 
     /// Begin of the first slot of a pair that is not settled, epoch ms.
     pub fn set_frontier(&self, partition: i32, frontier_ms: Option<i64>) {
-        let labels = [&*partition.to_string()];
+        let labels = [&*partition.to_string(), OWN];
         match frontier_ms {
             Some(ms) => self.frontier.with_label_values(&labels).set(seconds(ms)),
             None => forget(&self.frontier, &labels),
+        }
+    }
+
+    /// How the global view stands: how old it is, and the frontiers that it shows, epoch ms by partition; those that it does not show
+    /// are forgotten.
+    pub fn set_global(&self, behind_seconds: Option<f64>, frontiers_ms: &[(i32, i64)]) {
+        self.global_behind.set(behind_seconds);
+        let partitions: BTreeSet<i32> = frontiers_ms.iter().map(|(partition, _)| *partition).collect();
+        let before = std::mem::replace(&mut self.state().global_frontiers, partitions.clone());
+        for gone in before.difference(&partitions) {
+            forget(&self.frontier, &[&*gone.to_string(), GLOBAL]);
+        }
+        for (partition, ms) in frontiers_ms {
+            let labels = [&*partition.to_string(), GLOBAL];
+            self.frontier.with_label_values(&labels).set(seconds(*ms));
         }
     }
 
@@ -679,7 +707,7 @@ impl Telemetry {
             }
             forget(&self.held, &[topic, &label]);
         }
-        forget(&self.frontier, &[&label]);
+        forget(&self.frontier, &[&label, OWN]);
         self.state()
             .partitions
             .retain(|(_, other), _| *other != partition);
@@ -875,6 +903,10 @@ pub struct PartitionStatus {
 struct OptionalGauge(GaugeVec);
 
 const NO_LABELS: [&str; 0] = [];
+
+/// The values of the label `scope`.
+const OWN: &str = "own";
+const GLOBAL: &str = "global";
 
 impl OptionalGauge {
     fn new(registry: &Registry, name: &str, help: &str) -> OptionalGauge {

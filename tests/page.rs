@@ -149,6 +149,48 @@ fn the_page_tells_what_stands_against_its_numbers() {
 }
 
 #[test]
+fn all_partitions_can_be_chosen_where_they_are_stored() {
+    const N_LISTS: usize = 20;
+    let kafka = Kafka::shared();
+    let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, 2));
+    let state = kafka.unique("state");
+    let settings = [
+        ("cleanup.policy", "compact"),
+        ("max.message.bytes", "1048576"),
+        ("message.timestamp.type", "LogAppendTime"),
+    ];
+    kafka.create_topic(&state, 2, &settings);
+    let mut daemon = Daemon::run(&format!(
+        "{section}[join]\nattribution = \"2s\"\nlateness = \"4s\"\nmax_future = \"1s\"\nidle_after = \"1s\"\nslot = \"1s\"\n\
+         [state]\ntopic = \"{state}\"\ninterval = \"1s\"\n",
+        section = kafka.section(&served, &clicks),
+    ));
+    daemon.wait_until_ready();
+    let producer = kafka.producer();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    for number in 0..N_LISTS {
+        let id = format!("r-{number}");
+        let event = json!({
+            "request_id": id, "ts": now.as_millis() as u64, "experiments": {"e": "a"}, "items": ["a"],
+        });
+        let event = event.to_string();
+        producer.produce(&served, None, Some(id.as_bytes()), Some(event.as_bytes()), None);
+    }
+    producer.flush();
+    let of_all = [("scope", "global"), ("window", "total")];
+    daemon.wait_until("all to be stored and read", |daemon| {
+        (daemon.metrics().sum("abgauge_lists", &of_all) == N_LISTS as f64).then_some(())
+    });
+    let url = format!("http://{}/", daemon.address());
+    let said = browser::run(
+        "whole.mjs",
+        &[&url, &N_LISTS.to_string()],
+        Duration::from_secs(120),
+    );
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
 fn ten_thousand_arms_stay_fluid() {
     let crowd = Crowd::start();
     let url = format!("http://{}/", crowd.daemon.address());

@@ -1,14 +1,19 @@
-//! The keeper of the stored state: started once it is known how many pairs there are, and that the topics are fit for it.
+//! The keeper of the stored state, and who reads all of it: started once it is known how many pairs there are, and that the topics are
+//! fit for it.
 
 mod topics;
+
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use tracing::warn;
 
 use self::topics::Topics;
+use super::overview::Overview;
 use crate::check::Admission;
 use crate::clock::Clock;
 use crate::config::{Config, Kafka, StateTopic};
+use crate::engine::catalogue::Catalogue;
 use crate::ingest::{Fault, FaultKind, Input};
 use crate::kafka::state_log::StateLog;
 use crate::keeper::{Keeper, Settings};
@@ -37,15 +42,18 @@ pub struct Keeping {
     /// Whether the topics are fit, and stay so.
     topics: Option<Topics>,
     keeper: Option<Keeper>,
+    /// Where all partitions are shown.
+    overview: Option<Overview>,
 }
 
 impl Keeping {
-    pub fn new(config: &Config, clock: Clock) -> Keeping {
+    pub fn new(config: &Config, overview: Option<Overview>, clock: Clock) -> Keeping {
         Keeping {
             config: config.clone(),
             clock,
             topics: None,
             keeper: None,
+            overview,
         }
     }
 
@@ -70,6 +78,9 @@ impl Keeping {
             return Ok(None);
         };
         let namespace = Namespace::of(&identity.fingerprint, &self.config.kafka.group_id);
+        if let Some(overview) = &mut self.overview {
+            overview.start(&self.config, topic, namespace, identity.n_partitions)?;
+        }
         let log = StateLog::start(&self.config.kafka, topic, namespace, self.clock.clone())
             .context("open the state topic")?;
         let settings = Settings {
@@ -105,6 +116,18 @@ impl Keeping {
             group: kafka.group_id.clone(),
             fingerprint: identity.fingerprint.clone(),
         }
+    }
+
+    /// Coverage of all partitions is measured with this catalogue from now on.
+    pub fn set_catalogue(&self, catalogue: &Arc<Catalogue>) {
+        self.overview
+            .iter()
+            .for_each(|overview| overview.set_catalogue(catalogue));
+    }
+
+    /// For so long what was in force is shown, ms: as long as the group takes to miss a member.
+    pub fn lease_ms(config: &Config) -> i64 {
+        session_timeout_ms(&config.kafka)
     }
 
     /// The settings of the client, as they are where state is stored.

@@ -1,5 +1,6 @@
 //! What the board shows of pairs that have read a few lists.
 
+mod replaced;
 mod resumed;
 
 use std::num::NonZeroU32;
@@ -8,17 +9,17 @@ use super::*;
 use crate::engine::Rules;
 use crate::engine::catalogue::NewItem;
 use crate::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
-use crate::engine::ranking::Measures;
+use crate::engine::ranking::{LISTS, Measures};
 use crate::ledger::{Keep, PairTracker};
 
-const T0: i64 = 1_763_596_800_000;
+pub(crate) const T0: i64 = 1_763_596_800_000;
 
 fn board(starts: &[(&str, i64)]) -> Board {
     Board::new(&config(starts), &ranking())
 }
 
 /// Windows of a minute and of an hour.
-fn config(starts: &[(&str, i64)]) -> Config {
+pub(crate) fn config(starts: &[(&str, i64)]) -> Config {
     let window = |name: &str, span_ms| config::WindowSpan {
         name: name.into(),
         span_ms,
@@ -87,7 +88,7 @@ fn delta_of(
     tracker.take_delta()
 }
 
-fn tracker(ranking: Ranking, catalogue: Option<Arc<Catalogue>>, keep: &Keep) -> PairTracker {
+pub(crate) fn tracker(ranking: Ranking, catalogue: Option<Arc<Catalogue>>, keep: &Keep) -> PairTracker {
     let mut tracker = PairTracker::new(rules(), ranking, None, keep);
     if let Some(catalogue) = catalogue {
         tracker.set_catalogue(catalogue);
@@ -110,7 +111,7 @@ fn rules() -> Rules {
 }
 
 /// Reads lists that all have these items, from this offset on.
-fn read(tracker: &mut PairTracker, offset: usize, lists: &[(&str, i64)], items: &[u64]) {
+pub(crate) fn read(tracker: &mut PairTracker, offset: usize, lists: &[(&str, i64)], items: &[u64]) {
     let mut batch = Batch::default();
     batch.items.extend(items);
     for (n, (arm, after_ms)) in lists.iter().enumerate() {

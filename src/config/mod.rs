@@ -79,6 +79,8 @@ pub struct Config {
     pub limits: Limits,
     /// None: a start rebuilds what it shows from the log.
     pub state: Option<StateTopic>,
+    /// All partitions are shown as well, whoever holds them.
+    pub global: bool,
     pub export: Export,
     pub http: Http,
     /// None: nobody is told of changes.

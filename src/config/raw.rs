@@ -43,6 +43,7 @@ pub(super) struct Raw {
     pub export: RawExport,
     pub limits: RawLimits,
     pub state: RawState,
+    pub global: RawGlobal,
     pub http: RawHttp,
     pub webhook: RawWebhook,
     pub log: RawLog,
@@ -182,6 +183,13 @@ section! {
         topic: Option<Spanned<String>> = None,
         interval: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
         max_bytes_per_second: Spanned<ByteSize> = unwritten(ByteSize::mebibytes(1)),
+    }
+}
+
+section! {
+    RawGlobal {
+        /// `None`: where state is stored.
+        enabled: Option<Spanned<bool>> = None,
     }
 }
 

@@ -296,6 +296,7 @@ mod tests {
                     "join.attribution",
                     "http.tls_key",
                     "export.k",
+                    "global.enabled",
                     "webhook.ca_file",
                     "webhook.secret_file",
                 ]

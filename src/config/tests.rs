@@ -294,8 +294,9 @@ fn every_setting_has_its_variable() {
                 .iter()
                 .map(|(name, value)| (&**name, &**value))
                 .collect();
-            // A key needs a certificate, and a secret somebody to tell it to.
+            // A key needs a certificate, a secret somebody to tell it to, and the global view what is stored.
             let needed = [
+                ("ABGAUGE_STATE__TOPIC", "kept"),
                 ("ABGAUGE_HTTP__TLS_CERTIFICATE", "tls.crt"),
                 ("ABGAUGE_WEBHOOK__URL", "https://a"),
             ];
@@ -585,6 +586,14 @@ fn state_is_stored_where_a_topic_is_named() {
             max_bytes_per_second: 1 << 20,
         })
     );
+}
+
+#[test]
+fn all_partitions_are_shown_where_they_are_stored() {
+    assert!(!config("", &[]).global);
+    assert!(!config("[global]\nenabled = false", &[]).global);
+    assert!(config("[state]\ntopic = \"kept\"", &[]).global);
+    assert!(!config("[state]\ntopic = \"kept\"\n[global]\nenabled = false", &[]).global);
 }
 
 #[test]

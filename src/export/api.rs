@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 pub(super) use self::looks::{LookedArm, LooksEntry};
+use super::scope::{GlobalStatus, Scope};
 use super::verdict::of_look;
 use super::{TOTAL, control_of};
 use crate::config::WindowSpan;
@@ -38,6 +39,8 @@ pub(super) struct Document<'a> {
     pub lines_of: usize,
     pub k: &'a [NonZeroU32],
     pub settle_after_ms: i64,
+    /// Where the scope can be chosen: the one that this is of, and how the global view stands.
+    pub scope: Option<(Scope, GlobalStatus)>,
     pub status: StreamStatus,
 }
 
@@ -54,7 +57,7 @@ pub(super) fn window_names(windows: &[WindowSpan]) -> impl Iterator<Item = &str>
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(6))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("version", &1)?;
         map.serialize_entry("experiments", &Experiments(self))?;
         map.serialize_entry("windows", &self.window_names().collect::<Vec<_>>())?;
@@ -67,6 +70,10 @@ impl Serialize for Document<'_> {
             self.arms_left_out,
         );
         map.serialize_entry("stream", &stream)?;
+        if let Some((scope, global)) = &self.scope {
+            map.serialize_entry("scope", scope.name())?;
+            map.serialize_entry("global", global)?;
+        }
         map.end()
     }
 }

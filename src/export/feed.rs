@@ -19,10 +19,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::error;
 
-use super::Exporter;
+use super::{Exporter, Scope};
 use super::encoding::Piece;
 use super::view::{self, Query};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, Snapshots};
 
 /// From one round to the next.
 const EVERY: Duration = Duration::from_secs(2);
@@ -139,17 +139,17 @@ impl Feed {
 impl FeedState {
     /// Runs rounds until there is no watcher.
     async fn rounds(self: Arc<Self>) {
-        let mut snapshot = Snapshot::default();
+        let mut snapshots = Snapshots::default();
         while let Some(queries) = self.queries() {
             let began = Instant::now();
             let mut is_taken;
-            (snapshot, is_taken) = self.render(queries, snapshot, true).await;
+            (snapshots, is_taken) = self.render(queries, snapshots, true).await;
             let took = began.elapsed();
             let next = began + (took * SHARE).min(LONGEST).max(self.every);
             let old = began + took + self.every;
             while self.somebody_new(next).await && is_taken && Instant::now() < old {
                 let began = Instant::now();
-                (snapshot, is_taken) = self.render(self.new_queries(), snapshot, false).await;
+                (snapshots, is_taken) = self.render(self.new_queries(), snapshots, false).await;
                 tokio::time::sleep(began.elapsed()).await;
             }
             // Other requests that arrive meanwhile share an early round.
@@ -169,15 +169,21 @@ impl FeedState {
     }
 
     /// Renders these views, from a new snapshot or this one. Returns whether that succeeded, and the snapshot.
-    async fn render(&self, queries: Vec<Query>, mut snapshot: Snapshot, anew: bool) -> (Snapshot, bool) {
+    async fn render(&self, queries: Vec<Query>, mut snapshots: Snapshots, anew: bool) -> (Snapshots, bool) {
         let exporter = Arc::clone(&self.exporter);
         let rendered = tokio::task::spawn_blocking(move || {
             if anew {
-                exporter.source.snapshot_into(None, &mut snapshot);
+                exporter.source.snapshot_into(None, &mut snapshots.own);
+                if let Some(global) = &exporter.global {
+                    global.source.snapshot_into(None, &mut snapshots.global);
+                }
             }
-            let views = queries.iter().map(|query| render(&exporter, query, &snapshot));
+            let views = queries.iter().map(|query| {
+                let is_global = query.scope == Scope::Global;
+                render(&exporter, query, snapshots.of(is_global))
+            });
             let views: Vec<_> = views.collect();
-            (snapshot, queries, views)
+            (snapshots, queries, views)
         });
         match rendered.await {
             Ok((used, queries, views)) => {
@@ -187,7 +193,7 @@ impl FeedState {
             Err(panic) => {
                 error!(%panic, "cannot render what pages watch");
                 self.fail();
-                (Snapshot::default(), false)
+                (Snapshots::default(), false)
             }
         }
     }

@@ -153,6 +153,7 @@ pub fn exporter(source: Arc<dyn SnapshotSource>) -> Exporter {
         controls: BTreeMap::new(),
         experiments: BTreeMap::new(),
         export: export(),
+        global: None,
         settle_after_ms: 1_920_000,
     }
 }

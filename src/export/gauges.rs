@@ -6,13 +6,14 @@
 mod bound;
 mod looks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use self::bound::{Room, choose};
 use self::looks::{LookGauges, LookedArm, LookedExperiment};
-use super::{TOTAL, control_of, shown_arms};
+use super::{Scope, TOTAL, control_of, shown_arms};
 use crate::config::{Export, WindowSpan};
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, Unit};
 use crate::looks::Shown;
@@ -21,6 +22,8 @@ use crate::snapshot::{ArmSnapshot, Snapshot, View};
 /// What the gauges of one instant are made of.
 pub struct Scrape<'a> {
     pub snapshot: &'a Snapshot,
+    /// All partitions, where they are shown.
+    pub global: Option<&'a Snapshot>,
     /// The last look at experiments.
     pub looks: &'a Shown,
     pub ranking: &'a Ranking,
@@ -44,7 +47,6 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
         windows,
         ..
     } = scrape;
-    let places = places(config, windows);
     let families = families(ranking, config);
     let looks = LookGauges::new(scrape.looks, ranking, config);
     let arms = shown_arms(snapshot, config.forget_after_ms);
@@ -52,29 +54,25 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
     let mut experiments = looks.experiments(&arms);
     experiments.truncate(room.admit(experiments.iter().map(LookedExperiment::n_series)));
     let all = rows(&arms, scrape.controls, &looks);
-    let rows = choose(&all, &mut room, &places, &families, windows.len());
+    let own = places(config, windows, Scope::Own);
+    let rows = choose(&all, &mut room, &own, &families);
+    let of_all = scrape.global.map(|snapshot| shown_arms(snapshot, config.forget_after_ms));
+    let of_all = global_rows(of_all.as_deref().unwrap_or_default(), &arms, scrape.controls);
+    let global = places(config, windows, Scope::Global);
+    let global_rows = choose(&of_all, &mut room, &global, &families);
 
-    let blocks: Vec<String> = rows.iter().map(|row| arm_block(row.arm)).collect();
+    let scopes = [
+        ScopeRows::new(&own, &rows),
+        ScopeRows::new(&global, &global_rows),
+    ];
     let mut text = ExpositionText::new(out);
     for family in &families {
-        let begin = format!("{}{{", family.name);
-        let ends = family.ends(&places);
         text.family(&family.name, &family.help, |text| {
-            for (row, block) in rows.iter().zip(&blocks) {
-                for (place, ends) in places.iter().zip(&ends) {
-                    let Some(sums) = place.sums(row.arm) else {
-                        continue;
-                    };
-                    for (series, end) in family.series.iter().zip(ends) {
-                        if let Some(number) = series.what.number(sums) {
-                            text.sample([&begin, block, end], number);
-                        }
-                    }
-                }
-            }
+            scopes.iter().for_each(|scope| scope.render(family, text));
         });
     }
-    let looked = rows.iter().zip(&blocks);
+    let blocks = &scopes[0].blocks;
+    let looked = rows.iter().zip(blocks);
     let looked: Vec<(&LookedArm, &str)> = looked
         .filter_map(|(row, block)| Some((row.looked.as_ref()?, block.as_str())))
         .collect();
@@ -85,7 +83,7 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
         name,
         "Event time of the newest accepted list of an arm.",
         |text| {
-            for (row, block) in rows.iter().zip(&blocks) {
+            for (row, block) in scopes.iter().flat_map(ScopeRows::told) {
                 let seconds = Number::Float(row.arm.last_list_ms as f64 / 1000.0);
                 text.sample([&begin, block, "} "], seconds);
             }
@@ -97,7 +95,8 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
         name,
         "1 for the arm that the others of its experiment are compared with.",
         |text| {
-            for (_, block) in rows.iter().zip(&blocks).filter(|(row, _)| row.is_control) {
+            let told = scopes.iter().flat_map(ScopeRows::told);
+            for (_, block) in told.filter(|(row, _)| row.is_control) {
                 text.sample([&begin, block, "} "], Number::Integer(1));
             }
         },
@@ -108,10 +107,11 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
         i128::from(snapshot.folded_arms),
     );
     if ranking.coverage().is_some() {
+        let of_all_without_coverage = scrape.global.map_or(0, |global| global.arms_without_coverage);
         text.single(
             "abgauge_coverage_arms_left_out",
             "Arms without coverage because limits.max_coverage was reached.",
-            i128::from(snapshot.arms_without_coverage),
+            i128::from(snapshot.arms_without_coverage.max(of_all_without_coverage)),
         );
     }
     text.single(
@@ -119,6 +119,49 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
         "Ranking series left out because max_series was reached.",
         room.n_dropped() as i128,
     );
+}
+
+/// The arms that are shown of a scope, with their labels.
+struct ScopeRows<'a, 'b> {
+    places: &'b [WindowLabels],
+    rows: &'b [&'b ExportedArm<'a>],
+    blocks: Vec<String>,
+}
+
+impl<'a, 'b> ScopeRows<'a, 'b> {
+    fn new(places: &'b [WindowLabels], rows: &'b [&'b ExportedArm<'a>]) -> ScopeRows<'a, 'b> {
+        ScopeRows {
+            places,
+            rows,
+            blocks: rows.iter().map(|row| arm_block(row.arm)).collect(),
+        }
+    }
+
+    fn render(&self, family: &Family, text: &mut ExpositionText) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let begin = format!("{}{{", family.name);
+        let ends = family.ends(self.places);
+        for (row, block) in self.rows.iter().zip(&self.blocks) {
+            for (place, ends) in self.places.iter().zip(&ends) {
+                let Some(sums) = place.sums(row.arm) else {
+                    continue;
+                };
+                for (series, end) in family.series.iter().zip(ends) {
+                    if let Some(number) = series.what.number(sums) {
+                        text.sample([&begin, block, end], number);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Those of which something is told besides sums.
+    fn told(&self) -> impl Iterator<Item = (&ExportedArm<'a>, &String)> {
+        let rows = self.rows.iter().copied().zip(&self.blocks);
+        rows.filter(|(row, _)| row.is_told)
+    }
 }
 
 /// A view of a window.
@@ -137,7 +180,8 @@ impl WindowLabels {
     }
 }
 
-fn places(config: &Export, windows: &[WindowSpan]) -> Vec<WindowLabels> {
+/// Of all partitions only what has settled is known.
+fn places(config: &Export, windows: &[WindowSpan], scope: Scope) -> Vec<WindowLabels> {
     let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
     let mut places = Vec::new();
     for (window, name) in names
@@ -146,13 +190,13 @@ fn places(config: &Export, windows: &[WindowSpan]) -> Vec<WindowLabels> {
     {
         for view in View::BOTH {
             let wanted = match view {
-                View::Live => config.live,
+                View::Live => config.live && scope == Scope::Own,
                 View::Settled => config.settled,
             };
             if wanted {
                 let mut labels = r#",window=""#.to_owned();
                 escape(name, &mut labels);
-                let _ = write!(labels, r#"",view="{}",scope="own""#, view.name());
+                let _ = write!(labels, r#"",view="{}",scope="{}""#, view.name(), scope.name());
                 places.push(WindowLabels { view, window, labels });
             }
         }
@@ -329,6 +373,8 @@ fn profile_label(ranking: &Ranking, column: &Column) -> String {
 
 struct ExportedArm<'a> {
     arm: &'a ArmSnapshot,
+    /// Whether its last list, and that it is a control, are told here: these have no scope.
+    is_told: bool,
     is_control: bool,
     /// None of an arm of which nothing is asked.
     looked: Option<LookedArm<'a>>,
@@ -345,8 +391,34 @@ fn rows<'a>(
         let control = control_of(controls, arms);
         arms.iter().map(move |arm| ExportedArm {
             arm,
+            is_told: true,
             is_control: Some(&*arm.arm) == control,
             looked: looks.arm(arm),
+        })
+    });
+    rows.collect()
+}
+
+/// The same of all partitions; of an arm that this instance has `own` numbers of, those tell all that has no scope.
+fn global_rows<'a>(
+    arms: &[&'a ArmSnapshot],
+    own: &[&ArmSnapshot],
+    controls: &BTreeMap<String, String>,
+) -> Vec<ExportedArm<'a>> {
+    let name = |arm: &'_ ArmSnapshot| (Arc::clone(&arm.experiment), Arc::clone(&arm.arm));
+    let own: HashSet<_> = own.iter().map(|arm| name(arm)).collect();
+    let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
+    let rows = experiments.flat_map(|arms| {
+        let control = control_of(controls, arms);
+        let own = &own;
+        arms.iter().map(move |arm| {
+            let is_told = !own.contains(&name(arm));
+            ExportedArm {
+                arm,
+                is_told,
+                is_control: is_told && Some(&*arm.arm) == control,
+                looked: None,
+            }
         })
     });
     rows.collect()

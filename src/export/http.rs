@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::assets::{Assets, PAGE};
 use self::events::Events;
-use super::Exporter;
+use super::{Exporter, Scope};
 use super::encoding::{Encoding, gzip};
 use super::feed::Feed;
 use super::renderer::{Failed, Lent, Renderer};
 use super::view::{self, Wanted};
 use crate::config;
-use crate::snapshot::Snapshot;
+use crate::snapshot::Snapshots;
 use crate::telemetry::Severity;
 
 /// What Prometheus asks for, to the letter.
@@ -78,8 +78,8 @@ pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: Cancellati
 struct Routes {
     exporter: Arc<Exporter>,
     metrics: Renderer<()>,
-    /// By the window whose time lines are wanted, and their profile.
-    experiments: Renderer<(Option<usize>, usize)>,
+    /// By the scope, the window whose time lines are wanted, and their profile.
+    experiments: Renderer<(Scope, Option<usize>, usize)>,
     feed: Feed,
     page: Assets,
     /// A permit for each stream.
@@ -90,7 +90,7 @@ struct Routes {
 
 async fn metrics(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Response {
     let exporter = Arc::clone(&routes.exporter);
-    let render = move |snapshot: &mut Snapshot, out: &mut Vec<u8>| exporter.metrics(snapshot, out);
+    let render = move |snapshots: &mut Snapshots, out: &mut Vec<u8>| exporter.metrics(snapshots, out);
     let encoding = Encoding::wanted(&headers);
     let body = routes.metrics.body((), encoding, render).await;
     lent(TEXT_FORMAT, encoding, body)
@@ -102,6 +102,8 @@ struct TimelineQuery {
     timelines: Option<String>,
     /// The profile by which they are; else the first one.
     profile: Option<String>,
+    /// Of which partitions; else of those of this instance.
+    scope: Option<String>,
 }
 
 async fn experiments(
@@ -134,12 +136,22 @@ async fn experiments(
         );
         return answer(StatusCode::BAD_REQUEST, PLAIN, message);
     };
+    let mut scopes = routes.exporter.scopes();
+    let scope = wanted.scope.map_or(Some(Scope::Own), |name| {
+        scopes.iter().copied().find(|known| known.name() == name)
+    });
+    let Some(scope) = scope else {
+        scopes.sort_by_key(|scope| *scope != Scope::Own);
+        let names: Vec<_> = scopes.into_iter().map(Scope::name).collect();
+        let message = format!("no such scope is shown; `scope` is one of: {}\n", names.join(", "));
+        return answer(StatusCode::BAD_REQUEST, PLAIN, message);
+    };
     let exporter = Arc::clone(&routes.exporter);
-    let render = move |snapshot: &mut Snapshot, out: &mut Vec<u8>| {
-        exporter.experiments(timelines, lines_of, snapshot, out)
+    let render = move |snapshots: &mut Snapshots, out: &mut Vec<u8>| {
+        exporter.experiments(scope, timelines, lines_of, snapshots, out)
     };
     let encoding = Encoding::wanted(&headers);
-    let key = (timelines, lines_of);
+    let key = (scope, timelines, lines_of);
     let body = routes.experiments.body(key, encoding, render).await;
     lent("application/json", encoding, body)
 }

@@ -9,6 +9,7 @@ mod hosts;
 pub mod http;
 mod loan;
 mod renderer;
+mod scope;
 pub mod secured;
 mod seldom;
 pub mod server;
@@ -21,16 +22,19 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+pub use self::scope::{GlobalScope, Scope};
 use crate::config;
-use crate::engine::ranking::{LISTS, Ranking};
+use crate::engine::ranking::Ranking;
 use crate::looks::{Experiment, Published};
-use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, View};
+use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Snapshots};
 use crate::telemetry::Telemetry;
 
 /// Everything that an answer is made of.
 pub struct Exporter {
     pub telemetry: Arc<Telemetry>,
     pub source: Arc<dyn SnapshotSource>,
+    /// All partitions, where that is shown.
+    pub global: Option<GlobalScope>,
     /// The last look at the experiments that something is asked of.
     pub looks: Arc<Published>,
     pub ranking: Ranking,
@@ -47,14 +51,19 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// The body of `/metrics`: telemetry, and, once there is something to be shown, the ranking gauges of one instant, which
-    /// is taken over an earlier snapshot.
-    pub fn metrics(&self, snapshot: &mut Snapshot, out: &mut Vec<u8>) -> anyhow::Result<()> {
+    /// The body of `/metrics`: telemetry, and, once there is something to be shown, the ranking gauges of one instant of each scope,
+    /// which are taken over earlier snapshots.
+    pub fn metrics(&self, snapshots: &mut Snapshots, out: &mut Vec<u8>) -> anyhow::Result<()> {
+        self.tell_global();
         self.telemetry.render(out)?;
-        if self.telemetry.has_numbers() {
-            self.source.snapshot_into(None, snapshot);
+        let Snapshots { own, global } = snapshots;
+        self.take(Scope::Own, None, own);
+        self.take(Scope::Global, None, global);
+        let has_global = !global.arms.is_empty();
+        if self.telemetry.has_numbers() || has_global {
             let scrape = gauges::Scrape {
-                snapshot,
+                snapshot: own,
+                global: has_global.then_some(&*global),
                 looks: &self.looks.shown(),
                 ranking: &self.ranking,
                 config: &self.export,
@@ -66,17 +75,29 @@ impl Exporter {
         Ok(())
     }
 
-    /// The body of `/api/v1/experiments`, with the cells of the window of this index, by the profile of that one; over
+    /// One instant of a scope, over an earlier snapshot of it: empty where it has no numbers.
+    fn take(&self, scope: Scope, timelines: Option<usize>, snapshot: &mut Snapshot) {
+        match self.source(scope).filter(|_| self.has_numbers(scope)) {
+            Some(source) => source.snapshot_into(timelines, snapshot),
+            None => *snapshot = Snapshot::default(),
+        }
+    }
+
+    /// The body of `/api/v1/experiments` of a scope, with the cells of the window of this index, by the profile of that one; over
     /// an earlier snapshot too.
     pub fn experiments(
         &self,
+        scope: Scope,
         timelines: Option<usize>,
         lines_of: usize,
-        snapshot: &mut Snapshot,
+        snapshots: &mut Snapshots,
         out: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
-        self.source.snapshot_into(timelines, snapshot);
-        let mut arms = match self.telemetry.has_numbers() {
+        let snapshot = snapshots.of(scope == Scope::Global);
+        if let Some(source) = self.source(scope) {
+            source.snapshot_into(timelines, snapshot);
+        }
+        let mut arms = match self.has_numbers(scope) {
             true => shown_arms(snapshot, self.export.forget_after_ms),
             false => Vec::new(),
         };
@@ -95,7 +116,8 @@ impl Exporter {
             lines_of,
             k: &self.k,
             settle_after_ms: self.settle_after_ms,
-            status: self.telemetry.status(),
+            scope: self.global.as_ref().map(|global| (scope, global.status())),
+            status: self.status(),
         };
         Ok(serde_json::to_writer(out, &document)?)
     }
@@ -117,12 +139,7 @@ const MAX_API_ARMS: usize = 1000;
 fn leave_out_all_but(n: usize, arms: &mut Vec<&ArmSnapshot>) -> usize {
     let n_left_out = arms.len().saturating_sub(n);
     if n_left_out > 0 {
-        let lists = |arm: &ArmSnapshot| {
-            arm.sums[View::Live as usize]
-                .last()
-                .map_or(0, |total| total[LISTS])
-        };
-        arms.sort_by_cached_key(|arm| Reverse(lists(arm)));
+        arms.sort_by_cached_key(|arm| Reverse(arm.n_lists()));
         arms.truncate(n);
         arms.sort_unstable_by_key(|arm| (&arm.experiment, &arm.arm));
     }
@@ -147,6 +164,7 @@ mod fixture;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::ranking::LISTS;
 
     #[test]
     fn an_answer_keeps_the_arms_with_the_most_lists_in_their_order() {

@@ -23,7 +23,7 @@ use tracing::error;
 
 use super::encoding::{Encoding, gzip};
 use super::loan::{Loan, STALLED};
-use crate::snapshot::Snapshot;
+use crate::snapshot::Snapshots;
 
 /// Maximum number of renderings of one route in memory.
 const MAX_BODIES: usize = 4;
@@ -62,7 +62,7 @@ type Rendered = watch::Receiver<Option<Result<Arc<Rendering>, Failed>>>;
 /// Buffers of earlier renderings, for the next.
 #[derive(Default)]
 struct Spare {
-    snapshot: Snapshot,
+    snapshots: Snapshots,
     text: Vec<u8>,
     packed: Vec<u8>,
     /// How often any was put here.
@@ -98,7 +98,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
         &self,
         key: Key,
         encoding: Encoding,
-        render: impl FnOnce(&mut Snapshot, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
+        render: impl FnOnce(&mut Snapshots, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
     ) -> Result<Lent, Failed> {
         let mut rendered = self.join(key, render);
         let rendering = match rendered.wait_for(Option::is_some).await.as_deref() {
@@ -123,7 +123,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
     fn join(
         &self,
         key: Key,
-        render: impl FnOnce(&mut Snapshot, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
+        render: impl FnOnce(&mut Snapshots, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
     ) -> Rendered {
         let mut waiting = lock(&self.shared.waiting);
         if let Some((_, rendered)) = waiting.iter().find(|(other, _)| *other == key) {
@@ -144,7 +144,7 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
     async fn render(
         self: Arc<Self>,
         key: Key,
-        render: impl FnOnce(&mut Snapshot, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
+        render: impl FnOnce(&mut Snapshots, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
     ) -> Result<Arc<Rendering>, Failed> {
         let permit = self.room().await;
         let turn = Arc::clone(&self.turn).lock_owned().await;
@@ -154,11 +154,11 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
             let _turn = turn;
             self.begin(&key);
             let mut spare = lock(&self.spare);
-            let (mut snapshot, mut text) = (take(&mut spare.snapshot), take(&mut spare.text));
+            let (mut snapshots, mut text) = (take(&mut spare.snapshots), take(&mut spare.text));
             drop(spare);
             text.clear();
-            render(&mut snapshot, &mut text)?;
-            lock(&self.spare).snapshot = snapshot;
+            render(&mut snapshots, &mut text)?;
+            lock(&self.spare).snapshots = snapshots;
             anyhow::Ok(Rendering {
                 text,
                 packed: OnceLock::new(),

@@ -12,6 +12,7 @@ use serde::Serialize;
 use self::arms::{Looked, SelectedExperiment, Shown};
 pub(super) use self::query::{Query, Wanted};
 use super::api::{MeasuredProfile, StreamSummary, profiles, window_names};
+use super::scope::{GlobalScope, GlobalStatus};
 use super::{Exporter, shown_arms};
 use crate::engine::ranking::Column;
 use crate::snapshot::{ArmSnapshot, Snapshot};
@@ -51,6 +52,9 @@ struct ViewDocument<'a> {
     /// Records between the read positions and the ends of the log, all partitions together.
     lag: i64,
     stream: StreamSummary<'a>,
+    /// How the view of all partitions stands, where it can be chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    global: Option<GlobalStatus>,
 }
 
 /// What is shown: what was asked for, as far as it is there.
@@ -64,16 +68,20 @@ struct Chosen<'a> {
     sort: String,
     filter: &'a str,
     experiment: Option<&'a str>,
+    /// Where it can be chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
 }
 
-/// Appends the answer to `query` of the instant that `snapshot` is. Time lines are of now.
+/// Appends the answer to `query` of the instant that `snapshot` is, which is one of the scope that it is of. Time lines are of now.
 pub(super) fn render(
     exporter: &Exporter,
     query: &Query,
     snapshot: &Snapshot,
     out: &mut Vec<u8>,
 ) -> anyhow::Result<()> {
-    let arms = match exporter.telemetry.has_numbers() {
+    let scope = query.scope;
+    let arms = match exporter.has_numbers(scope) {
         true => shown_arms(snapshot, exporter.export.forget_after_ms),
         false => Vec::new(),
     };
@@ -109,9 +117,14 @@ pub(super) fn render(
     let experiments: Vec<Shown> = experiments.collect();
     // `total` has no cells: the longest window stands in.
     let line_window = query.window.min(exporter.windows.len() - 1);
-    let experiments = arms::with_lines(experiments, exporter.source.as_ref(), line_window, &columns);
+    let experiments = arms::with_lines(
+        experiments,
+        exporter.source(scope).unwrap_or(exporter.source.as_ref()),
+        line_window,
+        &columns,
+    );
 
-    let mut status = exporter.telemetry.status();
+    let mut status = exporter.status();
     let n_partitions = status.partitions.len();
     let lag = status
         .partitions
@@ -134,6 +147,7 @@ pub(super) fn render(
             sort: query.sort.to_string(),
             filter: &query.filter,
             experiment: alone,
+            scope: exporter.global.as_ref().map(|_| scope.name()),
         },
         notes: &notes,
         line_window: windows[line_window],
@@ -150,6 +164,7 @@ pub(super) fn render(
         n_partitions,
         lag,
         stream: StreamSummary::of(snapshot, &status, exporter.settle_after_ms, 0),
+        global: exporter.global.as_ref().map(GlobalScope::status),
     };
     Ok(serde_json::to_writer(out, &answer)?)
 }

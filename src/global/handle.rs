@@ -35,17 +35,25 @@ impl Handle {
         }
     }
 
+    /// Of pairs that have come so far, epoch ms, all of them read just now.
+    #[cfg(test)]
+    pub fn read_now(frontiers_ms: &[Option<i64>], lease_ms: i64, clock: Clock) -> Handle {
+        let handle = Handle::new(lease_ms, clock);
+        handle.put(Status {
+            n_unread: Some(0),
+            asked_ms: Some(handle.clock.lasting_ms()),
+            frontiers_ms: frontiers_ms.to_vec(),
+            fault: None,
+        });
+        handle
+    }
+
     fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn put(&self, status: Status) {
         *self.status() = status;
-    }
-
-    /// Whether the view may be shown at this moment.
-    pub fn is_shown(&self) -> bool {
-        self.withheld().is_ok()
     }
 
     /// # Errors
@@ -62,6 +70,11 @@ impl Handle {
             (Some(n_partitions), _) => Withheld::Reading { n_partitions },
         };
         Err(withheld.to_string())
+    }
+
+    /// How many partitions there are; 0 before that is known.
+    pub fn n_partitions(&self) -> usize {
+        self.status().frontiers_ms.len()
     }
 
     /// How old the oldest of the last ends is, ms; none before all were reached once.

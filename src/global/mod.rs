@@ -9,6 +9,7 @@
 //! so often that none is older than the lease, unless the brokers do not answer: then all of it is withheld.
 
 mod handle;
+mod shown;
 mod work;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::thread::JoinHandle;
 use anyhow::Context as _;
 
 pub use self::handle::Handle;
+pub use self::shown::Whole;
 pub use self::work::Work;
 use crate::board::Board;
 use crate::clock::Clock;
@@ -106,3 +108,6 @@ impl Drop for Global {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

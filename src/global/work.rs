@@ -76,10 +76,6 @@ impl<L: Log> Work<L> {
     ) -> Work<L> {
         let n_partitions = settings.n_partitions;
         (0..n_partitions).for_each(|partition| log.follow(partition as i32));
-        {
-            let handle = handle.clone();
-            board.show_while(Arc::new(move |_| [false, handle.is_shown()]));
-        }
         let desk = Desk {
             onlooker: Onlooker::new(settings.namespace, n_partitions, settings.lease_ms),
             settings,
@@ -96,6 +92,12 @@ impl<L: Log> Work<L> {
             hindered: None,
         };
         Work { log, desk }
+    }
+
+    /// The log, for tests.
+    #[cfg(test)]
+    pub(super) fn log(&mut self) -> &mut L {
+        &mut self.log
     }
 
     /// Does what there is to do; waits for so long if that is nothing.

@@ -71,6 +71,28 @@ fn every_known_label_stands_at_zero_from_the_start() {
 }
 
 #[test]
+fn a_frontier_of_all_partitions_is_gone_once_it_is_not_shown() {
+    let telemetry = telemetry();
+    let behind = "abgauge_global_behind_seconds";
+    let frontier = |partition: i32, scope: &str| {
+        let series =
+            format!(r#"abgauge_frontier_timestamp_seconds{{partition="{partition}",scope="{scope}"}}"#);
+        value(&telemetry, &series)
+    };
+    assert_eq!(value(&telemetry, behind), None);
+    telemetry.set_frontier(1, Some(5_000));
+    telemetry.set_global(Some(0.5), &[(1, 4_000), (2, 3_000)]);
+    assert_eq!(value(&telemetry, behind), Some(0.5));
+    assert_eq!(
+        (frontier(1, "global"), frontier(2, "global")),
+        (Some(4.0), Some(3.0))
+    );
+    telemetry.set_global(Some(20.0), &[(2, 3_500)]);
+    assert_eq!((frontier(1, "global"), frontier(2, "global")), (None, Some(3.5)));
+    assert_eq!(frontier(1, "own"), Some(5.0));
+}
+
+#[test]
 fn what_is_unknown_is_absent_and_can_become_unknown_again() {
     let telemetry = telemetry();
     for name in [
@@ -92,7 +114,7 @@ fn what_is_unknown_is_absent_and_can_become_unknown_again() {
         value(&telemetry, "abgauge_since_timestamp_seconds"),
         Some(1_763_596_800.25)
     );
-    let frontier = r#"abgauge_frontier_timestamp_seconds{partition="3"}"#;
+    let frontier = r#"abgauge_frontier_timestamp_seconds{partition="3",scope="own"}"#;
     assert_eq!(value(&telemetry, frontier), Some(1_763_596_800.0));
     telemetry.set_settle_delay(None);
     telemetry.set_since(None);

@@ -7,6 +7,7 @@ mod refused;
 mod step;
 mod suspended;
 mod told;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

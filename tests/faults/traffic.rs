@@ -200,14 +200,18 @@ pub fn waits_for(daemon: &Daemon) -> Option<String> {
 /// Lists in `total` of each arm, in one view.
 pub fn lists_by_arm(scrape: &Exposition, view: &str) -> BTreeMap<String, f64> {
     scrape
-        .select("abgauge_lists", &[("window", "total"), ("view", view)])
+        .select(
+            "abgauge_lists",
+            &[("window", "total"), ("view", view), ("scope", "own")],
+        )
         .map(|sample| (sample.labels["arm"].clone(), sample.value))
         .collect()
 }
 
 /// Lists and distinct clicks in `total` of all arms, in one view.
 pub fn totals(scrape: &Exposition, view: &str) -> (f64, f64) {
-    let sum = |name| scrape.sum(name, &[("window", "total"), ("view", view)]);
+    let of_view = [("window", "total"), ("view", view), ("scope", "own")];
+    let sum = |name| scrape.sum(name, &of_view);
     (sum("abgauge_lists"), sum("abgauge_clicks"))
 }
 

@@ -112,6 +112,7 @@ fn serve(config: &Config, looks: Arc<Published>, telemetry: Arc<Telemetry>, runt
         controls: BTreeMap::new(),
         experiments: [(world::EXPERIMENT.to_owned(), world::experiment())].into(),
         export: config.export.clone(),
+        global: None,
         settle_after_ms: 0,
     };
     let http = config.http.clone();

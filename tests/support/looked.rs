@@ -146,6 +146,7 @@ fn exporter(config: &Config, looks: Arc<Published>) -> Exporter {
         controls: config.experiment_controls(),
         experiments: config.experiments.clone(),
         export: config.export.clone(),
+        global: None,
         settle_after_ms: 1_920_000,
     }
 }

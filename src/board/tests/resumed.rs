@@ -7,7 +7,7 @@ use crate::engine::Checkpoint;
 use crate::ledger::{Kept, Span, Starts, Users};
 
 /// What the ledger of a pair keeps for the windows of [`board`].
-fn keep(starts: &[(&str, i64)]) -> Keep {
+pub fn keep(starts: &[(&str, i64)]) -> Keep {
     let span = |cell_ms| Span {
         cell_ms,
         n_cells: Some(N_CELLS),
@@ -26,7 +26,7 @@ fn keep(starts: &[(&str, i64)]) -> Keep {
 }
 
 /// An arm, seconds since the list before, and its first item; some lists are far apart.
-fn steps() -> impl Strategy<Value = Vec<(usize, i64, u64)>> {
+pub fn steps() -> impl Strategy<Value = Vec<(usize, i64, u64)>> {
     let seconds = prop_oneof![8 => 0..3_i64, 3 => 3..90_i64, 1 => 90..5000_i64];
     prop::collection::vec((0..3_usize, seconds, 1..6_u64), 1..60)
 }

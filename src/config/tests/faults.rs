@@ -506,6 +506,10 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[state]\nmax_bytes_per_second = \"1KiB\"",
             &["state.max_bytes_per_second", "too little", "4KiB"],
         ),
+        (
+            "[global]\nenabled = true",
+            &["global.enabled", ":2:11", "nothing is stored", "set state.topic"],
+        ),
         // Whom to tell.
         (
             "[webhook]\nurl = \"hooks.example/x\"",

@@ -1,11 +1,11 @@
-//! `[state]`: where what is settled outlives a process.
+//! `[state]`: where what is settled outlives a process. `[global]`: whether all of it is shown.
 
 use std::time::Duration;
 
 use super::kafka::topic;
 use super::values::positive;
 use crate::config::error::ErrorReport;
-use crate::config::raw::RawState;
+use crate::config::raw::{RawGlobal, RawState};
 use crate::config::{Kafka, StateTopic};
 
 /// Less would not hold one seal.
@@ -45,4 +45,18 @@ pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> 
         interval: Duration::from_millis(interval_ms.unsigned_abs()),
         max_bytes_per_second,
     })
+}
+
+/// Whether all partitions are shown: where they are stored, unless it is switched off.
+pub(super) fn global(raw: &RawGlobal, state: &RawState, report: &mut ErrorReport) -> bool {
+    let enabled = raw.enabled.as_ref();
+    if let Some(enabled) = enabled.filter(|enabled| *enabled.get_ref() && state.topic.is_none()) {
+        report.refuse(
+            "global.enabled",
+            enabled,
+            "needs what all instances store, and nothing is stored",
+            "set state.topic, or leave it out",
+        );
+    }
+    state.topic.is_some() && enabled.is_none_or(|enabled| *enabled.get_ref())
 }

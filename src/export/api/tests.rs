@@ -56,6 +56,7 @@ fn document_with(
         lines_of,
         k: &fixture::ks(),
         settle_after_ms: 1_920_000,
+        scope: None,
         status: telemetry.status(),
     };
     serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap()

@@ -4,8 +4,6 @@ use std::cmp::Reverse;
 
 use super::looks::LookedArm;
 use super::{ExportedArm, Family, WindowLabels};
-use crate::engine::ranking::LISTS;
-use crate::snapshot::View;
 
 /// What is left of `max_series`.
 pub(super) struct Room {
@@ -47,17 +45,16 @@ impl Room {
 
 /// The arms that there is room for, in the order of the snapshot.
 ///
-/// Arms are admitted by descending live lists of `total`, then by name, up to the first that does not fit.
+/// Arms are admitted by descending lists of `total`, then by name, up to the first that does not fit.
 pub(super) fn choose<'a, 'b>(
     rows: &'b [ExportedArm<'a>],
     room: &mut Room,
     places: &[WindowLabels],
     families: &[Family],
-    total: usize,
 ) -> Vec<&'b ExportedArm<'a>> {
     let sizes = Sizes::of(families);
     let mut by_lists: Vec<usize> = (0..rows.len()).collect();
-    by_lists.sort_by_key(|index| Reverse(rows[*index].arm.sums(View::Live, total)[LISTS]));
+    by_lists.sort_by_key(|index| Reverse(rows[*index].arm.n_lists()));
     let in_order = by_lists.iter().map(|index| sizes.n_series(&rows[*index], places));
     let n_admitted = room.admit(in_order);
     by_lists.truncate(n_admitted);
@@ -97,7 +94,7 @@ impl Sizes {
             let shown = ratios.filter(|((column, factor), _)| sums[*column] != 0 && *factor != 0);
             self.n_sums + shown.map(|(_, n)| n).sum::<usize>()
         };
-        let last_list = 1;
+        let last_list = usize::from(row.is_told);
         let places = places.iter().filter_map(|place| place.sums(row.arm));
         places.map(of_place).sum::<usize>()
             + last_list

@@ -26,6 +26,7 @@ fn rendered(
 ) -> Samples {
     let text = text(&Scrape {
         snapshot,
+        global: None,
         looks: &Shown::default(),
         ranking,
         config,
@@ -409,6 +410,71 @@ fn beyond_max_series_the_smallest_arms_are_left_out_whole_and_counted() {
     assert_eq!(shown(0), (String::new(), 3 * per_arm));
 }
 
+/// What is shown of one partition here and of all, where so many series may be.
+fn both_scopes(max_series: usize) -> Samples {
+    let own = snapshot(vec![arm("e", "a", [&[HIT]; 3], [&[HIT]; 3])]);
+    let all = ["a", "b"].map(|name| arm("e", name, [&[]; 3], [&[HIT, MISS]; 3]));
+    parse(&text(&Scrape {
+        snapshot: &own,
+        global: Some(&snapshot(all.to_vec())),
+        looks: &Shown::default(),
+        ranking: &fixture::ranking(),
+        config: &Export {
+            max_series,
+            ..export()
+        },
+        windows: &fixture::windows(),
+        controls: &[("e".to_owned(), "b".to_owned())].into(),
+    }))
+}
+
+#[test]
+fn all_partitions_are_shown_by_what_has_settled_beside_those_of_this_instance() {
+    let samples = both_scopes(1000);
+    let lists = |arm: &str, view: &str, scope: &str| {
+        let labels = [
+            ("arm", arm),
+            ("experiment", "e"),
+            ("scope", scope),
+            ("view", view),
+            ("window", "1h"),
+        ];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        samples
+            .get(&("abgauge_lists".to_owned(), labels.to_vec()))
+            .map(String::as_str)
+    };
+    assert_eq!(lists("a", "settled", "own"), Some("1"));
+    assert_eq!(lists("a", "live", "own"), Some("1"));
+    assert_eq!(lists("a", "settled", "global"), Some("2"));
+    assert_eq!(lists("b", "settled", "global"), Some("2"));
+    assert_eq!(
+        (lists("a", "live", "global"), lists("b", "settled", "own")),
+        (None, None)
+    );
+    // What has no scope is told once of each arm.
+    let arms_of = |name: &str| {
+        let all = samples.keys().filter(|(known, _)| known == name);
+        all.map(|(_, labels)| labels[0].1.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(arms_of("abgauge_arm_last_list_timestamp_seconds"), ["a", "b"]);
+    assert_eq!(arms_of("abgauge_control_arm"), ["b"]);
+}
+
+#[test]
+fn the_bound_on_series_covers_both_scopes() {
+    let n_series = |samples: &Samples| samples.keys().filter(|(_, labels)| !labels.is_empty()).count();
+    let dropped = |samples: &Samples| {
+        let name = ("abgauge_series_dropped".to_owned(), vec![]);
+        samples[&name].parse::<usize>().unwrap()
+    };
+    let whole = both_scopes(1000);
+    assert_eq!(dropped(&whole), 0);
+    let cut = both_scopes(n_series(&whole) - 1);
+    assert!(n_series(&cut) < n_series(&whole));
+    assert_eq!(n_series(&cut) + dropped(&cut), n_series(&whole));
+}
+
 #[test]
 fn arms_stand_in_the_order_of_the_snapshot_whatever_their_size() {
     let arms = vec![
@@ -417,6 +483,7 @@ fn arms_stand_in_the_order_of_the_snapshot_whatever_their_size() {
     ];
     let text = text(&Scrape {
         snapshot: &snapshot(arms),
+        global: None,
         looks: &Shown::default(),
         ranking: &fixture::ranking(),
         config: &export(),

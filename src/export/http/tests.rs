@@ -237,6 +237,32 @@ fn other_methods_and_paths_are_refused_in_words() {
     }
 }
 
+#[test]
+fn a_scope_is_asked_for_where_it_is_shown() {
+    let own = ask(Method::GET, "/api/v1/experiments?scope=own", &[]);
+    assert_eq!(own.status, 200);
+    assert!(!own.body.contains(r#""scope""#), "there is nothing to choose");
+    let unknown = ask(Method::GET, "/api/v1/experiments?scope=global", &[]);
+    assert_eq!(
+        (unknown.status, &*unknown.body),
+        (400, "no such scope is shown; `scope` is one of: own\n")
+    );
+    let (clock, _hand) = crate::clock::Clock::simulated(0);
+    let exporter = Exporter {
+        global: Some(crate::export::GlobalScope {
+            source: Arc::new(Board),
+            handle: crate::global::Handle::new(15_000, clock),
+        }),
+        ..fixture::exporter(Arc::new(Board))
+    };
+    let request = Request::builder().uri("/api/v1/experiments?scope=global");
+    let global = send(exporter, request.body(Body::empty()).unwrap());
+    let global: serde_json::Value = serde_json::from_str(&global.body).unwrap();
+    assert_eq!(global["scope"], "global");
+    let withheld = &global["global"]["withheld"];
+    assert_eq!(withheld, "it is not known yet how many partitions there are");
+}
+
 /// Asks a daemon that compares the arms of experiment `e`.
 fn ask_for_verdict(method: Method, query: &str, body: impl Into<Body>) -> Answer {
     let experiment = Experiment {

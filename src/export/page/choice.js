@@ -1,7 +1,7 @@
 // What is chosen: kept in the hash of the address, so that a link shows the same and the way back leads through it.
 
 /** In the order of the address. The server is told all of them but those that only change how its answer is drawn. */
-const NAMES = ["window", "k", "profile", "metrics", "view", "difference", "sort", "filter", "experiment", "page"];
+const NAMES = ["scope", "window", "k", "profile", "metrics", "view", "difference", "sort", "filter", "experiment", "page"];
 const DRAWN_HERE = { view: ["both", "settled", "live"], difference: ["relative", "absolute"] };
 /** What changes the rows, and so leads back to the first page of them. */
 const OF_ROWS = ["sort", "filter", "experiment"];

@@ -2,7 +2,7 @@
 
 import { choose, chosen, drawnAs } from "./choice.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
-import { idsOf, metricOf, some } from "./words.js";
+import { count, idsOf, metricOf, some, span } from "./words.js";
 
 /** Typing is over after this. */
 const TYPING_MS = 150;
@@ -51,6 +51,8 @@ function ticked() {
 export function drawControls(answer) {
   const { profiles, windows, k, chosen: told } = answer;
   const { view, difference } = drawnAs();
+  radios("#scopes", "scope", [["own", "this instance"], ["global", "all"]], told.scope);
+  $("#scopes").hidden = told.scope === undefined;
   radios("#windows", "window", windows.map((name) => [name, name]), told.window);
   const cutoffs = [...k.map((k) => [String(k), String(k)]), ["whole", "whole list"]];
   radios("#cutoffs", "k", cutoffs, told.k === null ? "whole" : String(told.k));
@@ -63,16 +65,27 @@ export function drawControls(answer) {
   const filter = $("#filter");
   if (document.activeElement !== filter) filter.value = chosen().filter ?? "";
   text($("[data-testid=shown]"), inWords(told, view, difference));
+  note($("#whole"), told.scope === "global" ? ofAll(answer.global) : "");
   $("#choices").hidden = false;
 }
 
+/** How the view of all partitions stands, for who has chosen it. */
+function ofAll({ withheld, behind_seconds: behind, n_lagging: nLagging, lagging }) {
+  if (withheld !== null) return `Nothing is shown of all partitions: ${withheld}.`;
+  const listed = lagging.map(({ partition, seconds }) => `${partition} (${span(seconds)})`).join(", ");
+  const further = nLagging > lagging.length ? ` and ${count(nLagging - lagging.length)} more` : "";
+  const lag = nLagging === 0 ? "" : ` These have settled less far than the furthest: ${listed}${further}.`;
+  return `Of all partitions only what has settled is known, as it was stored ${span(behind)} ago. Live numbers are those of each instance.${lag}`;
+}
+
 /** What is chosen, for who has the choices folded up. */
-function inWords({ window, k, profile, metrics, filter }, view, difference) {
+function inWords({ window, k, profile, metrics, filter, scope }, view, difference) {
   const cut = k === null ? "whole list" : `k = ${k}`;
   const by = $("#profiles").hidden ? null : `profile ${profile}`;
   const only = filter === "" ? null : `“${filter}”`;
   const views = view === "both" ? "both views" : view;
-  return [window, cut, views, `${difference} differences`, some(metrics.length, "metric"), by, only].filter(Boolean).join(", ");
+  const whose = scope === "global" ? "all partitions" : null;
+  return [whose, window, cut, views, `${difference} differences`, some(metrics.length, "metric"), by, only].filter(Boolean).join(", ");
 }
 
 function radios(fieldset, name, values, current) {

@@ -45,6 +45,7 @@ function fits(rem) {
 }
 
 function whyEmpty({ chosen: told, n_arms_in_all: nArms, stream: { ready, records } }) {
+  if (told.scope === "global" && nArms === 0) return "Nothing of all partitions is shown: no list has settled and is stored, or it is withheld.";
   if (!ready && nArms === 0) return "Not ready yet: numbers appear once abgauge has caught up. What it waits for stands at the top.";
   if (nArms > 0 && told.filter !== "") return `None of the ${some(nArms, "arm")} has “${told.filter}” in its name, nor has an experiment.`;
   const served = Object.values(records ?? {})[0] ?? {};

@@ -10,7 +10,7 @@ use super::*;
 /// Renders how often it was rendered, this time included.
 fn count(
     rendered: &Arc<AtomicUsize>,
-) -> impl FnOnce(&mut Snapshot, &mut Vec<u8>) -> anyhow::Result<()> + Send + use<> {
+) -> impl FnOnce(&mut Snapshots, &mut Vec<u8>) -> anyhow::Result<()> + Send + use<> {
     let rendered = Arc::clone(rendered);
     move |_, out| {
         let n = rendered.fetch_add(1, Ordering::Relaxed) + 1;

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::super::Exporter;
+use super::super::{Exporter, Scope};
 use super::super::api::window_names;
 use crate::engine::ranking::{Column, Cut, Metric, Ranking};
 use crate::snapshot::View;
@@ -43,6 +43,8 @@ pub struct Wanted {
     pub experiment: Option<String>,
     /// From 1.
     pub page: Option<String>,
+    /// `own` or `global`.
+    pub scope: Option<String>,
     /// Told only where it is none of [`VIEWS`].
     pub view: Option<String>,
     /// Told only where it is none of [`DIFFERENCES`].
@@ -67,6 +69,7 @@ pub struct Query {
     pub experiment: Option<String>,
     /// From 0; beyond the last it is the last.
     pub page: usize,
+    pub scope: Scope,
     pub notes: Vec<String>,
 }
 
@@ -108,6 +111,9 @@ impl Query {
         let sort = sort(&mut notes, wanted.sort.as_deref(), &ids);
         let metrics = metrics(&mut notes, wanted.metrics.as_deref(), ids);
         let page = page(&mut notes, wanted.page.as_deref());
+        let scopes = exporter.scopes();
+        let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+        let scope = known(&mut notes, "scope", wanted.scope.as_deref(), &names);
         others(&mut notes, wanted.others.keys());
         Query {
             window,
@@ -118,6 +124,7 @@ impl Query {
             filter: wanted.filter.unwrap_or_default().trim().to_lowercase(),
             experiment: wanted.experiment.filter(|name| !name.is_empty()),
             page,
+            scope: scopes[scope],
             notes,
         }
     }

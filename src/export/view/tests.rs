@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::super::fixture::{self, HIT, MISS, NOW_MS, arm, looks, snapshot, sums};
 use super::*;
+use crate::clock::Clock;
 use crate::engine::ranking::ListOutcome;
+use crate::global::Handle;
 use crate::looks::{Experiment, ExperimentLook};
 use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 
@@ -53,6 +55,50 @@ fn answer(exporter: &Exporter, arms: Vec<ArmSnapshot>, query: &str) -> Value {
     let mut out = Vec::new();
     render(exporter, &Query::of(wanted, exporter), &snapshot, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
+}
+
+/// Of an instance that holds so many of three partitions, the last of which is three minutes behind.
+fn beside_others(n_owned: usize) -> Exporter {
+    let (clock, _hand) = Clock::simulated(NOW_MS);
+    let frontiers_ms = [NOW_MS, NOW_MS - 1_000, NOW_MS - 180_000].map(Some);
+    let exporter = Exporter {
+        global: Some(GlobalScope {
+            source: Arc::new(Lines),
+            handle: Handle::read_now(&frontiers_ms, 15_000, clock),
+        }),
+        ..exporter()
+    };
+    exporter.telemetry.set_partitions_owned(n_owned);
+    exporter
+}
+
+#[test]
+fn all_partitions_are_shown_first_where_this_instance_does_not_hold_all_of_them() {
+    let scope = |n_owned, query: &str| {
+        let answer = answer(&beside_others(n_owned), vec![small("e", "a")], query);
+        (answer["chosen"]["scope"].clone(), answer["notes"].clone())
+    };
+    assert_eq!(scope(2, ""), (json!("global"), json!([])));
+    assert_eq!(scope(2, "scope=own"), (json!("own"), json!([])));
+    assert_eq!(scope(3, ""), (json!("own"), json!([])));
+    assert_eq!(scope(3, "scope=global"), (json!("global"), json!([])));
+    let note = "There is no scope “all” here: own is shown. It can be own, global.";
+    assert_eq!(scope(3, "scope=all"), (json!("own"), json!([note])));
+    let alone = ask(vec![small("e", "a")], "");
+    assert_eq!(
+        (&alone["chosen"]["scope"], &alone["global"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn who_looks_at_all_partitions_is_told_how_old_that_is_and_which_are_behind() {
+    let answer = answer(&beside_others(2), vec![small("e", "a")], "");
+    let global = json!({
+        "withheld": null, "behind_seconds": 0.0, "n_lagging": 1,
+        "lagging": [{"partition": 2, "seconds": 180.0}],
+    });
+    assert_eq!(answer["global"], global);
 }
 
 fn small(experiment: &str, name: &str) -> ArmSnapshot {

@@ -20,6 +20,7 @@ fn board(experiment: &str) -> Snapshot {
 fn scraped(snapshot: &Snapshot, shown: &Shown, config: &Export) -> Samples {
     parse(&text(&Scrape {
         snapshot,
+        global: None,
         looks: shown,
         ranking: &fixture::ranking(),
         config,
