@@ -19,9 +19,9 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::error;
 
-use super::{Exporter, Scope};
 use super::encoding::Piece;
 use super::view::{self, Query};
+use super::{Exporter, Scope};
 use crate::snapshot::{Snapshot, Snapshots};
 
 /// From one round to the next.

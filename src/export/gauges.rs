@@ -56,15 +56,14 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
     let all = rows(&arms, scrape.controls, &looks);
     let own = places(config, windows, Scope::Own);
     let rows = choose(&all, &mut room, &own, &families);
-    let of_all = scrape.global.map(|snapshot| shown_arms(snapshot, config.forget_after_ms));
+    let of_all = scrape
+        .global
+        .map(|snapshot| shown_arms(snapshot, config.forget_after_ms));
     let of_all = global_rows(of_all.as_deref().unwrap_or_default(), &arms, scrape.controls);
     let global = places(config, windows, Scope::Global);
     let global_rows = choose(&of_all, &mut room, &global, &families);
 
-    let scopes = [
-        ScopeRows::new(&own, &rows),
-        ScopeRows::new(&global, &global_rows),
-    ];
+    let scopes = [ScopeRows::new(&own, &rows), ScopeRows::new(&global, &global_rows)];
     let mut text = ExpositionText::new(out);
     for family in &families {
         text.family(&family.name, &family.help, |text| {

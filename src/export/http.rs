@@ -20,11 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::assets::{Assets, PAGE};
 use self::events::Events;
-use super::{Exporter, Scope};
 use super::encoding::{Encoding, gzip};
 use super::feed::Feed;
 use super::renderer::{Failed, Lent, Renderer};
 use super::view::{self, Wanted};
+use super::{Exporter, Scope};
 use crate::config;
 use crate::snapshot::Snapshots;
 use crate::telemetry::Severity;
@@ -143,7 +143,10 @@ async fn experiments(
     let Some(scope) = scope else {
         scopes.sort_by_key(|scope| *scope != Scope::Own);
         let names: Vec<_> = scopes.into_iter().map(Scope::name).collect();
-        let message = format!("no such scope is shown; `scope` is one of: {}\n", names.join(", "));
+        let message = format!(
+            "no such scope is shown; `scope` is one of: {}\n",
+            names.join(", ")
+        );
         return answer(StatusCode::BAD_REQUEST, PLAIN, message);
     };
     let exporter = Arc::clone(&routes.exporter);

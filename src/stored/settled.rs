@@ -77,7 +77,13 @@ pub fn rows(
 ) -> anyhow::Result<()> {
     pairs.retain(|(_, contents)| contents.ledger.until_ms().is_some());
     if by_partition {
-        for (partition, Contents { checkpoint, ledger, .. }) in &pairs {
+        for (
+            partition,
+            Contents {
+                checkpoint, ledger, ..
+            },
+        ) in &pairs
+        {
             let part = Part {
                 partition: Some(*partition),
                 ranking,

@@ -9,8 +9,8 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::super::{Exporter, Scope};
 use super::super::api::window_names;
+use super::super::{Exporter, Scope};
 use crate::engine::ranking::{Column, Cut, Metric, Ranking};
 use crate::snapshot::View;
 
