@@ -82,7 +82,7 @@ const NOT_RUN: [(&str, &str, Look); 36] = [
     ),
     (
         "ABGAUGE_FAULTS=200 ABGAUGE_FAULTS_RUNS=docs/recovery-runs.md tests/run",
-        "the same",
+        "the same, of stored state",
         Look::Script,
     ),
     (".ci/run", "runs what runs this", Look::Script),
