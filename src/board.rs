@@ -292,6 +292,11 @@ impl Board {
         self.alone().lease = Some(lease);
     }
 
+    /// Whether a pair is this process's to show: what has settled of it is in force, and it is sure to be the owner.
+    pub fn owns(&self, pair: PairId) -> bool {
+        self.shared().lease.as_ref().is_some_and(|lease| lease(pair)[1])
+    }
+
     /// Shows a pair in one view: what has settled is complete before the log is read again.
     pub fn show_in(&self, view: View, pair: PairId) {
         self.shared().with_progress(|progress| progress.show(pair, view));

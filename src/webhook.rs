@@ -4,6 +4,9 @@
 //! Published ──▶ Outbox: what changed, an arm once ──▶ Post ──▶ 2xx: told
 //!     every second, once ready        ▲───── back off ─┘ else: to its end
 //! ```
+//! Where state is stored, all instances of a group take the same looks, and the one that owns the first partition tells. Whoever takes
+//! that over tells the last change of each arm again, for the one before may not have come to it.
+//!
 //! It reads the last look as others do, so that no look and no record ever waits for it. What is not told yet lives in
 //! memory: a start knows nothing of what was told before it, and tells each arm's first known state anew, unless nothing
 //! follows from that.
@@ -33,12 +36,17 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After so long without an answer of success an operator is told.
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
+/// Whether this process is to tell.
+pub type Speaks = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// Tells changes until it is stopped.
 pub struct Webhook {
     looks: Arc<Published>,
     telemetry: Arc<Telemetry>,
     outbox: Outbox,
     post: Post,
+    /// None: it always is.
+    speaks: Option<Speaks>,
     pace: Pace,
     look_every: Duration,
     patience: Duration,
@@ -67,10 +75,18 @@ impl Webhook {
             telemetry,
             outbox: Outbox::default(),
             post,
+            speaks: None,
             pace: Pace::default(),
             look_every: LOOK_EVERY,
             patience: PATIENCE,
         })
+    }
+
+    /// Tells only while this says so. Meanwhile what has changed waits, the last change of each arm, and is told once it does: another may
+    /// have told it before, or have ended first.
+    pub fn while_it(mut self, speaks: Option<Speaks>) -> Webhook {
+        self.speaks = speaks;
+        self
     }
 
     /// Until `stop`, which ends an attempt that is being made: what waits then is told after the next start, if it is still so.
@@ -86,6 +102,11 @@ impl Webhook {
         // Before, looks of the past are taken anew.
         if self.telemetry.is_ready() {
             self.outbox.take(&self.looks.shown());
+        }
+        if self.speaks.as_ref().is_some_and(|speaks| !speaks()) {
+            self.telemetry.set_webhook_waiting(0);
+            self.telemetry.set_webhook_warning(None);
+            return tokio::time::sleep(self.look_every).await;
         }
         self.telemetry.set_webhook_waiting(self.outbox.len());
         match self.outbox.next() {

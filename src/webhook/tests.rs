@@ -4,6 +4,7 @@ mod server;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -54,6 +55,10 @@ impl Stage {
     }
 
     fn start_before_ready(settings: &config::Webhook) -> Stage {
+        Stage::start_with(settings, None)
+    }
+
+    fn start_with(settings: &config::Webhook, speaks: Option<Speaks>) -> Stage {
         let telemetry = Arc::new(Telemetry::new("served", "clicks", "0.1.0"));
         let looks = Arc::new(Published::default());
         let webhook = Webhook::open(settings, Arc::clone(&looks), Arc::clone(&telemetry));
@@ -61,6 +66,7 @@ impl Stage {
             pace: Pace::new(Duration::from_millis(1), Duration::from_millis(20)),
             look_every: Duration::from_millis(1),
             patience: Duration::from_millis(40),
+            speaks,
             ..webhook.expect("its files are there")
         };
         let stop = CancellationToken::new();
@@ -113,6 +119,34 @@ fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     let path = dir.join(name);
     std::fs::write(&path, text).expect("write a file");
     path
+}
+
+/// Of several instances one tells; whoever takes that over cannot know what the one before has told.
+#[test]
+fn who_is_not_to_tell_notes_changes_and_tells_the_last_of_each_arm_once_it_is() {
+    run(async {
+        let mut server = Server::replying(&[]).await;
+        let (is_owner, n_asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (owner, asked) = (Arc::clone(&is_owner), Arc::clone(&n_asked));
+        let speaks: Speaks = Box::new(move || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            owner.load(Ordering::Relaxed)
+        });
+        let stage = Stage::start_with(&settings(server.address), Some(speaks));
+        stage.telemetry.set_waiting_for(Vec::new());
+        for (number, state) in [(1, State::Collecting), (2, State::NoDecision), (3, State::Win)] {
+            stage.look(number, &[("a", state)]);
+            // It is asked after it has taken the last look.
+            let before = n_asked.load(Ordering::Relaxed);
+            let is_taken = |_: &Telemetry| n_asked.load(Ordering::Relaxed) > before + 1;
+            stage.until("the look to be taken", is_taken).await;
+            assert_eq!(waiting(&stage.telemetry), 0, "it is for another to tell");
+        }
+        is_owner.store(true, Ordering::Relaxed);
+        stage.until_told(1).await;
+        assert_eq!(server.next().await.state(), "win");
+        assert!(server.is_silent());
+    });
 }
 
 #[test]
