@@ -38,10 +38,11 @@ use crate::ingest::{Fault, FaultKind, Input, Order, Source};
 use crate::kafka::consumer::Consumer;
 use crate::kafka::dead_letters::DeadLetters;
 use crate::kafka::properties;
+use crate::ledger::PairId;
 use crate::logging::Losses;
 use crate::looks::{GivenUp, Published, StoredLooks};
 use crate::telemetry::Telemetry;
-use crate::webhook::Webhook;
+use crate::webhook::{self, Webhook};
 use crate::worker::{self, Worker};
 
 /// How long records gather between two rounds: as old as one may get before it is counted. Many small batches would cost
@@ -49,6 +50,8 @@ use crate::worker::{self, Worker};
 const WAIT: Duration = Duration::from_millis(10);
 /// After this many records there are probably more: the next round begins immediately.
 const MANY: usize = 1000;
+/// Its owner tells the webhook.
+const FIRST_PAIR: PairId = 0;
 /// How long a start may take to its end once it is to stop.
 const REST_OF_START: Duration = Duration::from_secs(1);
 /// How long the consumer may take to leave its group.
@@ -110,21 +113,33 @@ impl Daemon {
         let looker = looker::start(config, &ranking, Arc::clone(&looks), &clock)?;
         let looker = looker.map(
             |Looker {
-                 news,
+                 told,
                  given_up,
                  stored,
-             }| (news, (given_up, stored)),
+             }| (told, (given_up, stored)),
         );
-        let (news, told_by_looks) = looker.unzip();
+        let (told_to_looks, told_by_looks) = looker.unzip();
         let (given_up, looks_stored) = told_by_looks.unzip();
+        let (news, inbox) = match told_to_looks {
+            Some(looker::Told::News(news)) => (Some(news), None),
+            Some(looker::Told::States(inbox)) => (None, Some(inbox)),
+            None => (None, None),
+        };
         let webhook = config.webhook.as_ref().map(|webhook| {
             let (looks, telemetry) = (Arc::clone(&looks), Arc::clone(&telemetry));
             Webhook::open(webhook, looks, telemetry)
         });
-        let webhook = webhook.transpose()?;
-        let overview = config
-            .global
-            .then(|| Overview::new(config, &ranking, Keeping::lease_ms(config), clock.clone()));
+        let overview = config.global.then(|| {
+            let lease_ms = Keeping::lease_ms(config);
+            Overview::new(config, &ranking, inbox, lease_ms, clock.clone())
+        });
+        let owner = Arc::clone(&board);
+        // Where all instances take the same looks, one tells.
+        let speaks = config
+            .state
+            .as_ref()
+            .map(|_| -> webhook::Speaks { Box::new(move || owner.owns(FIRST_PAIR)) });
+        let webhook = webhook.transpose()?.map(|webhook| webhook.while_it(speaks));
         let exporter = Arc::new(Exporter {
             telemetry: Arc::clone(&telemetry),
             source: Arc::clone(&board) as _,

@@ -25,7 +25,8 @@
 //!   times, in order: what each look shows is a value.
 //! - [`state`] says who may write the stored state of a pair, and what of it is believed: claims and seals in one log. It is a machine
 //!   without I/O. `keeper` drives one for each pair, between the state topic (in `kafka`) and a worker. `stored` makes what is stored of
-//!   a pair, and reads the whole topic for tools. `global` shows what is in force of all pairs, whoever holds them, on a board of its own.
+//!   a pair, and reads the whole topic for tools. `global` shows what is in force of all pairs, whoever holds them, on a board of its own,
+//!   and hands it to [`looks`].
 //! - [`statistics`] says what sums by user bucket mean: intervals, tests that hold under peeking, a decision for each arm. It takes
 //!   plain numbers and knows no other module. [`verdict`] writes what is said of an arm as JSON.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, decides nothing. Its pairs

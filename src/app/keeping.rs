@@ -145,6 +145,7 @@ impl Keeping {
     /// # Errors
     /// A thread has ended, or the keeper cannot be started.
     pub fn inputs(&mut self) -> anyhow::Result<Vec<Input>> {
+        self.overview.as_ref().map_or(Ok(()), Overview::check)?;
         let mut inputs = Vec::new();
         if let Some(topics) = &self.topics
             && let Some((admission, identity)) = topics.answer()?

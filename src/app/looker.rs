@@ -1,7 +1,9 @@
-//! The thread that takes looks: off the way of records, and one look after the other.
+//! The thread that takes looks: off the way of records, and one look after the other. Where state is stored, it goes by what is in
+//! force of all pairs, as all instances do; else by what the worker settles.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -10,23 +12,33 @@ use tracing::warn;
 use crate::clock::Clock;
 use crate::config::{Config, TopicKey};
 use crate::engine::ranking::Ranking;
-use crate::looks::{self, Found, GivenUp, Looks, News, Published, Rules, StoredLooks};
+use crate::ledger::{PairId, Users};
+use crate::looks::{self, Feed, Found, GivenUp, Inbox, Looks, News, Published, Rules, State, StoredLooks};
+use crate::stored::keep;
 
 /// News that wait for a look to end. While a log is read back, the worker waits for the looks beyond it.
 const WAITING: usize = 256;
 /// What is to be stored is told so often at most: while a log is read back, hundreds of looks are taken in a second.
 const STORE_EVERY: Duration = Duration::from_secs(2);
 
-/// How the worker and the looks talk.
+/// How others and the looks talk.
 pub struct Looker {
-    pub news: SyncSender<News>,
+    pub told: Told,
     /// What of experiments was given up.
     pub given_up: Receiver<GivenUp>,
     /// What is to be stored, if state is.
     pub stored: Receiver<StoredLooks>,
 }
 
-/// Takes looks from now on, if something is asked of an experiment. The thread ends with its sender.
+/// What looks go by.
+pub enum Told {
+    /// What the worker settles.
+    News(SyncSender<News>),
+    /// What is in force of all pairs.
+    States(Arc<Inbox>),
+}
+
+/// Takes looks from now on, if something is asked of an experiment. The thread ends with its sender, or once its inbox is closed.
 ///
 /// # Errors
 /// Where no thread can be started.
@@ -39,26 +51,39 @@ pub fn start(
     if config.experiments.is_empty() {
         return Ok(None);
     }
-    let (news, told) = sync_channel(WAITING);
     let (give_up, given_up) = channel();
     let (store, stored) = channel();
     let taker = Taker {
         looks: Looks::new(rules(config, ranking)),
         shown,
         give_up,
-        storing: config.state.is_some().then(|| Storing {
-            store,
-            clock: clock.clone(),
-            last: None,
-            is_due: false,
-        }),
     };
-    std::thread::Builder::new()
-        .name("looks".into())
-        .spawn(move || taker.run(&told))
-        .context("start the thread that takes looks")?;
+    let thread = std::thread::Builder::new().name("looks".into());
+    let (thread, told) = if config.state.is_some() {
+        let inbox = Arc::new(Inbox::default());
+        let following = Following {
+            taker,
+            feed: None,
+            ranking: ranking.clone(),
+            users: keep(config).users,
+            every_ms: looks::every_ms(config.join.slot_ms),
+            inbox: Leaving(Arc::clone(&inbox)),
+            storing: Storing {
+                store,
+                clock: clock.clone(),
+                last: None,
+                is_due: false,
+            },
+            unread: BTreeMap::new(),
+        };
+        (thread.spawn(move || following.run()), Told::States(inbox))
+    } else {
+        let (news, told) = sync_channel(WAITING);
+        (thread.spawn(move || taker.run(&told)), Told::News(news))
+    };
+    thread.context("start the thread that takes looks")?;
     Ok(Some(Looker {
-        news,
+        told,
         given_up,
         stored,
     }))
@@ -80,8 +105,116 @@ struct Taker {
     looks: Looks,
     shown: Arc<Published>,
     give_up: Sender<GivenUp>,
-    /// None where nothing is stored.
-    storing: Option<Storing>,
+}
+
+impl Taker {
+    fn run(mut self, told: &Receiver<News>) {
+        for news in told {
+            self.take(news);
+        }
+    }
+
+    /// Takes the looks that are due; returns what was given up meanwhile, and whether there is anything new to be stored.
+    fn take(&mut self, news: News) -> (Vec<GivenUp>, bool) {
+        let (mut given_up, mut is_new) = (Vec::new(), matches!(news, News::Resumed(_)));
+        self.looks.take(news);
+        for found in self.looks.take_found() {
+            given_up.extend(self.find(found));
+        }
+        while let Some(looked) = self.looks.look() {
+            is_new = true;
+            if let Some(what) = &looked.given_up {
+                tell(what);
+                given_up.push(what.clone());
+            }
+            self.shown.show(looked, self.looks.waits_for());
+        }
+        self.shown.wait_for(self.looks.waits_for());
+        for what in &given_up {
+            let _ = self.give_up.send(what.clone());
+        }
+        (given_up, is_new)
+    }
+
+    fn find(&self, found: Found) -> Option<GivenUp> {
+        match found {
+            Found::GivenUp(given_up) => {
+                tell(&given_up);
+                self.shown.give_up(&given_up);
+                return Some(given_up);
+            }
+            Found::BeginsAnew(experiment) => warn!(
+                experiment,
+                "its sums begin anew: what was stored of it is of other epochs, or lacks a metric that is measured now"
+            ),
+            Found::AsksAnew(experiment) => warn!(
+                experiment,
+                "its tests begin anew, over the sums so far: other things are asked of it than before the restart"
+            ),
+        }
+        None
+    }
+}
+
+/// The thread where state is stored.
+struct Following {
+    taker: Taker,
+    /// None before it is known how many pairs there are.
+    feed: Option<Feed>,
+    ranking: Ranking,
+    users: Users,
+    every_ms: i64,
+    inbox: Leaving,
+    storing: Storing,
+    /// Why the last state of a pair was not taken.
+    unread: BTreeMap<PairId, String>,
+}
+
+/// Says that nobody takes anything any more, also after a panic.
+struct Leaving(Arc<Inbox>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Following {
+    fn run(mut self) {
+        while let Some(taken) = self.inbox.0.take(self.storing.wait()) {
+            for (pair, state) in taken.states {
+                self.take(taken.n_pairs, pair, state);
+            }
+            self.storing.store(&self.taker.looks);
+        }
+    }
+
+    fn take(&mut self, n_pairs: usize, pair: PairId, state: State) {
+        let feed = self.feed.get_or_insert_with(|| {
+            Feed::new(self.ranking.clone(), self.users.clone(), self.every_ms, n_pairs)
+        });
+        match feed.take(pair, state) {
+            Ok(news) => {
+                self.unread.remove(&pair);
+                for news in news {
+                    let (given_up, is_new) = self.taker.take(news);
+                    self.storing.is_due |= is_new;
+                    for what in given_up {
+                        if let GivenUp::Experiment(name) = what {
+                            feed.forget(&name);
+                        }
+                    }
+                }
+            }
+            Err(error) => {
+                let error = error.to_string();
+                if self.unread.get(&pair) != Some(&error) {
+                    warn!(pair, "looks at experiments do not go on with its state: {error}");
+                    self.unread.insert(pair, error);
+                }
+            }
+        }
+    }
 }
 
 struct Storing {
@@ -93,68 +226,10 @@ struct Storing {
     is_due: bool,
 }
 
-impl Taker {
-    fn run(mut self, told: &Receiver<News>) {
-        loop {
-            let wait = self.storing.as_ref().and_then(Storing::wait);
-            let news = match wait {
-                Some(wait) => told.recv_timeout(wait),
-                None => told.recv().map_err(RecvTimeoutError::from),
-            };
-            match news {
-                Ok(news) => self.take(news),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            if let Some(storing) = &mut self.storing {
-                storing.store(&self.looks);
-            }
-        }
-    }
-
-    fn take(&mut self, news: News) {
-        let mut is_new = matches!(news, News::Resumed(_));
-        self.looks.take(news);
-        for found in self.looks.take_found() {
-            self.find(found);
-        }
-        while let Some(looked) = self.looks.look() {
-            is_new = true;
-            if let Some(given_up) = &looked.given_up {
-                tell(given_up);
-                let _ = self.give_up.send(given_up.clone());
-            }
-            self.shown.show(looked, self.looks.waits_for());
-        }
-        self.shown.wait_for(self.looks.waits_for());
-        if let Some(storing) = &mut self.storing {
-            storing.is_due |= is_new;
-        }
-    }
-
-    fn find(&self, found: Found) {
-        match found {
-            Found::GivenUp(given_up) => {
-                tell(&given_up);
-                self.shown.give_up(&given_up);
-                let _ = self.give_up.send(given_up);
-            }
-            Found::BeginsAnew(experiment) => warn!(
-                experiment,
-                "its sums begin anew: what was stored of it is of other epochs, or lacks a metric that is measured now"
-            ),
-            Found::AsksAnew(experiment) => warn!(
-                experiment,
-                "its tests begin anew, over the sums so far: other things are asked of it than before the restart"
-            ),
-        }
-    }
-}
-
 impl Storing {
-    /// How long news are waited for before something is to be stored.
-    fn wait(&self) -> Option<Duration> {
-        self.is_due.then(|| self.left())
+    /// How long states are waited for before something is to be stored.
+    fn wait(&self) -> Duration {
+        if self.is_due { self.left() } else { Duration::MAX }
     }
 
     fn left(&self) -> Duration {

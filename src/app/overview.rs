@@ -3,34 +3,46 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use tracing::warn;
 
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::catalogue::Catalogue;
+use crate::engine::event::Side;
 use crate::engine::ranking::Ranking;
 use crate::export::GlobalScope;
-use crate::global::{Global, Handle, Settings, Whole};
+use crate::global::{Audience, Global, Handle, Seen, Settings, Whole};
 use crate::kafka::state_log::StateLog;
-use crate::state::Namespace;
-use crate::stored::Terms;
+use crate::looks::{self, Inbox};
+use crate::state::{Header, Namespace};
+use crate::stored::{Terms, form, sides};
 
 pub struct Overview {
     board: Arc<Board>,
     handle: Handle,
     clock: Clock,
     lease_ms: i64,
+    /// Where looks take what is in force, if something is asked of an experiment.
+    looks: Option<Arc<Inbox>>,
     thread: Option<Global>,
 }
 
 impl Overview {
     /// Nothing of it is older than `lease_ms`.
-    pub fn new(config: &Config, ranking: &Ranking, lease_ms: i64, clock: Clock) -> Overview {
+    pub fn new(
+        config: &Config,
+        ranking: &Ranking,
+        looks: Option<Arc<Inbox>>,
+        lease_ms: i64,
+        clock: Clock,
+    ) -> Overview {
         Overview {
             board: Arc::new(Board::new(config, ranking)),
             handle: Handle::new(lease_ms, clock.clone()),
             clock,
             lease_ms,
+            looks,
             thread: None,
         }
     }
@@ -66,16 +78,74 @@ impl Overview {
             lease_ms: self.lease_ms,
             settled_ahead_ms: join.max_future_ms - join.lateness_ms - join.attribution_ms,
         };
+        let listener = self.looks.clone().map(|looks| -> Box<dyn Audience> {
+            Box::new(Listener {
+                looks,
+                n_pairs: n_partitions as usize,
+                sides: sides(config),
+            })
+        });
         let global = Global::start(
             log,
             settings,
             Terms::new(config),
             Arc::clone(&self.board),
             self.handle.clone(),
-            None,
+            listener,
             self.clock.clone(),
         );
         self.thread = Some(global?);
         Ok(())
+    }
+
+    /// # Errors
+    /// A thread has ended, so that nothing more would be shown of the whole.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if self.looks.as_ref().is_some_and(|looks| looks.has_reader_left()) {
+            anyhow::bail!(
+                "the thread that takes looks has ended, which is a fault of abgauge: its log says why"
+            );
+        }
+        if self.thread.as_ref().is_some_and(Global::has_ended) {
+            anyhow::bail!(
+                "the thread of the global view has ended, which is a fault of abgauge: its log says why"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Overview {
+    fn drop(&mut self) {
+        self.looks.iter().for_each(|looks| looks.close());
+    }
+}
+
+/// Hands what is in force to looks.
+struct Listener {
+    looks: Arc<Inbox>,
+    n_pairs: usize,
+    sides: &'static [Side],
+}
+
+impl Audience for Listener {
+    fn seen(&mut self, seen: Seen<'_>) {
+        let Seen { pair, header, roles } = seen;
+        match form::read(header, roles, self.sides) {
+            Ok(read) => self.looks.put(self.n_pairs, pair, state_of(header, read)),
+            Err(error) => warn!(pair, "looks at experiments do not go on with its state: {error}"),
+        }
+    }
+}
+
+/// A state as looks go by it.
+fn state_of(header: &Header, read: form::Read) -> looks::State {
+    let has_records = header.reaches.iter().any(|reach| reach.digest.n_events > 0);
+    looks::State {
+        life: read.life,
+        holds: header.frontier_ms.is_some() || has_records || !header.was_caught_up,
+        until_ms: header.frontier_ms,
+        ledger: read.ledger,
+        looks: read.looks,
     }
 }

@@ -596,6 +596,17 @@ fn all_partitions_are_shown_where_they_are_stored() {
     assert!(!config("[state]\ntopic = \"kept\"\n[global]\nenabled = false", &[]).global);
 }
 
+/// Each instance would else look at its own users, and none at all.
+#[test]
+fn experiments_are_not_looked_at_where_all_is_stored_and_nobody_sees_it_all() {
+    let text = "[state]\ntopic = \"kept\"\n[global]\nenabled = false\n[experiments.e]\ncontrol = \"a\"\nshares = { a = 1, b = 1 }";
+    let told = render(&refused(text, &[]));
+    assert!(
+        told.contains("global.enabled") && told.contains("over all partitions"),
+        "{told}"
+    );
+}
+
 #[test]
 fn whom_to_tell_is_an_address_with_a_secret_and_an_authority() {
     assert_eq!(config("", &[]).webhook, None);

@@ -40,7 +40,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
     Config {
         ingest: ingest::ingest(&raw.ingest, &kafka, report),
         state: state::state(&raw.state, &kafka, report),
-        global: state::global(&raw.global, &raw.state, report),
+        global: state::global(&raw.global, &raw.state, !experiments.is_empty(), report),
         kafka,
         events: counting.events,
         join: counting.join,

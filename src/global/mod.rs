@@ -23,10 +23,10 @@ pub use self::shown::Whole;
 pub use self::work::Work;
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::ledger::{Ledger, PairId};
+use crate::keeper::Roles;
+use crate::ledger::PairId;
 use crate::state::{Header, Log, Namespace};
 use crate::stored::Terms;
-use crate::stored::form::PairLooks;
 
 /// So long a round waits for news, ms.
 const WAIT_MS: u64 = 20;
@@ -46,18 +46,13 @@ pub struct Settings {
 pub struct Seen<'a> {
     pub pair: PairId,
     pub header: &'a Header,
-    pub ledger: Ledger,
-    /// What looks have stored of it, still to be decoded.
-    pub looks: Option<PairLooks>,
+    pub roles: &'a Roles,
 }
 
 /// Who hears what is newly in force, on the thread of the view: it must not wait.
 pub trait Audience: Send {
     /// Of one pair, states come in the order in which they were in force; some are passed over.
     fn seen(&mut self, seen: Seen<'_>);
-
-    /// A state of each pair that has one was seen. Once.
-    fn all_known(&mut self);
 }
 
 /// The thread. Dropping it ends the thread.
@@ -95,6 +90,13 @@ impl Global {
             is_over,
             thread: Some(thread.context("start the thread of the global view")?),
         })
+    }
+}
+
+impl Global {
+    /// Whether its thread has ended, which it does only where it panics.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }
 

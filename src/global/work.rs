@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::ledger::PairId;
 use crate::snapshot::View;
 use crate::state::{Happening, Hindered, Log, Onlooker, Question};
-use crate::stored::{Contents, Terms};
+use crate::stored::Terms;
 
 /// Ends are asked for so often where nothing was read since the last one, ms; where something was; and where a state is missing.
 const ASK_EVERY_MS: i64 = 1_000;
@@ -43,7 +43,6 @@ struct Desk {
     waiting: VecDeque<usize>,
     /// No state but a first one is decoded before.
     free_from_ms: i64,
-    are_all_known: bool,
     /// What keeps the log from being asked, until it answers.
     fault: Option<String>,
     /// What keeps it from being read, until that is over.
@@ -87,7 +86,6 @@ impl<L: Log> Work<L> {
             partitions: (0..n_partitions).map(|_| Partition::default()).collect(),
             waiting: VecDeque::new(),
             free_from_ms: i64::MIN,
-            are_all_known: false,
             fault: None,
             hindered: None,
         };
@@ -234,12 +232,10 @@ impl Desk {
         of.frontier_ms = header.frontier_ms.filter(|_| header.was_caught_up);
         of.refused = None;
         if let Some(audience) = &mut self.audience {
-            let Contents { ledger, looks, .. } = contents;
             audience.seen(Seen {
                 pair,
                 header,
-                ledger,
-                looks,
+                roles: &sealed.roles,
             });
         }
     }
@@ -259,9 +255,6 @@ impl Desk {
             frontiers_ms: self.partitions.iter().map(|of| of.frontier_ms).collect(),
             fault: self.fault_in_words(),
         });
-        if n_unread == 0 && !std::mem::replace(&mut self.are_all_known, true) {
-            self.audience.iter_mut().for_each(|audience| audience.all_known());
-        }
     }
 
     fn fault_in_words(&self) -> Option<String> {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use super::board::{Board, Status};
 use crate::ledger::PairId;
 use crate::state::{Bytes, Header, Role, Showing, Wanted};
@@ -47,6 +49,8 @@ pub struct Handle {
     board: Arc<Board>,
     /// Numbers of memories and of offers.
     numbers: Arc<AtomicU64>,
+    /// Random, and another one in each process.
+    seed: u64,
 }
 
 impl fmt::Debug for Handle {
@@ -60,12 +64,19 @@ impl Handle {
         requests: Sender<(PairId, Request)>,
         board: Arc<Board>,
         numbers: Arc<AtomicU64>,
+        seed: u64,
     ) -> Handle {
         Handle {
             requests,
             board,
             numbers,
+            seed,
         }
+    }
+
+    /// For the states of a pair that [begins](super::Order::Begin) with this memory: no other pair that begins has it, here or elsewhere.
+    pub fn new_life(&self, memory: Memory) -> u64 {
+        xxh3_64_with_seed(&memory.0.to_le_bytes(), self.seed)
     }
 
     fn tell(&self, pair: PairId, request: Request) {

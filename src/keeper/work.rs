@@ -53,7 +53,12 @@ pub fn work<L: Log>(
     let (orders, ordered) = channel();
     let board = Arc::new(Board::new(settings.owner.identity.n_partitions));
     let numbers = Arc::new(AtomicU64::new(1));
-    let handle = Handle::new(send_request, Arc::clone(&board), Arc::clone(&numbers));
+    let handle = Handle::new(
+        send_request,
+        Arc::clone(&board),
+        Arc::clone(&numbers),
+        settings.seed,
+    );
     let desk = Desk {
         pace: Pace::new(settings.max_bytes_per_second),
         settings,

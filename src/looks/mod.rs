@@ -7,11 +7,14 @@
 //! ```
 //! A look takes place once every pair has settled all slots before its time, and looks are taken one after the other, also while
 //! the log is read back: so the same log gives the same looks, whenever the program was started. A pair that is behind holds them
-//! back. Pure: no clock, no I/O. [`Looks`] takes [`News`] of pairs and gives [`Looked`].
+//! back. Pure: no clock, no I/O. [`Looks`] takes [`News`] of pairs and gives [`Looked`]. Where pairs are stored, a [`Feed`] makes news of
+//! the states in force of all pairs, whoever owns them: so all instances take the same looks.
 
 mod arms;
 mod course;
 mod experiment;
+mod feed;
+mod inbox;
 mod pair;
 mod published;
 mod resume;
@@ -28,11 +31,13 @@ pub use self::arms::{ArmLook, MetricLook, WindowLook};
 use self::course::Course;
 pub use self::course::ExperimentLook;
 pub use self::experiment::{EpochStart, Experiment};
+pub use self::feed::{Feed, FeedError, State};
+pub use self::inbox::{Inbox, Taken};
 pub use self::pair::row_bytes;
 use self::pair::{Bytes, PairUsers};
 pub use self::published::{Published, Shown};
 pub use self::resume::{Found, Resumed};
-pub use self::stored::{AsOf, AsOfError, StoredLooks, StoredPair};
+pub use self::stored::{AsOf, AsOfError, PairLooks, StoredLooks, StoredPair, UpTo};
 pub use self::sums::{arm_totals, compared};
 pub use self::window::{Window, max_window_bytes};
 use crate::engine::Arm;
@@ -62,8 +67,8 @@ pub enum News {
         /// No list before this can still settle, epoch ms.
         until_ms: Option<i64>,
     },
-    /// A pair goes on with what was stored of it.
-    Resumed(Box<Resumed>),
+    /// Everything begins over, with what is stored of these pairs, which are all.
+    Resumed(Vec<Resumed>),
     /// What a pair has added up to is void: it begins anew, or went elsewhere.
     Dropped(PairId),
 }
@@ -80,7 +85,7 @@ pub struct Looked {
 }
 
 /// What of an experiment is given up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GivenUp {
     /// What is said of it in its window.
     Window(String),
@@ -116,11 +121,9 @@ pub struct Looks {
     given_up: BTreeSet<String>,
     /// Experiments whose window was given up.
     without_window: BTreeSet<String>,
-    /// Experiments that do not go on with what was stored.
-    anew: BTreeSet<String>,
+    /// What was found and not taken yet, and what was found at all: nothing is found twice.
     found: Vec<Found>,
-    /// News that were taken.
-    n_news: u64,
+    all_found: BTreeSet<Found>,
     /// The number of the next one: its cell ends at its time. None before there was a list.
     next: Option<i64>,
     /// The one before that was taken here.
@@ -139,9 +142,8 @@ impl Looks {
             before: BTreeMap::new(),
             given_up: BTreeSet::new(),
             without_window: BTreeSet::new(),
-            anew: BTreeSet::new(),
             found: Vec::new(),
-            n_news: 0,
+            all_found: BTreeSet::new(),
             next: None,
             has_looked: false,
             rules,
@@ -149,7 +151,6 @@ impl Looks {
     }
 
     pub fn take(&mut self, news: News) {
-        self.n_news += 1;
         match news {
             News::Owned(owned) => {
                 self.pairs.retain(|pair, _| owned.contains_key(pair));
@@ -166,7 +167,7 @@ impl Looks {
                 let pair = self.pairs.entry(pair).or_default();
                 pair.reached(arms, cells, until_ms);
             }
-            News::Resumed(resumed) => self.resume(*resumed),
+            News::Resumed(pairs) => self.resume(pairs),
             News::Dropped(pair) => {
                 if let Some(pair) = self.pairs.get_mut(&pair) {
                     *pair = PairUsers::default();
@@ -183,7 +184,6 @@ impl Looks {
         }
         self.next = Some(number + 1);
         self.has_looked = true;
-        self.anew.clear();
         self.before.clone_from(&self.courses);
         let as_of_ms = (number + 1) * self.rules.every_ms;
         for pair in self.pairs.values_mut() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Rules;
-use super::stored::StoredUsers;
+use super::stored::{StoredUsers, UpTo};
 use super::window::WindowSums;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, Cell, Exposed, USER_BYTES};
@@ -12,11 +12,15 @@ use crate::ledger::{BucketSums, Cell, Exposed, USER_BYTES};
 pub(super) struct PairUsers {
     /// Whether looks wait for it.
     pub holds: bool,
+    /// Tells it apart from the pair that begins anew.
+    pub life: u64,
     /// No list before this can still settle, epoch ms.
     pub until_ms: Option<i64>,
     arms: Vec<Arm>,
     /// The first cell that its sums may lack.
     pub end: i64,
+    /// Cells below this number were let go before it was resumed.
+    pub let_go: i64,
     /// Cells below this number are not whole, and left out.
     pub counts_from: Option<i64>,
     /// By number.
@@ -55,9 +59,11 @@ impl Default for PairUsers {
     fn default() -> PairUsers {
         PairUsers {
             holds: true,
+            life: 0,
             until_ms: None,
             arms: Vec::new(),
             end: i64::MIN,
+            let_go: i64::MIN,
             counts_from: None,
             waiting: BTreeMap::new(),
             experiments: BTreeMap::new(),
@@ -78,11 +84,16 @@ impl PairUsers {
 
     /// Goes on with what was stored of the users of these experiments; cells that are in it count in windows alone.
     pub fn resume(&mut self, stored: StoredUsers, rules: &Rules, but: &BTreeSet<String>) {
-        self.end = stored.end;
-        let later = self.waiting.split_off(&stored.end);
+        let UpTo {
+            look,
+            end,
+            cells_from,
+        } = stored.up_to;
+        (self.end, self.let_go) = (end, cells_from);
+        let later = self.waiting.split_off(&end);
         let inside = std::mem::replace(&mut self.waiting, later);
         let goes_on = |name: &str| rules.experiments.contains_key(name) && !but.contains(name);
-        let begin = rules.window.as_ref().map(|window| window.begin(stored.look));
+        let begin = rules.window.as_ref().map(|window| window.begin(look));
         if let Some(begin) = begin {
             for (number, cell) in inside.range(begin..) {
                 for (name, arms) in self.arms_of(cell) {

@@ -29,11 +29,13 @@ impl Published {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Shows a look.
+    /// Shows a look. One that is earlier than what is shown was taken again, and does not take its place.
     pub fn show(&self, looked: Looked, waits_for: Option<PairId>) {
         let mut shown = Shown::clone(&self.shown());
-        shown.as_of_ms = Some(looked.as_of_ms);
-        shown.experiments = looked.experiments;
+        if shown.as_of_ms <= Some(looked.as_of_ms) {
+            shown.as_of_ms = Some(looked.as_of_ms);
+            shown.experiments = looked.experiments;
+        }
         note(&mut shown, looked.given_up.as_ref());
         shown.waits_for = waits_for;
         self.set(shown);

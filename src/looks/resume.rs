@@ -1,15 +1,21 @@
-//! Goes on with pairs that were stored, as of the latest look that any of them knows.
+//! Begins over with all pairs as they are stored, as of the latest look that any of them knows.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::pair::PairUsers;
-use super::stored::{AsOf, StoredSequences};
+use super::stored::{AsOf, StoredSequences, StoredUsers};
 use super::{Course, GivenUp, Looks};
 use crate::engine::Arm;
 use crate::ledger::{Cell, PairId};
 
-/// A pair that was stored.
+/// A pair that is stored.
 #[derive(Debug)]
 pub struct Resumed {
     pub pair: PairId,
+    /// Tells it apart from the pair that begins anew.
+    pub life: u64,
+    /// Whether looks wait for it.
+    pub holds: bool,
     /// All of its arms, by number.
     pub arms: Vec<Arm>,
     /// Its complete cells that are still kept, by number.
@@ -18,14 +24,14 @@ pub struct Resumed {
     pub until_ms: Option<i64>,
     /// Sums are whole from then on, epoch ms; none: from the begin on.
     pub whole_from_ms: Option<i64>,
-    /// Experiments whose users are told apart only from `until_ms` on.
-    pub begin_anew: Vec<String>,
+    /// Since when the users of experiments are told apart, epoch ms.
+    pub users_since_ms: BTreeMap<String, i64>,
     /// None where there was no look before.
     pub as_of: Option<AsOf>,
 }
 
 /// What was found when looks went on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
     /// This had been given up, and stays so.
     GivenUp(GivenUp),
@@ -36,55 +42,87 @@ pub enum Found {
 }
 
 impl Looks {
-    /// What was found since the last call.
+    /// What was found since the last call, each once.
     pub fn take_found(&mut self) -> Vec<Found> {
         std::mem::take(&mut self.found)
     }
 
-    pub(super) fn resume(&mut self, resumed: Resumed) {
-        let Resumed {
-            pair: id,
-            arms,
-            cells,
-            until_ms,
-            whole_from_ms,
-            mut begin_anew,
-            as_of,
-        } = resumed;
-        let holds = self.pairs.get(&id).is_none_or(|pair| pair.holds);
-        let every_ms = self.rules.every_ms;
-        let mut pair = PairUsers::default();
-        pair.holds = holds;
-        pair.counts_from = whole_from_ms.map(|ms| (ms + every_ms - 1).div_euclid(every_ms));
-        pair.reached(arms, cells, until_ms);
-        if let Some(AsOf { users, sequences }) = as_of {
-            if !users.has_columns {
-                begin_anew.extend(self.rules.experiments.keys().cloned());
-            }
-            pair.resume(users, &self.rules, &self.anew);
-            self.adopt(sequences);
+    fn find(&mut self, found: Found) {
+        if self.all_found.insert(found.clone()) {
+            self.found.push(found);
         }
-        for experiment in self.without_window.iter() {
-            pair.forget_window(experiment);
-        }
-        self.pairs.insert(id, pair);
-        begin_anew
-            .iter()
-            .for_each(|experiment| self.begin_anew(id, experiment));
     }
 
-    /// The latest sequences stand.
-    fn adopt(&mut self, stored: StoredSequences) {
-        if self.next.is_some_and(|next| next >= stored.look) {
-            return;
-        }
-        self.next = Some(stored.look);
+    pub(super) fn resume(&mut self, pairs: Vec<Resumed>) {
+        let anew = self.experiments_anew(&pairs);
+        self.pairs.clear();
+        self.next = None;
         self.has_looked = false;
+        self.courses
+            .values_mut()
+            .for_each(|course| *course = Course::default());
+        let mut latest: Option<StoredSequences> = None;
+        let mut users_of: Vec<(PairId, Option<StoredUsers>)> = Vec::new();
+        for resumed in pairs {
+            let id = resumed.pair;
+            let (pair, as_of) = self.known(resumed);
+            self.pairs.insert(id, pair);
+            let (users, sequences) = as_of.map(|AsOf { users, sequences }| (users, sequences)).unzip();
+            users_of.push((id, users));
+            latest = later(latest, sequences);
+        }
+        latest
+            .into_iter()
+            .for_each(|sequences| self.adopt(sequences, &anew));
+        for (id, users) in users_of {
+            if let (Some(users), Some(pair)) = (users, self.pairs.get_mut(&id)) {
+                pair.resume(users, &self.rules, &anew);
+            }
+        }
+        for pair in self.pairs.values_mut() {
+            let without_window = self.without_window.iter();
+            without_window.for_each(|experiment| pair.forget_window(experiment));
+        }
+    }
+
+    /// What is known of a pair beside what was stored as of a look.
+    fn known(&self, resumed: Resumed) -> (PairUsers, Option<AsOf>) {
+        let every_ms = self.rules.every_ms;
+        let mut pair = PairUsers::default();
+        (pair.life, pair.holds) = (resumed.life, resumed.holds);
+        let whole_from_ms = resumed.whole_from_ms;
+        pair.counts_from = whole_from_ms.map(|ms| (ms + every_ms - 1).div_euclid(every_ms));
+        pair.reached(resumed.arms, resumed.cells, resumed.until_ms);
+        (pair, resumed.as_of)
+    }
+
+    /// The experiments that begin anew in all pairs, as what one of them has stored does not go on: its users are told apart, or
+    /// all metrics summed, only since later than what was stored ends.
+    fn experiments_anew(&mut self, pairs: &[Resumed]) -> BTreeSet<String> {
+        let every_ms = self.rules.every_ms;
+        let mut anew = BTreeSet::new();
+        let stored = pairs.iter().filter_map(|pair| Some((pair, pair.as_of.as_ref()?)));
+        for (pair, AsOf { users, .. }) in stored {
+            let end_ms = users.up_to.end.saturating_mul(every_ms);
+            let is_whole = users.has_columns && pair.whole_from_ms <= Some(end_ms);
+            let goes_on = |name: &&String| is_whole && pair.users_since_ms.get(*name) < Some(&end_ms);
+            let known = users.experiments.keys();
+            anew.extend(known.filter(|name| !goes_on(name)).cloned());
+        }
+        anew.retain(|name| self.rules.experiments.contains_key(name));
+        anew.iter()
+            .for_each(|name| self.find(Found::BeginsAnew(name.clone())));
+        anew
+    }
+
+    /// Goes on with what was kept of experiments.
+    fn adopt(&mut self, stored: StoredSequences, anew: &BTreeSet<String>) {
+        self.next = Some(stored.look);
         if self.rules.max_bytes <= stored.max_bytes {
             for experiment in stored.given_up {
                 if self.rules.experiments.contains_key(&experiment) {
                     self.give_up_experiment(&experiment);
-                    self.found.push(Found::GivenUp(GivenUp::Experiment(experiment)));
+                    self.find(Found::GivenUp(GivenUp::Experiment(experiment)));
                 }
             }
         }
@@ -92,45 +130,29 @@ impl Looks {
             if self.rules.experiments.contains_key(&experiment) && !self.without_window.contains(&experiment)
             {
                 self.give_up_window(&experiment);
-                self.found.push(Found::GivenUp(GivenUp::Window(experiment)));
+                self.find(Found::GivenUp(GivenUp::Window(experiment)));
             }
         }
-        let mut courses = stored.courses;
-        for (name, course) in &mut self.courses {
-            let stored = courses.remove(name).filter(|_| !self.anew.contains(name));
-            *course = Course::default();
-            if let Some(stored) = stored {
-                let settings = self.rules.experiments[name].settings.as_ref();
-                let (resumed, is_same) = stored.resume(settings);
-                *course = resumed;
-                let found = Found::AsksAnew(name.clone());
-                if !is_same && !self.found.contains(&found) {
-                    self.found.push(found);
-                }
+        for (name, stored) in stored.courses {
+            let Some(experiment) = self
+                .rules
+                .experiments
+                .get(&name)
+                .filter(|_| !anew.contains(&name))
+            else {
+                continue;
+            };
+            let (course, is_same) = stored.resume(experiment.settings.as_ref());
+            self.courses.insert(name.clone(), course);
+            if !is_same {
+                self.find(Found::AsksAnew(name));
             }
         }
     }
+}
 
-    /// What was stored of an experiment does not go on: in no pair, as long as no look was taken with what was stored.
-    fn begin_anew(&mut self, pair: PairId, experiment: &str) {
-        let Some(course) = self.courses.get_mut(experiment) else {
-            return;
-        };
-        let mut pairs: Vec<&mut PairUsers> = if self.has_looked {
-            self.pairs.get_mut(&pair).into_iter().collect()
-        } else {
-            self.pairs.values_mut().collect()
-        };
-        let is_known = pairs.iter().any(|pair| pair.of(experiment).is_some())
-            || !self.has_looked && course.start_ms.is_some();
-        if !is_known {
-            return;
-        }
-        pairs.iter_mut().for_each(|pair| pair.forget(experiment));
-        if !self.has_looked {
-            *course = Course::default();
-            self.anew.insert(experiment.to_owned());
-        }
-        self.found.push(Found::BeginsAnew(experiment.to_owned()));
-    }
+/// Of two of one look, the first.
+fn later(one: Option<StoredSequences>, other: Option<StoredSequences>) -> Option<StoredSequences> {
+    let look = |sequences: &Option<StoredSequences>| sequences.as_ref().map(|sequences| sequences.look);
+    if look(&other) > look(&one) { other } else { one }
 }

@@ -5,9 +5,12 @@
 //!                   ╰── users ──────────╯                the sums of its users, as of look n
 //!                       sequences   ╯                    what was kept of experiments before look n
 //! ```
-//! After a restart, look n is taken again: that shows it again, and all that follows is what would have followed. Pairs may have been
+//! Whoever begins takes look n again: that shows it again, and all that follows is what would have followed. Pairs may have been
 //! stored as of different looks: the latest sequences stand, and the cells of each pair close the gap. A look uses nothing that
 //! is not sealed, so there is none that a pair could lack.
+//!
+//! A pair lets go of cells with the same state that has its users as of the later look. So each state is whole by itself, also while
+//! whoever owns the pair goes on with users that were stored before: they only need more cells.
 
 mod asked;
 mod kept;
@@ -32,8 +35,6 @@ pub type Bytes = Arc<[u8]>;
 /// What is to be stored as of a look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLooks {
-    /// News that had been taken.
-    pub n_news: u64,
     pub sequences: Bytes,
     pub pairs: BTreeMap<PairId, StoredPair>,
 }
@@ -41,9 +42,56 @@ pub struct StoredLooks {
 /// What is to be stored of a pair, beside the sequences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPair {
+    /// The life of the pair whose users they are.
+    pub life: u64,
     pub users: Bytes,
-    /// Cells of users below this number are needed no more.
+    pub up_to: UpTo,
+}
+
+/// What is stored of a pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairLooks {
+    pub users: Bytes,
+    pub sequences: Bytes,
+}
+
+/// How far the stored sums of a pair's users go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpTo {
+    /// The look that is taken first with them.
+    pub look: i64,
+    /// Cells below this number are in them.
+    pub end: i64,
+    /// Cells below this number are needed no more, and let go.
     pub cells_from: i64,
+}
+
+impl UpTo {
+    /// How far these sums go.
+    ///
+    /// # Errors
+    /// [`AsOfError`] if they are none.
+    pub fn of(users: &[u8]) -> Result<UpTo, AsOfError> {
+        users::begin(users).map(|(up_to, _)| up_to)
+    }
+
+    fn goes_on_from(&self, before: &UpTo) -> bool {
+        self.look >= before.look && self.end >= before.end && self.cells_from >= before.cells_from
+    }
+
+    fn is_settled(&self, until_ms: Option<i64>, every_ms: i64) -> bool {
+        self.end == i64::MIN || until_ms.is_some_and(|until_ms| self.end <= until_ms.div_euclid(every_ms))
+    }
+}
+
+impl StoredPair {
+    /// Whether these may be stored with a pair that has this life, and has settled until then (epoch ms), in the place of those that it
+    /// has. They need no cell that was let go, and are of slots that it has settled. So a pair that lives never goes back.
+    pub fn fits(&self, life: u64, until_ms: Option<i64>, every_ms: i64, before: Option<&UpTo>) -> bool {
+        self.life == life
+            && self.up_to.is_settled(until_ms, every_ms)
+            && before.is_none_or(|before| self.up_to.goes_on_from(before))
+    }
 }
 
 /// What was stored of a pair.
@@ -103,7 +151,7 @@ impl AsOf {
     ) -> Result<AsOf, AsOfError> {
         let users = StoredUsers::decode(users, ranking, n_arms)?;
         let sequences = StoredSequences::decode(sequences)?;
-        if users.look != sequences.look {
+        if users.up_to.look != sequences.look {
             return Err(AsOfError::Look);
         }
         Ok(AsOf { users, sequences })
@@ -120,14 +168,20 @@ impl Looks {
             (next, &self.courses)
         };
         let pairs = self.pairs.iter().map(|(id, pair)| {
+            let needed = cells_from(&self.rules, look).min(pair.end);
+            let up_to = UpTo {
+                look,
+                end: pair.end,
+                cells_from: needed.max(pair.let_go),
+            };
             let stored = StoredPair {
-                users: users::encode(look, pair, &self.rules.ranking).into(),
-                cells_from: cells_from(&self.rules, look).min(pair.end),
+                life: pair.life,
+                users: users::encode(&up_to, pair, &self.rules.ranking).into(),
+                up_to,
             };
             (*id, stored)
         });
         Some(StoredLooks {
-            n_news: self.n_news,
             sequences: sequences::encode(self, look, courses).into(),
             pairs: pairs.collect(),
         })

@@ -1,5 +1,7 @@
 //! Looks at pairs that are told what they settle, list by list.
 
+mod feed;
+mod group;
 mod resumed;
 mod window;
 mod window_twin;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::form::{self, FormError, PairLooks};
+use super::form::{self, FormError};
 use super::{keep, sides};
 use crate::config::Config;
 use crate::engine::Checkpoint;
@@ -25,8 +25,6 @@ pub struct Terms {
 pub struct Contents {
     pub checkpoint: Checkpoint,
     pub ledger: Ledger,
-    /// What looks have stored of it, still to be decoded.
-    pub looks: Option<PairLooks>,
 }
 
 /// Why it cannot be gone on with.
@@ -74,9 +72,7 @@ impl Terms {
     /// [`Unusable`] if a daemon of this configuration would refuse it, or its totals do not end at its frontier.
     pub fn read(&self, header: &Header, roles: &Roles) -> Result<Contents, Unusable> {
         let form::Read {
-            checkpoint,
-            ledger,
-            looks,
+            checkpoint, ledger, ..
         } = form::read(header, roles, self.sides).map_err(Unusable::Form)?;
         let ledger = Ledger::decode(&ledger, &self.ranking, &self.keep);
         let ledger = ledger.map_err(|error| Unusable::Form(FormError::Ledger(error)))?;
@@ -86,11 +82,7 @@ impl Terms {
                 frontier_ms: checkpoint.until_ms,
             });
         }
-        Ok(Contents {
-            checkpoint,
-            ledger,
-            looks,
-        })
+        Ok(Contents { checkpoint, ledger })
     }
 }
 

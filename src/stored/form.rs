@@ -7,27 +7,25 @@ use crate::engine::event::Side;
 use crate::engine::{Accepted, Checkpoint, LogCheckpoint, ResumePoint};
 use crate::keeper::Roles;
 use crate::ledger::{LedgerError, Part, Parts};
-use crate::looks::AsOfError;
-use crate::state::{Bytes, Digest, Header, Identity, Reach};
+use crate::looks::{AsOfError, PairLooks};
+use crate::state::{Digest, Header, Identity, Reach};
 
 /// The role of what a checkpoint has besides the header: 0, or 1 and the times of accepted events, then M at each position.
 const CHECKPOINT: &str = "checkpoint";
+
+/// The role of what tells the pair apart from one that begins anew: 8 random bytes.
+const LIFE: &str = "life";
 
 /// The roles of what looks have stored of the pair, each absent before the first look.
 const USERS: &str = "users";
 const SEQUENCES: &str = "sequences";
 
-/// What looks have stored of a pair.
-#[derive(Debug, Clone)]
-pub struct PairLooks {
-    pub users: Bytes,
-    pub sequences: Bytes,
-}
-
 /// What was stored of a pair.
 pub struct Read {
     pub checkpoint: Checkpoint,
     pub ledger: Parts,
+    /// The same in all states that go on from one another.
+    pub life: u64,
     pub looks: Option<PairLooks>,
 }
 
@@ -38,6 +36,8 @@ pub enum FormError {
     Missing(&'static str),
     /// The role of a checkpoint is damaged.
     Checkpoint(Malformed),
+    /// Its role has not 8 bytes.
+    Life,
     /// It has another number of topics.
     Topics,
     Ledger(LedgerError),
@@ -49,6 +49,7 @@ impl fmt::Display for FormError {
         match self {
             FormError::Missing(role) => write!(f, "it has no role `{role}`"),
             FormError::Checkpoint(error) => write!(f, "its role `{CHECKPOINT}` is damaged: {error}"),
+            FormError::Life => write!(f, "its role `{LIFE}` is damaged"),
             FormError::Topics => f.write_str("it is of another number of topics"),
             FormError::Looks(error) => {
                 write!(f, "what is kept for looks at experiments cannot be read: {error}")
@@ -64,6 +65,7 @@ impl std::error::Error for FormError {}
 pub fn stored(
     checkpoint: &Checkpoint,
     parts: Parts,
+    life: u64,
     looks: Option<&PairLooks>,
     identity: &Identity,
     was_caught_up: bool,
@@ -91,6 +93,7 @@ pub fn stored(
         .map(|(part, bytes)| (part.to_string().into(), bytes))
         .collect();
     roles.insert(CHECKPOINT.into(), encode(checkpoint).into());
+    roles.insert(LIFE.into(), life.to_le_bytes().to_vec().into());
     if let Some(PairLooks { users, sequences }) = looks {
         roles.insert(USERS.into(), users.clone());
         roles.insert(SEQUENCES.into(), sequences.clone());
@@ -152,8 +155,15 @@ pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, Form
     Ok(Read {
         checkpoint,
         ledger: roles.iter().filter_map(part).collect(),
+        life: life(roles)?,
         looks: read_looks(roles)?,
     })
+}
+
+fn life(roles: &Roles) -> Result<u64, FormError> {
+    let bytes = roles.get(LIFE).ok_or(FormError::Missing(LIFE))?;
+    let bytes: Result<[u8; 8], _> = (&**bytes).try_into();
+    bytes.map(u64::from_le_bytes).map_err(|_| FormError::Life)
 }
 
 fn read_looks(roles: &Roles) -> Result<Option<PairLooks>, FormError> {

@@ -9,10 +9,9 @@ use crate::engine::ranking::Ranking;
 use crate::engine::{Checkpoint, LogCheckpoint, ResumeError, Rules};
 use crate::ingest::LogStart;
 use crate::ingest::skips::Skips;
-use crate::ledger::{Epochs, Keep, Ledger, LedgerError, PairTracker, Parts, Users};
-use crate::looks::{AsOf, AsOfError};
+use crate::ledger::{Keep, Ledger, LedgerError, PairTracker, Parts, Users};
 use crate::state::{Identity, Topic};
-use crate::stored::{self, form::PairLooks};
+use crate::stored;
 
 /// Topics read far ahead of their twins may fill 1/n of the bound on state: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
@@ -89,22 +88,9 @@ impl Setup {
         Ledger::decode(parts, &self.ranking, &self.keep)
     }
 
-    /// What looks have stored of a pair with so many arms.
-    pub fn decode_looks(&self, stored: &PairLooks, n_arms: usize) -> Result<AsOf, AsOfError> {
-        AsOf::decode(&stored.users, &stored.sequences, &self.ranking, n_arms)
-    }
-
-    /// Experiments whose users a ledger tells apart only from its end on, although there was something of them before.
-    pub fn begin_anew(&self, ledger: &Ledger) -> Vec<String> {
-        let (Users::Of(experiments), Some(until_ms)) = (&self.keep.users, ledger.until_ms()) else {
-            return Vec::new();
-        };
-        let begins = |(name, epochs): &(&String, &Epochs)| {
-            let has_begun = epochs.start_ms.is_none_or(|start_ms| start_ms < until_ms);
-            has_begun && ledger.users_since_ms(name) >= Some(until_ms)
-        };
-        let anew = experiments.iter().filter(begins);
-        anew.map(|(name, _)| name.clone()).collect()
+    /// Whether something is asked of an experiment, so that the users of it are told apart.
+    pub fn keeps_users(&self) -> bool {
+        self.keep.users != Users::Nobody
     }
 
     /// A pair that goes on from a checkpoint, with its ledger of that moment.

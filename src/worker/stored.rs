@@ -23,9 +23,10 @@ use crate::engine::{Checkpoint, Replayed};
 use crate::ingest::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
 use crate::keeper::{self, Handle, Memory, Offer, Roles, Wanted};
 use crate::ledger::{PairDelta, PairId};
+use crate::looks::{PairLooks, UpTo};
 use crate::snapshot::View;
 use crate::state::{Header, Identity};
-use crate::stored::form::{self, FormError, PairLooks};
+use crate::stored::form::{self, FormError};
 use crate::stored::reach;
 
 /// The pairs of this process, and who keeps their state.
@@ -48,10 +49,11 @@ struct StoredPair {
     is_sealed: bool,
     /// How far it had settled, epoch ms, when it was last offered.
     offered_until_ms: Option<i64>,
-    /// As of the last look that it is known of; none before the first one.
-    looks: Option<PairLooks>,
-    /// It goes on with stored looks: until they have told what of it goes on, no state of it is offered.
-    awaits_looks: bool,
+    /// Tells it apart from the pair that begins anew: the same in all states that go on from one another.
+    life: u64,
+    /// As of the last look that it is known of; none before the first one. What is stored is carried on until there is a later one: the
+    /// memory continues the chain of states that it was made of.
+    looks: Option<(PairLooks, UpTo)>,
     /// Its logs have had its positions since there is this memory.
     is_located: bool,
     /// What it was stored as before: it may know ids that brokers do not tell now.
@@ -61,16 +63,16 @@ struct StoredPair {
 }
 
 impl StoredPair {
-    fn new(memory: Memory) -> StoredPair {
+    fn new(memory: Memory, life: u64) -> StoredPair {
         StoredPair {
             memory,
+            life,
             withheld: Withheld::default(),
             was_caught_up: false,
             is_exact: true,
             is_sealed: false,
             offered_until_ms: None,
             looks: None,
-            awaits_looks: false,
             is_located: false,
             known: None,
             counted: Vec::new(),
@@ -86,7 +88,8 @@ impl StoredPair {
         form::stored(
             checkpoint,
             parts,
-            self.looks.as_ref(),
+            self.life,
+            self.looks.as_ref().map(|(looks, _)| looks),
             identity.as_ref().unwrap_or(now),
             self.was_caught_up,
         )
@@ -179,7 +182,7 @@ impl Worker {
         };
         for (partition, pair) in self.shards.pairs_mut() {
             if let Some(own) = stored.pairs.get_mut(&partition) {
-                let checkpoint = pair.checkpoint().filter(|_| !own.awaits_looks);
+                let checkpoint = pair.checkpoint();
                 let state = checkpoint.map(|checkpoint| own.state(&checkpoint, pair, &stored.identity));
                 let state = state.map(|(header, roles)| (own.memory, header, roles));
                 stored.keeper.leave(partition, state);
@@ -233,7 +236,8 @@ impl Worker {
         }
         self.forget_memory(partition);
         if let Some(stored) = &mut self.stored {
-            stored.pairs.insert(partition, StoredPair::new(memory));
+            let life = stored.keeper.new_life(memory);
+            stored.pairs.insert(partition, StoredPair::new(memory, life));
         }
         self.shards.change(partition, |life| life.restored(None));
         self.questions.begin_epoch();
@@ -255,25 +259,22 @@ impl Worker {
         self.forget_memory(partition);
         let sides = self.setup.sides();
         let read = form::read(header, roles, sides).map_err(Refused::Form)?;
-        let (checkpoint, looks) = (read.checkpoint, read.looks.filter(|_| self.telling.is_heard()));
+        let checkpoint = read.checkpoint;
+        let looks = read.looks.filter(|_| self.setup.keeps_users());
+        let up_to = |looks: PairLooks| UpTo::of(&looks.users).map(|up_to| (looks, up_to));
+        let looks = looks.map(up_to).transpose();
+        let looks = looks.map_err(|error| Refused::Form(FormError::Looks(error)))?;
         let ledger = self
             .setup
             .decode(&read.ledger)
             .map_err(|error| Refused::Form(FormError::Ledger(error)))?;
-        let as_of = looks
-            .as_ref()
-            .map(|looks| self.setup.decode_looks(looks, ledger.arms().len()));
-        let as_of = as_of
-            .transpose()
-            .map_err(|error| Refused::Form(FormError::Looks(error)))?;
         self.board.resume(partition, &ledger, reach(&checkpoint, &ledger));
-        let begin_anew = self.setup.begin_anew(&ledger);
         let mut pair = self
             .setup
             .resume(partition, &checkpoint, ledger)
             .map_err(Refused::Resume)?;
-        let awaits_looks = as_of.is_some();
-        self.tell_resumed(partition, &mut pair, begin_anew, as_of);
+        // They stay among its bytes until looks need them no more.
+        pair.tracker.take_cells();
         if let Some(catalogue) = &self.catalogue {
             pair.tracker.set_catalogue(Arc::clone(catalogue));
         }
@@ -284,9 +285,9 @@ impl Worker {
                 is_exact: header.is_exact,
                 counted: status::counted(&checkpoint),
                 offered_until_ms: checkpoint.until_ms,
-                awaits_looks,
+                looks,
                 known: Some(header.identity.clone()),
-                ..StoredPair::new(memory)
+                ..StoredPair::new(memory, read.life)
             };
             stored.pairs.insert(partition, own);
         }
@@ -382,16 +383,13 @@ impl Worker {
         };
         own.is_sealed = true;
         let is_complete = own.was_caught_up;
-        let mut told = Ok(());
-        for mut delta in own.withheld.show(offer) {
+        for delta in own.withheld.show(offer) {
             self.board.merge(partition, &delta);
-            told = told.and(self.telling.reached(partition, &mut delta));
         }
         if is_complete {
             self.board.show_in(View::Settled, partition);
             self.note_restored();
         }
-        self.note_told(told);
     }
 
     /// Notes whether the settled numbers of all pairs are shown.
@@ -413,9 +411,6 @@ impl Worker {
         };
         for (partition, pair) in self.shards.pairs_mut() {
             if let Some(own) = stored.pairs.get_mut(&partition) {
-                if own.awaits_looks {
-                    continue;
-                }
                 let wants = stored.keeper.wants(partition);
                 if wants == Wanted::No || (wants == Wanted::WhenDue && !pair.changed_since_offer(own)) {
                     continue;

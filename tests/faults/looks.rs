@@ -119,13 +119,13 @@ planned_days = 1.5
         }
     }
 
+    /// Waits until it shows the look, and is ready: of what is stored it takes looks before.
     #[track_caller]
     pub fn wait_for_look(&self, daemon: &mut Daemon, numbers: &Range<u64>) {
         let as_of_ms = self.end_ms(numbers);
         daemon.wait_until("the look at the end", |daemon| {
             (experiment(daemon)?["looks"]["as_of"] == as_of_ms).then_some(())
         });
-        // A stored look is shown before, and its verdicts are told then.
         daemon.wait_until_ready();
     }
 }

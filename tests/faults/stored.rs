@@ -2,6 +2,7 @@
 
 mod fleet;
 mod killed;
+mod looked;
 mod moves;
 mod refused;
 mod step;

@@ -303,7 +303,7 @@ mod tests {
                 topics: vec![topic("served"), topic("clicks")],
                 n_partitions: 1,
             };
-            let (header, roles) = form::stored(&checkpoint, ledger.encode(), None, &identity, true);
+            let (header, roles) = form::stored(&checkpoint, ledger.encode(), 7, None, &identity, true);
             let span = LogSpan { low: 40, high: 50 };
             Stage {
                 config,

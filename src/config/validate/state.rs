@@ -47,9 +47,23 @@ pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> 
     })
 }
 
-/// Whether all partitions are shown: where they are stored, unless it is switched off.
-pub(super) fn global(raw: &RawGlobal, state: &RawState, report: &mut ErrorReport) -> bool {
+/// Whether all partitions are shown: where they are stored, unless it is switched off. Statistics of the whole need it.
+pub(super) fn global(
+    raw: &RawGlobal,
+    state: &RawState,
+    has_experiments: bool,
+    report: &mut ErrorReport,
+) -> bool {
     let enabled = raw.enabled.as_ref();
+    let is_needed = state.topic.is_some() && has_experiments;
+    if let Some(enabled) = enabled.filter(|enabled| is_needed && !*enabled.get_ref()) {
+        report.refuse(
+            "global.enabled",
+            enabled,
+            "leaves nobody who sees all users of the experiments under [experiments]: with state.topic these are looked at over all partitions",
+            "leave it out, or leave [experiments] to other instances, in a group of their own",
+        );
+    }
     if let Some(enabled) = enabled.filter(|enabled| *enabled.get_ref() && state.topic.is_none()) {
         report.refuse(
             "global.enabled",

@@ -1,15 +1,15 @@
 //! What the users of a pair add up to, as bytes.
 //!
 //! ```text
-//! 1 │ number of the look │ number of the first cell that is not in it │ n, id of each column…
+//! 1 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
 //!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, buckets)…)…)…
 //! buckets  n, (bucket, a sum for each column, lists with a click)…
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::AsOfError;
 use super::numbers::{insert_last, read_map};
+use super::{AsOfError, UpTo};
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::ranking::Ranking;
@@ -23,19 +23,23 @@ type Arms = BTreeMap<ArmId, BTreeMap<usize, ArmUsers>>;
 
 #[derive(Debug)]
 pub struct StoredUsers {
-    pub look: i64,
-    /// Cells below this number are in it.
-    pub end: i64,
+    pub up_to: UpTo,
     /// Whether all columns of ours were summed.
     pub has_columns: bool,
     pub experiments: BTreeMap<String, Arms>,
 }
 
-pub fn encode(look: i64, pair: &PairUsers, ranking: &Ranking) -> Vec<u8> {
+pub fn encode(up_to: &UpTo, pair: &PairUsers, ranking: &Ranking) -> Vec<u8> {
     let mut to = Writer::default();
     to.byte(VERSION);
-    to.signed(look.into());
-    to.signed(pair.end.into());
+    let UpTo {
+        look,
+        end,
+        cells_from,
+    } = *up_to;
+    [look, end, cells_from]
+        .iter()
+        .for_each(|number| to.signed((*number).into()));
     let ids = ranking.ids(None);
     to.number(ids.len() as u64);
     ids.iter().for_each(|id| to.text(id));
@@ -61,19 +65,28 @@ fn encode_arms(arms: &Arms, to: &mut Writer) {
     }
 }
 
+/// How far they go, and the rest of the bytes.
+pub fn begin(bytes: &[u8]) -> Result<(UpTo, Reader<'_>), AsOfError> {
+    let mut from = Reader::new(bytes);
+    if from.byte()? != VERSION {
+        return Err(AsOfError::Version);
+    }
+    let up_to = UpTo {
+        look: from.ms()?,
+        end: from.ms()?,
+        cells_from: from.ms()?,
+    };
+    Ok((up_to, from))
+}
+
 impl StoredUsers {
     pub fn decode(bytes: &[u8], ranking: &Ranking, n_arms: usize) -> Result<StoredUsers, AsOfError> {
-        let mut from = Reader::new(bytes);
-        if from.byte()? != VERSION {
-            return Err(AsOfError::Version);
-        }
-        let (look, end) = (from.ms()?, from.ms()?);
+        let (up_to, mut from) = begin(bytes)?;
         let columns = Columns::decode(&mut from, ranking)?;
         let experiments = read_map(&mut from, |from| decode_arms(from, &columns, n_arms))?;
         from.end()?;
         Ok(StoredUsers {
-            look,
-            end,
+            up_to,
             has_columns: columns.has_all,
             experiments,
         })

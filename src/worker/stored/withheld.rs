@@ -30,7 +30,8 @@ impl Withheld {
         }
     }
 
-    /// Keeps what has settled; returns the rest, which need not wait.
+    /// Keeps what has settled; returns the rest, which need not wait. Cells of users are for looks, which read them where they are
+    /// stored.
     pub fn take(&mut self, delta: PairDelta) -> PairDelta {
         let live = PairDelta {
             arms: delta.arms,
@@ -44,10 +45,9 @@ impl Withheld {
             ..PairDelta::default()
         };
         match self.open.last_mut() {
-            Some(last) if delta.settled.is_empty() && delta.cells.is_empty() => last.reach = delta.reach,
+            Some(last) if delta.settled.is_empty() => last.reach = delta.reach,
             _ => self.open.push(PairDelta {
                 settled: delta.settled,
-                cells: delta.cells,
                 reach: delta.reach,
                 ..PairDelta::default()
             }),

@@ -1,0 +1,111 @@
+//! States that wait for looks: of each pair the newest, so that there are never more than pairs.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::State;
+use crate::ledger::PairId;
+
+/// Between whoever follows the states in force and whoever takes looks. Neither waits for the other.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    n_pairs: usize,
+    states: BTreeMap<PairId, State>,
+    is_closed: bool,
+    has_reader_left: bool,
+}
+
+/// What has waited.
+#[derive(Debug)]
+pub struct Taken {
+    /// Of the inputs: there is a state of each, sooner or later.
+    pub n_pairs: usize,
+    pub states: BTreeMap<PairId, State>,
+}
+
+impl Inbox {
+    /// A state is in force; one of the same pair that still waits is taken no more.
+    pub fn put(&self, n_pairs: usize, pair: PairId, state: State) {
+        let mut waiting = self.lock();
+        waiting.n_pairs = n_pairs;
+        waiting.states.insert(pair, state);
+        self.changed.notify_all();
+    }
+
+    /// Nothing comes any more.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// What waits, as soon as something does; nothing after so long without. None once nothing comes any more.
+    pub fn take(&self, wait: Duration) -> Option<Taken> {
+        let is_idle = |waiting: &mut Waiting| waiting.states.is_empty() && !waiting.is_closed;
+        let waited = self.changed.wait_timeout_while(self.lock(), wait, is_idle);
+        let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!waiting.is_closed).then(|| Taken {
+            n_pairs: waiting.n_pairs,
+            states: std::mem::take(&mut waiting.states),
+        })
+    }
+
+    /// Nobody takes anything any more.
+    pub fn leave(&self) {
+        self.lock().has_reader_left = true;
+    }
+
+    pub fn has_reader_left(&self) -> bool {
+        self.lock().has_reader_left
+    }
+
+    /// No panic can come between: values are only put in and taken out.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(life: u64) -> State {
+        State {
+            life,
+            holds: true,
+            until_ms: None,
+            ledger: BTreeMap::new(),
+            looks: None,
+        }
+    }
+
+    #[test]
+    fn of_each_pair_the_newest_state_waits_and_is_taken_once() {
+        let inbox = Inbox::default();
+        for (pair, life) in [(0, 1), (1, 2), (0, 3)] {
+            inbox.put(2, pair, state(life));
+        }
+        let taken = inbox.take(Duration::ZERO).expect("it is open");
+        let lives = taken.states.iter().map(|(pair, state)| (*pair, state.life));
+        assert_eq!(lives.collect::<Vec<_>>(), [(0, 3), (1, 2)]);
+        assert_eq!(taken.n_pairs, 2);
+        let taken = inbox.take(Duration::ZERO).expect("it is open");
+        assert!(taken.states.is_empty());
+    }
+
+    #[test]
+    fn who_waits_hears_that_nothing_comes_any_more() {
+        let inbox = Inbox::default();
+        std::thread::scope(|threads| {
+            let waiting = threads.spawn(|| inbox.take(Duration::MAX).is_none());
+            inbox.close();
+            assert!(waiting.join().expect("it does not panic"));
+        });
+    }
+}
