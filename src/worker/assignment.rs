@@ -142,8 +142,10 @@ impl Worker {
             if life.reading().is_some() {
                 self.hide(partition);
             }
-            if let Some(parked) = life.revoked() {
-                self.shards.insert(partition, parked);
+            match life.revoked() {
+                Some(parked) => self.shards.insert(partition, parked),
+                // Its memory was empty. The keeper is to order another one if it comes back.
+                None => self.stored.iter_mut().for_each(|stored| stored.forget(partition)),
             }
         }
         self.orders.push(Order::Unassign);
