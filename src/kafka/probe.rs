@@ -89,7 +89,7 @@ impl Prober {
                 seek_ms,
             } => {
                 let starts = self.starts(&partitions, seek_ms);
-                let starts = starts.map_err(|error| self.explain(&error));
+                let starts = starts.map_err(|error| self.look_into(&error));
                 Answer::Starts { epoch, starts }
             }
             Question::Commit {
@@ -107,7 +107,7 @@ impl Prober {
                 asked_ms,
                 partitions,
             } => {
-                let ends = self.ends(&partitions).map_err(|error| self.explain(&error));
+                let ends = self.ends(&partitions).map_err(|error| self.look_into(&error));
                 Answer::Ends {
                     epoch,
                     clock_run,
@@ -193,6 +193,35 @@ impl Prober {
             Some(code) => {
                 let error = KafkaError::MetadataFetch(code);
                 Err(fault(&error, &format!("`{topic}`: {error}")))
+            }
+        }
+    }
+
+    fn look_into(&self, error: &KafkaError) -> Fault {
+        if matches!(
+            error.rdkafka_error_code(),
+            Some(
+                RDKafkaErrorCode::LeaderNotAvailable
+                    | RDKafkaErrorCode::NotLeaderForPartition
+                    | RDKafkaErrorCode::FencedLeaderEpoch
+                    | RDKafkaErrorCode::UnknownLeaderEpoch
+            )
+        ) {
+            self.look_for_leaders();
+        }
+        self.explain(error)
+    }
+
+    /// Has the clients ask who leads the partitions. After the death of a broker they may go by an old answer for minutes: a topic for
+    /// which a request was under way then counts as asked for.
+    fn look_for_leaders(&self) {
+        for topic in [&self.topics.served, &self.topics.clicks] {
+            let asked = [
+                self.client.fetch_metadata(Some(topic), DEADLINE),
+                self.uncommitted.fetch_metadata(Some(topic), DEADLINE),
+            ];
+            for error in asked.iter().filter_map(|asked| asked.as_ref().err()) {
+                tracing::debug!(%error, topic = &**topic, "the brokers do not say who leads its partitions");
             }
         }
     }
