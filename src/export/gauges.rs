@@ -26,6 +26,8 @@ pub struct Scrape<'a> {
     pub global: Option<&'a Snapshot>,
     /// The last look at experiments.
     pub looks: &'a Shown,
+    /// Whose partitions looks are taken at.
+    pub looks_of: Scope,
     pub ranking: &'a Ranking,
     pub config: &'a Export,
     /// The sliding windows, without `total`.
@@ -48,18 +50,24 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
         ..
     } = scrape;
     let families = families(ranking, config);
-    let looks = LookGauges::new(scrape.looks, ranking, config);
+    let looks = LookGauges::new(scrape.looks, scrape.looks_of, ranking, config);
     let arms = shown_arms(snapshot, config.forget_after_ms);
+    let arms_of_all = scrape
+        .global
+        .map(|snapshot| shown_arms(snapshot, config.forget_after_ms))
+        .unwrap_or_default();
     let mut room = Room::new(config.max_series);
-    let mut experiments = looks.experiments(&arms);
+    let looked = match scrape.looks_of {
+        Scope::Own => &arms,
+        Scope::Global => &arms_of_all,
+    };
+    let mut experiments = looks.experiments(looked);
     experiments.truncate(room.admit(experiments.iter().map(LookedExperiment::n_series)));
-    let all = rows(&arms, scrape.controls, &looks);
+    let looks_of = |scope: Scope| (scope == scrape.looks_of).then_some(&looks);
+    let all = rows(&arms, scrape.controls, looks_of(Scope::Own));
     let own = places(config, windows, Scope::Own);
     let rows = choose(&all, &mut room, &own, &families);
-    let of_all = scrape
-        .global
-        .map(|snapshot| shown_arms(snapshot, config.forget_after_ms));
-    let of_all = global_rows(of_all.as_deref().unwrap_or_default(), &arms, scrape.controls);
+    let of_all = global_rows(&arms_of_all, &arms, scrape.controls, looks_of(Scope::Global));
     let global = places(config, windows, Scope::Global);
     let global_rows = choose(&of_all, &mut room, &global, &families);
 
@@ -70,8 +78,9 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
             scopes.iter().for_each(|scope| scope.render(family, text));
         });
     }
-    let blocks = &scopes[0].blocks;
-    let looked = rows.iter().zip(blocks);
+    let looked = scopes
+        .iter()
+        .flat_map(|scope| scope.rows.iter().zip(&scope.blocks));
     let looked: Vec<(&LookedArm, &str)> = looked
         .filter_map(|(row, block)| Some((row.looked.as_ref()?, block.as_str())))
         .collect();
@@ -383,7 +392,7 @@ struct ExportedArm<'a> {
 fn rows<'a>(
     arms: &[&'a ArmSnapshot],
     controls: &BTreeMap<String, String>,
-    looks: &'a LookGauges,
+    looks: Option<&'a LookGauges>,
 ) -> Vec<ExportedArm<'a>> {
     let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
     let rows = experiments.flat_map(|arms| {
@@ -392,7 +401,7 @@ fn rows<'a>(
             arm,
             is_told: true,
             is_control: Some(&*arm.arm) == control,
-            looked: looks.arm(arm),
+            looked: looks.and_then(|looks| looks.arm(arm)),
         })
     });
     rows.collect()
@@ -403,6 +412,7 @@ fn global_rows<'a>(
     arms: &[&'a ArmSnapshot],
     own: &[&ArmSnapshot],
     controls: &BTreeMap<String, String>,
+    looks: Option<&'a LookGauges>,
 ) -> Vec<ExportedArm<'a>> {
     let name = |arm: &'_ ArmSnapshot| (Arc::clone(&arm.experiment), Arc::clone(&arm.arm));
     let own: HashSet<_> = own.iter().map(|arm| name(arm)).collect();
@@ -416,7 +426,7 @@ fn global_rows<'a>(
                 arm,
                 is_told,
                 is_control: is_told && Some(&*arm.arm) == control,
-                looked: None,
+                looked: looks.and_then(|looks| looks.arm(arm)),
             }
         })
     });

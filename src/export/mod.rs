@@ -65,6 +65,11 @@ impl Exporter {
                 snapshot: own,
                 global: has_global.then_some(&*global),
                 looks: &self.looks.shown(),
+                // Where all partitions can be shown, looks go by all of them.
+                looks_of: match self.global {
+                    Some(_) => Scope::Global,
+                    None => Scope::Own,
+                },
                 ranking: &self.ranking,
                 config: &self.export,
                 windows: &self.windows,

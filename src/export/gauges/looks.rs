@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ExpositionText, Number, TOTAL, escape, k_label, wanted_k};
+use super::{ExpositionText, Number, Scope, TOTAL, escape, k_label, wanted_k};
 use crate::config::Export;
 use crate::engine::ranking::Ranking;
 use crate::looks::{ArmLook, Shown};
@@ -13,6 +13,7 @@ use crate::statistics::{ArmReport, Interval, MetricReport, Report, Role, State};
 /// The last look, and the labels of its metrics.
 pub(super) struct LookGauges<'a> {
     shown: &'a Shown,
+    scope: Scope,
     /// By key.
     metrics: BTreeMap<String, MetricEnds>,
     /// Whether `[export]` chooses the settled view of `total`.
@@ -155,26 +156,30 @@ const TIMESTAMP_HELP: &str =
     "Event time of the last look: intervals, comparisons and decisions are as of then.";
 
 /// The labels of what goes by the settled lists of a window.
-fn window_labels(window: &str) -> String {
+fn window_labels(window: &str, scope: Scope) -> String {
     let mut labels = r#",window=""#.to_owned();
     escape(window, &mut labels);
-    labels + r#"",view="settled",scope="own""#
+    labels.push_str(r#"",view="settled",scope=""#);
+    labels + scope.name() + "\""
 }
 
 impl<'a> LookGauges<'a> {
-    pub fn new(shown: &'a Shown, ranking: &Ranking, config: &Export) -> LookGauges<'a> {
+    /// Of looks at the partitions of this scope.
+    pub fn new(shown: &'a Shown, scope: Scope, ranking: &Ranking, config: &Export) -> LookGauges<'a> {
         let windows: &[String] = if config.settled { &config.windows } else { &[] };
         let columns = ranking.columns().iter().filter(|column| column.profile == 0);
         let of_lists = columns.map(|column| {
             let is_chosen =
                 config.metrics.iter().any(|id| id == column.metric.id) && wanted_k(config, column);
-            let ends = MetricEnds::new(column.metric.id, &k_label(column), windows, is_chosen);
+            let labels = k_label(column);
+            let ends = MetricEnds::new(column.metric.id, &labels, (windows, scope), is_chosen);
             (column.key(), ends)
         });
         let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
-        let per_user = per_user.map(|id| (id.to_owned(), MetricEnds::new(id, "", &[], true)));
+        let per_user = per_user.map(|id| (id.to_owned(), MetricEnds::new(id, "", (&[], scope), true)));
         LookGauges {
             shown,
+            scope,
             metrics: of_lists.chain(per_user).collect(),
             has_total: windows.iter().any(|name| name == TOTAL),
         }
@@ -246,7 +251,7 @@ impl<'a> LookGauges<'a> {
         experiments: &[LookedExperiment],
         text: &mut ExpositionText,
     ) {
-        let ends = window_labels(TOTAL) + "} ";
+        let ends = window_labels(TOTAL, self.scope) + "} ";
         of_arms(text, USERS, USERS_HELP, arms, |text, begin, arm| {
             if let Some(users) = arm.users {
                 text.sample([begin[0], begin[1], &ends], Number::Integer(users as i128));
@@ -320,12 +325,12 @@ fn of_arms(
 
 impl MetricEnds {
     /// `k` is its label, or nothing.
-    fn new(id: &str, k: &str, windows: &[String], is_chosen: bool) -> MetricEnds {
+    fn new(id: &str, k: &str, (windows, scope): (&[String], Scope), is_chosen: bool) -> MetricEnds {
         let own = format!(r#",metric="{id}"{k}}} "#);
         let windows = windows.iter();
         MetricEnds {
             of_windows: windows
-                .map(|name| (name.clone(), window_labels(name) + &own))
+                .map(|name| (name.clone(), window_labels(name, scope) + &own))
                 .collect(),
             compared: own,
             is_chosen,

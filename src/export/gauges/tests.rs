@@ -28,6 +28,7 @@ fn rendered(
         snapshot,
         global: None,
         looks: &Shown::default(),
+        looks_of: Scope::Own,
         ranking,
         config,
         windows: &fixture::windows(),
@@ -418,6 +419,7 @@ fn both_scopes(max_series: usize) -> Samples {
         snapshot: &own,
         global: Some(&snapshot(all.to_vec())),
         looks: &Shown::default(),
+        looks_of: Scope::Own,
         ranking: &fixture::ranking(),
         config: &Export {
             max_series,
@@ -485,6 +487,7 @@ fn arms_stand_in_the_order_of_the_snapshot_whatever_their_size() {
         snapshot: &snapshot(arms),
         global: None,
         looks: &Shown::default(),
+        looks_of: Scope::Own,
         ranking: &fixture::ranking(),
         config: &export(),
         windows: &fixture::windows(),

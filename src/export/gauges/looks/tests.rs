@@ -22,6 +22,7 @@ fn scraped(snapshot: &Snapshot, shown: &Shown, config: &Export) -> Samples {
         snapshot,
         global: None,
         looks: shown,
+        looks_of: Scope::Own,
         ranking: &fixture::ranking(),
         config,
         windows: &fixture::windows(),
@@ -72,6 +73,43 @@ fn an_arm_shows_its_own_intervals_and_users_as_values_of_total() {
         of("ci_lower", "b", "metric=mrr k=1"),
         None,
         "too little is known of it"
+    );
+}
+
+/// An arm may have lists in partitions alone that this instance does not hold.
+#[test]
+fn looks_at_all_partitions_are_of_the_scope_global_and_of_all_its_arms() {
+    let all = board("e");
+    let mut own = all.clone();
+    own.arms.retain(|arm| &*arm.arm == "a");
+    let scrape = |global| {
+        parse(&text(&Scrape {
+            snapshot: &own,
+            global,
+            looks: &looks::shown(),
+            looks_of: Scope::Global,
+            ranking: &fixture::ranking(),
+            config: &export(),
+            windows: &fixture::windows(),
+            controls: &BTreeMap::new(),
+        }))
+    };
+    let samples = scrape(Some(&all));
+    for arm in ["a", "b", "c"] {
+        let users = |scope: &str| {
+            let labels = format!("arm={arm} window=total view=settled scope={scope}");
+            value(&samples, "users", &labels)
+        };
+        assert_eq!((users("global"), users("own")), (Some(500.0), None));
+    }
+    assert_eq!(
+        labels(&samples, "decision", "arm"),
+        labels(&self::scrape(), "decision", "arm")
+    );
+    assert_eq!(
+        labels(&scrape(None), "users", "arm"),
+        BTreeSet::new(),
+        "they are withheld"
     );
 }
 
