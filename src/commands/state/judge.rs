@@ -8,7 +8,7 @@ use crate::cli::VerifyArgs;
 use crate::commands::written;
 use crate::config::Config;
 use crate::kafka::inspect::{Failure, LogSpan};
-use crate::state::{Breach, Estate, Header, Identity, Namespace, Seal};
+use crate::state::{Breach, Estate, Header, Identity, Namespace, RecordError, Seal};
 use crate::stored::{Contents, sides};
 
 const DAMAGE: Level = Level::Error(CheckFailure::Data);
@@ -151,6 +151,13 @@ impl Judge<'_> {
                 let remedy = "somebody else has written there, or this is a fault of abgauge: look who may write to the topic";
                 self.finding(DAMAGE, &text, remedy.to_owned())
             }
+            Breach::Seal {
+                error: RecordError::Version(_),
+                ..
+            } => {
+                let remedy = "run the newer version of abgauge that has written it, and delete nothing";
+                self.finding(DAMAGE, &text, remedy.to_owned())
+            }
             Breach::Seal { .. } | Breach::Damage { .. } => self.damage(&text),
             Breach::Claim { .. } => self.finding(Level::Warning, &text, "it claims all the same".to_owned()),
             Breach::Waits(_) => self.finding(
@@ -213,7 +220,7 @@ impl Judge<'_> {
             Ok(contents) if contents.ledger.overflowed() => Some(self.finding(
                 Level::Warning,
                 "a sum has exceeded 64 bits: its numbers are not exact",
-                String::new(),
+                "begin it anew by `abgauge state forget` if exact numbers are needed".to_owned(),
             )),
             Ok(_) if !seal.header.is_exact => Some(self.finding(
                 Level::Warning,
@@ -347,6 +354,10 @@ mod tests {
         }
 
         fn findings(&self) -> Vec<Finding> {
+            self.findings_of(&self.census())
+        }
+
+        fn findings_of(&self, census: &Census) -> Vec<Finding> {
             let judge = Judge {
                 config: &self.config,
                 own: self.own(),
@@ -355,7 +366,7 @@ mod tests {
                 logs: &self.logs,
                 ids: &[7, 0],
             };
-            judge.estate(&self.census().of(self.own()))
+            judge.estate(&census.of(self.own()))
         }
     }
 
@@ -419,6 +430,30 @@ mod tests {
             );
             assert!(!finding.remedy.is_empty(), "{finding:?}");
         }
+    }
+
+    #[test]
+    fn a_seal_of_a_newer_version_is_not_to_be_deleted() {
+        let stage = Stage::new();
+        let mut census = stage.census();
+        let id = SealId {
+            session: Session { epoch: 1, unique: 7 },
+            number: 1,
+        };
+        let key = Key::Seal(id).text(stage.own());
+        census.take(key.as_bytes(), Some(b"\x02 of a newer version"), None);
+        let found = stage.findings_of(&census);
+        let [damage] = &found
+            .iter()
+            .filter(|finding| finding.level == DAMAGE)
+            .collect::<Vec<_>>()[..]
+        else {
+            panic!("{found:?}");
+        };
+        assert!(
+            damage.remedy.contains("newer version") && !damage.remedy.contains("forget"),
+            "{damage:?}"
+        );
     }
 
     #[test]
