@@ -25,6 +25,8 @@ pub struct Bounds {
     fetched: u64,
     /// Windows of one arm of one partition.
     arm: u64,
+    /// The same in the view of all partitions, whoever holds them; none where that is not shown.
+    global_arm: Option<u64>,
     /// A copy of the sums of one arm, all partitions together: kept while anyone follows the page.
     followed_arm: u64,
     /// Columns of the sums by user.
@@ -43,10 +45,11 @@ impl Bounds {
         // Where it is found, and its columns.
         let of_cell = size_of::<(i64, Cell)>() as u64 + columns * size_of::<i64>() as u64;
         let sums = (config.windows.len() as u64 + 1) * columns * size_of::<i128>() as u64;
+        let of_view = n_cells * of_cell + sums;
         Bounds {
             state: config.limits.max_state_bytes,
             coverage: if has_coverage {
-                config.limits.max_coverage_bytes
+                (1 + u64::from(config.global)) * config.limits.max_coverage_bytes
             } else {
                 0
             },
@@ -56,7 +59,8 @@ impl Bounds {
                 config.limits.max_statistics_bytes
             },
             fetched: queued_bytes(&config.kafka, config.ingest.n_workers()),
-            arm: View::BOTH.len() as u64 * (n_cells * of_cell + sums),
+            arm: View::BOTH.len() as u64 * of_view,
+            global_arm: config.global.then_some(of_view),
             followed_arm: View::BOTH.len() as u64 * sums,
             // Lists with a click come on top of those of the ranking.
             user_columns: ranking.width() + 1,
@@ -138,6 +142,13 @@ impl fmt::Display for Bounds {
             self.max_arms,
             kib(self.followed_arm)
         )?;
+        if let Some(global_arm) = self.global_arm {
+            writeln!(
+                f,
+                "{} KiB for each arm of every partition, whoever holds it, and what is stored of it ([global]); limits.max_coverage twice",
+                kib(global_arm)
+            )?;
+        }
         write!(
             f,
             "statistics: {} KiB for each arm and epoch of an experiment in a partition ({N_BUCKETS} buckets x {} columns x {} bytes, \
