@@ -658,12 +658,16 @@ fn days_that_a_restart_does_not_read_again_are_warned_of() {
         config(&text, &[]).warnings()
     };
     let begin = "experiments.a takes 7 days (min_days), and each restart of abgauge begins them anew: by kafka.start = \"rebuild\" it \
-                 reads back about the longest window (24h). Set kafka.start = \"earliest\", ";
+                 reads back about the longest window (24h). Set state.topic, or kafka.start = \"earliest\", ";
     let without = "and experiments.a.start to when the experiment begins, with topics whose retention reaches back to that";
     let with = "with topics whose retention reaches back to its start";
     for (lines, end) in [("", without), ("start = 2026-01-31T09:00:00Z", with)] {
         assert_eq!(warnings("", lines), [format!("{begin}{end}")]);
         assert_eq!(warnings("start = \"earliest\"", lines), [""; 0]);
+        assert_eq!(
+            warnings("", &format!("{lines}\n[state]\ntopic = \"kept\"")),
+            [""; 0]
+        );
         // As many days are read back.
         let a_day = format!("{lines}\nmin_days = 1");
         assert_eq!(warnings("", &a_day), [""; 0]);

@@ -494,7 +494,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &[
                 "state.topic",
                 ":2:9",
-                "is a topic of events",
+                "is used for something else",
                 "abgauge alone writes",
             ],
         ),

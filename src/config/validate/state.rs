@@ -38,7 +38,7 @@ pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> 
     ];
     if others.contains(&Some(name.get_ref())) {
         let remedy = "write another topic, which abgauge alone writes: `cleanup.policy=compact` would take events away";
-        report.refuse("state.topic", name, "is a topic of events", remedy);
+        report.refuse("state.topic", name, "is used for something else", remedy);
     }
     Some(StateTopic {
         topic: topic("state.topic", name, report),

@@ -59,7 +59,7 @@ impl Config {
         })
     }
 
-    /// Nothing is stored: where a start does not read the whole experiment again, sums and days begin anew.
+    /// Where nothing is stored, and a start does not read the whole experiment again, sums and days begin anew.
     fn days_of_a_restart(&self, of: &Compared) -> Option<String> {
         let longest = self.windows.last()?;
         let settings = of.settings;
@@ -67,7 +67,7 @@ impl Config {
             .planned_days
             .map_or((settings.min_days, "min_days"), |days| (days, "planned_days"));
         let is_longer = days * DAY_MS > longest.span_ms as f64;
-        (self.kafka.start == Start::Rebuild && is_longer).then(|| {
+        (self.state.is_none() && self.kafka.start == Start::Rebuild && is_longer).then(|| {
             let (name, span) = (&of.shown, &longest.name);
             let remedy = match of.experiment.start_ms {
                 None => format!(
@@ -77,7 +77,7 @@ impl Config {
             };
             format!(
                 "{name} takes {days} days ({setting}), and each restart of abgauge begins them anew: by kafka.start = \"rebuild\" it \
-                 reads back about the longest window ({span}). Set kafka.start = \"earliest\", {remedy}"
+                 reads back about the longest window ({span}). Set state.topic, or kafka.start = \"earliest\", {remedy}"
             )
         })
     }
