@@ -126,7 +126,7 @@ fn of_settings<'a>(config: &Config, name: &str, setting: &dyn Fn(&str) -> Option
         findings.push(Finding::new(
             CONFIGURATION,
             format!("the state topic `{name}` is tiered (remote.storage.enable=true), which compaction does not reach"),
-            "create it anew without",
+            "set state.topic to another name and run `abgauge check --create-topics`: counting begins anew",
         ));
     }
     if setting("unclean.leader.election.enable") == Some("true") {

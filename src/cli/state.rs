@@ -83,7 +83,7 @@ pub struct ExportArgs {
     /// File to write to, `-` for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// A row for each pair too, rather than one over all pairs
+    /// Rows for each pair as well, before those over all pairs
     #[arg(long)]
     pub by_partition: bool,
 }

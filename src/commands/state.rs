@@ -33,7 +33,9 @@ pub fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
         Err(errors) => return Ok(refuse(&errors)),
     };
     let Some(stored) = config.state.clone() else {
-        error("nothing is stored: state.topic is not set in the configuration");
+        error(
+            "nothing is stored: state.topic is not set in the configuration; set it, or name the file that has it by --config",
+        );
         return Ok(ExitCode::from(super::BAD_CONFIGURATION));
     };
     let desk = match Desk::open(config, stored) {
