@@ -1,7 +1,10 @@
 //! What every client of ours has in common: its properties, its log lines, its errors in plain words.
 
+use std::time::Duration;
+
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::config;
@@ -40,6 +43,28 @@ pub(super) fn too_large(reason: &str) -> Option<Damage> {
     Some(Damage::TooLarge {
         bytes: after[..n_digits].parse().ok(),
     })
+}
+
+/// Has a client ask who leads the partitions of a topic, if an error says that it goes by an old answer. After the death of a broker it may do so
+/// for minutes: a topic for which a request was under way then counts as asked for.
+pub fn look_for_leaders<C: ConsumerContext>(
+    client: &BaseConsumer<C>,
+    topic: &str,
+    error: &KafkaError,
+    within: Duration,
+) {
+    let is_of_leaders = matches!(
+        error.rdkafka_error_code(),
+        Some(
+            RDKafkaErrorCode::LeaderNotAvailable
+                | RDKafkaErrorCode::NotLeaderForPartition
+                | RDKafkaErrorCode::FencedLeaderEpoch
+                | RDKafkaErrorCode::UnknownLeaderEpoch
+        )
+    );
+    if is_of_leaders && let Err(error) = client.fetch_metadata(Some(topic), within) {
+        tracing::debug!(%error, topic, "the brokers do not say who leads its partitions");
+    }
 }
 
 /// An error of the client with what to do about it.

@@ -1,7 +1,7 @@
 //! Questions to the brokers that may take long: a thread asks them, so that the loop never waits.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
@@ -13,7 +13,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-use super::client::fault;
+use super::client::{fault, look_for_leaders};
 use super::consumer::{Client, TopicNames};
 use super::{group, inspect};
 use crate::config;
@@ -99,7 +99,7 @@ impl Prober {
             } => Answer::Commit {
                 pair,
                 number,
-                is_known: self.is_known(&positions),
+                is_known: self.is_known(pair, &positions),
             },
             Question::Ends {
                 epoch,
@@ -119,8 +119,11 @@ impl Prober {
     }
 
     /// Whether the group knows this member and its generation, which it says when we commit; none if it does not say.
-    fn is_known(&self, positions: &[(TopicPartition, i64)]) -> Option<bool> {
-        let list = self.topics.offsets(positions).ok()?;
+    fn is_known(&self, pair: i32, positions: &[(TopicPartition, i64)]) -> Option<bool> {
+        let list = match positions {
+            [] => self.committed(pair).ok()?,
+            positions => self.topics.offsets(positions).ok()?,
+        };
         match self.client.commit(&list, CommitMode::Sync) {
             Ok(()) => Some(true),
             Err(error) => match error.rdkafka_error_code()? {
@@ -131,6 +134,22 @@ impl Prober {
                 _ => None,
             },
         }
+    }
+
+    /// What the group has of a pair that is not read yet, to be committed again: without an offset the client would not ask the group.
+    fn committed(&self, pair: i32) -> Result<TopicPartitionList, KafkaError> {
+        let mut asked = TopicPartitionList::new();
+        for topic in BTreeSet::from([&self.topics.served, &self.topics.clicks]) {
+            asked.add_partition(topic, pair);
+        }
+        let known = self.client.committed_offsets(asked, DEADLINE)?;
+        let mut list = TopicPartitionList::new();
+        for element in known.elements() {
+            element.error()?;
+            let offset = Offset::Offset(raw(element.offset()).unwrap_or(0));
+            list.add_partition_offset(element.topic(), element.partition(), offset)?;
+        }
+        Ok(list)
     }
 
     /// Without permission to see the settings we count without them; `abgauge check --connect` reports that.
@@ -198,32 +217,11 @@ impl Prober {
     }
 
     fn look_into(&self, error: &KafkaError) -> Fault {
-        if matches!(
-            error.rdkafka_error_code(),
-            Some(
-                RDKafkaErrorCode::LeaderNotAvailable
-                    | RDKafkaErrorCode::NotLeaderForPartition
-                    | RDKafkaErrorCode::FencedLeaderEpoch
-                    | RDKafkaErrorCode::UnknownLeaderEpoch
-            )
-        ) {
-            self.look_for_leaders();
+        for topic in BTreeSet::from([&self.topics.served, &self.topics.clicks]) {
+            look_for_leaders(&*self.client, topic, error, DEADLINE);
+            look_for_leaders(&self.uncommitted, topic, error, DEADLINE);
         }
         self.explain(error)
-    }
-
-    /// Has the clients ask who leads the partitions. After the death of a broker they may go by an old answer for minutes: a topic for
-    /// which a request was under way then counts as asked for.
-    fn look_for_leaders(&self) {
-        for topic in [&self.topics.served, &self.topics.clicks] {
-            let asked = [
-                self.client.fetch_metadata(Some(topic), DEADLINE),
-                self.uncommitted.fetch_metadata(Some(topic), DEADLINE),
-            ];
-            for error in asked.iter().filter_map(|asked| asked.as_ref().err()) {
-                tracing::debug!(%error, topic = &**topic, "the brokers do not say who leads its partitions");
-            }
-        }
     }
 
     /// If the client has no answer of its own about a partition, the brokers' metadata counts.

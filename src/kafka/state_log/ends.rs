@@ -10,6 +10,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
+use crate::kafka::client::look_for_leaders;
 use crate::kafka::producer::explain_refusal;
 use crate::state::Question;
 
@@ -77,6 +78,9 @@ fn answer_all(
             Ok(answers) => answers,
             Err(error) => vec![Err(error)],
         };
+        if let Some(error) = answers.iter().find_map(|answer| answer.as_ref().err()) {
+            look_for_leaders(client, topic, error, DEADLINE);
+        }
         for answer in answers {
             if reply.send(answer).is_err() {
                 return;
