@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
 use rdkafka::client::ClientContext;
@@ -19,6 +19,9 @@ use crate::state::{Bytes, Happening, Key, Namespace};
 
 /// Bytes that are handed to the client before their deliveries are known: the five seconds that a record has begin then.
 const MAX_IN_FLIGHT: usize = 4 << 20;
+/// What has waited for so long to be handed over is given up: whoever waits for it has put another record in its place. So what waits is
+/// bounded while nothing can be written.
+const STALE: Duration = Duration::from_secs(5);
 /// How long the end may wait for what is in flight.
 const FLUSH_WITHIN: Duration = Duration::from_millis(500);
 
@@ -32,6 +35,7 @@ pub(super) struct Writer {
 }
 
 struct Append {
+    since: Instant,
     sent: Sent,
     text: String,
     value: Option<Bytes>,
@@ -66,14 +70,28 @@ impl Writer {
             is_put: value.is_some(),
             n_bytes: text.len() + value.as_ref().map_or(0, |value| value.len()),
         };
-        self.waiting.push_back(Append { sent, text, value });
+        let since = Instant::now();
+        self.waiting.push_back(Append {
+            since,
+            sent,
+            text,
+            value,
+        });
         self.send();
     }
 
     fn send(&mut self) {
         while self.n_bytes_in_flight < MAX_IN_FLIGHT
-            && let Some(Append { sent, text, value }) = self.waiting.pop_front()
+            && let Some(Append {
+                since,
+                sent,
+                text,
+                value,
+            }) = self.waiting.pop_front()
         {
+            if since.elapsed() > STALE {
+                continue;
+            }
             let mut record = BaseRecord::with_opaque_to(&self.topic, Box::new(sent))
                 .partition(sent.partition)
                 .key(text.as_bytes());
