@@ -132,12 +132,8 @@ impl Desk {
                 self.fault = None;
                 self.answered(partition, |desk, place| desk.end(place, question));
             }
-            // As an owner that restores: later on, what is missing is waited for.
-            Happening::Quiet { partition, question } => self.answered(partition, |desk, place| {
-                if !desk.onlooker.is_known(place) {
-                    desk.end(place, question);
-                }
-            }),
+            // What is missing may be a claim: only an owner, who has one of his own, could do without.
+            Happening::Quiet { partition, .. } => self.answered(partition, |_, _| {}),
             Happening::StartOver { partition } => {
                 if let Some(place) = self.place(partition) {
                     self.onlooker.start_over(place);

@@ -122,8 +122,10 @@ impl Follower {
             return Answer::StartOver;
         }
         asked.end = Some(end);
-        self.progress.end = Some(end);
-        self.heard_ms = now_ms;
+        // The same answer again is no sign that anything comes.
+        if self.progress.end.replace(end) != Some(end) {
+            self.heard_ms = now_ms;
+        }
         self.look()
     }
 
@@ -246,10 +248,13 @@ mod tests {
         );
         follower.answer(question(1), 7, 0);
         follower.reach(3, 5);
+        // It is asked again and again meanwhile.
+        follower.ask(question(2));
+        follower.answer(question(2), 7, 5_000);
         assert_eq!(follower.look_at_the_clock(QUIET_MS + 4), Answer::Nothing);
         assert_eq!(
             follower.look_at_the_clock(QUIET_MS + 5),
-            Answer::Quiet(question(1))
+            Answer::Quiet(question(2))
         );
     }
 }
