@@ -201,18 +201,12 @@ impl PairUsers {
         }
     }
 
-    /// Adds the bytes of each experiment.
+    /// Adds the bytes of each experiment, as of the last look: what waits for the next one depends on when it is asked.
     pub fn add_bytes<'a>(&'a self, bytes: &mut BTreeMap<&'a str, Bytes>) {
         for (name, users) in &self.experiments {
             let of = bytes.entry(name).or_default();
             of.own += users.own_bytes();
             of.window += users.window.bytes();
-        }
-        for cell in self.waiting.values() {
-            for (arm, sums) in cell.numbers().buckets {
-                let experiment = &*self.arms[*arm as usize].experiment;
-                bytes.entry(experiment).or_default().own += sums.bytes();
-            }
         }
     }
 }
