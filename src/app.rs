@@ -329,6 +329,10 @@ fn consume(
         }
         std::thread::sleep(WAIT);
     }
+    // The last states are sealed by now. Others wait for this member to leave, and the keeper may wait for brokers.
+    drop(worker);
+    drop(consumer);
+    drop(keeping);
     Ok(())
 }
 

@@ -90,7 +90,7 @@ impl Pair {
         );
         let since_ms = self.asked_ms.map_or(i64::MAX, |asked_ms| now_ms - asked_ms);
         let pause_ms = match (self.is_asked, self.owner.awaits_end()) {
-            (true, _) => ANSWER_MS,
+            (true, _) => ANSWER_MS.min(settings.owner.lease_ms / 3),
             (false, true) if self.is_read_on => 0,
             (false, true) => ASK_AGAIN_MS,
             (false, false) => ASK_EVERY_MS.min(settings.owner.lease_ms / 3),
