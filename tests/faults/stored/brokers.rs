@@ -1,0 +1,91 @@
+//! Three brokers with three replicas each: leaders that move, brokers that are killed, and answers to claims, blobs and seals that are lost.
+
+use std::time::Duration;
+
+use rand::Rng as _;
+use rand_pcg::Pcg64Mcg;
+
+use super::fleet::runs::Run;
+use super::fleet::{Fleet, Plan, Wanted};
+use super::step::Step;
+use crate::chaos::stream::Load;
+use crate::support::gate::Kept;
+use crate::support::kafka::Options;
+use crate::support::wait;
+
+const N_INSTANCES: usize = 2;
+const LOAD: Load = Load {
+    n_partitions: 6,
+    lists_per_second: 200,
+};
+
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// A broker stops as an operator stops it, so others lead its partitions; it comes back and leads them again.
+    LeaderMoved,
+    /// `kill -9` of a broker.
+    BrokerKilled,
+    /// The broker has written it; its answer and the connection are lost.
+    AnswerLost(Step),
+}
+
+const FAULTS: [Fault; 5] = [
+    Fault::AnswerLost(Step::Seal),
+    Fault::LeaderMoved,
+    Fault::AnswerLost(Step::Claim),
+    Fault::BrokerKilled,
+    Fault::AnswerLost(Step::Blobs),
+];
+
+#[test]
+fn leaders_that_move_brokers_that_die_and_answers_that_are_lost_change_no_number() {
+    let wanted = Wanted::or(FAULTS.len());
+    let mut run = Run::begin("leader moved, broker killed, answer lost", wanted.seed);
+    let mut random = wanted.random();
+    let mut fleet = Fleet::start(Plan {
+        n_instances: N_INSTANCES,
+        load: LOAD,
+        lateness: "20s",
+        options: Options {
+            proxied: true,
+            replicated: true,
+            ..Options::default()
+        },
+    });
+    fleet.wait_until_shown_by(&[0, 1]);
+    for n in 1..=wanted.n_faults {
+        let fault = FAULTS[n % FAULTS.len()];
+        println!("{n}: {fault:?}");
+        inject(&mut fleet, fault, &mut random);
+        if n.is_multiple_of(10) {
+            let n_records = fleet.assert_recounted(&format!("{n} faults"));
+            run.note(n, n_records);
+        }
+    }
+    let (n_records, seen) = fleet.assert_whole("all faults");
+    run.note(wanted.n_faults, n_records);
+    run.held(&format!("equal; {seen}"));
+}
+
+fn inject(fleet: &mut Fleet, fault: Fault, random: &mut Pcg64Mcg) {
+    let broker = random.random_range(0..fleet.kafka.n_nodes());
+    match fault {
+        Fault::LeaderMoved => fleet.kafka.restart_node_in_order(broker),
+        Fault::BrokerKilled => fleet.kafka.restart_node(broker),
+        Fault::AnswerLost(step) => {
+            let victim = random.random_range(0..N_INSTANCES);
+            let gate = step.gate(victim, Kept::Lost, &fleet.state);
+            if step.is_of_a_start() {
+                fleet.kill(victim);
+                fleet.kafka.set_gate(&gate);
+                fleet.start_again(victim);
+            } else {
+                fleet.kafka.set_gate(&gate);
+            }
+            gate.wait_until_caught(&format!("{step:?} of instance {victim}"), wait::LONG);
+        }
+    }
+    // The next one comes in the middle of what this one has brought about, or after it.
+    let pause = Duration::from_millis(random.random_range(100..4_000));
+    wait::try_until(pause, || None::<()>);
+}
