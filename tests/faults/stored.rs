@@ -1,5 +1,6 @@
 //! Stored state: a daemon that is killed goes on with what it has sealed, whatever the log still holds of it.
 
+mod ahead;
 mod brokers;
 mod fleet;
 mod killed;
