@@ -162,7 +162,7 @@ pub struct Said {
     /// By arm: by itself, and against the control.
     arms: Vec<(String, Value, Value)>,
     verdicts: Vec<String>,
-    /// Lines of the scrape.
+    /// Lines of the scrape. Whose partitions they are of is as if they were one instance's.
     gauges: Vec<String>,
 }
 
@@ -181,7 +181,11 @@ impl Said {
         Said {
             arms: arms.collect(),
             verdicts: ["better", "same"].map(verdict).into(),
-            gauges: scrape.lines().filter(is_of_looks).map(str::to_owned).collect(),
+            gauges: scrape
+                .lines()
+                .filter(is_of_looks)
+                .map(|line| line.replace("scope=\"global\"", "scope=\"own\""))
+                .collect(),
         }
     }
 }

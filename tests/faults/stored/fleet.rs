@@ -258,7 +258,8 @@ impl Fleet {
         let Some(shown) = shown else {
             panic!("instance {instance} does not show all: {}", daemon.log())
         };
-        let is_settled = |line: &&str| line.contains("view=\"settled\"") && line.contains("window=\"total\"");
+        let total = "window=\"total\",view=\"settled\",scope=\"own\"";
+        let is_settled = |line: &&str| line.contains(total);
         let mut lines: Vec<String> = shown.lines().filter(is_settled).map(str::to_owned).collect();
         lines.sort_unstable();
         lines
