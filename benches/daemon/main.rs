@@ -89,7 +89,7 @@ enum Benchmark {
     },
     /// CPU time per record where state is stored, beside where it is not
     State {
-        #[arg(long, default_value_t = 2_000_000)]
+        #[arg(long, default_value_t = 8_000_000)]
         lists: u64,
         #[arg(long, default_value_t = 7)]
         rounds: usize,

@@ -105,7 +105,13 @@ fn restart(daemon: &mut Daemon) -> Round {
 fn wait_for_settled(daemon: &mut Daemon) {
     daemon.wait_until("settled numbers to be shown", |daemon| {
         let body = daemon.get("/metrics").body;
-        look(reading::sum(&body, "abgauge_lists", "window=\"total\",view=\"settled\"") > 0)
+        look(
+            reading::sum(
+                &body,
+                "abgauge_lists",
+                "window=\"total\",view=\"settled\",scope=\"own\"",
+            ) > 0,
+        )
     });
 }
 

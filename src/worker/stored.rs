@@ -132,7 +132,10 @@ impl Stored {
         let Some(own) = self.pairs.get_mut(&pair) else {
             return &View::BOTH;
         };
-        own.was_caught_up = true;
+        if !std::mem::replace(&mut own.was_caught_up, true) {
+            // That is to be stored, also if nothing more settles: whoever goes on with it shows it at once.
+            own.offered_until_ms = None;
+        }
         if own.is_sealed { &View::BOTH } else { &[View::Live] }
     }
 }
