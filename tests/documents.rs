@@ -424,7 +424,8 @@ fn look_at_cargo(command: &str, words: &[&str]) {
         let sources: String = sources
             .map(|source| fs::read_to_string(source.expect(bench).path()).expect(bench))
             .collect();
-        let variant = figure[..1].to_uppercase() + &figure[1..];
+        let words = figure.split('-');
+        let variant: String = words.map(|word| word[..1].to_uppercase() + &word[1..]).collect();
         assert!(
             sources.contains(&format!("    {variant}")),
             "{command}: no {figure}"
