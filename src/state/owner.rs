@@ -37,7 +37,7 @@ enum Phase {
     Claiming {
         session: Session,
         sent_ms: i64,
-        is_acknowledged: bool,
+        acknowledged_ms: Option<i64>,
     },
     Holding(Holding),
     /// Waits for what the group says.
@@ -218,6 +218,9 @@ impl Owner {
                 let session = *session;
                 self.hold(session, &end);
             }
+            Phase::Claiming { acknowledged_ms, .. } if end.was_asked_after(*acknowledged_ms) => {
+                self.claim_again();
+            }
             Phase::Holding(_) => self.end_of_holder(&end),
             _ => {}
         }
@@ -253,7 +256,7 @@ impl Owner {
             Phase::Claiming {
                 session,
                 sent_ms,
-                is_acknowledged: false,
+                acknowledged_ms: None,
             } if now_ms - *sent_ms >= answer_ms => {
                 let is_read = self.view.has_claim(*session);
                 if !is_read && self.rules.hold(Clause::ClaimAgainUnanswered) {

@@ -19,6 +19,8 @@ pub enum Clause {
     EachClaimIsNew,
     /// S3: a claim without an answer is repeated, higher.
     ClaimAgainUnanswered,
+    /// S3: so is one that was acknowledged, if an end that was asked for since does not have it.
+    ClaimAgainOnceLost,
     /// S3: the base is what stands at an end that has the own claim.
     BaseIsReadAfterTheClaim,
     /// S3: he holds whose claim is the highest at that end.
@@ -39,6 +41,8 @@ pub enum Clause {
     SealAgainInDoubt,
     /// S4: the next one has new keys.
     NewKeysInDoubt,
+    /// S4: so it is if the seal was acknowledged, and an end that was asked for since does not have it.
+    SealAgainOnceLost,
     /// S5: garbage is collected.
     CollectGarbage,
     /// S5: only once the own seal is in force.
@@ -72,7 +76,7 @@ pub enum Clause {
 }
 
 impl Clause {
-    pub const ALL: [Clause; 33] = [
+    pub const ALL: [Clause; 35] = [
         Clause::EndIsAskedForAfterTheLastRecord,
         Clause::NoClaimIsHigher,
         Clause::ShowWhatIsInForce,
@@ -81,6 +85,7 @@ impl Clause {
         Clause::ClaimHigher,
         Clause::EachClaimIsNew,
         Clause::ClaimAgainUnanswered,
+        Clause::ClaimAgainOnceLost,
         Clause::BaseIsReadAfterTheClaim,
         Clause::TheHighestClaimHolds,
         Clause::SealTheBaseAgain,
@@ -91,6 +96,7 @@ impl Clause {
         Clause::BlobsComeFirst,
         Clause::SealAgainInDoubt,
         Clause::NewKeysInDoubt,
+        Clause::SealAgainOnceLost,
         Clause::CollectGarbage,
         Clause::CollectOnceInForce,
         Clause::CollectAfterTheLastSeal,

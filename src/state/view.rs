@@ -53,6 +53,11 @@ impl End {
     pub fn in_force(&self) -> Option<&(SealId, ReadSeal)> {
         self.seal.as_ref().filter(|_| self.in_force)
     }
+
+    /// Whether what was acknowledged then, if it was, should lie below it.
+    pub(super) fn was_asked_after(&self, acknowledged_ms: Option<i64>) -> bool {
+        acknowledged_ms.is_some_and(|acknowledged_ms| acknowledged_ms < self.asked_ms)
+    }
 }
 
 /// A blob that a seal names is not there, or not what it should be.
@@ -182,6 +187,10 @@ impl View {
 
     pub fn has_claim(&self, session: Session) -> bool {
         self.claims.contains(&session)
+    }
+
+    pub fn has_seal(&self, id: SealId) -> bool {
+        self.seals.contains_key(&id)
     }
 
     /// The bytes of all roles of a seal.

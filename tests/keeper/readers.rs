@@ -88,6 +88,7 @@ fn topic(seed: u64, n_keys: u64) -> Topic {
     let faults = Faults {
         late: 0,
         lost: 30,
+        forgotten: 0,
         unanswered: 0,
         doubled: 30,
         unheard: 20,

@@ -1,4 +1,4 @@
-//! A state topic in process: appends land late, twice or never, and readers are behind. What each call does is decided by a seed.
+//! A state topic in process: appends land late, twice or never, whether they are acknowledged or not, and readers are behind. What each call does is decided by a seed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +14,8 @@ use crate::log::{self, Record};
 pub struct Faults {
     pub late: usize,
     pub lost: usize,
+    /// Of claims and seals that are lost: those that are acknowledged all the same.
+    pub forgotten: usize,
     pub unanswered: usize,
     pub doubled: usize,
     /// Answers to questions that never come.
@@ -25,6 +27,7 @@ impl Faults {
     pub const NONE: Faults = Faults {
         late: 0,
         lost: 0,
+        forgotten: 0,
         unanswered: 0,
         doubled: 0,
         unheard: 0,
@@ -35,6 +38,7 @@ impl Faults {
         Faults {
             late: dice.one_of(&[0, 10, 40]),
             lost: dice.one_of(&[0, 0, 10]),
+            forgotten: dice.one_of(&[0, 50]),
             unanswered: dice.one_of(&[0, 10, 30]),
             doubled: dice.one_of(&[0, 20, 60]),
             unheard: dice.one_of(&[0, 0, 20]),
@@ -163,6 +167,10 @@ impl Shared {
         let is_answered = value.is_some() && !self.dice.percent(self.faults.unanswered);
         let record = Record::new(self.namespace, key, value);
         if self.dice.percent(self.faults.lost) {
+            let is_forgotten = !matches!(key, Key::Blob(_)) && self.dice.percent(self.faults.forgotten);
+            if is_answered && is_forgotten {
+                self.acknowledged.push((sender, partition, key));
+            }
             return;
         }
         let flight = |record, sender| Flight {

@@ -121,7 +121,7 @@ impl Owner {
         self.phase = Phase::Claiming {
             session,
             sent_ms: self.now_ms,
-            is_acknowledged: false,
+            acknowledged_ms: None,
         };
         let value = self.settings.claim.encode();
         self.commands
@@ -138,7 +138,7 @@ impl Owner {
     pub(super) fn claim_acknowledged(&mut self, acknowledged: Session) {
         let Phase::Claiming {
             session,
-            is_acknowledged,
+            acknowledged_ms,
             ..
         } = &mut self.phase
         else {
@@ -147,11 +147,18 @@ impl Owner {
         if *session != acknowledged {
             return;
         }
-        *is_acknowledged = true;
+        acknowledged_ms.get_or_insert(self.now_ms);
         if !self.rules.hold(Clause::BaseIsReadAfterTheClaim)
             && let Some(end) = self.view.end(self.view.question(self.now_ms))
         {
             self.hold(acknowledged, &end);
+        }
+    }
+
+    /// S3: the log has lost the claim, though it was acknowledged: a replica that lacked it has become the leader.
+    pub(super) fn claim_again(&mut self) {
+        if self.rules.hold(Clause::ClaimAgainOnceLost) {
+            self.claim();
         }
     }
 

@@ -8,7 +8,7 @@ use crate::state::content::State;
 use crate::state::key::{BlobId, Key, SealId, Session};
 use crate::state::record::{Entry, MAX_RECORD_BYTES, Seal};
 use crate::state::rules::{Clause, Rules};
-use crate::state::view::View;
+use crate::state::view::{End, View};
 
 /// A session whose claim was the highest at an end.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ enum Attempt {
         id: SealId,
         seal: Arc<Seal>,
         sent_ms: i64,
-        is_acknowledged: bool,
+        acknowledged_ms: Option<i64>,
     },
 }
 
@@ -215,7 +215,7 @@ impl Holding {
             id,
             seal,
             sent_ms: now_ms,
-            is_acknowledged: false,
+            acknowledged_ms: None,
         });
     }
 
@@ -239,15 +239,15 @@ impl Holding {
     }
 
     /// Returns the seal, if it is under way.
-    pub fn seal_acknowledged(&mut self, acknowledged: SealId) -> Option<Arc<Seal>> {
+    pub fn seal_acknowledged(&mut self, acknowledged: SealId, now_ms: i64) -> Option<Arc<Seal>> {
         match &mut self.attempt {
             Some(Attempt::Seal {
                 id,
                 seal,
-                is_acknowledged,
+                acknowledged_ms,
                 ..
             }) if *id == acknowledged => {
-                *is_acknowledged = true;
+                acknowledged_ms.get_or_insert(now_ms);
                 Some(Arc::clone(seal))
             }
             _ => None,
@@ -270,7 +270,7 @@ impl Holding {
             Some(Attempt::Blobs { heard_ms, .. }) => *heard_ms,
             Some(Attempt::Seal {
                 sent_ms,
-                is_acknowledged: false,
+                acknowledged_ms: None,
                 ..
             }) => *sent_ms,
             _ => return,
@@ -282,6 +282,20 @@ impl Holding {
             self.next_seal = self.next_seal.saturating_sub(1);
         }
         self.attempt = None;
+    }
+
+    /// Gives up a seal that was acknowledged, and that an end which was asked for since does not have: a replica that lacked it has become
+    /// the leader. Should it be there all the same, behind that end, it counts as one that lands late.
+    pub fn miss(&mut self, end: &End, view: &View) {
+        if let Some(Attempt::Seal {
+            id, acknowledged_ms, ..
+        }) = &self.attempt
+            && end.was_asked_after(*acknowledged_ms)
+            && !view.has_seal(*id)
+            && self.rules.hold(Clause::SealAgainOnceLost)
+        {
+            self.attempt = None;
+        }
     }
 
     /// The pair is revoked: what is not sent is not sent any more.

@@ -57,7 +57,7 @@ impl Owner {
         let Phase::Holding(holding) = &mut self.phase else {
             return;
         };
-        let Some(seal) = holding.seal_acknowledged(id) else {
+        let Some(seal) = holding.seal_acknowledged(id, self.now_ms) else {
             return;
         };
         if !self.rules.hold(Clause::ShowWhatIsInForce) {
@@ -75,6 +75,7 @@ impl Owner {
         if end.claim != Some(holding.session) {
             return;
         }
+        holding.miss(end, &self.view);
         let own = match end.in_force() {
             Some((id, Ok(seal))) if id.session == holding.session => (*id, Arc::clone(seal)),
             _ => return self.has_the_pair(end),

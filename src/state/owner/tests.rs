@@ -201,13 +201,50 @@ fn claims_again_higher_and_as_another_one_if_no_answer_comes() {
 }
 
 #[test]
-fn an_acknowledged_claim_is_waited_for() {
+fn an_acknowledged_claim_is_waited_for_until_an_end_that_was_asked_for_since_lacks_it() {
     let mut desk = Desk::new(1);
     desk.step(Input::Assigned);
-    let claim = claim_of(&desk.end());
-    desk.step(Input::Acknowledged(Key::Claim(claim)));
+    let lost = claim_of(&desk.end());
+    let before = desk.owner.question(desk.now_ms);
+    desk.step(Input::Acknowledged(Key::Claim(lost)));
     assert_eq!(desk.later(10 * ANSWER_MS), []);
-    assert_eq!(desk.end(), [], "the end does not have it");
+    assert_eq!(desk.step(Input::End(before)), [], "it may lie behind that end");
+    let next = claim_of(&desk.end());
+    assert_eq!(next.epoch, lost.epoch + 1);
+    assert_ne!(next.unique, lost.unique);
+}
+
+/// A replica that lacked it has become the leader.
+#[test]
+fn an_acknowledged_seal_is_waited_for_until_an_end_that_was_asked_for_since_lacks_it() {
+    let mut desk = Desk::sealed();
+    let offered = state(20, &[("totals", "2")]);
+    let seals = |desk: &mut Desk| {
+        let blobs = sent(&desk.step(Input::State(offered.clone())));
+        seal_of(&sent(&desk.step(Input::Acknowledged(blobs[0].0))))
+    };
+    let (lost, _) = seals(&mut desk);
+    let before = desk.owner.question(desk.now_ms);
+    desk.step(Input::Acknowledged(Key::Seal(lost)));
+    desk.later(10 * ANSWER_MS);
+    desk.step(Input::End(before));
+    assert_eq!(desk.owner.wants(), Wanted::No, "it may lie behind that end");
+    desk.end();
+    assert_eq!(desk.owner.wants(), Wanted::AtOnce);
+    let (next, seal) = seals(&mut desk);
+    assert_eq!((next.number, seal.content), (lost.number + 1, offered.content));
+}
+
+#[test]
+fn a_base_whose_seal_was_acknowledged_and_is_lost_is_sealed_again() {
+    let mut desk = Desk::new(1);
+    desk.read_all(&state_of_another(&state(10, &[("totals", "1")])));
+    desk.claims();
+    let (lost, seal) = seal_of(&sent(&desk.end()));
+    desk.step(Input::Acknowledged(Key::Seal(lost)));
+    desk.now_ms += 1;
+    let (next, again) = seal_of(&sent(&desk.end()));
+    assert_eq!((next.number, again), (lost.number + 1, seal));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What becomes of an append: it lands at once, late, twice or never, and is answered or not.
+//! What becomes of an append: it lands at once, late, twice or never, and is answered or not; also one that never lands may be.
 
 use abgauge::state::{Bytes, Key};
 
@@ -24,6 +24,11 @@ impl World {
             self.land_seals()?;
         }
         if self.dice.percent(self.faults.lost) {
+            // A blob that is lost so is damage, which nobody can undo.
+            if !matches!(key, Key::Blob(_)) && self.dice.percent(self.faults.forgotten) {
+                self.tell(|_| format!("the log forgets {key:?}"));
+                self.hear_of(key, sender);
+            }
             return Ok(());
         }
         if self.dice.percent(self.faults.doubled) {
@@ -46,16 +51,21 @@ impl World {
             let what = record.value.as_ref().map_or("tombstone of ", |_| "");
             format!("at {} lands {what}{:?}", world.log.end(), record.key)
         });
-        let mut instances = self.instances.iter_mut();
-        if let Some(instance) = instances.find(|instance| Some(instance.incarnation) == sender) {
-            instance.acknowledged.push(record.key);
-        }
+        self.hear_of(record.key, sender);
         self.log.append(record.clone());
         self.judge.landed(&record, &self.inputs, self.now_ms)?;
         match record.key {
             Key::Claim(_) if record.value.is_some() && self.dice.percent(40) => self.land_seals(),
             Key::Seal(_) if self.dice.percent(30) => self.acknowledge_all_of(sender),
             _ => Ok(()),
+        }
+    }
+
+    /// An append is acknowledged.
+    fn hear_of(&mut self, key: Key, sender: Option<u64>) {
+        let mut instances = self.instances.iter_mut();
+        if let Some(instance) = instances.find(|instance| Some(instance.incarnation) == sender) {
+            instance.acknowledged.push(key);
         }
     }
 

@@ -6,6 +6,8 @@ use crate::dice::Dice;
 pub struct Faults {
     pub late: usize,
     pub lost: usize,
+    /// Of claims and seals that are lost: those that are acknowledged all the same. A replica that lacks them becomes the leader.
+    pub forgotten: usize,
     pub unanswered: usize,
     pub doubled: usize,
     pub cleaned: usize,
@@ -27,6 +29,7 @@ impl Faults {
         Faults {
             late: dice.one_of(&[0, 10, 30, 60]),
             lost: dice.one_of(&[0, 0, 5, 20]),
+            forgotten: dice.one_of(&[0, 50]),
             unanswered: dice.one_of(&[0, 5, 30]),
             doubled: dice.one_of(&[0, 20, 60]),
             cleaned: dice.one_of(&[0, 30, 60, 100]),
@@ -44,6 +47,7 @@ impl Faults {
         Faults {
             late: 0,
             lost: 0,
+            forgotten: 0,
             unanswered: 0,
             doubled: 0,
             cleaned: 0,
