@@ -17,6 +17,8 @@ use crate::snapshot::View;
 pub struct Bounds {
     /// Open lists and kept clicks, all partitions together.
     state: u64,
+    /// What has settled and waits to be stored; 0 where nothing is stored.
+    unsealed: u64,
     /// Shown items; 0 without coverage.
     coverage: u64,
     /// Sums by user, and users that were seen; 0 where nothing is asked of an experiment.
@@ -48,6 +50,10 @@ impl Bounds {
         let of_view = n_cells * of_cell + sums;
         Bounds {
             state: config.limits.max_state_bytes,
+            unsealed: match config.state {
+                Some(_) => config.limits.max_unsealed_bytes(),
+                None => 0,
+            },
             coverage: if has_coverage {
                 (1 + u64::from(config.global)) * config.limits.max_coverage_bytes
             } else {
@@ -73,7 +79,7 @@ impl Bounds {
 impl Bounds {
     /// What there is whatever the number of arms.
     fn fixed(&self) -> u64 {
-        self.state + self.coverage + self.statistics + self.fetched
+        self.state + self.unsealed + self.coverage + self.statistics + self.fetched
     }
 
     /// Sums by user of one arm of one partition in one epoch, if every bucket has a list.
@@ -94,6 +100,7 @@ impl Bounds {
         info!(
             fixed_mib = mib(self.fixed()),
             state_mib = mib(self.state),
+            unsealed_mib = mib(self.unsealed),
             coverage_mib = mib(self.coverage),
             statistics_mib = mib(self.statistics),
             fetched_mib = mib(self.fetched),
@@ -121,6 +128,13 @@ impl fmt::Display for Bounds {
             "{} MiB of open lists and clicks (limits.max_state)",
             mib(self.state)
         )?;
+        if self.unsealed > 0 {
+            writeln!(
+                f,
+                "{} MiB of what has settled and waits to be stored (limits.max_state / 8)",
+                mib(self.unsealed)
+            )?;
+        }
         writeln!(
             f,
             "{} MiB of shown items (limits.max_coverage)",
@@ -220,6 +234,20 @@ mod tests {
             set.fetched,
             3 * ((1 << 20) + 20_000 * 400),
             "each queue has what the operator says"
+        );
+    }
+
+    #[test]
+    fn what_waits_to_be_stored_takes_an_eighth_of_the_bound_on_state() {
+        let size = ("LIMITS__MAX_STATE", "1GiB");
+        let [none, stored] = [vec![size], vec![size, ("STATE__TOPIC", "kept")]].map(|with| bounds(&with, 1));
+        assert_eq!([none.unsealed, stored.unsealed], [0, 128 << 20]);
+        assert_eq!(stored.fixed() - none.fixed(), 128 << 20);
+        let line = "\n128 MiB of what has settled and waits to be stored (limits.max_state / 8)\n";
+        let [without, with] = [none, stored].map(|bounds| bounds.to_string());
+        assert!(
+            with.contains(line) && !without.contains("waits to be stored"),
+            "{with}"
         );
     }
 

@@ -266,6 +266,13 @@ pub struct Limits {
     pub max_unmatched_share: f64,
 }
 
+impl Limits {
+    /// Bytes of what has settled and waits to be stored, all partitions together. A pair that has its share of them is read no further.
+    pub fn max_unsealed_bytes(&self) -> u64 {
+        self.max_state_bytes / 8
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Export {
     /// Metric ids.

@@ -69,6 +69,15 @@ impl ShownLists {
         &mut self.newest[arm as usize]
     }
 
+    /// What its lists take in memory.
+    pub fn bytes(&self) -> u64 {
+        let numbers = self.places.capacity() + self.newest.capacity();
+        let n_bytes = numbers * size_of::<u32>()
+            + self.lists.capacity() * size_of::<ShownList>()
+            + self.arms.capacity() * size_of::<ArmId>();
+        n_bytes as u64
+    }
+
     /// The lists of each arm, in no order: the begin of their slot, and the places of their items in rank order.
     pub fn by_arm(&self) -> impl Iterator<Item = (ArmId, impl Iterator<Item = (i64, &[u32])>)> {
         let list = |number: u32| self.lists.get(number as usize);

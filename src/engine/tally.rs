@@ -318,6 +318,13 @@ impl<K: Copy> Rows<K> {
         self.keys.is_empty()
     }
 
+    /// What its rows take in memory.
+    pub fn bytes(&self) -> u64 {
+        let n_bytes =
+            self.keys.capacity() * size_of::<(K, usize)>() + self.sums.capacity() * size_of::<i64>();
+        n_bytes as u64
+    }
+
     pub fn clear(&mut self) {
         self.keys.clear();
         self.sums.clear();

@@ -23,6 +23,14 @@ pub struct Memory(pub(super) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Offer(pub(super) u64);
 
+#[cfg(test)]
+impl Offer {
+    /// For tests of what goes by offers.
+    pub fn of(number: u64) -> Offer {
+        Offer(number)
+    }
+}
+
 /// A state on its way to the keeper.
 pub(super) struct Offered {
     pub memory: Memory,

@@ -76,6 +76,13 @@ pub struct SettledSlot {
     pub shown: ShownLists,
 }
 
+impl SettledSlot {
+    /// What it takes in memory.
+    pub fn bytes(&self) -> u64 {
+        size_of::<SettledSlot>() as u64 + self.tallies.bytes() + self.shown.bytes()
+    }
+}
+
 /// The settled numbers of a pair.
 pub struct Ledger {
     /// In the order in which the pair has admitted them.

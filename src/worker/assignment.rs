@@ -44,7 +44,7 @@ impl Worker {
         if self.phase == Phase::Topics {
             self.phase = Phase::Joining;
             // What is stored is subscribed to once its keeper is there.
-            self.orders.push(match self.setup.keeps_state {
+            self.orders.push(match self.setup.keeps_state() {
                 true => Order::Keep(self.setup.identity(counts.served)),
                 false => Order::Subscribe,
             });

@@ -307,12 +307,15 @@ impl Worker {
         }
     }
 
-    /// Keeps the two topics of each pair abreast when memory requires it.
+    /// Keeps the two topics of each pair abreast when memory requires it, and reads neither on while too much of it waits to be stored.
     fn balance(&mut self) {
         let n_pairs = self.shards.pairs().count().max(1) as u64;
         let room_bytes = self.setup.max_ahead_bytes / n_pairs;
+        let unsealed_bytes = self.setup.max_unsealed_bytes / n_pairs;
         for (partition, pair) in self.shards.pairs_mut().filter(|(_, pair)| !pair.is_held()) {
-            if let Some(flow) = pair.balance(room_bytes) {
+            let stored = self.stored.as_mut();
+            let waits = stored.is_some_and(|stored| stored.must_wait(partition, pair, unsealed_bytes));
+            if let Some(flow) = pair.balance(room_bytes, waits) {
                 self.orders.push(match flow {
                     Flow::Pause(side) => Order::Pause((side, partition)),
                     Flow::Resume(side) => Order::Resume((side, partition)),

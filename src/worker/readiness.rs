@@ -11,7 +11,7 @@ impl Worker {
         waiting.extend(self.membership.waiting_for());
         match self.phase {
             Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
-            Phase::Joining if self.setup.keeps_state && self.stored.is_none() => {
+            Phase::Joining if self.setup.keeps_state() && self.stored.is_none() => {
                 waiting.push("the brokers' answer about the state topic".into());
             }
             Phase::Joining => waiting.push("the group to assign partitions".into()),
@@ -43,7 +43,7 @@ impl Worker {
 
     /// The problem if what is stored is of so many partitions, and the topics have more by now.
     pub(super) fn outgrown(&self, before: TopicCounts) -> Option<String> {
-        let now = self.counts.filter(|_| self.setup.keeps_state)?;
+        let now = self.counts.filter(|_| self.setup.keeps_state())?;
         let (topic, stored, n) = match before.served != now.served {
             true => (&self.setup.topics[0], before.served, now.served),
             false => (&self.setup.topics[1], before.clicks, now.clicks),

@@ -13,7 +13,7 @@ use super::pair::Pair;
 use super::shard::UnreadableRecord;
 use super::shards::Shards;
 use super::shares::{self, TopicShares};
-use super::stored::{Stored, not_cleaned};
+use super::stored::{Stored, not_cleaned, unsealed};
 use crate::config::{Config, Limits};
 use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
@@ -76,6 +76,8 @@ pub struct WorkerReport {
     folded_told: bool,
     /// Nobody cleans the state topic.
     not_cleaned_told: bool,
+    /// What has settled waits to be stored, and pairs are not read on.
+    unsealed_told: bool,
     /// More than [`MAX_SHARED_ID`] of the records are lists that share one request id.
     ids_are_shared: bool,
     /// From `join.max_lists_per_click` and `limits.max_arms`.
@@ -152,6 +154,7 @@ impl WorkerReport {
             left_out_told: false,
             folded_told: false,
             not_cleaned_told: false,
+            unsealed_told: false,
             ids_are_shared: false,
             max_lists_per_click: config.join.max_lists_per_click,
             max_arms: config.limits.max_arms,
@@ -361,16 +364,25 @@ impl WorkerReport {
     }
 
     /// Tells how the state of pairs is stored.
-    fn look_at_stored(&mut self, round: &Round) -> Option<Warning> {
-        let stored = round.stored?.states(round.shards, round.lasting_ms);
-        let warning = not_cleaned(&stored);
-        if let Some(warning) = &warning
+    fn look_at_stored(&mut self, round: &Round) -> Vec<Warning> {
+        let Some(stored) = round.stored else {
+            return Vec::new();
+        };
+        let states = stored.states(round.shards, round.lasting_ms);
+        let [not_cleaned, unsealed] = [not_cleaned(&states), unsealed(stored, &states)];
+        if let Some(warning) = &not_cleaned
             && !std::mem::replace(&mut self.not_cleaned_told, true)
         {
             warn!("{}", warning.message);
         }
-        self.telemetry.set_stored(stored);
-        warning
+        let was_told = std::mem::replace(&mut self.unsealed_told, unsealed.is_some());
+        match &unsealed {
+            Some(warning) if !was_told => warn!("{}", warning.message),
+            None if was_told => info!("what has settled is stored again: all partitions are read on"),
+            _ => {}
+        }
+        self.telemetry.set_stored(states);
+        not_cleaned.into_iter().chain(unsealed).collect()
     }
 
     /// Notes how the topics stamp their records, as far as the brokers tell. Logs changes.

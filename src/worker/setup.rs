@@ -22,13 +22,15 @@ pub struct Setup {
     /// What the ledger of a pair keeps.
     keep: Keep,
     pub start: StartRule,
-    /// Pairs are stored.
-    pub keeps_state: bool,
+    /// Where pairs are stored, if they are.
+    pub state_topic: Option<String>,
     fingerprint: String,
     pub skips: Skips,
     pub idle_after_ms: i64,
     /// Bytes of state that topics may fill by being read far ahead of their twins.
     pub max_ahead_bytes: u64,
+    /// Bytes of what has settled that may wait to be stored.
+    pub max_unsealed_bytes: u64,
     /// By `Side as usize`.
     pub topics: [String; 2],
     pub brokers: String,
@@ -42,14 +44,20 @@ impl Setup {
             ranking,
             keep: stored::keep(config),
             start: StartRule::new(config),
-            keeps_state: config.state.is_some(),
+            state_topic: config.state.as_ref().map(|state| state.topic.clone()),
             fingerprint: config.fingerprint(),
             skips: config.ingest.skips.clone(),
             idle_after_ms: config.join.idle_after_ms,
             max_ahead_bytes: config.limits.max_state_bytes / AHEAD_PART,
+            max_unsealed_bytes: config.limits.max_unsealed_bytes(),
             topics: [kafka.served_topic.clone(), kafka.clicks_topic.clone()],
             brokers: kafka.brokers.clone(),
         }
+    }
+
+    /// Whether pairs are stored.
+    pub fn keeps_state(&self) -> bool {
+        self.state_topic.is_some()
     }
 
     /// Tells the users of an experiment no longer apart in pairs that begin from now on.
@@ -108,7 +116,7 @@ impl Setup {
 
     /// Where pairs are stored, so are their cells of users, for as long as looks need them.
     fn kept(&self, tracker: PairTracker) -> PairTracker {
-        if self.keeps_state {
+        if self.keeps_state() {
             tracker.keeping_cells()
         } else {
             tracker

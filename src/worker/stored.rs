@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tracing::info;
 
 use self::remedy::{begin_anew, remedy};
-pub use self::status::not_cleaned;
+pub use self::status::{not_cleaned, unsealed};
 use self::withheld::Withheld;
 use super::Worker;
 use super::life::Life;
@@ -31,6 +31,7 @@ use crate::stored::reach;
 
 /// The pairs of this process, and who keeps their state.
 pub struct Stored {
+    topic: String,
     keeper: Handle,
     identity: Identity,
     pairs: BTreeMap<PairId, StoredPair>,
@@ -127,6 +128,13 @@ impl Stored {
         }
     }
 
+    /// Whether a pair is read no further, for what has settled of it and waits to be stored takes more than this. It goes on by itself
+    /// once enough is stored. While it reads again what it had counted nothing settles, and without that no state of it can be stored.
+    pub fn must_wait(&mut self, partition: PairId, pair: &Pair, room_bytes: u64) -> bool {
+        let own = self.pairs.get_mut(&partition);
+        own.is_some_and(|own| own.withheld.measure(room_bytes) && !pair.tracker.is_replaying())
+    }
+
     /// Notes that a pair has reached the ends of its logs. Returns the views in which it is complete.
     pub fn caught_up(&mut self, pair: PairId) -> &'static [View] {
         let Some(own) = self.pairs.get_mut(&pair) else {
@@ -171,6 +179,7 @@ impl Worker {
             [shown.live && telemetry.was_ready(), shown.settled.is_some()]
         }));
         self.stored = Some(Stored {
+            topic: self.setup.state_topic.clone().unwrap_or_default(),
             keeper,
             identity,
             pairs: BTreeMap::new(),

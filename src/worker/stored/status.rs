@@ -17,6 +17,8 @@ use crate::worker::shards::Shards;
 const MAX_READ_TO_LIVE: u64 = 10;
 /// The cleaner leaves a segment alone that is being written: less than one says nothing of it.
 const SEGMENT_BYTES: u64 = 16 << 20;
+/// A pair that waits to be stored is told after so long: one that catches up may have to wait for a moment at any time.
+const TELL_UNSEALED_AFTER_SECONDS: f64 = 60.0;
 
 impl Stored {
     /// Of the pairs that this process has. `now_ms` is that of a clock that counts suspension.
@@ -154,6 +156,32 @@ pub fn not_cleaned(stored: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
         live as f64 / 1e6,
     );
     Some(Warning::new(warning).see("AbgaugeStateNotCleaned"))
+}
+
+/// What an operator should know of pairs that are not read on, for what has settled of them waits to be stored.
+pub fn unsealed(stored: &Stored, states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
+    let waiting = states.iter().filter_map(|(pair, state)| {
+        let n_bytes = stored.pairs.get(pair)?.withheld.too_many_bytes()?;
+        let is_long = state.age_seconds >= TELL_UNSEALED_AFTER_SECONDS;
+        is_long.then_some((*pair, n_bytes, state.age_seconds))
+    });
+    let waiting: Vec<(PairId, u64, f64)> = waiting.collect();
+    let (pair, n_bytes, seconds) = waiting
+        .iter()
+        .copied()
+        .max_by(|one, other| one.2.total_cmp(&other.2))?;
+    let others = match waiting.len() {
+        1 => String::new(),
+        n => format!(" (one of {n})"),
+    };
+    let warning = format!(
+        "partition {pair} is not read on{others}: {:.1} MB of it have settled and wait to be stored, and nothing new of it is in force in \
+         the state topic `{}` since {seconds:.0} s. Nothing is lost, and it goes on by itself once that takes writes (`abgauge check \
+         --connect` says what it lacks); if it does, raise state.max_bytes_per_second",
+        n_bytes as f64 / 1e6,
+        stored.topic,
+    );
+    Some(Warning::critical(warning).see("AbgaugeStateNotSealed"))
 }
 
 #[cfg(test)]

@@ -1,18 +1,23 @@
-//! Where pairs are stored: what is waited for before anything is read.
+//! Where pairs are stored: what is waited for before anything is read, how far it is read, and what may be shown of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
-use super::{Answer, Clock, Input, Order, Side, Stage, T0, TopicCounts};
+use super::{Answer, CLICKED, Clock, Input, Order, Question, SERVED, Side, Stage, T0, TopicCounts, View};
 use crate::clock::Hand;
 use crate::keeper::{self, Handle};
 use crate::ledger::PairId;
 use crate::state::{self, Bytes, Claim, Happening, Identity, Key, Log, Namespace, Progress};
 
+type Append = (i32, Key, Option<Bytes>);
+
 /// A state topic that takes and answers everything at once.
 struct Obliging {
     namespace: Namespace,
-    written: Vec<(i32, Key, Option<Bytes>)>,
+    /// But takes nothing now.
+    is_full: bool,
+    written: Vec<Append>,
     asked: BTreeMap<i32, state::Question>,
 }
 
@@ -24,7 +29,9 @@ impl Log for Obliging {
     }
 
     fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
-        self.written.push((partition, key, value));
+        if !self.is_full {
+            self.written.push((partition, key, value));
+        }
     }
 
     fn poll(&mut self, _: u64, take: &mut dyn FnMut(Happening<'_>)) {
@@ -56,15 +63,16 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(identity: &Identity) -> (Keeper, Handle) {
+    fn new(identity: &Identity, seed: u64) -> (Keeper, Handle) {
         let namespace = Namespace::of(&identity.fingerprint, "abgauge");
         let log = Obliging {
             namespace,
+            is_full: false,
             written: Vec::new(),
             asked: BTreeMap::new(),
         };
         let (clock, hand) = Clock::simulated(T0);
-        let (work, handle, orders) = keeper::work(log, settings(identity), clock);
+        let (work, handle, orders) = keeper::work(log, settings(identity, seed), clock);
         let keeper = Keeper {
             work,
             orders,
@@ -77,18 +85,27 @@ impl Keeper {
     /// For a second.
     fn run(&mut self, stage: &mut Stage) {
         for _ in 0..10 {
-            self.now_ms += 100;
-            self.hand.advance_to(self.now_ms);
-            self.work.round(0);
-            for (pair, order) in self.orders.try_iter() {
-                stage.worker.handle(Input::Kept(pair, order));
-            }
+            self.work_for(100);
+            self.hand_over(stage);
         }
         stage.round();
     }
+
+    fn work_for(&mut self, ms: i64) {
+        self.now_ms += ms;
+        self.hand.advance_to(self.now_ms);
+        self.work.round(0);
+    }
+
+    /// What it has ordered so far.
+    fn hand_over(&mut self, stage: &mut Stage) {
+        for (pair, order) in self.orders.try_iter() {
+            stage.worker.handle(Input::Kept(pair, order));
+        }
+    }
 }
 
-fn settings(identity: &Identity) -> keeper::Settings {
+fn settings(identity: &Identity, seed: u64) -> keeper::Settings {
     keeper::Settings {
         owner: state::Settings {
             namespace: Namespace::of(&identity.fingerprint, "abgauge"),
@@ -100,7 +117,7 @@ fn settings(identity: &Identity) -> keeper::Settings {
         },
         interval_ms: 10_000,
         max_bytes_per_second: 1 << 20,
-        seed: 1,
+        seed,
         leave_ms: 3_000,
         has_read: false,
     }
@@ -108,7 +125,13 @@ fn settings(identity: &Identity) -> keeper::Settings {
 
 /// A worker of two pairs whose keeper is there.
 fn kept() -> (Stage, Keeper) {
-    let mut stage = Stage::with(&[("STATE__TOPIC", "kept")]);
+    kept_with(1, &[])
+}
+
+/// The same of this seed, with further settings.
+fn kept_with(seed: u64, more: &[(&str, &str)]) -> (Stage, Keeper) {
+    let settings: Vec<_> = [("STATE__TOPIC", "kept")].iter().chain(more).copied().collect();
+    let mut stage = Stage::with(&settings);
     stage.round();
     stage.answer_topics(2, 2);
     let [Order::Keep(identity)] = &stage.orders[..] else {
@@ -119,7 +142,7 @@ fn kept() -> (Stage, Keeper) {
         ["the brokers' answer about the state topic"]
     );
     let identity = identity.clone();
-    let (keeper, handle) = Keeper::new(&identity);
+    let (keeper, handle) = Keeper::new(&identity, seed);
     stage.worker.handle(Input::Keeper(handle, identity));
     stage.round();
     (stage, keeper)
@@ -159,4 +182,92 @@ fn a_pair_that_was_revoked_before_it_was_located_begins_when_it_comes_back() {
         stage.worker.handle(Input::Revoked);
         keeper.run(&mut stage);
     }
+}
+
+/// It owns partition 0, whose logs have so many records.
+fn own(stage: &mut Stage, keeper: &mut Keeper, n_records: i64) {
+    let given: Vec<_> = Side::BOTH.map(|side| (side, 0)).to_vec();
+    stage
+        .ends
+        .extend(given.iter().map(|partition| (*partition, n_records)));
+    stage.worker.handle(Input::Assigned(given));
+    keeper.run(stage);
+    stage.uptime += Duration::from_secs(1);
+    stage.round();
+    stage.answer_starts();
+    keeper.run(stage);
+}
+
+/// A list and a click each second.
+fn traffic(stage: &mut Stage, keeper: &mut Keeper, seconds: std::ops::Range<i64>) {
+    for n in seconds {
+        let ts_ms = T0 + 1_000 * n;
+        stage.list(0, n, &format!("r-{n}"), ts_ms);
+        stage.click(0, n, &format!("r-{n}"), ts_ms + 10);
+        stage.pass(1_000);
+        keeper.run(stage);
+    }
+}
+
+/// So many seconds pass.
+fn idle(stage: &mut Stage, keeper: &mut Keeper, seconds: i64) {
+    for _ in 0..seconds {
+        stage.pass(1_000);
+        keeper.run(stage);
+    }
+}
+
+/// What was paused and resumed since the last call.
+fn flows(stage: &mut Stage) -> Vec<Order> {
+    let orders = stage.orders.drain(..);
+    let flows = orders.filter(|order| matches!(order, Order::Pause(_) | Order::Resume(_)));
+    flows.collect()
+}
+
+#[test]
+fn a_pair_of_which_too_much_waits_to_be_stored_is_read_on_once_it_is_stored() {
+    let (mut stage, mut keeper) = kept_with(1, &[("LIMITS__MAX_STATE", "1MiB")]);
+    own(&mut stage, &mut keeper, 0);
+    traffic(&mut stage, &mut keeper, 0..30);
+    let before = stage.total(View::Settled);
+    assert!(before.0 > 0, "{before:?}");
+    assert_eq!(flows(&mut stage), []);
+
+    keeper.work.log().is_full = true;
+    let n_read = (30..2_000).find(|n| {
+        traffic(&mut stage, &mut keeper, *n..n + 1);
+        stage.orders.contains(&Order::Pause(CLICKED))
+    });
+    let n_read = n_read.expect("it grows without a bound");
+    assert_eq!(flows(&mut stage), [Order::Pause(SERVED), Order::Pause(CLICKED)]);
+    // A slot takes some 400 bytes, and all of them an eighth of the bound on state.
+    assert!((200..800).contains(&n_read), "after {n_read} lists");
+    let after = stage.total(View::Settled);
+    assert!(after.0 < 30, "what is not stored is not shown: {after:?}");
+    let told = stage.telemetry.warnings();
+    let told = told
+        .iter()
+        .find(|warning| warning.message.contains("is not read on"));
+    let told = told.expect("it is told");
+    for part in [
+        "partition 0 ",
+        "0.1 MB",
+        "state topic `kept`",
+        "abgauge check --connect",
+    ] {
+        assert!(told.message.contains(part), "{told:?}");
+    }
+    idle(&mut stage, &mut keeper, 60);
+    assert_eq!(flows(&mut stage), [], "as long as nothing is stored");
+
+    keeper.work.log().is_full = false;
+    idle(&mut stage, &mut keeper, 20);
+    assert_eq!(flows(&mut stage), [Order::Resume(SERVED), Order::Resume(CLICKED)]);
+    assert!(i64::try_from(stage.total(View::Settled).0).expect("they are few") > n_read - 20);
+    let told = stage.telemetry.warnings();
+    assert!(
+        !told
+            .iter()
+            .any(|warning| warning.message.contains("is not read on"))
+    );
 }
