@@ -1,11 +1,12 @@
 //! What the keeper lets others see: each pair has a place of its own, so that nobody waits for the thread.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::faults::Faults;
+use super::handle::Memory;
 use crate::ledger::PairId;
-use crate::state::{Progress, Showing, Standing, Wanted};
+use crate::state::{Progress, Showing, Shown, Standing, Wanted};
 
 /// How a pair stands. Times are those of [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +45,10 @@ pub struct Restored {
 #[derive(Default)]
 struct Place {
     wanted: AtomicU8,
-    showing: Mutex<Option<Showing>>,
+    /// And the memory that the worker was ordered to make, if any.
+    showing: Mutex<Option<(Showing, Option<Memory>)>>,
+    /// The memory that the worker has made; 0 before the first.
+    made: AtomicU64,
     status: Mutex<Status>,
 }
 
@@ -70,9 +74,15 @@ impl Board {
         self.place(pair).is_some()
     }
 
-    pub fn put(&self, pair: PairId, wanted: Wanted, showing: Showing, status: &Status) {
+    pub fn put(
+        &self,
+        pair: PairId,
+        wanted: Wanted,
+        (showing, memory): (Showing, Option<Memory>),
+        status: &Status,
+    ) {
         let Some(place) = self.place(pair) else { return };
-        *lock(&place.showing) = Some(showing);
+        *lock(&place.showing) = Some((showing, memory));
         lock(&place.status).clone_from(status);
         let wanted = match wanted {
             Wanted::No => 0,
@@ -98,7 +108,30 @@ impl Board {
     }
 
     pub fn showing(&self, pair: PairId) -> Option<Showing> {
-        *lock(&self.place(pair)?.showing)
+        lock(&self.place(pair)?.showing).map(|(showing, _)| showing)
+    }
+
+    pub fn made(&self, pair: PairId, memory: Memory) {
+        if let Some(place) = self.place(pair) {
+            place.made.store(memory.0, Ordering::Release);
+        }
+    }
+
+    /// What has settled is that of the memory which was ordered last: while the worker still has another, none of it may be seen.
+    pub fn shown(&self, pair: PairId, now_ms: i64) -> Shown {
+        let Some(place) = self.place(pair) else {
+            return Shown::default();
+        };
+        let Some((showing, memory)) = *lock(&place.showing) else {
+            return Shown::default();
+        };
+        let made = place.made.load(Ordering::Acquire);
+        let is_obeyed = memory.is_some_and(|memory| memory.0 == made);
+        let shown = showing.shown(now_ms);
+        Shown {
+            settled: shown.settled.filter(|_| is_obeyed),
+            ..shown
+        }
     }
 
     pub fn status(&self, pair: PairId) -> Status {

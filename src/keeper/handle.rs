@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::board::{Board, Status};
 use crate::ledger::PairId;
-use crate::state::{Bytes, Header, Role, Showing, Wanted};
+use crate::state::{Bytes, Header, Role, Showing, Shown, Wanted};
 
 /// The bytes of a state by role.
 pub type Roles = BTreeMap<Role, Bytes>;
@@ -107,6 +107,11 @@ impl Handle {
         self.tell(pair, Request::Forgotten(memory));
     }
 
+    /// What was in memory of the pair is thrown away, and this is made, as it was ordered: what scrapes find is of it from now on.
+    pub fn made(&self, pair: PairId, memory: Memory) {
+        self.board.made(pair, memory);
+    }
+
     /// The pair as of a border of a batch. It is sealed if it is wanted and another than the last.
     pub fn offer(&self, pair: PairId, memory: Memory, header: Header, roles: Roles) -> Offer {
         let offered = self.offered(memory, header, roles);
@@ -146,8 +151,13 @@ impl Handle {
         self.board.wants(pair)
     }
 
-    /// What scrapes may show of the pair; they ask it with [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms). None before it was
-    /// first assigned.
+    /// What scrapes may show of the pair; they ask it with [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms). Nothing that has
+    /// settled while an order to make another memory is not obeyed.
+    pub fn shown(&self, pair: PairId, now_ms: i64) -> Shown {
+        self.board.shown(pair, now_ms)
+    }
+
+    /// What the owner of the pair lets be shown, whatever the worker has. None before it was first assigned.
     pub fn showing(&self, pair: PairId) -> Option<Showing> {
         self.board.showing(pair)
     }

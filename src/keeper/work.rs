@@ -148,7 +148,8 @@ impl<L: Log> Work<L> {
         } = &mut self.desk;
         let Some(pair) = pairs.get_mut(&id) else { return };
         pair.note(self.log.progress(id), now_ms);
-        board.put(id, pair.wants(pace, now_ms), pair.owner.showing(), &pair.status);
+        let showing = (pair.owner.showing(), pair.memory);
+        board.put(id, pair.wants(pace, now_ms), showing, &pair.status);
     }
 }
 

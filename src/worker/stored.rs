@@ -172,10 +172,7 @@ impl Worker {
         let lease = keeper.clone();
         let (clock, telemetry) = (self.clock.clone(), self.report.telemetry());
         self.board.show_while(Arc::new(move |pair| {
-            let showing = lease.showing(pair);
-            let shown = showing
-                .map(|showing| showing.shown(clock.lasting_ms()))
-                .unwrap_or_default();
+            let shown = lease.shown(pair, clock.lasting_ms());
             [shown.live && telemetry.was_ready(), shown.settled.is_some()]
         }));
         self.stored = Some(Stored {
@@ -249,6 +246,7 @@ impl Worker {
         self.forget_memory(partition);
         if let Some(stored) = &mut self.stored {
             let life = stored.keeper.new_life(memory);
+            stored.keeper.made(partition, memory);
             stored.pairs.insert(partition, StoredPair::new(memory, life));
         }
         self.shards.change(partition, |life| life.restored(None));
@@ -301,6 +299,7 @@ impl Worker {
                 known: Some(header.identity.clone()),
                 ..StoredPair::new(memory, read.life)
             };
+            stored.keeper.made(partition, memory);
             stored.pairs.insert(partition, own);
         }
         info!(partition, ?offer, "goes on with what is stored");

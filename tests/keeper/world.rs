@@ -253,7 +253,10 @@ impl World {
         self.tell(|| format!("{who} is ordered {}", brief(&order)));
         let process = &mut self.processes[who];
         match order {
-            Order::Begin { memory } => process.memory = Some((memory, Pair::begin(&self.inputs))),
+            Order::Begin { memory } => {
+                process.handle.made(PAIR, memory);
+                process.memory = Some((memory, Pair::begin(&self.inputs)));
+            }
             Order::Restore {
                 memory,
                 offer,
@@ -265,6 +268,7 @@ impl World {
                     .offered
                     .insert(offer, header.reaches[0].read_position as usize);
                 process.shown = None;
+                process.handle.made(PAIR, memory);
                 process.memory = Some((memory, pair));
             }
             Order::Show { offer } => {
@@ -287,7 +291,7 @@ impl World {
         let now_ms = self.clock.lasting_ms();
         for (who, process) in self.processes.iter().enumerate() {
             if let Some(showing) = process.handle.showing(PAIR) {
-                let shown = showing.shown(now_ms);
+                let shown = process.handle.shown(PAIR, now_ms);
                 self.judge
                     .shown(who as u64, showing.session(), shown, None, now_ms)?;
             }
@@ -319,9 +323,8 @@ impl World {
     fn rest(&self) -> Verdict {
         let content = self.judge.at_rest(&self.inputs)?;
         let owner = self.assigned.expect("it is assigned");
-        let showing = self.processes[owner].handle.showing(PAIR);
-        let shown = showing.and_then(|showing| showing.shown(self.clock.lasting_ms()).settled);
-        if shown != Some(content) {
+        let handle = &self.processes[owner].handle;
+        if handle.shown(PAIR, self.clock.lasting_ms()).settled != Some(content) {
             return Err("its owner does not show it".to_owned());
         }
         match self.processes[owner].shown == Some(self.inputs.len()) {

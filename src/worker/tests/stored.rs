@@ -18,6 +18,8 @@ struct Obliging {
     /// But takes nothing now.
     is_full: bool,
     written: Vec<Append>,
+    /// All that was written before.
+    history: Vec<Append>,
     asked: BTreeMap<i32, state::Question>,
 }
 
@@ -36,6 +38,7 @@ impl Log for Obliging {
 
     fn poll(&mut self, _: u64, take: &mut dyn FnMut(Happening<'_>)) {
         for (partition, key, value) in self.written.drain(..) {
+            self.history.push((partition, key, value.clone()));
             take(Happening::Record {
                 partition,
                 key: key.text(self.namespace).as_bytes(),
@@ -58,6 +61,7 @@ impl Log for Obliging {
 struct Keeper {
     work: keeper::Work<Obliging>,
     orders: Receiver<(PairId, keeper::Order)>,
+    handle: Handle,
     hand: Hand,
     now_ms: i64,
 }
@@ -69,6 +73,7 @@ impl Keeper {
             namespace,
             is_full: false,
             written: Vec::new(),
+            history: Vec::new(),
             asked: BTreeMap::new(),
         };
         let (clock, hand) = Clock::simulated(T0);
@@ -76,6 +81,7 @@ impl Keeper {
         let keeper = Keeper {
             work,
             orders,
+            handle: handle.clone(),
             hand,
             now_ms: T0,
         };
@@ -102,6 +108,11 @@ impl Keeper {
         for (pair, order) in self.orders.try_iter() {
             stage.worker.handle(Input::Kept(pair, order));
         }
+    }
+
+    /// All that was written to the topic.
+    fn history(&mut self) -> Vec<Append> {
+        self.work.log().history.clone()
     }
 }
 
@@ -270,4 +281,61 @@ fn a_pair_of_which_too_much_waits_to_be_stored_is_read_on_once_it_is_stored() {
             .iter()
             .any(|warning| warning.message.contains("is not read on"))
     );
+}
+
+/// Between an order to make memory anew and the round in which the worker obeys it, the board has what was settled before.
+#[test]
+fn nothing_that_had_settled_is_shown_while_an_order_to_make_memory_anew_is_not_obeyed() {
+    let (mut stage, mut keeper) = kept();
+    own(&mut stage, &mut keeper, 0);
+    traffic(&mut stage, &mut keeper, 0..30);
+    idle(&mut stage, &mut keeper, 1);
+    let before = stage.total(View::Settled);
+    assert!(before.0 > 0, "{before:?}");
+
+    // Another goes on from there, and stores more.
+    let (mut other, mut others) = kept_with(2, &[]);
+    others.work.log().written = keeper.history();
+    own(&mut other, &mut others, 30);
+    traffic(&mut other, &mut others, 0..60);
+    idle(&mut other, &mut others, 1);
+    let more = other.total(View::Settled);
+    assert!(more > before, "{more:?} after {before:?}");
+
+    // The group gives the pair back, without a word of it in between.
+    let n_known = keeper.history().len();
+    keeper.work.log().written = others.history().split_off(n_known);
+    stage.questions.clear();
+    keeper.run(&mut stage);
+    let number = stage.questions.iter().find_map(|question| match question {
+        Question::Commit { number, .. } => Some(*number),
+        _ => None,
+    });
+    stage.worker.handle(Input::Answer(Answer::Commit {
+        pair: 0,
+        number: number.expect("it asks the group"),
+        is_known: Some(true),
+    }));
+    let handle = keeper.handle.clone();
+    let is_there = |keeper: &mut Keeper| {
+        keeper.work_for(100);
+        let showing = handle.showing(0).expect("it was assigned");
+        showing.shown(keeper.now_ms).settled.is_some()
+    };
+    assert!(
+        (0..50).any(|_| is_there(&mut keeper)),
+        "the owner goes on from what the other has stored"
+    );
+    for _ in 0..30 {
+        stage.pass(1_000);
+        (0..10).for_each(|_| keeper.work_for(100));
+    }
+    assert_eq!(
+        stage.total(View::Settled),
+        (0, 0),
+        "the worker has not heard of it"
+    );
+    keeper.hand_over(&mut stage);
+    stage.round();
+    assert_eq!(stage.total(View::Settled), more);
 }
