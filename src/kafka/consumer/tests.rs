@@ -63,6 +63,40 @@ impl Stage {
         self.execute(Order::Assign(vec![(SERVED, offset), (CLICKED, offset)]));
     }
 
+    /// What is found in an input first.
+    #[track_caller]
+    fn wait_for<T>(&mut self, find: impl Fn(Input) -> Option<T>) -> T {
+        let begin = Instant::now();
+        loop {
+            let mut found = None;
+            self.consumer.poll(|input| found = found.take().or(find(input)));
+            if let Some(found) = found {
+                return found;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "it does not come");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Whether the group knows us, by a commit of these positions of pair 0.
+    #[track_caller]
+    fn commits(&mut self, number: u64, positions: Vec<(TopicPartition, i64)>) -> Option<bool> {
+        let pair = 0;
+        self.execute(Order::Ask(Question::Commit {
+            pair,
+            number,
+            positions,
+        }));
+        self.wait_for(|input| match input {
+            Input::Answer(Answer::Commit {
+                number: answered,
+                is_known,
+                ..
+            }) if answered == number => Some(is_known),
+            _ => None,
+        })
+    }
+
     /// Sends one record to each topic, and reads both.
     #[track_caller]
     fn check(&mut self) {
@@ -111,4 +145,22 @@ fn an_assignment_ends_a_pause() {
     stage.execute(Order::Unassign);
     stage.assign();
     stage.check();
+}
+
+/// The group is asked by it whether the pair is ours, and a commit of nothing would not ask.
+#[test]
+fn of_a_pair_that_is_not_read_yet_is_committed_what_the_group_has_of_it() {
+    let mut stage = Stage::new();
+    stage.execute(Order::Subscribe);
+    stage.wait_for(|input| matches!(input, Input::Assigned(_)).then_some(()));
+    stage.execute(Order::Assign(Vec::new()));
+    assert_eq!(stage.commits(1, vec![(SERVED, 4)]), Some(true));
+    assert_eq!(stage.commits(2, Vec::new()), Some(true));
+    let mut asked = TopicPartitionList::new();
+    ["served", "clicks"].map(|topic| _ = asked.add_partition(topic, 0));
+    let within = Duration::from_secs(10);
+    let committed = stage.consumer.client.committed_offsets(asked, within).unwrap();
+    let offset = |topic| committed.find_partition(topic, 0).map(|found| found.offset());
+    assert_eq!(offset("served"), Some(Offset::Offset(4)), "it is not taken back");
+    assert_eq!(offset("clicks"), Some(Offset::Offset(0)));
 }

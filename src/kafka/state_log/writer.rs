@@ -187,3 +187,57 @@ impl ProducerContext for Deliveries {
         self.end(result, *sent);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Session;
+
+    /// A writer whose brokers are away, and which has handed over so much.
+    fn writer(n_bytes_in_flight: usize) -> Writer {
+        let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "127.0.0.1:1".to_owned());
+        let kafka = config::load(None, std::iter::once(brokers)).unwrap().kafka;
+        let mut writer = Writer::start(&kafka, "state", Namespace::of("fingerprint", "group")).unwrap();
+        writer.n_bytes_in_flight = n_bytes_in_flight;
+        writer
+    }
+
+    fn claim(epoch: u64) -> Key {
+        Key::Claim(Session { epoch, unique: 5 })
+    }
+
+    fn waiting(writer: &Writer) -> Vec<Key> {
+        writer.waiting.iter().map(|append| append.sent.key).collect()
+    }
+
+    #[test]
+    fn what_is_appended_waits_while_much_is_in_flight() {
+        let mut writer = writer(MAX_IN_FLIGHT);
+        writer.append(0, claim(1), Some(vec![7; 100].into()));
+        assert_eq!(waiting(&writer), [claim(1)]);
+        writer.n_bytes_in_flight -= 1;
+        writer.send();
+        assert_eq!(waiting(&writer), []);
+        assert!(
+            writer.n_bytes_in_flight > MAX_IN_FLIGHT,
+            "{}",
+            writer.n_bytes_in_flight
+        );
+    }
+
+    /// Another record is in its place by then, and who restores would read both.
+    #[test]
+    fn what_has_waited_for_so_long_that_nobody_waits_for_it_is_given_up() {
+        let mut writer = writer(MAX_IN_FLIGHT);
+        [1, 2].map(|epoch| writer.append(0, claim(epoch), Some(vec![7; 100].into())));
+        let too_long = STALE + Duration::from_millis(1);
+        writer.waiting[0].since = Instant::now()
+            .checked_sub(too_long)
+            .expect("the machine runs for longer");
+        let n_bytes_of_one = writer.waiting[1].sent.n_bytes;
+        writer.n_bytes_in_flight = 0;
+        writer.send();
+        assert_eq!(waiting(&writer), []);
+        assert_eq!(writer.n_bytes_in_flight, n_bytes_of_one, "the first is not sent");
+    }
+}
