@@ -112,7 +112,6 @@ impl Keeping {
         Claim {
             instance: named.cloned().unwrap_or_else(process),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            generation: None,
             group: kafka.group_id.clone(),
             fingerprint: identity.fingerprint.clone(),
         }

@@ -177,8 +177,6 @@ pub struct Claim {
     pub instance: String,
     /// Of the program.
     pub version: String,
-    /// Of the group, where it is known.
-    pub generation: Option<i32>,
     /// The name of the group, of which keys have a hash only.
     pub group: String,
     /// What decides where an event counts: the other half of the namespace.
@@ -187,17 +185,13 @@ pub struct Claim {
 
 impl Claim {
     /// ```text
-    /// 1 │ instance │ version │ generation: 0, or 1 and the number │ group │ fingerprint │ checksum, 8 bytes
+    /// 1 │ instance │ version │ group │ fingerprint │ checksum, 8 bytes
     /// ```
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
         to.byte(CLAIM_VERSION);
         to.text(&self.instance);
         to.text(&self.version);
-        to.byte(u8::from(self.generation.is_some()));
-        self.generation
-            .iter()
-            .for_each(|generation| to.signed((*generation).into()));
         to.text(&self.group);
         to.text(&self.fingerprint);
         with_checksum(to)
@@ -210,10 +204,6 @@ impl Claim {
         let claim = Claim {
             instance: from.text()?.to_owned(),
             version: from.text()?.to_owned(),
-            generation: match from.flag()? {
-                true => Some(i32::try_from(from.signed()?).map_err(|_| Malformed::Number)?),
-                false => None,
-            },
             group: from.text()?.to_owned(),
             fingerprint: from.text()?.to_owned(),
         };
@@ -272,7 +262,6 @@ mod tests {
         Claim {
             instance: "gauge-1".to_owned(),
             version: "0.1.0".to_owned(),
-            generation: Some(12),
             group: "abgauge".to_owned(),
             fingerprint: "slot_ms 5000, key user".to_owned(),
         }

@@ -26,8 +26,10 @@ struct ShownNamespace {
     namespace: String,
     /// It is that of the configuration.
     ours: bool,
-    /// Where it is known: keys have a hash of it only.
+    /// As claims tell it, for keys have only a hash of it.
     group: Option<String>,
+    /// It is that of the configuration.
+    of_our_group: bool,
     /// What decides where an event counts, in words.
     fingerprint: Option<String>,
     pairs: Vec<ShownPair>,
@@ -51,7 +53,6 @@ struct ShownClaim {
     session: String,
     instance: Option<String>,
     version: Option<String>,
-    generation: Option<i32>,
 }
 
 #[derive(Serialize)]
@@ -105,24 +106,34 @@ fn of_namespace(desk: &Desk, namespace: Namespace, partitions: &[(i32, &Census)]
         .iter()
         .map(|(number, census)| (*number, census.of(namespace)));
     let estates: Vec<(i32, Estate)> = estates.filter(|(_, estate)| !estate.is_empty()).collect();
-    let seals = estates.iter().filter_map(|(_, estate)| seal(estate));
-    let fingerprint = seals
-        .map(|(_, seal, _)| seal.header.identity.fingerprint.clone())
-        .next();
-    let ours = namespace == desk.own;
-    let group = &desk.config.kafka.group_id;
-    let is_of_group = |fingerprint: &String| Namespace::of(fingerprint, group) == namespace;
-    let is_of_group = ours || fingerprint.as_ref().is_some_and(is_of_group);
+    let names = names(desk, namespace, &estates);
+    let (group, fingerprint) = names.unzip();
     ShownNamespace {
         namespace: namespace.to_string(),
-        ours,
-        group: is_of_group.then(|| group.clone()),
-        fingerprint: fingerprint.or_else(|| ours.then(|| desk.config.fingerprint())),
+        ours: namespace == desk.own,
+        of_our_group: group.as_ref() == Some(&desk.config.kafka.group_id),
+        group,
+        fingerprint,
         pairs: estates
             .iter()
             .map(|(number, estate)| pair(desk, *number, estate))
             .collect(),
     }
+}
+
+/// The group and the fingerprint that a namespace is the hash of, as far as anybody has told them: a claim tells both, a seal the second.
+fn names(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option<(String, String)> {
+    let own_group = &desk.config.kafka.group_id;
+    let estates = estates.iter().map(|(_, estate)| estate);
+    let claims = estates
+        .clone()
+        .filter_map(|estate| estate.claim()?.1.as_ref().ok());
+    let of_claims = claims.map(|claim| (claim.group.clone(), claim.fingerprint.clone()));
+    let seals = estates.filter_map(seal);
+    let of_seals = seals.map(|(_, seal, _)| (own_group.clone(), seal.header.identity.fingerprint.clone()));
+    let own = (own_group.clone(), desk.config.fingerprint());
+    let mut names = of_claims.chain(of_seals).chain([own]);
+    names.find(|(group, fingerprint)| Namespace::of(fingerprint, group) == namespace)
 }
 
 /// The highest one, if it can be read, and whether it is in force.
@@ -141,7 +152,6 @@ fn pair(desk: &Desk, partition: i32, estate: &Estate) -> ShownPair {
             session: session.to_string(),
             instance: claim.and_then(|claim| word(&claim.instance)),
             version: claim.and_then(|claim| word(&claim.version)),
-            generation: claim.and_then(|claim| claim.generation),
         }
     });
     let Weight { live, garbage, .. } = estate.weight();
@@ -207,19 +217,17 @@ fn text(shown: &Shown) -> String {
         shown.namespaces.len()
     );
     for namespace in &shown.namespaces {
-        let whose = match (namespace.ours, &namespace.group) {
-            (true, _) => "that of the configuration".to_owned(),
-            (false, Some(group)) => format!("of the group {} under other rules", visible(group)),
-            (false, None) => "of another group".to_owned(),
+        let whose = match (namespace.ours, namespace.of_our_group) {
+            (true, _) => "that of the configuration",
+            (false, true) => "of the same group, under other rules",
+            (false, false) => "of another group",
         };
-        text.push_str(&format!("\nnamespace {}: {whose}\n", namespace.namespace));
-        let fingerprint = namespace
-            .fingerprint
-            .as_deref()
-            .unwrap_or("not known: nothing is sealed");
+        let told = |name: &Option<String>| name.as_deref().map_or("not known".to_owned(), visible);
         text.push_str(&format!(
-            "counted by: {}\n\n{}\n",
-            visible(fingerprint),
+            "\nnamespace {}: {whose}\ngroup: {}\ncounted by: {}\n\n{}\n",
+            namespace.namespace,
+            told(&namespace.group),
+            told(&namespace.fingerprint),
             pairs(&namespace.pairs)
         ));
         for pair in &namespace.pairs {
