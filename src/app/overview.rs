@@ -12,7 +12,7 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::event::Side;
 use crate::engine::ranking::Ranking;
 use crate::export::GlobalScope;
-use crate::global::{Audience, Global, Handle, Seen, Settings, Whole};
+use crate::global::{Audience, Global, Handle, Seen, Settings, Sources, Whole};
 use crate::kafka::state_log::StateLog;
 use crate::looks::{self, Inbox};
 use crate::state::{Header, Namespace};
@@ -69,7 +69,7 @@ impl Overview {
         namespace: Namespace,
         n_partitions: u32,
     ) -> anyhow::Result<()> {
-        let log = StateLog::start(&config.kafka, topic, namespace, self.clock.clone())
+        let log = StateLog::reading(&config.kafka, topic, self.clock.clone())
             .context("open the state topic for the global view")?;
         let join = &config.join;
         let settings = Settings {
@@ -85,15 +85,15 @@ impl Overview {
                 sides: sides(config),
             })
         });
-        let global = Global::start(
+        let global = Global::start(Sources {
             log,
             settings,
-            Terms::new(config),
-            Arc::clone(&self.board),
-            self.handle.clone(),
-            listener,
-            self.clock.clone(),
-        );
+            terms: Terms::new(config),
+            board: Arc::clone(&self.board),
+            handle: self.handle.clone(),
+            audience: listener,
+            clock: self.clock.clone(),
+        });
         self.thread = Some(global?);
         Ok(())
     }

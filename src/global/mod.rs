@@ -42,6 +42,19 @@ pub struct Settings {
     pub settled_ahead_ms: i64,
 }
 
+/// What the view is made of.
+pub struct Sources<L> {
+    /// Where states are read.
+    pub log: L,
+    pub settings: Settings,
+    pub terms: Terms,
+    /// Where they are shown, as `handle` tells.
+    pub board: Arc<Board>,
+    pub handle: Handle,
+    pub audience: Option<Box<dyn Audience>>,
+    pub clock: Clock,
+}
+
 /// A state that is newly in force.
 pub struct Seen<'a> {
     pub pair: PairId,
@@ -62,21 +75,13 @@ pub struct Global {
 }
 
 impl Global {
-    /// Reads `log` and shows on `board` what it says, as `handle` tells.
+    /// Reads the log and shows what it says.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(
-        log: impl Log + Send + 'static,
-        settings: Settings,
-        terms: Terms,
-        board: Arc<Board>,
-        handle: Handle,
-        audience: Option<Box<dyn Audience>>,
-        clock: Clock,
-    ) -> anyhow::Result<Global> {
+    pub fn start(sources: Sources<impl Log + Send + 'static>) -> anyhow::Result<Global> {
         let is_over = Arc::new(AtomicBool::new(false));
-        let mut work = Work::new(log, settings, terms, board, handle, audience, clock);
+        let mut work = Work::new(sources);
         let run = {
             let is_over = Arc::clone(&is_over);
             move || {

@@ -117,15 +117,15 @@ impl World {
             settled_ahead_ms: 0,
         };
         let heard = Heard::default();
-        let work = Work::new(
+        let work = Work::new(Sources {
             log,
             settings,
-            Terms::new(&config),
-            Arc::clone(&board),
-            handle.clone(),
-            Some(Box::new(Ears(Arc::clone(&heard)))),
-            clock.clone(),
-        );
+            terms: Terms::new(&config),
+            board: Arc::clone(&board),
+            handle: handle.clone(),
+            audience: Some(Box::new(Ears(Arc::clone(&heard)))),
+            clock: clock.clone(),
+        });
         World {
             whole: Whole::new(board, handle.clone()),
             config,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::handle::{Handle, Status};
-use super::{Audience, Seen, Settings};
+use super::{Audience, Seen, Settings, Sources};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::ledger::PairId;
@@ -64,15 +64,16 @@ struct Partition {
 }
 
 impl<L: Log> Work<L> {
-    pub fn new(
-        mut log: L,
-        settings: Settings,
-        terms: Terms,
-        board: Arc<Board>,
-        handle: Handle,
-        audience: Option<Box<dyn Audience>>,
-        clock: Clock,
-    ) -> Work<L> {
+    pub fn new(sources: Sources<L>) -> Work<L> {
+        let Sources {
+            mut log,
+            settings,
+            terms,
+            board,
+            handle,
+            audience,
+            clock,
+        } = sources;
         let n_partitions = settings.n_partitions;
         (0..n_partitions).for_each(|partition| log.follow(partition as i32));
         let desk = Desk {

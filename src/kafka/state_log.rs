@@ -38,11 +38,12 @@ pub struct StateLog {
     /// It has been said that nothing can be read.
     is_unread: bool,
     ends: Ends,
-    writer: Writer,
+    /// None of one that only reads.
+    writer: Option<Writer>,
 }
 
 impl StateLog {
-    /// Brokers need not be reachable yet.
+    /// Reads, and appends to this namespace. Brokers need not be reachable yet.
     ///
     /// # Errors
     /// librdkafka refuses a property.
@@ -52,6 +53,17 @@ impl StateLog {
         namespace: Namespace,
         clock: Clock,
     ) -> anyhow::Result<StateLog> {
+        Ok(StateLog {
+            writer: Some(Writer::start(kafka, topic, namespace)?),
+            ..StateLog::reading(kafka, topic, clock)?
+        })
+    }
+
+    /// Only reads: opens no producer. Nothing may be appended to it.
+    ///
+    /// # Errors
+    /// librdkafka refuses a property.
+    pub fn reading(kafka: &config::Kafka, topic: &str, clock: Clock) -> anyhow::Result<StateLog> {
         let config = reader_config(kafka);
         let client: BaseConsumer<Complaints> = config
             .create_with_context(Complaints::default())
@@ -64,7 +76,7 @@ impl StateLog {
             starting: BTreeSet::new(),
             is_unread: false,
             ends: Ends::start(&config, topic)?,
-            writer: Writer::start(kafka, topic, namespace)?,
+            writer: None,
             topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
             clock,
         })
@@ -238,12 +250,13 @@ impl Log for StateLog {
     }
 
     fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
-        self.writer.append(partition, key, value);
+        let writer = self.writer.as_mut().expect("who only reads appends nothing");
+        writer.append(partition, key, value);
     }
 
     fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
         self.start_those_that_wait().into_iter().for_each(&mut *take);
-        self.writer.poll(take);
+        self.writer.iter_mut().for_each(|writer| writer.poll(take));
         self.take_answers(take);
         self.take_complaints(take);
         self.take_messages(wait_ms, take);
