@@ -14,6 +14,7 @@ mod whole;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use rdkafka::producer::Producer as _;
@@ -50,39 +51,55 @@ fn wait_for_settled(daemon: &mut Daemon, n_lists: f64) {
 
 /// Two partitions, a state topic, and what an operator types beside the daemon.
 struct Stage {
-    kafka: Kafka,
+    kafka: Arc<Kafka>,
     traffic: Traffic,
     /// The topic of it.
     state: String,
+    group: String,
     text: String,
     path: String,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Stage {
+    /// On a broker of its own.
     fn new() -> Stage {
         Stage::with("")
     }
 
     /// The same with a further line of its configuration.
     fn with(line: &str) -> Stage {
-        let kafka = Kafka::start();
-        let traffic = Traffic::new(&kafka, 2);
-        let state = kafka.unique("state");
-        kafka.create_topic(&state, 2, &STATE);
+        Stage::on(Arc::new(Kafka::start()), &STATE, line)
+    }
+
+    /// On a broker that others use too, with these settings of the state topic.
+    fn shared(settings: &[(&str, &str)]) -> Stage {
+        Stage::on(Kafka::shared(), settings, "")
+    }
+
+    fn on(kafka: Arc<Kafka>, settings: &[(&str, &str)], line: &str) -> Stage {
+        let traffic = Traffic::new(&kafka, N_PARTITIONS.cast_signed());
+        let [state, group] = ["state", "group"].map(|stem| kafka.unique(stem));
+        kafka.create_topic(&state, N_PARTITIONS.cast_signed(), settings);
         let more = format!(
             "kafka.start = \"earliest\"\n{SHORT_SESSION}\nstate.topic = \"{state}\"\nstate.interval = \"1s\"\n{line}"
         );
-        let text = traffic.config(&kafka.brokers(), &kafka.unique("group"), &more);
+        let text = traffic.config(&kafka.brokers(), &group, &more);
         let dir = temporary_dir();
         Stage {
             path: file(&dir, "abgauge.toml", &text),
             kafka,
             traffic,
             state,
+            group,
             text,
-            _dir: dir,
+            dir,
         }
+    }
+
+    /// The broker, which nobody else uses.
+    fn broker(&mut self) -> &mut Kafka {
+        Arc::get_mut(&mut self.kafka).expect("it is of this stage alone")
     }
 
     fn daemon(&self) -> Daemon {
@@ -92,6 +109,13 @@ impl Stage {
     fn send(&self, numbers: std::ops::Range<u32>) {
         self.traffic.send_clicked_lists(numbers);
         self.traffic.flush();
+    }
+
+    /// Writes into a partition of the state topic what no abgauge of ours would.
+    fn meddle(&self, partition: i32, key: &[u8], value: Option<&[u8]>) {
+        let producer = self.kafka.producer();
+        producer.produce(&self.state, Some(partition), Some(key), value, None);
+        producer.flush();
     }
 
     /// `abgauge state …`
@@ -108,6 +132,19 @@ impl Stage {
         let ours = namespaces.iter().find(|namespace| namespace["ours"] == true);
         let pairs = ours.map(|ours| ours["pairs"].as_array().expect("a list").clone());
         pairs.unwrap_or_default()
+    }
+
+    /// Who is of another group sees whose it is: keys have only a hash of that, claims have its name.
+    #[track_caller]
+    fn assert_shown_to_another_group(&self) {
+        let text = self.text.replace(&self.group, "another");
+        let path = file(&self.dir, "another.toml", &text);
+        let ran = run(&["state", "show", "--config", &path]);
+        let of_us = format!(
+            ": of another group\ngroup: {}\ncounted by: counting 1, slot_ms 1000",
+            self.group
+        );
+        assert!(ran.stdout.contains(&of_us), "{}{}", ran.stdout, ran.stderr);
     }
 }
 
@@ -169,17 +206,22 @@ const REST: Range<u64> = 4_550..7_200;
 /// Records of a partition that are left in the log: more than what is younger than attribution and lateness.
 const LEFT: i64 = 60;
 
-/// Running maxima, first exposures and the window are of lists that the log no longer holds.
-#[test]
-fn looks_of_a_killed_daemon_are_those_of_one_that_never_was() {
-    let world = World::new();
+/// Makes one, and says what a configuration says of it.
+fn state_topic_of(world: &World) -> String {
     let state = world.kafka.unique("state");
     world
         .kafka
         .create_topic(&state, N_PARTITIONS.cast_signed(), &STATE);
+    format!("[state]\ntopic = \"{state}\"\ninterval = \"1s\"\n")
+}
+
+/// Running maxima, first exposures and the window are of lists that the log no longer holds.
+#[test]
+fn looks_of_a_killed_daemon_are_those_of_one_that_never_was() {
+    let world = World::new();
+    let stored = state_topic_of(&world);
     world.send(BEGIN, &[0, 1]);
     let mut whole = Daemon::run(&world.config("never-killed"));
-    let stored = format!("[state]\ntopic = \"{state}\"\ninterval = \"1s\"\n");
     let mut killed = Daemon::run(&format!("{}{stored}", world.config("killed")));
     world.wait_for_look(&mut whole, &BEGIN);
     world.wait_for_look(&mut killed, &BEGIN);
@@ -298,12 +340,12 @@ fn what_is_stored_is_shown_and_verified_while_its_owner_lives_and_is_not_forgott
         .collect();
     assert_eq!(lists, [(0, 50), (1, 50)].into());
     let ran = stage.state(&["show"]);
-    assert!(
-        ran.stdout
-            .contains("that of the configuration\ncounted by: counting 1, slot_ms 1000"),
-        "{}",
-        ran.stdout
+    let of_ours = format!(
+        "that of the configuration\ngroup: {}\ncounted by: counting 1, slot_ms 1000",
+        stage.group
     );
+    assert!(ran.stdout.contains(&of_ours), "{}", ran.stdout);
+    stage.assert_shown_to_another_group();
 
     let ran = stage.state(&["verify"]);
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{}", ran.stdout);

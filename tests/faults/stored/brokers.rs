@@ -53,17 +53,11 @@ fn leaders_that_move_brokers_that_die_and_answers_that_are_lost_change_no_number
         },
     });
     fleet.wait_until_shown_by(&[0, 1]);
-    for n in 1..=wanted.n_faults {
+    let seen = run.inject(&mut fleet, &wanted, 10, |fleet, n| {
         let fault = FAULTS[n % FAULTS.len()];
         println!("{n}: {fault:?}");
-        inject(&mut fleet, fault, &mut random);
-        if n.is_multiple_of(10) {
-            let n_records = fleet.assert_recounted(&format!("{n} faults"));
-            run.note(n, n_records);
-        }
-    }
-    let (n_records, seen) = fleet.assert_whole("all faults");
-    run.note(wanted.n_faults, n_records);
+        inject(fleet, fault, &mut random);
+    });
     run.held(&format!("equal; {seen}"));
 }
 
@@ -74,15 +68,7 @@ fn inject(fleet: &mut Fleet, fault: Fault, random: &mut Pcg64Mcg) {
         Fault::BrokerKilled => fleet.kafka.restart_node(broker),
         Fault::AnswerLost(step) => {
             let victim = random.random_range(0..N_INSTANCES);
-            let gate = step.gate(victim, Kept::Lost, &fleet.state);
-            if step.is_of_a_start() {
-                fleet.kill(victim);
-                fleet.kafka.set_gate(&gate);
-                fleet.start_again(victim);
-            } else {
-                fleet.kafka.set_gate(&gate);
-            }
-            gate.wait_until_caught(&format!("{step:?} of instance {victim}"), wait::LONG);
+            fleet.catch(victim, step, Kept::Lost);
         }
     }
     // The next one comes in the middle of what this one has brought about, or after it.

@@ -8,6 +8,7 @@ mod seen;
 mod watch;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::SeedableRng as _;
@@ -16,11 +17,13 @@ use rand_pcg::Pcg64Mcg;
 pub use self::seen::Seen;
 use self::watch::Watch;
 use super::STATE;
+use super::step::Step;
 use crate::chaos::arms::{Arms, add_settled};
 use crate::chaos::number;
 use crate::chaos::stream::{Load, Stream};
 use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
+use crate::support::gate::{Gate, Kept};
 use crate::support::kafka::{Kafka, Options};
 use crate::support::wait;
 use crate::traffic::{self, now_ms, scrape};
@@ -146,6 +149,20 @@ impl Fleet {
         self.gone.remove(&instance);
         self.daemons[instance].start_again();
         self.watch.is_back(instance);
+    }
+
+    /// Waits until an instance, started again if need be, is at this step, whose request or answer is kept as it says.
+    pub fn catch(&mut self, instance: usize, step: Step, kept: Kept) -> Arc<Gate> {
+        let gate = step.gate(instance, kept, &self.state);
+        if step.is_of_a_start() {
+            self.kill(instance);
+            self.kafka.set_gate(&gate);
+            self.start_again(instance);
+        } else {
+            self.kafka.set_gate(&gate);
+        }
+        gate.wait_until_caught(&format!("{step:?} of instance {instance}"), wait::LONG);
+        gate
     }
 
     /// What all instances together show as settled; none while one of them does not answer.

@@ -56,19 +56,13 @@ fn instances_that_are_killed_at_random_points_add_up_to_a_recount() {
         lateness: "4s",
         options: Options::default(),
     });
-    for n in 1..=wanted.n_faults {
+    let seen = run.inject(&mut fleet, &wanted, pace.kills_a_round, |fleet, _| {
         let pause = Duration::from_millis(random.random_range(100..pace.longest_pause_ms));
         wait::try_until(pause, || None::<()>);
         let victim = random.random_range(0..N_INSTANCES);
         fleet.kill(victim);
         fleet.start_again(victim);
-        if n % pace.kills_a_round == 0 {
-            let n_records = fleet.assert_recounted(&format!("{n} kills"));
-            run.note(n, n_records);
-        }
-    }
-    let (n_records, seen) = fleet.assert_whole("all kills");
-    run.note(wanted.n_faults, n_records);
+    });
     fleet.assert_as_one_run();
     run.held(&format!("equal; {seen}"));
 }

@@ -1,18 +1,13 @@
 //! Instances of one group take the same looks, over all partitions.
 
-use super::{BEGIN, REST, STATE};
-use crate::looks::{N_PARTITIONS, Said, World};
+use super::{BEGIN, REST, state_topic_of};
+use crate::looks::{Said, World};
 use crate::support::daemon::Daemon;
 use crate::traffic::scrape;
 
 /// Two daemons of one group.
 fn group(world: &World) -> [Daemon; 2] {
-    let state = world.kafka.unique("state");
-    world
-        .kafka
-        .create_topic(&state, N_PARTITIONS.cast_signed(), &STATE);
-    let config = world.config("one");
-    let stored = format!("[state]\ntopic = \"{state}\"\ninterval = \"1s\"\n");
+    let (config, stored) = (world.config("one"), state_topic_of(world));
     let session = "properties.\"session.timeout.ms\" = 6000";
     ["one", "other"].map(|name| {
         let id = format!("properties.\"group.instance.id\" = \"{name}\"\n{session}");

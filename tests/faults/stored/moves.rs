@@ -26,30 +26,22 @@ fn joins_leaves_and_rolling_restarts_hand_partitions_over() {
     let stay: Vec<usize> = (0..JOINS).collect();
     let all: Vec<usize> = (0..N_INSTANCES).collect();
     fleet.wait_until_shown_by(&all);
-    for n in 1..=wanted.n_faults {
-        match n % 3 {
-            1 => {
-                fleet.leave(JOINS);
+    let seen = run.inject(&mut fleet, &wanted, 6, |fleet, n| match n % 3 {
+        1 => {
+            fleet.leave(JOINS);
+            fleet.wait_until_shown_by(&stay);
+        }
+        2 => {
+            for instance in 0..JOINS {
+                fleet.leave(instance);
+                fleet.start_again(instance);
                 fleet.wait_until_shown_by(&stay);
             }
-            2 => {
-                for instance in 0..JOINS {
-                    fleet.leave(instance);
-                    fleet.start_again(instance);
-                    fleet.wait_until_shown_by(&stay);
-                }
-            }
-            _ => {
-                fleet.start_again(JOINS);
-                fleet.wait_until_each_shows(&all);
-            }
         }
-        if n.is_multiple_of(6) {
-            let n_records = fleet.assert_recounted(&format!("{n} moves"));
-            run.note(n, n_records);
+        _ => {
+            fleet.start_again(JOINS);
+            fleet.wait_until_each_shows(&all);
         }
-    }
-    let (n_records, seen) = fleet.assert_whole("all moves");
-    run.note(wanted.n_faults, n_records);
+    });
     run.held(&format!("equal; {seen}"));
 }

@@ -4,9 +4,8 @@ use abgauge::state::{Key, SealId};
 
 use super::{STATE, Stage, settled, wait_for_settled};
 use crate::support::daemon::Daemon;
-use crate::support::kafka::Kafka;
 use crate::support::wait::LONG;
-use crate::traffic::{SHORT_SESSION, Traffic, config};
+use crate::traffic::Traffic;
 
 /// It ends by itself, with all of these in the last words that it has logged.
 #[track_caller]
@@ -82,13 +81,6 @@ fn partitions_that_were_added_are_refused_by_who_lives_and_by_who_starts() {
     assert!(daemon.log().contains(missing), "{}", daemon.log());
 }
 
-/// Writes into partition 0 of the state topic what no abgauge of ours would.
-fn meddle(stage: &Stage, key: &[u8], value: Option<&[u8]>) {
-    let producer = stage.kafka.producer();
-    producer.produce(&stage.state, Some(0), Some(key), value, None);
-    producer.flush();
-}
-
 #[test]
 fn a_newer_seal_and_a_blob_that_is_gone_are_refused() {
     let stage = Stage::new();
@@ -119,19 +111,19 @@ fn a_newer_seal_and_a_blob_that_is_gone_are_refused() {
     });
     value[0] = 2;
     let newer = newer.text(namespace);
-    meddle(&stage, newer.as_bytes(), Some(&value));
+    stage.meddle(0, newer.as_bytes(), Some(&value));
     daemon.start_again();
     let version = "is of version 2, which this program does not read";
     assert_refused(&mut daemon, &[version, "Run the newer version of abgauge"]);
 
-    meddle(&stage, newer.as_bytes(), None);
+    stage.meddle(0, newer.as_bytes(), None);
     daemon.start_again();
     wait_for_settled(&mut daemon, 100.0);
     daemon.kill();
 
     let blobs = left.keys().filter(|key| matches!(key, Key::Blob(_)));
     for blob in blobs {
-        meddle(&stage, blob.text(namespace).as_bytes(), None);
+        stage.meddle(0, blob.text(namespace).as_bytes(), None);
     }
     daemon.start_again();
     let forget = "run `abgauge state forget --partition 0`: its totals are lost, those of others stay";
@@ -144,33 +136,17 @@ fn a_newer_seal_and_a_blob_that_is_gone_are_refused() {
 
 #[test]
 fn topics_that_are_not_cleaned_as_they_must_be_are_refused_with_the_command_that_mends_it() {
-    let kafka = Kafka::shared();
-    let traffic = Traffic::new(&kafka, 1);
-    let state = kafka.unique("kept");
-    kafka.create_topic(&state, 1, &[("cleanup.policy", "compact,delete")]);
-    let more = format!("{SHORT_SESSION}\nstate.topic = \"{state}\"");
-    let mut daemon = Daemon::run(&traffic.config(&kafka.brokers(), &kafka.unique("group"), &more));
+    let stage = Stage::shared(&[("cleanup.policy", "compact,delete")]);
+    let state = &stage.state;
     let found = format!("the state topic `{state}` has cleanup.policy=compact,delete");
     let command = format!("--entity-name {state} --add-config cleanup.policy=compact");
-    assert_refused(&mut daemon, &[&found, "kafka-configs.sh", &command]);
+    assert_refused(&mut stage.daemon(), &[&found, "kafka-configs.sh", &command]);
 
-    let state = kafka.unique("kept");
-    kafka.create_topic(&state, 1, &STATE);
-    let clicks = kafka.unique("clicks");
-    kafka.create_topic(&clicks, 1, &[("cleanup.policy", "compact")]);
-    let more = format!("{SHORT_SESSION}\nstate.topic = \"{state}\"");
-    let text = config(
-        &kafka.brokers(),
-        &traffic.served,
-        &clicks,
-        &kafka.unique("group"),
-        &more,
-    );
+    let stage = Stage::shared(&STATE);
+    let clicks = &stage.traffic.clicks;
+    stage.kafka.set_topic(clicks, &[("cleanup.policy", "compact")]);
     let found = format!("topic `{clicks}` is compacted (cleanup.policy=compact)");
-    assert_refused(
-        &mut Daemon::run(&text),
-        &[&found, "set cleanup.policy=delete on it"],
-    );
+    assert_refused(&mut stage.daemon(), &[&found, "set cleanup.policy=delete on it"]);
 }
 
 /// Each has what its own rules have counted; a pair that comes to the other one has gaps.

@@ -35,7 +35,7 @@ fn an_instance_that_is_suspended_at_any_step_hides_what_others_have_taken_over()
         options,
     });
     fleet.wait_until_shown_by(&[0, 1, 2]);
-    for n in 1..=wanted.n_faults {
+    let seen = run.inject(&mut fleet, &wanted, 10, |fleet, n| {
         let step = Step::ALL[n % Step::ALL.len()];
         let kept = match random.random() {
             true => Kept::Request,
@@ -43,28 +43,14 @@ fn an_instance_that_is_suspended_at_any_step_hides_what_others_have_taken_over()
         };
         let victim = random.random_range(0..N_INSTANCES);
         println!("{n}: instance {victim} at {step:?}, {kept:?} kept");
-        suspend(&mut fleet, victim, step, kept, random.random());
-        if n.is_multiple_of(10) {
-            let n_records = fleet.assert_recounted(&format!("{n} suspensions"));
-            run.note(n, n_records);
-        }
-    }
-    let (n_records, seen) = fleet.assert_whole("all suspensions");
-    run.note(wanted.n_faults, n_records);
+        suspend(fleet, victim, step, kept, random.random());
+    });
     run.held(&format!("equal; {seen}"));
 }
 
 /// Stops it where it waits for this, until others show all; what is kept lands before it goes on, or right after that.
 fn suspend(fleet: &mut Fleet, victim: usize, step: Step, kept: Kept, lands_before: bool) {
-    let gate = step.gate(victim, kept, &fleet.state);
-    if step.is_of_a_start() {
-        fleet.kill(victim);
-        fleet.kafka.set_gate(&gate);
-        fleet.start_again(victim);
-    } else {
-        fleet.kafka.set_gate(&gate);
-    }
-    gate.wait_until_caught(&format!("{step:?} of instance {victim}"), wait::LONG);
+    let gate = fleet.catch(victim, step, kept);
     fleet.daemons[victim].signal(libc::SIGSTOP);
     let others: Vec<usize> = (0..fleet.daemons.len()).filter(|n| *n != victim).collect();
     let stopped = Instant::now();

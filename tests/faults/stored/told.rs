@@ -5,15 +5,13 @@ use std::collections::BTreeSet;
 use abgauge::state::{Key, Session};
 use serde_json::Value;
 
-use super::{STATE, wait_for_settled};
+use super::{STATE, Stage, wait_for_settled};
+use crate::looks::N_PARTITIONS;
 use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
-use crate::support::kafka::Kafka;
 use crate::support::tools;
 use crate::support::wait::PATIENCE;
-use crate::traffic::{SHORT_SESSION, Traffic, scrape, waits_for};
-
-const N_PARTITIONS: i32 = 2;
+use crate::traffic::{scrape, waits_for};
 
 /// A gauge of stored state of each partition; none where one of them has no series.
 fn of_each(scrape: &Exposition, name: &str) -> Option<Vec<f64>> {
@@ -21,7 +19,7 @@ fn of_each(scrape: &Exposition, name: &str) -> Option<Vec<f64>> {
         let labels = [("partition", &*partition.to_string())];
         scrape.value(&format!("abgauge_stored_{name}"), &labels)
     };
-    (0..N_PARTITIONS).map(of).collect()
+    (0..N_PARTITIONS.cast_signed()).map(of).collect()
 }
 
 #[track_caller]
@@ -44,18 +42,11 @@ fn wait_for_states(daemon: &mut Daemon, more_than: &[f64]) -> Exposition {
     })
 }
 
-/// A daemon that stores in this topic, once a second.
-fn daemon(kafka: &Kafka, traffic: &Traffic, state: &str) -> Daemon {
-    let more = format!(
-        "kafka.start = \"earliest\"\n{SHORT_SESSION}\nstate.topic = \"{state}\"\nstate.interval = \"1s\""
-    );
-    Daemon::run(&traffic.config(&kafka.brokers(), &kafka.unique("group"), &more))
-}
-
 /// The key of a claim that is far above all that a topic at rest has.
-fn high_claim(kafka: &Kafka, state: &str) -> String {
-    let keys = kafka
-        .read_all(state)
+fn high_claim(stage: &Stage) -> String {
+    let keys = stage
+        .kafka
+        .read_all(&stage.state)
         .into_iter()
         .filter_map(|record| Key::parse(&record.key?));
     let claims = keys.filter_map(|(namespace, key)| match key {
@@ -80,14 +71,10 @@ fn names(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn gauges_of_stored_state_move_with_what_is_stored_and_tell_of_a_restore() {
-    let kafka = Kafka::shared();
-    let traffic = Traffic::new(&kafka, N_PARTITIONS);
-    let state = kafka.unique("state");
-    kafka.create_topic(&state, N_PARTITIONS, &STATE);
-    let mut daemon = daemon(&kafka, &traffic, &state);
+    let stage = Stage::shared(&STATE);
+    let mut daemon = stage.daemon();
     daemon.wait_until_ready();
-    traffic.send_clicked_lists(0..200);
-    traffic.flush();
+    stage.send(0..200);
     wait_for_settled(&mut daemon, 200.0);
     let first = wait_for_states(&mut daemon, &[0.0, 0.0]);
     assert_each(&first, "age_seconds", |age| age < 60.0);
@@ -98,8 +85,7 @@ fn gauges_of_stored_state_move_with_what_is_stored_and_tell_of_a_restore() {
     assert_each(&first, "exact", |is| is == 1.0);
     assert_eq!(of_each(&first, "restore_live_bytes"), None, "nothing was stored");
 
-    traffic.send_clicked_lists(200..300);
-    traffic.flush();
+    stage.send(200..300);
     wait_for_settled(&mut daemon, 300.0);
     let states = of_each(&first, "states_total").expect("they are there");
     let second = wait_for_states(&mut daemon, &states);
@@ -136,41 +122,31 @@ fn gauges_of_stored_state_move_with_what_is_stored_and_tell_of_a_restore() {
 
 #[test]
 fn a_claim_of_another_is_counted_and_what_settles_is_stored_all_the_same() {
-    let kafka = Kafka::shared();
-    let traffic = Traffic::new(&kafka, N_PARTITIONS);
-    let state = kafka.unique("state");
-    kafka.create_topic(&state, N_PARTITIONS, &STATE);
-    let mut daemon = daemon(&kafka, &traffic, &state);
+    let stage = Stage::shared(&STATE);
+    let mut daemon = stage.daemon();
     daemon.wait_until_ready();
-    traffic.send_clicked_lists(0..100);
-    traffic.flush();
+    stage.send(0..100);
     wait_for_settled(&mut daemon, 100.0);
     daemon.signal(libc::SIGTERM);
     assert_eq!(daemon.wait_exit(PATIENCE), Some(0), "{}", daemon.log());
-    let key = high_claim(&kafka, &state);
+    let key = high_claim(&stage);
     daemon.start_again();
     daemon.wait_until_ready();
-    let producer = kafka.producer();
-    producer.produce(&state, Some(1), Some(key.as_bytes()), Some(b"by hand"), None);
-    producer.flush();
+    stage.meddle(1, key.as_bytes(), Some(b"by hand"));
     daemon.wait_until("the claim to be counted", |daemon| {
         let superseded = of_each(&scrape(daemon)?, "superseded_total")?;
         (superseded == [0.0, 1.0]).then_some(())
     });
-    traffic.send_clicked_lists(100..150);
-    traffic.flush();
+    stage.send(100..150);
     wait_for_settled(&mut daemon, 150.0);
 }
 
 /// The topic wants more replicas in sync than it has, so it takes no claim.
 #[test]
 fn who_waits_for_a_claim_is_told_so_until_brokers_take_it() {
-    let kafka = Kafka::shared();
-    let traffic = Traffic::new(&kafka, N_PARTITIONS);
-    let state = kafka.unique("state");
     let refusing = [&STATE[..], &[("min.insync.replicas", "2")]].concat();
-    kafka.create_topic(&state, N_PARTITIONS, &refusing);
-    let mut daemon = daemon(&kafka, &traffic, &state);
+    let stage = Stage::shared(&refusing);
+    let mut daemon = stage.daemon();
     // One may be a moment ahead of the other.
     daemon.wait_until("what it waits for", |daemon| {
         let told = waits_for(daemon)?;
@@ -181,7 +157,7 @@ fn who_waits_for_a_claim_is_told_so_until_brokers_take_it() {
     assert_each(&waiting, "restoring", |is| is == 1.0);
     assert_eq!(of_each(&waiting, "restore_read_bytes"), None, "not known yet");
 
-    kafka.set_topic(&state, &STATE);
+    stage.kafka.set_topic(&stage.state, &STATE);
     daemon.wait_until_ready();
     let restored = daemon.metrics();
     assert_each(&restored, "restoring", |is| is == 0.0);

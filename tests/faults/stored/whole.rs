@@ -65,7 +65,7 @@ fn all_partitions_are_withheld_while_no_broker_answers() {
     daemon.wait_until_ready();
     stage.send(0..400);
     wait_for_all(&mut daemon, 400.0);
-    stage.kafka.stop();
+    stage.broker().stop();
     let behind =
         |scrape: &crate::support::exposition::Exposition| scrape.value("abgauge_global_behind_seconds", &[]);
     daemon.wait_until("all to be withheld", |daemon| {
@@ -91,6 +91,6 @@ fn all_partitions_are_withheld_while_no_broker_answers() {
     assert_eq!(answer["experiments"], serde_json::json!({}));
     let why = answer["global"]["withheld"].as_str().expect("it says why");
     assert!(why.starts_with("the state was last read to its end"), "{why}");
-    stage.kafka.restart();
+    stage.broker().restart();
     wait_for_all(&mut daemon, 400.0);
 }

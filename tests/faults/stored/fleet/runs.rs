@@ -1,4 +1,4 @@
-//! Notes of long runs: a line for each, also of one that fails.
+//! Runs of faults, and notes of long ones: a line for each, also of one that fails.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
+use super::{Fleet, Seen, Wanted};
 use crate::support::tools;
 
 /// Appended to the file that `ABGAUGE_FAULTS_RUNS` names, when dropped.
@@ -34,8 +35,30 @@ impl Run {
         }
     }
 
+    /// Injects the faults that are wanted, by number from 1 on, with a recount after each `a_round` of them, and holds all of it to its end.
+    /// Returns what was seen.
+    #[track_caller]
+    pub fn inject(
+        &mut self,
+        fleet: &mut Fleet,
+        wanted: &Wanted,
+        a_round: usize,
+        mut inject: impl FnMut(&mut Fleet, usize),
+    ) -> Seen {
+        for n in 1..=wanted.n_faults {
+            inject(fleet, n);
+            if n.is_multiple_of(a_round) {
+                let n_records = fleet.assert_recounted(&format!("{n} times {}", self.what));
+                self.note(n, n_records);
+            }
+        }
+        let (n_records, seen) = fleet.assert_whole(&format!("all of {}", self.what));
+        self.note(wanted.n_faults, n_records);
+        seen
+    }
+
     /// How far it has held.
-    pub fn note(&mut self, n_faults: usize, n_records: u64) {
+    fn note(&mut self, n_faults: usize, n_records: u64) {
         (self.n_faults, self.n_records) = (n_faults, n_records);
     }
 
