@@ -166,7 +166,7 @@ impl fmt::Display for Bounds {
         write!(
             f,
             "statistics: {} KiB for each arm and epoch of an experiment in a partition ({N_BUCKETS} buckets x {} columns x {} bytes, \
-             and where they are), up to {} bytes for each user, and what waits for a look",
+             and where they are), and up to {} bytes for each user",
             kib(self.epoch()),
             self.user_columns,
             size_of::<i64>(),
@@ -256,7 +256,7 @@ mod tests {
         let one = bounds(&[("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")], 1);
         assert_eq!(one.epoch(), 256 * ((5 + 1) * 8 + 1));
         let told = "\nstatistics: 13 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 8 \
-                    bytes, and where they are), up to 32 bytes for each user, and what waits for a look; ";
+                    bytes, and where they are), and up to 32 bytes for each user; ";
         assert!(one.to_string().contains(told), "{one}");
     }
 
@@ -279,7 +279,7 @@ mod tests {
         assert!(hour.to_string().ends_with(told), "{hour}");
         assert_eq!(minutes.window(), 0);
         assert!(
-            minutes.to_string().ends_with("what waits for a look"),
+            minutes.to_string().ends_with("and up to 32 bytes for each user"),
             "{minutes}"
         );
     }

@@ -117,6 +117,7 @@ pub fn look(n_rounds: usize) -> Vec<Figure> {
         counts_users: true,
         window: Some(window),
         max_bytes: u64::MAX,
+        bounds_waiting: false,
     });
     looks.take(News::Owned([(0, true)].into()));
     let mut pair = TestPair::new(&ranking, &keep);

@@ -97,6 +97,7 @@ fn rules(config: &Config, ranking: &Ranking) -> Rules {
         counts_users: config.kafka.key == TopicKey::User,
         window: config.look_window(),
         max_bytes: config.limits.max_statistics_bytes,
+        bounds_waiting: config.state.is_none(),
     }
 }
 

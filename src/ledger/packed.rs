@@ -16,6 +16,11 @@ impl PackedBuckets {
         PackedBuckets(to.into_bytes().into_boxed_slice())
     }
 
+    /// What was packed.
+    pub fn unpack(&self) -> BucketSums {
+        unpack(&self.0).expect("these are the bytes that `new` has written")
+    }
+
     /// Takes what was packed away from sums that it was added to before. A bucket that has no list left is none.
     pub fn take_from(&self, sums: &mut BucketSums) {
         let is_emptied = take(&self.0, sums).expect("these are the bytes that `new` has written");
@@ -28,6 +33,15 @@ impl PackedBuckets {
     pub fn length(&self) -> usize {
         self.0.len()
     }
+}
+
+fn unpack(bytes: &[u8]) -> Result<BucketSums, LedgerError> {
+    let mut from = Reader::new(bytes);
+    let n_columns = from.number()?;
+    BucketSums::decode(&mut from, |from| {
+        let row: Result<Vec<i128>, _> = (0..n_columns).map(|_| from.sum()).collect();
+        Ok(row?)
+    })
 }
 
 /// Whether a bucket has no list left.
@@ -74,8 +88,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_can_be_taken_away(one in some_sums(), other in some_sums()) {
+        fn what_was_packed_can_be_had_again_and_taken_away(one in some_sums(), other in some_sums()) {
             let mut both = one.clone();
+            prop_assert_eq!(&PackedBuckets::new(&other).unpack(), &other);
             both.merge(&other);
             PackedBuckets::new(&other).take_from(&mut both);
             prop_assert_eq!(both, one);

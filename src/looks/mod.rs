@@ -22,6 +22,7 @@ mod stored;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod waiting;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,6 +108,9 @@ pub struct Rules {
     pub window: Option<Window>,
     /// Bytes of sums by bucket and of users that were seen. If there are more, windows are given up, and then experiments.
     pub max_bytes: u64,
+    /// Whether cells that wait count in it too, when they come. Not where a [`Feed`] bounds them: how many wait depends on when that is
+    /// asked, and all instances are to give up the same.
+    pub bounds_waiting: bool,
 }
 
 /// Takes looks.
@@ -166,6 +170,9 @@ impl Looks {
             } => {
                 let pair = self.pairs.entry(pair).or_default();
                 pair.reached(arms, cells, until_ms);
+                if self.rules.bounds_waiting {
+                    self.make_room();
+                }
             }
             News::Resumed(pairs) => self.resume(pairs),
             News::Dropped(pair) => {
@@ -189,7 +196,7 @@ impl Looks {
         for pair in self.pairs.values_mut() {
             pair.settle(number, &self.rules, &self.without_window);
         }
-        let given_up = self.give_up();
+        let given_up = self.give_up(|of| of.own + of.window);
         let Looks {
             rules,
             pairs,
@@ -235,14 +242,21 @@ impl Looks {
         bytes
     }
 
+    /// Gives up until what waits has room.
+    fn make_room(&mut self) {
+        while let Some(given_up) = self.give_up(|of| of.own + of.window + of.waiting) {
+            self.find(Found::GivenUp(given_up));
+        }
+    }
+
     /// If all experiments take too much memory: gives up the window that takes most. Once there is none, the experiment that
     /// takes most: decisions rest on the rest.
-    fn give_up(&mut self) -> Option<GivenUp> {
+    fn give_up(&mut self, counted: impl Fn(&Bytes) -> u64) -> Option<GivenUp> {
         let bytes = self.bytes();
-        if bytes.values().map(|of| of.own + of.window).sum::<u64>() <= self.rules.max_bytes {
+        if bytes.values().map(&counted).sum::<u64>() <= self.rules.max_bytes {
             return None;
         }
-        let (name, of) = bytes.into_iter().max_by_key(|(_, of)| (of.window, of.own))?;
+        let (name, of) = bytes.into_iter().max_by_key(|(_, of)| (of.window, counted(of)))?;
         let name = name.to_owned();
         if of.window > 0 {
             self.give_up_window(&name);

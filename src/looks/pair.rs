@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Rules;
 use super::stored::{StoredUsers, UpTo};
+use super::waiting::{WaitingArm, WaitingCell};
 use super::window::WindowSums;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, Cell, Exposed, USER_BYTES};
@@ -24,7 +25,7 @@ pub(super) struct PairUsers {
     /// Cells below this number are not whole, and left out.
     pub counts_from: Option<i64>,
     /// By number.
-    waiting: BTreeMap<i64, Cell>,
+    pub waiting: BTreeMap<i64, WaitingCell>,
     /// By experiment.
     pub experiments: BTreeMap<String, ExperimentUsers>,
 }
@@ -50,8 +51,10 @@ pub(super) struct ArmUsers {
 pub(super) struct Bytes {
     /// Of its window.
     pub window: u64,
-    /// Of all the rest.
+    /// Of all the rest as of the last look.
     pub own: u64,
+    /// Of cells that wait for the next ones: it depends on when it is asked.
+    pub waiting: u64,
 }
 
 impl Default for PairUsers {
@@ -78,7 +81,8 @@ impl PairUsers {
         let whole = cells
             .into_iter()
             .filter(|(number, _)| Some(*number) >= counts_from);
-        self.waiting.extend(whole);
+        self.waiting
+            .extend(whole.map(|(number, cell)| (number, WaitingCell::new(&cell))));
         self.until_ms = self.until_ms.max(until_ms);
     }
 
@@ -95,10 +99,13 @@ impl PairUsers {
         let goes_on = |name: &str| rules.experiments.contains_key(name) && !but.contains(name);
         let begin = rules.window.as_ref().map(|window| window.begin(look));
         if let Some(begin) = begin {
-            for (number, cell) in inside.range(begin..) {
-                for (name, arms) in self.arms_of(cell) {
-                    if goes_on(&name) {
-                        self.add_to_window(&name, &arms, (*number, begin), cell);
+            for (number, cell) in inside.into_iter().filter(|(number, _)| *number >= begin) {
+                for (arm, waiting) in cell.into_arms() {
+                    let name = &*self.arms[arm as usize].experiment;
+                    if let Some(sums) = waiting.sums.filter(|_| goes_on(name)) {
+                        let users = self.experiments.entry(name.to_owned()).or_default();
+                        let unpacked = sums.unpack();
+                        users.window.add(number, arm, (sums, &unpacked), begin);
                     }
                 }
             }
@@ -113,7 +120,7 @@ impl PairUsers {
     /// The first cell that waits and has anything.
     pub fn first_number(&self) -> Option<i64> {
         let mut waiting = self.waiting.iter();
-        let first = waiting.find(|(_, cell)| !cell.numbers().buckets.is_empty());
+        let first = waiting.find(|(_, cell)| cell.has_lists());
         first.map(|(number, _)| *number)
     }
 
@@ -124,14 +131,19 @@ impl PairUsers {
         for (number, cell) in std::mem::replace(&mut self.waiting, later) {
             let inside = begin.filter(|begin| *begin <= number);
             let start_ms = number * rules.every_ms;
-            for (name, arms) in self.arms_of(&cell) {
-                let Some(asked) = rules.experiments.get(&name) else {
+            for (arm, waiting) in cell.into_arms() {
+                let name = &*self.arms[arm as usize].experiment;
+                let Some(asked) = rules.experiments.get(name) else {
                     continue;
                 };
-                if let Some(begin) = inside.filter(|_| !without_window.contains(&name)) {
-                    self.add_to_window(&name, &arms, (number, begin), &cell);
-                }
-                self.add(name, &arms, asked.epoch_of(start_ms), &cell);
+                let begin = inside.filter(|_| !without_window.contains(name));
+                let users = self.experiments.entry(name.to_owned()).or_default();
+                users.add(
+                    arm,
+                    asked.epoch_of(start_ms),
+                    waiting,
+                    begin.map(|begin| (number, begin)),
+                );
             }
         }
         let n_covered = self.until_ms.map(|until_ms| until_ms.div_euclid(rules.every_ms));
@@ -140,42 +152,6 @@ impl PairUsers {
         if let Some(begin) = begin {
             let windows = self.experiments.values_mut().map(|users| &mut users.window);
             windows.for_each(|window| window.begin_at(begin));
-        }
-    }
-
-    /// Adds a cell to the window from `begin` on.
-    fn add_to_window(&mut self, experiment: &str, arms: &[ArmId], (number, begin): (i64, i64), cell: &Cell) {
-        let users = self.experiments.entry(experiment.to_owned()).or_default();
-        for arm in arms {
-            if let Some(sums) = cell.numbers().buckets.get(arm) {
-                users.window.add(number, *arm, sums, begin);
-            }
-        }
-    }
-
-    /// The arms that a cell has, by experiment.
-    fn arms_of(&self, cell: &Cell) -> BTreeMap<String, Vec<ArmId>> {
-        let mut experiments: BTreeMap<String, Vec<ArmId>> = BTreeMap::new();
-        let numbers = cell.numbers();
-        // One that had its list in an earlier cell has users here who are now in two arms.
-        let ids: BTreeSet<&ArmId> = numbers.buckets.keys().chain(numbers.exposures.keys()).collect();
-        for id in ids {
-            let experiment = &*self.arms[*id as usize].experiment;
-            experiments.entry(experiment.to_owned()).or_default().push(*id);
-        }
-        experiments
-    }
-
-    fn add(&mut self, experiment: String, arms: &[ArmId], epoch: usize, cell: &Cell) {
-        let users = self.experiments.entry(experiment).or_default();
-        let numbers = cell.numbers();
-        for arm in arms {
-            let own = users.arms.entry(*arm).or_default().entry(epoch).or_default();
-            if let Some(sums) = numbers.buckets.get(arm) {
-                own.sums.merge(sums);
-            }
-            own.exposed
-                .add(numbers.exposures.get(arm).copied().unwrap_or_default());
         }
     }
 
@@ -189,9 +165,11 @@ impl PairUsers {
         &self.arms[arm as usize].arm
     }
 
-    /// Drops what is known of an experiment.
+    /// Drops what is known of an experiment, and what waits of it.
     pub fn forget(&mut self, experiment: &str) {
         self.experiments.remove(experiment);
+        let is_other = |arm: ArmId| &*self.arms[arm as usize].experiment != experiment;
+        self.waiting.values_mut().for_each(|cell| cell.retain(is_other));
     }
 
     /// Drops what is known of the window of an experiment.
@@ -201,8 +179,12 @@ impl PairUsers {
         }
     }
 
-    /// Adds the bytes of each experiment, as of the last look: what waits for the next one depends on when it is asked.
+    /// Adds the bytes of each experiment.
     pub fn add_bytes<'a>(&'a self, bytes: &mut BTreeMap<&'a str, Bytes>) {
+        for (arm, n_bytes) in self.waiting.values().flat_map(WaitingCell::bytes) {
+            let experiment = &*self.arms[arm as usize].experiment;
+            bytes.entry(experiment).or_default().waiting += n_bytes;
+        }
         for (name, users) in &self.experiments {
             let of = bytes.entry(name).or_default();
             of.own += users.own_bytes();
@@ -212,6 +194,19 @@ impl PairUsers {
 }
 
 impl ExperimentUsers {
+    /// Adds a cell of an arm in an epoch; with its number, also to the window that begins with another one.
+    fn add(&mut self, arm: ArmId, epoch: usize, cell: WaitingArm, in_window: Option<(i64, i64)>) {
+        let own = self.arms.entry(arm).or_default().entry(epoch).or_default();
+        own.exposed.add(cell.exposed);
+        if let Some(sums) = cell.sums {
+            let unpacked = sums.unpack();
+            own.sums.merge(&unpacked);
+            if let Some((number, begin)) = in_window {
+                self.window.add(number, arm, (sums, &unpacked), begin);
+            }
+        }
+    }
+
     /// Users seen in two arms within one epoch.
     pub fn n_in_two(&self) -> u64 {
         self.all().map(|arm| arm.exposed.in_two).sum()

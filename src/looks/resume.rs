@@ -30,10 +30,10 @@ pub struct Resumed {
     pub as_of: Option<AsOf>,
 }
 
-/// What was found when looks went on.
+/// What was found when looks went on, or pairs came further.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
-    /// This had been given up, and stays so.
+    /// This is given up: it had been before, or cells that wait take too much memory.
     GivenUp(GivenUp),
     /// What an experiment adds up to begins anew: what was stored of it is of other users, epochs or metrics.
     BeginsAnew(String),
@@ -47,7 +47,7 @@ impl Looks {
         std::mem::take(&mut self.found)
     }
 
-    fn find(&mut self, found: Found) {
+    pub(super) fn find(&mut self, found: Found) {
         if self.all_found.insert(found.clone()) {
             self.found.push(found);
         }

@@ -30,6 +30,7 @@ fn rules(asked: Experiment) -> Rules {
         counts_users: true,
         window: None,
         max_bytes: u64::MAX,
+        bounds_waiting: false,
     }
 }
 
@@ -316,6 +317,62 @@ fn the_experiment_that_takes_most_memory_is_given_up_where_there_is_too_much() {
     assert_eq!(looked[0].given_up, Some(GivenUp::Experiment("e".to_owned())));
     assert!(looked.iter().all(|looked| looked.experiments.is_empty()));
     assert_eq!(looked[1].given_up, None);
+}
+
+/// What waits for a pair that settles nothing, and what was found, with this room.
+fn waiting(max_bytes: u64, lists: &[List]) -> (u64, Vec<Found>) {
+    let mut looks = Looks::new(Rules {
+        max_bytes,
+        bounds_waiting: true,
+        ..rules(compared())
+    });
+    looks.take(owned(&[0, 1]));
+    looks.take(Pair::new(0).settle(lists, 24));
+    (
+        looks.bytes().values().map(|of| of.waiting).sum(),
+        looks.take_found(),
+    )
+}
+
+#[test]
+fn cells_that_wait_for_a_pair_that_is_behind_are_given_up_with_their_experiment_where_there_is_too_much() {
+    let lists: Vec<List> = (1..200)
+        .map(|user| list(i64::from(user % 24), user, "a"))
+        .collect();
+    let (needed, found) = waiting(u64::MAX, &lists);
+    assert!(needed > 4 * 30 && found.is_empty());
+    assert_eq!(waiting(needed, &lists), (needed, vec![]));
+    let given_up = Found::GivenUp(GivenUp::Experiment("e".to_owned()));
+    assert_eq!(waiting(needed - 1, &lists), (0, vec![given_up]));
+}
+
+#[test]
+fn cells_that_wait_take_the_room_of_windows_first() {
+    let lists: Vec<List> = (1..200)
+        .map(|user| list(i64::from(user % 24), user, "a"))
+        .collect();
+    let looks = |max_bytes| {
+        let mut looks = Looks::new(Rules {
+            max_bytes,
+            bounds_waiting: true,
+            window: window::window(3),
+            ..rules(compared())
+        });
+        let mut pair = Pair::new(0);
+        looks.take(owned(&[0, 1]));
+        looks.take(Pair::new(1).settle(&[], 12));
+        looks.take(pair.settle(&lists, 12));
+        assert_eq!(all(&mut looks).len(), 2);
+        let later: Vec<List> = lists.iter().filter(|list| list.slot >= 12).copied().collect();
+        looks.take(pair.settle(&later, 24));
+        let of = looks.bytes()["e"];
+        (of, looks.take_found())
+    };
+    let (of, found) = looks(u64::MAX);
+    assert!(of.window > 1 && found.is_empty());
+    let (left, found) = looks(of.own + of.window + of.waiting - 1);
+    assert_eq!(found, [Found::GivenUp(GivenUp::Window("e".to_owned()))]);
+    assert_eq!(left, Bytes { window: 0, ..of });
 }
 
 prop_compose! {

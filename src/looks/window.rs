@@ -55,11 +55,10 @@ struct ArmCells {
 pub(super) const CELL_BYTES: u64 = 2 * size_of::<(i64, PackedBuckets)>() as u64 + 16;
 
 impl WindowSums {
-    /// Adds a cell of an arm, later than those before, and drops its cells before the number `begin`.
-    pub fn add(&mut self, number: i64, arm: ArmId, sums: &BucketSums, begin: i64) {
+    /// Adds a cell of an arm, later than those before, with what it was packed from, and drops its cells before the number `begin`.
+    pub fn add(&mut self, number: i64, arm: ArmId, (cell, sums): (PackedBuckets, &BucketSums), begin: i64) {
         let own = self.0.entry(arm).or_default();
         own.sums.merge(sums);
-        let cell = PackedBuckets::new(sums);
         own.n_bytes += cell_bytes(&cell);
         own.cells.push_back((number, cell));
         own.begin_at(begin);

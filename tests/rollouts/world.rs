@@ -59,6 +59,7 @@ impl World {
             counts_users: true,
             window: None,
             max_bytes: u64::MAX,
+            bounds_waiting: false,
         });
         looks.take(News::Owned([(0, true)].into()));
         World {

@@ -1,8 +1,9 @@
 //! Looks that instances take over the states in force of all pairs, beside those of one that was never interrupted.
 
 use super::group::{Instance, N_PAIRS, N_SLOTS, World, asked, some_list, uninterrupted};
-use super::window::SLOTS_A_CELL;
+use super::window::{SLOTS_A_CELL, window};
 use super::*;
+use crate::looks::feed::AHEAD;
 
 const N_INSTANCES: usize = 3;
 
@@ -190,4 +191,302 @@ fn a_pair_takes_only_sums_of_its_own_life_and_slots_and_never_goes_back() {
     }
     assert!(!stored(5, 6, 3).fits(8, until_ms, LOOK_MS, None), "another life");
     assert!(stored(0, i64::MIN, i64::MIN).fits(7, None, LOOK_MS, None));
+}
+
+/// The number of cells that wait for looks in each pair.
+fn n_waiting(looks: &Looks) -> Vec<usize> {
+    looks.pairs.values().map(|pair| pair.waiting.len()).collect()
+}
+
+/// The others are sealed no more while it comes: their cells are told from the states that were there.
+#[test]
+fn few_cells_wait_in_memory_however_long_a_pair_is_behind_and_no_look_is_missed() {
+    const BEHIND: usize = 2;
+    let lists = lists();
+    let mut world = World::new(&asked(), &lists, 1);
+    world.settle(SLOTS_A_CELL);
+    let n_cells = N_SLOTS / SLOTS_A_CELL;
+    for _ in 1..n_cells {
+        for pair in 0..BEHIND {
+            world.advance(pair, SLOTS_A_CELL);
+            world.seal(pair);
+            world.see(0, pair);
+        }
+        let looks = &world.instances[0].looks;
+        assert!(n_waiting(looks).into_iter().max() <= Some(AHEAD as usize));
+        assert_eq!(looks.waits_for(), Some(BEHIND as PairId));
+    }
+    assert_eq!(n_waiting(&world.instances[0].looks), [3, 3, 0], "of eleven");
+    for _ in 1..n_cells {
+        world.advance(BEHIND, SLOTS_A_CELL);
+        world.seal(BEHIND);
+        world.see(0, BEHIND);
+        assert!(n_waiting(&world.instances[0].looks).into_iter().max() <= Some(AHEAD as usize));
+    }
+    let expected = uninterrupted(&asked(), &lists);
+    let looked = &world.instances[0].looked;
+    assert_eq!(times(looked), (1..=n_cells).collect::<Vec<_>>());
+    for looked in looked {
+        assert_eq!(looked.experiments, expected[&looked.as_of_ms].experiments);
+    }
+}
+
+/// A pair that nobody has begun to count has no frontier; the one that has come least far is another.
+#[test]
+fn no_cell_waits_in_memory_while_a_pair_has_settled_nothing() {
+    let mut world = World::new(&asked(), &lists(), 1);
+    world.see_all();
+    for pair in 0..2 {
+        world.advance(pair, N_SLOTS);
+        world.seal(pair);
+        world.see(0, pair);
+    }
+    assert_eq!(n_waiting(&world.instances[0].looks), [0; 3]);
+    assert_eq!(world.instances[0].looks.waits_for(), Some(2));
+    let mut late = Instance::new(&asked());
+    (0..N_PAIRS).for_each(|pair| late.see(pair, &world.in_force[pair]));
+    assert_eq!(
+        (n_waiting(&late.looks), late.looks.waits_for()),
+        (vec![0; 3], Some(2))
+    );
+}
+
+/// What is told of a further state of pair 0, where all have settled four cells.
+fn news_of(state: impl FnOnce(&mut World) -> State) -> Vec<News> {
+    let mut world = World::new(&asked(), &lists(), 1);
+    world.settle(4 * SLOTS_A_CELL);
+    let state = state(&mut world);
+    world.instances[0].feed.take(0, state).expect("it can be read")
+}
+
+fn begins_over(state: impl FnOnce(&mut World) -> State) -> bool {
+    matches!(&news_of(state)[..], [News::Resumed(pairs)] if pairs.len() == N_PAIRS)
+}
+
+/// The state of pair 0 of a world of its own that has settled so many cells.
+fn of_another(asked: &Experiment, lists: &[List], n_cells: i64) -> State {
+    let mut other = World::new(asked, lists, 1);
+    other.advance(0, n_cells * SLOTS_A_CELL);
+    other.seal(0);
+    other.in_force.swap_remove(0)
+}
+
+#[test]
+fn a_state_that_goes_on_is_told_by_what_is_new_in_it() {
+    let news = news_of(|_| of_another(&asked(), &lists(), 6));
+    let [
+        News::Reached {
+            pair: 0,
+            arms,
+            cells,
+            until_ms,
+        },
+        News::Owned(owned),
+    ] = &news[..]
+    else {
+        panic!("{news:?}")
+    };
+    let numbers: Vec<i64> = cells.iter().map(|(number, _)| *number).collect();
+    assert_eq!((numbers, arms.len()), (vec![4, 5], 0));
+    assert_eq!((*until_ms, owned.len()), (Some(6 * LOOK_MS), N_PAIRS));
+    assert_eq!(
+        news_of(|_| of_another(&asked(), &lists(), 4)).len(),
+        0,
+        "no further cell"
+    );
+}
+
+#[test]
+fn all_begin_over_with_a_pair_that_began_anew() {
+    let of_life = |life, n_cells| State {
+        life,
+        ..of_another(&asked(), &lists(), n_cells)
+    };
+    assert!(begins_over(|_| of_life(8, 6)));
+    assert!(begins_over(|_| of_life(8, 4)), "also where it has come as far");
+}
+
+#[test]
+fn all_begin_over_with_a_frontier_that_fell() {
+    assert!(begins_over(|_| of_another(&asked(), &lists(), 3)));
+    assert!(begins_over(|_| State {
+        until_ms: None,
+        ..of_another(&asked(), &lists(), 0)
+    }));
+}
+
+#[test]
+fn all_begin_over_with_arms_in_another_order() {
+    let swapped = lists().into_iter().map(|list| List {
+        arm: if list.arm == "a" { "b" } else { "a" },
+        ..list
+    });
+    assert!(begins_over(|_| of_another(
+        &asked(),
+        &swapped.collect::<Vec<_>>(),
+        6
+    )));
+}
+
+#[test]
+fn a_new_arm_is_told_once() {
+    let mut lists = lists();
+    lists.push(list(5 * SLOTS_A_CELL, 3, "c"));
+    let mut world = World::new(&asked(), &lists, 1);
+    world.settle(4 * SLOTS_A_CELL);
+    let feed = &mut world.instances[0].feed;
+    let n_arms = [6, 7].map(|n_cells| {
+        let news = feed
+            .take(0, of_another(&asked(), &lists, n_cells))
+            .expect("it can be read");
+        match &news[..] {
+            [News::Reached { arms, .. }, News::Owned(_)] => arms.len(),
+            _ => panic!("{news:?}"),
+        }
+    });
+    assert_eq!(n_arms, [1, 0]);
+}
+
+#[test]
+fn pairs_go_on_without_an_experiment_of_which_nothing_more_is_said() {
+    let mut world = World::new(&asked(), &lists(), 1);
+    world.settle(4 * SLOTS_A_CELL);
+    let feed = &mut world.instances[0].feed;
+    feed.forget("e");
+    let news = feed
+        .take(0, of_another(&asked(), &lists(), 6))
+        .expect("it can be read");
+    assert!(
+        matches!(news[..], [News::Reached { .. }, News::Owned(_)]),
+        "{news:?}"
+    );
+}
+
+#[test]
+fn all_begin_over_where_users_count_since_another_time() {
+    let mut later = asked();
+    later.start_ms = Some(2 * LOOK_MS);
+    assert!(begins_over(|_| of_another(&later, &lists(), 6)));
+}
+
+#[test]
+fn all_begin_over_where_cells_were_let_go_before_they_were_told() {
+    let let_go = |cells_from: u8| {
+        begins_over(|world| {
+            let mut state = of_another(&asked(), &lists(), 8);
+            world.store_all();
+            let looks = world.memories[0].looks.clone().expect("it was told");
+            let mut users = looks.users.to_vec();
+            // Version, look and end are a byte each; signed numbers are zigzag.
+            users[3] = 2 * cells_from;
+            state.looks = Some(PairLooks {
+                users: users.into(),
+                ..looks
+            });
+            state
+        })
+    };
+    assert!(!let_go(4), "it has all that was not told");
+    assert!(let_go(5));
+}
+
+#[test]
+fn a_pair_that_looks_wait_for_no_longer_is_told_without_a_further_cell() {
+    let news = news_of(|_| State {
+        holds: false,
+        ..of_another(&asked(), &lists(), 4)
+    });
+    let [News::Reached { .. }, News::Owned(owned)] = &news[..] else {
+        panic!("{news:?}")
+    };
+    assert_eq!(*owned, [(0, false), (1, true), (2, true)].into());
+}
+
+/// A pair that had no record has one, older than what was told of the others.
+#[test]
+fn no_cell_is_told_twice_where_looks_begin_to_wait_for_a_pair_that_is_behind() {
+    let mut world = World::new(&asked(), &lists(), 1);
+    (0..2).for_each(|pair| world.advance(pair, 4 * SLOTS_A_CELL));
+    (0..2).for_each(|pair| world.seal(pair));
+    world.in_force[2].holds = false;
+    world.see_all();
+    assert_eq!(world.instances[0].looked.len(), 4);
+    world.in_force[2].holds = true;
+    world.see(0, 2);
+    let feed = &mut world.instances[0].feed;
+    let further = |holds| State {
+        holds,
+        ..of_another(&asked(), &lists(), 6)
+    };
+    feed.take(0, further(false)).expect("it can be read");
+    let news = feed.take(0, further(true)).expect("it can be read");
+    let [News::Reached { cells, until_ms, .. }, ..] = &news[..] else {
+        panic!("{news:?}")
+    };
+    assert_eq!((cells.len(), *until_ms), (0, Some(4 * LOOK_MS)));
+    world.advance(2, SLOTS_A_CELL);
+    world.seal(2);
+    let news = world.instances[0].feed.take(2, world.in_force[2].clone());
+    let told = news
+        .expect("it can be read")
+        .into_iter()
+        .filter_map(|news| match news {
+            News::Reached { pair, cells, .. } => Some((pair, cells.len())),
+            _ => None,
+        });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [(2, 1)],
+        "the others have more than enough"
+    );
+}
+
+/// Who begins sees an old state of one pair, and of the others new ones, whose users have cells far beyond it.
+#[test]
+fn cells_that_are_in_stored_users_are_not_added_again() {
+    let mut world = World::new(&asked(), &lists(), 1);
+    let rules = || Rules {
+        window: window(10),
+        ..rules(asked())
+    };
+    world.instances[0] = Instance::of(&asked(), rules());
+    world.settle(3 * SLOTS_A_CELL);
+    let old = world.in_force[2].clone();
+    world.settle(N_SLOTS);
+    world.store_all();
+    let mut late = Instance::of(&asked(), rules());
+    (0..2).for_each(|pair| late.see(pair, &world.in_force[pair]));
+    late.see(2, &old);
+    assert_eq!(late.looked.len(), 0);
+    late.see(2, &world.in_force[2]);
+    let last = |instance: &Instance| instance.looked.last().map(|looked| looked.experiments.clone());
+    assert_eq!(last(&late), last(&world.instances[0]));
+}
+
+/// What was told with it may have been lost.
+#[test]
+fn with_a_state_that_cannot_be_read_nothing_is_told_and_the_next_one_lets_all_begin_over() {
+    let mut world = World::new(&asked(), &lists(), 1);
+    world.settle(4 * SLOTS_A_CELL);
+    let mut damaged = of_another(&asked(), &lists(), 6);
+    damaged.ledger.clear();
+    let feed = &mut world.instances[0].feed;
+    let refused = feed.take(0, damaged).map(drop).map_err(|error| error.to_string());
+    assert!(refused.is_err_and(|error| error.starts_with("its ledger cannot be read: ")));
+    let other = feed.take(1, world.in_force[1].clone()).expect("it can be read");
+    let [News::Resumed(pairs)] = &other[..] else {
+        panic!("{other:?}")
+    };
+    assert_eq!(pairs[0].until_ms, Some(4 * LOOK_MS), "with the one before");
+
+    let mut feed = Instance::new(&asked()).feed;
+    let mut damaged = world.in_force[2].clone();
+    damaged.ledger.clear();
+    for pair in 0..2 {
+        let news = feed.take(pair, world.in_force[pair as usize].clone());
+        assert!(news.is_ok_and(|news| news.is_empty()));
+    }
+    assert!(feed.take(2, damaged).is_err());
+    let news = feed.take(0, world.in_force[0].clone());
+    assert!(news.is_ok_and(|news| news.is_empty()), "pair 2 has none yet");
 }

@@ -76,7 +76,7 @@ fn users(asked: &Experiment) -> Users {
 
 /// What a process has of looks.
 pub(super) struct Instance {
-    feed: Feed,
+    pub feed: Feed,
     pub looks: Looks,
     pub looked: Vec<Looked>,
     /// On its way from looks to pairs.

@@ -22,6 +22,7 @@ fn stage() -> (Stage, Looks) {
         counts_users: true,
         window: None,
         max_bytes: u64::MAX,
+        bounds_waiting: false,
     });
     (stage, looks)
 }

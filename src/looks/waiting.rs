@@ -1,0 +1,53 @@
+//! A cell that waits for its look, packed: it takes as much as it will in the window.
+
+use std::collections::BTreeMap;
+
+use crate::engine::ArmId;
+use crate::ledger::{Cell, Exposed, PackedBuckets};
+
+/// What the users of a pair add up to in a cell, by arm.
+#[derive(Debug)]
+pub(super) struct WaitingCell(BTreeMap<ArmId, WaitingArm>);
+
+/// An arm in such a cell.
+#[derive(Debug)]
+pub(super) struct WaitingArm {
+    /// None of one that had its list in an earlier cell: it has users here who are now in two arms.
+    pub sums: Option<PackedBuckets>,
+    pub exposed: Exposed,
+}
+
+/// Beside what is packed: its place in a map that is at least half full, and what allocations cost.
+const ARM_BYTES: u64 = 2 * size_of::<(ArmId, WaitingArm)>() as u64 + 16;
+
+impl WaitingCell {
+    pub fn new(cell: &Cell) -> WaitingCell {
+        let numbers = cell.numbers();
+        let arm = |id: &ArmId| WaitingArm {
+            sums: numbers.buckets.get(id).map(PackedBuckets::new),
+            exposed: numbers.exposures.get(id).copied().unwrap_or_default(),
+        };
+        let ids = numbers.buckets.keys().chain(numbers.exposures.keys());
+        WaitingCell(ids.map(|id| (*id, arm(id))).collect())
+    }
+
+    /// Whether an arm has a list in it.
+    pub fn has_lists(&self) -> bool {
+        self.0.values().any(|arm| arm.sums.is_some())
+    }
+
+    pub fn into_arms(self) -> impl Iterator<Item = (ArmId, WaitingArm)> {
+        self.0.into_iter()
+    }
+
+    /// Bytes of each arm.
+    pub fn bytes(&self) -> impl Iterator<Item = (ArmId, u64)> {
+        let bytes = |arm: &WaitingArm| arm.sums.as_ref().map_or(0, |sums| sums.length() as u64) + ARM_BYTES;
+        self.0.iter().map(move |(id, arm)| (*id, bytes(arm)))
+    }
+
+    /// Drops the other arms.
+    pub fn retain(&mut self, is_kept: impl Fn(ArmId) -> bool) {
+        self.0.retain(|id, _| is_kept(*id));
+    }
+}
