@@ -157,7 +157,9 @@ fn of_a_pair_that_is_not_read_yet_is_committed_what_the_group_has_of_it() {
     assert_eq!(stage.commits(1, vec![(SERVED, 4)]), Some(true));
     assert_eq!(stage.commits(2, Vec::new()), Some(true));
     let mut asked = TopicPartitionList::new();
-    ["served", "clicks"].map(|topic| _ = asked.add_partition(topic, 0));
+    for topic in ["served", "clicks"] {
+        asked.add_partition(topic, 0);
+    }
     let within = Duration::from_secs(10);
     let committed = stage.consumer.client.committed_offsets(asked, within).unwrap();
     let offset = |topic| committed.find_partition(topic, 0).map(|found| found.offset());

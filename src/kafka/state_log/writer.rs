@@ -229,7 +229,9 @@ mod tests {
     #[test]
     fn what_has_waited_for_so_long_that_nobody_waits_for_it_is_given_up() {
         let mut writer = writer(MAX_IN_FLIGHT);
-        [1, 2].map(|epoch| writer.append(0, claim(epoch), Some(vec![7; 100].into())));
+        for epoch in [1, 2] {
+            writer.append(0, claim(epoch), Some(vec![7; 100].into()));
+        }
         let too_long = STALE + Duration::from_millis(1);
         writer.waiting[0].since = Instant::now()
             .checked_sub(too_long)
