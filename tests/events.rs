@@ -11,6 +11,10 @@ use abgauge::ingest::wire::shape::Shape;
 use program::{Ran, file, program, run, run_with_input, temporary_dir};
 
 const DOCUMENT: &str = include_str!("../docs/events.md");
+const COOKBOOK: &str = include_str!("../docs/cookbook.md");
+
+/// Recipes of the cookbook: the heading, and the name of the files in docs/events.
+const RECIPES: [(&str, &str); 3] = [("Segment", "segment"), ("Snowplow", "snowplow"), ("GA4", "ga4")];
 
 /// The program with one setting more.
 #[test]
@@ -146,6 +150,44 @@ fn evaluate_gives_the_numbers_that_the_same_events_have_in_our_shape() {
             "{preset}: {}",
             theirs.stderr
         );
+    }
+}
+
+#[test]
+fn recipes_give_the_numbers_that_the_same_events_have_in_our_shape() {
+    for (_, name) in RECIPES {
+        let sample = format!("docs/events/{name}.jsonl");
+        let config = format!("docs/events/{name}.toml");
+        let mut command = program(&[
+            "evaluate", "--strict", "--format", "json", "--config", &config, &sample,
+        ]);
+        command.current_dir(env!("CARGO_MANIFEST_DIR"));
+        let theirs: Ran = command.output().expect("abgauge starts").into();
+        let own = own_events("ranker", ["neural", "baseline"]);
+        let ours = run_with_input(&["evaluate", "--strict", "--format", "json", "-"], &own);
+        assert!(ours.stdout.contains("\"mrr\":0.5"), "{}", ours.stdout);
+        let numbers = |text: &str| text.split(",\"records\":").next().map(str::to_owned);
+        assert_eq!(
+            (theirs.code, numbers(&theirs.stdout)),
+            (Some(0), numbers(&ours.stdout)),
+            "{name}: {}",
+            theirs.stderr
+        );
+    }
+}
+
+#[test]
+fn recipes_are_the_files_beside_them() {
+    for (heading, name) in RECIPES {
+        let (_, section) = COOKBOOK.split_once(&format!("\n## {heading}\n")).expect(heading);
+        let (_, written) = section.split_once("```toml\n").expect("settings");
+        let (written, _) = written.split_once("```").expect("an end");
+        let file = std::fs::read_to_string(format!(
+            "{}/docs/events/{name}.toml",
+            env!("CARGO_MANIFEST_DIR")
+        ));
+        assert_eq!(shape(written), shape(&file.expect("a file")), "{name}");
+        assert!(shape(written).is_some(), "{name}");
     }
 }
 

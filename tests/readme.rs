@@ -101,7 +101,8 @@ impl Reader {
 
     /// What is read then: remarks, then results.
     fn types(&self, command: &str) -> Vec<String> {
-        assert!(command.starts_with("abgauge "), "not our command: {command}");
+        let is_ours = command.starts_with("abgauge ") || command.contains("| abgauge ");
+        assert!(is_ours, "not our command: {command}");
         let mut bash = Command::new("bash");
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("ABGAUGE_") {
