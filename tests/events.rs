@@ -182,10 +182,7 @@ fn recipes_are_the_files_beside_them() {
         let (_, section) = COOKBOOK.split_once(&format!("\n## {heading}\n")).expect(heading);
         let (_, written) = section.split_once("```toml\n").expect("settings");
         let (written, _) = written.split_once("```").expect("an end");
-        let file = std::fs::read_to_string(format!(
-            "{}/docs/events/{name}.toml",
-            env!("CARGO_MANIFEST_DIR")
-        ));
+        let file = std::fs::read_to_string(format!("{}/docs/events/{name}.toml", env!("CARGO_MANIFEST_DIR")));
         assert_eq!(shape(written), shape(&file.expect("a file")), "{name}");
         assert!(shape(written).is_some(), "{name}");
     }
