@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::compose::{mounts, services};
 use crate::exported::check;
+use crate::promql::selectors;
 use crate::{path, read, strings, yaml};
 
 const RULES: &str = "config/prometheus/abgauge.rules.yml";
@@ -68,6 +69,22 @@ fn rules_use_only_what_is_exported_or_recorded() {
     for rule in rules() {
         check(rule["expr"].as_str().expect("an expression"), &recorded);
     }
+}
+
+/// Whatever is recorded costs a series for each arm.
+#[test]
+fn only_what_is_read_is_recorded() {
+    let rules = rules();
+    let expressions = rules.iter().filter_map(|rule| rule["expr"].as_str());
+    let read: BTreeSet<String> = expressions
+        .flat_map(selectors)
+        .map(|selector| selector.name)
+        .collect();
+    let unread: Vec<String> = recorded()
+        .into_iter()
+        .filter(|name| !read.contains(name))
+        .collect();
+    assert!(unread.is_empty(), "{unread:?}");
 }
 
 #[test]
