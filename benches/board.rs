@@ -72,7 +72,7 @@ fn main() {
         "\n| a scrape | arms | series | MB | snapshot ms | with rendering ms | a merge waits at most ms |"
     );
     println!("|---|---|---|---|---|---|---|");
-    scrapes("default export", &config(&USUAL), n_arms, n_rounds, None);
+    scrapes("everything", &config(&USUAL), n_arms, n_rounds, None);
     let few = few_series(config(&USUAL));
     let without = scrapes("few series an arm", &few, n_arms, n_rounds, None);
     // As many series of fewer arms: 30 of each arm as before, and 86 of a look.
@@ -142,6 +142,8 @@ fn config(metrics: &[&'static str]) -> Config {
         .collect();
     config.export.metrics = metrics.iter().map(|id| (*id).to_owned()).collect();
     config.export.numerators = config.export.metrics.clone();
+    let windows = ["5m", "1h", "24h", "total"].map(str::to_owned).to_vec();
+    (config.export.live, config.export.settled, config.export.secondary) = (windows.clone(), windows, true);
     // So that slots settle within the benchmark.
     config.join.attribution_ms = 20_000;
     config.join.lateness_ms = 0;
@@ -152,9 +154,9 @@ fn config(metrics: &[&'static str]) -> Config {
 fn few_series(mut config: Config) -> Config {
     config.export.metrics = ["hit_rate", "ctr", "mrr"].map(str::to_owned).to_vec();
     config.export.numerators.clear();
-    config.export.windows = ["5m", "1h", "total"].map(str::to_owned).to_vec();
+    config.export.live = ["5m", "1h", "total"].map(str::to_owned).to_vec();
+    config.export.settled.clear();
     config.export.k = Some(vec![NonZeroU32::MIN]);
-    config.export.settled = false;
     config
 }
 

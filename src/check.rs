@@ -20,6 +20,7 @@ use crate::bounds::Bounds;
 use crate::catalogue_file::CatalogueFile;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::export::gauges::SeriesOfArm;
 use crate::export::secured;
 use crate::kafka::inspect::inspect;
 use crate::kafka::properties;
@@ -130,7 +131,8 @@ fn offline(config: &Config) -> Vec<Finding> {
     let told = |level| move |text| Finding::new(level, text, "");
     let doubts = config.warnings().into_iter().map(told(Level::Warning));
     let notes = config.notes().into_iter().map(told(Level::Note));
-    std::iter::once(bounds(config))
+    [bounds(config), series(config)]
+        .into_iter()
         .chain(doubts)
         .chain(notes)
         .chain(kafka_properties(config))
@@ -143,6 +145,28 @@ fn offline(config: &Config) -> Vec<Finding> {
 /// How much memory a start may come to take.
 fn bounds(config: &Config) -> Finding {
     Finding::new(Level::Note, Bounds::of(config).to_string(), "")
+}
+
+/// How many series Prometheus is given.
+fn series(config: &Config) -> Finding {
+    let of_arm = SeriesOfArm::of(config);
+    let parts = [
+        (of_arm.own, "of its own partitions"),
+        (of_arm.looks, "of the looks at its experiment"),
+        (of_arm.global, "of all partitions ([global])"),
+    ];
+    let parts = parts.iter().filter(|(n, _)| *n > 0);
+    let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}")).collect();
+    let parts = match &parts[..] {
+        [_] => String::new(),
+        several => format!(": {}", several.join(", ")),
+    };
+    let (n, max) = (of_arm.sum(), config.export.max_series);
+    let text = format!(
+        "a scrape has up to {n} series for each arm ([export]){parts}; there is room for {} such arms (export.max_series)",
+        max / n,
+    );
+    Finding::new(Level::Note, text, "")
 }
 
 /// What the Kafka client refuses, whatever brokers there are.

@@ -363,6 +363,7 @@ fn doubts_about_a_valid_configuration_are_warnings() {
             "         ",
             "         up to 10000 arms",
             "         statistics: ",
+            "note     a scrape has up to 197 series for each arm ([export]); there is room for 1522 such arms",
         ],
     );
     let mut config = config();
@@ -379,6 +380,7 @@ fn doubts_about_a_valid_configuration_are_warnings() {
             "         ",
             "         ",
             "         ",
+            "note     a scrape",
             "warning  export.forget_after",
         ],
     );

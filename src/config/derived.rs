@@ -3,7 +3,7 @@
 use toml::Value;
 
 use super::rules::{EPOCH_WEIGHTS, GOALS, KINDS, UNITS, VALIDITIES};
-use super::{Config, Experiment};
+use super::{Config, Experiment, TOTAL};
 use crate::ingest::wire::shape::{Path, Shape, TsUnit};
 
 /// The value that `key` has without being written; none where nothing stands in its place.
@@ -16,8 +16,21 @@ pub(super) fn value(key: &str, config: &Config) -> Option<Value> {
         "metrics.metrics" => Some(list(config.measures.metrics.iter().copied())),
         "export.metrics" => words(&export.metrics),
         "export.k" => numbers(export.k.as_ref().unwrap_or(&config.measures.ks)),
-        "export.windows" => words(&export.windows),
-        "export.numerators" => words(&export.numerators),
+        "export.windows" => {
+            let names = config
+                .windows
+                .iter()
+                .map(|window| window.name.as_str())
+                .chain([TOTAL]);
+            let is_shown = |name: &str| {
+                export
+                    .live
+                    .iter()
+                    .chain(&export.settled)
+                    .any(|shown| shown == name)
+            };
+            Some(list(names.filter(|name| is_shown(name))))
+        }
         "http.tls_key" => {
             let tls = config.http.tls.as_ref()?;
             Some(tls.key.display().to_string().into())
@@ -39,7 +52,7 @@ pub(super) fn reason(key: &str, has_preset: bool) -> Option<&'static str> {
         "http.tls_key" => Some("in the file of the certificate"),
         "export.metrics" => Some("all that are measured"),
         "export.k" | "export.windows" => Some("all of them"),
-        "export.numerators" => Some("all that can be added up"),
+        "export.views" => Some("live in the shortest window, settled in longer ones, both in total"),
         _ if has_preset && key.starts_with("events.") => Some("of the preset"),
         _ => None,
     }

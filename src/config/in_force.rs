@@ -10,6 +10,7 @@ use super::redact::hide;
 use super::{Config, Experiment, derived, layers, sample};
 
 const BROKERS: &str = "kafka.brokers";
+const VIEWS: &str = "export.views";
 /// Where remarks begin, behind lines that leave them room.
 const REMARKS_AT: usize = 40;
 
@@ -155,8 +156,9 @@ impl Setting {
             (SettingOrigin::Default, None) if self.is_missing() => {
                 "missing: set it in the file or by ABGAUGE_KAFKA__BROKERS".to_owned()
             }
-            (SettingOrigin::Default, None) => "not set".to_owned(),
-            (SettingOrigin::Default, Some(_)) => match self.reason {
+            // No list of views says what its default is.
+            (SettingOrigin::Default, None) if self.key() != VIEWS => "not set".to_owned(),
+            (SettingOrigin::Default, _) => match self.reason {
                 Some(reason) => format!("default: {reason}"),
                 None => "default".to_owned(),
             },

@@ -279,12 +279,14 @@ pub struct Export {
     pub metrics: Vec<String>,
     /// `None`: every k of the metrics.
     pub k: Option<Vec<NonZeroU32>>,
-    /// Window names, `total` among them.
-    pub windows: Vec<String>,
-    pub live: bool,
-    pub settled: bool,
-    /// Metric ids whose numerators and denominators are exported.
+    /// Names of the windows that are shown live, `total` among them.
+    pub live: Vec<String>,
+    /// The same of settled lists.
+    pub settled: Vec<String>,
+    /// Metric ids that are shown with numerator and denominator, whatever they divide by.
     pub numerators: Vec<String>,
+    /// Whether looks also show metrics that are neither primary nor guardrail.
+    pub secondary: bool,
     pub max_series: usize,
     /// An arm without a list for this long (event time) leaves the export.
     pub forget_after_ms: i64,

@@ -151,13 +151,16 @@ section! {
 pub(super) type RawProfile = BTreeMap<String, Spanned<toml::Value>>;
 
 section! {
-    /// `None` where the default is everything that `[metrics]` configures.
+    /// `None` of metrics, cut-offs and windows: all that `[metrics]` configures.
     RawExport {
         metrics: Option<Spanned<Vec<Spanned<String>>>> = None,
         k: Option<Spanned<Vec<Spanned<i64>>>> = None,
         windows: Option<Spanned<Vec<Spanned<String>>>> = None,
-        views: Spanned<Vec<Spanned<String>>> = list(["live", "settled"]),
+        /// `None`: by the window.
+        views: Option<Spanned<Vec<Spanned<String>>>> = None,
+        /// `None`: none.
         numerators: Option<Spanned<Vec<Spanned<String>>>> = None,
+        secondary: Spanned<bool> = unwritten(false),
         max_series: Spanned<i64> = unwritten(300_000),
         forget_after: Spanned<TimeSpan> = unwritten(TimeSpan::days(14)),
     }

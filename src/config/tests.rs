@@ -105,13 +105,35 @@ fn commented_lists_of_the_sample_say_what_is_exported_by_default() {
     let full = config(&full_sample().replace(secret, ""), &[]);
     let bare = config("", &[]);
     assert_eq!(full.export.k, Some(bare.measures.ks));
+    // What these say is all that can be said: none is a default.
+    assert_eq!(full.export.live, ["5m", "1h", "24h", "total"]);
+    assert_eq!(full.export.live, full.export.settled);
+    assert_eq!(full.export.numerators, full.export.metrics);
     assert_eq!(
         Export {
             k: None,
+            live: bare.export.live.clone(),
+            settled: bare.export.settled.clone(),
+            numerators: Vec::new(),
             ..full.export
         },
         bare.export,
     );
+}
+
+#[test]
+fn windows_have_the_views_that_serve_them_unless_views_are_set() {
+    let shown = |text: &str| {
+        let export = config(&format!("[export]\n{text}"), &[]).export;
+        [export.live, export.settled].map(|names| names.join(" "))
+    };
+    assert_eq!(shown(""), ["5m total", "1h 24h total"]);
+    assert_eq!(shown("windows = [\"24h\", \"1h\"]"), ["1h", "24h"]);
+    assert_eq!(shown("windows = [\"1h\", \"total\"]"), ["1h total", "1h total"]);
+    assert_eq!(shown("windows = [\"total\"]"), ["total", "total"]);
+    let all = "5m 1h 24h total";
+    assert_eq!(shown("views = [\"live\", \"settled\"]"), [all, all]);
+    assert_eq!(shown("views = [\"settled\"]\nwindows = [\"5m\"]"), ["", "5m"]);
 }
 
 #[test]
@@ -123,12 +145,13 @@ fn the_defaults_are_those_that_the_manual_promises() {
         config.measures.ks.iter().map(|k| k.get()).collect::<Vec<_>>(),
         [1, 5, 10]
     );
-    assert_eq!(config.export.windows, ["5m", "1h", "24h", "total"]);
+    assert_eq!(config.export.live, ["5m", "total"]);
+    assert_eq!(config.export.settled, ["1h", "24h", "total"]);
     assert_eq!(
         config.export.metrics,
         ["hit_rate", "ctr", "mrr", "ndcg", "precision", "recall", "map"]
     );
-    assert_eq!(config.export.numerators, config.export.metrics);
+    assert!(config.export.numerators.is_empty() && !config.export.secondary);
     assert_eq!(config.limits.max_state_bytes, 4 << 30);
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:9464");
 }
@@ -250,7 +273,11 @@ fn a_variable_spells_a_list_with_commas_or_as_toml() {
     }
     for value in ["10m,1h", "[\"10m\", '1h']", "1h, 10m"] {
         let config = config("", &[("ABGAUGE_METRICS__WINDOWS", value)]);
-        assert_eq!(config.export.windows, ["10m", "1h", "total"], "{value}");
+        assert_eq!(
+            (config.export.live.join(" "), config.export.settled.join(" ")),
+            ("10m total".to_owned(), "1h total".to_owned()),
+            "{value}"
+        );
     }
     let one = config(
         "",
@@ -259,7 +286,8 @@ fn a_variable_spells_a_list_with_commas_or_as_toml() {
             ("ABGAUGE_EXPORT__NUMERATORS", ""),
         ],
     );
-    assert!(one.export.settled && !one.export.live && one.export.numerators.is_empty());
+    assert_eq!(one.export.settled, ["5m", "1h", "24h", "total"]);
+    assert!(one.export.live.is_empty() && one.export.numerators.is_empty());
 }
 
 #[test]
@@ -315,9 +343,10 @@ fn plain(value: &toml::Value) -> String {
 
 #[test]
 fn hit_ratio_is_another_name_for_hit_rate() {
-    let config = config("[export]\nmetrics = [\"mrr\", \"hit_ratio\"]", &[]);
-    assert_eq!(config.export.metrics, ["mrr", "hit_rate"]);
-    assert_eq!(config.export.numerators, ["mrr", "hit_rate"]);
+    let text = "[export]\nmetrics = [\"mrr\", \"hit_ratio\"]\nnumerators = [\"hit_ratio\"]";
+    let export = config(text, &[]).export;
+    assert_eq!(export.metrics, ["mrr", "hit_rate"]);
+    assert_eq!(export.numerators, ["hit_rate"]);
 }
 
 #[test]
@@ -355,11 +384,6 @@ fn what_the_export_names_is_measured() {
         &[],
     );
     assert_eq!(config.export.metrics, ["coverage", "mar"]);
-    assert_eq!(
-        config.export.numerators,
-        ["mar"],
-        "distinct counts are never added up"
-    );
     assert!(config.measures.metrics.contains(&"coverage") && config.measures.metrics.contains(&"hit_rate"));
 }
 

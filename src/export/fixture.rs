@@ -87,10 +87,10 @@ pub fn export() -> Export {
     Export {
         metrics: texts(["hit_rate", "ctr", "mrr"]),
         k: None,
-        windows: texts(["5m", "1h", "total"]),
-        live: true,
-        settled: true,
+        live: texts(["5m", "1h", "total"]),
+        settled: texts(["5m", "1h", "total"]),
         numerators: texts(["hit_rate", "ctr", "mrr"]),
+        secondary: true,
         max_series: 300_000,
         forget_after_ms: 3_600_000,
     }

@@ -5,6 +5,7 @@
 
 mod bound;
 mod looks;
+mod of_arm;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use self::bound::{Room, choose};
 use self::looks::{LookGauges, LookedArm, LookedExperiment};
+pub use self::of_arm::SeriesOfArm;
 use super::{Scope, TOTAL, control_of, shown_arms};
 use crate::config::{Export, WindowSpan};
 use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, Unit};
@@ -192,16 +194,14 @@ impl WindowLabels {
 fn places(config: &Export, windows: &[WindowSpan], scope: Scope) -> Vec<WindowLabels> {
     let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
     let mut places = Vec::new();
-    for (window, name) in names
-        .enumerate()
-        .filter(|(_, name)| config.windows.iter().any(|it| it == name))
-    {
+    for (window, name) in names.enumerate() {
         for view in View::BOTH {
-            let wanted = match view {
-                View::Live => config.live && scope == Scope::Own,
-                View::Settled => config.settled,
+            let shown = match view {
+                View::Live if scope == Scope::Global => &[][..],
+                View::Live => &config.live[..],
+                View::Settled => &config.settled[..],
             };
-            if wanted {
+            if shown.iter().any(|shown| shown == name) {
                 let mut labels = r#",window=""#.to_owned();
                 escape(name, &mut labels);
                 let _ = write!(labels, r#"",view="{}",scope="{}""#, view.name(), scope.name());
@@ -325,32 +325,41 @@ fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
                 .collect(),
         });
     }
-    let parts = |name: &str, help: &str, what: fn(Column) -> What| Family {
-        name: format!("abgauge_metric_{name}"),
-        help: help.to_owned(),
-        series: columns
-            .iter()
-            .filter(|column| config.numerators.iter().any(|id| id == column.metric.id))
-            .map(|column| Series {
-                tail: format!(
-                    r#",metric="{}"{}{}}} "#,
-                    column.metric.id,
-                    k_label(column),
-                    profile_label(ranking, column)
-                ),
-                what: what(**column),
-            })
-            .collect(),
+    let is_named = |column: &Column| config.numerators.iter().any(|id| id == column.metric.id);
+    // A mean over all lists divides by `abgauge_lists`.
+    let needs_denominator = |column: &Column| {
+        let is_shown = config.metrics.iter().any(|id| id == column.metric.id);
+        is_named(column) || is_shown && column.metric.is_additive() && column.denominator != LISTS
     };
+    let parts =
+        |name: &str, help: &str, what: fn(Column) -> What, is_wanted: &dyn Fn(&Column) -> bool| Family {
+            name: format!("abgauge_metric_{name}"),
+            help: help.to_owned(),
+            series: columns
+                .iter()
+                .filter(|column| is_wanted(column))
+                .map(|column| Series {
+                    tail: format!(
+                        r#",metric="{}"{}{}}} "#,
+                        column.metric.id,
+                        k_label(column),
+                        profile_label(ranking, column)
+                    ),
+                    what: what(**column),
+                })
+                .collect(),
+        };
     families.push(parts(
         "numerator",
         "Numerator of the metric: sum over instances, then divide.",
         What::Numerator,
+        &is_named,
     ));
     families.push(parts(
         "denominator",
         "Denominator of the metric: sum over instances, then divide.",
         What::Denominator,
+        &needs_denominator,
     ));
     families
 }

@@ -7,9 +7,18 @@ use crate::ledger::{BucketSums, N_BUCKETS};
 use crate::statistics::{ArmTotals, Terms};
 
 /// The metrics that are compared: those of the first profile whose sums add up over users. Coverage has none.
-pub fn compared(ranking: &Ranking) -> impl Iterator<Item = &Column> {
+pub fn compared(ranking: &Ranking) -> impl Iterator<Item = &Column> + Clone {
     let columns = ranking.columns().iter();
     columns.filter(|column| column.profile == 0 && column.metric.is_additive())
+}
+
+/// The key of what decides where nothing is chosen: CTR at the largest cut-off, else the first of these metrics.
+pub fn default_primary<'a>(columns: impl Iterator<Item = &'a Column> + Clone) -> Option<String> {
+    let ctr = columns.clone().find(|column| column.metric.id == "ctr");
+    let metric = ctr.or(columns.clone().next())?.metric.id;
+    let of_metric = columns.filter(|column| column.metric.id == metric);
+    // None is the whole list, which counts only where there is no cut-off.
+    of_metric.max_by_key(|column| column.k).map(Column::key)
 }
 
 /// What an arm adds up to in an epoch, in several pairs. `users` are its first exposures, where they are counted.

@@ -150,6 +150,7 @@ pub fn config_with_lateness(
         join.idle_after = "1s"
         join.slot = "1s"
         metrics.windows = ["10m"]
+        export.numerators = ["hit_rate", "mrr"]
         {more}
         "#
     )

@@ -1,7 +1,8 @@
-//! Two daemons in one group: neither has all the numbers, their numerators and denominators add up to them.
+//! Two daemons in one group: neither has all the numbers, their values add up to them by what each of these divides by.
 
 use std::collections::BTreeMap;
 
+use abgauge::engine::ranking::METRICS;
 use abgauge::snapshot::View;
 
 use crate::answers::{Values, additive, assert_near, expected};
@@ -77,14 +78,35 @@ fn wait_for_clicks_to_add_up(prometheus: &Prometheus, feed: &Feed) {
     });
 }
 
-/// The values of `total` from both instances' numerators and denominators.
+/// The values of `total` of both instances together, as docs/gauges.md adds them up: by the denominators that are shown, else by
+/// lists.
 fn added_up(prometheus: &Prometheus, view: View) -> Values {
-    let view = view.name();
-    let sum = |part| {
-        let labels = format!("scope='own',experiment='ranker',window='total',view='{view}'");
-        format!("sum by (arm, metric, k, profile) (abgauge_metric_{part}{{{labels}}})")
-    };
-    values(&prometheus.query(&format!("{} / {}", sum("numerator"), sum("denominator"))))
+    let labels = format!(
+        "scope='own',experiment='ranker',window='total',view='{}'",
+        view.name()
+    );
+    let lists = format!("abgauge_lists{{{labels}}}");
+    let sum = |of: &str| format!("sum by (arm, k, profile) ({of})");
+    let mut all = Values::new();
+    for metric in METRICS.iter().filter(|metric| metric.is_additive()) {
+        let value = format!("abgauge_{}{{{labels}}}", metric.gauge);
+        let weight = format!("abgauge_metric_denominator{{{labels},metric='{}'}}", metric.id);
+        let by_weight = format!(
+            "{} / {}",
+            sum(&format!("{value} * ignoring (metric) {weight}")),
+            sum(&weight)
+        );
+        let by_lists = format!(
+            "{} / on (arm) group_left () sum by (arm) ({lists})",
+            sum(&format!("{value} * ignoring (k, profile) group_left () {lists}"))
+        );
+        let named = format!(
+            "label_replace({by_weight} or {by_lists}, 'metric', '{}', '', '')",
+            metric.id
+        );
+        all.extend(values(&prometheus.query(&named)));
+    }
+    all
 }
 
 fn by_instance(prometheus: &Prometheus, promql: &str) -> BTreeMap<String, f64> {

@@ -295,6 +295,10 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &["export.numerators", "leave it out"],
         ),
         (
+            "[metrics]\ncatalog = \"a\"\n[export]\nmetrics = [\"mar\", \"coverage\"]\nnumerators = [\"coverage\"]",
+            &["export.numerators", ":5:15", "\"mar\""],
+        ),
+        (
             "[export]\nk = [1, 7]",
             &["export.k", ":2:9", "7 is not computed", "[1, 5, 10]"],
         ),

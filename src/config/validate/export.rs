@@ -1,5 +1,7 @@
 //! `[export]`: what a scrape shows of what is measured.
 
+use toml::Spanned;
+
 use super::measures::names;
 use super::values::{chosen, cut_offs, positive, whole};
 use crate::config::error::ErrorReport;
@@ -34,7 +36,7 @@ pub(super) fn export(
         Some(list) if report.is_sound("export.metrics") => {
             chosen("export.numerators", list, &with_parts, report)
         }
-        _ => metrics.iter().filter(|id| is_additive(id)).cloned().collect(),
+        _ => Vec::new(),
     };
     let k = raw.k.as_ref().map(|list| {
         let chosen = cut_offs("export.k", list, report);
@@ -52,35 +54,64 @@ pub(super) fn export(
         }
         chosen
     });
-    let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
-    let names: Vec<_> = names.map(|name| (name, name.to_owned())).collect();
-    let windows = match &raw.windows {
-        Some(list) if report.is_sound("metrics.windows") => chosen("export.windows", list, &names, report),
-        _ => names.into_iter().map(|(_, name)| name).collect(),
+    let windows = shown_windows(&raw.windows, windows, report);
+    let views = raw.views.as_ref().map(|list| views(list, report));
+    let shown = |view| match &views {
+        Some(views) if !views.contains(&view) => Vec::new(),
+        Some(_) => windows.clone(),
+        None => serving(view, &windows),
     };
-    let views = chosen(
-        "export.views",
-        &raw.views,
-        &View::BOTH.map(|view| (view.name(), view)),
-        report,
-    );
+    Export {
+        metrics,
+        k,
+        live: shown(View::Live),
+        settled: shown(View::Settled),
+        numerators,
+        secondary: *raw.secondary.get_ref(),
+        max_series: whole("export.max_series", &raw.max_series, report),
+        forget_after_ms: positive("export.forget_after", &raw.forget_after, report),
+    }
+}
+
+/// Names of windows in the order of their spans, `total` last.
+fn shown_windows(
+    list: &Option<Spanned<Vec<Spanned<String>>>>,
+    windows: &[WindowSpan],
+    report: &mut ErrorReport,
+) -> Vec<String> {
+    let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
+    let mut names: Vec<_> = names.map(|name| (name, name.to_owned())).collect();
+    if let Some(list) = list
+        && report.is_sound("metrics.windows")
+    {
+        let chosen = chosen("export.windows", list, &names, report);
+        names.retain(|(_, name)| chosen.contains(name));
+    }
+    names.into_iter().map(|(_, name)| name).collect()
+}
+
+fn views(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> Vec<View> {
+    let known = View::BOTH.map(|view| (view.name(), view));
+    let views = chosen("export.views", list, &known, report);
     if views.is_empty() && report.is_sound("export.views") {
-        let remedy = "write [\"live\", \"settled\"], or one of them";
+        let remedy = "write [\"live\", \"settled\"], or one of them, or leave it out";
         report.refuse(
             "export.views",
-            &raw.views,
+            list,
             "is empty: nothing would be exported",
             remedy,
         );
     }
-    Export {
-        metrics,
-        k,
-        windows,
-        live: views.contains(&View::Live),
-        settled: views.contains(&View::Settled),
-        numerators,
-        max_series: whole("export.max_series", &raw.max_series, report),
-        forget_after_ms: positive("export.forget_after", &raw.forget_after, report),
-    }
+    views
+}
+
+/// The windows that a view serves best: live lists tell what happens now, in the shortest; the longer ones compare arms, which
+/// settled lists do. `total`, and a window that is alone, have both.
+fn serving(view: View, windows: &[String]) -> Vec<String> {
+    let sliding: Vec<&String> = windows.iter().filter(|name| *name != TOTAL).collect();
+    let serves = |name: &String| match sliding[..] {
+        [shortest, _, ..] if name != TOTAL => (name == shortest) == (view == View::Live),
+        _ => true,
+    };
+    windows.iter().filter(|name| serves(name)).cloned().collect()
 }

@@ -63,14 +63,14 @@ pub(super) fn choose<'a, 'b>(
 }
 
 /// How many series a place has, by what they divide by: to count them is not to work them out.
-struct Sizes {
+pub(super) struct Sizes {
     n_sums: usize,
     /// Column and factor of a denominator, and how many series are absent where it is 0.
     n_ratios: Vec<((usize, u32), usize)>,
 }
 
 impl Sizes {
-    fn of(families: &[Family]) -> Sizes {
+    pub fn of(families: &[Family]) -> Sizes {
         let mut sizes = Sizes {
             n_sums: 0,
             n_ratios: Vec::new(),
@@ -86,6 +86,11 @@ impl Sizes {
             }
         }
         sizes
+    }
+
+    /// Of a place where nothing is absent.
+    pub fn most(&self) -> usize {
+        self.n_sums + self.n_ratios.iter().map(|(_, n)| n).sum::<usize>()
     }
 
     fn n_series(&self, row: &ExportedArm, places: &[WindowLabels]) -> usize {

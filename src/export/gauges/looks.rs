@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{ExpositionText, Number, Scope, TOTAL, escape, k_label, wanted_k};
-use crate::config::Export;
+use crate::config::{Experiment, Export};
 use crate::engine::ranking::Ranking;
-use crate::looks::{ArmLook, Shown};
+use crate::looks::{self, ArmLook, Shown};
 use crate::snapshot::ArmSnapshot;
 use crate::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
-use crate::statistics::{ArmReport, Interval, MetricReport, Report, Role, State};
+use crate::statistics::{ArmReport, Interval, MetricReport, Report, Role, Settings, State};
 
 /// The last look, and the labels of its metrics.
 pub(super) struct LookGauges<'a> {
@@ -16,6 +16,8 @@ pub(super) struct LookGauges<'a> {
     scope: Scope,
     /// By key.
     metrics: BTreeMap<String, MetricEnds>,
+    /// What an experiment without a control shows of its arms, unless `[export]` asks for all.
+    usual: Option<String>,
     /// Whether `[export]` chooses the settled view of `total`.
     has_total: bool,
 }
@@ -26,7 +28,7 @@ struct MetricEnds {
     of_windows: BTreeMap<String, String>,
     /// Of what it is against the control.
     compared: String,
-    /// Whether `[export]` chooses it.
+    /// Whether `[export]` chooses it although it decides nothing.
     is_chosen: bool,
 }
 
@@ -166,22 +168,56 @@ fn window_labels(window: &str, scope: Scope) -> String {
 impl<'a> LookGauges<'a> {
     /// Of looks at the partitions of this scope.
     pub fn new(shown: &'a Shown, scope: Scope, ranking: &Ranking, config: &Export) -> LookGauges<'a> {
-        let windows: &[String] = if config.settled { &config.windows } else { &[] };
+        let windows = &config.settled[..];
         let columns = ranking.columns().iter().filter(|column| column.profile == 0);
         let of_lists = columns.map(|column| {
-            let is_chosen =
-                config.metrics.iter().any(|id| id == column.metric.id) && wanted_k(config, column);
+            let is_shown = config.metrics.iter().any(|id| id == column.metric.id) && wanted_k(config, column);
+            let is_chosen = config.secondary && is_shown;
             let labels = k_label(column);
             let ends = MetricEnds::new(column.metric.id, &labels, (windows, scope), is_chosen);
             (column.key(), ends)
         });
         let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
-        let per_user = per_user.map(|id| (id.to_owned(), MetricEnds::new(id, "", (&[], scope), true)));
+        let per_user = per_user.map(|id| {
+            (
+                id.to_owned(),
+                MetricEnds::new(id, "", (&[], scope), config.secondary),
+            )
+        });
         LookGauges {
             shown,
             scope,
             metrics: of_lists.chain(per_user).collect(),
+            usual: looks::default_primary(looks::compared(ranking)),
             has_total: windows.iter().any(|name| name == TOTAL),
+        }
+    }
+
+    /// The most series of an arm of this experiment, whose intervals are of `total` and of this window.
+    pub fn most_of_arm(&self, experiment: &Experiment, window: Option<&str>) -> usize {
+        let settings = experiment.settings.as_ref();
+        let shown = self
+            .metrics
+            .iter()
+            .filter(|(key, ends)| ends.is_shown(self.role(settings, key)));
+        let windows: Vec<&str> = [TOTAL].into_iter().chain(window).collect();
+        let of_metric = |ends: &MetricEnds| {
+            let with_intervals = windows.iter().filter(|name| ends.of_window(name).is_some());
+            let compared = settings.map_or(0, |_| OF_METRICS.len());
+            INTERVALS.len() * with_intervals.count() + compared
+        };
+        // With its state.
+        let of_arm = settings.map_or(0, |_| OF_ARMS.len() + 1);
+        usize::from(self.has_total) + of_arm + shown.map(|(_, ends)| of_metric(ends)).sum::<usize>()
+    }
+
+    /// What a metric is there for in an experiment with these settings. Without any there is nothing to decide, and one metric speaks
+    /// for all.
+    fn role(&self, settings: Option<&Settings>, key: &str) -> Role {
+        match settings {
+            Some(settings) => settings.role(key),
+            None if self.usual.as_deref() == Some(key) => Role::Primary,
+            None => Role::Secondary,
         }
     }
 
@@ -191,7 +227,7 @@ impl<'a> LookGauges<'a> {
         let own: &ArmLook = look.arms.get(&*arm.arm)?;
         let comparison = look.comparison.as_ref();
         let report = comparison.and_then(|(_, report)| report.arms.get(&*arm.arm));
-        let role = move |key: &str| comparison.map_or(Role::Secondary, |(settings, _)| settings.role(key));
+        let role = move |key: &str| self.role(comparison.map(|(settings, _)| settings), key);
         let windows = own.windows.iter();
         let windows = windows.map(|(name, window)| (name.as_str(), &window.metrics));
         let intervals =
@@ -221,7 +257,7 @@ impl<'a> LookGauges<'a> {
         metrics.iter().filter_map(move |(key, metric)| {
             while ends.next_if(|(other, _)| *other < key).is_some() {}
             let (_, ends) = ends.next_if(|(other, _)| *other == key)?;
-            (ends.is_chosen || role(key, metric) != Role::Secondary).then_some((ends, metric))
+            ends.is_shown(role(key, metric)).then_some((ends, metric))
         })
     }
 
@@ -335,6 +371,10 @@ impl MetricEnds {
             compared: own,
             is_chosen,
         }
+    }
+
+    fn is_shown(&self, role: Role) -> bool {
+        self.is_chosen || role != Role::Secondary
     }
 
     /// None where the window is not chosen.

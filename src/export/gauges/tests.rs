@@ -258,6 +258,60 @@ fn distinct_counts_have_no_parts_and_say_how_many_arms_are_without() {
     assert_eq!(left_out, "3");
 }
 
+/// Of `rs_metrics` a mean is over lists with a click: with its value and the number of these, instances add up.
+#[test]
+fn what_is_no_mean_over_all_lists_has_its_denominator_beside_it() {
+    let config = Export {
+        metrics: ["hit_rate", "ctr", "mrr", "coverage"].map(str::to_owned).to_vec(),
+        numerators: Vec::new(),
+        ..export()
+    };
+    let with_denominator = |scrape: &Samples| -> BTreeSet<String> {
+        assert!(!scrape.keys().any(|(name, _)| name == "abgauge_metric_numerator"));
+        let series = scrape.keys().filter(|(name, labels)| {
+            name == "abgauge_metric_denominator" && labels.contains(&("window".to_owned(), "1h".to_owned()))
+        });
+        let of_metric = |label: &&(String, String)| ["k", "metric", "profile"].contains(&&*label.0);
+        let names = series.map(|(_, labels)| {
+            let labels: Vec<&str> = labels
+                .iter()
+                .filter(of_metric)
+                .map(|(_, value)| &**value)
+                .collect();
+            labels.join(" ")
+        });
+        names.collect()
+    };
+    let set = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<BTreeSet<_>>()
+    };
+    let one = scrape(&one_arm(), &config);
+    assert_eq!(with_denominator(&one), set(&["1 ctr", "5 ctr", "ctr"]));
+    let both = scrape_of(
+        &snapshot(vec![fixture::arm_of_two_profiles()]),
+        &fixture::two_profiles(),
+        &config,
+    );
+    let further = [
+        "1 hit_rate rs_metrics",
+        "5 hit_rate rs_metrics",
+        "hit_rate rs_metrics",
+    ];
+    assert_eq!(with_denominator(&both), set(&further));
+    let named = Export {
+        metrics: vec!["hit_rate".to_owned()],
+        ..config
+    };
+    assert_eq!(
+        with_denominator(&scrape(&one_arm(), &named)),
+        set(&[]),
+        "what is not shown needs none"
+    );
+}
+
 #[test]
 fn an_empty_board_says_only_that_nothing_is_left_out() {
     let scrape = scrape(&Snapshot::default(), &export());
@@ -270,8 +324,8 @@ fn the_configuration_chooses_metrics_ks_windows_views_and_numerators() {
     let config = Export {
         metrics: vec!["ctr".to_owned()],
         k: Some(vec![fixture::ks()[1]]),
-        windows: vec!["1h".to_owned()],
-        settled: false,
+        live: vec!["1h".to_owned()],
+        settled: Vec::new(),
         numerators: vec!["mrr".to_owned()],
         ..export()
     };
@@ -289,6 +343,8 @@ fn the_configuration_chooses_metrics_ks_windows_views_and_numerators() {
         ("abgauge_ctr", &[place]),
         ("abgauge_items_shown", &[place]),
         ("abgauge_lists", &[place]),
+        ("abgauge_metric_denominator", &[place, r#"metric="ctr" k="5""#]),
+        ("abgauge_metric_denominator", &[place, r#"metric="ctr""#]),
         ("abgauge_metric_denominator", &[place, r#"metric="mrr" k="5""#]),
         ("abgauge_metric_denominator", &[place, r#"metric="mrr""#]),
         ("abgauge_metric_numerator", &[place, r#"metric="mrr" k="5""#]),

@@ -33,12 +33,7 @@ impl<'a> Comparable<'a> {
 
     /// What decides where nothing is chosen: CTR at the largest cut-off, else the first metric that there is.
     pub fn default_primary(&self) -> Option<String> {
-        let columns = self.columns.as_ref()?;
-        let ctr = columns.iter().find(|column| column.metric.id == "ctr");
-        let metric = ctr.or(columns.first())?.metric.id;
-        let of_metric = columns.iter().filter(|column| column.metric.id == metric);
-        // None is the whole list, which counts only where there is no cut-off.
-        of_metric.max_by_key(|column| column.k).map(Column::key)
+        looks::default_primary(self.columns.as_ref()?.iter())
     }
 
     /// The ids of a list of metrics, each once.

@@ -255,21 +255,58 @@ fn export_chooses_metrics_and_what_decides_is_shown_in_any_case() {
     };
     assert_eq!(shown(&fewer, "lift"), "ctr hit_rate@5 lists_per_user");
     assert_eq!(shown(&fewer, "ci_lower"), "ctr hit_rate@5");
+    let deciding = Export {
+        secondary: false,
+        ..all
+    };
+    assert_eq!(shown(&deciding, "lift"), "ctr hit_rate@5");
+}
+
+/// Nothing decides there, so one metric is shown that would: CTR at the largest cut-off.
+#[test]
+fn without_a_control_one_metric_is_shown_unless_all_are_asked_for() {
+    let mut look = crate::looks::ExperimentLook {
+        comparison: None,
+        ..looks::compared()
+    };
+    for arm in look.arms.values_mut() {
+        let of_ctr = arm.metrics["ctr"];
+        arm.metrics.insert("ctr@5".to_owned(), of_ctr);
+    }
+    let shown = shown_of("e", look);
+    for (secondary, expected) in [(false, &["ctr 5"][..]), (true, &["ctr", "ctr 5", "hit_rate 5"])] {
+        let config = Export {
+            secondary,
+            ..export()
+        };
+        let samples = scraped(&board("e"), &shown, &config);
+        let of_a = samples.keys().filter(|(name, labels)| {
+            name == "abgauge_ci_lower"
+                && labels[0].1 == "a"
+                && labels.iter().any(|(_, value)| value == "total")
+        });
+        let metrics = of_a.map(|(_, labels)| {
+            let of = |wanted: &str| labels.iter().find(|(name, _)| name == wanted);
+            let k = of("k").map_or(String::new(), |(_, k)| format!(" {k}"));
+            of("metric").unwrap().1.clone() + &k
+        });
+        let expected: BTreeSet<String> = expected.iter().map(|text| (*text).to_owned()).collect();
+        assert_eq!(metrics.collect::<BTreeSet<_>>(), expected);
+    }
 }
 
 #[test]
 fn windows_that_are_not_exported_have_no_intervals_and_what_is_compared_is_there_without_them() {
-    let of = |windows: &[&str], settled| Export {
-        windows: windows.iter().map(|name| (*name).to_owned()).collect(),
-        settled,
+    let of = |windows: &[&str]| Export {
+        settled: windows.iter().map(|name| (*name).to_owned()).collect(),
         ..export()
     };
     let none: &[&str] = &[];
     for (config, expected) in [
-        (of(&["5m", "1h"], true), &["1h"][..]),
-        (of(&["5m", "total"], true), &["total"]),
-        (of(&["5m"], true), none),
-        (of(&["1h", "total"], false), none),
+        (of(&["5m", "1h"]), &["1h"][..]),
+        (of(&["5m", "total"]), &["total"]),
+        (of(&["5m"]), none),
+        (of(&[]), none),
     ] {
         let samples = scraped(&board("e"), &looks::shown(), &config);
         let expected: BTreeSet<&str> = expected.iter().copied().collect();
