@@ -21,10 +21,10 @@ fn file(relative: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What Grafana would put into a query once somebody has chosen, `profile` among it. Of a variable with one value its
+/// What Grafana would put into a query once somebody has chosen, metric and `profile` among it. Of a variable with one value its
 /// data source for Prometheus escapes what a quoted text must have escaped; a regular expression it leaves as it is.
 /// (`.*` is the value of "All", which is never escaped.)
-fn chosen(query: &str, profile: &str) -> String {
+fn chosen(query: &str, metric: &str, profile: &str) -> String {
     let profile = profile.replace('\\', r"\\").replace('"', r#"\""#);
     let choices = [
         ("$__rate_interval", "1m"),
@@ -33,12 +33,13 @@ fn chosen(query: &str, profile: &str) -> String {
         ("$experiment", "ranker"),
         ("$arm", ".*"),
         ("$treatment", ".*"),
+        ("$top", "20"),
         ("$control", busy::CONTROL),
         ("$window", "1h"),
         ("$view", "settled"),
         ("$profile", &profile),
         ("$k", "5"),
-        ("$metric", "ndcg"),
+        ("$metric", metric),
     ];
     let query = choices.iter().fold(query.to_owned(), |query, (name, value)| {
         query.replace(name, value)
@@ -67,8 +68,11 @@ const FIRST: &str = "()";
 /// The further one: a regular expression that only its name fits.
 const FURTHER: &str = r"\Qa+b(c)\E";
 
-/// What the dashboards ask for: all of it by the first profile, and by the further one what that defines.
-fn of_dashboards() -> Vec<Query> {
+/// The metric that the variable has in these tests: a mean over lists.
+const METRIC: &str = "ndcg";
+
+/// What the dashboards ask for, of one metric: all of it by the first profile, and by the further one what that defines.
+fn of_dashboards(metric: &str) -> Vec<Query> {
     let mut queries = Vec::new();
     for dashboard in Dashboard::all() {
         queries.extend(dashboard.queries());
@@ -78,19 +82,19 @@ fn of_dashboards() -> Vec<Query> {
             expression: looked_up(&expression),
         }));
     }
-    let defined = ["$metric", "hit_rate"];
+    let defined = ["$metric", "abgauge_hit_ratio"];
     let of_further = queries.iter().filter(|query| {
         query.expression.contains("$profile") && defined.iter().any(|id| query.expression.contains(id))
     });
     let of_further: Vec<_> = of_further
         .map(|query| Query {
             place: format!("{}, {}", query.place, busy::PROFILES[1]),
-            expression: chosen(&query.expression, FURTHER),
+            expression: chosen(&query.expression, metric, FURTHER),
         })
         .collect();
     assert!(of_further.len() > 5);
     for query in &mut queries {
-        query.expression = chosen(&query.expression, FIRST);
+        query.expression = chosen(&query.expression, metric, FIRST);
     }
     queries.extend(of_further);
     queries
@@ -109,7 +113,7 @@ fn options(prometheus: &Prometheus, variable: &str) -> Vec<(String, String)> {
     let variable = variables.find(|it| it["name"] == variable).expect(variable);
     let lookup = looked_up(variable["query"]["query"].as_str().expect("a query"));
     // On a busy machine a scrape may come too late, and its series are then gone until the next.
-    let samples = prometheus.wait_for(&chosen(&lookup, FIRST), wait::LONG);
+    let samples = prometheus.wait_for(&chosen(&lookup, METRIC, FIRST), wait::LONG);
     let texts = samples.iter().map(|sample| {
         let labels = sample.labels.iter();
         let labels: Vec<_> = labels
@@ -148,12 +152,13 @@ const DOCUMENTS: [&str; 4] = [
 
 /// What the daemon of these tests does not export: over TLS tests/security does, and while something is wrong, or state is stored,
 /// tests/faults. So it is with [`looks::OF_LOOKS`].
-const SOMETIMES: [&str; 5] = [
+const SOMETIMES: [&str; 6] = [
     "abgauge_global_behind_seconds",
     "abgauge_http_certificate_expiry_timestamp_seconds",
     "abgauge_event_ahead_seconds",
     "abgauge_open_transaction_since_timestamp_seconds",
     "abgauge_users",
+    "ALERTS",
 ];
 
 /// What names of stored state begin with: tests/faults exports them.
@@ -203,18 +208,23 @@ fn every_family_is_listed_and_every_query_and_every_rule_gives_something() {
     wait_for_settled(&mut busy);
     check_exported(&busy.daemon.get("/metrics").body);
 
-    let queries = of_dashboards();
+    let queries = of_dashboards(METRIC);
     assert!(queries.len() > 90, "only {} queries were found", queries.len());
     let queries = queries
         .into_iter()
         .chain(DOCUMENTS.into_iter().flat_map(of_document));
     let queries = queries.filter(|query| !comes_with_time(&query.expression));
-    for Query { place, expression } in queries {
+    let queries: Vec<Query> = queries.collect();
+    for Query { place, expression } in &queries {
         let found = wait::try_until(wait::LONG, || {
-            Some(prometheus.query(&expression)).filter(|samples| !samples.is_empty())
+            Some(prometheus.query(expression)).filter(|samples| !samples.is_empty())
         });
         assert!(found.is_some(), "{place}: nothing for {expression}");
     }
+    println!(
+        "queries that give something on a live abgauge: {0} of {0}",
+        queries.len()
+    );
 
     let of = |text: &str, value: &str| (text.to_owned(), value.to_owned());
     assert_eq!(
@@ -230,8 +240,17 @@ fn every_family_is_listed_and_every_query_and_every_rule_gives_something() {
     let profiles: BTreeSet<_> = options(&prometheus, "profile").into_iter().collect();
     let further = busy::PROFILES[1];
     assert_eq!(profiles, [of("(first)", FIRST), of(further, FURTHER)].into());
-    let series = r#"count by (profile) (abgauge_metric_numerator{job="$job",profile=~"$profile"})"#;
-    let found = prometheus.wait_for(&chosen(series, FURTHER), wait::LONG);
+    let metrics: BTreeSet<_> = options(&prometheus, "metric").into_iter().collect();
+    for (text, value) in [
+        ("ctr", "ctr"),
+        ("hit_ratio", "hit_rat(e|io)"),
+        ("map_by_k", "map_by_k"),
+    ] {
+        assert!(metrics.contains(&of(text, value)), "{metrics:?}");
+    }
+    assert_eq!(options(&prometheus, "arm").len(), 3, "all arms, for they are few");
+    let series = r#"count by (profile) (abgauge_ndcg{job="$job",profile=~"$profile"})"#;
+    let found = prometheus.wait_for(&chosen(series, METRIC, FURTHER), wait::LONG);
     let found: Vec<_> = found.iter().map(|sample| &sample.labels["profile"]).collect();
     assert_eq!(found, [further]);
 
@@ -241,6 +260,7 @@ fn every_family_is_listed_and_every_query_and_every_rule_gives_something() {
         known.then_some(rules)
     });
     let recorded = recorded_sometimes(&rules);
+    println!("rules evaluated without an error: {}", rules.len());
     for rule in &rules {
         let name = rule["name"].as_str().expect("a name");
         assert_eq!(rule["health"], "ok", "{name}: {}", rule["lastError"]);

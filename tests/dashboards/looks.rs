@@ -8,14 +8,13 @@ use serde_json::{Value, json};
 
 use super::support::daemon::Daemon;
 use super::{
-    DOCUMENTS, Prometheus, Query, comes_with_time, file, of_dashboards, of_document, selectors, tools, wait,
+    DOCUMENTS, METRIC, Prometheus, Query, busy, comes_with_time, file, of_dashboards, of_document, selectors,
+    tools, wait,
 };
 
 /// Of each label that a series has; as the dashboards' choices are, where they choose it.
 const LABELS: [(&str, &str); 10] = [
     ("experiment", "ranker"),
-    ("arm", "tuned"),
-    ("window", "1h"),
     ("view", "settled"),
     ("scope", "own"),
     ("metric", "ndcg"),
@@ -23,33 +22,56 @@ const LABELS: [(&str, &str); 10] = [
     ("state", "harm"),
     ("topic", "served"),
     ("partition", "0"),
+    ("alertname", "AbgaugeDown"),
+    ("alertstate", "firing"),
 ];
 
-/// A series of a family, with samples of an arm that does harm.
-fn series(name: &str) -> Value {
+/// Of the series in which Prometheus tells of its alerts those that queries ask for.
+const OF_ALERTS: &str = "alertname,alertstate";
+
+/// Those of which there are several.
+const ARMS: [&str; 2] = ["tuned", busy::CONTROL];
+const WINDOWS: [&str; 2] = ["1h", "total"];
+
+/// The series of a family, with samples of arms that do harm.
+fn series(name: &str) -> Vec<Value> {
     let listed = file("tests/data/exported-names.tsv");
     let line = listed.lines().find(|line| line.split('\t').next() == Some(name));
-    let of_family = line.and_then(|line| line.split('\t').nth(2)).expect(name);
+    let of_family = match line {
+        Some(line) => line.split('\t').nth(2).expect("labels"),
+        None => OF_ALERTS,
+    };
     let of_family: Vec<&str> = of_family.split(',').collect();
     let labels = LABELS.iter().filter(|(label, _)| of_family.contains(label));
-    let labels: String = labels
-        .map(|(label, value)| format!(r#",{label}="{value}""#))
-        .collect();
+    let mut all: Vec<String> = vec![
+        labels
+            .map(|(label, value)| format!(r#",{label}="{value}""#))
+            .collect(),
+    ];
+    for (label, values) in [("arm", ARMS), ("window", WINDOWS)] {
+        if of_family.contains(&label) {
+            let with = |labels: &String| values.map(|value| format!(r#"{labels},{label}="{value}""#));
+            all = all.iter().flat_map(with).collect();
+        }
+    }
     let value = match name {
         "abgauge_lift" | "abgauge_lift_lower" | "abgauge_lift_upper" => "-0.1",
         "abgauge_p_value" | "abgauge_harm_p_value" => "0.01",
         _ => "1",
     };
-    json!({
-        "series": format!(r#"{name}{{job="abgauge",instance="a"{labels}}}"#),
-        "values": format!("{value}x5"),
-    })
+    let series = all.into_iter().map(|labels| {
+        json!({
+            "series": format!(r#"{name}{{job="abgauge",instance="a"{labels}}}"#),
+            "values": format!("{value}x5"),
+        })
+    });
+    series.collect()
 }
 
 #[test]
 fn what_is_asked_of_what_comes_with_time_gives_something_where_it_is() {
     let documents = DOCUMENTS.into_iter().flat_map(of_document);
-    let queries = of_dashboards().into_iter().chain(documents);
+    let queries = of_dashboards(METRIC).into_iter().chain(documents);
     let queries: Vec<Query> = queries
         .filter(|query| comes_with_time(&query.expression))
         .collect();
@@ -65,13 +87,14 @@ fn what_is_asked_of_what_comes_with_time_gives_something_where_it_is() {
     });
     let case = json!({
         "interval": "1m",
-        "input_series": names.iter().map(|name| series(name)).collect::<Vec<_>>(),
+        "input_series": names.iter().flat_map(|name| series(name)).collect::<Vec<_>>(),
         "promql_expr_test": expected.collect::<Vec<_>>(),
     });
     let dir = tools::temporary_dir("looks");
     // Each JSON is YAML.
     let path = dir.path().join("looks.test.yml");
     fs::write(&path, json!({ "tests": [case] }).to_string()).expect("write it");
+    println!("queries of what comes with time: {0} of {0}", queries.len());
     let output = tools::command("promtool")
         .args(["test", "rules"])
         .arg(&path)
@@ -114,7 +137,8 @@ fn dashboards_show_what_looks_say_of_a_demo() {
             .collect();
         names.iter().any(|name| OF_LOOKS.contains(&name.as_str()))
     };
-    let queries: Vec<Query> = of_dashboards().into_iter().filter(is_of_looks).collect();
+    // By default looks show the metric that decides.
+    let queries: Vec<Query> = of_dashboards("ctr").into_iter().filter(is_of_looks).collect();
     assert!(queries.len() > 15, "only {} queries were found", queries.len());
     for Query { place, expression } in queries {
         let found = wait::try_until(wait::LONG, || {

@@ -6,7 +6,12 @@ use crate::promql::{Selector, selectors};
 use crate::read;
 
 /// What Prometheus itself keeps of each target.
-const OF_PROMETHEUS: [&str; 3] = ["up", "scrape_duration_seconds", "scrape_samples_scraped"];
+pub const OF_PROMETHEUS: [&str; 4] = [
+    "up",
+    "ALERTS",
+    "scrape_duration_seconds",
+    "scrape_samples_scraped",
+];
 
 /// Labels by name, of every family in tests/data/exported-names.tsv.
 pub fn exported() -> BTreeMap<String, BTreeSet<String>> {
@@ -33,8 +38,12 @@ pub fn check(expression: &str, recorded: &BTreeSet<String>) {
     let exported = exported();
     let uses = selectors(expression);
     assert!(!uses.is_empty(), "no metric: {expression}");
-    for selector in uses {
-        let name = selector.name.as_str();
+    let named = uses.iter().flat_map(|selector| {
+        let names = names(&selector.name);
+        names.into_iter().map(move |name| (selector, name))
+    });
+    for (selector, name) in named {
+        let name = name.as_str();
         if recorded.contains(name) || OF_PROMETHEUS.contains(&name) {
             continue;
         }
@@ -64,6 +73,18 @@ pub fn check(expression: &str, recorded: &BTreeSet<String>) {
     }
 }
 
+/// The names that a selector asks for: `abgauge_(a|b)` means two, and `abgauge_$metric` any that the variable offers.
+pub fn names(name: &str) -> Vec<String> {
+    let name = name.replace("$metric", "hit_ratio");
+    match name
+        .split_once('(')
+        .and_then(|(begin, rest)| Some((begin, rest.strip_suffix(')')?)))
+    {
+        Some((begin, ends)) => ends.split('|').map(|end| format!("{begin}{end}")).collect(),
+        None => vec![name],
+    }
+}
+
 #[test]
 fn finds_the_metrics_of_an_expression() {
     let of = |name: &str, matchers: &str, function: &str| Selector {
@@ -86,6 +107,13 @@ fn finds_the_metrics_of_an_expression() {
         selectors(r#"label_values(abgauge_lists{job="a"}, arm)"#),
         [of("abgauge_lists", r#"job="a""#, "")]
     );
+    let named = selectors(r#"count by (k) ({__name__=~"abgauge_(a|b)",k="1"}) / abgauge_c"#);
+    assert_eq!(
+        named,
+        [of("abgauge_(a|b)", r#"k="1""#, ""), of("abgauge_c", "", "")]
+    );
+    assert_eq!(named[0].text(), r#"{__name__=~"abgauge_(a|b)",k="1"}"#);
+    assert_eq!(names(&named[0].name), ["abgauge_a", "abgauge_b"]);
     assert_eq!(
         selectors("max(up) or process_start_time_seconds * 1000 unless on (job) abgauge_ready == bool 1"),
         [

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::compose::{mounts, services};
-use crate::exported::{check, exported};
+use crate::exported::{check, exported, names};
 use crate::grafana_model::Dashboard;
 use crate::prometheus::figures;
 use crate::promql::selectors;
@@ -154,7 +154,9 @@ fn queries_use_only_what_is_exported() {
 fn every_query_keeps_to_the_chosen_instances_and_profile_and_counts_no_list_twice() {
     let exported = exported();
     for query in Dashboard::all().iter().flat_map(Dashboard::queries) {
-        for selector in selectors(&query.expression) {
+        // Alerts are shown whatever job and instance they speak of.
+        let uses = selectors(&query.expression).into_iter();
+        for selector in uses.filter(|selector| selector.name != "ALERTS") {
             let has = |matcher: &str| selector.matchers.contains(matcher);
             assert!(
                 has(r#"job="$job""#) && has(r#"instance=~"$instance""#),
@@ -162,10 +164,15 @@ fn every_query_keeps_to_the_chosen_instances_and_profile_and_counts_no_list_twic
                 query.place,
                 query.expression
             );
-            let Some(labels) = exported.get(&selector.name) else {
+            let Some(labels) = exported.get(&names(&selector.name)[0]) else {
                 continue;
             };
-            for (label, matcher) in [("scope", r#"scope="own""#), ("profile", r#"profile=~"$profile""#)] {
+            // An interval is of the scope that looks go by: there is one of it, and none adds up.
+            let scope = match selector.name.starts_with("abgauge_ci_") {
+                true => r#"scope=~"own|global""#,
+                false => r#"scope="own""#,
+            };
+            for (label, matcher) in [("scope", scope), ("profile", r#"profile=~"$profile""#)] {
                 assert!(
                     !labels.contains(label) || has(matcher),
                     "{}: {}",
@@ -213,6 +220,8 @@ fn matched(expression: &str) -> Vec<(String, bool)> {
     let pieces: Vec<&str> = expression.split('"').collect();
     let quoted = pieces.windows(2).step_by(2);
     let variables = quoted.filter_map(|pair| Some((pair[1].strip_prefix('$')?, pair[0].ends_with("=~"))));
+    // The group of a `label_replace` is none.
+    let variables = variables.filter(|(name, _)| *name != "1");
     variables
         .map(|(name, is_expression)| (name.to_owned(), is_expression))
         .collect()
@@ -226,7 +235,7 @@ fn names_need_not_be_regular_expressions_for_themselves() {
         [("x".to_owned(), true), ("z".to_owned(), false)]
     );
     // Their values are expressions already: the dashboard makes them so.
-    let expressions = ["profile", "k"];
+    let expressions = ["profile", "k", "metric"];
     for dashboard in Dashboard::all() {
         let variables = dashboard.variables();
         for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
@@ -250,6 +259,7 @@ fn colours_change_where_alerts_begin() {
     for (title, alert) in [
         ("Settle delay", "AbgaugeSettleDelay"),
         ("State of its bound", "AbgaugeStateNearBound"),
+        ("Newest list", "AbgaugeNoEvents"),
         ("Share of records that do not count", "AbgaugeLateRecords"),
         ("Share of records that do not count", "AbgaugeFutureRecords"),
         ("Share of records that do not count", "AbgaugeInvalidRecords"),
@@ -269,6 +279,51 @@ fn colours_change_where_alerts_begin() {
             "{title}: {colours:?}; {alert}: {has:?}"
         );
     }
+}
+
+/// A share that begins anywhere else looks like more than it is. A difference has no such begin.
+#[test]
+fn charts_of_shares_begin_at_0() {
+    for dashboard in Dashboard::all() {
+        for panel in dashboard.charts() {
+            let defaults = &panel["fieldConfig"]["defaults"];
+            let title = panel["title"].as_str().expect("a title");
+            let is_difference = title.starts_with("Lift of") || title.ends_with("against $control");
+            if panel["type"] == "timeseries" && defaults["unit"] == "percentunit" {
+                assert_eq!(
+                    defaults["min"] == 0,
+                    !is_difference,
+                    "{}: {title}",
+                    dashboard.file
+                );
+            }
+        }
+    }
+}
+
+/// Links lead to abgauge itself, to a runbook that there is.
+#[test]
+fn links_lead_to_the_page_and_to_runbooks_that_exist() {
+    let runbooks = read("docs/runbooks.md").to_lowercase();
+    let mut n_runbooks = 0;
+    for dashboard in Dashboard::all() {
+        let mut links: Vec<Value> = dashboard.model["links"].as_array().expect("links").clone();
+        links.retain(|link| link["type"] == "link");
+        assert_eq!(links.len(), 2, "{}", dashboard.file);
+        let of_panels = dashboard.charts();
+        let of_panels = of_panels
+            .iter()
+            .flat_map(|panel| panel["links"].as_array().cloned());
+        for link in links.into_iter().chain(of_panels.flatten()) {
+            let address = link["url"].as_str().expect("an address");
+            let path = address.strip_prefix("${page}/").expect(address);
+            let anchor = path.strip_prefix("runbooks#");
+            n_runbooks += usize::from(anchor.is_some());
+            let exists = anchor.is_none_or(|name| runbooks.contains(&format!("\n## {name}\n")));
+            assert!(exists, "{}: {address}", dashboard.file);
+        }
+    }
+    assert!(n_runbooks >= 5, "{n_runbooks}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 /// One use of a metric.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
+    /// Of a selector without a name what its matcher `__name__=~` has instead: a regular expression.
     pub name: String,
     /// What stands between its braces.
     pub matchers: String,
@@ -23,9 +24,15 @@ impl Selector {
 
     /// As it may be asked for by itself.
     pub fn text(&self) -> String {
-        format!("{}{{{}}}", self.name, self.matchers)
+        match self.name.chars().all(is_of_word) {
+            true => format!("{}{{{}}}", self.name, self.matchers),
+            false => format!("{{{NAMED}{}\",{}}}", self.name, self.matchers),
+        }
     }
 }
+
+/// What a selector begins with that has an expression for its name.
+const NAMED: &str = "__name__=~\"";
 
 /// Every use of a metric, in order.
 pub fn selectors(expression: &str) -> Vec<Selector> {
@@ -35,8 +42,19 @@ pub fn selectors(expression: &str) -> Vec<Selector> {
     while let Some(first) = rest.chars().next() {
         if first == '"' {
             rest = after(&rest[1..], '"');
+        } else if first == '$' {
+            // A variable in place of a number.
+            rest = word(&rest[1..]).1;
         } else if first == '[' {
             rest = after(rest, ']');
+        } else if let Some((inner, following)) = named(rest) {
+            let (name, matchers) = inner.split_once('"').expect("the quotes close");
+            selectors.push(Selector {
+                name: name.to_owned(),
+                matchers: matchers.trim_start_matches(',').to_owned(),
+                function: if following.starts_with('[') { function } else { "" }.to_owned(),
+            });
+            rest = label_of_lookup(function, following);
         } else if first.is_ascii_digit() {
             rest = word(rest).1;
         } else if is_of_word(first) {
@@ -101,6 +119,12 @@ fn after(text: &str, end: char) -> &str {
 fn braces(text: &str) -> (&str, &str) {
     let inner = text.strip_prefix('{').and_then(|inner| inner.split_once('}'));
     inner.unwrap_or(("", text))
+}
+
+/// What stands in the braces that a text begins with behind `__name__=~"`, and what follows them.
+fn named(text: &str) -> Option<(&str, &str)> {
+    let inner = text.strip_prefix('{')?.strip_prefix(NAMED)?;
+    inner.split_once('}')
 }
 
 /// The second argument of `label_values` is a label, not a metric.
