@@ -375,11 +375,19 @@ fn dashboards_are_of_the_types_that_grafana_has_for_them() {
     let right = dashboards.iter().enumerate();
     let right = right.map(|(i, dashboard)| (format!("dashboard{i}"), dashboard.model.clone()));
     // One fault each that the types must find: in the model, in options, in options of a field, in a query.
+    let first = |kind: &str| {
+        let panels = dashboards[0].model["panels"].as_array().expect("panels");
+        panels.iter().position(|panel| panel["type"] == kind).expect(kind)
+    };
+    let (table, chart) = (first("table"), first("timeseries"));
     let faults = [
-        ("/graphTooltip", "shared".into()),
-        ("/panels/1/options/cellHeight", "small".into()),
-        ("/panels/2/fieldConfig/defaults/custom/drawStyle", "lines".into()),
-        ("/panels/2/targets/0/expr", Value::Null),
+        ("/graphTooltip".to_owned(), "shared".into()),
+        (format!("/panels/{table}/options/cellHeight"), "small".into()),
+        (
+            format!("/panels/{chart}/fieldConfig/defaults/custom/drawStyle"),
+            "lines".into(),
+        ),
+        (format!("/panels/{chart}/targets/0/expr"), Value::Null),
     ];
     let wrong = faults.iter().enumerate().map(|(i, (place, value))| {
         let mut model = dashboards[0].model.clone();

@@ -43,6 +43,8 @@ profile = {PROFILES:?}
 catalog = \"{catalogue}\"
 metrics = [\"hit_rate\", \"ctr\", \"mrr\", \"ndcg\", \"precision\", \"recall\", \"map\", \"map_by_k\", \"mar\", \"hits\",
     \"alpha_ndcg\", \"coverage\", \"popularity\", \"surprisal\"]
+[export]
+numerators = [\"map\"]
 [profile.{further:?}]
 base = \"trec_eval\"
 [experiments.ranker]
