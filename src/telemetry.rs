@@ -33,6 +33,7 @@ pub struct Telemetry {
     click_results: [IntCounter; ClickResult::ALL.len()],
     conflicting_lists: IntCounter,
     repeated_items: IntCounter,
+    skipped_elements: IntCounter,
     shared_id_lists: IntCounter,
     cut_clicks: IntCounter,
     rebalances: IntCounter,
@@ -396,6 +397,11 @@ impl Telemetry {
                 "abgauge_repeated_items_total",
                 "Positions of accepted lists that repeat an item from a higher rank.",
             ),
+            skipped_elements: counter(
+                &registry,
+                "abgauge_skipped_elements_total",
+                "Elements of lists that are no items and were skipped, as events.served.skip_others says.",
+            ),
             shared_id_lists: counter(
                 &registry,
                 "abgauge_shared_id_lists_total",
@@ -552,6 +558,7 @@ impl Telemetry {
         }
         self.conflicting_lists.inc_by(counts.conflicting_lists);
         self.repeated_items.inc_by(counts.repeated_items);
+        self.skipped_elements.inc_by(counts.skipped_elements);
         self.shared_id_lists.inc_by(counts.shared_id_lists);
         self.cut_clicks.inc_by(counts.cut_clicks);
     }

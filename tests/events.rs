@@ -351,7 +351,9 @@ fn a_sample_is_read_with_the_configuration() {
         "{printed}"
     );
     let printed = check(&list(r#"[{"id":"i5"}]"#), &with_config, 65);
-    assert!(printed.contains("missing_field: `items`"), "{printed}");
+    let told = "missing_field: there is no `sku` in element 1 of `items`";
+    assert!(printed.contains(told), "{printed}");
+    assert!(printed.contains("correct events.served.item_id"), "{printed}");
 
     let bad = file(&dir, "bad.toml", "[events.served]\nitem_id = \"a..b\"\n");
     let ran = run_with_input(&["check", "--sample", "-", "--config", &bad], "");
@@ -361,6 +363,22 @@ fn a_sample_is_read_with_the_configuration() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn elements_that_are_skipped_are_told() {
+    let dir = temporary_dir();
+    let config = file(&dir, "abgauge.toml", "events.served.skip_others = true\n");
+    let list = r#"{"type":"served","request_id":1,"ts":1763596800123,"experiments":{"e":"a"},"items":["i5",null,{}]}"#;
+    let printed = check(list, &["--config", &config], 0);
+    assert!(
+        printed.contains("items: i5\n         elements that are no items, skipped: 2\n"),
+        "{printed}"
+    );
+    let ran = run_with_input(&["evaluate", "-", "--config", &config], list);
+    let told = "elements of lists that are no items, skipped: 2";
+    assert!(ran.code == Some(0) && ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(check(list, &[], 65).contains("wrong_type: element 2 of `items` is null"));
 }
 
 #[test]

@@ -129,12 +129,17 @@ fn finding(line: u64, explained: &Explained) -> Finding {
             ts_ms,
             arms,
             items,
+            n_skipped,
         } => {
             let arms = arms
                 .iter()
                 .map(|(experiment, arm)| format!("{} = {}", short(experiment), short(arm)));
+            let skipped = match n_skipped {
+                0 => String::new(),
+                n => format!("\nelements that are no items, skipped: {n}"),
+            };
             Finding::ok(format!(
-                "line {line}: served list {}{} at {}\nexperiments: {}\nitems: {}",
+                "line {line}: served list {}{} at {}\nexperiments: {}\nitems: {}{skipped}",
                 short(request_id),
                 of_user(user_id),
                 time(*ts_ms),
@@ -199,22 +204,36 @@ fn names(all: impl ExactSizeIterator<Item = String>) -> String {
 }
 
 /// What a field has that refuses its record.
-fn refused(reason: Reason, place: &Place) -> String {
+pub(super) fn refused(reason: Reason, place: &Place) -> String {
     match (reason, &place.value) {
         (Reason::WrongType, None) if !place.path.is_empty() => format!(
-            "the way to `{}` is through what is neither an object nor a list of one element",
-            short(&place.path)
+            "the way to `{}`{} is through what is neither an object nor a list of one element",
+            short(&place.path),
+            place
+                .within
+                .iter()
+                .map(|within| format!(" in {}", short(within)))
+                .collect::<String>()
         ),
         _ => said(place),
     }
 }
 
 /// What a field has.
-fn said(Place { path, value, .. }: &Place) -> String {
+fn said(
+    Place {
+        path, value, within, ..
+    }: &Place,
+) -> String {
+    let (within, of) = match within {
+        Some(within) => (format!(" in {}", short(within)), short(within)),
+        None => Default::default(),
+    };
     match (path.as_str(), value) {
+        ("", Some(value)) if !of.is_empty() => format!("{of} is {}", short(value)),
         ("", _) => "no field says its type".to_owned(),
-        (path, Some(value)) => format!("`{}` is {}", short(path), short(value)),
-        (path, None) => format!("there is no `{}`", short(path)),
+        (path, Some(value)) => format!("`{}` is {}{within}", short(path), short(value)),
+        (path, None) => format!("there is no `{}`{within}", short(path)),
     }
 }
 
@@ -242,10 +261,14 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
         Reason::MissingField if is("type") => "send it; or say what the topic of the sample holds, with --as served or \
                                                --as click; or correct events.type or set events.without_type"
             .into(),
+        Reason::MissingField if is("item_id") => "send it, or correct events.served.item_id, the path to it; where such elements \
+                                                  are no items set events.served.skip_others = true"
+            .into(),
         Reason::MissingField => format!("send it, or correct events.{setting}, the path to it"),
         Reason::WrongType if place.is_none() => "send one JSON object".into(),
         Reason::WrongType if is("items") => "send an array of texts or integers; for objects with an id set \
-                                             events.served.item_id, the path to it"
+                                             events.served.item_id, the path to it; for arrays of arrays \
+                                             events.served.rows; to skip what is no item events.served.skip_others"
             .into(),
         Reason::WrongType if is("experiments") => {
             "send an object of texts, experiment → arm; for an array of objects set events.served.experiment and \
@@ -253,7 +276,7 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
                 .into()
         }
         Reason::WrongType if is("ts") => "send a number or text; a path leads through objects, and through arrays of one".into(),
-        Reason::WrongType if is("type") || is("action") || is("arm") => {
+        Reason::WrongType if is("type") || is("action") || is("arm") || is("experiment") => {
             format!("send text, or correct events.{setting}, the path to it")
         }
         Reason::WrongType => format!(
@@ -266,7 +289,7 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
         Reason::TsSeconds => "set events.ts_unit = \"s\", or send milliseconds".into(),
         Reason::TsMicros => "set events.ts_unit = \"us\" or \"ns\", or send milliseconds".into(),
         Reason::TsRange => "send epoch milliseconds, or RFC 3339 text with its offset, from 2001 to 2286; where numbers \
-                            are of another unit, set events.ts_unit"
+                            are of another unit, set events.ts_unit, where text names no zone, events.ts_zone"
             .into(),
         Reason::LabelLength => "send names of experiments and arms of 1 to 128 bytes".into(),
         Reason::LabelReserved => "give no experiment or arm the name __other__".into(),

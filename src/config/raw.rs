@@ -83,6 +83,7 @@ pub(super) struct RawEvents {
     pub r#type: Option<Spanned<String>>,
     pub without_type: Option<Spanned<String>>,
     pub ts_unit: Option<Spanned<String>>,
+    pub ts_zone: Option<Spanned<String>>,
     pub served: RawServed,
     pub click: RawClick,
 }
@@ -96,6 +97,10 @@ pub(super) struct RawServed {
     pub ts: Option<Spanned<String>>,
     pub items: Option<Spanned<String>>,
     pub item_id: Option<Spanned<String>>,
+    pub position: Option<Spanned<String>>,
+    pub skip_others: Option<Spanned<bool>>,
+    pub rows: Option<Spanned<bool>>,
+    pub row_items: Option<Spanned<String>>,
     pub experiments: Option<Spanned<String>>,
     pub experiment: Option<Spanned<String>>,
     pub arm: Option<Spanned<String>>,

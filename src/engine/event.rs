@@ -175,6 +175,8 @@ pub struct Batch {
     pub text: String,
     /// What JSON objects mean in `arms`, so that the decoder reads each once.
     pub arms_by_json: HashMap<Box<[u8]>, Range<u32>>,
+    /// Elements of its lists that are no items, and were passed over.
+    pub skipped_elements: u64,
 }
 
 impl Batch {
@@ -182,6 +184,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.events.clear();
         self.items.clear();
+        self.skipped_elements = 0;
         let n_kept = self.arms.len().max(self.arms_by_json.len());
         if n_kept > MAX_KEPT_ARMS || self.text.len() > MAX_KEPT_BYTES {
             self.arms.clear();

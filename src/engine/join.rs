@@ -196,6 +196,7 @@ impl Engine {
     /// Processes a batch while the state stays within `room_bytes`. Events that do not fit are shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
+        self.changes.counts.skipped_elements += batch.skipped_elements;
         let mut tags = std::mem::take(&mut self.scratch.tags);
         tags.clear();
         let lists_have_clicks = self.clicks.n_waiting() * FEW_WAITING > self.lists.len();

@@ -102,6 +102,8 @@ pub struct Counts {
     pub conflicting_lists: u64,
     /// Positions of accepted lists that repeat an item from a higher rank.
     pub repeated_items: u64,
+    /// Elements of lists that are no items, and were passed over.
+    pub skipped_elements: u64,
     /// Lists with a request id that very many have.
     pub shared_id_lists: u64,
     /// Clicks that fall to more lists of their request id than they count for.
@@ -171,6 +173,7 @@ impl Counts {
         }
         self.conflicting_lists += other.conflicting_lists;
         self.repeated_items += other.repeated_items;
+        self.skipped_elements += other.skipped_elements;
         self.shared_id_lists += other.shared_id_lists;
         self.cut_clicks += other.cut_clicks;
     }

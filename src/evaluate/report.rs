@@ -66,6 +66,10 @@ impl Evaluation {
                 "lists that name no experiment, counted in no arm",
                 self.n_lists_without_arm,
             ),
+            (
+                "elements of lists that are no items, skipped",
+                self.counts.skipped_elements,
+            ),
             ("lists that came again, counted once", outcome(Outcome::Duplicate)),
             (
                 "of them with other content, the first stands",

@@ -57,6 +57,7 @@ fn every_known_label_stands_at_zero_from_the_start() {
     for zero in [
         "conflicting_lists_total",
         "repeated_items_total",
+        "skipped_elements_total",
         "rebalances_total",
         "pair_restarts_total",
     ] {
@@ -151,6 +152,7 @@ fn counts_add_up_by_topic() {
     );
     assert_eq!(value(&telemetry, "abgauge_conflicting_lists_total"), Some(6.0));
     assert_eq!(value(&telemetry, "abgauge_repeated_items_total"), Some(8.0));
+    assert_eq!(value(&telemetry, "abgauge_skipped_elements_total"), Some(10.0));
 }
 
 /// One list; two clicks, of which one is a repeat; one broken click.
@@ -158,6 +160,7 @@ fn counts() -> Counts {
     let mut counts = Counts::default();
     counts.conflicting_lists = 3;
     counts.repeated_items = 4;
+    counts.skipped_elements = 5;
     counts.count(Side::Served, Outcome::Accepted);
     counts.count(Side::Clicks, Outcome::Accepted);
     counts.count(Side::Clicks, Outcome::Accepted);

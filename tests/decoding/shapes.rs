@@ -2,14 +2,14 @@
 //! corpus that fuzzing left for our own shape, and the samples of the presets.
 
 use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
-use abgauge::ingest::wire::shape::{ArmsShape, Path, Shape, TsUnit};
+use abgauge::ingest::wire::shape::{ArmsShape, Path, Shape, TsUnit, Zone};
 use abgauge::ingest::wire::{Decoder, Explained};
 
 const SEED: u64 = 7;
 const MAX_ITEMS: u32 = 20;
 const MAX_EXPERIMENTS: u32 = 3;
 
-/// Those of the presets, and one that goes every other way.
+/// Those of the presets, and some that go every other way.
 fn shapes() -> Vec<Shape> {
     let path = |text| Path::parse(text).expect("a path");
     let mut odd = Shape {
@@ -34,8 +34,17 @@ fn shapes() -> Vec<Shape> {
         arm_name: Some("a".to_owned()),
         ..ArmsShape::default()
     };
+    let mut rows = Shape {
+        ts_zone: Zone::parse("-08:00"),
+        ..Shape::default()
+    };
+    rows.served.item_id = Some(path("e"));
+    rows.served.position = Some(path("x"));
+    rows.served.skip_others = true;
+    rows.served.rows = true;
+    rows.served.row_items = Some(path("items"));
     let presets = Shape::PRESETS.iter().map(|(_, preset)| preset());
-    presets.chain([odd, flat, Shape::default()]).collect()
+    presets.chain([odd, flat, rows, Shape::default()]).collect()
 }
 
 /// Reads the input as one record, and each of its lines as one.
@@ -78,8 +87,10 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
                 ts_ms,
                 arms,
                 items,
+                n_skipped,
             },
         ) => {
+            assert_eq!(batch.skipped_elements, *n_skipped, "{text}");
             assert_eq!(list.id, hash.request(request_id.as_bytes()), "{text}");
             assert_eq!(
                 list.user,
@@ -121,8 +132,8 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
         _ => panic!("{text}: {body:?} is explained as {explained:?}"),
     }
     assert_eq!(
-        ends(batch),
-        before,
+        (ends(batch), batch.skipped_elements),
+        (before, 0),
         "what is no list leaves nothing behind: {text}"
     );
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::event::Kind;
-use crate::ingest::wire::shape::{Path, TsUnit};
+use crate::ingest::wire::shape::{Path, TsUnit, Zone};
 
 fn shape(text: &str, env: &[(&str, &str)]) -> Option<Shape> {
     config(text, env).events
@@ -43,6 +43,30 @@ fn a_shape_is_what_is_written_over_the_preset_and_variables_over_both() {
 }
 
 #[test]
+fn what_lists_are_is_said_by_switches_too() {
+    let text = "[events]\nts_zone = \"+01:00\"\n[events.served]\nposition = \"rank\"\nskip_others = true\nrows = true\n\
+                row_items = \"tiles\"\n";
+    let mut expected = Shape {
+        ts_zone: Zone::parse("+01:00"),
+        ..Shape::default()
+    };
+    let path = |text| Some(Path::parse(text).expect("a path"));
+    expected.served.position = path("rank");
+    expected.served.skip_others = true;
+    expected.served.rows = true;
+    expected.served.row_items = path("tiles");
+    assert_eq!(shape(text, &[]), Some(expected.clone()));
+    expected.served.skip_others = false;
+    expected.ts_zone = None;
+    let env = [
+        ("ABGAUGE_EVENTS__SERVED__SKIP_OTHERS", "false"),
+        ("ABGAUGE_EVENTS__TS_ZONE", ""),
+    ];
+    assert_eq!(shape(text, &env), Some(expected));
+    assert_eq!(shape("[events.served]\nrows = false\n", &[]), None);
+}
+
+#[test]
 fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
     let table: &[(&str, &[&str])] = &[
         (
@@ -52,6 +76,18 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
         (
             "[events]\nts_unit = \"sec\"",
             &["events.ts_unit", ":2:11", "\"s\", \"ms\""],
+        ),
+        (
+            "[events]\nts_zone = \"Europe/Berlin\"",
+            &["events.ts_zone", ":2:11", "is no zone", "\"+01:00\""],
+        ),
+        (
+            "[events.served]\nrow_items = \"tiles\"",
+            &["events.served.row_items", ":2:13", "write `rows = true`"],
+        ),
+        (
+            "[events.served]\nrows = \"yes\"",
+            &["events.served.rows", ":2:8", "true"],
         ),
         (
             "[events]\nwithout_type = \"list\"",

@@ -8,11 +8,12 @@ use crate::config::raw::{RawClick, RawEvents, RawKafka, RawServed};
 use crate::config::rules::KINDS;
 use crate::engine::OTHER;
 use crate::ingest::wire::MAX_LABEL_BYTES;
-use crate::ingest::wire::shape::{ArmsShape, ClickShape, Path, ServedShape, Shape, TsUnit};
+use crate::ingest::wire::shape::{ArmsShape, ClickShape, Path, ServedShape, Shape, TsUnit, Zone};
 
 const TYPE: &str = "events.type";
 const ACTION: &str = "events.click.action";
 const ARM: &str = "events.served.arm";
+const ROW_ITEMS: &str = "events.served.row_items";
 const EXPERIMENT: &str = "events.served.experiment";
 
 type Word = Option<Spanned<String>>;
@@ -32,11 +33,13 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
     if let Some(word) = &raw.ts_unit {
         shape.ts_unit = choice("events.ts_unit", word, &TsUnit::ALL, report);
     }
+    zone(&raw.ts_zone, &mut shape.ts_zone, report);
     served(&raw.served, &mut shape.served, report);
     click(&raw.click, &mut shape.click, report);
     kinds(raw, &shape, report);
     actions(raw, &shape.click, report);
     arms(raw, &shape.served.arms, report);
+    rows(raw, &shape.served, report);
     (shape != Shape::default()).then_some(shape)
 }
 
@@ -68,6 +71,21 @@ fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
     must_be("events.served.ts", &raw.ts, &mut shape.ts, report);
     must_be("events.served.items", &raw.items, &mut shape.items, report);
     may_be_absent("events.served.item_id", &raw.item_id, &mut shape.item_id, report);
+    may_be_absent(
+        "events.served.position",
+        &raw.position,
+        &mut shape.position,
+        report,
+    );
+    for (written, setting) in [
+        (&raw.skip_others, &mut shape.skip_others),
+        (&raw.rows, &mut shape.rows),
+    ] {
+        if let Some(written) = written {
+            *setting = *written.get_ref();
+        }
+    }
+    may_be_absent(ROW_ITEMS, &raw.row_items, &mut shape.row_items, report);
     let arms = &mut shape.arms;
     may_be_absent(
         "events.served.experiments",
@@ -167,6 +185,22 @@ fn actions(raw: &RawEvents, click: &ClickShape, report: &mut ErrorReport) {
     }
 }
 
+/// The items of rows are looked for where there are rows.
+fn rows(raw: &RawEvents, served: &ServedShape, report: &mut ErrorReport) {
+    if served.row_items.is_some() && !served.rows && report.is_sound(ROW_ITEMS) {
+        let remedy = "write `rows = true` too, or leave `row_items` out";
+        refuse_either(
+            [
+                (ROW_ITEMS, spot(&raw.served.row_items)),
+                ("events.served.rows", spot(&raw.served.rows)),
+            ],
+            "there are no rows that might have items",
+            remedy,
+            report,
+        );
+    }
+}
+
 /// Arms are looked for where something can be found.
 fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut ErrorReport) {
     const EXPERIMENT_NAME: &str = "events.served.experiment_name";
@@ -218,6 +252,18 @@ fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut ErrorReport) {
             remedy,
             report,
         );
+    }
+}
+
+/// Empty text takes away what the preset has.
+fn zone(word: &Word, zone: &mut Option<Zone>, report: &mut ErrorReport) {
+    if let Some(word) = word {
+        *zone = Zone::parse(word.get_ref());
+        if zone.is_none() && !word.get_ref().is_empty() {
+            let remedy = "write \"UTC\", or an offset such as \"+01:00\"; zones that move their clocks have an hour twice a \
+                          year, so send these times with their offset";
+            report.refuse("events.ts_zone", word, "is no zone", remedy);
+        }
     }
 }
 

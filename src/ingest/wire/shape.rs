@@ -4,8 +4,10 @@
 
 mod path;
 mod presets;
+mod zone;
 
 pub use self::path::Path;
+pub use self::zone::Zone;
 use crate::engine::event::Kind;
 
 /// Where the fields of records stand. A path begins at the record, or where it says so at an element in it.
@@ -17,6 +19,8 @@ pub struct Shape {
     pub without_kind: Option<Kind>,
     /// `None`: as in our own shape, a number of milliseconds or RFC 3339 text.
     pub ts_unit: Option<TsUnit>,
+    /// The zone of times that are text without one; `None`: they are no times.
+    pub ts_zone: Option<Zone>,
     pub served: ServedShape,
     pub click: ClickShape,
 }
@@ -31,6 +35,14 @@ pub struct ServedShape {
     pub items: Path,
     /// Where an item that is an object has its id.
     pub item_id: Option<Path>,
+    /// Where an item that is an object says its place in its row, an integer: items rank by it. `None`: by their order.
+    pub position: Option<Path>,
+    /// Elements that are no items are passed over. Otherwise they make their list invalid.
+    pub skip_others: bool,
+    /// Elements that are arrays are rows of items, which follow each other in the ranking.
+    pub rows: bool,
+    /// Where a row that is an object has its array of items.
+    pub row_items: Option<Path>,
     pub arms: ArmsShape,
 }
 
@@ -102,6 +114,7 @@ impl Default for Shape {
             kind: Some(path(&["type"])),
             without_kind: None,
             ts_unit: None,
+            ts_zone: None,
             served: ServedShape {
                 kinds: vec!["served".to_owned()],
                 request_id: path(&["request_id"]),
@@ -109,6 +122,10 @@ impl Default for Shape {
                 ts: path(&["ts"]),
                 items: path(&["items"]),
                 item_id: None,
+                position: None,
+                skip_others: false,
+                rows: false,
+                row_items: None,
                 arms: ArmsShape {
                     experiments: Some(path(&["experiments"])),
                     ..ArmsShape::default()

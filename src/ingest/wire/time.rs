@@ -5,18 +5,18 @@ use jiff::tz::Offset;
 use serde_json::value::RawValue;
 
 use super::json;
-use super::shape::TsUnit;
+use super::shape::{TsUnit, Zone};
 use crate::engine::event::Reason;
 
 /// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits.
 pub(super) fn epoch_ms(raw: &RawValue) -> Result<i64, Reason> {
-    epoch_ms_of(raw.get())
+    epoch_ms_of(raw.get(), None)
 }
 
-/// The same of raw text.
-pub(super) fn epoch_ms_of(raw: &str) -> Result<i64, Reason> {
+/// The same of raw text; times without a zone are of this one.
+pub(super) fn epoch_ms_of(raw: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     if raw.starts_with('"') {
-        return text_ms(&json::text(raw)?);
+        return text_ms_in(&json::text(raw)?, zone);
     }
     // What does not fit into 64 bits is negative or too large, whatever its unit.
     let number: u64 = json::integer(raw)?.parse().map_err(|_| Reason::TsRange)?;
@@ -35,8 +35,8 @@ fn within_span(number: u64) -> Result<i64, Reason> {
 }
 
 /// A time whose numbers are of a known unit: they may be in quotes and have a fraction or an exponent, of which what is
-/// finer than a millisecond is cut off. Other text is RFC 3339.
-pub(super) fn in_unit(raw: &str, unit: TsUnit) -> Result<i64, Reason> {
+/// finer than a millisecond is cut off. Other text is RFC 3339; times without a zone are of this one.
+pub(super) fn in_unit(raw: &str, unit: TsUnit, zone: Option<Zone>) -> Result<i64, Reason> {
     let Some(first) = raw.bytes().next() else {
         return Err(Reason::WrongType);
     };
@@ -45,7 +45,7 @@ pub(super) fn in_unit(raw: &str, unit: TsUnit) -> Result<i64, Reason> {
             let text = json::text(raw)?;
             match decimal(&text) {
                 Some(number) => number?,
-                None => return text_ms(&text),
+                None => return text_ms_in(&text, zone),
             }
         }
         b'-' | b'0'..=b'9' => decimal(raw).ok_or(Reason::Number)??,
@@ -125,15 +125,20 @@ impl Decimal {
 
 /// The same span, as RFC 3339 text.
 pub(super) fn text_ms(text: &str) -> Result<i64, Reason> {
-    rfc3339_ms(text)
+    text_ms_in(text, None)
+}
+
+fn text_ms_in(text: &str, zone: Option<Zone>) -> Result<i64, Reason> {
+    rfc3339_ms(text, zone)
         .filter(|ms| (1_000_000_000_000..10_000_000_000_000).contains(ms))
         .ok_or(Reason::TsRange)
 }
 
 /// Epoch milliseconds of RFC 3339 text such as `2025-11-20T00:00:00.123456+01:00`; what is finer is cut off.
+/// Text that ends before its offset is of `zone`.
 ///
 /// jiff alone would also read other forms of ISO 8601, and no more than nine digits of a second.
-fn rfc3339_ms(text: &str) -> Option<i64> {
+fn rfc3339_ms(text: &str, zone: Option<Zone>) -> Option<i64> {
     let (date_time, rest) = text.split_at_checked("2025-11-20T00:00:00".len())?;
     let fits = |(byte, form): (u8, u8)| match form {
         b'0' => byte.is_ascii_digit(),
@@ -146,37 +151,24 @@ fn rfc3339_ms(text: &str) -> Option<i64> {
     let date_time: DateTime = date_time.parse().ok()?;
     let (fraction_ms, offset) = match rest.strip_prefix('.') {
         Some(rest) => {
-            let (digits, offset) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+            let (digits, offset) =
+                rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
             (leading_thousandths(digits)?, offset)
         }
         None => (0, rest),
     };
+    let zone = match offset {
+        "" => zone?,
+        offset => Zone::of_offset(offset)?,
+    };
     let utc_as_written = Offset::UTC.to_timestamp(date_time).ok()?.as_millisecond();
-    Some(utc_as_written + fraction_ms - offset_minutes(offset)? * 60_000)
+    Some(utc_as_written + fraction_ms - zone.ahead_ms())
 }
 
-/// `1234` → 123, `5` → 500; there is at least one digit.
+/// `1234` → 123, `5` → 500; none without a digit.
 fn leading_thousandths(digits: &str) -> Option<i64> {
     let leading = &digits[..digits.len().min(3)];
     Some(leading.parse::<i64>().ok()? * 10_i64.pow(3 - leading.len() as u32))
-}
-
-/// `Z` or `+hh:mm`.
-fn offset_minutes(offset: &str) -> Option<i64> {
-    let &[sign, h1, h2, b':', m1, m2] = offset.as_bytes() else {
-        return offset.eq_ignore_ascii_case("Z").then_some(0);
-    };
-    let two_digits = |tens: u8, ones: u8| {
-        (tens.is_ascii_digit() && ones.is_ascii_digit())
-            .then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
-    };
-    let hours = two_digits(h1, h2).filter(|&hours| hours < 24)?;
-    let minutes = two_digits(m1, m2).filter(|&minutes| minutes < 60)?;
-    match sign {
-        b'+' => Some(hours * 60 + minutes),
-        b'-' => Some(-(hours * 60 + minutes)),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -248,7 +240,7 @@ mod tests {
 
     #[track_caller]
     fn check_unit(unit: TsUnit, json: &str, expected: Result<i64, Reason>) {
-        assert_eq!(in_unit(json, unit), expected, "{unit:?} {json}");
+        assert_eq!(in_unit(json, unit, None), expected, "{unit:?} {json}");
     }
 
     #[test]
@@ -357,5 +349,26 @@ mod tests {
         ] {
             check(&format!("\"{text}\""), Err(Reason::TsRange));
         }
+    }
+
+    #[test]
+    fn text_without_a_zone_is_of_the_one_that_is_said() {
+        let zone = Zone::parse("+01:00");
+        for (json, expected) in [
+            ("\"2025-11-20T01:00:00\"", Ok(1_763_596_800_000)),
+            ("\"2025-11-20 01:00:00.1239\"", Ok(1_763_596_800_123)),
+            // One that it names itself holds.
+            ("\"2025-11-20T00:00:00Z\"", Ok(1_763_596_800_000)),
+            ("\"2025-11-19T16:00:00-08:00\"", Ok(1_763_596_800_000)),
+            ("\"2025-11-20T00:00:00.\"", Err(Reason::TsRange)),
+            ("\"2025-11-20T00:00:00 \"", Err(Reason::TsRange)),
+            ("\"2025-11-20\"", Err(Reason::TsRange)),
+            ("\"2001-09-09T02:46:39.999\"", Err(Reason::TsRange)),
+        ] {
+            assert_eq!(epoch_ms_of(json, zone), expected, "{json}");
+            assert_eq!(in_unit(json, TsUnit::Seconds, zone), expected, "{json}");
+        }
+        let utc = epoch_ms_of("\"2025-11-20T00:00:00\"", Some(Zone::UTC));
+        assert_eq!(utc, Ok(1_763_596_800_000));
     }
 }

@@ -137,7 +137,7 @@ impl Arms<'_, '_> {
 }
 
 /// A name: text, or what other systems call an arm by: an integer, `true` or `false`.
-fn word(raw: &str) -> Result<Cow<'_, str>, Reason> {
+pub(super) fn word(raw: &str) -> Result<Cow<'_, str>, Reason> {
     match raw.as_bytes().first() {
         Some(b'"') => json::text(raw),
         Some(b't' | b'f') => Ok(Cow::Borrowed(raw)),

@@ -1,7 +1,10 @@
 //! What a record says, or why it cannot be read, for people.
 
-use super::super::Decoder;
-use super::super::shape::Shape;
+use super::super::shape::{Path, Shape};
+use super::super::{Decoder, check_label, json};
+use super::arms::word;
+use super::items::{FaultyElement, ItemPart};
+use super::tree::{Found, Tree};
 use super::{Field, Mapped, Problem, Said, Sink};
 use crate::engine::event::{Batch, Kind, Reason, Served};
 
@@ -17,6 +20,8 @@ pub enum Explained {
         arms: Vec<(String, String)>,
         /// In rank order.
         items: Vec<String>,
+        /// Elements of the list that are no items, and were passed over.
+        n_skipped: u64,
     },
     Click {
         request_id: String,
@@ -40,6 +45,8 @@ pub struct Place {
     pub setting: &'static str,
     /// Where it stands; empty where nothing says so.
     pub path: String,
+    /// What it stands in, where that is a part of another field: ``element 2 of `items` ``.
+    pub within: Option<String>,
     /// Its JSON, if it is there.
     pub value: Option<String>,
 }
@@ -69,6 +76,7 @@ impl Decoder {
                 ts_ms,
                 items,
                 arms,
+                n_skipped,
             }) => {
                 let list = Served {
                     id: 0,
@@ -87,6 +95,7 @@ impl Decoder {
                         .map(|[experiment, arm]| (experiment, arm))
                         .collect(),
                     items: texts,
+                    n_skipped,
                 }
             }
             Ok(Said::Click {
@@ -103,13 +112,89 @@ impl Decoder {
             Ok(Said::Ignored(field)) => Explained::Ignored(mapped.place(field, payload)),
             Err(Problem { reason, field }) => Explained::Refused {
                 reason,
-                place: field.map(|field| mapped.place(field, payload)),
+                place: field.map(|field| mapped.place_of_fault(field, reason, payload)),
             },
         }
     }
 }
 
 impl Mapped {
+    /// The field that makes a record invalid; a part of one where it is that.
+    fn place_of_fault(&self, field: Field, reason: Reason, payload: &[u8]) -> Place {
+        let place = self.place(field, payload);
+        let value = place.value.as_deref();
+        let inner = value.and_then(|value| match field {
+            Field::Items => self.place_in_items(value, reason),
+            Field::Experiments => self.place_in_experiments(value, reason),
+            _ => None,
+        });
+        inner.unwrap_or(place)
+    }
+
+    /// The part of an element that makes the list of items invalid.
+    fn place_in_items(&self, array: &str, reason: Reason) -> Option<Place> {
+        let FaultyElement {
+            places,
+            element,
+            part,
+        } = self.faulty_element(array, reason)?;
+        let served = &self.shape.served;
+        let (setting, path) = match part {
+            ItemPart::Element => ("served.items", None),
+            ItemPart::Id => ("served.item_id", served.item_id.as_ref()),
+            ItemPart::Position => ("served.position", served.position.as_ref()),
+            ItemPart::Row => ("served.row_items", served.row_items.as_ref()),
+        };
+        let items = served.items.to_string();
+        let within = match places[..] {
+            [row, place] => format!("element {place} of row {row} of `{items}`"),
+            _ => format!("element {} of `{items}`", places.first()?),
+        };
+        Some(within_element(setting, path, within, element))
+    }
+
+    /// The part of an element of the array of experiments, or of an object that is an arm, that makes the list invalid.
+    fn place_in_experiments(&self, value: &str, reason: Reason) -> Option<Place> {
+        let arms = &self.shape.served.arms;
+        let all = arms.experiments.as_ref()?;
+        let parts = [
+            ("served.experiment", arms.experiment.as_ref()),
+            ("served.arm", arms.arm.as_ref()),
+        ];
+        let faulty = |element: &str, within: String| {
+            let fault = |path: &Path| {
+                let [found] = Tree::new([Some(path)]).find(element).ok()?;
+                let name = found.required().and_then(word);
+                name.and_then(|name| check_label(&name)).err()
+            };
+            let is_faulty = |path: &&Path| fault(path) == Some(reason);
+            let faulty = parts
+                .iter()
+                .find_map(|(setting, path)| Some((setting, path.filter(is_faulty)?)));
+            faulty.map(|(setting, path)| within_element(setting, Some(path), within, element))
+        };
+        let counts = |name: &str| arms.only.is_empty() || arms.only.iter().any(|only| only == name);
+        if value.starts_with('[') {
+            let experiment = arms.experiment.as_ref()?;
+            let is_passed_over = |element: &str| match Tree::new([Some(experiment)]).find(element) {
+                Ok([Found::Value(name)]) => word(name).is_ok_and(|name| !counts(&name)),
+                _ => false,
+            };
+            let elements = json::elements(value).ok()?.zip(1..);
+            let mut objects =
+                elements.filter(|(element, _)| element.starts_with('{') && !is_passed_over(element));
+            return objects.find_map(|(element, n)| faulty(element, format!("element {n} of `{all}`")));
+        }
+        let mut entries = json::entries(value).ok()?;
+        entries.find_map(|(name, arm)| {
+            let name = json::text(name).ok()?;
+            match arm.starts_with('{') && counts(&name) && arms.arm.is_some() {
+                true => faulty(arm, format!("`{name}` of `{all}`")),
+                false => None,
+            }
+        })
+    }
+
     fn place(&self, field: Field, payload: &[u8]) -> Place {
         let fields = self.fields(payload);
         let value = fields.and_then(|fields| fields.optional(field));
@@ -120,8 +205,26 @@ impl Mapped {
                 .path(field)
                 .map(ToString::to_string)
                 .unwrap_or_default(),
+            within: None,
             value: value.ok().flatten().map(str::to_owned),
         }
+    }
+}
+
+/// A field of an element, or the element itself where there is no path.
+fn within_element(setting: &'static str, path: Option<&Path>, within: String, element: &str) -> Place {
+    let value = match path {
+        None => Some(element),
+        Some(path) => match Tree::new([Some(path)]).find(element) {
+            Ok([Found::Value(value)]) => Some(value),
+            _ => None,
+        },
+    };
+    Place {
+        setting,
+        path: path.map(ToString::to_string).unwrap_or_default(),
+        within: Some(within),
+        value: value.map(str::to_owned),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod arms;
 mod explain;
+mod items;
 mod tree;
 
 use std::borrow::Cow;
@@ -11,11 +12,12 @@ use std::ops::Range;
 use serde::de::IgnoredAny;
 
 pub use self::explain::{Explained, Place};
+use self::items::InItems;
 use self::tree::{Found, Tree};
 use super::hash::Hashes;
 use super::scan::Scanner;
 use super::shape::{Path, Shape};
-use super::{check_topic, json, note, range, time};
+use super::{check_topic, json, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Reason, Served};
 
 /// The fields of both kinds of records.
@@ -44,8 +46,7 @@ const N_FIELDS: usize = 13;
 pub(super) struct Mapped {
     shape: Shape,
     record: Tree<N_FIELDS>,
-    /// Within an item that is an object: its id.
-    in_item: Option<Tree<1>>,
+    in_items: InItems,
     /// Within an element of the array of experiments: experiment and arm.
     in_element: Option<Tree<2>>,
     /// Within an arm that is an object: its name.
@@ -69,6 +70,8 @@ pub(super) enum Said<'a> {
         /// Of the sink's batch.
         items: Range<u32>,
         arms: Range<u32>,
+        /// Elements of the list that are no items, and were passed over.
+        n_skipped: u64,
     },
     Click {
         id: Cow<'a, str>,
@@ -101,7 +104,7 @@ impl Mapped {
         let [experiment, arm] = [&arms.experiment, &arms.arm].map(Option::as_ref);
         Mapped {
             record: Tree::new(Field::ALL.map(|field| shape.path(field))),
-            in_item: served.item_id.as_ref().map(|path| Tree::new([Some(path)])),
+            in_items: InItems::new(served),
             in_element: experiment
                 .filter(|_| !in_record)
                 .map(|experiment| Tree::new([Some(experiment), arm])),
@@ -123,13 +126,17 @@ impl Mapped {
                 ts_ms,
                 items,
                 arms,
-            }) => Body::Served(Served {
-                id: hash.request(id.as_bytes()),
-                user: user.map(|user| hash.user(user.as_bytes())),
-                ts_ms,
-                items,
-                arms,
-            }),
+                n_skipped,
+            }) => {
+                sink.batch.skipped_elements += n_skipped;
+                Body::Served(Served {
+                    id: hash.request(id.as_bytes()),
+                    user: user.map(|user| hash.user(user.as_bytes())),
+                    ts_ms,
+                    items,
+                    arms,
+                })
+            }
             Ok(Said::Click {
                 id,
                 user,
@@ -227,10 +234,12 @@ impl Mapped {
             arms.as_ref().err(),
             user.as_ref().err(),
         ])?;
+        let (items, n_skipped) = items?;
         Ok(Said::Served {
             id: id?,
             ts_ms: ts_ms?,
-            items: items?,
+            items,
+            n_skipped,
             arms: arms?,
             user: user?,
         })
@@ -263,44 +272,10 @@ impl Mapped {
 
     fn time(&self, fields: &Fields, field: Field) -> Result<i64, Problem> {
         let read = |raw| match self.shape.ts_unit {
-            None => time::epoch_ms_of(raw),
-            Some(unit) => time::in_unit(raw, unit),
+            None => time::epoch_ms_of(raw, self.shape.ts_zone),
+            Some(unit) => time::in_unit(raw, unit, self.shape.ts_zone),
         };
         fields.required(field).and_then(read).map_err(Problem::of(field))
-    }
-
-    /// A list that is too long is just that, whatever its elements are.
-    fn items(&self, array: &str, sink: &mut Sink) -> Result<Range<u32>, Reason> {
-        let start = sink.batch.items.len();
-        if sink.texts.is_none() && sink.plain_items(array).is_some() {
-            return Ok(range(start, sink.batch.items.len()));
-        }
-        sink.batch.items.truncate(start);
-        let mut n_elements = 0;
-        let mut problem = None;
-        for element in json::elements(array)? {
-            n_elements += 1;
-            if n_elements <= sink.max_items {
-                match self.item(element) {
-                    Ok(item) => sink.item(&item),
-                    Err(reason) => note(&mut problem, reason),
-                }
-            }
-        }
-        if n_elements > sink.max_items {
-            return Err(Reason::TooManyItems);
-        }
-        problem.map_or(Ok(range(start, sink.batch.items.len())), Err)
-    }
-
-    fn item<'a>(&self, element: &'a str) -> Result<Cow<'a, str>, Reason> {
-        match &self.in_item {
-            Some(tree) if element.starts_with('{') => {
-                let [id] = tree.find(element)?;
-                id.required().and_then(json::id)
-            }
-            _ => json::id(element),
-        }
     }
 }
 

@@ -37,6 +37,12 @@ impl Path {
         Ok(Path(names))
     }
 
+    /// The path of these names; none where it could not be written as text.
+    pub fn of(names: &[&str]) -> Option<Path> {
+        let path = Path::of_names(names);
+        (Path::parse(&path.to_string()).as_ref() == Ok(&path)).then_some(path)
+    }
+
     pub(super) fn of_names(names: &[&str]) -> Path {
         Path(names.iter().map(|name| (*name).to_owned()).collect())
     }
@@ -122,6 +128,10 @@ mod tests {
             let error = Path::parse(text).expect_err(text);
             assert!(error.contains(fault), "{text}: {error}");
         }
+        assert_eq!(Path::of(&["a.b", "c"]), Path::parse("\"a.b\".c").ok());
+        assert_eq!(Path::of(&["it's", "\""]), Path::parse("\"it's\".'\"'").ok());
+        assert_eq!(Path::of(&["it's \""]), None);
+        assert_eq!(Path::of(&["a"; 17]), None);
         assert!(Path::parse(&["a"; 16].join(".")).is_ok());
         assert!(Path::parse(&["a"; 17].join(".")).is_err());
         assert!(Path::parse(&"a".repeat(512)).is_ok());

@@ -21,6 +21,7 @@ pub(super) fn metarank() -> Shape {
         kind: Some(path(&["event"])),
         without_kind: None,
         ts_unit: Some(TsUnit::Milliseconds),
+        ts_zone: None,
         served: ServedShape {
             kinds: words(&["ranking"]),
             request_id: path(&["id"]),
@@ -28,6 +29,10 @@ pub(super) fn metarank() -> Shape {
             ts: path(&["timestamp"]),
             items: path(&["items"]),
             item_id: Some(path(&["id"])),
+            position: None,
+            skip_others: false,
+            rows: false,
+            row_items: None,
             arms: ArmsShape {
                 experiments: Some(path(&["fields"])),
                 experiment: Some(path(&["name"])),
@@ -57,6 +62,7 @@ pub(super) fn ubi() -> Shape {
         kind: Some(path(&["action_name"])),
         without_kind: Some(Kind::Served),
         ts_unit: Some(TsUnit::Milliseconds),
+        ts_zone: None,
         served: ServedShape {
             kinds: Vec::new(),
             request_id: path(&["query_id"]),
@@ -64,6 +70,10 @@ pub(super) fn ubi() -> Shape {
             ts: path(&["timestamp"]),
             items: path(&["query_response_hit_ids"]),
             item_id: None,
+            position: None,
+            skip_others: false,
+            rows: false,
+            row_items: None,
             arms: ArmsShape {
                 experiments: Some(path(&["query_attributes"])),
                 only: words(&["experiment"]),
@@ -93,6 +103,7 @@ pub(super) fn personalize() -> Shape {
         kind: Some(event("eventType")),
         without_kind: None,
         ts_unit: Some(TsUnit::Seconds),
+        ts_zone: None,
         served: ServedShape {
             kinds: words(&["impression", "Impression"]),
             request_id: event("recommendationId"),
@@ -100,6 +111,10 @@ pub(super) fn personalize() -> Shape {
             ts: event("sentAt"),
             items: event("impression"),
             item_id: None,
+            position: None,
+            skip_others: false,
+            rows: false,
+            row_items: None,
             arms: ArmsShape {
                 arm: Some(path(&[
                     "eventList",

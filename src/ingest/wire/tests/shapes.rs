@@ -1,7 +1,7 @@
 //! Records of other shapes than ours.
 
 use super::*;
-use crate::ingest::wire::shape::{ArmsShape, Path, TsUnit};
+use crate::ingest::wire::shape::{ArmsShape, Path, ServedShape, TsUnit, Zone};
 
 fn path(text: &str) -> Path {
     Path::parse(text).expect(text)
@@ -41,9 +41,11 @@ fn read_as(shape: &Shape, json: &str, topic_says: Option<Kind>) -> Read {
                 request_id,
                 ts_ms: said_ts,
                 items: said,
+                n_skipped,
                 ..
             },
         ) => {
+            assert_eq!(batch.skipped_elements, n_skipped);
             assert_eq!((*id, *ts_ms), (hash().request(request_id.as_bytes()), said_ts));
             let said: Vec<u64> = said.iter().map(|item| hash().item(item.as_bytes())).collect();
             assert_eq!(*items, said);
@@ -237,6 +239,163 @@ fn items_may_be_objects_with_an_id() {
     }
 }
 
+/// Reads lists by the shape of served lists, to their items and the number of elements that were passed over.
+fn items_of(change: fn(&mut ServedShape), json: &str) -> Result<String, Reason> {
+    let mut shape = Shape::default();
+    change(&mut shape.served);
+    let json = format!("{{\"request_id\":1,\"ts\":1763596800123,\"items\":{json}}}");
+    match read_as(&shape, &json, Some(Kind::Served)) {
+        Read::List { items, .. } => {
+            let name = |item: &u64| ('a'..='i').find(|c| hash().item(c.to_string().as_bytes()) == *item);
+            Ok(items.iter().map(|item| name(item).expect("a letter")).collect())
+        }
+        Read::Invalid(reason) => Err(reason),
+        other => panic!("{json}: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn check_items(change: fn(&mut ServedShape), cases: &[(&str, Result<&str, Reason>)]) {
+    for (json, expected) in cases {
+        assert_eq!(items_of(change, json), expected.map(str::to_owned), "{json}");
+    }
+}
+
+#[test]
+fn items_rank_by_their_position_where_it_is_said() {
+    let change = |served: &mut ServedShape| {
+        served.item_id = Some(path("id"));
+        served.position = Some(path("shown.at"));
+    };
+    let of = |items: &[(&str, &str)]| -> String {
+        let items = items
+            .iter()
+            .map(|(id, at)| format!("{{\"id\":\"{id}\",\"shown\":{{\"at\":{at}}}}}"));
+        format!("[{}]", items.collect::<Vec<_>>().join(","))
+    };
+    let ranks = |items: &[(&str, &str)], expected| check_items(change, &[(&*of(items), expected)]);
+    ranks(&[("a", "3"), ("b", "1"), ("c", "2")], Ok("bca"));
+    ranks(&[("a", "10"), ("b", "9"), ("c", "-1"), ("d", "100")], Ok("cbad"));
+    // Those of one position stay in the order of the array.
+    ranks(&[("a", "2"), ("b", "1"), ("c", "1")], Ok("bca"));
+    ranks(&[("a", "1"), ("b", "2")], Ok("ab"));
+    ranks(&[("a", "1.5")], Err(Reason::Number));
+    ranks(&[("a", "99999999999999999999")], Err(Reason::Number));
+    ranks(&[("a", "\"1\"")], Err(Reason::WrongType));
+    ranks(&[("a", "null")], Err(Reason::WrongType));
+    check_items(
+        change,
+        &[
+            ("[]", Ok("")),
+            ("[{\"id\":\"a\"}]", Err(Reason::MissingField)),
+            ("[\"a\"]", Err(Reason::MissingField)),
+            ("[{\"shown\":{\"at\":1}}]", Err(Reason::MissingField)),
+        ],
+    );
+}
+
+#[test]
+fn elements_that_are_no_items_are_passed_over_where_it_is_said() {
+    let change = |served: &mut ServedShape| {
+        served.item_id = Some(path("id"));
+        served.skip_others = true;
+    };
+    check_items(
+        change,
+        &[
+            (
+                "[\"a\",null,{\"ad\":7},[\"b\"],true,{\"id\":{}},{\"id\":\"c\"}]",
+                Ok("ac"),
+            ),
+            ("[null]", Ok("")),
+            // The bound is on items.
+            ("[null,\"a\",null,\"b\",\"c\",\"d\",\"e\",null]", Ok("abcde")),
+            (
+                "[null,\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"]",
+                Err(Reason::TooManyItems),
+            ),
+            // An item that is written wrongly is one nevertheless.
+            ("[\"a\",{\"id\":\"\"}]", Err(Reason::IdLength)),
+            ("[\"a\",1.5]", Err(Reason::Number)),
+            ("[{\"id\":1,\"id\":2}]", Err(Reason::NotJson)),
+            ("null", Err(Reason::WrongType)),
+        ],
+    );
+    let with_positions = |served: &mut ServedShape| {
+        served.item_id = Some(path("id"));
+        served.position = Some(path("at"));
+        served.skip_others = true;
+    };
+    check_items(
+        with_positions,
+        &[
+            (
+                "[{\"id\":\"a\",\"at\":3},{\"ad\":7,\"at\":2},{\"id\":\"b\",\"at\":1}]",
+                Ok("ba"),
+            ),
+            ("[{\"id\":\"a\"}]", Err(Reason::MissingField)),
+        ],
+    );
+}
+
+#[test]
+fn rows_follow_each_other_where_there_are_rows() {
+    let change = |served: &mut ServedShape| served.rows = true;
+    check_items(
+        change,
+        &[
+            ("[[\"a\",\"b\"],[\"c\"],[],[\"d\"]]", Ok("abcd")),
+            ("[\"a\",[\"b\"],\"c\"]", Ok("abc")),
+            ("[\"a\",\"b\"]", Ok("ab")),
+            (
+                "[[\"a\",\"b\",\"c\"],[\"d\",\"e\",\"f\"]]",
+                Err(Reason::TooManyItems),
+            ),
+            ("[[[\"a\"]]]", Err(Reason::WrongType)),
+            ("[{\"tiles\":[\"a\"]}]", Err(Reason::WrongType)),
+        ],
+    );
+    check_items(|_| {}, &[("[[\"a\"]]", Err(Reason::WrongType))]);
+    let objects = |served: &mut ServedShape| {
+        served.rows = true;
+        served.row_items = Some(path("shelf.tiles"));
+        served.item_id = Some(path("id"));
+        served.position = Some(path("at"));
+    };
+    check_items(
+        objects,
+        &[
+            // A position is that in its row.
+            (
+                "[{\"shelf\":{\"tiles\":[{\"id\":\"a\",\"at\":2},{\"id\":\"b\",\"at\":1}]}},[{\"id\":\"c\",\"at\":1}]]",
+                Ok("bac"),
+            ),
+            ("[{\"id\":\"a\",\"at\":2},{\"id\":\"b\",\"at\":1}]", Ok("ba")),
+            ("[{\"shelf\":{\"tiles\":7}}]", Err(Reason::WrongType)),
+            ("[{\"shelf\":{\"tiles\":1,\"tiles\":2}}]", Err(Reason::NotJson)),
+        ],
+    );
+}
+
+#[test]
+fn times_may_be_of_a_zone_that_they_do_not_name() {
+    let shape = Shape {
+        ts_zone: Zone::parse("+01:00"),
+        ..Shape::default()
+    };
+    let json = |ts: &str| format!("{{\"request_id\":1,\"ts\":{ts},\"item\":2}}");
+    for ts in [
+        "\"2025-11-20T01:00:00.123\"",
+        "\"2025-11-20 00:00:00.123Z\"",
+        "1763596800123",
+    ] {
+        let Read::Click { ts_ms, .. } = read_as(&shape, &json(ts), Some(Kind::Click)) else {
+            panic!("{ts} is no time");
+        };
+        assert_eq!(ts_ms, 1_763_596_800_123, "{ts}");
+    }
+}
+
 #[test]
 fn a_record_says_what_it_is_or_its_topic_does_or_the_shape() {
     let mut shape = Shape {
@@ -375,4 +534,74 @@ fn a_refusal_names_the_field_and_what_is_there() {
     assert_eq!(place("{"), (Reason::NotJson, None));
     let ts = Some(("click.ts", "ts".to_owned(), Some("5".to_owned())));
     assert_eq!(place(r#"{"request_id":1,"ts":5}"#), (Reason::TsRange, ts));
+}
+
+/// The setting, the path, what it stands in and the value that a list is refused for.
+#[track_caller]
+fn check_part(shape: &Shape, fields: &str, expected: (&str, &str, Option<&str>, Option<&str>)) {
+    let decoder = decoder().reading(Some(shape));
+    let json = format!("{{\"request_id\":1,\"ts\":1763596800123,{fields}}}");
+    let Explained::Refused {
+        place: Some(place), ..
+    } = decoder.explain(json.as_bytes(), Some(Kind::Served))
+    else {
+        panic!("{json} is not refused for a field");
+    };
+    let found = (
+        place.setting,
+        &*place.path,
+        place.within.as_deref(),
+        place.value.as_deref(),
+    );
+    assert_eq!(found, expected, "{json}");
+}
+
+#[test]
+fn a_refusal_names_the_part_of_a_list_that_is_at_fault() {
+    let mut shape = with_arms("experiments", "", "arm.id");
+    shape.served.item_id = Some(path("sku"));
+    shape.served.rows = true;
+    let id = "served.item_id";
+    check_part(
+        &shape,
+        r#""items":[{"sku":1},{"id":2}]"#,
+        (id, "sku", Some("element 2 of `items`"), None),
+    );
+    check_part(
+        &shape,
+        r#""items":["a",[{"sku":1},{"sku":1.5}]]"#,
+        (id, "sku", Some("element 2 of row 2 of `items`"), Some("1.5")),
+    );
+    check_part(
+        &shape,
+        r#""items":[1,1.5]"#,
+        ("served.items", "", Some("element 2 of `items`"), Some("1.5")),
+    );
+    check_part(
+        &shape,
+        r#""items":[1,2,3,4,5,6]"#,
+        ("served.items", "items", None, Some("[1,2,3,4,5,6]")),
+    );
+    check_part(
+        &shape,
+        r#""items":[],"experiments":{"layout":"wide","ranker":{"arm":{}}}"#,
+        ("served.arm", "arm.id", Some("`ranker` of `experiments`"), None),
+    );
+    let mut shape = with_arms("tests", "name", "arm");
+    shape.served.arms.only = vec!["ranker".to_owned()];
+    check_part(
+        &shape,
+        r#""items":[],"tests":[{"name":"query","arm":[]},{"name":"ranker","arm":[]}]"#,
+        ("served.arm", "arm", Some("element 2 of `tests`"), Some("[]")),
+    );
+    check_part(
+        &shape,
+        r#""items":[],"tests":[{"arm":"a"}]"#,
+        ("served.experiment", "name", Some("element 1 of `tests`"), None),
+    );
+    check_part(
+        &shape,
+        r#""items":[],"tests":["ranker"]"#,
+        ("served.experiments", "tests", None, Some("[\"ranker\"]")),
+    );
 }
