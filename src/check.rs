@@ -11,6 +11,7 @@ mod judge;
 mod records;
 mod sample;
 mod state;
+mod suggest;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use crate::webhook;
 pub use admission::{Admission, admission};
 pub(crate) use judge::no_way_in;
 pub use records::Records;
+pub use suggest::{Suggestion, Unmapped};
 
 /// Something that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -264,6 +264,12 @@ pub struct CheckArgs {
     /// `join.max_experiments` of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are counted.
     #[arg(long, value_name = "FILE", conflicts_with = "connect")]
     pub sample: Option<PathBuf>,
+    /// Draft the section `events` for the sample, as TOML with remarks
+    ///
+    /// Fields are found by their values and names: the id of a list is what most clicks name, an item what most clicks are on.
+    /// What is under `events` in the configuration is not looked at. Exit code 65 where a record could not be read with it.
+    #[arg(long, requires = "sample")]
+    pub suggest: bool,
     /// Type of the sample's topic: events without a type are read as this one, events of the other type are refused
     #[arg(long = "as", value_name = "KIND", value_enum, requires = "sample")]
     pub records_are: Option<KindArg>,
@@ -470,6 +476,7 @@ Examples:
   abgauge check --config abgauge.toml --connect
   abgauge check --sample events.jsonl
   kcat -C -b localhost -t served -c 100 | abgauge check --sample - --as served
+  abgauge check --sample events.jsonl --suggest > abgauge.toml
 
 Exit codes:
    0  nothing stands in the way of a start

@@ -449,6 +449,82 @@ fn lists_in_no_arm_and_samples_without_our_types_are_told() {
     assert!(check("\n\n", &[], 65).contains("error    the sample has no record"));
 }
 
+/// Drafts a section for a sample, and reads the sample with it: both must succeed.
+#[track_caller]
+fn check_suggested(name: &str, sample: &str, as_kind: &[&str]) -> String {
+    let dir = temporary_dir();
+    let sample = file(&dir, "sample.jsonl", sample);
+    let read = ["check", "--sample", &sample];
+    let drafted = run(&[&read[..], &["--suggest"], as_kind].concat());
+    assert_eq!(
+        (drafted.code, &*drafted.stderr),
+        (Some(0), ""),
+        "{name}: {}",
+        drafted.stdout
+    );
+    let config = file(&dir, "drafted.toml", &drafted.stdout);
+    let again = run(&[&read[..], &["--config", &*config], as_kind].concat());
+    assert_eq!(
+        (again.code, &*again.stderr),
+        (Some(0), ""),
+        "{name}: {}{}",
+        drafted.stdout,
+        again.stdout
+    );
+    assert!(
+        !again.stdout.contains("warning"),
+        "{name}: {}{}",
+        drafted.stdout,
+        again.stdout
+    );
+    drafted.stdout
+}
+
+#[test]
+fn a_sample_is_read_with_the_section_that_is_drafted_for_it() {
+    for name in ["metarank", "ubi", "personalize", "own"] {
+        let path = format!("{}/docs/events/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let sample = std::fs::read_to_string(path).expect("a sample");
+        let drafted = check_suggested(name, &sample, &[]);
+        assert!(drafted.contains("[events]\n"), "{name}: {drafted}");
+    }
+    // Two topics, of times without a zone and lists in rows, with elements that are no items.
+    let lists = r#"
+{"rid":"1","when":"2025-11-20 00:00:00","variant":"a","results":[["i1",null,"i2"],["i3"]]}
+{"rid":"2","when":"2025-11-20 00:00:01","variant":"b","results":[["i2"],["i1","i4"]]}
+"#;
+    let drafted = check_suggested("lists", lists, &["--as", "served"]);
+    for line in [
+        "ts_zone = \"UTC\"",
+        "rows = true",
+        "skip_others = true",
+        "request_id = \"rid\"",
+    ] {
+        assert!(drafted.lines().any(|other| other == line), "{line}: {drafted}");
+    }
+    assert!(!drafted.contains("[events.click]"), "{drafted}");
+    let clicks = r#"{"rid":"1","when":1763596800123456,"item":"i2"}"#;
+    let drafted = check_suggested("clicks", clicks, &["--as", "click"]);
+    assert!(
+        drafted.contains("ts_unit = \"us\"\n") && !drafted.contains("[events.served]"),
+        "{drafted}"
+    );
+}
+
+#[test]
+fn a_draft_that_does_not_read_all_says_so() {
+    let own = include_str!("../docs/events/own.jsonl");
+    let ran = run_with_input(&["check", "--sample", "-", "--suggest"], &format!("{own}{{\n"));
+    assert_eq!(ran.code, Some(65), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("# refused as not_json: 1, line 4 first"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("item_id = \"product.sku\""), "{}", ran.stdout);
+    assert_eq!(run(&["check", "--suggest"]).code, Some(2));
+}
+
 #[test]
 fn a_large_sample_of_long_records_is_told_in_few_short_lines() {
     let long = "x".repeat(400);

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{with_counting, written};
-use crate::check::{self, Records};
+use super::reading::BAD_DATA;
+use super::{misuse, print, with_counting, written};
+use crate::check::{self, Records, Unmapped};
 use crate::cli::CheckArgs;
 use crate::engine::event::Kind;
 use crate::evaluate::source;
@@ -12,6 +13,9 @@ use crate::evaluate::source;
 /// # Errors
 /// Where the file cannot be read, or the findings cannot be written.
 pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
+    if args.suggest {
+        return suggest(args, path);
+    }
     with_counting(args.config.config.as_deref(), |counting| {
         let decoder = counting.join.decoder();
         let shape = counting
@@ -23,5 +27,23 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         let findings = records.findings();
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
+    })
+}
+
+/// The section `[events]` for a file of another shape.
+fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
+    with_counting(args.config.config.as_deref(), |counting| {
+        if source::has_own_columns(path) {
+            let message = "--suggest: Parquet has our own fields as its columns, whatever is under [events]";
+            return Ok(misuse("check", message));
+        }
+        let mut sample = Unmapped::default();
+        source::read(path, &|_| {}, |line, record| sample.take(line, record))?;
+        let suggestion = sample.suggest(&counting.join.decoder(), args.records_are.map(Kind::from));
+        print(&suggestion.text)?;
+        Ok(match suggestion.reads_all {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::from(BAD_DATA),
+        })
     })
 }

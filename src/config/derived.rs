@@ -84,6 +84,45 @@ pub(super) fn reason_of_experiment(setting: &str, name: &str, config: &Config) -
     is_taken.then_some("CTR at the largest k, else the first metric measured")
 }
 
+/// What is written under `[events]` for a shape: each setting that differs from our own or is `wanted`, such as `served.items`,
+/// and its value in TOML, in the order of the sample.
+pub(crate) fn event_settings(shape: &Shape, wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+    let own = Shape::default();
+    let of_sample = super::sample::entries().into_iter().filter_map(|entry| {
+        let key = format!("{}.{}", entry.section, entry.name?);
+        key.strip_prefix("events.").map(str::to_owned)
+    });
+    let settings = of_sample.filter_map(|key| {
+        let (value, default) = (of_events(&key, shape), of_events(&key, &own));
+        let is_list = ["types", "actions", "only"]
+            .iter()
+            .any(|list| key.ends_with(list));
+        let text = match &value {
+            Some(value) => written(value),
+            None if is_list => "[]".to_owned(),
+            None => "\"\"".to_owned(),
+        };
+        let is_told = value != default || (wanted(&key) && value.is_some());
+        is_told.then_some((key, text))
+    });
+    settings.collect()
+}
+
+/// A value on one line.
+fn written(value: &Value) -> String {
+    match value {
+        // What JSON escapes TOML reads, but for one character that JSON does not.
+        Value::String(text) => serde_json::Value::from(text.as_str())
+            .to_string()
+            .replace('\u{7f}', "\\u007F"),
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(written).collect();
+            format!("[{}]", values.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
 fn of_events(key: &str, shape: &Shape) -> Option<Value> {
     let path = |path: &Path| Some(path.to_string().into());
     let opt_path = |path: &Option<Path>| path.as_ref().map(|path| path.to_string().into());

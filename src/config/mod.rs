@@ -32,6 +32,7 @@ mod warnings;
 
 pub use crate::looks::{EpochStart, Experiment};
 pub use access::{Access, TokenHash, User};
+pub(crate) use derived::event_settings;
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
 pub use files::UnusableFile;

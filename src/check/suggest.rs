@@ -1,0 +1,119 @@
+//! `abgauge check --sample FILE --suggest`: the section `[events]` for a file whose records are of no known shape.
+//!
+//! ```text
+//! lines ──▶ Columns ──▶ splits ──▶ a Draft for each ──▶ Trial ──▶ the best one, as TOML
+//!           by path     lists and    a field by its        with the
+//!                       clicks       name and values       decoder
+//! ```
+//!
+//! Names hint, values decide: the id of a list is what most clicks name, an item what most clicks are on.
+
+mod arms;
+mod columns;
+mod draft;
+mod fields;
+mod items;
+mod kinds;
+#[cfg(test)]
+mod tests;
+mod text;
+mod times;
+mod words;
+
+use self::columns::Columns;
+use self::draft::{Draft, Trial, parsed};
+use crate::engine::event::Kind;
+use crate::ingest::wire::Decoder;
+use crate::ingest::wire::shape::Shape;
+
+/// Records that are looked at.
+const MAX_RECORDS: usize = 2_000;
+/// Bytes of them.
+const MAX_BYTES: usize = 32 << 20;
+
+/// A sample, as far as it is looked at.
+#[derive(Default)]
+pub struct Unmapped {
+    /// With the numbers of their lines.
+    lines: Vec<(u64, Vec<u8>)>,
+    n_bytes: usize,
+    n_more: u64,
+}
+
+/// What to write under `[events]`.
+pub struct Suggestion {
+    /// TOML with remarks.
+    pub text: String,
+    /// Whether all records that were looked at can be read with it.
+    pub reads_all: bool,
+}
+
+/// How the records can be read.
+enum Way {
+    Own,
+    Preset(&'static str),
+    Drafted(Box<Draft>),
+    /// Nothing looks like a list or a click.
+    None,
+}
+
+impl Unmapped {
+    /// Adds the record that stands at this line.
+    pub fn take(&mut self, line: u64, record: &[u8]) {
+        if self.lines.len() == MAX_RECORDS || self.n_bytes + record.len() > MAX_BYTES {
+            self.n_more += 1;
+            return;
+        }
+        self.n_bytes += record.len();
+        self.lines.push((line, record.to_vec()));
+    }
+
+    /// `decoder` has the bounds of the configuration, and our own shape.
+    pub fn suggest(&self, decoder: &Decoder, topic_says: Option<Kind>) -> Suggestion {
+        let (way, trial) = self
+            .known(decoder, topic_says)
+            .unwrap_or_else(|| self.drafted(decoder, topic_says));
+        Suggestion {
+            reads_all: trial.reads_all(),
+            text: text::text(self, topic_says, &way, &trial),
+        }
+    }
+
+    /// A shape that needs no draft: ours, or that of a preset.
+    fn known(&self, decoder: &Decoder, topic_says: Option<Kind>) -> Option<(Way, Trial)> {
+        let own = (Way::Own, Shape::default());
+        let presets = Shape::PRESETS.iter();
+        let presets = presets.map(|(name, preset)| (Way::Preset(*name), preset()));
+        let all = [own].into_iter().chain(presets);
+        let tried = all.map(|(way, shape)| (way, Trial::of(decoder, &shape, topic_says, &self.lines)));
+        let sound = |trial: &Trial| trial.reads_all() && (trial.n_lists == 0 || trial.n_with_arm > 0);
+        tried.filter(|(_, trial)| sound(trial)).reduce(better)
+    }
+
+    fn drafted(&self, decoder: &Decoder, topic_says: Option<Kind>) -> (Way, Trial) {
+        let records = parsed(&self.lines);
+        let columns = Columns::of(&records);
+        let splits = kinds::splits(&columns, records.len(), topic_says);
+        let drafts = splits.into_iter().map(|split| {
+            let draft = draft::draft(&columns, split);
+            let trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
+            (Way::Drafted(Box::new(draft)), trial)
+        });
+        drafts
+            .reduce(better)
+            .filter(|(_, trial)| trial.n_lists + trial.n_clicks > 0)
+            .unwrap_or_else(|| {
+                let trial = Trial::of(decoder, &Shape::default(), topic_says, &self.lines);
+                (Way::None, trial)
+            })
+    }
+}
+
+/// The first of equals.
+fn better(best: (Way, Trial), next: (Way, Trial)) -> (Way, Trial) {
+    if next.1.score() > best.1.score() {
+        next
+    } else {
+        best
+    }
+}

@@ -1,0 +1,239 @@
+//! Where a list may name its experiments and arms.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::columns::{Column, Columns, Members, share};
+use super::words::{ARM, CHOOSER, EXPERIMENT, NAME, VALUE, hint, hints};
+use crate::ingest::wire::MAX_LABEL_BYTES;
+use crate::ingest::wire::shape::{ArmsShape, Path};
+
+/// Arms of a field that names them; one of more values is something else.
+const MAX_ARMS: usize = 50;
+
+/// One way to read the arms.
+pub(super) struct ArmsDraft {
+    pub shape: ArmsShape,
+    /// Lists in which it names an arm.
+    pub n: usize,
+    pub score: f64,
+}
+
+/// The best way; none where no field looks as if it named an experiment or an arm.
+pub(super) fn arms(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
+    let of_one = columns.iter().flat_map(|column| {
+        let ways = [
+            object(column, lists),
+            array(column, lists),
+            attributes(column, lists),
+        ];
+        ways.into_iter().flatten()
+    });
+    let all = of_one.chain(in_record(columns, lists));
+    all.filter(|draft| draft.n > 0)
+        .max_by(|one, other| one.score.total_cmp(&other.score))
+}
+
+fn is_label(value: &Value) -> bool {
+    match value {
+        Value::String(text) => (1..=MAX_LABEL_BYTES).contains(&text.len()),
+        Value::Number(number) => number.is_i64() || number.is_u64(),
+        Value::Bool(_) => true,
+        _ => false,
+    }
+}
+
+/// `{"ranker":"neural"}`, or with objects that are arms.
+fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
+    if !hints(column.name(), &EXPERIMENT) && !hints(column.name(), &ARM) {
+        return None;
+    }
+    let n = column.count(lists, |value| {
+        value.as_object().is_some_and(|object| !object.is_empty())
+    });
+    let values: Vec<(&str, &Value)> = column
+        .within(lists)
+        .filter_map(Value::as_object)
+        .flatten()
+        .map(|(name, value)| (name.as_str(), value))
+        .collect();
+    let inner = Columns::of(
+        values
+            .iter()
+            .map(|(_, value)| *value)
+            .filter(|value| value.is_object()),
+    );
+    let arm = best(&inner, &[&ARM, &VALUE]);
+    let is_arm = |value: &Value| match (value, &arm) {
+        (Value::Object(_), Some(arm)) => super::items::at(value, arm).is_some_and(is_label),
+        (value, _) => is_label(value),
+    };
+    let sound = |name: &str| {
+        values
+            .iter()
+            .all(|(other, value)| *other != name || is_arm(value))
+    };
+    let names: BTreeSet<&str> = values.iter().map(|(name, _)| *name).collect();
+    let good: Vec<String> = names
+        .iter()
+        .filter(|name| sound(name))
+        .map(|name| (*name).to_owned())
+        .collect();
+    let are_texts = values.iter().all(|(_, value)| value.is_string());
+    (!good.is_empty()).then(|| ArmsDraft {
+        shape: ArmsShape {
+            experiments: Some(column.path.clone()),
+            // With a path to the arm those that stand plain may be numbers too.
+            arm: arm
+                .clone()
+                .or_else(|| (!are_texts).then(|| Path::of(&["arm"])).flatten()),
+            only: if good.len() < names.len() {
+                good
+            } else {
+                Vec::new()
+            },
+            ..ArmsShape::default()
+        },
+        n,
+        score: 4.0 + share(n, lists.len()),
+    })
+}
+
+/// The field that is in all, by the first of these kinds of words that hints at one.
+fn best(columns: &Columns, words: &[&[&str]]) -> Option<Path> {
+    let n_all = columns.iter().map(|column| column.values.len()).max()?;
+    let of_all = || {
+        let all = columns.iter().filter(move |column| column.values.len() == n_all);
+        all.filter(|column| column.values.values().all(|value| is_label(value)))
+    };
+    words.iter().find_map(|words| {
+        let hinting = of_all().filter(|column| hint(column.name(), words) > 0.0);
+        hinting.map(|column| column.path.clone()).next()
+    })
+}
+
+/// `[{"name":"ranker","arm":"neural"}]`
+fn array(column: &Column, lists: &Members) -> Option<ArmsDraft> {
+    if !hints(column.name(), &EXPERIMENT) && !hints(column.name(), &ARM) {
+        return None;
+    }
+    let n = column.count(lists, |value| {
+        value.as_array().is_some_and(|array| !array.is_empty())
+    });
+    let inner = elements(column, lists)?;
+    let experiment = best(&inner, &[&EXPERIMENT, &NAME])?;
+    let labels: Vec<&Column> = inner
+        .iter()
+        .filter(|column| column.path != experiment && column.values.values().all(|value| is_label(value)))
+        .collect();
+    let first = |is_it: &dyn Fn(&Column) -> bool| labels.iter().find(|column| is_it(column));
+    let arm = first(&|column| hints(column.name(), &ARM))
+        .or_else(|| first(&|column| column.path.names().iter().any(|name| hints(name, &ARM))))
+        .or_else(|| first(&|column| hints(column.name(), &VALUE)))?;
+    Some(ArmsDraft {
+        shape: ArmsShape {
+            experiments: Some(column.path.clone()),
+            experiment: Some(experiment),
+            arm: Some(arm.path.clone()),
+            ..ArmsShape::default()
+        },
+        n,
+        score: 4.0 + share(n, lists.len()),
+    })
+}
+
+fn elements<'a>(column: &Column<'a>, lists: &Members) -> Option<Columns<'a>> {
+    let elements: Vec<&Value> = column
+        .within(lists)
+        .filter_map(Value::as_array)
+        .flatten()
+        .collect();
+    let are_objects = elements.iter().all(|element| element.is_object());
+    (are_objects && !elements.is_empty()).then(|| Columns::of(elements))
+}
+
+/// `[{"name":"experiment","value":"neural"},{"name":"query","value":"socks"}]`
+fn attributes(column: &Column, lists: &Members) -> Option<ArmsDraft> {
+    let inner = elements(column, lists)?;
+    let named = |words: &[&str]| {
+        let mut inner = inner.iter();
+        inner.find(|column| column.path.names().len() == 1 && words.contains(&column.name()))
+    };
+    let (name, value) = (named(&["name", "key"])?, named(&["value"])?);
+    let says = |words: &[&str]| {
+        let names = name.values.values().filter_map(|name| name.as_str());
+        names
+            .filter(|name| hints(name, words))
+            .map(str::to_owned)
+            .collect::<BTreeSet<_>>()
+    };
+    let experiments = says(&EXPERIMENT);
+    let only: Vec<String> = match experiments.is_empty() {
+        true => says(&ARM).into_iter().collect(),
+        false => experiments.into_iter().collect(),
+    };
+    let is_one = |element: &Value| {
+        let name = element.get(name.name()).and_then(Value::as_str);
+        name.is_some_and(|name| only.iter().any(|only| only == name))
+    };
+    let n = column.count(lists, |value| {
+        value.as_array().is_some_and(|array| array.iter().any(is_one))
+    });
+    (!only.is_empty()).then(|| ArmsDraft {
+        shape: ArmsShape {
+            experiments: Some(column.path.clone()),
+            experiment: Some(name.path.clone()),
+            arm: Some(value.path.clone()),
+            only,
+            ..ArmsShape::default()
+        },
+        n,
+        score: 3.0 + share(n, lists.len()),
+    })
+}
+
+/// `"test":"ranker","variant":"neural"`, or an arm alone.
+fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
+    let plain = |words: &[&str]| {
+        let fields = columns.iter().filter(|column| hints(column.name(), words));
+        let fields = fields.filter(|column| {
+            let n = column.count(lists, is_label);
+            n > 0 && n == column.within(lists).count() && distinct(column, lists) <= MAX_ARMS
+        });
+        fields.max_by(|one, other| {
+            let n = |column: &Column| column.within(lists).count();
+            n(one)
+                .cmp(&n(other))
+                .then_with(|| other.path.names().len().cmp(&one.path.names().len()))
+        })
+    };
+    let (experiment, arm) = (plain(&EXPERIMENT), plain(&ARM));
+    let (experiment, arm, score) = match (experiment, arm) {
+        (Some(experiment), Some(arm)) if experiment.path != arm.path => (Some(experiment), arm, 3.5),
+        (_, Some(arm)) => (None, arm, 2.5),
+        (Some(experiment), None) => (None, experiment, 2.0),
+        (None, None) => (None, plain(&CHOOSER)?, 1.0),
+    };
+    let n = arm.within(lists).count();
+    let name = match hints(arm.name(), &ARM) {
+        true => "main",
+        false => arm.name(),
+    };
+    Some(ArmsDraft {
+        shape: ArmsShape {
+            experiments: None,
+            experiment: experiment.map(|column| column.path.clone()),
+            arm: Some(arm.path.clone()),
+            experiment_name: experiment.is_none().then(|| name.to_owned()),
+            ..ArmsShape::default()
+        },
+        n,
+        score: score + share(n, lists.len()),
+    })
+}
+
+fn distinct(column: &Column, lists: &Members) -> usize {
+    let values: BTreeSet<String> = column.within(lists).map(Value::to_string).collect();
+    values.len()
+}

@@ -1,0 +1,220 @@
+//! A shape for a sample, put together from what its fields look like, and tried on it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::arms::{self, ArmsDraft};
+use super::columns::{Columns, Members, id};
+use super::fields::{self, Choice};
+use super::items::{self, ItemsDraft};
+use super::kinds::Split;
+use super::times::{self, Times};
+use crate::engine::event::{Kind, Reason};
+use crate::ingest::wire::shape::{ArmsShape, Path, Shape};
+use crate::ingest::wire::{Decoder, Explained, Place};
+
+/// What was found for each field, and the shape that it comes to.
+pub(super) struct Draft {
+    pub shape: Shape,
+    pub split: Split,
+    pub items: Option<ItemsDraft>,
+    /// Of lists, and of clicks.
+    pub requests: [Option<Choice>; 2],
+    pub users: [Option<Choice>; 2],
+    pub times: Times,
+    pub arms: Option<ArmsDraft>,
+    pub item: Option<Choice>,
+    /// Clicks that the second field leaves.
+    pub clicks: Members,
+}
+
+pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
+    let clicks = split.meant_clicks(columns);
+    let lists = &split.lists;
+    let clicked = fields::ids_by_record(columns, &clicks);
+    let items = items::candidates(columns, lists, &clicked).into_iter().next();
+    let requests = fields::requests(columns, lists, &clicks);
+    let shown = shown(columns, lists, &items, &requests[0]);
+    let item = fields::item(columns, &clicks, requests[1].as_ref(), &shown);
+    let served_user = fields::user(columns, lists, None);
+    let users = [fields::user(columns, &clicks, served_user.as_ref()), served_user];
+    let [click_user, served_user] = users;
+    let mut draft = Draft {
+        shape: Shape::default(),
+        times: times::times(columns, lists, &clicks),
+        arms: arms::arms(columns, lists),
+        users: [served_user, click_user],
+        split,
+        items,
+        requests,
+        item,
+        clicks,
+    };
+    draft.shape = draft.shape(columns);
+    draft
+}
+
+/// The items of each list, by what clicks name it by.
+fn shown(
+    columns: &Columns,
+    lists: &Members,
+    items: &Option<ItemsDraft>,
+    request: &Option<Choice>,
+) -> HashMap<String, HashSet<String>> {
+    let column = |path: &Path| columns.get(path);
+    let (Some(items), Some(request)) = (items, request) else {
+        return HashMap::new();
+    };
+    let (array, ids) = (column(&items.path), column(&request.path));
+    let list = |number: &usize| {
+        let name = id(ids?.values.get(number)?)?.into_owned();
+        Some((name, items.ids(array?.values.get(number)?).into_iter().collect()))
+    };
+    lists.iter().filter_map(list).collect()
+}
+
+impl Draft {
+    fn shape(&self, columns: &Columns) -> Shape {
+        let mut shape = Shape::default();
+        let split = &self.split;
+        let own = shape.kind.take();
+        // A field of that name that says something else must not be looked at.
+        shape.kind = match &split.kind {
+            Some(path) => Some(path.clone()),
+            None => own.filter(|path| columns.get(path).is_none()),
+        };
+        shape.without_kind = split.without;
+        (shape.ts_unit, shape.ts_zone) = (self.times.unit, self.times.zone);
+        let put = |choice: &Option<Choice>, path: &mut Path| {
+            if let Some(choice) = choice {
+                path.clone_from(&choice.path);
+            }
+        };
+        let put_user = |choice: &Option<Choice>, path: &mut Option<Path>, members: &Members| {
+            let is_taken = |path: &Path| {
+                columns
+                    .get(path)
+                    .is_some_and(|column| column.within(members).count() > 0)
+            };
+            match choice {
+                Some(choice) => *path = Some(choice.path.clone()),
+                None if path.as_ref().is_some_and(is_taken) => *path = None,
+                None => {}
+            }
+        };
+        let served = &mut shape.served;
+        if split.kind.is_some() {
+            served.kinds.clone_from(&split.served);
+            shape.click.kinds.clone_from(&split.click);
+        }
+        put(&self.requests[0], &mut served.request_id);
+        put(&self.times.served, &mut served.ts);
+        put_user(&self.users[0], &mut served.user_id, &split.lists);
+        if let Some(items) = &self.items {
+            served.items.clone_from(&items.path);
+            served.item_id.clone_from(&items.item_id);
+            served.position = items.position.clone().filter(|_| !items.is_in_order);
+            (served.rows, served.row_items) = (items.rows, items.row_items.clone());
+            served.skip_others = items.n_others > 0;
+        }
+        let own = ArmsShape::default();
+        let is_there = |path: &Option<Path>| path.as_ref().is_some_and(|path| columns.get(path).is_some());
+        match &self.arms {
+            Some(arms) => served.arms = arms.shape.clone(),
+            // What stands there are no experiments.
+            None if is_there(&served.arms.experiments) => served.arms = own,
+            None => {}
+        }
+        put(&self.requests[1], &mut shape.click.request_id);
+        put(&self.times.click, &mut shape.click.ts);
+        put_user(&self.users[1], &mut shape.click.user_id, &self.clicks);
+        put(&self.item, &mut shape.click.item);
+        if let Some((path, words)) = &split.action {
+            shape.click.action = Some(path.clone());
+            shape.click.actions.clone_from(words);
+        }
+        shape
+    }
+}
+
+/// What a shape makes of a sample.
+#[derive(Default)]
+pub(super) struct Trial {
+    pub n_lists: usize,
+    pub n_with_arm: usize,
+    pub n_clicks: usize,
+    /// Clicks on a list of the sample, and on an item of it.
+    pub n_of_list: usize,
+    pub n_on_item: usize,
+    pub n_skipped: u64,
+    pub n_ignored: usize,
+    pub n_refused: usize,
+    /// Refusals by what they are for, with their number and the first line.
+    pub refusals: BTreeMap<(Reason, String), (usize, u64, Option<Place>)>,
+}
+
+impl Trial {
+    /// Lines with their numbers; `decoder` reads our own shape.
+    pub fn of(decoder: &Decoder, shape: &Shape, topic_says: Option<Kind>, lines: &[(u64, Vec<u8>)]) -> Trial {
+        let decoder = decoder.clone().reading(Some(shape));
+        let mut trial = Trial::default();
+        let mut items_of: HashMap<String, HashSet<String>> = HashMap::new();
+        let mut clicks = Vec::new();
+        for (line, record) in lines {
+            match decoder.explain(record, topic_says) {
+                Explained::Served {
+                    request_id,
+                    arms,
+                    items,
+                    n_skipped,
+                    ..
+                } => {
+                    trial.n_lists += 1;
+                    trial.n_with_arm += usize::from(!arms.is_empty());
+                    trial.n_skipped += n_skipped;
+                    items_of.entry(request_id).or_default().extend(items);
+                }
+                Explained::Click { request_id, item, .. } => clicks.push((request_id, item)),
+                Explained::Ignored(_) => trial.n_ignored += 1,
+                Explained::Refused { reason, place } => {
+                    trial.n_refused += 1;
+                    let setting = place.as_ref().map_or("", |place| place.setting).to_owned();
+                    let refusal = trial.refusals.entry((reason, setting));
+                    refusal.or_insert((0, *line, place)).0 += 1;
+                }
+            }
+        }
+        trial.n_clicks = clicks.len();
+        for (request, item) in clicks {
+            let items = items_of.get(&request);
+            trial.n_of_list += usize::from(items.is_some());
+            trial.n_on_item += usize::from(items.is_some_and(|items| items.contains(&item)));
+        }
+        trial
+    }
+
+    pub fn reads_all(&self) -> bool {
+        self.n_refused == 0 && self.n_lists + self.n_clicks > 0
+    }
+
+    /// More is better.
+    pub fn score(&self) -> i64 {
+        let n = |n: usize| n as i64;
+        4 * n(self.n_lists) + 4 * n(self.n_clicks) + n(self.n_with_arm) + 4 * n(self.n_on_item)
+            - 12 * n(self.n_refused)
+            + if self.n_clicks > 0 && self.n_lists > 0 {
+                1
+            } else {
+                0
+            }
+    }
+}
+
+/// Records of a line each that are objects.
+pub(super) fn parsed(lines: &[(u64, Vec<u8>)]) -> Vec<Value> {
+    let values = lines
+        .iter()
+        .filter_map(|(_, line)| serde_json::from_slice(line).ok());
+    values.filter(Value::is_object).collect()
+}

@@ -1,0 +1,141 @@
+//! Which fields may be the ids of lists, of users, and of what was clicked.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::columns::{Column, Columns, Members, id, is_id, share};
+use super::times::is_time;
+use super::words::{ITEM, REQUEST, USER, hint};
+use crate::ingest::wire::shape::Path;
+
+/// Other fields that are told beside the chosen one.
+const MAX_OTHERS: usize = 3;
+
+/// A field, and how many records have in it what can be read.
+#[derive(Clone)]
+pub(super) struct Choice {
+    pub path: Path,
+    pub n: usize,
+    pub others: Vec<(Path, usize)>,
+}
+
+/// The best of fields that were judged; none where there is none.
+pub(super) fn choice(mut judged: Vec<(f64, &Column, usize)>) -> Option<Choice> {
+    judged.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let mut fields = judged.into_iter().map(|(_, column, n)| (column.path.clone(), n));
+    let (path, n) = fields.next()?;
+    Some(Choice {
+        path,
+        n,
+        others: fields.take(MAX_OTHERS).collect(),
+    })
+}
+
+/// The ids that a record has in any field.
+pub(super) fn ids_by_record(columns: &Columns, members: &Members) -> Vec<HashSet<String>> {
+    let ids = |number: &usize| {
+        let values = columns.iter().filter_map(|column| column.values.get(number));
+        values
+            .filter_map(|value| id(value))
+            .map(|id| id.into_owned())
+            .collect()
+    };
+    members.iter().map(ids).collect()
+}
+
+/// Fields that have ids in half of the records or more.
+fn of_ids<'c, 'a>(columns: &'c Columns<'a>, members: &Members) -> Vec<(&'c Column<'a>, usize)> {
+    let n_ids = columns
+        .iter()
+        .map(|column| (column, column.count(members, is_id)));
+    n_ids.filter(|(_, n)| *n > 0 && 2 * n >= members.len()).collect()
+}
+
+/// The ids of lists and what clicks name them by: the pair that ties most clicks to a list.
+pub(super) fn requests(columns: &Columns, lists: &Members, clicks: &Members) -> [Option<Choice>; 2] {
+    let (served, click) = (of_ids(columns, lists), of_ids(columns, clicks));
+    let alone = |column: &Column, n: usize, members: &Members| {
+        let looks_like_time = column.count(members, is_time) * 2 > n;
+        share(n, members.len()) + hint(column.name(), &REQUEST)
+            - 2.0 * hint(column.name(), &USER).min(1.0)
+            - if looks_like_time { 2.0 } else { 0.0 }
+    };
+    let unique = |column: &Column, n: usize, members: &Members| share(distinct(column, members).len(), n);
+    let mut of_served: HashMap<&Path, f64> = HashMap::new();
+    let mut of_click: HashMap<&Path, f64> = HashMap::new();
+    for (list, n) in &served {
+        let own = alone(list, *n, lists) + unique(list, *n, lists);
+        let known = distinct(list, lists);
+        let mut best = own;
+        for (named, n_named) in &click {
+            let is_known = |value: &Value| id(value).is_some_and(|id| known.contains(&*id));
+            let tied = share(named.count(clicks, is_known), clicks.len()) * unique(list, *n, lists);
+            let same = if list.path == named.path { 0.25 } else { 0.0 };
+            let both = own + alone(named, *n_named, clicks) + 4.0 * tied + same;
+            best = best.max(both);
+            let best_named = of_click.entry(&named.path).or_insert(f64::MIN);
+            *best_named = best_named.max(both);
+        }
+        of_served.insert(&list.path, best);
+    }
+    for (named, n) in &click {
+        of_click
+            .entry(&named.path)
+            .or_insert_with(|| alone(named, *n, clicks));
+    }
+    let served = served
+        .iter()
+        .map(|(column, n)| (of_served[&column.path], *column, *n));
+    let click = click
+        .iter()
+        .map(|(column, n)| (of_click[&column.path], *column, *n));
+    [choice(served.collect()), choice(click.collect())]
+}
+
+fn distinct(column: &Column, members: &Members) -> HashSet<String> {
+    let ids = column.within(members).filter_map(|value| id(value));
+    ids.map(|id| id.into_owned()).collect()
+}
+
+/// The user of these records, by name alone; the field that the other kind has speaks for it.
+pub(super) fn user(columns: &Columns, members: &Members, other: Option<&Choice>) -> Option<Choice> {
+    let fields = columns.iter().filter_map(|column| {
+        let n = column.count(members, is_id);
+        let hint = hint(column.name(), &USER);
+        let is_same = other.is_some_and(|other| other.path == column.path);
+        let score = share(n, members.len()) + hint + if is_same { 1.0 } else { 0.0 };
+        (n > 0 && hint > 0.0).then_some((score, column, n))
+    });
+    choice(fields.collect())
+}
+
+/// What was clicked: the field whose ids are most often in the list that the click names.
+pub(super) fn item(
+    columns: &Columns,
+    clicks: &Members,
+    request: Option<&Choice>,
+    items_of: &HashMap<String, HashSet<String>>,
+) -> Option<Choice> {
+    let named = request.and_then(|request| columns.get(&request.path));
+    let fields = of_ids(columns, clicks).into_iter().filter_map(|(column, n)| {
+        if request.is_some_and(|request| request.path == column.path) {
+            return None;
+        }
+        let is_in_list = |number: &&usize| {
+            let list = named.and_then(|named| id(named.values.get(number)?));
+            let items = list.and_then(|list| items_of.get(&*list));
+            let item = column.values.get(number).and_then(|value| id(value));
+            items
+                .zip(item)
+                .is_some_and(|(items, item)| items.contains(&*item))
+        };
+        let n_found = clicks.iter().filter(is_in_list).count();
+        let looks_like_time = 2 * column.count(clicks, is_time) > n;
+        let score = 4.0 * share(n_found, clicks.len()) + share(n, clicks.len()) + hint(column.name(), &ITEM)
+            - hint(column.name(), &USER)
+            - if looks_like_time { 2.0 } else { 0.0 };
+        Some((score, column, n))
+    });
+    choice(fields.collect())
+}

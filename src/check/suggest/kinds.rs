@@ -1,0 +1,188 @@
+//! What may say of a record that it is a served list or a click.
+
+use std::collections::BTreeMap;
+
+use super::columns::{Column, Columns, Members, share};
+use super::items;
+use super::words::{CLICK, INTERACTION, KIND, SERVED, hint, hints};
+use crate::engine::event::Kind;
+use crate::ingest::wire::shape::Path;
+
+/// A field that says what a record is has few values.
+const MAX_VALUES: usize = 24;
+/// Fields that are tried.
+const MAX_TRIED: usize = 8;
+
+/// A way to tell lists from clicks, and what it makes of the sample.
+pub(super) struct Split {
+    /// The field that says it; none where the topic does, or nothing.
+    pub kind: Option<Path>,
+    pub served: Vec<String>,
+    pub click: Vec<String>,
+    /// What a record is without that field.
+    pub without: Option<Kind>,
+    /// A second field of clicks, and its values.
+    pub action: Option<(Path, Vec<String>)>,
+    pub lists: Members,
+    pub clicks: Members,
+    /// How many records have each value of the field.
+    pub counts: BTreeMap<String, usize>,
+}
+
+/// The ways to try: by each field whose values have such words; or by none where all records are alike.
+pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kind>) -> Vec<Split> {
+    let all: Members = (0..n_records).collect();
+    if let Some(kind) = topic_says {
+        return vec![of_one_kind(kind, all, None)];
+    }
+    let mut fields: Vec<(f64, &Column)> = columns
+        .iter()
+        .filter(|column| column.words(&all, MAX_VALUES).is_some())
+        .map(|column| {
+            let present = share(column.values.len(), n_records);
+            (hint(column.name(), &KIND) + present, column)
+        })
+        .collect();
+    fields.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let by_field = fields.iter().map(|(_, column)| by_field(columns, column, &all));
+    let splits: Vec<Split> = by_field.flatten().take(MAX_TRIED).collect();
+    let alike = match items::has_list(columns, &all) {
+        true => Kind::Served,
+        false => Kind::Click,
+    };
+    splits
+        .into_iter()
+        .chain([of_one_kind(alike, all, Some(alike))])
+        .collect()
+}
+
+fn of_one_kind(kind: Kind, all: Members, without: Option<Kind>) -> Split {
+    let (lists, clicks) = match kind {
+        Kind::Served => (all, Members::new()),
+        Kind::Click => (Members::new(), all),
+    };
+    Split {
+        kind: None,
+        served: Vec::new(),
+        click: Vec::new(),
+        without,
+        action: None,
+        lists,
+        clicks,
+        counts: BTreeMap::new(),
+    }
+}
+
+/// Records with the same value of a field, or without it.
+struct Group {
+    value: Option<String>,
+    members: Members,
+    has_list: bool,
+}
+
+impl Group {
+    fn says(&self, words: &[&str]) -> bool {
+        self.value.as_ref().is_some_and(|value| hints(value, words))
+    }
+
+    fn is_list(&self) -> bool {
+        self.has_list && !self.says(&CLICK)
+    }
+}
+
+/// None where the field tells nothing apart.
+fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
+    let mut by_value: BTreeMap<Option<String>, Members> = BTreeMap::new();
+    for number in all {
+        let value = field.values.get(number).and_then(|value| value.as_str());
+        by_value
+            .entry(value.map(str::to_owned))
+            .or_default()
+            .push(*number);
+    }
+    let counts = by_value
+        .iter()
+        .filter_map(|(value, members)| Some((value.clone()?, members.len())));
+    let counts = counts.collect();
+    let groups: Vec<Group> = by_value
+        .into_iter()
+        .map(|(value, members)| Group {
+            has_list: items::has_list(columns, &members),
+            value,
+            members,
+        })
+        .collect();
+    let says_served = |group: &&Group| group.is_list() && group.says(&SERVED);
+    let mut lists: Vec<&Group> = groups.iter().filter(says_served).collect();
+    if lists.is_empty() {
+        lists = groups.iter().filter(|group| group.is_list()).collect();
+    }
+    let of_words = |words: &'static [&'static str]| {
+        let clicks = groups.iter().filter(move |group| group.says(words));
+        clicks.collect::<Vec<_>>()
+    };
+    let mut clicks = of_words(&CLICK);
+    if clicks.is_empty() {
+        clicks = of_words(&INTERACTION);
+    }
+    let is_list = |group: &Group| lists.iter().any(|list| list.value == group.value);
+    clicks.retain(|group| !is_list(group));
+    let action = clicks
+        .iter()
+        .all(|group| !group.says(&CLICK))
+        .then(|| action(columns, field, &members(&clicks)))
+        .flatten();
+    if lists.is_empty() && clicks.is_empty() {
+        return None;
+    }
+    let without = |groups: &[&Group], kind| groups.iter().any(|group| group.value.is_none()).then_some(kind);
+    let values = |groups: &[&Group]| groups.iter().filter_map(|group| group.value.clone()).collect();
+    Some(Split {
+        kind: Some(field.path.clone()),
+        without: without(&lists, Kind::Served).or(without(&clicks, Kind::Click)),
+        served: values(&lists),
+        click: values(&clicks),
+        action,
+        lists: members(&lists),
+        clicks: members(&clicks),
+        counts,
+    })
+}
+
+fn members(groups: &[&Group]) -> Members {
+    let mut members: Members = groups.iter().flat_map(|group| &group.members).copied().collect();
+    members.sort_unstable();
+    members
+}
+
+/// The field that says more closely what was done, and its values that mean a click.
+fn action(columns: &Columns, kind: &Column, clicks: &Members) -> Option<(Path, Vec<String>)> {
+    let field = columns
+        .iter()
+        .filter(|column| column.path != kind.path && column.within(clicks).count() == clicks.len())
+        .find_map(|column| {
+            let words = column.words(clicks, MAX_VALUES)?;
+            let clicked: Vec<String> = words
+                .keys()
+                .filter(|word| hints(word, &CLICK))
+                .map(|word| (*word).to_owned())
+                .collect();
+            (!clicked.is_empty()).then(|| (column.path.clone(), clicked))
+        });
+    field.filter(|_| !clicks.is_empty())
+}
+
+impl Split {
+    /// Clicks that the second field leaves.
+    pub fn meant_clicks(&self, columns: &Columns) -> Members {
+        let Some((path, words)) = &self.action else {
+            return self.clicks.clone();
+        };
+        let column = columns.get(path);
+        let is_meant = |number: &&usize| {
+            let value = column.and_then(|column| column.values.get(number)?.as_str());
+            value.is_some_and(|value| words.iter().any(|word| word == value))
+        };
+        self.clicks.iter().filter(is_meant).copied().collect()
+    }
+}

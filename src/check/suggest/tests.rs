@@ -1,0 +1,284 @@
+//! What is drafted for samples, and that they are read with it.
+
+use super::*;
+use crate::engine::event::Kind;
+
+fn decoder() -> Decoder {
+    Decoder::new(0, 1_000, 100)
+}
+
+fn unmapped(records: &str) -> Unmapped {
+    let mut sample = Unmapped::default();
+    for (line, record) in (1..).zip(records.lines().filter(|line| !line.trim().is_empty())) {
+        sample.take(line, record.trim().as_bytes());
+    }
+    sample
+}
+
+/// The shape that a text of settings says.
+fn shape_of(text: &str) -> Option<Shape> {
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "b:1".to_owned());
+    let config = crate::config::load_text("abgauge.toml", text, [brokers].into_iter());
+    config.unwrap_or_else(|error| panic!("{error:?}:\n{text}")).events
+}
+
+/// Drafts a section for records, also for those of a known shape, and reads them with what it says.
+fn drafted(records: &str, topic_says: Option<Kind>) -> (String, Trial) {
+    let sample = unmapped(records);
+    let (way, trial) = sample.drafted(&decoder(), topic_says);
+    let text = text::text(&sample, topic_says, &way, &trial);
+    let shape = shape_of(&text).unwrap_or_default();
+    let again = Trial::of(&decoder(), &shape, topic_says, &sample.lines);
+    assert_eq!(
+        (again.n_lists, again.n_clicks, again.n_refused),
+        (trial.n_lists, trial.n_clicks, trial.n_refused),
+        "as it was tried:\n{text}"
+    );
+    (text, again)
+}
+
+/// The settings of the draft, without its remarks.
+#[track_caller]
+fn check(records: &str, topic_says: Option<Kind>, expected: &str) {
+    let (text, trial) = drafted(records, topic_says);
+    let settings: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .collect();
+    let expected: Vec<&str> = expected
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    assert_eq!(settings, expected, "{text}");
+    assert_eq!(trial.n_refused, 0, "{text}");
+}
+
+const METARANK: &str = include_str!("../../../docs/events/metarank.jsonl");
+const UBI: &str = include_str!("../../../docs/events/ubi.jsonl");
+const PERSONALIZE: &str = include_str!("../../../docs/events/personalize.jsonl");
+const OWN: &str = include_str!("../../../docs/events/own.jsonl");
+const SHAPED: &str = include_str!("../../../docs/example.jsonl");
+
+#[test]
+fn the_samples_of_the_documents_are_read_with_what_is_drafted_from_their_fields_alone() {
+    for (name, records, n_lists, n_clicks) in [
+        ("metarank", METARANK, 3, 2),
+        ("ubi", UBI, 2, 2),
+        ("personalize", PERSONALIZE, 2, 2),
+        ("own", OWN, 1, 1),
+    ] {
+        let (text, trial) = drafted(records, None);
+        let found = (trial.n_lists, trial.n_clicks, trial.n_refused, trial.n_on_item);
+        assert_eq!(found, (n_lists, n_clicks, 0, n_clicks), "{name}:\n{text}");
+        assert!(trial.n_with_arm > 0, "{name}:\n{text}");
+    }
+}
+
+#[test]
+fn a_known_shape_needs_no_draft() {
+    for (records, told) in [
+        (METARANK, "preset = \"metarank\""),
+        (UBI, "preset = \"ubi\""),
+        (PERSONALIZE, "preset = \"personalize\""),
+        (SHAPED, "nothing is to be written"),
+    ] {
+        let suggestion = unmapped(records).suggest(&decoder(), None);
+        assert!(
+            suggestion.reads_all && suggestion.text.contains(told),
+            "{}",
+            suggestion.text
+        );
+        shape_of(&suggestion.text);
+    }
+}
+
+#[test]
+fn the_shape_of_the_example_is_found() {
+    check(
+        OWN,
+        None,
+        r#"
+        [events]
+        type = "meta.kind"
+        ts_unit = "s"
+        [events.served]
+        types = ["impression"]
+        request_id = "meta.trace"
+        user_id = "user_id"
+        ts = "meta.time"
+        items = "payload.results"
+        item_id = "product.sku"
+        experiments = "payload.tests"
+        experiment = "test"
+        arm = "variation.key"
+        [events.click]
+        types = ["tap"]
+        request_id = "meta.trace"
+        ts = "meta.time"
+        item = "payload.sku"
+        "#,
+    );
+}
+
+#[test]
+fn rows_positions_other_elements_and_zones_are_drafted() {
+    check(
+        r#"
+        {"event":"page_served","page":"p1","visitor":"v1","at":"2025-11-20 00:00:00","variant":"neural","shelves":[{"name":"for you","tiles":[{"sku":"b","pos":2},{"sku":"a","pos":1},{"ad":9}]},{"name":"new","tiles":[{"sku":"c","pos":1}]}]}
+        {"event":"page_served","page":"p2","visitor":"v1","at":"2025-11-20 00:01:00","variant":"base","shelves":[{"name":"for you","tiles":[{"sku":"d","pos":1},{"sku":"a","pos":2}]},{"name":"new","tiles":[{"sku":"e","pos":1}]}]}
+        {"event":"tile_click","page":"p1","visitor":"v1","at":"2025-11-20 00:00:05","sku":"a"}
+        {"event":"tile_click","page":"p2","visitor":"v1","at":"2025-11-20 00:01:05","sku":"e"}
+        {"event":"scroll","page":"p2","at":"2025-11-20 00:01:06"}
+        "#,
+        None,
+        r#"
+        [events]
+        type = "event"
+        ts_zone = "UTC"
+        [events.served]
+        types = ["page_served"]
+        request_id = "page"
+        user_id = "visitor"
+        ts = "at"
+        items = "shelves"
+        item_id = "sku"
+        position = "pos"
+        skip_others = true
+        rows = true
+        row_items = "tiles"
+        experiments = ""
+        arm = "variant"
+        experiment_name = "main"
+        [events.click]
+        types = ["tile_click"]
+        request_id = "page"
+        user_id = "visitor"
+        ts = "at"
+        item = "sku"
+        "#,
+    );
+}
+
+#[test]
+fn a_topic_of_one_kind_gives_one_section() {
+    check(
+        r#"
+        {"requestId":"q1","userId":"u1","timestamp":1763596800123,"abTests":{"ranker":"neural"},"recommendations":["a","b"],"type":"home"}
+        {"requestId":"q2","userId":"u2","timestamp":1763596801123,"abTests":{"ranker":"base"},"recommendations":["c","b"],"type":"item"}
+        "#,
+        Some(Kind::Served),
+        r#"
+        [events]
+        type = ""
+        [events.served]
+        request_id = "requestId"
+        user_id = "userId"
+        ts = "timestamp"
+        items = "recommendations"
+        experiments = "abTests"
+        "#,
+    );
+    check(
+        r#"
+        {"requestId":"q1","userId":"u1","timestamp":1763596805,"productId":"a"}
+        {"requestId":"q2","userId":"u2","timestamp":1763596806,"productId":"b"}
+        "#,
+        Some(Kind::Click),
+        r#"
+        [events]
+        ts_unit = "s"
+        [events.click]
+        request_id = "requestId"
+        user_id = "userId"
+        ts = "timestamp"
+        item = "productId"
+        "#,
+    );
+}
+
+#[test]
+fn values_decide_between_fields_whose_names_hint_alike() {
+    // Session and trace look like the id of a list; clicks name the trace. Parent and target look like an item.
+    check(
+        r#"
+        {"kind":"list","session_id":"s1","trace_id":"t1","ts":1763596800123,"experiment":"ranker","arm":"neural","products":[{"id":"a","score":3},{"id":"b","score":2}]}
+        {"kind":"list","session_id":"s1","trace_id":"t2","ts":1763596801123,"experiment":"ranker","arm":"base","products":[{"id":"c","score":3},{"id":"b","score":2}]}
+        {"kind":"click","id":"e1","session_id":"s1","cause_id":"t1","ts":1763596805123,"item_parent":"x","target":"b"}
+        {"kind":"click","id":"e2","session_id":"s1","cause_id":"t2","ts":1763596806123,"item_parent":"x","target":"c"}
+        "#,
+        None,
+        r#"
+        [events]
+        type = "kind"
+        [events.served]
+        types = ["list"]
+        request_id = "trace_id"
+        ts = "ts"
+        items = "products"
+        item_id = "id"
+        experiments = ""
+        experiment = "experiment"
+        arm = "arm"
+        [events.click]
+        types = ["click"]
+        request_id = "cause_id"
+        ts = "ts"
+        item = "target"
+        "#,
+    );
+}
+
+#[test]
+fn what_cannot_be_read_with_the_draft_is_told() {
+    let records = r#"{"k":"served","rid":"1","ts":1763596800123,"items":["a"],"exp":{"e":"x"}}
+        {"k":"served","rid":"2","ts":1763596800123,"items":["a"],"exp":{"e":"x"}}
+        {"k":"served","rid":"3","items":["a"],"exp":{"e":"x"}}
+        {"k":"click","rid":"1","ts":1763596801123,"item":"a"}
+        {"#;
+    let suggestion = unmapped(records).suggest(&decoder(), None);
+    assert!(!suggestion.reads_all);
+    for told in [
+        "served lists: 2, clicks: 1, ignored: 0, refused: 2",
+        "refused as not_json: 1, line 5 first",
+        "refused as missing_field: 1, line 3 first: there is no `ts`",
+        "can be read in 2 of 3 lists",
+    ] {
+        assert!(suggestion.text.contains(told), "{told}:\n{}", suggestion.text);
+    }
+    let none = unmapped("{\"a\":1}\n{\"b\":2}").suggest(&decoder(), None);
+    assert!(
+        !none.reads_all && none.text.contains("No record looks like"),
+        "{}",
+        none.text
+    );
+    assert_eq!(shape_of(&none.text), None);
+}
+
+#[test]
+fn fields_that_are_not_read_are_told_and_no_value_leaves_its_remark() {
+    let records = r#"{"kind":"list\n[http]","rid":"1","ts":1763596800123,"recs":["a"],"exp":{"e":"x"},"page\n#":{"no":3}}
+        {"kind":"click","rid":"1","ts":1763596801123,"sku":"a"}"#;
+    let (text, _) = drafted(records, None);
+    assert!(text.contains("fields that are not read: `page\\n#.no`"), "{text}");
+    assert!(text.contains("\"list\\n[http]\" 1"), "{text}");
+    assert!(
+        text.lines()
+            .all(|line| line.is_empty() || line.starts_with(['#', '[']) || line.contains(" = ")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_sample_without_end_is_looked_at_up_to_a_bound() {
+    let record = r#"{"type":"click","request_id":"1","ts":1763596801123,"item":"a"}"#;
+    let mut sample = Unmapped::default();
+    for line in 1..=2_003 {
+        sample.take(line, record.as_bytes());
+    }
+    let text = sample.suggest(&decoder(), None).text;
+    assert!(
+        text.contains("records: 2000;") && text.contains("not looked at: 3"),
+        "{text}"
+    );
+}

@@ -1,0 +1,329 @@
+//! A draft as TOML that can be pasted, with a remark on each setting that says what speaks for it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::columns::{Columns, Members};
+use super::draft::{Draft, Trial, parsed};
+use super::fields::Choice;
+use super::{Unmapped, Way};
+use crate::check::records::refused;
+use crate::config::event_settings;
+use crate::engine::event::Kind;
+use crate::ingest::wire::shape::{Path, Shape};
+use crate::table::visible;
+
+/// Values and paths that are listed.
+const MAX_LISTED: usize = 12;
+/// Characters of a value.
+const MAX_CHARS: usize = 60;
+
+pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial: &Trial) -> String {
+    let mut text = String::new();
+    head(&mut text, sample, trial);
+    match way {
+        Way::Own => remark(
+            &mut text,
+            "The records are of our own shape: nothing is to be written under [events].",
+        ),
+        Way::Preset(name) => {
+            remark(&mut text, &format!("The records are of the shape of {name}."));
+            let _ = write!(text, "[events]\npreset = \"{name}\"\n");
+        }
+        Way::Drafted(draft) => drafted(&mut text, sample, topic_says, draft, trial),
+        Way::None => remark(
+            &mut text,
+            "No record looks like a served list (an array of ids, or of objects with an id) or like a click. If the file \
+             holds one kind of them, say which: --as served or --as click.",
+        ),
+    }
+    text
+}
+
+/// A paragraph of remarks, in lines of a width that can be read.
+fn remark(text: &mut String, words: &str) {
+    const WIDTH: usize = 118;
+    let mut line = String::from("#");
+    for word in words.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH && line.len() > 1 {
+            let _ = writeln!(text, "{line}");
+            line = "#".to_owned();
+        }
+        let _ = write!(line, " {word}");
+    }
+    let _ = writeln!(text, "{line}");
+}
+
+/// What the draft makes of the sample.
+fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
+    let n = sample.lines.len();
+    remark(
+        text,
+        "Drafted by `abgauge check --suggest` from a sample: look through it before you use it.",
+    );
+    let mut outcome = format!(
+        "records: {n}; with it, served lists: {}, clicks: {}, ignored: {}, refused: {}",
+        trial.n_lists, trial.n_clicks, trial.n_ignored, trial.n_refused
+    );
+    if sample.n_more > 0 {
+        let _ = write!(
+            outcome,
+            "; further ones that were not looked at: {}",
+            sample.n_more
+        );
+    }
+    remark(text, &outcome);
+    if trial.n_lists > 0 && trial.n_clicks > 0 {
+        let told = format!(
+            "clicks on a list of the sample: {} of {}, and on an item of it: {}",
+            trial.n_of_list, trial.n_clicks, trial.n_on_item
+        );
+        remark(text, &told);
+    }
+    for ((reason, _), (n, line, place)) in &trial.refusals {
+        let what = place
+            .as_ref()
+            .map(|place| format!(": {}", refused(*reason, place)));
+        let told = format!(
+            "refused as {}: {n}, line {line} first{}",
+            reason.name(),
+            what.unwrap_or_default()
+        );
+        remark(text, &told);
+    }
+}
+
+/// Remarks by setting.
+#[derive(Default)]
+struct Notes(BTreeMap<&'static str, String>);
+
+impl Notes {
+    fn add(&mut self, setting: &'static str, note: String) {
+        self.0.insert(setting, note);
+    }
+
+    fn field(&mut self, setting: &'static str, choice: &Option<Choice>, members: &Members, whose: &str) {
+        let n = members.len();
+        let note = match choice {
+            Some(Choice {
+                n: n_read, others, ..
+            }) => {
+                let others: Vec<String> = others
+                    .iter()
+                    .map(|(path, n)| format!("`{}` ({n})", short(&path.to_string())))
+                    .collect();
+                let others = match others.is_empty() {
+                    true => String::new(),
+                    false => format!("; also thought of: {}", others.join(", ")),
+                };
+                format!("can be read in {n_read} of {n} {whose}{others}")
+            }
+            None => format!("no field of the {n} {whose} looks like it: correct this path"),
+        };
+        self.add(setting, note);
+    }
+}
+
+fn notes(draft: &Draft, trial: &Trial) -> Notes {
+    let mut notes = Notes::default();
+    let (split, lists, clicks) = (&draft.split, &draft.split.lists, &draft.clicks);
+    if split.kind.is_some() {
+        let values = split
+            .counts
+            .iter()
+            .map(|(value, n)| format!("\"{}\" {n}", short(value)));
+        notes.add("type", format!("its values: {}", listed(values)));
+    }
+    if split.without.is_some() {
+        notes.add(
+            "without_type",
+            "what records are that have no such field".to_owned(),
+        );
+    }
+    if draft.times.zone.is_some() {
+        let note =
+            "some times are text without a zone, taken for UTC here: correct it where they are of another";
+        notes.add("ts_zone", note.to_owned());
+    }
+    if !lists.is_empty() {
+        notes.field("served.request_id", &draft.requests[0], lists, "lists");
+        notes.field("served.ts", &draft.times.served, lists, "lists");
+        if draft.users[0].is_some() {
+            notes.field("served.user_id", &draft.users[0], lists, "lists");
+        }
+        of_items(&mut notes, draft, trial);
+        of_arms(&mut notes, draft);
+    }
+    if !clicks.is_empty() {
+        notes.field("click.request_id", &draft.requests[1], clicks, "clicks");
+        notes.field("click.ts", &draft.times.click, clicks, "clicks");
+        notes.field("click.item", &draft.item, clicks, "clicks");
+        if draft.users[1].is_some() {
+            notes.field("click.user_id", &draft.users[1], clicks, "clicks");
+        }
+    }
+    notes
+}
+
+fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
+    let n_lists = draft.split.lists.len();
+    let Some(items) = &draft.items else {
+        let note = format!(
+            "no field of the {n_lists} lists is an array of ids, or of objects with one: correct this path"
+        );
+        return notes.add("served.items", note);
+    };
+    let mut note = format!("can be read in {} of {n_lists} lists", items.n_read);
+    if let Some(position) = items.position.as_ref().filter(|_| items.is_in_order) {
+        let path = short(&position.to_string());
+        let _ = write!(
+            note,
+            "; `{path}` has the order that the array has, and is not needed"
+        );
+    }
+    notes.add("served.items", note);
+    if draft.shape.served.position.is_some() {
+        notes.add("served.position", "not all arrays are in this order".to_owned());
+    }
+    if items.n_others > 0 {
+        let note = format!(
+            "elements that are no items: {}",
+            trial.n_skipped.max(items.n_others as u64)
+        );
+        notes.add("served.skip_others", note);
+    }
+}
+
+fn of_arms(notes: &mut Notes, draft: &Draft) {
+    let n_lists = draft.split.lists.len();
+    let note = match &draft.arms {
+        Some(arms) if arms.n < n_lists => format!(
+            "names an arm in {} of {n_lists} lists; set experiment_name and arm_name where the others are to count too",
+            arms.n
+        ),
+        Some(arms) => format!("names an arm in {} of {n_lists} lists", arms.n),
+        None => "no field looks as if it named an experiment or an arm: lists count in none; for all of them in one set \
+                 experiment_name and arm_name"
+            .to_owned(),
+    };
+    notes.add("served.experiments", note);
+    if draft.shape.served.arms.experiment_name.is_some() {
+        let note = "the experiment of these arms: give it the name that you know it by";
+        notes.add("served.experiment_name", note.to_owned());
+    }
+}
+
+fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft: &Draft, trial: &Trial) {
+    let notes = notes(draft, trial);
+    unused(text, sample, topic_says, draft);
+    for (kind, is_absent, name) in [
+        (Kind::Served, draft.split.lists.is_empty(), "served list"),
+        (Kind::Click, draft.clicks.is_empty(), "click"),
+    ] {
+        if is_absent && topic_says.is_none_or(|says| says == kind) {
+            remark(
+                text,
+                &format!("No record looks like a {name}: correct that section."),
+            );
+        }
+    }
+    let mut section = None;
+    for (setting, value) in event_settings(&draft.shape, |setting| notes.0.contains_key(setting)) {
+        let (of, name) = setting.split_once('.').unwrap_or(("", &setting));
+        // A topic of one kind says nothing of the other.
+        let is_of_other = match topic_says {
+            Some(Kind::Served) => of == "click",
+            Some(Kind::Click) => of == "served",
+            None => false,
+        };
+        if is_of_other {
+            continue;
+        }
+        if section.as_deref() != Some(of) {
+            let dot = if of.is_empty() { "" } else { "." };
+            let _ = write!(text, "\n[events{dot}{of}]\n");
+            section = Some(of.to_owned());
+        }
+        if let Some(note) = notes.0.get(setting.as_str()) {
+            remark(text, note);
+        }
+        let _ = writeln!(text, "{name} = {value}");
+    }
+}
+
+/// Fields that the draft leaves alone.
+fn unused(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft: &Draft) {
+    let records = parsed(&sample.lines);
+    let columns = Columns::of(&records);
+    let used = used(&draft.shape, topic_says);
+    let is_used = |path: &Path| {
+        let touches = |used: &&Path| {
+            let n = used.names().len().min(path.names().len());
+            used.names()[..n] == path.names()[..n]
+        };
+        used.iter().any(touches)
+    };
+    let is_plain = |path: &Path| {
+        let column = columns.get(path);
+        column.is_some_and(|column| column.values.values().any(|value| !value.is_object()))
+    };
+    let unused: Vec<String> = columns
+        .iter()
+        .filter(|column| !is_used(&column.path) && is_plain(&column.path))
+        .map(|column| format!("`{}`", short(&column.path.to_string())))
+        .collect();
+    if !unused.is_empty() {
+        remark(
+            text,
+            &format!("fields that are not read: {}", listed(unused.into_iter())),
+        );
+    }
+}
+
+fn used(shape: &Shape, topic_says: Option<Kind>) -> Vec<&Path> {
+    let (served, click, arms) = (&shape.served, &shape.click, &shape.served.arms);
+    let in_record = arms.experiments.is_none();
+    let of_list = [
+        Some(&served.request_id),
+        served.user_id.as_ref(),
+        Some(&served.ts),
+        Some(&served.items),
+        arms.experiments.as_ref(),
+        arms.experiment.as_ref().filter(|_| in_record),
+        arms.arm.as_ref().filter(|_| in_record),
+    ];
+    let of_click = [
+        click.action.as_ref(),
+        Some(&click.request_id),
+        click.user_id.as_ref(),
+        Some(&click.ts),
+        Some(&click.item),
+    ];
+    let lists = of_list.into_iter().filter(|_| topic_says != Some(Kind::Click));
+    let clicks = of_click.into_iter().filter(|_| topic_says != Some(Kind::Served));
+    lists
+        .chain(clicks)
+        .chain([shape.kind.as_ref()])
+        .flatten()
+        .collect()
+}
+
+fn listed(all: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = all.collect();
+    let n_more = all.len().saturating_sub(MAX_LISTED);
+    let mut shown = all;
+    shown.truncate(MAX_LISTED);
+    if n_more > 0 {
+        shown.push(format!("and {n_more} more"));
+    }
+    shown.join(", ")
+}
+
+/// Fit for a remark: in one line, and not without end.
+fn short(text: &str) -> String {
+    let mut short: String = text.chars().take(MAX_CHARS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    visible(&short)
+}

@@ -1,0 +1,117 @@
+//! Where records may have their time, and how it is written.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::columns::{Column, Columns, Members, share};
+use super::fields::{Choice, choice};
+use super::words::{TIME, hint};
+use crate::ingest::wire::shape::{TsUnit, Zone};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TimeForm {
+    /// A number of a unit; plain is an integer that stands in no quotes.
+    Number {
+        unit: TsUnit,
+        is_plain: bool,
+    },
+    Zoned,
+    Zoneless,
+}
+
+/// How the times of a sample are written.
+pub(super) struct Times {
+    pub unit: Option<TsUnit>,
+    pub zone: Option<Zone>,
+    pub served: Option<Choice>,
+    pub click: Option<Choice>,
+}
+
+/// The times of lists and of clicks, of the unit that most have.
+pub(super) fn times(columns: &Columns, lists: &Members, clicks: &Members) -> Times {
+    let served = of(columns, lists, None);
+    let click = of(columns, clicks, served.as_ref());
+    let forms = [(&served, lists), (&click, clicks)].map(|(choice, members)| {
+        let column = choice.as_ref().and_then(|choice| columns.get(&choice.path));
+        let values = column.into_iter().flat_map(|column| column.within(members));
+        values.filter_map(form).collect::<Vec<_>>()
+    });
+    let forms = forms.concat();
+    let mut of_unit: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+    for form in &forms {
+        if let TimeForm::Number { unit, is_plain } = form {
+            let (n, are_plain) = of_unit.entry(name(*unit)).or_insert((0, true));
+            *n += 1;
+            *are_plain &= is_plain;
+        }
+    }
+    let most = of_unit.iter().max_by_key(|(_, (n, _))| *n);
+    let unit = most.filter(|(unit, (_, are_plain))| !(**unit == "ms" && *are_plain));
+    let unit = unit.and_then(|(word, _)| TsUnit::ALL.iter().find(|(name, _)| name == word));
+    Times {
+        unit: unit.map(|(_, unit)| *unit),
+        zone: forms.contains(&TimeForm::Zoneless).then_some(Zone::UTC),
+        served,
+        click,
+    }
+}
+
+fn name(unit: TsUnit) -> &'static str {
+    let of = TsUnit::ALL.iter().find(|(_, other)| *other == unit);
+    of.map_or("", |(name, _)| name)
+}
+
+/// The best field; what the other kind has speaks for it.
+fn of(columns: &Columns, members: &Members, other: Option<&Choice>) -> Option<Choice> {
+    let judged = columns.iter().filter_map(|column| {
+        let n = column.count(members, |value| form(value).is_some());
+        (n > 0).then(|| (score(column, n, members, other), column, n))
+    });
+    choice(judged.collect())
+}
+
+fn score(column: &Column, n: usize, members: &Members, other: Option<&Choice>) -> f64 {
+    let is_same = other.is_some_and(|other| other.path == column.path);
+    3.0 * share(n, members.len()) + hint(column.name(), &TIME) + if is_same { 1.0 } else { 0.0 }
+}
+
+/// Whether a value looks like a time.
+pub(super) fn is_time(value: &Value) -> bool {
+    form(value).is_some()
+}
+
+fn form(value: &Value) -> Option<TimeForm> {
+    let text = match value {
+        Value::Number(number) => {
+            let is_plain = number.is_u64();
+            return unit(number.as_f64()?).map(|unit| TimeForm::Number { unit, is_plain });
+        }
+        Value::String(text) => text,
+        _ => return None,
+    };
+    if let Ok(number) = text.parse() {
+        return unit(number).map(|unit| TimeForm::Number {
+            unit,
+            is_plain: false,
+        });
+    }
+    let is_rfc_3339 = text.parse::<jiff::Timestamp>().is_ok();
+    let is_civil = text.len() >= "2025-11-20T00:00:00".len() && text.parse::<jiff::civil::DateTime>().is_ok();
+    match () {
+        () if is_rfc_3339 => Some(TimeForm::Zoned),
+        () if is_civil => Some(TimeForm::Zoneless),
+        () => None,
+    }
+}
+
+/// From 2001 to 2286, as events are.
+fn unit(number: f64) -> Option<TsUnit> {
+    match number {
+        1e9..1e10 => Some(TsUnit::Seconds),
+        1e12..1e13 => Some(TsUnit::Milliseconds),
+        1e15..1e16 => Some(TsUnit::Microseconds),
+        1e18..1e19 => Some(TsUnit::Nanoseconds),
+        _ => None,
+    }
+}

@@ -1,0 +1,223 @@
+//! What names and values hint at, by the words that they are made of.
+
+/// Words of a name: `eventAttributionSource` and `event_attribution_source` are three.
+pub(super) fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        let begins = !c.is_alphanumeric() || (c.is_uppercase() && was_lower);
+        if begins && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase() || c.is_numeric();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Whether one of the words of a name is among these.
+pub(super) fn hints(name: &str, at: &[&str]) -> bool {
+    words(name).iter().any(|word| at.contains(&word.as_str()))
+}
+
+/// How much a name hints: 2 where it is made of such words alone, 1 where it has one of them.
+pub(super) fn hint(name: &str, at: &[&str]) -> f64 {
+    let words = words(name);
+    let n = words.iter().filter(|word| at.contains(&word.as_str())).count();
+    match n {
+        0 => 0.0,
+        n if n == words.len() => 2.0,
+        _ => 1.0,
+    }
+}
+
+pub(super) const KIND: [&str; 7] = ["type", "event", "kind", "action", "name", "category", "verb"];
+/// Of values that mean a click.
+pub(super) const CLICK: [&str; 12] = [
+    "click",
+    "clicked",
+    "clicks",
+    "clickthrough",
+    "open",
+    "opened",
+    "press",
+    "pressed",
+    "select",
+    "selected",
+    "tap",
+    "tapped",
+];
+/// Of values that mean a click or something else that a user does.
+pub(super) const INTERACTION: [&str; 4] = ["action", "engagement", "feedback", "interaction"];
+/// Of values that mean a served list.
+pub(super) const SERVED: [&str; 27] = [
+    "carousel",
+    "displayed",
+    "exposed",
+    "exposure",
+    "feed",
+    "impression",
+    "impressions",
+    "list",
+    "listing",
+    "lists",
+    "query",
+    "ranked",
+    "ranking",
+    "rec",
+    "reco",
+    "recommend",
+    "recommendation",
+    "recommendations",
+    "recommended",
+    "recs",
+    "response",
+    "results",
+    "search",
+    "serve",
+    "served",
+    "shown",
+    "slate",
+];
+pub(super) const ITEMS: [&str; 25] = [
+    "articles",
+    "candidates",
+    "docs",
+    "documents",
+    "hits",
+    "ids",
+    "impression",
+    "impressions",
+    "items",
+    "list",
+    "movies",
+    "offers",
+    "products",
+    "ranked",
+    "ranking",
+    "recommendations",
+    "recommended",
+    "recs",
+    "results",
+    "skus",
+    "slate",
+    "songs",
+    "tiles",
+    "tracks",
+    "videos",
+];
+pub(super) const ITEM: [&str; 15] = [
+    "article", "asin", "content", "doc", "document", "id", "item", "key", "movie", "object", "product",
+    "sku", "song", "track", "video",
+];
+pub(super) const POSITION: [&str; 8] = [
+    "index", "ordinal", "place", "pos", "position", "rank", "ranking", "slot",
+];
+pub(super) const REQUEST: [&str; 13] = [
+    "correlation",
+    "id",
+    "impression",
+    "list",
+    "query",
+    "ranking",
+    "rec",
+    "recommendation",
+    "req",
+    "request",
+    "response",
+    "rid",
+    "trace",
+];
+pub(super) const USER: [&str; 12] = [
+    "account",
+    "anonymous",
+    "client",
+    "cookie",
+    "customer",
+    "device",
+    "member",
+    "profile",
+    "uid",
+    "user",
+    "viewer",
+    "visitor",
+];
+pub(super) const TIME: [&str; 8] = [
+    "at",
+    "created",
+    "date",
+    "datetime",
+    "occurred",
+    "time",
+    "timestamp",
+    "ts",
+];
+pub(super) const EXPERIMENT: [&str; 12] = [
+    "ab",
+    "abtest",
+    "abtests",
+    "assignments",
+    "exp",
+    "experiment",
+    "experiments",
+    "exps",
+    "flag",
+    "flags",
+    "test",
+    "tests",
+];
+pub(super) const ARM: [&str; 12] = [
+    "arm",
+    "arms",
+    "bucket",
+    "cell",
+    "cohort",
+    "group",
+    "treatment",
+    "treatments",
+    "variant",
+    "variants",
+    "variation",
+    "variations",
+];
+/// What chose a list, where nothing says arm.
+pub(super) const CHOOSER: [&str; 8] = [
+    "algo",
+    "algorithm",
+    "campaign",
+    "model",
+    "policy",
+    "recommender",
+    "source",
+    "strategy",
+];
+/// How an element of an array names what it is about, and its value.
+pub(super) const NAME: [&str; 4] = ["id", "key", "name", "slug"];
+pub(super) const VALUE: [&str; 5] = ["id", "key", "name", "slug", "value"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_split_into_words_however_they_are_written() {
+        for name in [
+            "eventAttributionSource",
+            "event_attribution-source",
+            "EventAttribution.source",
+        ] {
+            assert_eq!(words(name), ["event", "attribution", "source"], "{name}");
+        }
+        assert_eq!(words("userID"), ["user", "id"]);
+        assert_eq!(words("ab2Test"), ["ab2", "test"]);
+        assert!(words("__").is_empty());
+        assert_eq!(hint("user_id", &USER), 1.0);
+        assert_eq!(hint("ts", &TIME), 2.0);
+        assert_eq!(hint("total", &TIME), 0.0);
+    }
+}
