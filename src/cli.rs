@@ -1,5 +1,6 @@
 //! The command line.
 
+mod catalog;
 mod comparing;
 mod offline;
 mod state;
@@ -13,6 +14,7 @@ use clap::{ArgGroup, Args, CommandFactory as _, FromArgMatches as _, Parser, Sub
 
 use crate::config::{self, TopicKey, parse_span_ms};
 use crate::engine::event::Kind;
+pub use catalog::{BuildArgs, CatalogArgs, CatalogCommand, TouchArg};
 pub use comparing::{CompareArgs, Scoped};
 pub use offline::{AskArgs, CountArgs, EvaluateArgs, Format, PlanArgs, ProfilesArgs, TableOrJson};
 pub use state::{
@@ -65,6 +67,9 @@ pub enum Command {
     /// not matter: clicks may come before their lists.
     #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
+    /// Make a catalogue of the items that events show
+    #[command(after_long_help = catalog::CATALOG_EXAMPLES)]
+    Catalog(CatalogArgs),
     /// Tell how long experiments must run, from the events of some days or from a running daemon
     ///
     /// What arms and their users spread in the files says how many days it takes to find the smallest effect that matters, with

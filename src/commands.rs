@@ -1,6 +1,7 @@
 //! The commands over files and tables, from their arguments to their exit codes.
 
 pub mod about;
+pub mod catalog;
 mod compare;
 pub mod config;
 mod counting;

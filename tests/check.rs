@@ -131,6 +131,59 @@ fn a_fine_cluster_is_found_fine() {
     assert_found(&findings, &texts);
 }
 
+/// Two users, of whom one clicks on what the click does not say is theirs.
+#[test]
+fn a_catalogue_is_counted_from_both_topics_from_their_begins() {
+    let pair = Pair::new();
+    pair.create(&pair.served, 4, &[]);
+    pair.create(&pair.clicks, 4, &[]);
+    let producer = pair.kafka.producer_with(&[("partitioner", "murmur2_random")]);
+    let send = |topic: &str, key: &str, payload: &str| {
+        producer.produce(topic, None, Some(key.as_bytes()), Some(payload.as_bytes()), None);
+    };
+    for n in 0..300 {
+        let user = n % 2;
+        let list = format!(
+            r#"{{"request_id":"r-{n}","user_id":"u-{user}","ts":1763596800123,"items":["i5","i{user}"]}}"#
+        );
+        send(&pair.served, &format!("r-{n}"), &list);
+    }
+    send(
+        &pair.clicks,
+        "r-4",
+        r#"{"request_id":"r-4","ts":1763596805123,"item":"i5"}"#,
+    );
+    producer.flush();
+    let expected = r#"{"item":"i5","users":1,"of_users":2}
+{"item":"i0","users":0,"of_users":2}
+{"item":"i1","users":0,"of_users":2}
+"#;
+    let (code, catalogue, told) = catalogue_of(&pair);
+    assert_eq!((code, &*catalogue), (Some(0), expected), "{told}");
+    assert!(told.contains("of lists: 300 and clicks: 1"), "{told}");
+    let absent = Pair {
+        clicks: pair.kafka.unique("absent"),
+        ..pair
+    };
+    let (code, catalogue, told) = catalogue_of(&absent);
+    assert_eq!((code, &*catalogue), (Some(78), ""), "{told}");
+    let expected = format!("topic `{}` does not exist", absent.clicks);
+    assert!(told.contains(&expected), "{told}");
+}
+
+/// What `catalog build --from-kafka` leaves: exit code, catalogue and remarks.
+fn catalogue_of(pair: &Pair) -> (Option<i32>, String, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_abgauge"));
+    command
+        .args(["catalog", "build", "--from-kafka"])
+        .env("ABGAUGE_KAFKA__BROKERS", pair.kafka.brokers())
+        .env("ABGAUGE_KAFKA__SERVED_TOPIC", &pair.served)
+        .env("ABGAUGE_KAFKA__CLICKS_TOPIC", &pair.clicks);
+    let output = command.output().expect("abgauge starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
 #[test]
 fn one_topic_for_both_needs_the_type_in_each_record() {
     let pair = Pair::filled(&[], "murmur2_random");

@@ -137,6 +137,11 @@ const NOT_RUN: [(&str, &str, Look); 37] = [
         Look::Arguments,
     ),
     (
+        "abgauge catalog build --from-kafka",
+        "needs brokers; tests/check.rs reads real ones",
+        Look::Arguments,
+    ),
+    (
         "abgauge plan --from",
         "needs a daemon; tests/evaluate/asked.rs asks what stands for one, tests/faults/looks.rs a real one",
         Look::Arguments,

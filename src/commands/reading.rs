@@ -61,7 +61,7 @@ fn read(files: &[PathBuf], options: &Options) -> anyhow::Result<Evaluation> {
 }
 
 /// Bytes read, their rate and the remaining time; hidden where nobody would see it.
-fn progress(total_bytes: Option<u64>) -> ProgressBar {
+pub(super) fn progress(total_bytes: Option<u64>) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

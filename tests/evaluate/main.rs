@@ -3,6 +3,7 @@
 
 mod answering;
 mod asked;
+mod catalogued;
 mod compare;
 mod conventions;
 mod feed;

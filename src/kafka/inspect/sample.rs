@@ -21,6 +21,25 @@ use crate::ingest::wire::Decoder;
 const N_RECORDS: i64 = 600;
 /// How long reading them may take; what has come by then is the sample.
 const WITHIN: Duration = Duration::from_secs(5);
+/// How long a topic that is read as a whole may be silent.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// When reading is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// After some seconds, whatever has come.
+    Seconds,
+    /// When nothing comes for long.
+    Silence,
+}
+
+/// How far reading came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// To the ends, or as far as was wanted.
+    All,
+    Part,
+}
 
 #[derive(Debug)]
 pub struct Sample {
@@ -84,25 +103,37 @@ impl Asker {
             return Ok(sample);
         }
         let decoder = config.join.decoder().reading(config.events.as_ref());
-        self.read(topic, &starts, &ends, |partition, key, payload| {
-            sample.take(&decoder, topic_says, partition, key, payload);
-        })?;
+        self.read(
+            topic,
+            &starts,
+            &ends,
+            Patience::Seconds,
+            |partition, key, payload| {
+                sample.take(&decoder, topic_says, partition, key, payload);
+                true
+            },
+        )?;
         Ok(sample)
     }
 
-    /// Hands the records from `starts` up to `ends` to `take`.
-    fn read(
+    /// Hands the records from `starts` up to `ends` to `take`, until that has had enough.
+    pub(super) fn read(
         &self,
         topic: &str,
         starts: &BTreeMap<i32, i64>,
         ends: &[i64],
-        mut take: impl FnMut(i32, Option<&[u8]>, Option<&[u8]>),
-    ) -> Result<(), Failure> {
+        patience: Patience,
+        mut take: impl FnMut(i32, Option<&[u8]>, Option<&[u8]>) -> bool,
+    ) -> Result<Heard, Failure> {
         let _assigned = self.assign(topic, starts)?;
         let mut open: BTreeSet<i32> = starts.keys().copied().collect();
         let mut n_taken = 0;
         let clock = Clock::system();
-        while !open.is_empty() && clock.uptime() < WITHIN {
+        let mut give_up = match patience {
+            Patience::Seconds => WITHIN,
+            Patience::Silence => SILENCE,
+        };
+        while !open.is_empty() && clock.uptime() < give_up {
             let partition = match self.consumer.poll(Duration::from_millis(100)) {
                 None => continue,
                 Some(Ok(record)) => {
@@ -110,7 +141,12 @@ impl Asker {
                     let end = ends.get(partition.cast_unsigned() as usize).copied().unwrap_or(0);
                     if offset < end {
                         n_taken += 1;
-                        take(partition, record.key(), record.payload());
+                        if !take(partition, record.key(), record.payload()) {
+                            return Ok(Heard::All);
+                        }
+                        if patience == Patience::Silence {
+                            give_up = clock.uptime() + SILENCE;
+                        }
                     }
                     if offset + 1 < end {
                         continue;
@@ -126,11 +162,14 @@ impl Asker {
             };
             open.remove(&partition);
         }
-        if n_taken == 0 && !open.is_empty() {
+        if n_taken == 0 && !open.is_empty() && patience == Patience::Seconds {
             let silence = || Failure::new(Trouble::Unreachable, "no record came within 5 s");
             return Err(self.consumer.context().most_telling().unwrap_or_else(silence));
         }
-        Ok(())
+        Ok(match open.is_empty() {
+            true => Heard::All,
+            false => Heard::Part,
+        })
     }
 
     fn assign(&self, topic: &str, starts: &BTreeMap<i32, i64>) -> Result<Assigned<'_>, Failure> {

@@ -1,11 +1,13 @@
 //! What tools ask about topics and the group besides the state itself: partitions, where logs begin and end, members. No group is joined.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use rdkafka::Offset;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
+use super::sample::{Heard, Patience};
 use super::{ANSWER_WITHIN, ATTEMPT, Asker, Failure, Trouble};
 use crate::config;
 use crate::kafka::topic_ids;
@@ -49,6 +51,37 @@ impl Survey {
         let high = self.asker.offsets(topic, n_partitions, Offset::End)?;
         let spans = low.into_iter().zip(high);
         Ok(spans.map(|(low, high)| LogSpan { low, high }).collect())
+    }
+
+    /// Hands over the values of all records that a topic has now, of each partition in its order, until `take` has had enough.
+    ///
+    /// # Errors
+    /// As those of [`Survey::n_partitions`], or no record comes for a minute.
+    pub fn read_whole(
+        &self,
+        topic: &str,
+        mut take: impl FnMut(Option<&[u8]>) -> bool,
+    ) -> Result<(), Failure> {
+        let logs = self.logs(topic)?;
+        let ends: Vec<i64> = logs.iter().map(|log| log.high).collect();
+        let holding = (0..).zip(&logs).filter(|(_, log)| log.low < log.high);
+        let starts: BTreeMap<i32, i64> = holding.map(|(partition, log)| (partition, log.low)).collect();
+        if starts.is_empty() {
+            return Ok(());
+        }
+        let heard = self
+            .asker
+            .read(topic, &starts, &ends, Patience::Silence, |_, _, payload| {
+                take(payload)
+            })?;
+        match heard {
+            Heard::All => Ok(()),
+            Heard::Part => {
+                let silence = || Failure::new(Trouble::Unreachable, "no record came within a minute");
+                let complaints = self.asker.consumer.context();
+                Err(complaints.most_telling().unwrap_or_else(silence))
+            }
+        }
     }
 
     /// What Kafka calls the topics: new with each creation, and 0 where it does not tell.

@@ -1,0 +1,154 @@
+//! `abgauge catalog build`: the items of a stream, and how many users touched each, as a catalogue.
+
+use std::io::BufWriter;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+
+use super::reading::{BAD_DATA, progress};
+use super::{error, note, refuse, warn, with_counting, written};
+use crate::catalogue_count::{CountedItems, ItemUsers, OutOfRoom};
+use crate::check::{self, CheckFailure, Finding, Level};
+use crate::cli::{BuildArgs, CatalogArgs, CatalogCommand};
+use crate::config::{self, Config};
+use crate::engine::event::Kind;
+use crate::evaluate::source;
+use crate::ingest::wire::Decoder;
+use crate::ingest::wire::shape::Shape;
+use crate::kafka::inspect::{Failure, Survey, Trouble};
+
+/// # Errors
+/// A file cannot be read, the memory is used up, or the catalogue cannot be written.
+pub fn catalog(args: &CatalogArgs) -> anyhow::Result<ExitCode> {
+    let CatalogCommand::Build(args) = &args.command;
+    match args.from_kafka {
+        true => of_kafka(args),
+        false => of_files(args),
+    }
+}
+
+fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
+    with_counting(args.config.config.as_deref(), |counting| {
+        let own = of_shape(&counting.join.decoder(), None);
+        let shaped = of_shape(&counting.join.decoder(), counting.events.as_ref());
+        let mut counter = ItemUsers::new(shaped.clone(), args.touched.into(), args.max_state);
+        let bar = progress(source::total_bytes(&args.files));
+        for path in &args.files {
+            let is_own = source::has_own_columns(path);
+            counter.read_by(if is_own { own.clone() } else { shaped.clone() });
+            let mut outcome = Ok(());
+            source::read(path, &|n_bytes| bar.inc(n_bytes), |_, record| {
+                if outcome.is_ok() {
+                    outcome = counter.take(record, None);
+                }
+            })?;
+            outcome.map_err(out_of_room)?;
+        }
+        bar.finish_and_clear();
+        finish(counter.finish())
+    })
+}
+
+/// Our own shape is named too, so that it is not put together for each record.
+fn of_shape(decoder: &Decoder, shape: Option<&Shape>) -> Decoder {
+    let own = Shape::default();
+    decoder.clone().reading(Some(shape.unwrap_or(&own)))
+}
+
+fn out_of_room(OutOfRoom { max_bytes }: OutOfRoom) -> anyhow::Error {
+    anyhow!(
+        "the items and their users take more than --max-state ({max_bytes} bytes): raise it, or count fewer days"
+    )
+}
+
+fn of_kafka(args: &BuildArgs) -> anyhow::Result<ExitCode> {
+    let config = match config::load(args.config.config.as_deref(), config::environment()) {
+        Ok(config) => config,
+        Err(errors) => return Ok(refuse(&errors)),
+    };
+    let decoder = of_shape(&config.join.decoder(), config.events.as_ref());
+    let mut counter = ItemUsers::new(decoder, args.touched.into(), args.max_state);
+    let mut outcome = Ok(());
+    for (topic, topic_says) in topics(&config) {
+        let read = Survey::new(&config.kafka).and_then(|survey| {
+            survey.read_whole(topic, |record| {
+                // A record without a value is refused, as one of no JSON.
+                outcome = counter.take(record.unwrap_or_default(), topic_says);
+                outcome.is_ok()
+            })
+        });
+        outcome.map_err(out_of_room)?;
+        if let Err(failure) = read {
+            let finding = unreadable(&config, topic, &failure);
+            error(&format!("{}: {}", finding.text, finding.remedy));
+            return Ok(ExitCode::from(check::exit_code(&[finding])));
+        }
+    }
+    finish(counter.finish())
+}
+
+/// Those of the configuration, and what their records are.
+fn topics(config: &Config) -> Vec<(&str, Option<Kind>)> {
+    let (served, clicks) = (&config.kafka.served_topic, &config.kafka.clicks_topic);
+    match served == clicks {
+        true => vec![(served.as_str(), None)],
+        false => vec![
+            (served.as_str(), Some(Kind::Served)),
+            (clicks.as_str(), Some(Kind::Click)),
+        ],
+    }
+}
+
+fn unreadable(config: &Config, topic: &str, failure: &Failure) -> Finding {
+    let told = |text, remedy: &str| Finding {
+        level: Level::Error(CheckFailure::Configuration),
+        text,
+        remedy: remedy.to_owned(),
+    };
+    match failure.trouble {
+        Trouble::NoSuchTopic => told(
+            format!("topic `{topic}` does not exist"),
+            "correct kafka.served_topic and kafka.clicks_topic",
+        ),
+        Trouble::TopicForbidden => told(
+            format!("topic `{topic}` is not ours to see: {}", failure.detail),
+            "grant the user READ and DESCRIBE on it",
+        ),
+        _ => check::no_way_in(config, failure),
+    }
+}
+
+/// Writes the catalogue, and tells what a reader of it should know.
+fn finish(found: CountedItems) -> anyhow::Result<ExitCode> {
+    let counted = &found.counted;
+    for (reason, n) in &counted.refused {
+        warn(&format!("records skipped as {}: {n}", reason.name()));
+    }
+    let notes = [
+        ("records of another type, ignored", counted.n_ignored),
+        ("lists that name no user", counted.n_lists_without_user),
+        (
+            "clicks whose user neither they nor a list of theirs name, not counted",
+            found.n_clicks_without_user,
+        ),
+    ];
+    for (what, n) in notes.into_iter().filter(|(_, n)| *n > 0) {
+        note(&format!("{what}: {n}"));
+    }
+    if found.items.is_empty() {
+        error("no item was found: `abgauge check --sample FILE` says what is made of events");
+        return Ok(ExitCode::from(BAD_DATA));
+    }
+    if found.n_users == 0 {
+        warn("no event names a user: the catalogue has no shares, so popularity and surprisal say nothing");
+    }
+    note(&format!(
+        "items: {}, users: {}, of lists: {} and clicks: {}",
+        found.items.len(),
+        found.n_users,
+        counted.n_lists,
+        counted.n_clicks
+    ));
+    written(found.write(BufWriter::new(std::io::stdout().lock())))?;
+    Ok(ExitCode::SUCCESS)
+}
