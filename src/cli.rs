@@ -2,6 +2,7 @@
 
 mod catalog;
 mod comparing;
+mod convert;
 mod offline;
 mod state;
 mod traffic;
@@ -16,6 +17,7 @@ use crate::config::{self, TopicKey, parse_span_ms};
 use crate::engine::event::Kind;
 pub use catalog::{BuildArgs, CatalogArgs, CatalogCommand, TouchArg};
 pub use comparing::{CompareArgs, Scoped};
+pub use convert::{ConvertArgs, RecommendationFile};
 pub use offline::{AskArgs, CountArgs, EvaluateArgs, Format, PlanArgs, ProfilesArgs, TableOrJson};
 pub use state::{
     ExportArgs, ExportFormat, ForgetArgs, ReadingArgs, ShowArgs, StateArgs, StateCommand, VerifyArgs,
@@ -67,6 +69,12 @@ pub enum Command {
     /// not matter: clicks may come before their lists.
     #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
+    /// Turn tables of recommendations and of what was relevant into events
+    ///
+    /// As notebooks have them, a row a recommendation: CSV or Parquet. Each user gets a served list in each arm, and a click on each
+    /// relevant item, so that `abgauge evaluate` computes the metrics of the tables by any convention. The tables are kept in memory.
+    #[command(after_long_help = convert::CONVERT_EXAMPLES)]
+    Convert(ConvertArgs),
     /// Make a catalogue of the items that events show
     #[command(after_long_help = catalog::CATALOG_EXAMPLES)]
     Catalog(CatalogArgs),

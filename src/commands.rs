@@ -4,6 +4,7 @@ pub mod about;
 pub mod catalog;
 mod compare;
 pub mod config;
+pub mod convert;
 mod counting;
 pub mod evaluate;
 mod fetch;

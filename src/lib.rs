@@ -37,7 +37,7 @@
 //!   whom the configuration names when the state of an arm changes; `https` is what it has in common with `plan --from`.
 //! - [`evaluate`] feeds files to the same engine, on behalf of `commands`; `demo` runs all of it on `simulate`d traffic,
 //!   an embedded broker and one simulated `clock`.
-//! - `catalogue_count` counts users of items in a stream, for a catalogue.
+//! - `catalogue_count` counts users of items in a stream, for a catalogue; `convert` turns tables of a notebook into events.
 //! - `config` is what the operator wrote, checked, and `catalogue_file` the file that it names; `check` what a cluster makes
 //!   of it; `cli` the command line; only `app` knows all modules.
 //!
@@ -105,6 +105,8 @@ pub mod clock;
 pub mod commands;
 #[cfg(feature = "daemon")]
 pub mod config;
+#[cfg(feature = "daemon")]
+pub mod convert;
 #[cfg(feature = "daemon")]
 pub mod demo;
 #[cfg(feature = "daemon")]

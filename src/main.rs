@@ -48,6 +48,7 @@ fn execute(command: Command, early: Early) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => with_flags(|| demo(&args, early.other()?)),
         Command::Simulate(args) => with_flags(|| simulate(args, early.other()?)),
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
+        Command::Convert(args) => commands::convert::convert(&args),
         Command::Catalog(args) => commands::catalog::catalog(&args),
         Command::Plan(args) => commands::plan::plan(&args),
         Command::Profiles(args) => commands::profiles::profiles(&args),

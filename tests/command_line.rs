@@ -12,11 +12,12 @@ use program::{Ran, file, program, quietly, run, run_with_input, temporary_dir};
 use serde_json::Value;
 
 const EVENTS: &str = include_str!("data/lists-a.events.jsonl");
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "run",
     "demo",
     "simulate",
     "evaluate",
+    "convert",
     "catalog",
     "plan",
     "profiles",

@@ -258,6 +258,12 @@ impl Reader {
         fs::create_dir(dir.path().join("home")).expect("a directory");
         file(&dir, "events.jsonl", &events());
         file(&dir, "items.jsonl", &items());
+        // What a notebook leaves.
+        let recommended = "user_id,item_id,score,model\n7,i5,0.9,als\n7,i2,0.4,als\n8,i5,0.7,als\n";
+        for name in ["als.csv", "popular.csv", "all.csv"] {
+            file(&dir, name, recommended);
+        }
+        file(&dir, "test.csv", "user_id,item_id\n7,i2\n8,i9\n");
         if !commands.iter().any(|command| command == "abgauge config init") {
             file(&dir, "abgauge.toml", &read("config/abgauge.toml"));
         }

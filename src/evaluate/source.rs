@@ -6,6 +6,7 @@
 mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
+pub mod table;
 #[cfg(test)]
 mod tests;
 

@@ -6,6 +6,7 @@ mod asked;
 mod catalogued;
 mod compare;
 mod conventions;
+mod converted;
 mod feed;
 mod formats;
 mod growthbook;

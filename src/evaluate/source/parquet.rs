@@ -14,9 +14,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Context as _, bail};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::schema::types::SchemaDescriptor;
 
 use self::leaf::{Leaf, LeafValue};
 use self::schema::{FieldShape, RecordField};
+use super::table::Cells;
 
 /// Rows that are read at a time.
 const BATCH: usize = 512;
@@ -30,16 +32,60 @@ struct Damaged;
 /// Calls back with the number of each row, counted from 1, and its record. `watch` is told the share of the file's bytes
 /// that the rows are of all rows.
 pub(super) fn read(
-    mut file: File,
+    file: File,
     watch: &dyn Fn(u64),
     record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<()> {
+    let mut json = Vec::new();
+    each_row(file, watch, schema::fields, &mut |number, fields| {
+        write_record(fields, &mut json);
+        record(number, &json);
+        Ok(())
+    })
+}
+
+/// Calls back with the number of each row, counted from 1, and the text of its cells in these columns.
+pub(super) fn read_table(
+    file: File,
+    columns: &[&str],
+    watch: &dyn Fn(u64),
+    row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let open = |schema: &SchemaDescriptor| schema::columns(schema, columns);
+    each_row(file, watch, open, &mut |number, fields| {
+        let cells = fields.iter_mut().map(|field| match &mut field.shape {
+            FieldShape::Scalar(leaf) => leaf.row().next().and_then(text_of),
+            _ => None,
+        });
+        row(number, cells.collect())
+    })
+}
+
+/// The text of a value; none of a null, or of what is no text.
+fn text_of(value: LeafValue) -> Option<String> {
+    let LeafValue::Json(json) = value else {
+        return None;
+    };
+    match json {
+        [b'"', ..] => serde_json::from_slice(json).ok(),
+        number => String::from_utf8(number.to_vec()).ok(),
+    }
+    .filter(|text| !text.is_empty())
+}
+
+/// Calls back with each row, whose fields are then to be read once.
+fn each_row(
+    mut file: File,
+    watch: &dyn Fn(u64),
+    open: impl FnOnce(&SchemaDescriptor) -> anyhow::Result<Vec<RecordField>>,
+    row: &mut dyn FnMut(u64, &mut [RecordField]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let n_bytes = file.metadata()?.len();
     if !is_whole(&mut file, n_bytes)? {
         bail!("it ends early: its Parquet is cut off, or still being written");
     }
     let reader = sound(|| SerializedFileReader::new(file).context("read the footer of Parquet"))?;
-    let mut fields = schema::fields(reader.metadata().file_metadata().schema_descr())?;
+    let mut fields = open(reader.metadata().file_metadata().schema_descr())?;
     let n_rows_in_all = u64::try_from(reader.metadata().file_metadata().num_rows()).context(Damaged)?;
     let mut progress = ReadProgress {
         n_bytes,
@@ -48,7 +94,6 @@ pub(super) fn read(
         watch,
     };
     let mut number = 0;
-    let mut json = Vec::new();
     for index in 0..reader.num_row_groups() {
         let row_group = reader.get_row_group(index)?;
         sound(|| all_leaves(&mut fields, |leaf| leaf.open(&*row_group)))?;
@@ -58,8 +103,7 @@ pub(super) fn read(
             sound(|| all_leaves(&mut fields, |leaf| leaf.load(n_rows)))?;
             for _ in 0..n_rows {
                 number += 1;
-                write_record(&mut fields, &mut json);
-                record(number, &json);
+                row(number, &mut fields)?;
             }
             n_left -= n_rows;
             progress.read(number);

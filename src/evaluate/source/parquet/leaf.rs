@@ -3,7 +3,9 @@
 use anyhow::{Context as _, bail, ensure};
 use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type, Int96, Int96Type};
+use parquet::data_type::{
+    ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type, Int96, Int96Type,
+};
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescriptor;
 
@@ -23,6 +25,8 @@ pub(super) enum Render {
     Int32(Write<i32>),
     Int64(Write<i64>),
     Int96(Write<Int96>),
+    Float(Write<f32>),
+    Double(Write<f64>),
 }
 
 /// What a row has at one place of a leaf column. Where nothing repeats, a row has one place.
@@ -105,6 +109,8 @@ impl Leaf {
             (Render::Int32(write), ColumnReader::Int32ColumnReader(it)) => typed::<Int32Type>(it, write),
             (Render::Int64(write), ColumnReader::Int64ColumnReader(it)) => typed::<Int64Type>(it, write),
             (Render::Int96(write), ColumnReader::Int96ColumnReader(it)) => typed::<Int96Type>(it, write),
+            (Render::Float(write), ColumnReader::FloatColumnReader(it)) => typed::<FloatType>(it, write),
+            (Render::Double(write), ColumnReader::DoubleColumnReader(it)) => typed::<DoubleType>(it, write),
             _ => return Err(Damaged.into()),
         });
         Ok(())

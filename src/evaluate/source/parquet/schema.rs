@@ -115,6 +115,37 @@ pub(super) fn fields(schema: &SchemaDescriptor) -> anyhow::Result<Vec<RecordFiel
     Ok(fields)
 }
 
+/// Columns of a table, of texts or numbers, by their names.
+///
+/// # Errors
+/// Where one is absent, or holds something else.
+pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Result<Vec<RecordField>> {
+    let all = schema.root_schema().get_fields();
+    let field = |name: &&str| {
+        let Some(column) = all.iter().find(|field| field.name() == *name) else {
+            let known: Vec<&str> = all.iter().map(|field| field.name()).collect();
+            bail!("it has no column {name}: its columns are {}", known.join(", "));
+        };
+        let leaves = (0..schema.num_columns()).filter(|index| schema.get_column_root(*index).name() == *name);
+        let found: Vec<LeafColumn> = leaves
+            .map(|index| LeafColumn {
+                index,
+                column: &schema.columns()[index],
+            })
+            .collect();
+        match scalar(&found, |column| {
+            id(column).or_else(|| float(column)).or_else(|| nulls(column))
+        }) {
+            Some(shape) => Ok(RecordField { name: "", shape }),
+            None => bail!(
+                "column {name} is `{}`: write strings or numbers",
+                described(column)
+            ),
+        }
+    };
+    names.iter().map(field).collect()
+}
+
 /// A column that its writer saw no value of has no type either.
 fn is_only_nulls(column: &Type) -> bool {
     column.is_primitive() && column.get_basic_info().logical_type_ref() == Some(&LogicalType::Unknown)
@@ -227,6 +258,14 @@ fn integer(column: &ColumnDescriptor) -> Option<Render> {
     }
 }
 
+fn float(column: &ColumnDescriptor) -> Option<Render> {
+    match column.physical_type() {
+        Physical::FLOAT => Some(Render::Float(|value, out| write_float(*value, out))),
+        Physical::DOUBLE => Some(Render::Double(|value, out| write_float(*value, out))),
+        _ => None,
+    }
+}
+
 /// Times: as they are, or in epoch milliseconds; what is finer is cut off. A timestamp without a zone is taken for UTC.
 fn time(column: &ColumnDescriptor) -> Option<Render> {
     let unit = match (column.logical_type_ref(), column.converted_type()) {
@@ -256,6 +295,11 @@ fn nulls(column: &ColumnDescriptor) -> Option<Render> {
 
 fn write_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// The shortest text that is this number again; one that is none, as Rust has it.
+fn write_float(value: impl std::fmt::Display, out: &mut Vec<u8>) {
+    out.extend_from_slice(value.to_string().as_bytes());
 }
 
 /// What is not UTF-8 stays so: the decoder refuses the record for it.

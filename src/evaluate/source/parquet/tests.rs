@@ -151,3 +151,46 @@ fn check_time(column: &str, stored: Values, expected: &str) {
     let expected = format!(r#"{{"type":"click","request_id":"r","ts":{expected}}}"#);
     assert_eq!(records(file).unwrap(), [(1, expected)], "{column}");
 }
+
+/// The cells of these columns of a table of users, items and scores.
+fn cells(columns: &[&str]) -> anyhow::Result<Vec<Cells>> {
+    let schema =
+        "optional binary user (STRING); required int32 item; required double score; required boolean seen;";
+    let stored = [
+        texts(["u \"1\""]).stored(&[1, 0], &[]),
+        Values::Int32(vec![5, -6]).required(),
+        Values::Double(vec![0.5, 2.0]).required(),
+        Values::Bool(vec![true, false]).required(),
+    ];
+    let file = file(schema, &stored, 2, WriterProperties::default());
+    let mut rows = Vec::new();
+    read_table(file, columns, &|_| {}, &mut |number, cells| {
+        rows.push(cells);
+        assert_eq!(number, rows.len() as u64);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+#[test]
+fn a_table_gives_the_texts_of_the_columns_that_are_asked_for() {
+    let cell = |text: &str| Some(text.to_owned());
+    let rows = [
+        vec![cell("0.5"), cell("u \"1\""), cell("5")],
+        vec![cell("2"), None, cell("-6")],
+    ];
+    let expected = [rows.clone(), rows].concat();
+    assert_eq!(cells(&["score", "user", "item"]).unwrap(), expected);
+    for (column, told) in [
+        (
+            "users",
+            "it has no column users: its columns are user, item, score, seen",
+        ),
+        (
+            "seen",
+            "column seen is `REQUIRED BOOLEAN seen`: write strings or numbers",
+        ),
+    ] {
+        assert_eq!(cells(&[column]).unwrap_err().to_string(), told);
+    }
+}

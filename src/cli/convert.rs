@@ -1,0 +1,125 @@
+//! The arguments of `convert`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgGroup, Args};
+
+use super::parse_time_ms;
+use crate::ingest::wire::MAX_LABEL_BYTES;
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("order").args(["rank", "score"]))]
+pub struct ConvertArgs {
+    /// Tables of recommendations, a row each, as ARM=FILE; may be repeated [default arm: the name of the file]
+    #[arg(long, value_name = "[ARM=]FILE", required = true, value_parser = parse_recommendations)]
+    pub recommendations: Vec<RecommendationFile>,
+    /// Table of what is relevant, a row for each user and item
+    #[arg(long, value_name = "FILE")]
+    pub truth: PathBuf,
+    /// Column of the user, in all tables
+    #[arg(long, value_name = "COLUMN", default_value = "user_id")]
+    pub user: String,
+    /// Column of the item, in all tables
+    #[arg(long, value_name = "COLUMN", default_value = "item_id")]
+    pub item: String,
+    /// Column of the user in the table of what is relevant [default: that of --user]
+    #[arg(long, value_name = "COLUMN")]
+    pub truth_user: Option<String>,
+    /// Column of the item in the table of what is relevant [default: that of --item]
+    #[arg(long, value_name = "COLUMN")]
+    pub truth_item: Option<String>,
+    /// Column of the rank: the lowest is shown first [default: rows are in rank order]
+    #[arg(long, value_name = "COLUMN")]
+    pub rank: Option<String>,
+    /// Column of the score: the highest is shown first
+    #[arg(long, value_name = "COLUMN")]
+    pub score: Option<String>,
+    /// Column of the arm in the tables of recommendations, where one table has several
+    #[arg(long, value_name = "COLUMN")]
+    pub arm: Option<String>,
+    /// Name of the experiment that the arms are of
+    #[arg(long, value_name = "NAME", default_value = "offline", value_parser = parse_label)]
+    pub experiment: String,
+    /// Also give an empty list to users of whom something is relevant and who have no recommendations
+    ///
+    /// An arm that recommends nothing to them then misses, as in libraries that average over the users of the truth.
+    #[arg(long)]
+    pub empty_lists: bool,
+    /// Time of the lists (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = parse_time_ms, default_value = "2025-01-01T00:00:00Z")]
+    pub at: i64,
+}
+
+/// A table of recommendations, and whose they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecommendationFile {
+    pub arm: String,
+    pub path: PathBuf,
+}
+
+fn parse_recommendations(text: &str) -> Result<RecommendationFile, String> {
+    let (arm, path) = match text.split_once('=') {
+        Some((arm, path)) => (arm.to_owned(), path),
+        None => (stem(Path::new(text)), text),
+    };
+    if path.is_empty() {
+        return Err("write ARM=FILE, or FILE".to_owned());
+    }
+    Ok(RecommendationFile {
+        arm: parse_label(&arm)?,
+        path: path.into(),
+    })
+}
+
+/// The name of a file up to its first dot.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split('.').next().unwrap_or_default().to_owned()
+}
+
+fn parse_label(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=MAX_LABEL_BYTES if text != crate::engine::OTHER => Ok(text.to_owned()),
+        _ => Err(format!(
+            "write a name of 1 to {MAX_LABEL_BYTES} bytes other than {}",
+            crate::engine::OTHER
+        )),
+    }
+}
+
+pub(super) const CONVERT_EXAMPLES: &str = "\
+Examples:
+  abgauge convert --recommendations als.csv --truth test.csv --score score | abgauge evaluate -
+  abgauge convert --recommendations als=a.parquet --recommendations pop=b.parquet --truth test.parquet --rank rank > events.jsonl
+  abgauge convert --recommendations all.csv --arm model --truth test.csv --user uid --item sku --rank pos > events.jsonl
+
+What was left out, and why, is told on standard error.
+
+Exit codes:
+   0  a clean end
+   1  a failure, such as a file that is absent, or has no such column
+   2  wrong usage
+  65  a rank or score is no number, or there is no recommendation";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arm_stands_before_its_file_or_is_named_as_that() {
+        for (text, arm, path) in [
+            ("als=a/b.csv", "als", "a/b.csv"),
+            ("a/als.csv.gz", "als", "a/als.csv.gz"),
+            ("x=y=z.csv", "x", "y=z.csv"),
+        ] {
+            let expected = RecommendationFile {
+                arm: arm.to_owned(),
+                path: path.into(),
+            };
+            assert_eq!(parse_recommendations(text), Ok(expected));
+        }
+        for text in ["=a.csv", "a=", "", "__other__=a.csv", "/", ".csv"] {
+            assert!(parse_recommendations(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `abgauge convert`: tables of recommendations and of what is relevant, as events.
+
+use std::io::BufWriter;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use super::reading::{BAD_DATA, progress};
+use super::{error, note, warn};
+use crate::cli::ConvertArgs;
+use crate::convert::{Tables, Writing, Written};
+use crate::engine::OTHER;
+use crate::evaluate::source::{self, table};
+use crate::ingest::wire::{MAX_ID_BYTES, MAX_LABEL_BYTES};
+
+/// A row that stands for nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("row {row}: {what}")]
+struct FaultyRow {
+    row: u64,
+    what: String,
+}
+
+/// # Errors
+/// A table cannot be read, or the events cannot be written.
+pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
+    let mut reading = Reading {
+        args,
+        tables: Tables::default(),
+        n_empty: 0,
+        n_rows: 0,
+    };
+    let read = reading.read();
+    if let Err(failure) = read {
+        if !failure.is::<FaultyRow>() {
+            return Err(failure);
+        }
+        error(&format!("{failure:#}"));
+        return Ok(ExitCode::from(BAD_DATA));
+    }
+    if reading.n_empty > 0 {
+        warn(&format!(
+            "rows without a user or an item, left out: {}",
+            reading.n_empty
+        ));
+    }
+    if reading.n_rows == 0 {
+        error("there is no recommendation in the tables");
+        return Ok(ExitCode::from(BAD_DATA));
+    }
+    let writing = Writing {
+        experiment: args.experiment.clone(),
+        at_ms: args.at,
+        empty_lists: args.empty_lists,
+    };
+    let out = BufWriter::new(std::io::stdout().lock());
+    match reading.tables.write(&writing, out) {
+        Ok(written) => tell(&written, args.empty_lists),
+        // A reader that has had enough is no failure.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        failed => {
+            failed.context("write to standard output")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Reading<'a> {
+    args: &'a ConvertArgs,
+    tables: Tables,
+    /// Rows that lack a user or an item.
+    n_empty: u64,
+    /// Recommendations.
+    n_rows: u64,
+}
+
+impl Reading<'_> {
+    fn read(&mut self) -> anyhow::Result<()> {
+        let args = self.args;
+        let mut paths: Vec<_> = args
+            .recommendations
+            .iter()
+            .map(|file| file.path.clone())
+            .collect();
+        paths.push(args.truth.clone());
+        let bar = progress(source::total_bytes(&paths));
+        for file in &args.recommendations {
+            self.recommendations(&file.path, &file.arm, &|n_bytes| bar.inc(n_bytes))?;
+        }
+        self.truth(&|n_bytes| bar.inc(n_bytes))?;
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    fn recommendations(&mut self, path: &Path, arm: &str, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
+        let args = self.args;
+        let order = args.rank.as_deref().or(args.score.as_deref());
+        let columns: Vec<&str> = [args.user.as_str(), args.item.as_str()]
+            .into_iter()
+            .chain(order)
+            .chain(args.arm.as_deref())
+            .collect();
+        table::read(path, &columns, watch, |row, cells| {
+            let mut cells = cells.into_iter();
+            let Some((user, item)) = pair(&mut cells, row)? else {
+                self.n_empty += 1;
+                return Ok(());
+            };
+            let place = match order {
+                Some(column) => place(column, cells.next().flatten(), row)?,
+                None => 0.0,
+            };
+            let place = if args.score.is_some() { -place } else { place };
+            let named = match &args.arm {
+                Some(column) => Some(label(column, cells.next().flatten(), row)?),
+                None => None,
+            };
+            self.n_rows += 1;
+            self.tables
+                .recommend(named.as_deref().unwrap_or(arm), user, item, place);
+            Ok(())
+        })
+    }
+
+    fn truth(&mut self, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
+        let args = self.args;
+        let user = args.truth_user.as_ref().unwrap_or(&args.user);
+        let item = args.truth_item.as_ref().unwrap_or(&args.item);
+        table::read(&args.truth, &[user, item], watch, |row, cells| {
+            match pair(&mut cells.into_iter(), row)? {
+                Some((user, item)) => self.tables.relevant(user, item),
+                None => self.n_empty += 1,
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A user and an item; none where one of them is empty.
+fn pair(
+    cells: &mut impl Iterator<Item = Option<String>>,
+    row: u64,
+) -> Result<Option<(String, String)>, FaultyRow> {
+    let (user, item) = (cells.next().flatten(), cells.next().flatten());
+    for (name, id) in [("user", &user), ("item", &item)] {
+        if id.as_ref().is_some_and(|id| id.len() > MAX_ID_BYTES) {
+            let what = format!("the {name} is longer than {MAX_ID_BYTES} bytes");
+            return Err(FaultyRow { row, what });
+        }
+    }
+    Ok(user.zip(item))
+}
+
+fn place(column: &str, cell: Option<String>, row: u64) -> Result<f64, FaultyRow> {
+    let text = cell.unwrap_or_default();
+    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| FaultyRow {
+        row,
+        what: format!(
+            "{column} is \"{}\", which is no number",
+            crate::table::visible(&text)
+        ),
+    })
+}
+
+fn label(column: &str, cell: Option<String>, row: u64) -> Result<String, FaultyRow> {
+    let text = cell.unwrap_or_default();
+    match text.len() {
+        1..=MAX_LABEL_BYTES if text != OTHER => Ok(text),
+        _ => Err(FaultyRow {
+            row,
+            what: format!("{column} must have a name of 1 to {MAX_LABEL_BYTES} bytes other than {OTHER}"),
+        }),
+    }
+}
+
+/// What a reader should know of what was written.
+fn tell(written: &Written, empty_lists: bool) {
+    let Written {
+        n_lists,
+        n_clicks,
+        n_on_list,
+        n_without_list,
+        n_without_truth,
+    } = written;
+    note(&format!(
+        "lists: {n_lists}, clicks: {n_clicks}, of them on an item of their list: {n_on_list}"
+    ));
+    let notes = [
+        ("lists of users of whom nothing is relevant", n_without_truth),
+        (
+            match empty_lists {
+                true => "lists that are empty, of users without recommendations",
+                false => {
+                    "users of the truth without recommendations, left out in an arm (--empty-lists counts them)"
+                }
+            },
+            n_without_list,
+        ),
+    ];
+    for (what, n) in notes.into_iter().filter(|(_, n)| **n > 0) {
+        note(&format!("{what}: {n}"));
+    }
+    if *n_on_list == 0 {
+        warn(
+            "no relevant item is in a list: are ids written alike in all tables? pandas writes 5 as 5.0 where a column has empty cells",
+        );
+    }
+}

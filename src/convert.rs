@@ -1,0 +1,261 @@
+//! Recommendations and a truth, as notebooks have them, to events: a list for each user and arm, and a click for each item that is
+//! relevant.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+/// What was recommended, in rank order, and what is relevant. All of it is kept in memory.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// By arm and user, in the order of their first rows.
+    lists: Vec<UserList>,
+    places: HashMap<(String, String), usize>,
+    arms: Vec<String>,
+    /// By user, in the order of the rows.
+    relevant: HashMap<String, Vec<String>>,
+    /// Users of the truth, in the order of their first rows.
+    users: Vec<String>,
+}
+
+#[derive(Debug)]
+struct UserList {
+    arm: String,
+    user: String,
+    /// The lower, the higher it ranks.
+    items: Vec<(f64, String)>,
+}
+
+/// How events are written.
+#[derive(Debug, Clone)]
+pub struct Writing {
+    pub experiment: String,
+    /// The time of each list, epoch ms; clicks are a second later.
+    pub at_ms: i64,
+    /// Whether users of the truth without recommendations of an arm get an empty list in it.
+    pub empty_lists: bool,
+}
+
+/// What was written.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Written {
+    pub n_lists: u64,
+    pub n_clicks: u64,
+    /// Clicks on an item of their list.
+    pub n_on_list: u64,
+    /// Users of the truth without recommendations, arm by arm; with empty lists those who got one.
+    pub n_without_list: u64,
+    /// Users with recommendations of whom nothing is relevant, arm by arm.
+    pub n_without_truth: u64,
+}
+
+#[derive(Serialize)]
+struct Served<'a> {
+    r#type: &'static str,
+    request_id: &'a str,
+    user_id: &'a str,
+    ts: i64,
+    experiments: HashMap<&'a str, &'a str>,
+    items: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Click<'a> {
+    r#type: &'static str,
+    request_id: &'a str,
+    user_id: &'a str,
+    ts: i64,
+    item: &'a str,
+}
+
+/// Milliseconds from a list to its clicks.
+const CLICK_AFTER_MS: i64 = 1_000;
+
+impl Tables {
+    /// Adds a row of recommendations; the lowest `place` ranks first, of equal ones the row that came first.
+    pub fn recommend(&mut self, arm: &str, user: String, item: String, place: f64) {
+        let key = (arm.to_owned(), user);
+        let list = match self.places.get(&key) {
+            Some(list) => *list,
+            None => {
+                let (arm, user) = key.clone();
+                if !self.arms.contains(&arm) {
+                    self.arms.push(arm.clone());
+                }
+                self.lists.push(UserList {
+                    arm,
+                    user,
+                    items: Vec::new(),
+                });
+                self.places.insert(key, self.lists.len() - 1);
+                self.lists.len() - 1
+            }
+        };
+        self.lists[list].items.push((place, item));
+    }
+
+    /// Adds a row of the truth.
+    pub fn relevant(&mut self, user: String, item: String) {
+        let items = self.relevant.entry(user).or_insert_with_key(|user| {
+            self.users.push(user.clone());
+            Vec::new()
+        });
+        items.push(item);
+    }
+
+    /// Writes the events, each list before its clicks.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write(mut self, writing: &Writing, mut out: impl Write) -> io::Result<Written> {
+        let mut written = Written::default();
+        for list in &mut self.lists {
+            list.items.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        }
+        let mut number = 0;
+        for list in &self.lists {
+            number += 1;
+            let items: Vec<&str> = list.items.iter().map(|(_, item)| item.as_str()).collect();
+            let relevant = self.relevant.get(&list.user).map_or(&[][..], Vec::as_slice);
+            written.n_without_truth += u64::from(relevant.is_empty());
+            events(
+                writing,
+                number,
+                (&*list.arm, &*list.user),
+                &items,
+                relevant,
+                &mut out,
+                &mut written,
+            )?;
+        }
+        for arm in &self.arms {
+            for user in &self.users {
+                if self.places.contains_key(&(arm.clone(), user.clone())) {
+                    continue;
+                }
+                written.n_without_list += 1;
+                if writing.empty_lists {
+                    number += 1;
+                    let relevant = &self.relevant[user];
+                    events(
+                        writing,
+                        number,
+                        (&**arm, &**user),
+                        &[],
+                        relevant,
+                        &mut out,
+                        &mut written,
+                    )?;
+                }
+            }
+        }
+        out.flush()?;
+        Ok(written)
+    }
+}
+
+/// A list and its clicks. Its number is its id, so that ids of users may be as long as they may be.
+fn events(
+    writing: &Writing,
+    number: u64,
+    (arm, user): (&str, &str),
+    items: &[&str],
+    relevant: &[String],
+    out: &mut impl Write,
+    written: &mut Written,
+) -> io::Result<()> {
+    let request_id = number.to_string();
+    let mut line = |event: serde_json::Result<Vec<u8>>| -> io::Result<()> {
+        out.write_all(&event?)?;
+        out.write_all(b"\n")
+    };
+    line(serde_json::to_vec(&Served {
+        r#type: "served",
+        request_id: &request_id,
+        user_id: user,
+        ts: writing.at_ms,
+        experiments: HashMap::from([(writing.experiment.as_str(), arm)]),
+        items: items.to_vec(),
+    }))?;
+    written.n_lists += 1;
+    for item in relevant {
+        line(serde_json::to_vec(&Click {
+            r#type: "click",
+            request_id: &request_id,
+            user_id: user,
+            ts: writing.at_ms + CLICK_AFTER_MS,
+            item,
+        }))?;
+        written.n_clicks += 1;
+        written.n_on_list += u64::from(items.contains(&item.as_str()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(tables: Tables, empty_lists: bool) -> (String, Written) {
+        let writing = Writing {
+            experiment: "offline".to_owned(),
+            at_ms: 1_763_596_800_000,
+            empty_lists,
+        };
+        let mut text = Vec::new();
+        let written = tables.write(&writing, &mut text).expect("memory takes it");
+        (String::from_utf8(text).expect("UTF-8"), written)
+    }
+
+    fn tables() -> Tables {
+        let mut tables = Tables::default();
+        for (arm, user, item, place) in [
+            ("als", "u1", "b", 2.0),
+            ("als", "u1", "a", 1.0),
+            ("pop", "u1", "c", 1.0),
+            ("als", "u2", "x", 1.0),
+            ("als", "u2", "y", 1.0),
+        ] {
+            tables.recommend(arm, user.to_owned(), item.to_owned(), place);
+        }
+        for (user, item) in [("u1", "b"), ("u1", "z"), ("u3", "a")] {
+            tables.relevant(user.to_owned(), item.to_owned());
+        }
+        tables
+    }
+
+    /// Worked by hand: u2 has nothing relevant, u3 no recommendations, z is in no list.
+    #[test]
+    fn each_user_has_a_list_in_each_arm_and_a_click_on_what_is_relevant() {
+        let (text, written) = write(tables(), false);
+        let expected = r#"{"type":"served","request_id":"1","user_id":"u1","ts":1763596800000,"experiments":{"offline":"als"},"items":["a","b"]}
+{"type":"click","request_id":"1","user_id":"u1","ts":1763596801000,"item":"b"}
+{"type":"click","request_id":"1","user_id":"u1","ts":1763596801000,"item":"z"}
+{"type":"served","request_id":"2","user_id":"u1","ts":1763596800000,"experiments":{"offline":"pop"},"items":["c"]}
+{"type":"click","request_id":"2","user_id":"u1","ts":1763596801000,"item":"b"}
+{"type":"click","request_id":"2","user_id":"u1","ts":1763596801000,"item":"z"}
+{"type":"served","request_id":"3","user_id":"u2","ts":1763596800000,"experiments":{"offline":"als"},"items":["x","y"]}
+"#;
+        assert_eq!(text, expected);
+        let counted = Written {
+            n_lists: 3,
+            n_clicks: 4,
+            n_on_list: 1,
+            n_without_list: 3,
+            n_without_truth: 1,
+        };
+        assert_eq!(written, counted);
+    }
+
+    #[test]
+    fn users_without_recommendations_may_get_an_empty_list() {
+        let (text, written) = write(tables(), true);
+        assert_eq!((written.n_lists, written.n_without_list), (6, 3));
+        let empty: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("\"items\":[]"))
+            .collect();
+        assert_eq!(empty.len(), 3, "u3 in both arms, u2 in pop: {text}");
+    }
+}

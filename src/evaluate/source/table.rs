@@ -1,0 +1,178 @@
+//! Tables of any columns: CSV, plain or packed, and Parquet, a row at a time.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use flate2::bufread::MultiGzDecoder;
+
+use super::{
+    FileFormat, PACKED_BUFFER, ProgressReader, ZSTD_WINDOW_LOG, is_standard_input, name, open, sniff,
+};
+
+/// The text of each wanted cell of a row; none where it is empty or null.
+pub type Cells = Vec<Option<String>>;
+
+/// Calls back with the number of each row, counted from 1 without the header, and its cells in the order of `columns`.
+///
+/// CSV has a header; commas, semicolons or tabs between its cells, whichever the header has most of; and may be in gzip or zstd.
+/// Standard input (`-`) is CSV.
+///
+/// # Errors
+/// Where the file cannot be read to its end, or has no such column; each names the file.
+pub fn read(
+    path: &Path,
+    columns: &[&str],
+    watch: &dyn Fn(u64),
+    mut row: impl FnMut(u64, Cells) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    read_any(path, columns, watch, &mut row).with_context(|| format!("read {}", name(path)))
+}
+
+fn read_any(
+    path: &Path,
+    columns: &[&str],
+    watch: &dyn Fn(u64),
+    row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    if is_standard_input(path) {
+        return text(std::io::stdin().lock(), columns, watch, row);
+    }
+    let file = open(path)?;
+    match super::has_own_columns(path) {
+        true => rows(file, columns, watch, row),
+        false => text(file, columns, watch, row),
+    }
+}
+
+#[cfg(feature = "parquet")]
+fn rows(
+    file: File,
+    columns: &[&str],
+    watch: &dyn Fn(u64),
+    row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    super::parquet::read_table(file, columns, watch, row)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn rows(
+    _: File,
+    _: &[&str],
+    _: &dyn Fn(u64),
+    _: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    bail!("it is Parquet, which this build cannot read: build with the feature `parquet`, or write CSV");
+}
+
+/// CSV, whatever it is packed in.
+fn text(
+    input: impl Read,
+    columns: &[&str],
+    watch: &dyn Fn(u64),
+    row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut input = ProgressReader::new(input, watch);
+    let (format, head) = sniff(&mut input)?;
+    let packed = BufReader::with_capacity(PACKED_BUFFER, head.chain(input));
+    match format {
+        FileFormat::Lines => csv(packed, columns, row),
+        FileFormat::Gzip => csv(MultiGzDecoder::new(packed), columns, row),
+        FileFormat::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            csv(decoder, columns, row)
+        }
+        FileFormat::Parquet | FileFormat::Foreign(_) => {
+            bail!(
+                "it is {format}, which cannot be read so: write CSV, plain or in gzip or zstd, or a file of Parquet"
+            )
+        }
+    }
+}
+
+fn csv(
+    input: impl Read,
+    columns: &[&str],
+    row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut input = BufReader::new(input);
+    let delimiter = delimiter(input.fill_buf()?);
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input);
+    let header = reader.headers()?.clone();
+    let place = |column: &&str| {
+        let name = |name: &str| name.trim_start_matches('\u{feff}').trim() == *column;
+        match header.iter().position(name) {
+            Some(place) => Ok(place),
+            None => {
+                let known: Vec<&str> = header.iter().collect();
+                bail!("it has no column {column}: its columns are {}", known.join(", "))
+            }
+        }
+    };
+    let places: Vec<usize> = columns.iter().map(place).collect::<anyhow::Result<_>>()?;
+    for (number, record) in (1..).zip(reader.records()) {
+        let record = record?;
+        let cell = |place: &usize| {
+            let text = record.get(*place).filter(|text| !text.is_empty());
+            text.map(str::to_owned)
+        };
+        row(number, places.iter().map(cell).collect())?;
+    }
+    Ok(())
+}
+
+/// What stands between the cells of the first line.
+fn delimiter(begin: &[u8]) -> u8 {
+    let header = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let n = |delimiter: u8| header.iter().filter(|byte| **byte == delimiter).count();
+    // The first of equals.
+    let best = [b'\t', b';', b',']
+        .into_iter()
+        .max_by_key(|delimiter| n(*delimiter));
+    best.unwrap_or(b',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str, columns: &[&str]) -> anyhow::Result<Vec<Cells>> {
+        let mut rows = Vec::new();
+        csv(text.as_bytes(), columns, &mut |_, cells| {
+            rows.push(cells);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    #[test]
+    fn cells_are_found_by_the_header_whatever_stands_between_them() {
+        let cell = |text: &str| Some(text.to_owned());
+        for text in [
+            "\u{feff}user,score,item\nu1,0.5,\"i,1\"\r\nu2,,i2\n",
+            "user;score;item\nu1;0.5;i,1\nu2;;i2\n",
+            "user\tscore\titem\nu1\t0.5\ti,1\nu2\t\ti2",
+        ] {
+            let rows = read_text(text, &["item", "user", "score"]).expect("a table");
+            let expected = [
+                vec![cell("i,1"), cell("u1"), cell("0.5")],
+                vec![cell("i2"), cell("u2"), None],
+            ];
+            assert_eq!(rows, expected, "{text}");
+        }
+        assert_eq!(read_text("a\n1\n", &["a"]).expect("a table"), [[cell("1")]]);
+    }
+
+    #[test]
+    fn a_column_that_is_absent_and_a_short_row_are_told() {
+        let error = read_text("user,item\n1,2\n", &["users"]).expect_err("no such column");
+        assert_eq!(
+            error.to_string(),
+            "it has no column users: its columns are user, item"
+        );
+        let error = read_text("user,item\n1\n", &["user"]).expect_err("a short row");
+        assert!(error.to_string().contains("line: 2"), "{error}");
+    }
+}

@@ -1,0 +1,212 @@
+//! `abgauge convert`: tables of a notebook become events, and their metrics are those of the tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::program::{Ran, file, run, run_with_input, temporary_dir};
+
+/// The metrics of events by arm.
+fn metrics(events: &str, arguments: &[&str]) -> Value {
+    let ran = run_with_input(
+        &[&["evaluate", "-", "--format", "json"], arguments].concat(),
+        events,
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    report["experiments"]["offline"]["arms"].clone()
+}
+
+fn convert(arguments: &[&str]) -> Ran {
+    run(&[&["convert"], arguments].concat())
+}
+
+/// By hand. als: u1 sees b, a, of which a is relevant, at rank 2; u2 sees x, and nothing is relevant. pop: u1 sees a. u3 has no list.
+#[test]
+fn tables_become_lists_in_rank_order_and_a_click_for_what_is_relevant() {
+    let dir = temporary_dir();
+    let als = file(
+        &dir,
+        "als.csv",
+        "user_id,item_id,score\nu1,a,0.5\nu1,b,0.9\nu2,x,0.1\n,x,0.1\n",
+    );
+    let pop = file(&dir, "p.csv", "user_id\titem_id\tscore\nu1\ta\t7\n");
+    let truth = file(&dir, "test.csv", "uid;sku\nu1;a\nu3;b\n");
+    let popular = format!("pop={pop}");
+    let tables = [
+        "--recommendations",
+        &als,
+        "--recommendations",
+        &popular,
+        "--truth",
+        &truth,
+        "--truth-user",
+        "uid",
+        "--truth-item",
+        "sku",
+        "--score",
+        "score",
+    ];
+    let ran = convert(&tables);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for told in [
+        "rows without a user or an item, left out: 1",
+        "lists: 3, clicks: 2, of them on an item of their list: 2",
+        "users of whom nothing is relevant: 1",
+        "left out in an arm (--empty-lists counts them): 3",
+    ] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+    let found = metrics(&ran.stdout, &["--metrics", "hit_rate,mrr", "--k", "1,5"]);
+    let als = &found["als"];
+    assert_eq!((&als["lists"], &als["clicks"]), (&2.into(), &1.into()));
+    assert_eq!(als["metrics"]["hit_rate@1"], 0.0);
+    assert_eq!(als["metrics"]["hit_rate@5"], 0.5);
+    assert_eq!(als["metrics"]["mrr"], 0.25);
+    assert_eq!(found["pop"]["metrics"]["hit_rate@1"], 1.0);
+
+    let ran = convert(&[&tables[..], &["--empty-lists"]].concat());
+    let found = metrics(&ran.stdout, &["--metrics", "hit_rate", "--k", "1"]);
+    assert_eq!(
+        (&found["als"]["lists"], &found["pop"]["lists"]),
+        (&3.into(), &2.into())
+    );
+    assert_eq!(found["pop"]["metrics"]["hit_rate@1"], 0.5);
+}
+
+/// Numbers without end, the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A row: arm, user, item, rank.
+type Row = (&'static str, u64, u64, u64);
+
+/// The metrics of the tables themselves: hit_rate@3, mrr and ctr of an arm.
+fn recount(rows: &[Row], truth: &BTreeSet<(u64, u64)>, arm: &str) -> [f64; 3] {
+    let mut lists: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+    for (_, user, item, rank) in rows.iter().filter(|row| row.0 == arm) {
+        lists.entry(*user).or_default().push((*rank, *item));
+    }
+    let (mut hits, mut reciprocal, mut clicks, mut shown) = (0.0, 0.0, 0.0, 0.0);
+    for (user, list) in &mut lists {
+        list.sort();
+        let relevant: Vec<bool> = list
+            .iter()
+            .map(|(_, item)| truth.contains(&(*user, *item)))
+            .collect();
+        hits += f64::from(u8::from(relevant.iter().take(3).any(|is| *is)));
+        let first = relevant.iter().position(|is| *is);
+        reciprocal += first.map_or(0.0, |place| 1.0 / (place + 1) as f64);
+        clicks += relevant.iter().filter(|is| **is).count() as f64;
+        shown += relevant.len() as f64;
+    }
+    let n = lists.len() as f64;
+    [hits / n, reciprocal / n, clicks / shown]
+}
+
+#[test]
+fn metrics_equal_a_recount_of_the_tables() {
+    let mut numbers = Numbers(7);
+    for _ in 0..5 {
+        let mut rows: Vec<Row> = Vec::new();
+        for arm in ["als", "pop"] {
+            for user in 0..30 {
+                let n = numbers.below(8);
+                let mut items: Vec<u64> = (0..20).collect();
+                for rank in 0..n {
+                    let item = items.swap_remove(numbers.below(items.len() as u64) as usize);
+                    rows.push((arm, user, item, 100 - rank));
+                }
+            }
+        }
+        let truth: BTreeSet<(u64, u64)> = (0..60).map(|_| (numbers.below(32), numbers.below(20))).collect();
+        let mut table = String::from("item_id,model,user_id,rank\n");
+        for (arm, user, item, rank) in &rows {
+            let _ = writeln!(table, "{item},{arm},{user},{rank}");
+        }
+        let mut relevant = String::from("item_id,user_id\n");
+        for (user, item) in &truth {
+            let _ = writeln!(relevant, "{item},{user}");
+        }
+        let dir = temporary_dir();
+        let (table, relevant) = (file(&dir, "all.csv", &table), file(&dir, "test.csv", &relevant));
+        let ran = convert(&[
+            "--recommendations",
+            &table,
+            "--arm",
+            "model",
+            "--rank",
+            "rank",
+            "--truth",
+            &relevant,
+        ]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let found = metrics(&ran.stdout, &["--metrics", "hit_rate,mrr,ctr", "--k", "3"]);
+        for arm in ["als", "pop"] {
+            let expected = recount(&rows, &truth, arm);
+            let metric = |name: &str| found[arm]["metrics"][name].as_f64().expect(name);
+            for (name, expected) in ["hit_rate@3", "mrr", "ctr"].into_iter().zip(expected) {
+                assert!(
+                    (metric(name) - expected).abs() < 1e-9,
+                    "{arm} {name}: {} and {expected}",
+                    metric(name)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_table_is_told() {
+    let dir = temporary_dir();
+    let table = file(&dir, "als.csv", "user_id,item_id,score\nu1,a,high\n");
+    let empty = file(&dir, "none.csv", "user_id,item_id,score\n");
+    let truth = file(&dir, "test.csv", "user_id,item_id\nu1,5.0\n");
+    for (recommendations, more, code, told) in [
+        (
+            &table,
+            &["--score", "score"][..],
+            65,
+            "als.csv: row 1: score is \"high\", which is no number",
+        ),
+        (
+            &table,
+            &["--score", "scores"],
+            1,
+            "it has no column scores: its columns are user_id, item_id, score",
+        ),
+        (&empty, &[], 65, "there is no recommendation"),
+        (
+            &table,
+            &["--score", "score", "--rank", "score"],
+            2,
+            "cannot be used with",
+        ),
+        (
+            &table,
+            &["--arm", "score", "--experiment", "__other__"],
+            2,
+            "other than __other__",
+        ),
+    ] {
+        let ran = convert(&[&["--recommendations", recommendations, "--truth", &truth], more].concat());
+        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        assert!(
+            ran.stdout.is_empty() && ran.stderr.contains(told),
+            "{told}: {}",
+            ran.stderr
+        );
+    }
+    let ran = convert(&["--recommendations", &table, "--truth", &truth]);
+    assert!(ran.stderr.contains("are ids written alike"), "{}", ran.stderr);
+}
