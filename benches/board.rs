@@ -401,6 +401,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         arm: number,
         lift: number,
         interval,
+        standard_error: number,
         p: number,
         p_adjusted: number,
         p_harm: number,

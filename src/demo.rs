@@ -103,9 +103,10 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
             tick.tick().await;
             let (snapshot, status) = look(&exporter);
             if screen.in_place() {
-                screen.draw(&scene.table(&snapshot, &exporter.looks.shown(), &status, wall.uptime()));
+                screen.draw(&table(&scene, &exporter, &snapshot, &status, wall.uptime()));
             } else {
-                screen.say(&scene.line(&snapshot, &status, wall.uptime()));
+                let said = exporter.said(&snapshot);
+                screen.say(&scene.line(&snapshot, &said, &status, wall.uptime()));
             }
         }
     };
@@ -128,7 +129,7 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
     if let Ok(summary) = &result {
         wait_until_read(&exporter, summary.records()).await;
         let (snapshot, status) = look(&exporter);
-        screen.draw(&scene.table(&snapshot, &exporter.looks.shown(), &status, wall.uptime()));
+        screen.draw(&table(&scene, &exporter, &snapshot, &status, wall.uptime()));
         screen.say(&scene::closing(summary.records(), &status));
     }
     daemon.stop().await;
@@ -162,6 +163,17 @@ fn in_words_of_the_demo(error: anyhow::Error) -> anyhow::Error {
         }
         _ => error,
     }
+}
+
+fn table(
+    scene: &Scene,
+    exporter: &Exporter,
+    snapshot: &Snapshot,
+    status: &StreamStatus,
+    elapsed: Duration,
+) -> Vec<String> {
+    let said = exporter.said(snapshot);
+    scene.table(snapshot, &said, &exporter.looks.shown(), status, elapsed)
 }
 
 fn look(exporter: &Exporter) -> (Snapshot, StreamStatus) {

@@ -1,9 +1,16 @@
-//! What is said of an arm at a look, as one JSON document: the same from a daemon and from a file.
+//! What is said of an arm at a look, as one JSON document: the same from a daemon and from a file; and of an experiment in a sentence.
+
+mod names;
+mod sentence;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use self::names::name_of;
+pub use self::sentence::{
+    Badge, Chance, Looked, Part, Said, Size, given_up, lower_ends, of_look, uncompared, waiting,
+};
 use crate::statistics::{
     ArmReport, Decision, Interval, ListRatio, MetricReport, PerUser, Report, Role, Settings, Verdict,
 };
@@ -259,6 +266,7 @@ mod tests {
             arm: Some(0.27),
             lift: Some(0.08),
             interval: interval(-0.04, 0.2),
+            standard_error: Some(0.04),
             p: Some(0.25),
             p_adjusted: Some(0.5),
             p_harm: Some(1.0),
@@ -311,6 +319,7 @@ mod tests {
             arm: None,
             lift: None,
             interval: None,
+            standard_error: None,
             p: None,
             p_adjusted: None,
             p_harm: None,

@@ -65,12 +65,26 @@ impl Demo {
     }
 }
 
+/// What the page says first of each experiment at this moment, as the log has it.
+fn said(page: &str) -> Vec<String> {
+    let Ok(answer) = http::get(&format!("{page}api/v1/view"), &[]) else {
+        return Vec::new();
+    };
+    let json: Value = serde_json::from_str(&answer.body).expect("JSON");
+    let experiments = json["experiments"].as_array().expect("experiments").iter();
+    let sentence = |it: &Value| {
+        let [name, said] = [&it["name"], &it["verdict"]["sentence"]].map(|text| text.as_str().expect("text"));
+        format!("{name}: {said}")
+    };
+    experiments.map(sentence).collect()
+}
+
 /// A line of the final table.
 #[derive(Debug)]
 struct Row {
     arm: String,
     lists: f64,
-    /// Measured and true: hit ratio, CTR and MRR, at k = 5.
+    /// Measured and true: CTR, hit ratio and MRR, at k = 10.
     pairs: [(f64, f64); 3],
 }
 
@@ -79,10 +93,10 @@ fn rows(log: &str) -> Vec<Row> {
         let mut words = line.split_whitespace();
         let arm = words.next()?.to_owned();
         let numbers: Vec<f64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-        let [lists, _clicks, hit, true_hit, ctr, true_ctr, mrr, true_mrr] = numbers[..] else {
+        let [lists, _clicks, ctr, true_ctr, hit, true_hit, mrr, true_mrr] = numbers[..] else {
             return None;
         };
-        let pairs = [(hit, true_hit), (ctr, true_ctr), (mrr, true_mrr)];
+        let pairs = [(ctr, true_ctr), (hit, true_hit), (mrr, true_mrr)];
         Some(Row { arm, lists, pairs })
     });
     rows.collect()
@@ -93,9 +107,9 @@ fn rows(log: &str) -> Vec<Row> {
 const OF_USERS: f64 = 0.0093;
 
 /// Five standard errors. A hit and a reciprocal rank lie between 0 and 1, so that v (1 − v) bounds their variance;
-/// clicks on five items are counts, whose variance we let be twice their mean.
+/// clicks on ten items, five at least in the mean, are counts, whose variance we let be twice their mean.
 fn check_pairs(row: &Row) {
-    let tolerances = [|v: f64| v * (1.0 - v), |v| 2.0 * v / 5.0, |v| v * (1.0 - v)];
+    let tolerances = [|v: f64| 2.0 * v / 5.0, |v| v * (1.0 - v), |v| v * (1.0 - v)];
     for ((measured, truth), variance) in row.pairs.iter().zip(tolerances) {
         let of_lists = variance(*truth) / row.lists;
         let tolerance = 5.0 * (of_lists + (OF_USERS * truth).powi(2)).sqrt();
@@ -154,6 +168,35 @@ fn settled_values_stand_within_ten_seconds_and_come_out_true() {
         assert!(row.lists > 2_000.0, "{log}");
         check_pairs(row);
     }
+}
+
+#[test]
+fn the_terminal_and_the_page_say_the_same_first() {
+    let mut demo = Demo::start(&["--port", "0", "--duration", "1m", "--rate", "1500"]);
+    let page = demo.page();
+    let mut on_the_page = std::collections::BTreeSet::new();
+    let log = wait::until("a line", wait::PATIENCE, || {
+        on_the_page.extend(said(&page));
+        let log = demo.process.log();
+        log.contains("0:20 of 1:00").then_some(log)
+    });
+    // The line was printed while the page was asked, before or after.
+    on_the_page.extend(said(&page));
+    let log = log + &demo.log_with("its sentences", "layout: ");
+    let (_, line) = log.split_once("0:20 of 1:00").expect("it was waited for");
+    let lines: Vec<&str> = line.lines().skip(1).collect();
+    let text = lines.join(" ");
+    let of_the_page = on_the_page.iter().filter(|said| text.contains(said.as_str()));
+    let told: Vec<&str> = of_the_page
+        .map(|said| said.split(':').next().expect("a name"))
+        .collect();
+    assert_eq!(told, ["layout", "ranker"], "{on_the_page:#?}\n{line}");
+    assert!(
+        text.contains("CTR@10") && text.contains(" lists, split as planned"),
+        "{line}"
+    );
+    demo.process.signal(libc::SIGINT);
+    assert_eq!(demo.process.wait_exit(Duration::from_secs(10)), Some(0));
 }
 
 #[test]

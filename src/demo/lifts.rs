@@ -9,8 +9,8 @@ use crate::looks::{Experiment, ExperimentLook, Shown};
 use crate::simulate::{Design, Truth};
 use crate::statistics::{ArmReport, Settings};
 
-/// The metric whose lift is shown, and which decides.
-pub const PRIMARY: &str = "ctr@5";
+/// The metric whose lift is shown, and which decides: what a configuration takes that names none.
+pub const PRIMARY: &str = "ctr@10";
 /// Days of event time before anything is decided: soon enough to be seen.
 const MIN_DAYS: f64 = 0.25;
 
@@ -93,6 +93,7 @@ mod tests {
             arm: Some(0.12),
             lift: lift.map(|(lift, ..)| lift),
             interval: lift.map(|(_, lower, upper)| Interval { lower, upper }),
+            standard_error: None,
             p: None,
             p_adjusted: None,
             p_harm: None,
@@ -126,14 +127,14 @@ mod tests {
         check(
             Some((0.2, 0.1, 0.3)),
             0.25,
-            "ctr@5 +20.0% [+10.0%, +30.0%]  true +25.0% covered  collecting",
+            "ctr@10 +20.0% [+10.0%, +30.0%]  true +25.0% covered  collecting",
         );
         check(
             Some((0.2, 0.1, 0.3)),
             -0.05,
-            "ctr@5 +20.0% [+10.0%, +30.0%]  true -5.0% not covered  collecting",
+            "ctr@10 +20.0% [+10.0%, +30.0%]  true -5.0% not covered  collecting",
         );
-        check(None, 0.25, "ctr@5: collecting, buckets 131/220");
+        check(None, 0.25, "ctr@10: collecting, buckets 131/220");
     }
 
     #[test]

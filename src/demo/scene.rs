@@ -13,12 +13,16 @@ use crate::engine::ranking::{CLICKS, Column, LISTS, Measures, Ranking};
 use crate::looks::Shown;
 use crate::simulate::Truth;
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
+use crate::table::visible;
 use crate::telemetry::StreamStatus;
+use crate::verdict::{Badge, Said};
 
 /// The k that is shown.
-const K: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
-/// The metrics whose true values the simulation knows.
-const SHOWN: [&str; 3] = ["hit_rate", "ctr", "mrr"];
+const K: NonZeroU32 = NonZeroU32::new(10).expect("10 is not zero");
+/// The metrics whose true values the simulation knows, as the page has them.
+const SHOWN: [&str; 3] = ["ctr", "hit_rate", "mrr"];
+/// Columns of a terminal.
+const WIDTH: usize = 80;
 /// Columns of the progress bar.
 const BAR: usize = 24;
 
@@ -32,20 +36,24 @@ pub struct Scene {
 impl Scene {
     pub fn new(truths: Vec<Truth>, measures: &Measures, duration: Duration) -> Scene {
         let ranking = Ranking::new(measures);
-        let columns = ranking.columns().iter().copied();
+        let columns = ranking.columns();
+        let column = |id| {
+            let is_it = |column: &&Column| column.k == Some(K) && column.metric.id == id;
+            columns.iter().find(is_it).copied()
+        };
         Scene {
             truths,
-            columns: columns
-                .filter(|column| column.k == Some(K) && SHOWN.contains(&column.metric.id))
-                .collect(),
+            columns: SHOWN.into_iter().filter_map(column).collect(),
             duration,
         }
     }
 
-    /// A block for each experiment, the lifts of the last look, and how far the run has come. Fits a terminal of 80 columns.
+    /// A block for each experiment with its sentence, the lifts of the last look, and how far the run has come. Fits a terminal of 80
+    /// columns.
     pub fn table(
         &self,
         snapshot: &Snapshot,
+        said: &[(String, Said)],
         looks: &Shown,
         status: &StreamStatus,
         elapsed: Duration,
@@ -54,6 +62,8 @@ impl Scene {
         let width = names.map(|name| name.chars().count()).max().unwrap_or(0).max(10);
         let mut lines = Vec::new();
         for arms in snapshot.arms.chunk_by(|a, b| a.experiment == b.experiment) {
+            let of_experiment = said.iter().filter(|(name, _)| **name == *arms[0].experiment);
+            lines.extend(of_experiment.flat_map(|(name, said)| sentence(name, said)));
             lines.push(self.header(&arms[0].experiment, width));
             lines.extend(arms.iter().map(|arm| self.row(arm, width)));
             lines.push(String::new());
@@ -65,13 +75,6 @@ impl Scene {
         }
         let waiting = status.waiting_for.iter();
         lines.extend(waiting.map(|it| format!("waiting for {it}")));
-        if snapshot
-            .arms
-            .iter()
-            .all(|arm| total(arm, View::Settled)[LISTS] == 0)
-        {
-            lines.push("Nothing has settled yet: clicks on every list may still come.".to_owned());
-        }
         lines.push(self.progress(snapshot, elapsed));
         lines.push(outcomes(status));
         lines.extend(warnings(status));
@@ -124,8 +127,14 @@ impl Scene {
         format!("{} of {}", face(elapsed), face(duration))
     }
 
-    /// How far the run has come, where there is no terminal to draw on.
-    pub fn line(&self, snapshot: &Snapshot, status: &StreamStatus, elapsed: Duration) -> String {
+    /// How far the run has come and what each experiment comes to, where there is no terminal to draw on.
+    pub fn line(
+        &self,
+        snapshot: &Snapshot,
+        said: &[(String, Said)],
+        status: &StreamStatus,
+        elapsed: Duration,
+    ) -> String {
         let lists = |view| -> i128 {
             let arms = snapshot.arms.chunk_by(|a, b| a.experiment == b.experiment);
             let lists = arms.map(|arms| arms.iter().map(|arm| total(arm, view)[LISTS]).sum());
@@ -139,11 +148,36 @@ impl Scene {
             lists(View::Settled),
             outcomes(status)
         );
-        for warning in warnings(status) {
-            line += &format!("\n{warning}");
+        let said = said.iter().flat_map(|(name, said)| sentence(name, said));
+        for further in said.chain(warnings(status)) {
+            line += &format!("\n{further}");
         }
         line
     }
+}
+
+/// What the page says first of an experiment, in lines.
+fn sentence(experiment: &str, said: &Said) -> Vec<String> {
+    let words = format!("{}: {}", visible(experiment), said.sentence(visible));
+    let mut lines = vec![String::new()];
+    // A space that does not break holds a number and its sign together.
+    for word in words.split(' ') {
+        let last = lines.last_mut().expect("there is a line");
+        if !last.is_empty()
+            && console::measure_text_width(last) + 1 + console::measure_text_width(word) > WIDTH
+        {
+            lines.push(word.to_owned());
+        } else {
+            *last += if last.is_empty() { "" } else { " " };
+            *last += word;
+        }
+    }
+    let style = |line: String| match said.badge {
+        Badge::Win => style(line).green().to_string(),
+        Badge::Harm | Badge::Invalid => style(line).red().to_string(),
+        _ => line,
+    };
+    lines.into_iter().map(style).collect()
 }
 
 /// Where to look, and what the table shows.
@@ -151,8 +185,9 @@ pub fn introduction(options: &Options, address: SocketAddr) -> String {
     format!(
         "\n  live page  {}\n  metrics    {}\n\n\
          Simulated traffic of two experiments, {} times as fast as the clock.\n\
-         Below: settled lists (no click can change them any more), measured beside true;\n\
-         then the lift of each arm over the first one, its 95% interval, and the true lift.\n",
+         Below: what each experiment comes to, as on the page; settled lists (no click can\n\
+         change them any more), measured beside true; then the lift of each arm over the\n\
+         first one, its 95% interval, and the true lift.\n",
         style(format!("http://{address}/")).underlined(),
         style(format!("http://{address}/metrics")).underlined(),
         options.speed,
@@ -284,7 +319,14 @@ mod tests {
     #[test]
     fn the_table_fits_80_columns_and_24_rows() {
         let (scene, snapshot) = scene_and_snapshot();
-        let lines = scene.table(&snapshot, &Shown::default(), &status(), Duration::from_secs(84));
+        let said = ["layout", "ranker"].map(|name| (name.to_owned(), crate::verdict::waiting(true, None, 0)));
+        let lines = scene.table(
+            &snapshot,
+            &said,
+            &Shown::default(),
+            &status(),
+            Duration::from_secs(84),
+        );
         let widest = lines.iter().map(|line| console::measure_text_width(line)).max();
         assert!(widest <= Some(80), "{}", lines.join("\n"));
         assert!(lines.len() < 24 - 8, "{}", lines.join("\n"));
@@ -294,6 +336,11 @@ mod tests {
             "{control}"
         );
         assert!(!control.contains('–'), "every value has its truth: {control}");
+        assert!(
+            lines.iter().any(|line| line.starts_with("ranker: too early: ")),
+            "{}",
+            lines.join("\n")
+        );
         let joined = lines.join("\n");
         assert!(
             joined.contains("1:24 of 5:00") && joined.contains("2025-11-20 00:00:00 UTC"),
@@ -310,7 +357,7 @@ mod tests {
         status.pair_restarts = 2;
         assert!(closing(90, &status).starts_with("warning: "));
         let (scene, snapshot) = scene_and_snapshot();
-        let line = scene.line(&snapshot, &status, Duration::ZERO);
+        let line = scene.line(&snapshot, &[], &status, Duration::ZERO);
         assert!(line.contains("records were lost 2 times"), "{line}");
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 pub(super) use self::looks::{LookedArm, LooksEntry};
+use super::said;
 use super::scope::{GlobalStatus, Scope};
 use super::verdict::of_look;
 use super::{TOTAL, control_of};
@@ -133,6 +134,10 @@ impl Serialize for ExperimentEntry<'_> {
         if let Some(looks) = LooksEntry::of(self.name(), self.of.asked, self.of.looks) {
             map.serialize_entry("looks", &looks)?;
         }
+        let asked = self.of.asked.get(self.name());
+        let moment = said::Moment::of(self.of.snapshot, self.of.settle_after_ms);
+        let said = said::of(self.name(), asked, self.of.looks, self.arms, moment);
+        map.serialize_entry("verdict", &said)?;
         map.serialize_entry("arms", &ArmEntries(self))?;
         map.end()
     }

@@ -9,6 +9,7 @@ mod hosts;
 pub mod http;
 mod loan;
 mod renderer;
+mod said;
 mod scope;
 pub mod secured;
 mod seldom;
@@ -28,6 +29,7 @@ use crate::engine::ranking::Ranking;
 use crate::looks::{Experiment, Published};
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Snapshots};
 use crate::telemetry::Telemetry;
+use crate::verdict::Said;
 
 /// Everything that an answer is made of.
 pub struct Exporter {
@@ -78,6 +80,20 @@ impl Exporter {
             gauges::render(&scrape, out);
         }
         Ok(())
+    }
+
+    /// The sentence of each experiment that a snapshot has arms of, by name.
+    pub fn said(&self, snapshot: &Snapshot) -> Vec<(String, Said)> {
+        let looks = self.looks.shown();
+        let moment = said::Moment::of(snapshot, self.settle_after_ms);
+        let arms = shown_arms(snapshot, self.export.forget_after_ms);
+        let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
+        let said = experiments.map(|arms| {
+            let name = arms[0].experiment.to_string();
+            let said = said::of(&name, self.experiments.get(&name), &looks, arms, moment);
+            (name, said)
+        });
+        said.collect()
     }
 
     /// One instant of a scope, over an earlier snapshot of it: empty where it has no numbers.

@@ -12,7 +12,8 @@ use serde::Serialize;
 use self::arms::{Looked, SelectedExperiment, Shown};
 pub(super) use self::query::{Query, Wanted};
 use super::api::{MeasuredProfile, StreamSummary, profiles, window_names};
-use super::scope::{GlobalScope, GlobalStatus};
+use super::said::Moment;
+use super::scope::{GlobalScope, GlobalStatus, Scope};
 use super::{Exporter, shown_arms};
 use crate::engine::ranking::Column;
 use crate::snapshot::{ArmSnapshot, Snapshot};
@@ -43,6 +44,8 @@ struct ViewDocument<'a> {
     /// Those that there are.
     n_experiments_in_all: usize,
     n_arms_in_all: usize,
+    /// Whether looks are at the partitions whose values are shown.
+    has_looks_of_scope: bool,
     /// Event time of the newest list of any arm.
     newest_list_ms: Option<i64>,
     /// From 1; of arms where one experiment is shown alone, else of experiments.
@@ -92,6 +95,7 @@ pub(super) fn render(
     let looked = Looked {
         asked: &exporter.experiments,
         shown: &looks,
+        moment: Moment::of(snapshot, exporter.settle_after_ms),
     };
     let found = arms::find(&arms, query, alone, &exporter.controls, looked);
     let n_experiments = found.len();
@@ -158,6 +162,7 @@ pub(super) fn render(
         n_experiments,
         n_experiments_in_all,
         n_arms_in_all: arms.len(),
+        has_looks_of_scope: scope == Scope::Global || exporter.scopes().first() == Some(&scope),
         newest_list_ms: arms.iter().map(|arm| arm.last_list_ms).max(),
         page: page + 1,
         n_pages,

@@ -10,6 +10,7 @@ use crate::ledger::{BucketSums, PairId};
 use crate::statistics::{
     ArmTotals, Epoch, Kept, Progress, Report, Settings, Sides, Time, Totals, Unit, look_at,
 };
+use crate::verdict::Size;
 
 /// What a look shows of an experiment. What is undefined is absent.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,20 @@ pub struct ExperimentLook {
     pub comparison: Option<(Settings, Report)>,
     /// Why users are not counted, if they are not.
     pub no_users: Option<&'static str>,
+}
+
+impl ExperimentLook {
+    /// What each arm rests on, the control too.
+    pub fn sizes(&self) -> BTreeMap<&str, Size> {
+        let size = |arm: &ArmLook| Size {
+            lists: arm.lists,
+            users: arm.users,
+        };
+        self.arms
+            .iter()
+            .map(|(name, arm)| (name.as_str(), size(arm)))
+            .collect()
+    }
 }
 
 /// What is kept of an experiment between two looks.

@@ -105,6 +105,7 @@ impl LookedMetric {
             arm: comparison.map(|comparison| comparison.arm),
             lift: lift.filter(|_| judged.is_some()),
             interval: judged.and_then(|judged| judged.lift),
+            standard_error: judged.and_then(|_| self.measure.standard_error()),
             p: tested.map(|judged| judged.p),
             p_adjusted: self.p_adjusted.filter(|_| tested.is_some()),
             p_harm: tested.map(|judged| judged.p_harm),

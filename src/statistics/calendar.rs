@@ -61,11 +61,15 @@ impl Calendar {
         self.next().map(|next| self.start_ms.saturating_add(next))
     }
 
-    /// "3.2 of 7 days": of those until something is decided.
+    /// "3.2 of 7 days": of those until something is decided; in hours where it takes less than a day.
     pub fn wait(&self) -> Option<String> {
-        let days = |ms: i64| (ms as f64 / DAY_MS * 10.0).floor() / 10.0;
-        self.next()
-            .map(|next| format!("{} of {} days", days(self.now_ms), days(next)))
+        let next_ms = self.next()?;
+        let (unit_ms, unit) = match next_ms as f64 >= DAY_MS {
+            true => (DAY_MS, "days"),
+            false => (DAY_MS / 24.0, "hours"),
+        };
+        let units = |ms: i64| (ms as f64 / unit_ms * 10.0).floor() / 10.0;
+        Some(format!("{} of {} {unit}", units(self.now_ms), units(next_ms)))
     }
 
     /// Since the start.
@@ -140,8 +144,8 @@ mod tests {
         check(&settings, 0.9, 1.0, [true, false]);
         assert_eq!(calendar(&settings, 0.9, 1.0).next_decision_ms(), None);
         assert_eq!(
-            calendar(&settings, 0.0, 0.1).wait().as_deref(),
-            Some("0.1 of 0.5 days")
+            calendar(&settings, 0.0, 0.101).wait().as_deref(),
+            Some("2.4 of 12 hours")
         );
     }
 

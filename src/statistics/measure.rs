@@ -101,6 +101,11 @@ impl Measure {
         ]
     }
 
+    /// √V of the lift; of a logarithm that of the logarithm, which is about the same.
+    pub fn standard_error(&self) -> Option<f64> {
+        self.relative().map(|effect| effect.spread.error())
+    }
+
     /// τ = mde × the pooled rate; mde of a logarithm.
     fn tau(&self, mde: f64) -> Option<f64> {
         let rate = match self.scale {

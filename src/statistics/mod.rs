@@ -18,6 +18,7 @@
 mod arm;
 pub mod burn_in;
 mod calendar;
+pub mod chance;
 pub mod comparison;
 pub mod days;
 pub mod decision;

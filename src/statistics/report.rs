@@ -63,6 +63,8 @@ pub struct MetricReport {
     /// Relative; not turned where lower is better.
     pub lift: Option<f64>,
     pub interval: Option<Interval>,
+    /// √V of the lift.
+    pub standard_error: Option<f64>,
     /// Two-sided, before any correction. None of an arm that is not tested, as all that follow.
     pub p: Option<f64>,
     /// Of primaries Holm's, of guardrails p itself, of all else that of e-BH as of now.

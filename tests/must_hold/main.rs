@@ -115,3 +115,11 @@ fn a_ramp_with_a_base_rate_that_shifts_is_no_effect() {
     let seen = seen(&rows::ramp(SMALL), 8);
     check(&seen, "`overlap`", 0.0, 0.26);
 }
+
+#[test]
+fn who_looks_at_the_demo_once_is_told_nothing_wrong_first() {
+    let seen = seen(&rows::first_view(), 24);
+    check(&seen, "wrong arm", 0.0, 0.0);
+    check(&seen, "wrong sign", 0.0, 0.0);
+    check(&seen, "too early", 0.05, 0.6);
+}

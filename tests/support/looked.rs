@@ -95,7 +95,7 @@ impl LookedAt {
         let look = ExperimentLook {
             start_ms: as_of_ms - 3 * 86_400_000,
             as_of_ms,
-            arms: BTreeMap::new(),
+            arms: sizes(),
             comparison: Some((settings(), report)),
             no_users: None,
         };
@@ -202,6 +202,18 @@ impl SnapshotSource for Arms {
     }
 }
 
+/// What the arms that are compared rest on: one has more users than its share.
+fn sizes() -> BTreeMap<String, ArmLook> {
+    let size = |name: &str| ArmLook {
+        lists: 12_345.0,
+        users: Some(if name == HOSTILE { 2_700.0 } else { 2_000.0 }),
+        metrics: BTreeMap::new(),
+        windows: BTreeMap::new(),
+    };
+    let names = ARMS.iter().map(|(arm, _)| *arm).chain([CONTROL]);
+    names.map(|name| (name.to_owned(), size(name))).collect()
+}
+
 /// An arm by itself: users are counted, and one of its metrics has no interval yet.
 fn own(arm: &str) -> ArmLook {
     let interval = Interval {
@@ -254,6 +266,7 @@ fn arm_report(state: Option<State>) -> ArmReport {
         arm: Some(0.28),
         lift: Some(0.12).filter(|_| is_known),
         interval: interval(-0.04, 0.28),
+        standard_error: number(0.05),
         p: number(0.02),
         p_adjusted: number(0.04),
         p_harm: number(0.000_2),

@@ -8,7 +8,7 @@
 
 #![allow(dead_code, reason = "the benchmark and the tests each use their own part")]
 
-mod feed;
+pub mod feed;
 pub mod row;
 pub mod rows;
 pub mod scenario;

@@ -15,7 +15,7 @@ use super::feed::Feed;
 pub const START_MS: i64 = 1_763_596_800_000;
 pub const DAY_MS: i64 = 86_400_000;
 pub const WEEK_MS: i64 = 7 * DAY_MS;
-const MINUTE_MS: i64 = 60_000;
+pub const MINUTE_MS: i64 = 60_000;
 const SLOT_MS: i64 = 10 * MINUTE_MS;
 
 pub const EXPERIMENT: &str = "ranker";
@@ -95,7 +95,7 @@ pub struct Told {
 }
 
 /// Events that are joined at a time.
-const BATCH: usize = 2000;
+pub const BATCH: usize = 2000;
 
 impl Scenario {
     /// A week of two arms that do not differ.
@@ -152,37 +152,14 @@ impl Scenario {
     }
 
     /// Draws it under a seed and joins it; cells of this length are told as soon as they are complete.
-    pub fn replay(&self, seed: u64, cell_ms: i64, mut tell: impl FnMut(&Told)) {
-        let users = Users::Of([(EXPERIMENT.to_owned(), Epochs::default())].into());
-        let keep = Keep::of_users(users, cell_ms);
-        let mut tracker = PairTracker::new(rules(), self.ranking(), None, &keep);
-        let mut arms = Vec::new();
-        let mut join = |feed: &mut Feed, is_end: bool| {
-            tracker.apply(feed.batch(), u64::MAX);
-            feed.clear();
-            if is_end {
-                tracker.close_all();
-            }
-            let delta = tracker.take_delta();
-            arms.extend(delta.arms);
-            // A closed engine has settled all time to come.
-            let until_ms = delta.reach.settled_end_ms.map(|end_ms| end_ms + 1);
-            let until_ms = until_ms.map(|until_ms| until_ms.min(self.end_ms()));
-            if is_end || !delta.cells.is_empty() {
-                tell(&Told {
-                    arms: std::mem::take(&mut arms),
-                    cells: delta.cells,
-                    until_ms,
-                });
-            }
-        };
-        let mut feed = Feed::new(&self.design(&self.legs[0]));
-        self.draw(seed, &mut feed, |feed| join(feed, false));
-        join(&mut feed, true);
+    pub fn replay(&self, seed: u64, cell_ms: i64, tell: impl FnMut(&Told)) {
+        let design = self.design(&self.legs[0]);
+        let draw = |feed: &mut Feed, join: &mut dyn FnMut(&mut Feed)| self.draw(seed, feed, join);
+        replay(&design, self.ranking(), self.end_ms(), cell_ms, draw, tell);
     }
 
     /// Fills the feed, and hands it on whenever there is a batch.
-    fn draw(&self, seed: u64, feed: &mut Feed, mut join: impl FnMut(&mut Feed)) {
+    fn draw(&self, seed: u64, feed: &mut Feed, join: &mut dyn FnMut(&mut Feed)) {
         let mut legs = self.open_legs(seed);
         // The last clicks come half an hour after their lists.
         let mut now_ms = START_MS;
@@ -253,6 +230,44 @@ impl Scenario {
             .and_then(|design| design.with_visits(&of_arm(leg.visits)))
             .expect("the design makes sense")
     }
+}
+
+/// Joins the lists of the first experiment of a design, whose records `draw` puts into the feed, handing it on whenever there is a
+/// batch. Cells of this length are told as soon as they are complete, until `end_ms`.
+pub fn replay(
+    design: &Design,
+    ranking: Ranking,
+    end_ms: i64,
+    cell_ms: i64,
+    draw: impl FnOnce(&mut Feed, &mut dyn FnMut(&mut Feed)),
+    mut tell: impl FnMut(&Told),
+) {
+    let users = Users::Of([(EXPERIMENT.to_owned(), Epochs::default())].into());
+    let keep = Keep::of_users(users, cell_ms);
+    let mut tracker = PairTracker::new(rules(), ranking, None, &keep);
+    let mut arms = Vec::new();
+    let mut join = |feed: &mut Feed, is_end: bool| {
+        tracker.apply(feed.batch(), u64::MAX);
+        feed.clear();
+        if is_end {
+            tracker.close_all();
+        }
+        let delta = tracker.take_delta();
+        arms.extend(delta.arms);
+        // A closed engine has settled all time to come.
+        let until_ms = delta.reach.settled_end_ms.map(|settled_ms| settled_ms + 1);
+        let until_ms = until_ms.map(|until_ms| until_ms.min(end_ms));
+        if is_end || !delta.cells.is_empty() {
+            tell(&Told {
+                arms: std::mem::take(&mut arms),
+                cells: delta.cells,
+                until_ms,
+            });
+        }
+    };
+    let mut feed = Feed::new(design);
+    draw(&mut feed, &mut |feed| join(feed, false));
+    join(&mut feed, true);
 }
 
 /// The daemon's defaults, with slots of ten minutes.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use abgauge::engine::ranking::Ranking;
 use abgauge::looks::{EpochStart, Experiment, ExperimentLook, Looks, News, Rules};
 use abgauge::statistics::{ArmReport, MetricReport, Report, Role, Settings, Validity};
 
@@ -75,9 +76,14 @@ impl Watch {
             settings: Some(settings),
             epochs,
         };
+        Watch::of(experiment, scenario.ranking(), every_ms)
+    }
+
+    /// Looks at what is asked of an experiment.
+    pub fn of(experiment: Experiment, ranking: Ranking, every_ms: i64) -> Watch {
         let mut looks = Looks::new(Rules {
             every_ms,
-            ranking: scenario.ranking(),
+            ranking,
             experiments: [(EXPERIMENT.to_owned(), experiment)].into(),
             counts_users: true,
             window: None,
@@ -105,6 +111,11 @@ impl Watch {
 
     pub fn take(&mut self, told: &Told) {
         self.take_each(told, |_| ());
+    }
+
+    /// The last look; none before the first list has settled.
+    pub fn last(&self) -> Option<&ExperimentLook> {
+        self.last.as_deref()
     }
 
     /// What the last look said of all arms. p-values run: they are the smallest of all looks.

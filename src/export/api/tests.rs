@@ -78,7 +78,7 @@ fn an_arm_shows_both_views_of_every_window_that_holds_lists() {
     };
     assert_eq!(
         document["experiments"],
-        json!({"ranker": {"arms": {"neural": {
+        json!({"ranker": {"verdict": crate::verdict::uncompared(1), "arms": {"neural": {
             "last_list_ms": NOW_MS,
             "windows": {
                 "5m": {"live": place(2, 0.5)},

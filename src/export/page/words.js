@@ -43,7 +43,6 @@ export function idsOf({ metrics }) {
 export const WORDS = {
   live: "Every list counts as soon as it is read, so the newest lists still wait for their clicks: values read low.",
   settled: "Lists whose attribution window has closed: no click can change them any more. Compare arms on this.",
-  difference: "A plain difference of two values: the arm's less the control's. Relative: divided by the control's. Absolute: in percentage points (pp), or in the metric's own unit.",
   control: "The arm that the others are compared with: control under [experiments.NAME] in the configuration, else the arm called “control”.",
   uncontrolled: "No arm is called “control”, so there are no differences. Name one as control under [experiments.NAME] in the configuration.",
   last: "Event time from the arm's newest list to the live end.",
@@ -62,6 +61,18 @@ export const STATES = {
   "invalid(srm)": { name: "invalid: sample ratio", help: "Users are not split as the shares say: assignment or logging is broken. Do not read the lifts." },
   "invalid(multi_arm)": { name: "invalid: users in two arms", help: "Too many users were seen in two arms. Do not read the lifts." },
   "invalid(list_ratio)": { name: "invalid: list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Do not read the lifts." },
+};
+
+/** Kinds of the sentence on an experiment, and what they mean. */
+export const BADGES = {
+  win: { name: "winner", help: "An arm is better than the control, by the tests that were asked for: they hold however often one looks." },
+  harm: { name: "worse", help: "An arm is worse than the control, and none is better." },
+  no_effect: { name: "no effect", help: "All lifts lie within the smallest effect that matters (mde)." },
+  open: { name: "undecided", help: "It was time to decide, and nothing is shown. That does not mean that there is no difference." },
+  early: { name: "wait", help: "Nothing is decided yet. The lift so far holds however often one looks, but who stops at a good moment sees too much." },
+  invalid: { name: "invalid", help: "A check failed: assignment or logging is broken, and no number can be trusted." },
+  uncompared: { name: "not compared", help: "No arm is tested against a control. Set one, and the shares of the users, under [experiments.NAME] in the configuration." },
+  waiting: { name: "wait", help: "Nothing has settled yet, or no look has been taken: looks are ten minutes of event time apart." },
 };
 
 /** What a metric is there for, where it is for anything. */

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::super::api::{LookedArm, LooksEntry};
 use super::super::control_of;
+use super::super::said::{self, Moment};
 use super::super::verdict::of_look;
 use super::order;
 use super::query::Query;
@@ -14,7 +15,7 @@ use crate::looks::{self, Experiment, ExperimentLook};
 use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline, View};
 use crate::statistics::Role;
 use crate::statistics::per_user::is_per_user;
-use crate::verdict::ArmVerdict;
+use crate::verdict::{ArmVerdict, Said};
 
 /// An experiment, and those of its arms that are looked for.
 pub(super) struct SelectedExperiment<'a> {
@@ -24,6 +25,7 @@ pub(super) struct SelectedExperiment<'a> {
     control_arm: Option<&'a ArmSnapshot>,
     n_arms: usize,
     others: Vec<&'a ArmSnapshot>,
+    said: Said,
     looks: Option<LooksEntry<'a>>,
     compared_with: Option<&'a str>,
     /// The last one.
@@ -35,6 +37,7 @@ pub(super) struct SelectedExperiment<'a> {
 pub(super) struct Looked<'a> {
     pub asked: &'a BTreeMap<String, Experiment>,
     pub shown: &'a looks::Shown,
+    pub moment: Moment,
 }
 
 /// Experiments by name; a filter lets through arms with such a name, and all arms of an experiment with such a name.
@@ -67,6 +70,7 @@ pub(super) fn find<'a>(
             control_arm: arms.iter().find(is_control).copied(),
             n_arms: arms.len(),
             others,
+            said: said::of(name, looked.asked.get(name), looked.shown, arms, looked.moment),
             looks: LooksEntry::of(name, looked.asked, looked.shown),
             compared_with: compared_with(looked.asked.get(name), look),
             look,
@@ -91,7 +95,7 @@ impl<'a> SelectedExperiment<'a> {
         sort_by: Option<&Column>,
         columns: &[Option<&Column>],
     ) -> Shown<'a> {
-        order::sort(&mut self.others, query, sort_by);
+        order::sort(&mut self.others, query, sort_by, self.look);
         let n_found = self.others.len() + usize::from(self.control_arm.is_some());
         let others = self.others.into_iter().skip(first).take(n);
         let rows = self.control_arm.into_iter().chain(others);
@@ -100,6 +104,7 @@ impl<'a> SelectedExperiment<'a> {
             control: self.control,
             n_arms: self.n_arms,
             n_found,
+            verdict: self.said,
             looks: self.looks,
             compared_with: self.compared_with,
             arms: rows
@@ -121,6 +126,8 @@ pub(super) struct Shown<'a> {
     n_arms: usize,
     /// Arms that the filter lets through, and the control.
     n_found: usize,
+    /// What one reads first.
+    verdict: Said,
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<LooksEntry<'a>>,
     /// The control of looks; null where each arm is looked at by itself.

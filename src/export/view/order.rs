@@ -5,14 +5,27 @@ use std::cmp::Ordering;
 use super::super::Exporter;
 use super::query::{By, Query};
 use crate::engine::ranking::{CLICKS, Column, LISTS};
+use crate::looks::ExperimentLook;
 use crate::snapshot::{ArmSnapshot, View};
+use crate::verdict::lower_ends;
 
-/// Sorts arms as asked for; those without the number are last, whichever way.
-pub(super) fn sort(arms: &mut [&ArmSnapshot], query: &Query, column: Option<&Column>) {
-    let mut keyed: Vec<(Option<f64>, &ArmSnapshot)> = arms
-        .iter()
-        .map(|arm| (number(arm, query, column), *arm))
-        .collect();
+/// Sorts arms as asked for; those without the number are last, whichever way. `look` is the last one at their experiment.
+pub(super) fn sort(
+    arms: &mut [&ArmSnapshot],
+    query: &Query,
+    column: Option<&Column>,
+    look: Option<&ExperimentLook>,
+) {
+    let compared = look.and_then(|look| look.comparison.as_ref());
+    let compared = compared.filter(|_| query.sort.by == By::Lift);
+    let lifts = compared
+        .map(|(settings, report)| lower_ends(settings, report))
+        .unwrap_or_default();
+    let number = |arm: &ArmSnapshot| match query.sort.by {
+        By::Lift => lifts.get(&*arm.arm).copied(),
+        _ => number(arm, query, column),
+    };
+    let mut keyed: Vec<(Option<f64>, &ArmSnapshot)> = arms.iter().map(|arm| (number(arm), *arm)).collect();
     let is_by_name = query.sort.by == By::Name;
     keyed.sort_by(|(a, arm), (b, other)| {
         let by_number = match (a, b) {
@@ -43,7 +56,7 @@ pub(super) fn column_of<'a>(exporter: &'a Exporter, query: &Query) -> Option<&'a
 fn number(arm: &ArmSnapshot, query: &Query, column: Option<&Column>) -> Option<f64> {
     let sums = |view: View| Some(arm.sums(view, query.window)).filter(|sums| sums[LISTS] != 0);
     match query.sort.by {
-        By::Name => None,
+        By::Name | By::Lift => None,
         By::Last => Some(arm.last_list_ms as f64),
         By::Lists(view) => sums(view).map(|sums| sums[LISTS] as f64),
         By::Clicks(view) => sums(view).map(|sums| sums[CLICKS] as f64),

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::super::api::window_names;
 use super::super::{Exporter, Scope};
 use crate::engine::ranking::{Column, Cut, Metric, Ranking};
+use crate::looks::Experiment;
 use crate::snapshot::View;
 
 /// Metrics that are shown until others are chosen.
@@ -23,7 +24,8 @@ const MAX_OTHERS: usize = 5;
 /// The `k` of the whole list.
 const WHOLE: &str = "whole";
 /// What the page draws by itself, so that we hear of it only when the page does not know it.
-const VIEWS: [&str; 3] = ["both", "settled", "live"];
+const SHOWS: [&str; 2] = ["experiments", "operations"];
+const VIEWS: [&str; 3] = ["settled", "both", "live"];
 const DIFFERENCES: [&str; 2] = ["relative", "absolute"];
 
 /// The parameters as they came, all optional.
@@ -35,7 +37,7 @@ pub struct Wanted {
     pub profile: Option<String>,
     /// Ids with commas between.
     pub metrics: Option<String>,
-    /// `name`, `last`, `VIEW.lists`, `VIEW.clicks` or `VIEW.METRIC`; descending with `-` before it.
+    /// `lift`, `name`, `last`, `VIEW.lists`, `VIEW.clicks` or `VIEW.METRIC`; descending with `-` before it.
     pub sort: Option<String>,
     /// Part of the name of an arm or of an experiment, whatever the case.
     pub filter: Option<String>,
@@ -45,6 +47,8 @@ pub struct Wanted {
     pub page: Option<String>,
     /// `own` or `global`.
     pub scope: Option<String>,
+    /// Told only where it is none of [`SHOWS`].
+    pub show: Option<String>,
     /// Told only where it is none of [`VIEWS`].
     pub view: Option<String>,
     /// Told only where it is none of [`DIFFERENCES`].
@@ -61,7 +65,7 @@ pub struct Query {
     pub window: usize,
     pub k: Cut,
     pub profile: usize,
-    /// Ids, in the order of export; never empty.
+    /// Ids, the primary first if it is among them, the others in the order of export; never empty.
     pub metrics: Vec<&'static str>,
     pub sort: Sort,
     /// In lower case.
@@ -81,6 +85,8 @@ pub struct Sort {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
+    /// The lower end of the lift's interval, which holds for all arms together.
+    Lift,
     Name,
     /// Event time of the newest list.
     Last,
@@ -92,32 +98,36 @@ pub enum By {
 impl Query {
     pub fn of(wanted: Wanted, exporter: &Exporter) -> Query {
         let mut notes = Vec::new();
+        let primary = Primary::of(exporter, wanted.experiment.as_deref());
         let windows: Vec<&str> = window_names(&exporter.windows).collect();
-        let window = known(&mut notes, "window", wanted.window.as_deref(), &windows);
+        let window = wanted.window.as_deref();
+        let window = known(&mut notes, "window", window, &windows, windows.len() - 1);
         let ks: Vec<String> = exporter.k.iter().map(NonZeroU32::to_string).collect();
-        let cuts: Vec<&str> = [WHOLE].into_iter().chain(ks.iter().map(String::as_str)).collect();
-        let cut = known(&mut notes, "k", wanted.k.as_deref(), &cuts);
+        let cuts: Vec<&str> = ks.iter().map(String::as_str).chain([WHOLE]).collect();
+        let first = exporter.k.iter().position(|k| Some(*k) == primary.k);
+        let first = first.unwrap_or(exporter.k.len());
+        let cut = known(&mut notes, "k", wanted.k.as_deref(), &cuts, first);
         let profiles = exporter.ranking.profiles();
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
-        let profile = known(&mut notes, "profile", wanted.profile.as_deref(), &names);
-        known(&mut notes, "view", wanted.view.as_deref(), &VIEWS);
-        known(
-            &mut notes,
-            "difference",
-            wanted.difference.as_deref(),
-            &DIFFERENCES,
-        );
+        let profile = known(&mut notes, "profile", wanted.profile.as_deref(), &names, 0);
+        for (what, wanted, all) in [
+            ("show", &wanted.show, &SHOWS[..]),
+            ("view", &wanted.view, &VIEWS),
+            ("difference", &wanted.difference, &DIFFERENCES),
+        ] {
+            known(&mut notes, what, wanted.as_deref(), all, 0);
+        }
         let ids = ids(&exporter.ranking, profile);
         let sort = sort(&mut notes, wanted.sort.as_deref(), &ids);
-        let metrics = metrics(&mut notes, wanted.metrics.as_deref(), ids);
+        let metrics = metrics(&mut notes, wanted.metrics.as_deref(), primary.before(ids));
         let page = page(&mut notes, wanted.page.as_deref());
         let scopes = exporter.scopes();
         let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
-        let scope = known(&mut notes, "scope", wanted.scope.as_deref(), &names);
+        let scope = known(&mut notes, "scope", wanted.scope.as_deref(), &names, 0);
         others(&mut notes, wanted.others.keys());
         Query {
             window,
-            k: cut.checked_sub(1).map(|place| exporter.k[place]),
+            k: exporter.k.get(cut).copied(),
             profile,
             metrics,
             sort,
@@ -127,6 +137,41 @@ impl Query {
             scope: scopes[scope],
             notes,
         }
+    }
+}
+
+/// What is shown first: the first primary metric of the experiment that is shown alone, else of the first one that has a control;
+/// without either, CTR at the largest k.
+struct Primary {
+    id: &'static str,
+    k: Cut,
+}
+
+impl Primary {
+    fn of(exporter: &Exporter, alone: Option<&str>) -> Primary {
+        let columns = exporter.ranking.columns();
+        let set = |asked: &Experiment| -> Option<Primary> {
+            let key = asked.settings.as_ref()?.primary.first()?;
+            let column = columns
+                .iter()
+                .find(|column| column.profile == 0 && column.key() == *key)?;
+            Some(Primary {
+                id: column.metric.id,
+                k: column.k,
+            })
+        };
+        let alone = alone.and_then(|name| exporter.experiments.get(name));
+        let asked = alone.into_iter().chain(exporter.experiments.values());
+        asked.filter_map(set).next().unwrap_or(Primary {
+            id: "ctr",
+            k: exporter.k.iter().max().copied(),
+        })
+    }
+
+    /// Puts it before the others, if it is one of them.
+    fn before(&self, mut ids: Vec<&'static str>) -> Vec<&'static str> {
+        ids.sort_by_key(|id| *id != self.id);
+        ids
     }
 }
 
@@ -140,17 +185,17 @@ pub(super) fn no_page(wanted: usize, last: usize) -> String {
     format!("There is no page {wanted} here: page {last} is shown, the last.")
 }
 
-/// Where what is wanted stands among what there is, else the first.
-fn known(notes: &mut Vec<String>, what: &str, wanted: Option<&str>, all: &[&str]) -> usize {
-    let Some(wanted) = wanted else { return 0 };
+/// Where what is wanted stands among what there is, else the default.
+fn known(notes: &mut Vec<String>, what: &str, wanted: Option<&str>, all: &[&str], default: usize) -> usize {
+    let Some(wanted) = wanted else { return default };
     let place = all.iter().position(|name| *name == wanted);
     place.unwrap_or_else(|| {
-        let (wanted, first) = (echo(wanted), all[0]);
+        let (wanted, shown) = (echo(wanted), all[default]);
         notes.push(format!(
-            "There is no {what} “{wanted}” here: {first} is shown. It can be {}.",
+            "There is no {what} “{wanted}” here: {shown} is shown. It can be {}.",
             all.join(", ")
         ));
-        0
+        default
     })
 }
 
@@ -177,7 +222,7 @@ fn metrics(notes: &mut Vec<String>, wanted: Option<&str>, ids: Vec<&'static str>
 /// The order that is wanted, if it is by something that there is.
 fn sort(notes: &mut Vec<String>, wanted: Option<&str>, ids: &[&'static str]) -> Sort {
     let Some(wanted) = wanted else {
-        return Sort::BY_NAME;
+        return Sort::BEST_FIRST;
     };
     let is_there = |sort: &Sort| match sort.by {
         By::Metric(_, id) => ids.contains(&id),
@@ -185,10 +230,10 @@ fn sort(notes: &mut Vec<String>, wanted: Option<&str>, ids: &[&'static str]) -> 
     };
     Sort::parse(wanted).filter(is_there).unwrap_or_else(|| {
         notes.push(format!(
-            "Arms cannot be sorted by “{}” here: they are sorted by name.",
+            "Arms cannot be sorted by “{}” here: the best stand first.",
             echo(wanted)
         ));
-        Sort::BY_NAME
+        Sort::BEST_FIRST
     })
 }
 
@@ -237,9 +282,10 @@ fn echo(text: &str) -> String {
 }
 
 impl Sort {
-    pub const BY_NAME: Sort = Sort {
-        by: By::Name,
-        descending: false,
+    /// Where there are no lifts, arms are in the order of their names.
+    pub const BEST_FIRST: Sort = Sort {
+        by: By::Lift,
+        descending: true,
     };
 
     fn parse(text: &str) -> Option<Sort> {
@@ -248,6 +294,7 @@ impl Sort {
             None => (false, text),
         };
         let by = match (text, text.split_once('.')) {
+            ("lift", _) => By::Lift,
             ("name", _) => By::Name,
             ("last", _) => By::Last,
             (_, Some((view, what))) => {
@@ -270,6 +317,7 @@ impl fmt::Display for Sort {
             f.write_str("-")?;
         }
         match self.by {
+            By::Lift => f.write_str("lift"),
             By::Name => f.write_str("name"),
             By::Last => f.write_str("last"),
             By::Lists(view) => write!(f, "{}.lists", view.name()),

@@ -11,6 +11,7 @@ use crate::engine::ranking::ListOutcome;
 use crate::global::Handle;
 use crate::looks::{Experiment, ExperimentLook};
 use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
+use crate::verdict;
 
 /// Has a line of two cells for every arm but `b`.
 struct Lines;
@@ -128,14 +129,15 @@ fn a_row_has_both_views_of_the_chosen_window_cut_off_and_metrics() {
         "values": [[null, 0.13333], [null, 0.16667]],
     });
     let place = json!({"lists": 1, "clicks": 2, "items_shown": 5, "values": [0.4, 0.5], "line": line});
+    let alone = serde_json::to_value(verdict::uncompared(1)).unwrap();
     assert_eq!(
         answer["experiments"],
-        json!([{"name": "e", "control": null, "n_arms": 1, "n_found": 1, "compared_with": null, "arms": [
+        json!([{"name": "e", "control": null, "n_arms": 1, "n_found": 1, "verdict": alone, "compared_with": null, "arms": [
             {"name": "a", "last_list_ms": NOW_MS, "live": place, "settled": place},
         ]}])
     );
     let chosen = json!({
-        "window": "1h", "k": 5, "profile": "default", "metrics": ["ctr", "mrr"], "sort": "name", "filter": "",
+        "window": "1h", "k": 5, "profile": "default", "metrics": ["ctr", "mrr"], "sort": "-lift", "filter": "",
         "experiment": null,
     });
     assert_eq!(answer["chosen"], chosen);
@@ -147,22 +149,132 @@ fn a_row_has_both_views_of_the_chosen_window_cut_off_and_metrics() {
 
     let whole = ask(vec![arm], "window=total");
     assert_eq!(whole["line_window"], "1h", "total has no cells");
-    assert_eq!(whole["chosen"]["metrics"], json!(["hit_rate", "ctr", "mrr"]));
-    assert_eq!(whole["chosen"]["k"], Value::Null);
+    assert_eq!(ask(vec![small("e", "a")], "k=whole")["chosen"]["k"], Value::Null);
 }
 
-#[test]
-fn an_experiment_tells_what_the_last_look_says_of_its_arms() {
+/// `e` is compared with its control `a`, on the hit ratio at 5; there are others, and `other`.
+fn compared() -> Exporter {
     let experiment = Experiment {
         settings: Some(looks::settings()),
         ..Experiment::default()
     };
-    let exporter = Exporter {
+    Exporter {
         controls: [("e".to_owned(), "a".to_owned())].into(),
         experiments: [("e".to_owned(), experiment)].into(),
         looks: looks::published("e", looks::compared()),
         ..exporter()
+    }
+}
+
+#[test]
+fn who_asks_for_nothing_is_shown_the_primary_metric_over_total() {
+    let chosen = |exporter: &Exporter, query: &str| {
+        let chosen = answer(exporter, vec![small("e", "a")], query)["chosen"].clone();
+        ["window", "k", "metrics", "sort"].map(|name| chosen[name].clone())
     };
+    let of_ctr = [
+        json!("total"),
+        json!(5),
+        json!(["ctr", "hit_rate", "mrr"]),
+        json!("-lift"),
+    ];
+    assert_eq!(chosen(&exporter(), ""), of_ctr, "CTR at the largest k");
+    let of_hits = [
+        json!("total"),
+        json!(5),
+        json!(["hit_rate", "ctr", "mrr"]),
+        json!("-lift"),
+    ];
+    assert_eq!(chosen(&compared(), ""), of_hits);
+    // Of an experiment that is shown alone it is that one's, if it has any.
+    let mut several = compared();
+    let settings = crate::statistics::Settings {
+        primary: vec!["mrr@1".to_owned()],
+        ..looks::settings()
+    };
+    let another = Experiment {
+        settings: Some(settings),
+        ..Experiment::default()
+    };
+    several.experiments.insert("f".to_owned(), another);
+    let [_, k, metrics, _] = chosen(&several, "experiment=f");
+    assert_eq!((k, metrics), (json!(1), json!(["mrr", "hit_rate", "ctr"])));
+    assert_eq!(chosen(&several, "experiment=gone"), of_hits);
+}
+
+#[test]
+fn the_best_arm_stands_first_behind_the_control() {
+    let arms = ["a", "b", "c", "d"].map(|name| small("e", name)).to_vec();
+    // Of `c` and `d` nothing is tested: they are last, by name.
+    let mut look = looks::compared();
+    let (settings, report) = look.comparison.as_mut().unwrap();
+    settings.shares.insert("d".to_owned(), 0.5);
+    let mut better = report.arms["b"].clone();
+    let metric = better.metrics.get_mut("hit_rate@5").unwrap();
+    metric.lift = Some(0.3);
+    metric.interval = Some(crate::statistics::Interval {
+        lower: 0.2,
+        upper: 0.4,
+    });
+    report.arms.insert("d".to_owned(), better);
+    let exporter = Exporter {
+        looks: looks::published("e", look),
+        ..compared()
+    };
+    let order = |query: &str| names(&answer(&exporter, arms.clone(), query), 0).join("");
+    assert_eq!(order(""), "adbc");
+    assert_eq!(order("sort=lift"), "abdc");
+    assert_eq!(order("sort=name"), "abcd");
+}
+
+#[test]
+fn an_experiment_begins_with_its_sentence() {
+    let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
+    let verdict = answer(&compared(), arms.clone(), "")["experiments"][0]["verdict"].clone();
+    let sentence = "too early: 3.2 of 7 days; so far b against a: hit ratio@5 +12.0\u{a0}% (−4.0\u{a0}% to +28.0\u{a0}%), \
+                    4,000 lists each, split as planned";
+    assert_eq!(
+        (&verdict["badge"], &verdict["sentence"]),
+        (&json!("early"), &json!(sentence))
+    );
+    assert_eq!(
+        (&verdict["arm"], &verdict["parts"][1]),
+        (&json!("b"), &json!({"name": "b"}))
+    );
+    let unlooked = Exporter {
+        looks: Arc::default(),
+        ..compared()
+    };
+    let verdict = |arms| answer(&unlooked, arms, "")["experiments"][0]["verdict"]["sentence"].clone();
+    let waits = verdict(arms);
+    assert_eq!(
+        waits,
+        "too early: no list has settled yet; each does 32 min after it was served"
+    );
+    let settled = verdict(vec![arm("e", "a", [&[MISS]; 3], [&[MISS]; 3])]);
+    assert!(
+        settled
+            .as_str()
+            .unwrap()
+            .starts_with("too early: lists have settled, and the first look comes")
+    );
+}
+
+#[test]
+fn looks_belong_to_the_values_of_the_scope_that_is_shown_first_and_to_all() {
+    let belong = |n_owned, query: &str| {
+        answer(&beside_others(n_owned), vec![small("e", "a")], query)["has_looks_of_scope"].clone()
+    };
+    assert_eq!(
+        [belong(2, ""), belong(3, ""), belong(3, "scope=global")],
+        [true; 3].map(Value::from)
+    );
+    assert_eq!(belong(2, "scope=own"), false);
+}
+
+#[test]
+fn an_experiment_tells_what_the_last_look_says_of_its_arms() {
+    let exporter = compared();
     let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
     let of = |query: &str| answer(&exporter, arms.clone(), query)["experiments"][0].clone();
     let experiment = of("metrics=hit_rate");
@@ -214,7 +326,7 @@ fn arms_that_are_compared_with_none_tell_their_intervals_of_what_is_chosen() {
         looks: looks::published("e", look),
         ..exporter()
     };
-    let answer = answer(&exporter, vec![small("e", "b")], "metrics=ctr,mrr");
+    let answer = answer(&exporter, vec![small("e", "b")], "metrics=ctr,mrr&k=whole");
     let experiment = &answer["experiments"][0];
     assert_eq!(experiment["compared_with"], Value::Null);
     let row = &experiment["arms"][0];
@@ -357,23 +469,23 @@ fn what_is_not_there_is_noted_and_the_default_stands_in() {
     let query = "window=7m&k=3&profile=ranx&view=sideways&difference=none&sort=best&metrics=ctr,nothing&page=-1&windw=1h";
     let answer = ask(vec![small("e", "a")], query);
     let chosen = &answer["chosen"];
-    assert_eq!((&chosen["window"], &chosen["k"]), (&json!("5m"), &Value::Null));
+    assert_eq!((&chosen["window"], &chosen["k"]), (&json!("total"), &json!(5)));
     assert_eq!(
         (&chosen["profile"], &chosen["sort"]),
-        (&json!("default"), &json!("name"))
+        (&json!("default"), &json!("-lift"))
     );
     assert_eq!(
         (&chosen["metrics"], &answer["page"]),
         (&json!(["ctr"]), &json!(1))
     );
     let notes = [
-        "There is no window “7m” here: 5m is shown. It can be 5m, 1h, total.",
-        "There is no k “3” here: whole is shown. It can be whole, 1, 5.",
+        "There is no window “7m” here: total is shown. It can be 5m, 1h, total.",
+        "There is no k “3” here: 5 is shown. It can be 1, 5, whole.",
         "There is no profile “ranx” here: default is shown. It can be default.",
-        "There is no view “sideways” here: both is shown. It can be both, settled, live.",
+        "There is no view “sideways” here: settled is shown. It can be settled, both, live.",
         "There is no difference “none” here: relative is shown. It can be relative, absolute.",
-        "Arms cannot be sorted by “best” here: they are sorted by name.",
-        "There is no metric “nothing” in this profile: ctr is shown. It can be hit_rate, ctr, mrr.",
+        "Arms cannot be sorted by “best” here: the best stand first.",
+        "There is no metric “nothing” in this profile: ctr is shown. It can be ctr, hit_rate, mrr.",
         "There is no page “-1” here: the first is shown.",
         "Nothing can be chosen by “windw” in an address: it is passed over.",
     ];
@@ -382,7 +494,7 @@ fn what_is_not_there_is_noted_and_the_default_stands_in() {
         vec![small("e", "a")],
         "sort=-live.surprisal&view=live&difference=absolute",
     );
-    let note = "Arms cannot be sorted by “-live.surprisal” here: they are sorted by name.";
+    let note = "Arms cannot be sorted by “-live.surprisal” here: the best stand first.";
     assert_eq!(unmeasured["notes"], json!([note]));
 }
 

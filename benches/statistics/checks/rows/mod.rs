@@ -2,6 +2,7 @@
 
 mod coverage;
 mod effects;
+mod first_view;
 mod no_effect;
 mod users;
 
@@ -10,6 +11,7 @@ use super::scenario::Scale;
 
 pub use self::coverage::{coverage, misses};
 pub use self::effects::{harm, power};
+pub use self::first_view::first_view;
 pub use self::no_effect::{holm, no_effect, ramp};
 pub use self::users::{list_ratio, more_lists, sample_ratio, wrong_shares};
 
@@ -20,6 +22,6 @@ pub fn all(scale: Scale) -> Vec<Row> {
     rows.extend(power(scale));
     rows.extend([harm(scale, -0.1), list_ratio(scale), more_lists(scale, 0.1)]);
     rows.extend([false, true].map(|is_ramped| sample_ratio(scale, is_ramped)));
-    rows.extend([wrong_shares(scale), holm(scale), ramp(scale)]);
+    rows.extend([wrong_shares(scale), holm(scale), ramp(scale), first_view()]);
     rows
 }

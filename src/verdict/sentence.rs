@@ -1,0 +1,627 @@
+//! What one reads first of an experiment: a sentence, and a badge that says the same in a word.
+//!
+//! It follows the tested states of the arms (Holm-corrected, one after the other in the order of the rules), and names no winner that
+//! they do not. Lifts stand with the interval that holds at every look. Numbers are written as the page writes them.
+
+mod write;
+
+use std::collections::BTreeMap;
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use self::write::{count, interval, percent, share};
+use super::names::name_of;
+use crate::statistics::chance::{best_of, stretch};
+use crate::statistics::{ArmReport, Decision, Goal, Interval, MetricReport, Report, Settings, State};
+
+/// What an experiment comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    pub badge: Badge,
+    pub parts: Vec<Part>,
+    /// How many of the parts claim something; what follows is what that rests on.
+    pub n_claiming: usize,
+    /// The arm that it is about.
+    pub arm: Option<String>,
+    /// How far ahead the best of the arms stands by chance alone, where there are many.
+    pub chance: Option<Chance>,
+}
+
+/// The kind of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Badge {
+    /// An arm is better.
+    Win,
+    /// An arm is worse, and none is better.
+    Harm,
+    /// All lifts lie within what matters.
+    NoEffect,
+    /// It was decided, and nothing was shown.
+    Open,
+    /// Nothing is decided yet.
+    Early,
+    /// A check failed: numbers are not to be read.
+    Invalid,
+    /// Nothing is compared.
+    Uncompared,
+    /// Nothing is known yet.
+    Waiting,
+}
+
+/// A piece of a sentence. Names come from events, hence from anyone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Text(String),
+    Name(String),
+}
+
+/// Of so many arms that do not differ the best one's lift is below this in 39 of 40 cases.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chance {
+    pub n_arms: usize,
+    pub lift: f64,
+}
+
+/// What an arm rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Size {
+    /// Settled ones since the start.
+    pub lists: f64,
+    /// First exposures; none where users are not counted.
+    pub users: Option<f64>,
+}
+
+/// A look at an experiment that is compared.
+#[derive(Debug)]
+pub struct Looked<'a> {
+    pub settings: &'a Settings,
+    pub report: &'a Report,
+    /// By arm, the control too.
+    pub sizes: BTreeMap<&'a str, Size>,
+    /// Whether shares have never changed, so that users can be held to them all together.
+    pub is_one_epoch: bool,
+}
+
+/// From so many arms on it is told what the best of them shows by chance.
+const MANY: usize = 5;
+/// Arms whose split is told in full.
+const MOST_IN_SPLIT: usize = 4;
+
+/// The sentence of an experiment without a comparison.
+pub fn uncompared(n_arms: usize) -> Said {
+    let why = match n_arms {
+        0 | 1 => "nothing to compare: there is one arm alone",
+        _ => "nothing is compared: no control is set for this experiment, so a difference here may be chance",
+    };
+    Said::new(Badge::Uncompared, None).text(why)
+}
+
+/// The sentence before the first look. `settles_in_ms` is the event time until the first list settles, where that lies ahead.
+pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i64) -> Said {
+    let said = Said::new(Badge::Waiting, None);
+    match settles_in_ms {
+        _ if has_settled => said
+            .text("too early: lists have settled, and the first look comes within ten minutes of event time"),
+        Some(ms) if ms > 0 => said.text(format!(
+            "too early: no list has settled yet; the first do in about {}",
+            write::span(ms)
+        )),
+        _ => said.text(format!(
+            "too early: no list has settled yet; each does {} after it was served",
+            write::span(settle_after_ms)
+        )),
+    }
+}
+
+/// The sentence of an experiment that there are no more looks at.
+pub fn given_up() -> Said {
+    Said::new(Badge::Uncompared, None)
+        .text("not compared any more: statistics took more memory than limits.max_statistics allows")
+}
+
+/// The sentence of a look.
+pub fn of_look(look: &Looked) -> Said {
+    let mut said = look
+        .nothing_to_test()
+        .or_else(|| look.invalid())
+        .unwrap_or_else(|| look.tested());
+    said.chance = look.chance().filter(|_| said.badge != Badge::Invalid);
+    said
+}
+
+/// By which arms are put in order, the best first: the lower end of the lift of the first primary, such that above 0 is better, with an
+/// interval that holds for all arms together. Arms without one are absent.
+pub fn lower_ends<'a>(settings: &'a Settings, report: &'a Report) -> BTreeMap<&'a str, f64> {
+    let Some(key) = settings.primary.first() else {
+        return BTreeMap::new();
+    };
+    let stretched = stretch(tested(settings, report).count(), settings.alpha);
+    let ends = tested(settings, report).filter_map(|arm| {
+        let metric = arm.of.metrics.get(key)?;
+        Some((arm.name, lower_end(settings, key, metric, stretched)?))
+    });
+    ends.collect()
+}
+
+fn tested<'a>(settings: &'a Settings, report: &'a Report) -> impl Iterator<Item = Arm<'a>> {
+    let arms = report.arms.iter().filter(|(name, _)| settings.tests(name));
+    arms.filter_map(|(name, of)| {
+        let decision = of.decision.as_ref()?;
+        Some(Arm { name, of, decision })
+    })
+}
+
+fn lower_end(settings: &Settings, key: &str, metric: &MetricReport, stretched: f64) -> Option<f64> {
+    let (lift, Interval { lower, upper }) = (metric.lift?, metric.interval?);
+    Some(match settings.lower_is_better.contains(key) {
+        true => -lift - stretched * (upper - lift),
+        false => lift - stretched * (lift - lower),
+    })
+}
+
+/// An arm that is tested.
+#[derive(Clone, Copy)]
+struct Arm<'a> {
+    name: &'a str,
+    of: &'a ArmReport,
+    decision: &'a Decision,
+}
+
+impl Arm<'_> {
+    fn is(&self, states: &[State]) -> bool {
+        states.contains(&self.decision.state)
+    }
+}
+
+impl<'a> Looked<'a> {
+    fn arms(&self) -> Vec<Arm<'a>> {
+        tested(self.settings, self.report).collect()
+    }
+
+    fn control(&self) -> &'a str {
+        &self.settings.control
+    }
+
+    fn nothing_to_test(&self) -> Option<Said> {
+        let said = Said::new(Badge::Uncompared, None);
+        if self
+            .sizes
+            .get(self.control())
+            .is_none_or(|size| size.lists == 0.0)
+        {
+            let said = said
+                .text("nothing to compare: there is no settled list of ")
+                .name(self.control());
+            return Some(said.text(", with which the others are compared"));
+        }
+        let has_lists = |arm: &Arm| self.sizes.get(arm.name).is_some_and(|size| size.lists > 0.0);
+        if !self.arms().iter().any(has_lists) {
+            let said = said
+                .text("nothing to compare: no arm beside ")
+                .name(self.control());
+            return Some(said.text(" has a share of the users and a settled list"));
+        }
+        None
+    }
+
+    /// Where no number is to be read.
+    fn invalid(&self) -> Option<Said> {
+        let arms = self.arms();
+        let said = Said::new(Badge::Invalid, None).text("do not read this: ");
+        if arms.iter().any(|arm| arm.is(&[State::InvalidSrm])) {
+            return Some(self.split(said));
+        }
+        if arms.iter().any(|arm| arm.is(&[State::InvalidMultiArm])) {
+            let of = self.report.multi_arm.filter(|of| of.users > 0.0);
+            let seen = of.map_or_else(|| "too many".to_owned(), |of| share(of.in_two / of.users, 1));
+            return Some(said.text(format!("{seen} of the users were seen in two arms")));
+        }
+        let is_ratio = |arm: &Arm| arm.is(&[State::InvalidListRatio]);
+        let first = arms
+            .iter()
+            .find(|arm| is_ratio(arm))
+            .filter(|_| arms.iter().all(is_ratio))?;
+        let said = Said {
+            arm: Some(first.name.to_owned()),
+            ..said
+        };
+        let differ = first.of.list_ratio.map_or(0.0, |ratio| ratio.value - 1.0);
+        let said = said.text(format!("lists per user differ by {} between ", percent(differ)));
+        Some(said.name(first.name).text(" and ").name(self.control()))
+    }
+
+    /// "53:47 where 50:50 was planned", or the arm that is furthest from its share.
+    fn split(&self, said: Said) -> Said {
+        let planned: Vec<(&str, f64)> = self
+            .settings
+            .shares
+            .iter()
+            .map(|(arm, share)| (arm.as_str(), *share))
+            .collect();
+        let users = |arm: &str| self.sizes.get(arm).map_or(Some(0.0), |size| size.users);
+        let seen: Option<Vec<f64>> = planned.iter().map(|(arm, _)| users(arm)).collect();
+        let seen = seen.filter(|seen| self.is_one_epoch && seen.iter().sum::<f64>() > 0.0);
+        let Some(seen) = seen else {
+            return said.text("users are not split between the arms as planned");
+        };
+        let [all_seen, all_planned] = [
+            seen.iter().sum::<f64>(),
+            planned.iter().map(|(_, share)| share).sum(),
+        ];
+        let arms = planned.iter().zip(&seen);
+        let arms: Vec<(&str, [f64; 2])> = arms
+            .map(|((arm, planned), seen)| (*arm, [seen / all_seen, planned / all_planned]))
+            .collect();
+        // The control stands first, and the treatment behind it.
+        let (control, others): (Vec<_>, Vec<_>) = arms.iter().partition(|(arm, _)| *arm == self.control());
+        let ordered: Vec<_> = control.into_iter().chain(others).collect();
+        if ordered.len() <= MOST_IN_SPLIT {
+            let [seen, planned] = write::split(&ordered.iter().map(|(_, of)| *of).collect::<Vec<_>>());
+            let said = said.text(format!("users are split {seen} where {planned} was planned ("));
+            let last = ordered.len() - 1;
+            let named = ordered.iter().enumerate().fold(said, |said, (place, (arm, _))| {
+                said.name(arm).text(if place == last { ")" } else { " : " })
+            });
+            return named;
+        }
+        let far = |of: &[f64; 2]| (of[0] / of[1]).ln().abs();
+        let furthest = ordered.iter().max_by(|(_, a), (_, b)| far(a).total_cmp(&far(b)));
+        let Some((arm, [seen, planned])) = furthest else {
+            return said;
+        };
+        let said = said.text("users are not split as planned: ").name(arm);
+        said.text(format!(
+            " has {} where {} was planned",
+            share(*seen, 1),
+            share(*planned, 1)
+        ))
+    }
+
+    /// What the states say, where the checks hold.
+    fn tested(&self) -> Said {
+        let arms = self.arms();
+        let of =
+            |states: &[State]| -> Vec<Arm> { arms.iter().filter(|arm| arm.is(states)).copied().collect() };
+        let [wins, worse] = [of(&[State::Win]), of(&[State::Harm, State::Loss])];
+        if let Some(best) = self.best(&wins) {
+            return self.win(best, wins.len(), &worse, arms.len());
+        }
+        if let Some(first) = self.worst(&worse) {
+            return self.harm(first, worse.len(), arms.len());
+        }
+        if self.settings.shares.is_empty() {
+            let said = Said::new(Badge::Open, None);
+            let said =
+                said.text("not tested: the share of users that each arm is to get (shares) is not set");
+            return self.so_far(said, "; ");
+        }
+        let has_lists = |arm: &Arm| self.sizes.get(arm.name).is_some_and(|size| size.lists > 0.0);
+        if arms
+            .iter()
+            .filter(|arm| has_lists(arm))
+            .all(|arm| arm.is(&[State::NoEffect]))
+        {
+            return self.no_effect(&arms);
+        }
+        self.undecided(&arms)
+    }
+
+    fn win(&self, best: Arm, n_wins: usize, worse: &[Arm], n_arms: usize) -> Said {
+        let key = self.decisive(&best, 1.0);
+        let metric = key.and_then(|key| Some((key, best.of.metrics.get(key)?)));
+        let said = Said::new(Badge::Win, Some(best.name)).name(best.name);
+        let is_still_so = metric.is_none_or(|(key, metric)| self.lies_above_zero(key, metric));
+        let verb = match self.settings.goal {
+            Goal::NonInferior => " is not worse than ",
+            Goal::Superior if is_still_so => " beats ",
+            Goal::Superior => " beat ",
+        };
+        let mut said = said.text(verb).name(self.control());
+        if self.settings.goal == Goal::Superior && !is_still_so {
+            said = said.text(" at the last decision look; now it is open again");
+        }
+        if let Some((key, metric)) = metric {
+            said = said.text(format!(": {}", lift(key, metric)));
+        }
+        let said = said.resting_on(self.rests_on(best.name));
+        let said = match n_arms {
+            0 | 1 => said,
+            _ => said.text(format!(
+                "; {n_wins} of {n_arms} arms {}",
+                match self.settings.goal {
+                    Goal::Superior => "beat it",
+                    Goal::NonInferior => "are not worse",
+                }
+            )),
+        };
+        named_others(said, worse)
+    }
+
+    fn harm(&self, first: Arm, n_worse: usize, n_arms: usize) -> Said {
+        let said = Said::new(Badge::Harm, Some(first.name)).name(first.name);
+        let mut said = said.text(" is worse than ").name(self.control());
+        let watched = self.settings.watched().into_iter();
+        let worst = watched
+            .filter_map(|key| Some((key, first.of.metrics.get(key)?)))
+            .filter(|(key, metric)| metric.lift.is_some_and(|lift| self.better(key, lift) < 0.0))
+            .min_by(|(_, a), (_, b)| a.p_harm.unwrap_or(1.0).total_cmp(&b.p_harm.unwrap_or(1.0)));
+        if let Some((key, metric)) = worst {
+            said = said.text(format!(": {}", lift(key, metric)));
+        }
+        let said = said.resting_on(self.rests_on(first.name));
+        match n_arms {
+            0 | 1 => said,
+            _ => said.text(format!("; {n_worse} of {n_arms} arms are worse, none is better")),
+        }
+    }
+
+    fn no_effect(&self, arms: &[Arm]) -> Said {
+        let mde = share(self.settings.mde, 1);
+        let said = Said::new(Badge::NoEffect, self.best(arms).map(|arm| arm.name));
+        self.so_far(said.text(format!("no difference that matters (±{mde})")), ": ")
+    }
+
+    fn undecided(&self, arms: &[Arm]) -> Said {
+        let best = self.best(arms);
+        let of = best.or_else(|| arms.first().copied());
+        let Some(of) = of else {
+            return Said::new(Badge::Open, None).text("nothing is decided");
+        };
+        let reason = &of.decision.reason;
+        if arms.iter().all(|arm| arm.is(&[State::Collecting])) {
+            let said = Said::new(Badge::Early, Some(of.name));
+            return said.text(format!("too early: there are too few users or clicks ({reason})"));
+        }
+        let waits = self.report.next_decision_ms.is_some();
+        let said = match waits {
+            true => Said::new(Badge::Early, Some(of.name)).text(format!("too early: {reason}")),
+            false => Said::new(Badge::Open, Some(of.name)).text(format!("not decided: {reason}")),
+        };
+        let ratio: Vec<Arm> = arms
+            .iter()
+            .filter(|arm| arm.is(&[State::InvalidListRatio]))
+            .copied()
+            .collect();
+        named_invalid(self.so_far(said, "; so far "), &ratio)
+    }
+
+    /// Adds the lift of the arm that stands best.
+    fn so_far(&self, said: Said, between: &str) -> Said {
+        let arms = self.arms();
+        let valid: Vec<Arm> = arms
+            .iter()
+            .filter(|arm| !arm.is(&[State::InvalidListRatio]))
+            .copied()
+            .collect();
+        let best = self.best(&valid);
+        let metric = best.and_then(|best| {
+            let key = self.settings.primary.first()?;
+            Some((best, key, best.of.metrics.get(key)?))
+        });
+        let Some((best, key, metric)) = metric else {
+            return said;
+        };
+        let said = Said {
+            arm: Some(best.name.to_owned()),
+            ..said
+        };
+        let said = said.text(between).name(best.name);
+        let said = match arms.len() {
+            0 | 1 => said.text(" against ").name(self.control()).text(": "),
+            n => said.text(format!(" is first of {n} arms: ")),
+        };
+        said.text(lift(key, metric)).resting_on(self.rests_on(best.name))
+    }
+
+    /// ", 18,211 against 18,034 lists, split as planned"
+    fn rests_on(&self, arm: &str) -> String {
+        let lists = |arm: &str| self.sizes.get(arm).map_or(0.0, |size| size.lists);
+        let [own, of_control] = [lists(arm), lists(self.control())];
+        let lists = match own == of_control {
+            true => format!("{} lists each", count(own)),
+            false => format!("{} against {} lists", count(own), count(of_control)),
+        };
+        let split = match self.report.srm_p {
+            Some(_) => ", split as planned",
+            None => "",
+        };
+        format!(", {lists}{split}")
+    }
+
+    /// The primary that shows most, in the direction of `sign`.
+    fn decisive(&self, arm: &Arm, sign: f64) -> Option<&'a str> {
+        let primaries = self.settings.primary.iter().map(String::as_str);
+        let shown = primaries.filter_map(|key| {
+            let metric = arm.of.metrics.get(key)?;
+            let is_so = metric
+                .lift
+                .is_some_and(|lift| sign * self.better(key, lift) > 0.0);
+            is_so.then_some((key, metric.p_adjusted.unwrap_or(1.0)))
+        });
+        let first = || self.settings.primary.first().map(String::as_str);
+        let best = shown.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        best.map(|(key, _)| key).or_else(first)
+    }
+
+    /// The one whose lower end is highest.
+    fn best<'b>(&self, arms: &[Arm<'b>]) -> Option<Arm<'b>> {
+        self.first_by(arms, 1.0)
+    }
+
+    fn worst<'b>(&self, arms: &[Arm<'b>]) -> Option<Arm<'b>> {
+        self.first_by(arms, -1.0).or_else(|| arms.first().copied())
+    }
+
+    fn first_by<'b>(&self, arms: &[Arm<'b>], sign: f64) -> Option<Arm<'b>> {
+        let ends = lower_ends(self.settings, self.report);
+        let with = arms
+            .iter()
+            .filter_map(|arm| Some((*arm, sign * ends.get(arm.name)?)));
+        // Of equal ones the first by name.
+        let first = with.reduce(|a, b| if b.1 > a.1 { b } else { a });
+        first.map(|(arm, _)| arm)
+    }
+
+    fn better(&self, key: &str, lift: f64) -> f64 {
+        match self.settings.lower_is_better.contains(key) {
+            true => -lift,
+            false => lift,
+        }
+    }
+
+    fn lies_above_zero(&self, key: &str, metric: &MetricReport) -> bool {
+        let ends = metric.interval.map(|Interval { lower, upper }| [lower, upper]);
+        ends.is_some_and(|ends| ends.iter().all(|end| self.better(key, *end) > 0.0))
+    }
+
+    fn chance(&self) -> Option<Chance> {
+        let arms = self.arms();
+        let key = self.settings.primary.first()?;
+        let errors = arms
+            .iter()
+            .filter_map(|arm| arm.of.metrics.get(key)?.standard_error);
+        let mut errors: Vec<f64> = errors.collect();
+        let n_arms = errors.len();
+        errors.sort_unstable_by(f64::total_cmp);
+        let lift = best_of(n_arms, *errors.get(n_arms / 2)?);
+        (n_arms >= MANY).then_some(Chance { n_arms, lift })
+    }
+}
+
+/// "CTR@10 +29.1 % (+24.0 % to +34.2 %)"
+fn lift(key: &str, metric: &MetricReport) -> String {
+    let name = name_of(key);
+    match (metric.lift, metric.interval) {
+        (Some(lift), Some(ends)) => format!("{name} {} ({})", percent(lift), interval(ends)),
+        (Some(lift), None) => format!("{name} {}, not sure within any bounds yet", percent(lift)),
+        _ => format!("{name} not known yet"),
+    }
+}
+
+/// "; roll back blend and draft"
+fn named_others(said: Said, worse: &[Arm]) -> Said {
+    match worse {
+        [] => said,
+        [one] => said.text("; ").name(one.name).text(" is worse"),
+        [one, rest @ ..] => {
+            let said = said.text("; ").name(one.name);
+            said.text(format!(" and {} more are worse", rest.len()))
+        }
+    }
+}
+
+fn named_invalid(said: Said, invalid: &[Arm]) -> Said {
+    match invalid {
+        [] => said,
+        [one, rest @ ..] => {
+            let said = said.text("; do not read ").name(one.name);
+            match rest.len() {
+                0 => said,
+                n => said.text(format!(" and {n} more")),
+            }
+        }
+    }
+}
+
+impl Said {
+    fn new(badge: Badge, arm: Option<&str>) -> Said {
+        Said {
+            badge,
+            parts: Vec::new(),
+            n_claiming: usize::MAX,
+            arm: arm.map(str::to_owned),
+            chance: None,
+        }
+    }
+
+    fn text(mut self, text: impl Into<String>) -> Said {
+        let text = text.into();
+        let is_first_of_basis = self.parts.len() == self.n_claiming;
+        match self.parts.last_mut() {
+            Some(Part::Text(last)) if !is_first_of_basis => last.push_str(&text),
+            _ => self.parts.push(Part::Text(text)),
+        }
+        self
+    }
+
+    /// What is added from now on is what the claim rests on.
+    fn resting_on(mut self, text: String) -> Said {
+        self.n_claiming = self.parts.len();
+        self.text(text)
+    }
+
+    fn name(mut self, name: &str) -> Said {
+        self.parts.push(Part::Name(name.to_owned()));
+        self
+    }
+
+    /// Its words, with names as `name` writes them.
+    pub fn sentence(&self, name: impl Fn(&str) -> String) -> String {
+        let words = self.parts.iter().map(|part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Name(arm) => name(arm),
+        });
+        words.collect()
+    }
+}
+
+impl Chance {
+    /// "best of 300 by chance alone: up to +34.0 %"
+    pub fn sentence(&self) -> String {
+        format!(
+            "best of {} by chance alone: up to {}",
+            count(self.n_arms as f64),
+            percent(self.lift)
+        )
+    }
+}
+
+impl Badge {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Badge::Win => "win",
+            Badge::Harm => "harm",
+            Badge::NoEffect => "no_effect",
+            Badge::Open => "open",
+            Badge::Early => "early",
+            Badge::Invalid => "invalid",
+            Badge::Uncompared => "uncompared",
+            Badge::Waiting => "waiting",
+        }
+    }
+}
+
+/// ```json
+/// {"badge":"win","sentence":"neural beats control: …","parts":[{"name":"neural"}," beats ",{"name":"control"},": …"],"arm":"neural",
+///  "n_claiming":4,"chance":"best of 300 by chance alone: up to +34.0 %"}
+/// ```
+/// `arm` and `chance` are null where there is none.
+impl Serialize for Said {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut said = serializer.serialize_struct("Said", 6)?;
+        said.serialize_field("badge", self.badge.name())?;
+        said.serialize_field("sentence", &self.sentence(str::to_owned))?;
+        said.serialize_field("parts", &self.parts)?;
+        said.serialize_field("n_claiming", &self.n_claiming.min(self.parts.len()))?;
+        said.serialize_field("arm", &self.arm)?;
+        said.serialize_field("chance", &self.chance.map(|chance| chance.sentence()))?;
+        said.end()
+    }
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Part::Text(text) => serializer.serialize_str(text),
+            Part::Name(name) => {
+                let mut named = serializer.serialize_struct("Name", 1)?;
+                named.serialize_field("name", name)?;
+                named.end()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,371 @@
+//! Sentences worked by hand, a case each.
+
+use super::*;
+use crate::statistics::burn_in::BurnIn;
+use crate::statistics::decision::MultiArm;
+use crate::statistics::{Grown, ListRatio, Role};
+
+/// Treatments with their states, and the lifts of the primary with the ends of their intervals.
+struct World {
+    settings: Settings,
+    report: Report,
+    sizes: BTreeMap<&'static str, Size>,
+}
+
+const WEEK_MS: i64 = 604_800_000;
+
+impl World {
+    fn new(arms: &[(&'static str, State, [f64; 3])]) -> World {
+        let n = arms.len() as f64 + 1.0;
+        let names = || arms.iter().map(|(name, ..)| *name).chain(["control"]);
+        let settings = Settings {
+            shares: names().map(|name| (name.to_owned(), 1.0 / n)).collect(),
+            primary: vec!["ctr@10".to_owned()],
+            ..Settings::new("control")
+        };
+        let sizes = names().enumerate().map(|(place, name)| {
+            let lists = 18_211.0 + 100.0 * place as f64;
+            let users = Some(4_000.0);
+            (name, Size { lists, users })
+        });
+        let arms = arms
+            .iter()
+            .map(|(name, state, lift)| ((*name).to_owned(), arm(*state, *lift)));
+        World {
+            settings,
+            sizes: sizes.collect(),
+            report: Report {
+                as_of_ms: WEEK_MS,
+                look: 1008,
+                next_decision_ms: None,
+                srm_p: Some(0.8),
+                multi_arm: None,
+                grown: Grown::default(),
+                arms: arms.collect(),
+                notes: Vec::new(),
+            },
+        }
+    }
+
+    fn said(&self) -> Said {
+        of_look(&Looked {
+            settings: &self.settings,
+            report: &self.report,
+            sizes: self.sizes.clone(),
+            is_one_epoch: true,
+        })
+    }
+
+    #[track_caller]
+    fn check(&self, badge: Badge, sentence: &str) {
+        let said = self.said();
+        // The space before % does not break.
+        let words = said.sentence(str::to_owned).replace('\u{a0}', " ");
+        assert_eq!((said.badge, words.as_str()), (badge, sentence));
+    }
+}
+
+fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
+    let is_known = state != State::Collecting;
+    let known = |number| is_known.then_some(number);
+    let metric = MetricReport {
+        role: Role::Primary,
+        control: Some(0.1),
+        arm: Some(0.1 * (1.0 + lift)),
+        lift: known(lift),
+        interval: is_known.then_some(Interval { lower, upper }),
+        standard_error: known(0.05),
+        p: known(0.01),
+        p_adjusted: known(0.02),
+        p_harm: known(0.5),
+        information: None,
+        top_bucket_share: None,
+        per_user: None,
+    };
+    let reason = match state {
+        State::Collecting => "buckets 131/220",
+        _ => "3.2 of 7 days",
+    };
+    ArmReport {
+        decision: Some(Decision {
+            state,
+            reason: reason.to_owned(),
+            is_fresh: false,
+        }),
+        burn_in: BurnIn {
+            occupied: 256,
+            expected_hits: 900.0,
+        },
+        list_ratio: Some(ListRatio {
+            g: -0.1508,
+            value: 0.86,
+            interval: None,
+            p: 1e-9,
+        }),
+        metrics: [("ctr@10".to_owned(), metric)].into(),
+    }
+}
+
+#[test]
+fn a_win_says_who_by_how_much_how_sure_and_on_what() {
+    World::new(&[("neural", State::Win, [0.24, 0.29, 0.34])]).check(
+        Badge::Win,
+        "neural beats control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,211 against 18,311 lists, split as planned",
+    );
+}
+
+#[test]
+fn of_several_winners_the_one_with_the_highest_lower_end_is_named_and_all_are_counted() {
+    let mut world = World::new(&[
+        ("blend", State::Win, [0.10, 0.31, 0.52]),
+        ("draft", State::NoDecision, [-0.1, 0.0, 0.1]),
+        ("neural", State::Win, [0.24, 0.29, 0.34]),
+    ]);
+    world.check(
+        Badge::Win,
+        "neural beats control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,411 against 18,511 lists, split as planned; 2 of 3 arms beat it",
+    );
+    assert_eq!(world.said().arm.as_deref(), Some("neural"));
+    world
+        .report
+        .arms
+        .insert("draft".to_owned(), arm(State::Harm, [-0.3, -0.2, -0.1]));
+    let words = world.said().sentence(str::to_owned);
+    assert!(
+        words.ends_with("; 2 of 3 arms beat it; draft is worse"),
+        "{words}"
+    );
+}
+
+#[test]
+fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
+    let mut world = World::new(&[("neural", State::NoDecision, [0.24, 0.29, 0.34])]);
+    world.report.next_decision_ms = Some(WEEK_MS);
+    world.check(
+        Badge::Early,
+        "too early: 3.2 of 7 days; so far neural against control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,211 against 18,311 lists, split as planned",
+    );
+    world.report.next_decision_ms = None;
+    world
+        .report
+        .arms
+        .get_mut("neural")
+        .unwrap()
+        .decision
+        .as_mut()
+        .unwrap()
+        .reason = "no primary is significant".to_owned();
+    let said = world.said();
+    assert_eq!(said.badge, Badge::Open);
+    assert!(
+        said.sentence(str::to_owned)
+            .starts_with("not decided: no primary is significant; so far neural against ")
+    );
+}
+
+#[test]
+fn a_win_whose_interval_has_come_back_over_zero_says_so() {
+    World::new(&[("neural", State::Win, [-0.01, 0.03, 0.07])]).check(
+        Badge::Win,
+        "neural beat control at the last decision look; now it is open again: CTR@10 +3.0 % (−1.0 % to +7.0 %), 18,211 against 18,311 lists, split as planned",
+    );
+}
+
+#[test]
+fn where_less_is_more_a_fall_is_a_win() {
+    let mut world = World::new(&[
+        ("blend", State::Win, [-0.2, -0.1, -0.05]),
+        ("neural", State::Win, [-0.34, -0.29, -0.24]),
+    ]);
+    world.settings.lower_is_better = ["ctr@10".to_owned()].into();
+    let words = world.said().sentence(str::to_owned);
+    assert!(
+        words.starts_with("neural beats control: CTR@10 −29.0\u{a0}%"),
+        "{words}"
+    );
+}
+
+#[test]
+fn harm_is_told_with_the_worst_arm() {
+    World::new(&[("neural", State::Harm, [-0.3, -0.2, -0.1])]).check(
+        Badge::Harm,
+        "neural is worse than control: CTR@10 −20.0 % (−30.0 % to −10.0 %), 18,211 against 18,311 lists, split as planned",
+    );
+    let world = World::new(&[
+        ("blend", State::Loss, [-0.2, -0.1, -0.05]),
+        ("draft", State::NoDecision, [-0.1, 0.0, 0.1]),
+        ("neural", State::Harm, [-0.3, -0.2, -0.1]),
+    ]);
+    let words = world.said().sentence(str::to_owned);
+    assert!(words.starts_with("neural is worse than control: "), "{words}");
+    assert!(
+        words.ends_with("; 2 of 3 arms are worse, none is better"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_mismatch_says_seen_and_planned_before_anything_else() {
+    let mut world = World::new(&[("neural", State::InvalidSrm, [0.24, 0.29, 0.34])]);
+    world.sizes.get_mut("control").unwrap().users = Some(5_300.0);
+    world.sizes.get_mut("neural").unwrap().users = Some(4_700.0);
+    world.check(
+        Badge::Invalid,
+        "do not read this: users are split 53:47 where 50:50 was planned (control : neural)",
+    );
+    // Over several epochs there is no one split that was planned.
+    let look = Looked {
+        settings: &world.settings,
+        report: &world.report,
+        sizes: world.sizes.clone(),
+        is_one_epoch: false,
+    };
+    assert_eq!(
+        of_look(&look).sentence(str::to_owned),
+        "do not read this: users are not split between the arms as planned"
+    );
+}
+
+#[test]
+fn of_a_mismatch_of_many_arms_the_one_furthest_from_its_share_is_named() {
+    let names = ["a", "b", "c", "d", "e"];
+    let mut world = World::new(&names.map(|name| (name, State::InvalidSrm, [0.0; 3])));
+    world.sizes.get_mut("d").unwrap().users = Some(2_000.0);
+    world.check(
+        Badge::Invalid,
+        "do not read this: users are not split as planned: d has 9.1 % where 16.7 % was planned",
+    );
+}
+
+#[test]
+fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
+    let mut world = World::new(&[("neural", State::InvalidMultiArm, [0.24, 0.29, 0.34])]);
+    world.report.multi_arm = Some(MultiArm {
+        in_two: 320.0,
+        users: 10_000.0,
+    });
+    world.check(
+        Badge::Invalid,
+        "do not read this: 3.2 % of the users were seen in two arms",
+    );
+    World::new(&[("neural", State::InvalidListRatio, [0.24, 0.29, 0.34])]).check(
+        Badge::Invalid,
+        "do not read this: lists per user differ by −14.0 % between neural and control",
+    );
+    // One of several: the others are read.
+    let mut some = World::new(&[
+        ("blend", State::NoDecision, [-0.1, 0.05, 0.2]),
+        ("neural", State::InvalidListRatio, [0.24, 0.29, 0.34]),
+    ]);
+    some.report.next_decision_ms = Some(WEEK_MS);
+    some.check(
+        Badge::Early,
+        "too early: 3.2 of 7 days; so far blend is first of 2 arms: CTR@10 +5.0 % (−10.0 % to +20.0 %), 18,211 against 18,411 lists, split as planned; do not read neural",
+    );
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    World::new(&[("neural", State::Collecting, [0.0; 3])]).check(
+        Badge::Early,
+        "too early: there are too few users or clicks (buckets 131/220)",
+    );
+    let mut world = World::new(&[("neural", State::NoDecision, [-0.1, 0.05, 0.2])]);
+    world.settings.shares.clear();
+    world.report.srm_p = None;
+    world.check(
+        Badge::Open,
+        "not tested: the share of users that each arm is to get (shares) is not set; neural against control: CTR@10 +5.0 % (−10.0 % to +20.0 %), 18,211 against 18,311 lists",
+    );
+    world.sizes.remove("neural");
+    world.check(
+        Badge::Uncompared,
+        "nothing to compare: no arm beside control has a share of the users and a settled list",
+    );
+    world.sizes.remove("control");
+    world.check(
+        Badge::Uncompared,
+        "nothing to compare: there is no settled list of control, with which the others are compared",
+    );
+}
+
+#[test]
+fn arms_that_do_not_differ_by_what_matters_are_told_as_such() {
+    World::new(&[("neural", State::NoEffect, [-0.02, 0.003, 0.026])]).check(
+        Badge::NoEffect,
+        "no difference that matters (±5.0 %): neural against control: CTR@10 +0.3 % (−2.0 % to +2.6 %), 18,211 against 18,311 lists, split as planned",
+    );
+}
+
+#[test]
+fn before_the_first_look_it_says_when_something_settles() {
+    let words = |said: Said| said.sentence(str::to_owned);
+    assert_eq!(
+        words(waiting(false, Some(720_000), 1_920_000)),
+        "too early: no list has settled yet; the first do in about 12 min"
+    );
+    assert_eq!(
+        words(waiting(false, Some(-5), 1_920_000)),
+        "too early: no list has settled yet; each does 32 min after it was served"
+    );
+    assert!(
+        words(waiting(true, None, 1_920_000))
+            .starts_with("too early: lists have settled, and the first look comes")
+    );
+    assert!(words(uncompared(2)).starts_with("nothing is compared: no control is set"));
+}
+
+#[test]
+fn what_chance_gives_the_best_of_many_stands_beside_it() {
+    let names: Vec<&'static str> = (0..300).map(|n| &*format!("arm-{n}").leak()).collect();
+    let arms: Vec<_> = names
+        .iter()
+        .map(|name| (*name, State::NoDecision, [-0.15, 0.0, 0.15]))
+        .collect();
+    let mut world = World::new(&arms);
+    world.report.next_decision_ms = Some(WEEK_MS);
+    // 3.7617 standard errors of 0.05.
+    let chance = world.said().chance.expect("there are many");
+    assert_eq!(
+        chance.sentence(),
+        "best of 300 by chance alone: up to +18.8\u{a0}%"
+    );
+    assert_eq!(World::new(&arms[..4]).said().chance, None);
+}
+
+#[test]
+fn a_small_arm_stands_behind_a_large_one_that_is_as_sure() {
+    // Both intervals begin at 0.1; stretched for two arms, that of the small one begins lower.
+    let world = World::new(&[
+        ("large", State::NoDecision, [0.1, 0.12, 0.14]),
+        ("small", State::NoDecision, [0.1, 0.5, 0.9]),
+    ]);
+    let ends = lower_ends(&world.settings, &world.report);
+    assert!(ends["large"] > ends["small"], "{ends:?}");
+    assert!(ends["large"] < 0.1);
+}
+
+#[test]
+fn names_are_parts_of_their_own() {
+    let said = World::new(&[("<b>", State::Win, [0.24, 0.29, 0.34])]).said();
+    let json = serde_json::to_value(&said).expect("JSON");
+    assert_eq!(json["badge"], "win");
+    assert_eq!(json["arm"], "<b>");
+    assert_eq!(json["parts"][0], serde_json::json!({"name": "<b>"}));
+    assert_eq!(json["parts"][1], " beats ");
+    assert_eq!(json["parts"][2], serde_json::json!({"name": "control"}));
+    assert_eq!(
+        (&json["chance"], &json["n_claiming"]),
+        (&serde_json::Value::Null, &serde_json::json!(4))
+    );
+    assert_eq!(
+        json["parts"][4],
+        ", 18,211 against 18,311 lists, split as planned"
+    );
+    assert!(
+        json["sentence"]
+            .as_str()
+            .expect("words")
+            .starts_with("<b> beats control: CTR@10")
+    );
+}

@@ -1,0 +1,105 @@
+//! How a sentence writes its numbers: as the page does.
+
+use crate::statistics::Interval;
+
+const HOUR_MS: i64 = 3_600_000;
+const MINUTE_MS: i64 = 60_000;
+
+/// "+29.1 %", "−4.0 %", "±0.0 %": a relative difference, with its sign.
+pub fn percent(lift: f64) -> String {
+    let words = share(lift.abs(), 1);
+    let sign = match words.contains(|char: char| ('1'..='9').contains(&char)) {
+        false => '±',
+        true if lift < 0.0 => '−',
+        true => '+',
+    };
+    format!("{sign}{words}")
+}
+
+/// "3.2 %", with a space that does not break.
+pub fn share(share: f64, digits: usize) -> String {
+    let words = format!("{:.digits$}", 100.0 * share);
+    let (whole, rest) = words.split_at(words.find('.').unwrap_or(words.len()));
+    format!("{}{rest}\u{a0}%", grouped(whole))
+}
+
+/// "+24.0 % to +34.2 %"
+pub fn interval(Interval { lower, upper }: Interval) -> String {
+    format!("{} to {}", percent(lower), percent(upper))
+}
+
+/// "18,211"
+pub fn count(n: f64) -> String {
+    grouped(&format!("{n:.0}"))
+}
+
+/// "about" is said before it: "32 min", "3 h", "2 days".
+pub fn span(ms: i64) -> String {
+    match ms {
+        ms if ms >= 48 * HOUR_MS => format!("{} days", ms / (24 * HOUR_MS)),
+        ms if ms >= 2 * HOUR_MS => format!("{} h", ms / HOUR_MS),
+        ms if ms >= MINUTE_MS => format!("{} min", ms / MINUTE_MS),
+        ms => format!("{} s", (ms / 1000).max(1)),
+    }
+}
+
+/// "53:47" and "50:50": with as many digits as it takes to tell them apart, two at most.
+pub fn split(arms: &[[f64; 2]]) -> [String; 2] {
+    let at = |digits: usize| {
+        [0, 1].map(|side| {
+            let shares = arms.iter().map(|of| format!("{:.digits$}", 100.0 * of[side]));
+            shares.collect::<Vec<_>>().join(":")
+        })
+    };
+    let told = (0..2).map(at).find(|[seen, planned]| seen != planned);
+    told.unwrap_or_else(|| at(2))
+}
+
+fn grouped(digits: &str) -> String {
+    let n = digits.len();
+    let mut words = String::with_capacity(n + n / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (n - place) % 3 == 0 {
+            words.push(',');
+        }
+        words.push(digit);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_on_the_page() {
+        let written = [0.2909, -0.04, 0.0001, 0.0, 12.345].map(percent);
+        assert_eq!(
+            written,
+            [
+                "+29.1\u{a0}%",
+                "−4.0\u{a0}%",
+                "±0.0\u{a0}%",
+                "±0.0\u{a0}%",
+                "+1,234.5\u{a0}%"
+            ]
+        );
+        assert_eq!(
+            [1.0, 999.0, 18_211.0, 1_234_567.0].map(count),
+            ["1", "999", "18,211", "1,234,567"]
+        );
+    }
+
+    #[test]
+    fn shares_have_the_digits_that_tell_them_apart() {
+        assert_eq!(split(&[[0.53, 0.5], [0.47, 0.5]]), ["53:47", "50:50"]);
+        assert_eq!(split(&[[0.503, 0.5], [0.497, 0.5]]), ["50.3:49.7", "50.0:50.0"]);
+        assert_eq!(split(&[[0.5, 0.5], [0.5, 0.5]]), ["50.00:50.00", "50.00:50.00"]);
+    }
+
+    #[test]
+    fn spans_have_one_unit() {
+        let spans = [500, 45_000, 1_920_000, 7_200_000, 200_000_000].map(span);
+        assert_eq!(spans, ["1 s", "45 s", "32 min", "2 h", "2 days"]);
+    }
+}
