@@ -16,7 +16,9 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   // Nothing has come yet, and the page says so.
   await state("ready");
   assert.equal(await locate("empty").innerText(), "Ready, but no list has been read.");
+  await page.goto(`${url}#show=operations`);
   assert.equal(await tile("newest list").locator("dd").innerText(), "–");
+  await page.goto(`${url}#view=both`);
 
   // The first lists appear by themselves. Nothing is settled yet: it says from when on.
   console.log("begin");
@@ -25,6 +27,8 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   assert.equal(await locate("empty").isVisible(), false);
   assert.deepEqual(await all("arm", "data-arm"), ["v 1", "v 2"], "the control that is set comes first");
   assert.match(await locate("bases", { experiment: "first", arm: "v 2", view: "settled" }).innerText(), /settles from (\d{4}-\d\d-\d\d )?\d\d:\d\d/);
+  const sentence = () => locate("experiment", { experiment: "first" }).locator("[data-testid=sentence]").innerText();
+  assert.match(await sentence(), /^too early: no list has settled yet; the first do in about (32|31|30) min$/);
   await checkAccessibility(page, "nothing settled");
 
   // They go on, over the stream.
@@ -44,7 +48,7 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   };
   await tabTo(() => document.activeElement.name === "window");
   await page.keyboard.press("ArrowRight");
-  await pollUntil(hash, ({ window }) => window === "1h");
+  await pollUntil(hash, ({ window }) => window === "5m");
   await tabTo(() => document.activeElement.name === "metric");
   await page.keyboard.press("Space");
   await pollUntil(hash, ({ metrics }) => metrics !== undefined);
@@ -66,10 +70,13 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   assert.ok((await number(locate("value", { experiment: "first", arm: "v 2", view: "live" }).first())) > 0);
 
   // Nothing comes any more: the live end moves on, and the newest list grows old.
+  await page.locator("#shows a").nth(1).click();
   const age = () => tile("newest list").locator("dd").innerText().then(parseFloat);
   const [young, end] = [await age(), Number(await locate("live-end").getAttribute("data-value"))];
   await pollUntil(age, (seconds) => seconds > young);
   assert.ok(Number(await locate("live-end").getAttribute("data-value")) > end);
+
+  await page.locator("#shows a").first().click();
 
   // A phone: nothing sticks out to the side.
   await page.setViewportSize({ width: 360, height: 740 });
@@ -90,14 +97,14 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   await late.waitForFunction(() => document.querySelector("#state")?.innerText.startsWith("A part of this page did not come"), null, PATIENCE);
   await late.unroute("**/page/words.js");
   await hands(late).state("ready");
-  assert.match(await hands(late).locate("warnings").innerText(), /^Numbers come every five seconds here: as many pages follow/);
+  assert.match(await hands(late).locate("reason").innerText(), /^Numbers come every five seconds here: as many pages follow/);
   assert.deepEqual(await hands(late).all("experiment", "data-experiment"), ["first", "second"]);
   await checkAccessibility(late, "one page too many");
   const told = async () => Number((await hands(late).all("live-end", "data-value"))[0]);
   const first = await told();
   await pollUntil(told, (end) => end > first);
   for (const other of others) other.destroy();
-  await late.waitForSelector("[data-testid=warnings]", { state: "hidden", ...PATIENCE });
+  await late.waitForSelector("[data-testid=reason]", { state: "hidden", ...PATIENCE });
   await context.close();
 
   await belowAPath();
@@ -127,7 +134,7 @@ async function belowAPath() {
       const end = () => locate("live-end").getAttribute("data-value").then(Number);
       const before = await end();
       await pollUntil(end, (now) => now > before);
-      assert.equal(await locate("warnings").isVisible(), false, "it follows the stream");
+      assert.equal(await locate("reason").isVisible(), false, "it follows the stream");
       const links = await page.locator("footer a").evaluateAll((links) => Promise.all(links.map(({ href }) => fetch(href).then(({ status }) => status))));
       assert.deepEqual(links, [200, 200]);
       assert.deepEqual(objections, []);

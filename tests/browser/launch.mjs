@@ -89,7 +89,7 @@ export async function checkWidth(page) {
 /** Fails if what is tapped most is smaller than a finger. */
 export async function checkTargets(page) {
   const small = await page.evaluate(() => {
-    const controls = [...document.querySelectorAll("fieldset label, .tools :is(input, select, button), #pages button, .alone, summary, #colours")];
+    const controls = [...document.querySelectorAll("fieldset label, .tools :is(input, select, button), #pages button, .alone, summary, #colours, #shows a")];
     const sizes = controls.map((node) => ({ node, box: node.getBoundingClientRect() })).filter(({ box }) => box.width > 0);
     const tooSmall = sizes.filter(({ box }) => Math.min(box.width, box.height) < 44 - 0.5);
     return { n: sizes.length, tooSmall: tooSmall.map(({ node, box }) => `${box.width} x ${box.height}: ${node.outerHTML.slice(0, 120)}`) };
@@ -99,12 +99,12 @@ export async function checkTargets(page) {
 }
 
 /** What `ask` says once it is as wished. */
-export async function pollUntil(ask, isIt) {
-  const end = Date.now() + PATIENCE.timeout;
+export async function pollUntil(ask, isIt, patienceMs = PATIENCE.timeout) {
+  const end = Date.now() + patienceMs;
   for (;;) {
     const said = await ask();
     if (isIt(said)) return said;
-    assert.ok(Date.now() < end, `not within ${PATIENCE.timeout} ms: ${isIt}\n${JSON.stringify(said)}`);
+    assert.ok(Date.now() < end, `not within ${patienceMs} ms: ${isIt}\n${JSON.stringify(said)}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

@@ -11,7 +11,7 @@ const COLUMNS = ["control", "arm", "lift", "interval", "p adjusted", "p of harm"
 
 const options = { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" };
 await withPage(url, options, async (page, objections) => {
-  const { locate, all, state, pick } = hands(page);
+  const { locate, all, state: reaches, pick } = hands(page);
   const words = (locator) => locator.innerText().then((text) => text.replaceAll(/\s+/g, " ").trim());
   const of = (testid, arm) => locate(testid, { arm });
   const cells = (arm, metric) =>
@@ -19,13 +19,18 @@ await withPage(url, options, async (page, objections) => {
   const metrics = (arm) => of("comparison", arm).locator("tbody tr").evaluateAll((nodes) => nodes.map((node) => node.dataset.metric));
 
   // Before the first look it says what that waits for.
-  await state("ready");
+  await reaches("ready");
   const heldIn = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=held]"));
   for (const experiment of ["ranker", "wording"])
     await pollUntil(() => heldIn(experiment), (said) => said === "No look has been taken yet: it comes once lists have settled. It waits for partition 3.");
   assert.equal(await locate("as-of").first().isVisible(), false);
   assert.equal(await locate("own").count(), 0);
   assert.equal(await locate("comparison").count(), 0);
+  const said = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=verdict]"));
+  assert.match(await said("ranker"), /^wait too early: lists have settled, and the first look comes/);
+  // The primary metric is at 5, and so is what is shown first; the guardrail is over the whole list.
+  assert.deepEqual([...new Set(await all("value", "data-key"))], ["mrr@5", "hit_rate@5", "ctr@5"]);
+  await pick("k", "whole");
   await checkAccessibility(page, "before the first look");
 
   // Each arm beside the control has its state, and why; the one without a share is not tested.
@@ -34,6 +39,23 @@ await withPage(url, options, async (page, objections) => {
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
   assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm by itself"]);
   assert.equal(await words(locate("as-of").first()), "All lists that have settled from 2025-11-16 23:30 to 2025-11-19 23:30.");
+  const mismatch = `invalid do not read this: users are split 23:31:23:23 where 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
+  assert.equal(await said("ranker"), mismatch);
+  assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);
+  assert.match(await said("wording"), /^not compared nothing is compared: no control is set/);
+  // One comparison stands open.
+  assert.equal(await page.locator("[data-testid=comparison][open]").count(), 1);
+  await page.locator("[data-testid=comparison]").evaluateAll((all) => all.forEach((it) => (it.open = true)));
+  // Each arm has its state where it stands, and its lift with the interval beside the value; who is too young for one has none.
+  const state = (arm) => words(of("arm-state", arm));
+  assert.deepEqual([await state("blend"), await state("neural")], ["no decision", "collecting"]);
+  const difference = (arm, metric) => words(locate("difference", { arm, metric }));
+  assert.equal(await difference("blend", "hit_rate"), "+12.0 % (−4.0 % to +28.0 %)");
+  assert.equal(await difference("neural", "hit_rate"), "too early for a lift");
+  await pick("window", "1h");
+  await pollUntil(() => difference("blend", "hit_rate"), (said) => said === "±0.0 %");
+  await pick("window", "total");
+  await pollUntil(() => difference("blend", "hit_rate"), (said) => said.includes(" to "));
   assert.equal(await heldIn("ranker"), "The next look is held back. It waits for partition 3.");
   const decisions = {
     [hostile]: ["invalid: sample ratio", "hold: 3.2 of 7 days"],
@@ -68,14 +90,14 @@ await withPage(url, options, async (page, objections) => {
   const own = locate("own");
   const ownOf = async (arm) => Promise.all((await own.locator(`tr[data-arm="${arm}"] :is(th, td)`).all()).map(words));
   assert.equal(await own.count(), 1, "others are compared");
-  assert.deepEqual(await own.locator("thead th").allInnerTexts(), ["arm", "lists", "users", "hit ratio", "CTR", "MRR"]);
-  assert.deepEqual(await ownOf("long"), ["long", "12,345", "2,000", "27.00 % 20.00 % to 30.00 %", "25.00 % 20.00 % to 30.00 %", "0.0625 no interval yet"]);
-  assert.equal((await ownOf("short"))[3], "24.00 % 20.00 % to 30.00 %");
+  assert.deepEqual(await own.locator("thead th").allInnerTexts(), ["arm", "lists", "users", "MRR", "hit ratio", "CTR"]);
+  assert.deepEqual(await ownOf("long"), ["long", "12,345", "2,000", "0.0625 no interval yet", "27.00 % 20.00 % to 30.00 %", "25.00 % 20.00 % to 30.00 %"]);
+  assert.equal((await ownOf("short"))[4], "24.00 % 20.00 % to 30.00 %");
 
   // What is chosen is shown beside what decides.
   await pick("metric", "hit_rate");
   await pollUntil(() => metrics("blend"), (shown) => shown.join() === "mrr@5,ctr,lists_per_user");
-  assert.deepEqual(await own.locator("thead th").allInnerTexts(), ["arm", "lists", "users", "CTR", "MRR"]);
+  assert.deepEqual(await own.locator("thead th").allInnerTexts(), ["arm", "lists", "users", "MRR", "CTR"]);
   await pick("metric", "hit_rate");
   await pollUntil(() => metrics("blend"), (shown) => shown.length === 4);
 

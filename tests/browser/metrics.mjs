@@ -44,6 +44,8 @@ await withPage(url, options, async (page, objections) => {
   }, id);
 
   await state("ready");
+  await pick("view", "both");
+  await pick("window", "1h");
   await page.waitForSelector("[data-testid=value][data-view=settled][data-value]", PATIENCE);
 
   // All metrics are offered, each explained, the first three shown.

@@ -12,6 +12,8 @@ const [url, folder] = process.argv.slice(2);
 const EXPERIMENTS = { layout: ["grid", "carousel"], ranker: ["control", "blend", "neural"] };
 const VIEWS = ["live", "settled"];
 const METRICS = ["hit_rate", "ctr", "mrr"];
+/** How long it may take until the demo names a winner. */
+const PORTRAIT_MS = 180_000;
 const N_VALUES = 5 * METRICS.length;
 
 const options = { viewport: { width: 1440, height: 900 }, deviceScaleFactor: 1.5, timezoneId: "UTC" };
@@ -19,10 +21,17 @@ await withPage(url, options, async (page, objections) => {
   const { locate, all, state, box, pick, hash, number, settled } = hands(page);
   const order = () => locate("arm", { experiment: "ranker" }).evaluateAll((nodes) => nodes.map((node) => node.dataset.arm));
 
-  // Every arm stands there, control first, with its numbers in both views, once some of its lists were clicked on.
   await state("ready");
   assert.equal(await locate("state").innerText(), "ready");
   assert.equal(await locate("reason").isVisible(), false, "nothing stands against the demo's numbers");
+  await firstView();
+
+  // Every arm stands there, control first, with its numbers in both views, once some of its lists were clicked on.
+  await pick("view", "both");
+  await pick("window", "1h");
+  await pick("k", "whole");
+  await locate("experiment", { experiment: "ranker" }).first().locator('[data-sort="name"]').click();
+  await settled();
   const clicked = (n) => [...document.querySelectorAll("[data-testid=value][data-value]")].filter((node) => Number(node.dataset.value) > 0).length === n;
   await page.waitForFunction(clicked, N_VALUES * VIEWS.length, PATIENCE);
   assert.deepEqual(await all("arm", "data-arm"), Object.values(EXPERIMENTS).flat());
@@ -69,6 +78,7 @@ await withPage(url, options, async (page, objections) => {
   await pick("difference", "relative");
 
   // Another window and another k, kept in the address; the way back leads through them.
+  await pick("window", "5m");
   await pick("window", "1h");
   await pick("k", "5");
   assert.deepEqual([hash().window, hash().k], ["1h", "5"]);
@@ -76,7 +86,7 @@ await withPage(url, options, async (page, objections) => {
   assert.match(await locate("experiment", { experiment: "ranker" }).locator("thead").first().innerText(), /hit ratio@5/);
   await page.goBack();
   await page.waitForSelector('[data-testid=value][data-key="hit_rate"][data-value]');
-  assert.deepEqual([hash().window, hash().k, await box("k", "whole").isChecked()], ["1h", undefined, true]);
+  assert.deepEqual([hash().window, hash().k, await box("k", "whole").isChecked()], ["1h", "whole", true]);
   await page.goForward();
   await page.waitForSelector('[data-testid=value][data-key="hit_rate@5"][data-value]');
 
@@ -85,7 +95,6 @@ await withPage(url, options, async (page, objections) => {
   const isWhole = (d) => (d.match(/[ML]/g) ?? []).length >= 59;
   await pollUntil(lines, (all) => all.length === N_VALUES * 2 && all.every(isWhole));
 
-  if (folder) await portray("page.png", await toFirst());
   await checkAccessibility(page, "light");
 
   // One view at a time.
@@ -137,7 +146,7 @@ await withPage(url, options, async (page, objections) => {
   const notes = () => hands(colleague).locate("notes").locator("li").allInnerTexts();
   await colleague.goto(`${url}#window=7d&view=sideways&difference=none&experiment=gone&page=9&windw=1h`);
   await pollUntil(notes, (said) => said.length === 6);
-  for (const [i, part] of ["window “7d” here: 5m is", "view “sideways” here: both is", "difference “none” here: relative is", "by “windw” in", "experiment “gone” here: all are", "page 9 here: page 1 is"].entries())
+  for (const [i, part] of ["window “7d” here: total is", "view “sideways” here: settled is", "difference “none” here: relative is", "by “windw” in", "experiment “gone” here: all are", "page 9 here: page 1 is"].entries())
     assert.ok((await notes())[i].includes(part), (await notes()).join("\n"));
   await checkAccessibility(colleague, "an address of things that are not there");
   await colleague.locator("#notes button").click();
@@ -179,19 +188,32 @@ await withPage(url, options, async (page, objections) => {
   await keys.close();
 
   await downloads();
+  await losses();
 
-  // The strip tells of the stream.
+  // Operations have a part of their own, by a link that leaves all else as it is chosen; the strip tells of the stream.
+  const shows = page.locator("#shows a");
+  assert.equal(await locate("health").isVisible(), false);
+  await shows.nth(1).click();
+  await pollUntil(() => locate("health").isVisible(), (isVisible) => isVisible);
+  assert.deepEqual([hash().show, hash().window, hash().k], ["operations", "1h", "5"]);
+  assert.equal(await shows.nth(1).getAttribute("aria-current"), "page");
+  assert.equal(await locate("experiment").first().isVisible(), false);
+  assert.ok(await locate("records").isVisible() && (await locate("live-end").isVisible()));
+  await checkAccessibility(page, "operations");
+  await page.setViewportSize({ width: 360, height: 740 });
+  await checkWidth(page);
+  await checkAccessibility(page, "operations on a phone");
+  await page.setViewportSize(options.viewport);
   const tiles = await page.locator("#tiles dt").allInnerTexts();
   for (const name of ["lag", "settle delay", "open lists", "clicks waiting", "memory", "partitions", "unmatched clicks"])
     assert.ok(tiles.includes(name), `${name}: ${tiles}`);
   assert.equal(await page.locator('[data-tile="partitions"] dd').innerText(), "8");
+  await shows.first().click();
+  await pollUntil(() => locate("experiment").first().isVisible(), (isVisible) => isVisible);
+  assert.deepEqual([hash().show, hash().window], [undefined, "1h"]);
 
   // A phone, upright: nothing sticks out to the side, everything is there.
   await page.setViewportSize({ width: 360, height: 740 });
-  if (folder) {
-    await page.setViewportSize({ width: 360, height: 1100 });
-    await portray("page-phone.png", { fullPage: false });
-  }
   assert.equal(await locate("shown").innerText(), "1h, k = 5, both views, relative differences, 3 metrics");
   await page.locator("#choices > summary").click();
   await page.locator("#words summary").click();
@@ -245,9 +267,71 @@ await withPage(url, options, async (page, objections) => {
   await page.emulateMedia({ colorScheme: "dark" });
   await settledWord.focus();
   await checkAccessibility(page, "dark, an explanation open");
-  if (folder) await portray("page-dark.png", await toFirst());
+  if (folder) await portraits();
 
   assert.deepEqual(objections, []);
+
+  /**
+   * Without a choice: settled lists since the start, by the primary metric of the experiment, what it comes to in a sentence before
+   * everything else, and the lift with its interval beside each value. All of it is what the API says at that moment.
+   */
+  async function firstView() {
+    await page.waitForSelector("[data-testid=difference][data-of=look][data-value]", PATIENCE);
+    assert.deepEqual(hash(), {});
+    for (const [name, value] of [["window", "total"], ["k", "10"], ["view", "settled"], ["difference", "relative"]])
+      assert.ok(await box(name, value).isChecked(), `${name}: ${value}`);
+    assert.deepEqual([...new Set(await all("value", "data-key"))], ["ctr@10", "hit_rate@10", "mrr@10"], "the primary metric stands first");
+    assert.deepEqual([...new Set(await all("value", "data-view"))], ["settled"]);
+    const said = await pollUntil(
+      () => page.evaluate(async () => {
+        const { experiments } = await (await fetch("api/v1/view")).json();
+        const told = ({ name, verdict, arms }) => {
+          const section = document.querySelector(`[data-testid=experiment][data-experiment="${name}"]`);
+          const part = (testid, arm) => section.querySelector(`[data-testid=${testid}]${arm === undefined ? "" : `[data-arm="${arm}"][data-metric=ctr]`}`);
+          const lifts = arms.filter(({ comparison }) => comparison?.metrics["ctr@10"]?.lift !== undefined);
+          return {
+            name,
+            sentence: [verdict.sentence, part("sentence").textContent],
+            badge: [verdict.badge, part("verdict").dataset.badge],
+            isFirst: part("verdict").compareDocumentPosition(part("arm")) & Node.DOCUMENT_POSITION_FOLLOWING,
+            lifts: lifts.map(({ name, comparison }) => [comparison.metrics["ctr@10"].lift, Number(part("difference", name).dataset.value), part("difference", name).textContent]),
+            asOf: part("as-of").textContent,
+          };
+        };
+        return experiments.map(told);
+      }),
+      (said) => said.every(({ sentence, lifts }) => sentence[0] === sentence[1] && lifts.length > 0 && lifts.every(([told, shown]) => told === shown)),
+    );
+    for (const { name, sentence, badge, isFirst, lifts, asOf } of said) {
+      assert.equal(badge[0], badge[1], name);
+      assert.ok(isFirst, name);
+      assert.match(sentence[0], /CTR@10 [+−±][\d.]+\s% \([+−±][\d.]+\s% to [+−±][\d.]+\s%\), [\d,]+ (against [\d,]+ lists|lists each), split as planned/);
+      for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+\s% \([+−±][\d.]+\s% to [+−±][\d.]+\s%\)$/);
+      assert.match(asOf, /^All lists that have settled from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-/);
+    }
+    // Behind the control the arms stand by the least that their lift may be.
+    assert.equal(await page.locator("#sort").inputValue(), "lift");
+    assert.equal((await order())[0], "control");
+    // One comparison of each experiment stands open: that of the arm that the sentence is about.
+    assert.equal(await page.locator("[data-testid=comparison][open]").count(), 2);
+    await checkAccessibility(page, "first view");
+  }
+
+  /** The first view as it stands for everybody, once it has something to say. */
+  async function portraits() {
+    await page.setViewportSize(options.viewport);
+    await page.goto(url);
+    await page.emulateMedia({ colorScheme: "light" });
+    const isDecided = () => page.locator("[data-testid=verdict][data-badge=win]").count();
+    await pollUntil(isDecided, (n) => n > 0, PORTRAIT_MS);
+    await portray("page.png", await toFirst());
+    await page.emulateMedia({ colorScheme: "dark" });
+    await portray("page-dark.png", await toFirst());
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 390, height: 844 });
+    await locate("experiment").nth(1).scrollIntoViewIfNeeded();
+    await portray("page-phone.png", { fullPage: false });
+  }
 
   /** Seven metrics stand on a laptop whole, live below settled; where more goes on beyond the edge, it shows. */
   async function allMetrics() {
@@ -278,11 +362,13 @@ await withPage(url, options, async (page, objections) => {
     const phone = await context.newPage();
     await phone.goto(url);
     await phone.waitForSelector('#state[data-state="ready"]', PATIENCE);
+    await phone.locator("#shows a").nth(1).tap();
     const word = phone.locator('[data-tile="lag"] .explain');
     await word.tap();
     assert.match(await phone.locator("#tip").innerText(), /Records between the read positions/);
     await phone.locator("h1").tap();
     assert.equal(await phone.locator("#tip").isVisible(), false);
+    await phone.locator("#shows a").first().tap();
     await phone.locator("#choices > summary").tap();
     await checkTargets(phone);
     await checkWidth(phone);
@@ -290,6 +376,37 @@ await withPage(url, options, async (page, objections) => {
     await phone.setViewportSize({ width: 768, height: 1024 });
     await checkTargets(phone);
     await context.close();
+  }
+
+  /** No green light beside a stream that loses its clicks, whatever the daemon itself warns of. */
+  async function losses() {
+    const withResults = (results) => {
+      const Native = globalThis.EventSource;
+      globalThis.EventSource = class extends Native {
+        addEventListener(type, listen) {
+          const changed = ({ data }) => {
+            const answer = JSON.parse(data);
+            answer.stream.click_results = results;
+            listen({ data: JSON.stringify(answer) });
+          };
+          super.addEventListener(type, type === "message" ? changed : listen);
+        }
+      };
+    };
+    for (const [unmatched, name, share] of [[40, "ready"], [60, "warned", "6.0"], [700, "wrong", "70.0"]]) {
+      const context = await page.context().browser().newContext();
+      await context.addInitScript(withResults, { matched: 1000 - unmatched, unmatched });
+      const losing = await context.newPage();
+      await losing.goto(url);
+      await hands(losing).state(name);
+      const reason = hands(losing).locate("reason");
+      assert.equal(await reason.isVisible(), share !== undefined);
+      if (share !== undefined) {
+        assert.equal(await reason.innerText(), `${share}\u00a0% of the accepted clicks find no list (since the start). What to do`);
+        assert.equal(await reason.locator("a").getAttribute("href"), "runbooks#abgaugeunmatchedclicks");
+      }
+      await context.close();
+    }
   }
 
   async function downloads() {

@@ -13,12 +13,13 @@ await withPage(url, { ignoreHTTPSErrors: true, httpCredentials: { username, pass
   const { locate, state } = hands(page);
   await state("ready");
   assert.equal(await page.evaluate(() => isSecureContext && location.protocol), "https:");
+  await page.locator('label:has(input[name="view"][value="both"])').click();
   await page.waitForSelector("[data-testid=value][data-view=live][data-value]", PATIENCE);
   const lists = () => locate("bases", { experiment: "first", arm: "v 2", view: "live" }).getAttribute("data-lists").then(Number);
   const before = await lists();
   console.log("go on");
   await pollUntil(lists, (now) => now > before);
-  assert.equal(await locate("warnings").isVisible(), false, "it follows the stream");
+  assert.equal(await locate("reason").isVisible(), false, "it follows the stream");
 
   const save = async (id) => {
     const [download] = await Promise.all([page.waitForEvent("download"), page.locator(id).click()]);

@@ -25,11 +25,11 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   assert.equal(await locate("state").innerText(), "ready, with 1 warning");
   assert.equal(await page.title(), "abgauge: warnings");
   assert.match(await locate("reason").innerText(), /^export\.forget_after \(1h\) is shorter than the longest window/);
-  assert.equal(await locate("warnings").isVisible(), false, "it stands at the top, and need not stand twice");
+  assert.equal(await page.locator("#shows .count").isVisible(), false, "it stands at the top, and need not stand twice");
   const amber = await paint();
   await both("ready, with a warning");
 
-  // Numbers are wrong: what matters most comes first, the rest below.
+  // Numbers are wrong: what matters most comes first, the rest stands among the operations.
   console.log("go wrong");
   await state("wrong");
   const red = await paint();
@@ -37,8 +37,12 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   assert.equal(await locate("state").innerText(), "numbers missing or wrong");
   assert.equal(await page.title(), "abgauge: numbers missing or wrong");
   assert.equal(await locate("reason").innerText(), `${sentence} What to do`);
-  assert.match(await locate("warnings").innerText(), /^export\.forget_after/);
+  assert.equal(await page.locator("#shows .count").innerText(), "1");
   await both("numbers wrong");
+  await page.locator("#shows a").nth(1).click();
+  await pollUntil(() => locate("warnings").isVisible(), (isVisible) => isVisible);
+  assert.match(await locate("warnings").innerText(), /^export\.forget_after/);
+  await both("numbers wrong, operations");
   for (const width of [360, 768, 1440]) {
     await page.setViewportSize({ width, height: 800 });
     await checkWidth(page);

@@ -12,6 +12,8 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   const { locate, box, pick, hash, settled } = hands(page);
   const lists = async (view) => (await locate("bases", { view }).evaluateAll((nodes) => nodes.map((node) => node.dataset.lists ?? null)))[0];
 
+  await pick("view", "both");
+
   // It holds all of them, so that its own come first, live ones included.
   await pollUntil(() => lists("settled"), (n) => n === nLists);
   assert.equal(await box("scope", "own").isChecked(), true);
@@ -29,7 +31,7 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   await checkAccessibility(page, "all partitions");
   await page.goBack();
   await pollUntil(() => lists("live"), (n) => n === nLists);
-  await page.goto(`${url}#scope=global`);
+  await page.goto(`${url}#scope=global&view=both`);
   await pollUntil(() => locate("whole").isVisible(), (isVisible) => isVisible);
   assert.equal(await box("scope", "global").isChecked(), true);
   assert.deepEqual(objections, []);

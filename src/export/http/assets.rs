@@ -149,6 +149,16 @@ mod tests {
         }
     }
 
+    /// Packed, all together.
+    #[test]
+    fn the_page_is_light() {
+        const MOST_BYTES: usize = 150_000;
+        let sizes = Assets::new().of_page.into_iter();
+        let n_bytes: usize = sizes.map(|part| part.packed.len()).sum();
+        println!("{n_bytes} bytes");
+        assert!((20_000..=MOST_BYTES).contains(&n_bytes), "{n_bytes} bytes");
+    }
+
     #[test]
     fn a_part_is_sent_again_only_where_it_differs() {
         let parts = Assets::new();

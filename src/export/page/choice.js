@@ -1,8 +1,12 @@
 // What is chosen: kept in the hash of the address, so that a link shows the same and the way back leads through it.
 
 /** In the order of the address. The server is told all of them but those that only change how its answer is drawn. */
-const NAMES = ["scope", "window", "k", "profile", "metrics", "view", "difference", "sort", "filter", "experiment", "page"];
-const DRAWN_HERE = { view: ["both", "settled", "live"], difference: ["relative", "absolute"] };
+const NAMES = ["show", "scope", "window", "k", "profile", "metrics", "view", "difference", "sort", "filter", "experiment", "page"];
+const DRAWN_HERE = {
+  show: ["experiments", "operations"],
+  view: ["settled", "both", "live"],
+  difference: ["relative", "absolute"],
+};
 /** What changes the rows, and so leads back to the first page of them. */
 const OF_ROWS = ["sort", "filter", "experiment"];
 /** Names in the address that are none of ours, and still worth a word. */
@@ -25,7 +29,7 @@ export function chooseNothing() {
 export function drawnAs() {
   const wanted = chosen();
   const one = (name) => (DRAWN_HERE[name].includes(wanted[name]) ? wanted[name] : DRAWN_HERE[name][0]);
-  return { view: one("view"), difference: one("difference") };
+  return { show: one("show"), view: one("view"), difference: one("difference") };
 }
 
 /** What the server is asked; and what we do not know, so that it says so among all else that is not there. */
@@ -35,6 +39,12 @@ export function query() {
   const hash = new URLSearchParams(location.hash.slice(1));
   const strange = new URLSearchParams([...hash].filter(([name]) => !NAMES.includes(name)).slice(0, MOST_STRANGE));
   return [asked, String(strange)].filter(Boolean).join("&");
+}
+
+/** The address at which another part of the page is shown, and all else is as it is chosen. */
+export function addressOf(show) {
+  const next = { ...chosen(), show: show === DRAWN_HERE.show[0] ? "" : show };
+  return `#${parameters(next, () => true)}`;
 }
 
 /** Changes the choice; an empty value is none. A way back leads to the one before, unless this only refines it. */

@@ -9,7 +9,7 @@ const TYPING_MS = 150;
 
 const PHONE = matchMedia("(max-width: 30rem)");
 
-let sort = "name"; // of the last answer
+let sort = "-lift"; // of the last answer
 
 export function startControls() {
   const form = $("#controls");
@@ -56,7 +56,7 @@ export function drawControls(answer) {
   radios("#windows", "window", windows.map((name) => [name, name]), told.window);
   const cutoffs = [...k.map((k) => [String(k), String(k)]), ["whole", "whole list"]];
   radios("#cutoffs", "k", cutoffs, told.k === null ? "whole" : String(told.k));
-  radios("#views", "view", [["both", "both"], ["settled", "settled"], ["live", "live"]], view);
+  radios("#views", "view", [["settled", "settled"], ["both", "both"], ["live", "live"]], view);
   radios("#differences", "difference", [["relative", "relative"], ["absolute", "absolute"]], difference);
   radios("#profiles", "profile", profiles.map(({ name }) => [name, name]), told.profile);
   $("#profiles").hidden = profiles.length < 2;
@@ -114,7 +114,7 @@ function drawSort(current, metrics, view) {
   const views = view === "both" ? ["settled", "live"] : [view];
   const numbers = [...metrics, { id: "lists", name: "lists" }, { id: "clicks", name: "clicks" }];
   const ofViews = views.flatMap((view) => numbers.map(({ id, name }) => [`${view}.${id}`, `${name}, ${view}`]));
-  const options = [["name", "name"], ["last", "newest list"], ...ofViews];
+  const options = [["lift", "lift, at the least"], ["name", "name"], ["last", "newest list"], ...ofViews];
   if (!options.some(([value]) => value === key)) options.push([key, key]);
   const select = $("#sort");
   keyed(select, options.map(([value, label]) => ({ value, label })), ({ value }) => value, ({ value, label }) => {

@@ -4,8 +4,8 @@ import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
 import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
-import { drawLooks } from "./looks.js";
-import { WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
+import { asOf, drawLooks, interval, lift } from "./looks.js";
+import { BADGES, STATES, WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
 const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists whose clicks can no longer come: compare arms on this" };
@@ -17,7 +17,8 @@ const LEAST = { names: 12, column: 7, views: 4.5 };
 /** Beside a table, in rem: the padding of its section, and a scroll bar that may come. */
 const BESIDE = 3.2;
 
-export function drawExperiments(answer, { view, difference }) {
+export function drawExperiments(answer, { show, view, difference }) {
+  if (show !== "experiments") return;
   const { chosen: told, stream, line_window: lineWindow } = answer;
   const k = told.k === null ? "" : `@${told.k}`;
   const metrics = told.metrics.map((id, index) => ({ ...metricOf(id), index, k }));
@@ -27,9 +28,11 @@ export function drawExperiments(answer, { view, difference }) {
   const least = isStacked ? LEAST.names + LEAST.views + (metrics.length + 1) * LEAST.column : LEAST.names + columns.length * LEAST.column;
   const isAlone = told.experiment !== null || answer.n_experiments_in_all === 1;
   const order = answer.profiles[0].metrics;
-  const context = { told, stream, order, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
+  // Looks go by the first profile, over all that has settled since the start.
+  const hasLifts = told.window === "total" && difference === "relative" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
+  const context = { told, stream, order, hasLifts, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
-  keyed($("#experiments"), sections, ({ name }) => name, experimentSection);
+  keyed($("#tables"), sections, ({ name }) => name, experimentSection);
   note($("#empty"), sections.length === 0 ? whyEmpty(answer) : "");
   drawPages(answer, isAlone);
 }
@@ -40,7 +43,7 @@ addEventListener("resize", () => (room = null));
 
 /** Whether a table so wide stands on the page whole. */
 function fits(rem) {
-  room ??= $("#experiments").clientWidth / parseFloat(getComputedStyle(document.documentElement).fontSize);
+  room ??= $("#tables").clientWidth / parseFloat(getComputedStyle(document.documentElement).fontSize);
   return rem + BESIDE <= room;
 }
 
@@ -51,7 +54,7 @@ function whyEmpty({ chosen: told, n_arms_in_all: nArms, stream: { ready, records
   const served = Object.values(records ?? {})[0] ?? {};
   const read = Object.values(records ?? {}).flatMap(Object.values).reduce((sum, n) => sum + n, 0);
   if (read === 0) return "Ready, but no list has been read.";
-  if (!served.accepted) return `Ready, but none of the ${some(read, "record")} read was accepted as a list: see Stream below.`;
+  if (!served.accepted) return `Ready, but none of the ${some(read, "record")} read was accepted as a list: see Operations.`;
   return "Ready: lists were accepted, but none of them belongs to an experiment that is shown.";
 }
 
@@ -96,6 +99,7 @@ function experimentSection({ name }) {
   attribute(node, "data-experiment", name);
   text($("bdi", heading), visible(name));
   attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);
+  const verdict = verdictOf(node);
   const alone = $(".alone", node);
   let isShownAlone = false;
   alone.addEventListener("click", () => choose({ experiment: isShownAlone ? "" : name }));
@@ -115,6 +119,7 @@ function experimentSection({ name }) {
       $("table", node).style.setProperty("--of-view", metrics.length + 1);
       $("table", node).style.setProperty("--views", views.length);
       drawAbout(node, experiment);
+      verdict(experiment);
       drawHeads(node, context);
       const scales = metrics.map((metric) => scaleOf(experiment.arms, metric, views));
       const control = controlOf(experiment);
@@ -138,6 +143,35 @@ function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, contex
   const alone = $(".alone", node);
   alone.hidden = isAlone ? told.experiment === null : shown === nFound;
   text(alone, isAlone ? "all experiments" : `all ${some(nFound, "arm")}`);
+}
+
+/** Draws what one reads first of an experiment. Names in it keep their own direction of text. */
+function verdictOf(node) {
+  const [badge, sentence] = ["badge", "sentence"].map((testid) => $(`[data-testid=${testid}]`, node));
+  let drawn = null;
+  return ({ verdict, looks, context: { stream } }) => {
+    const { name, help } = BADGES[verdict.badge];
+    attribute($("[data-testid=verdict]", node), "data-badge", verdict.badge);
+    text(badge, name);
+    attribute(badge, "data-tip", help);
+    if (drawn !== verdict.sentence) {
+      const parts = verdict.parts.map(part);
+      const basis = document.createElement("span");
+      basis.className = "basis";
+      basis.append(...parts.splice(verdict.n_claiming));
+      sentence.replaceChildren(...parts, basis);
+    }
+    drawn = verdict.sentence;
+    note($("[data-testid=chance]", node), verdict.chance === null ? "" : `For comparison, ${verdict.chance}.`);
+    note($("[data-testid=as-of]", node), asOf(looks, stream));
+  };
+}
+
+function part(it) {
+  if (typeof it === "string") return it;
+  const node = document.createElement("bdi");
+  node.textContent = visible(it.name);
+  return node;
 }
 
 function drawHeads(node, context) {
@@ -202,6 +236,8 @@ function armRow({ name, experiment }) {
   text($("bdi", node), visible(name));
   const badge = $(".badge", node);
   attribute(badge, "data-tip", WORDS.control);
+  const state = $("[data-testid=arm-state]", node);
+  for (const [key, it] of Object.entries({ experiment, arm: name })) attribute(state, `data-${key}`, it);
   const last = $(".last", node);
   attribute(last, "data-tip", WORDS.last);
   const cell = ({ view, metric }) => (metric ? metricCell(view, metric, experiment, name) : basesCell(view, experiment, name));
@@ -210,6 +246,12 @@ function armRow({ name, experiment }) {
     draw(arm) {
       const { stream, columns } = arm.context;
       badge.hidden = !arm.isControl;
+      const { state: said, result } = arm.comparison ?? {};
+      state.hidden = said === undefined;
+      text(state, STATES[said]?.name ?? said ?? "");
+      attribute(state, "data-state", said);
+      attribute(state, "data-result", result);
+      attribute(node, "data-result", result);
       node.classList.toggle("control", arm.isControl);
       const age = stream.live_end_ms == null ? null : Math.max(0, stream.live_end_ms - arm.last_list_ms) / 1000;
       text(last, age === null ? "" : `newest list ${span(age)} ago`);
@@ -226,25 +268,36 @@ function metricCell(view, { id }, experiment, arm) {
   const label = $(".label", node);
   const value = $(".value", node);
   const difference = $(".difference", node);
+  const [strong, interval] = difference.children;
   const line = $("svg", node);
   for (const [key, it] of Object.entries({ experiment, arm, view, metric: id }))
     for (const part of [value, difference, line]) attribute(part, `data-${key}`, it);
   return {
     node,
-    draw({ [view]: it, control, isControl, scales, metric, context }) {
+    draw({ [view]: it, control, isControl, comparison, scales, metric, context }) {
       const told = it?.values[metric.index];
       text(label, `${metric.name}${metric.k}, ${view}`);
       text(value, told == null ? "–" : metric.text(told));
       attribute(value, "data-value", told);
       attribute(value, "data-key", metric.id + metric.k);
-      const compared = isControl ? null : differenceOf(told, control?.[view]?.values[metric.index], context.difference);
+      const looked = view === "settled" && context.hasLifts ? comparison?.metrics[metric.id + metric.k] : undefined;
+      attribute(difference, "data-of", looked && "look");
+      const compared = looked ? (looked.lift ?? null) : isControl ? null : differenceOf(told, control?.[view]?.values[metric.index], context.difference);
       attribute(difference, "data-value", compared);
-      text(difference, compared === null ? "" : writeDifference(compared, metric, context.difference));
+      attribute(difference, "data-role", looked?.role);
+      const [first, rest] = looked ? liftOf(looked) : [compared === null ? "" : writeDifference(compared, metric, context.difference), ""];
+      text(strong, first);
+      text(interval, rest);
       const cells = it?.line?.values[metric.index] ?? [];
       attribute($("path", line), "d", pathOf(cells, scales[metric.index]));
       attribute(line, "aria-label", describeLine(it?.line, cells, metric));
     },
   };
+}
+
+/** A lift with its interval, by the last look. Before enough is known there is none: a plain difference would mislead. */
+function liftOf(looked) {
+  return looked.lift === undefined ? ["", "too early for a lift"] : [lift(looked.lift), ` (${interval(looked)})`];
 }
 
 /** The arm's less the control's, or that divided by the control's; null where there is no such number. */

@@ -6,30 +6,34 @@ import { ROLES, STATES, clock, date, metricOf, number, percentage, probability, 
 
 /** Looks are ten minutes of event time apart: one that is further behind than two of them is held back. */
 const LATE_MS = 20 * 60_000;
-/** So many arms stand open, and more are folded up. */
-const OPEN = 5;
 const ROLE_ORDER = ["primary", "guardrail", "secondary"];
 const PER_USER = ["lists_per_user", "hits_per_user", "clicks_per_user"];
 const NONE = "–";
 
-export function drawLooks(node, { name, compared_with: control, looks, arms, context }) {
+export function drawLooks(node, { name, compared_with: control, looks, arms, verdict, context }) {
   const compared = arms.filter((arm) => arm.comparison);
   const alone = arms.filter((arm) => arm.own);
   node.hidden = !looks || (compared.length + alone.length === 0 && looks.as_of !== null);
   if (node.hidden) return;
   text($("h3 span", node), control === null ? "Each arm by itself" : "Compared with ");
   text($("h3 bdi", node), control === null ? "" : visible(control));
-  note($("[data-testid=as-of]", node), asOf(looks));
   lines($("[data-testid=held]", node), held(looks, context.stream));
   const order = context.order;
-  const rows = compared.map((arm) => ({ ...arm.comparison, name: arm.name, experiment: name, isOpen: compared.length <= OPEN, order }));
+  // One stands open: the arm that the sentence is about, else the first.
+  const open = compared.find((arm) => arm.name === verdict.arm) ?? compared[0];
+  const rows = compared.map((arm) => ({ ...arm.comparison, name: arm.name, experiment: name, isOpen: arm === open, order }));
   keyed($(".comparisons", node), rows, ({ name }) => name, comparisonOf);
   drawOwn($(".own-arms", node), alone.map((arm) => ({ ...arm, experiment: name })), context);
 }
 
-/** `start` is where lists begin that were read: a restart may not have read all of them again. */
-function asOf({ as_of: asOf, start }) {
-  return asOf === null ? "" : `All lists that have settled from ${moment(start)} to ${moment(asOf)}.`;
+/**
+ * What the sentence rests on. `start` is where lists begin that were read: a restart may not have read all of them again. Without a
+ * look, it is what `total` holds.
+ */
+export function asOf(looks, { since_ms: since, settled_end_ms: settled }) {
+  if (looks?.as_of != null) return `All lists that have settled from ${moment(looks.start)} to ${moment(looks.as_of)}.`;
+  if (looks != null || since == null || settled == null || settled < since) return "";
+  return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
 }
 
 function moment(ms) {
@@ -128,11 +132,11 @@ function cell({ name }) {
   return { node, draw: ({ words }) => text(node, words) };
 }
 
-function lift(share) {
+export function lift(share) {
   return share === undefined ? NONE : signed(share, percentage);
 }
 
-function interval({ lower, upper }) {
+export function interval({ lower, upper }) {
   return lower === undefined ? NONE : `${lift(lower)} to ${lift(upper)}`;
 }
 

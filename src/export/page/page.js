@@ -1,17 +1,18 @@
 // The live page: follows the daemon and changes the document in place.
 //
-//   address ─▶ choice ─▶ feed ─▶ answer ─▶ draw ─▶ controls, experiments, stream
+//   address ─▶ choice ─▶ feed ─▶ answer ─▶ draw ─▶ state ┬▶ experiments: controls, tables
+//                                                      └▶ operations: warnings, times, strip, stream
 //
 // Names of experiments and arms come from events, hence from anyone: they reach the document as text and as attribute
 // values only, never as markup.
 
-import { chooseNothing, chosen, drawnAs, onChoice, query } from "./choice.js";
+import { addressOf, chooseNothing, chosen, drawnAs, onChoice, query } from "./choice.js";
 import { drawControls, startControls } from "./controls.js";
 import { $, attribute, lines, note, sentence, startTips, text, told } from "./document.js";
 import { startDownloads } from "./download.js";
 import { drawExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
-import { drawHealth, drawStream } from "./stream.js";
+import { drawHealth, drawStream, losses } from "./stream.js";
 import { clock, count, date, some, visible } from "./words.js";
 
 const MAX_WAITING = 5;
@@ -46,6 +47,7 @@ function measured(name, start) {
 }
 
 function draw() {
+  drawShows();
   drawState();
   drawTimes(answer.stream);
   drawNotes(answer);
@@ -54,6 +56,18 @@ function draw() {
   drawExperiments(answer, drawnAs());
   drawStream(answer);
   document.body.setAttribute("aria-busy", "false");
+}
+
+const shows = [...document.querySelectorAll("#shows a")];
+
+/** One part of the page at a time; links lead to the other, with all else as it is chosen. */
+function drawShows() {
+  const { show } = drawnAs();
+  for (const link of shows) {
+    attribute(link, "href", addressOf(link.dataset.show));
+    attribute(link, "aria-current", link.dataset.show === show ? "page" : null);
+    document.getElementById(link.dataset.show).hidden = link.dataset.show !== show;
+  }
 }
 
 const STATES = {
@@ -91,7 +105,8 @@ function drawState() {
   document.body.classList.toggle("silent", state === "silent");
   document.title = TITLES[state];
   const waiting = state === "waiting" ? (answer.stream.waiting_for ?? []) : [];
-  const reason = state === "waiting" ? { message: `It waits for: ${waiting[0] ?? "the brokers"}`, runbook: "AbgaugeNotReady" } : grave[0];
+  const ofPage = warnings.find(({ isOfPage }) => isOfPage);
+  const reason = state === "waiting" ? { message: `It waits for: ${waiting[0] ?? "the brokers"}`, runbook: "AbgaugeNotReady" } : (grave[0] ?? ofPage);
   const isTold = state !== "silent" && reason !== undefined;
   $("#reason").hidden = !isTold;
   // The state says how grave it is.
@@ -101,6 +116,8 @@ function drawState() {
   lines($("#waiting"), beyond > 0 ? [...further.slice(0, MAX_WAITING), `and ${count(beyond)} more`] : further);
   const rest = isTold && state !== "waiting" ? warnings.filter((it) => it !== reason) : warnings;
   told($("#warnings"), rest);
+  note($("#shows .count"), rest.length === 0 ? "" : count(rest.length));
+  attribute($("#shows .count"), "aria-label", some(rest.length, "more message"));
 }
 
 function drawTimes({ live_end_ms: live, settled_end_ms: settled, since_ms: since }) {
@@ -115,10 +132,12 @@ function instant(node, ms) {
   attribute(node, "data-value", ms);
 }
 
-/** Of the daemon, and of this page itself. */
-function warningsOf({ stream: { exact, warnings = [], catalog, version } }) {
-  const all = [...warnings];
-  const add = (severity, message, runbook) => all.push({ severity, message, runbook });
+/** Of the daemon, of what the stream loses, and of this page itself. */
+function warningsOf({ stream }) {
+  const { exact, warnings = [], catalog, version } = stream;
+  const isTold = ({ runbook }) => warnings.some((warning) => warning.runbook === runbook);
+  const all = [...warnings, ...losses(stream).filter((loss) => !isTold(loss))];
+  const add = (severity, message, runbook) => all.push({ severity, message, runbook, isOfPage: severity === "info" });
   if (exact === false && !warnings.some(({ runbook }) => runbook === "AbgaugeRecordsShed"))
     add("critical", "The numbers are not exact: records were left out since the start.", "AbgaugeExactnessLost");
   if (catalog?.reload_fault)
@@ -156,11 +175,12 @@ addEventListener("resize", () => answer !== null && drawExperiments(answer, draw
 // The hash is taken by what is chosen.
 $(".skip").addEventListener("click", (event) => {
   event.preventDefault();
-  $("#arms").focus();
+  $(drawnAs().show === "operations" ? "#operations" : "#arms").focus();
 });
 
 $("#notes button").addEventListener("click", chooseNothing);
 
+drawShows();
 startTips();
 startControls();
 startDownloads(() => ({ answer, ...drawnAs(), chosen: chosen() }));

@@ -37,6 +37,36 @@ export function drawHealth(answer) {
   $("#health").hidden = false;
 }
 
+/** How the loss of records is told, by the alert that watches it. What is shed the daemon tells itself. */
+const LOST = {
+  AbgaugeInvalidRecords: "cannot be read",
+  AbgaugeLateRecords: "came too late to count",
+  AbgaugeFutureRecords: "lie in the future, and do not count",
+};
+/** More than this share lost: what is left says nothing. */
+const MOST = 0.5;
+
+/** What of the stream is lost since the start, where it is more than an alert allows. */
+export function losses({ records = {}, click_results: results = {} }) {
+  const ofTopics = Object.entries(records).flatMap(([topic, outcomes]) => {
+    const read = readOf(outcomes);
+    return Object.entries(LOST).map(([alert, what]) => loss(alert, sumOf(outcomes, WATCHED[alert]), read, `records of topic ${topic} ${what}`));
+  });
+  const clicks = Object.values(results).reduce((sum, n) => sum + n, 0);
+  const unmatched = loss("AbgaugeUnmatchedClicks", results.unmatched ?? 0, clicks, "accepted clicks find no list");
+  return [unmatched, ...ofTopics].filter((it) => it !== null);
+}
+
+function loss(alert, n, all, what) {
+  if (!isMuch(alert, n, all)) return null;
+  return { severity: n > MOST * all ? "critical" : "warning", message: `${share(n, all)} of the ${what} (since the start).`, runbook: alert };
+}
+
+const isMuch = (alert, n, all) => all >= ENOUGH && n > ABOVE[alert] * all;
+const sumOf = (outcomes, names) => names.reduce((sum, name) => sum + (outcomes[name] ?? 0), 0);
+/** Records read, without what is replayed. */
+const readOf = (outcomes) => Object.entries(outcomes).reduce((sum, [name, n]) => sum + (name === "replayed" ? 0 : n), 0);
+
 function newestList({ newest_list_ms: newest, stream: { live_end_ms: end } }) {
   const seconds = newest == null || end == null ? null : Math.max(0, (end - newest) / 1000);
   return {
@@ -58,14 +88,13 @@ function memory({ state_bytes: taken, state_max_bytes: bound }) {
 
 function refused(topic, outcomes) {
   const all = Object.entries(outcomes).filter(([name, n]) => n > 0 && name !== "replayed");
-  const read = all.reduce((sum, [, n]) => sum + n, 0);
+  const read = readOf(outcomes);
   const lost = all.filter(([name]) => !NOT_REFUSED.includes(name)).reduce((sum, [, n]) => sum + n, 0);
-  const sumOf = (names) => names.reduce((sum, name) => sum + (outcomes[name] ?? 0), 0);
   const causes = all.map(([name, n]) => `${name} ${share(n, read)}`).join(", ");
   return {
     name: `${topic}: refused`,
     value: share(lost, read),
-    isMuch: read >= ENOUGH && Object.entries(WATCHED).some(([alert, names]) => sumOf(names) > ABOVE[alert] * read),
+    isMuch: Object.entries(WATCHED).some(([alert, names]) => isMuch(alert, sumOf(outcomes, names), read)),
     tip: `Of ${some(read, "record")} of topic ${topic} those that could not count, since the start and without what is replayed. Marked where ${share(ABOVE.AbgaugeInvalidRecords, 1)} are invalid, late or future, or any is shed. By outcome: ${causes || "none read yet"}.`,
   };
 }
@@ -76,7 +105,7 @@ function unmatched(results) {
   return {
     name: "unmatched clicks",
     value: share(n, all),
-    isMuch: all >= ENOUGH && n > ABOVE.AbgaugeUnmatchedClicks * all,
+    isMuch: isMuch("AbgaugeUnmatchedClicks", n, all),
     tip: `Of the clicks accepted since the start those whose list never came. Marked above ${share(ABOVE.AbgaugeUnmatchedClicks, 1)}: look at the partitioner of the producers.`,
   };
 }
