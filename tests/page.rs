@@ -25,7 +25,7 @@ use support::{browser, tools, wait};
 /// A list in every cell of a line.
 const TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "150"];
 /// Lines as smooth as those of somebody's real traffic, for pictures.
-const MUCH_TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "1500"];
+const MUCH_TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "600"];
 
 #[test]
 fn the_page_shows_live_and_settled_numbers_that_change_by_themselves() {

@@ -309,6 +309,14 @@ await withPage(url, options, async (page, objections) => {
       for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+\s% \([+−±][\d.]+\s% to [+−±][\d.]+\s%\)$/);
       assert.match(asOf, /^All lists that have settled from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-/);
     }
+    // Of several experiments all claims stand at the top, and lead to the rest.
+    const claims = await locate("verdicts").locator("li").allInnerTexts();
+    assert.deepEqual(claims.map((claim) => claim.split(/\s/)[0]), ["layout", "ranker"]);
+    assert.ok(claims.every((claim) => claim.includes("CTR@10") && !claim.includes("split as planned")), claims.join("\n"));
+    await locate("verdicts").locator("button").nth(1).click();
+    assert.equal(await page.evaluate(() => document.activeElement.closest("section")?.dataset.experiment), "ranker");
+    await pollUntil(() => locate("experiment").nth(1).evaluate((node) => Math.abs(node.getBoundingClientRect().top) < innerHeight / 2), (isIt) => isIt);
+    await page.evaluate(() => scrollTo(0, 0));
     // Behind the control the arms stand by the least that their lift may be.
     assert.equal(await page.locator("#sort").inputValue(), "lift");
     assert.equal((await order())[0], "control");
@@ -324,12 +332,12 @@ await withPage(url, options, async (page, objections) => {
     await page.emulateMedia({ colorScheme: "light" });
     const isDecided = () => page.locator("[data-testid=verdict][data-badge=win]").count();
     await pollUntil(isDecided, (n) => n > 0, PORTRAIT_MS);
+    await state("ready");
     await portray("page.png", await toFirst());
     await page.emulateMedia({ colorScheme: "dark" });
     await portray("page-dark.png", await toFirst());
     await page.emulateMedia({ colorScheme: "light" });
     await page.setViewportSize({ width: 390, height: 844 });
-    await locate("experiment").nth(1).scrollIntoViewIfNeeded();
     await portray("page-phone.png", { fullPage: false });
   }
 

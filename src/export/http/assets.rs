@@ -155,7 +155,6 @@ mod tests {
         const MOST_BYTES: usize = 150_000;
         let sizes = Assets::new().of_page.into_iter();
         let n_bytes: usize = sizes.map(|part| part.packed.len()).sum();
-        println!("{n_bytes} bytes");
         assert!((20_000..=MOST_BYTES).contains(&n_bytes), "{n_bytes} bytes");
     }
 

@@ -32,6 +32,9 @@ export function drawExperiments(answer, { show, view, difference }) {
   const hasLifts = told.window === "total" && difference === "relative" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
   const context = { told, stream, order, hasLifts, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
+  const several = sections.length > 1 ? sections : [];
+  keyed($("#verdicts"), several, ({ name }) => name, verdictLine);
+  $("#verdicts").hidden = several.length === 0;
   keyed($("#tables"), sections, ({ name }) => name, experimentSection);
   note($("#empty"), sections.length === 0 ? whyEmpty(answer) : "");
   drawPages(answer, isAlone);
@@ -164,6 +167,29 @@ function verdictOf(node) {
     drawn = verdict.sentence;
     note($("[data-testid=chance]", node), verdict.chance === null ? "" : `For comparison, ${verdict.chance}.`);
     note($("[data-testid=as-of]", node), asOf(looks, stream));
+  };
+}
+
+/** One line of those at the top, where several experiments are shown: what is claimed, and the way to the rest. */
+function verdictLine({ name }) {
+  const node = stamp("verdict");
+  const [kind, sentence] = [$(".kind", node), $(".sentence", node)];
+  attribute(node, "data-experiment", name);
+  text($("bdi", node), visible(name));
+  $("button", node).addEventListener("click", () => {
+    const heading = $(`#tables [data-experiment="${CSS.escape(name)}"] h2`);
+    heading.focus({ preventScroll: true });
+    heading.closest("section").scrollIntoView();
+  });
+  let drawn = null;
+  return {
+    node,
+    draw({ verdict }) {
+      attribute(node, "data-badge", verdict.badge);
+      text(kind, BADGES[verdict.badge].name);
+      if (drawn !== verdict.sentence) sentence.replaceChildren(...verdict.parts.slice(0, verdict.n_claiming).map(part));
+      drawn = verdict.sentence;
+    },
   };
 }
 

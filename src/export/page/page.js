@@ -16,6 +16,8 @@ import { drawHealth, drawStream, losses } from "./stream.js";
 import { clock, count, date, some, visible } from "./words.js";
 
 const MAX_WAITING = 5;
+/** Characters of a warning at the top; the whole of it stands among the operations. */
+const MAX_SAID = 400;
 
 let answer = null; // the last one: kept while none comes
 let arrived = null; // when it came, by this machine's clock
@@ -110,14 +112,19 @@ function drawState() {
   const isTold = state !== "silent" && reason !== undefined;
   $("#reason").hidden = !isTold;
   // The state says how grave it is.
-  if (isTold) sentence($("#reason"), { ...reason, severity: undefined });
+  if (isTold) sentence($("#reason"), { ...reason, message: cut(reason.message), severity: undefined });
   const further = waiting.slice(1);
   const beyond = further.length - MAX_WAITING;
   lines($("#waiting"), beyond > 0 ? [...further.slice(0, MAX_WAITING), `and ${count(beyond)} more`] : further);
+  told($("#warnings"), warnings);
   const rest = isTold && state !== "waiting" ? warnings.filter((it) => it !== reason) : warnings;
-  told($("#warnings"), rest);
   note($("#shows .count"), rest.length === 0 ? "" : count(rest.length));
   attribute($("#shows .count"), "aria-label", some(rest.length, "more message"));
+}
+
+/** Whole words of it, if it is long. */
+function cut(message) {
+  return message.length > MAX_SAID ? `${message.slice(0, message.lastIndexOf(" ", MAX_SAID))} …` : message;
 }
 
 function drawTimes({ live_end_ms: live, settled_end_ms: settled, since_ms: since }) {
