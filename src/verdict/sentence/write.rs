@@ -59,7 +59,7 @@ fn grouped(digits: &str) -> String {
     let n = digits.len();
     let mut words = String::with_capacity(n + n / 3);
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (n - place) % 3 == 0 {
+        if place > 0 && (n - place).is_multiple_of(3) {
             words.push(',');
         }
         words.push(digit);
