@@ -445,6 +445,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         comparison: Some((Settings::new("arm-00000"), report)),
         no_users: None,
     };
+        history: Arc::default(),
     Looked {
         as_of_ms: T0,
         experiments: [("ranker".to_owned(), Arc::new(look))].into(),

@@ -1,8 +1,10 @@
 //! One experiment from look to look: what is kept of it, and what a look shows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::arms::{ArmLook, arms};
+use super::history::History;
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::arm_totals;
 use super::{Experiment, Rules};
@@ -25,6 +27,8 @@ pub struct ExperimentLook {
     pub comparison: Option<(Settings, Report)>,
     /// Why users are not counted, if they are not.
     pub no_users: Option<&'static str>,
+    /// What looks have shown so far, with this one.
+    pub history: Arc<History>,
 }
 
 impl ExperimentLook {
@@ -47,6 +51,8 @@ pub(super) struct Course {
     pub kept: Kept,
     /// Its `start`, or the cell of its first list if that is later. None before its first list.
     pub start_ms: Option<i64>,
+    /// What looks have shown.
+    pub history: Arc<History>,
 }
 
 /// Said where users are not counted.
@@ -96,13 +102,17 @@ impl Course {
             (settings, report)
         });
         let alpha = asked.settings.as_ref().map(|settings| settings.alpha);
-        Some(ExperimentLook {
+        let mut look = ExperimentLook {
             start_ms,
             as_of_ms,
             arms: arms(&totals, &sides, &of_pairs, rules, alpha),
             comparison,
             no_users: (!rules.counts_users).then_some(BY_REQUEST),
-        })
+            history: Arc::default(),
+        };
+        Arc::make_mut(&mut self.history).add(&look, rules.every_ms);
+        look.history = Arc::clone(&self.history);
+        Some(look)
     }
 }
 

@@ -14,6 +14,7 @@ mod arms;
 mod course;
 mod experiment;
 mod feed;
+mod history;
 mod inbox;
 mod pair;
 mod published;
@@ -33,6 +34,7 @@ use self::course::Course;
 pub use self::course::ExperimentLook;
 pub use self::experiment::{EpochStart, Experiment};
 pub use self::feed::{Feed, FeedError, State};
+pub use self::history::{Estimate, History, Point};
 pub use self::inbox::{Inbox, Taken};
 pub use self::pair::row_bytes;
 use self::pair::{Bytes, PairUsers};
@@ -106,7 +108,7 @@ pub struct Rules {
     pub counts_users: bool,
     /// The window in which arms have intervals, if one of those that are shown consists of whole cells.
     pub window: Option<Window>,
-    /// Bytes of sums by bucket and of users that were seen. If there are more, windows are given up, and then experiments.
+    /// Bytes of sums by bucket, of users that were seen, and of what looks have shown. If there are more, windows are given up, and then experiments.
     pub max_bytes: u64,
     /// Whether cells that wait count in it too, when they come. Not where a [`Feed`] bounds them: how many wait depends on when that is
     /// asked, and all instances are to give up the same.
@@ -238,6 +240,9 @@ impl Looks {
         let mut bytes = BTreeMap::new();
         for pair in self.pairs.values() {
             pair.add_bytes(&mut bytes);
+        }
+        for (name, course) in &self.courses {
+            bytes.entry(name).or_default().own += course.history.bytes();
         }
         bytes
     }

@@ -118,6 +118,7 @@ impl Looks {
     /// Goes on with what was kept of experiments.
     fn adopt(&mut self, stored: StoredSequences, anew: &BTreeSet<String>) {
         self.next = Some(stored.look);
+        let as_of_ms = (stored.look + 1) * self.rules.every_ms;
         if self.rules.max_bytes <= stored.max_bytes {
             for experiment in stored.given_up {
                 if self.rules.experiments.contains_key(&experiment) {
@@ -142,7 +143,7 @@ impl Looks {
             else {
                 continue;
             };
-            let (course, is_same) = stored.resume(experiment.settings.as_ref());
+            let (course, is_same) = stored.resume(experiment.settings.as_ref(), as_of_ms);
             self.courses.insert(name.clone(), course);
             if !is_same {
                 self.find(Found::AsksAnew(name));

@@ -13,6 +13,7 @@
 //! whoever owns the pair goes on with users that were stored before: they only need more cells.
 
 mod asked;
+mod history;
 mod kept;
 mod numbers;
 mod sequences;

@@ -122,6 +122,7 @@ pub(super) mod fixture {
             arms: BTreeMap::new(),
             comparison: Some((Settings::new("base"), report)),
             no_users: None,
+            history: Arc::default(),
         };
         Looked {
             as_of_ms: number * 600_000,

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use abgauge::config::{self, Config};
 use abgauge::engine::ranking::{ListOutcome, Ranking};
 use abgauge::export::{Exporter, http, server};
-use abgauge::looks::{ArmLook, ExperimentLook, Looked, MetricLook, Published};
+use abgauge::looks::{ArmLook, ExperimentLook, History, Looked, MetricLook, Published};
 use abgauge::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use abgauge::statistics::burn_in::BurnIn;
 use abgauge::statistics::{
@@ -38,6 +38,8 @@ const ARMS: [(&str, Option<State>); 4] = [
 pub struct LookedAt {
     pub address: SocketAddr,
     looks: Arc<Published>,
+    /// What looks have shown.
+    history: Mutex<History>,
     stop: CancellationToken,
 }
 
@@ -65,7 +67,12 @@ impl LookedAt {
             let runtime = tokio::runtime::Runtime::new().expect("a runtime");
             runtime.block_on(served).expect("it serves to its end");
         });
-        LookedAt { address, looks, stop }
+        LookedAt {
+            address,
+            looks,
+            history: Mutex::default(),
+            stop,
+        }
     }
 
     /// Shows a look that is this much older than what has settled; `neural` is in this state.
@@ -92,14 +99,19 @@ impl LookedAt {
 
     fn show(&self, report: Report) {
         let as_of_ms = report.as_of_ms;
-        let look = ExperimentLook {
+        let mut look = ExperimentLook {
             start_ms: as_of_ms - 3 * 86_400_000,
             as_of_ms,
             arms: sizes(),
             comparison: Some((settings(), report)),
             no_users: None,
+            history: Arc::default(),
         };
+        let mut history = self.history.lock().expect("nobody panics with it");
+        history.add(&look, 600_000);
+        look.history = Arc::new(history.clone());
         let own = ExperimentLook {
+            history: Arc::default(),
             arms: OWN_ARMS.map(|arm| (arm.to_owned(), own(arm))).into(),
             comparison: None,
             ..look.clone()
@@ -202,12 +214,16 @@ impl SnapshotSource for Arms {
     }
 }
 
-/// What the arms that are compared rest on: one has more users than its share.
+/// What the arms that are compared rest on, each with a value of the primary metric: one has more users than its share.
 fn sizes() -> BTreeMap<String, ArmLook> {
+    let metric = MetricLook {
+        value: 0.25,
+        interval: None,
+    };
     let size = |name: &str| ArmLook {
         lists: 12_345.0,
         users: Some(if name == HOSTILE { 2_700.0 } else { 2_000.0 }),
-        metrics: BTreeMap::new(),
+        metrics: [("mrr@5".to_owned(), metric)].into(),
         windows: BTreeMap::new(),
     };
     let names = ARMS.iter().map(|(arm, _)| *arm).chain([CONTROL]);

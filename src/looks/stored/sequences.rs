@@ -1,21 +1,22 @@
 //! What is kept of all experiments, as bytes.
 //!
 //! ```text
-//! 1 │ number of the look │ limit of memory │ n, experiment given up… │ n, experiment whose window was given up…
-//!   │ n, (experiment, what is asked, time of the start, what was kept before the look)…
+//! 2 │ number of the look │ limit of memory │ n, experiment given up… │ n, experiment whose window was given up…
+//!   │ n, (experiment, what is asked, time of the start, what was kept before the look, what looks had shown)…
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::asked::asked;
 use super::numbers::{map, names, read_map};
-use super::{AsOfError, kept};
+use super::{AsOfError, history, kept};
 use crate::bytes::{Reader, Writer};
 use crate::looks::Looks;
 use crate::looks::course::Course;
 use crate::statistics::{Kept, Progress, Settings};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 #[derive(Debug, Default)]
 pub struct StoredSequences {
@@ -35,12 +36,17 @@ pub struct StoredCourse {
 }
 
 impl StoredCourse {
-    /// Goes on if the same is asked. If not, what is kept begins anew, over the same sums; says whether it does.
-    pub fn resume(self, settings: Option<&Settings>) -> (Course, bool) {
+    /// Goes on with a look at this time (epoch ms) if the same is asked. If not, what is kept begins anew, over the same sums; says
+    /// whether it goes on.
+    pub fn resume(self, settings: Option<&Settings>, as_of_ms: i64) -> (Course, bool) {
         if self.asked == asked(settings) {
             return (self.course, true);
         }
-        let Course { kept, start_ms } = self.course;
+        let Course {
+            kept,
+            start_ms,
+            history,
+        } = self.course;
         let progress = Progress {
             since_ms: kept.progress.since_ms,
             ..Progress::default()
@@ -49,7 +55,12 @@ impl StoredCourse {
             progress,
             ..Kept::default()
         };
-        (Course { kept, start_ms }, false)
+        let course = Course {
+            kept,
+            start_ms,
+            history: Arc::new(history.asked_anew(as_of_ms)),
+        };
+        (course, false)
     }
 }
 
@@ -68,6 +79,7 @@ pub fn encode(looks: &Looks, look: i64, courses: &BTreeMap<String, Course>) -> V
         to.part(|to| to.bytes(asked));
         to.time(course.start_ms);
         kept::encode(&course.kept, to);
+        history::encode(&course.history, to);
     });
     to.into_bytes()
 }
@@ -87,7 +99,11 @@ impl StoredSequences {
                 let asked = from.part()?.rest().to_vec();
                 let start_ms = from.time()?;
                 let kept = kept::decode(from)?;
-                let course = Course { kept, start_ms };
+                let course = Course {
+                    kept,
+                    start_ms,
+                    history: Arc::new(history::decode(from)?),
+                };
                 Ok(StoredCourse { asked, course })
             })?,
         };

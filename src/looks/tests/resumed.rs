@@ -88,7 +88,7 @@ fn damaged_bytes_are_refused_in_words() {
     let too_long = Err("it is cut off, or longer than it says".to_owned());
     assert_eq!(decode(&longer(users), sequences), too_long);
     assert_eq!(decode(users, &longer(sequences)), too_long);
-    let newer = |bytes: &[u8]| [&[2], &bytes[1..]].concat();
+    let newer = |bytes: &[u8]| [&[bytes[0] + 1], &bytes[1..]].concat();
     let other_version = Err("it is of a version that this program does not read".to_owned());
     assert_eq!(decode(&newer(users), sequences), other_version);
     assert_eq!(decode(users, &newer(sequences)), other_version);

@@ -137,7 +137,8 @@ fn the_window_is_given_up_before_the_experiment_and_its_memory_is_free() {
         let mut looks = Looks::new(Rules {
             window: window(9),
             max_bytes,
-            ..rules(compared())
+            // Without a control: what looks have shown would take more from look to look.
+            ..rules(Experiment::default())
         });
         looks.take(owned(&[0]));
         looks.take(Pair::new(0).settle(&lists, 3 * SLOTS_A_CELL));
@@ -166,6 +167,23 @@ fn the_window_is_given_up_before_the_experiment_and_its_memory_is_free() {
     let experiment = GivenUp::Experiment("e".to_owned());
     assert_eq!(given_up(&looked), [Some(window()), Some(experiment), None]);
     assert_eq!((left.own, left.window), (0, 0));
+}
+
+#[test]
+fn what_looks_have_shown_is_memory_too() {
+    let lists: Vec<List> = (1..50).map(|user| list(0, user, "a")).collect();
+    let own_bytes = |asked| {
+        let mut looks = Looks::new(rules(asked));
+        looks.take(owned(&[0]));
+        looks.take(Pair::new(0).settle(&lists, 3 * SLOTS_A_CELL));
+        let looked = all(&mut looks);
+        let history = looked[2].experiments["e"].history.bytes();
+        (looks.bytes()["e"].own, history)
+    };
+    let (without, nothing) = own_bytes(Experiment::default());
+    let (with, history) = own_bytes(compared());
+    assert_eq!((with - without, nothing), (history, 0));
+    assert_eq!(history, 3 * size_of::<Point>() as u64, "an arm, a metric, three looks");
 }
 
 #[test]

@@ -1,0 +1,320 @@
+//! What the looks at an experiment have shown so far, thinned: the primary metrics of its arms over time.
+//!
+//! ```text
+//! looks   │ │ │ │ │ │ │ │ │ │ │      a point at every nth look, n a power of two, and one at the last look
+//! points  ●   ●   ●   ●   ●   ●      where they are too many, n doubles and every other one goes
+//! ```
+//! It depends on the looks alone, not on when it is read or who takes them: so all instances have the same.
+
+use std::collections::BTreeMap;
+
+use super::ExperimentLook;
+use crate::statistics::Interval;
+
+/// Points of an arm and metric at most.
+const MAX_POINTS: usize = 256;
+/// Points that are kept of each, however many there are: enough to see that an interval narrows.
+const MIN_POINTS: usize = 16;
+/// Points of all arms and metrics together, as long as each has more than [`MIN_POINTS`].
+const MAX_ALL: usize = 64 * MAX_POINTS;
+/// Changes of what is asked that are remembered.
+const MAX_CHANGES: usize = 16;
+
+/// The primary metrics of an experiment's arms, look by look. Empty where no control is set: then there are no primaries.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    /// Event time between two points, ms: the time between looks, or that times a power of two. The last point may come sooner.
+    pub(super) every_ms: i64,
+    /// When the looks were, epoch ms, ascending.
+    pub(super) times_ms: Vec<i64>,
+    /// By arm and metric, a point for each time.
+    pub(super) arms: BTreeMap<String, BTreeMap<String, Vec<Point>>>,
+    /// The first looks at which something else was asked than before, epoch ms, ascending; only the last ones.
+    pub(super) changes_ms: Vec<i64>,
+}
+
+/// What a look says of an arm's metric, as far as it is defined.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Point {
+    /// Since the start, with its pointwise interval.
+    pub value: Option<Estimate>,
+    /// Against the control, with an interval that may be looked at as often as one likes.
+    pub lift: Option<Estimate>,
+}
+
+/// A number and its bounds, exact enough for a drawing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    pub middle: f32,
+    pub bounds: Option<[f32; 2]>,
+}
+
+impl Estimate {
+    /// None where a number is too large for a drawing.
+    fn of(middle: f64, interval: Option<Interval>) -> Option<Estimate> {
+        let bounds = interval.map(|interval| [interval.lower as f32, interval.upper as f32]);
+        let estimate = Estimate {
+            middle: middle as f32,
+            bounds: bounds.filter(|bounds| bounds.iter().all(|bound| bound.is_finite())),
+        };
+        estimate.middle.is_finite().then_some(estimate)
+    }
+}
+
+impl History {
+    /// When the looks were that there are points of, epoch ms, ascending.
+    pub fn times_ms(&self) -> &[i64] {
+        &self.times_ms
+    }
+
+    /// Event time between two points, ms; the last one may come sooner.
+    pub fn every_ms(&self) -> i64 {
+        self.every_ms
+    }
+
+    /// Whether the metric is among the primary ones.
+    pub fn has(&self, metric: &str) -> bool {
+        self.arms.values().any(|metrics| metrics.contains_key(metric))
+    }
+
+    /// A point for each time; none of an arm or metric that is not known.
+    pub fn points(&self, arm: &str, metric: &str) -> Option<&[Point]> {
+        Some(self.arms.get(arm)?.get(metric)?)
+    }
+
+    /// The first looks at which something else was asked than before, epoch ms.
+    pub fn changes_ms(&self) -> &[i64] {
+        &self.changes_ms
+    }
+
+    /// Adds a look, where `every_ms` lie between two.
+    pub fn add(&mut self, look: &ExperimentLook, every_ms: i64) {
+        let Some((settings, _)) = &look.comparison else {
+            return;
+        };
+        self.every_ms = self.every_ms.max(every_ms);
+        if self.times_ms.last().is_some_and(|last| last % self.every_ms != 0) {
+            self.keep(|_, is_last| !is_last);
+        }
+        self.times_ms.push(look.as_of_ms);
+        let n = self.times_ms.len();
+        for arm in look.arms.keys() {
+            let metrics = self.arms.entry(arm.clone()).or_default();
+            for metric in &settings.primary {
+                let points = metrics.entry(metric.clone()).or_default();
+                points.resize(n - 1, Point::default());
+                points.push(point(look, arm, metric));
+            }
+        }
+        // Of what this look does not know.
+        self.series()
+            .for_each(|points| points.resize(n, Point::default()));
+        self.thin();
+    }
+
+    /// Begins anew with a look at this time (epoch ms), from which on other things are asked.
+    pub(super) fn asked_anew(&self, as_of_ms: i64) -> History {
+        let changes = self.changes_ms.iter().copied().chain([as_of_ms]);
+        let n_over = (self.changes_ms.len() + 1).saturating_sub(MAX_CHANGES);
+        History {
+            changes_ms: changes.skip(n_over).collect(),
+            ..History::default()
+        }
+    }
+
+    /// What it takes, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let n_points = self.n_series() * self.times_ms.len();
+        (n_points * size_of::<Point>()) as u64
+    }
+
+    fn n_series(&self) -> usize {
+        self.arms.values().map(BTreeMap::len).sum()
+    }
+
+    fn series(&mut self) -> impl Iterator<Item = &mut Vec<Point>> {
+        self.arms.values_mut().flat_map(BTreeMap::values_mut)
+    }
+
+    /// Doubles the time between two points until there are not too many.
+    fn thin(&mut self) {
+        let max = (MAX_ALL / self.n_series().max(1)).clamp(MIN_POINTS, MAX_POINTS);
+        while self.times_ms.len() > max {
+            self.every_ms *= 2;
+            let every_ms = self.every_ms;
+            self.keep(|time_ms, is_last| is_last || time_ms % every_ms == 0);
+        }
+    }
+
+    /// Keeps the points for which this says so of their time and of whether they are the last ones.
+    fn keep(&mut self, is_kept: impl Fn(i64, bool) -> bool) {
+        let n = self.times_ms.len();
+        let times_ms = self.times_ms.iter().enumerate();
+        let kept: Vec<bool> = times_ms.map(|(i, ms)| is_kept(*ms, i + 1 == n)).collect();
+        let mut of_times = kept.iter();
+        self.times_ms.retain(|_| of_times.next() == Some(&true));
+        self.series().for_each(|points| {
+            let mut of_points = kept.iter();
+            points.retain(|_| of_points.next() == Some(&true));
+        });
+    }
+}
+
+fn point(look: &ExperimentLook, arm: &str, metric: &str) -> Point {
+    let own = look.arms.get(arm).and_then(|arm| arm.metrics.get(metric));
+    let report = look.comparison.as_ref().map(|(_, report)| report);
+    let compared = report.and_then(|report| report.arms.get(arm)?.metrics.get(metric));
+    Point {
+        value: own.and_then(|own| Estimate::of(own.value, own.interval)),
+        lift: compared.and_then(|it| Estimate::of(it.lift?, it.interval)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::looks::{ArmLook, MetricLook};
+    use crate::statistics::{Grown, Report, Settings};
+
+    const EVERY_MS: i64 = 600_000;
+
+    /// A look at these arms, each of which has the number of the look as its value.
+    fn look(number: i64, arms: &[&str]) -> ExperimentLook {
+        let metric = MetricLook {
+            value: number as f64,
+            interval: Some(Interval {
+                lower: -1.0,
+                upper: 1e300,
+            }),
+        };
+        let arm = |name: &&str| {
+            let arm = ArmLook {
+                lists: 1.0,
+                users: None,
+                metrics: [("ctr".to_owned(), metric)].into(),
+                windows: BTreeMap::new(),
+            };
+            ((*name).to_owned(), arm)
+        };
+        let settings = Settings {
+            primary: vec!["ctr".to_owned()],
+            ..Settings::new("a")
+        };
+        let report = Report {
+            as_of_ms: number * EVERY_MS,
+            look: 1,
+            next_decision_ms: None,
+            srm_p: None,
+            multi_arm: None,
+            grown: Grown::default(),
+            arms: BTreeMap::new(),
+            notes: Vec::new(),
+        };
+        ExperimentLook {
+            start_ms: 0,
+            as_of_ms: number * EVERY_MS,
+            arms: arms.iter().map(arm).collect(),
+            comparison: Some((settings, report)),
+            no_users: None,
+            history: Default::default(),
+        }
+    }
+
+    fn after(numbers: impl Iterator<Item = i64>, arms: &[&str]) -> History {
+        let mut history = History::default();
+        numbers.for_each(|number| history.add(&look(number, arms), EVERY_MS));
+        history
+    }
+
+    fn numbers(history: &History) -> Vec<i64> {
+        history.times_ms().iter().map(|ms| ms / EVERY_MS).collect()
+    }
+
+    fn values(history: &History, arm: &str) -> Vec<Option<f32>> {
+        let points = history.points(arm, "ctr").expect("it is known");
+        points
+            .iter()
+            .map(|point| point.value.map(|it| it.middle))
+            .collect()
+    }
+
+    #[test]
+    fn every_look_has_a_point_until_there_are_too_many() {
+        let history = after(3..259, &["a", "b"]);
+        assert_eq!(numbers(&history), (3..259).collect::<Vec<_>>());
+        let history = after(3..260, &["a", "b"]);
+        let even: Vec<i64> = (4..259).filter(|number| number % 2 == 0).chain([259]).collect();
+        assert_eq!(numbers(&history), even, "the last one always");
+        assert_eq!(values(&history, "b")[..2], [Some(4.0), Some(6.0)]);
+        let history = after(3..261, &["a", "b"]);
+        assert_eq!(
+            numbers(&history).last_chunk(),
+            Some(&[256, 258, 260]),
+            "one in place of the one before"
+        );
+    }
+
+    #[test]
+    fn it_is_bounded_however_long_it_goes_on() {
+        let history = after(0..20_000, &["a", "b"]);
+        let n = history.times_ms().len();
+        assert!((MAX_POINTS / 2..=MAX_POINTS).contains(&n), "{n}");
+        assert_eq!(history.every_ms(), 128 * EVERY_MS);
+        assert_eq!(values(&history, "a").len(), n);
+    }
+
+    #[test]
+    fn many_arms_have_fewer_points_each() {
+        let names: Vec<String> = (0..512).map(|number| format!("arm {number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let history = after(0..100, &names);
+        assert!((16..=32).contains(&history.times_ms().len()));
+        assert!(history.bytes() <= (MAX_ALL * size_of::<Point>()) as u64);
+    }
+
+    #[test]
+    fn an_arm_that_comes_later_has_no_points_before() {
+        let mut history = after(1..3, &["a"]);
+        history.add(&look(3, &["a", "b"]), EVERY_MS);
+        history.add(&look(4, &["a"]), EVERY_MS);
+        assert_eq!(values(&history, "b"), [None, None, Some(3.0), None]);
+        assert_eq!(values(&history, "a"), [1.0, 2.0, 3.0, 4.0].map(Some));
+    }
+
+    #[test]
+    fn a_bound_that_no_drawing_has_room_for_is_left_out() {
+        let history = after(1..2, &["a"]);
+        let point = history.points("a", "ctr").expect("it is known")[0];
+        assert_eq!(
+            point.value,
+            Some(Estimate {
+                middle: 1.0,
+                bounds: None
+            })
+        );
+        assert_eq!(point.lift, None, "it is the control");
+    }
+
+    #[test]
+    fn it_begins_anew_where_other_things_are_asked_and_knows_when() {
+        let mut history = after(1..9, &["a"]);
+        for number in 9..29 {
+            history = history.asked_anew(number * EVERY_MS);
+            history.add(&look(number, &["a"]), EVERY_MS);
+        }
+        assert_eq!(numbers(&history), [28]);
+        let last: Vec<i64> = (13..29).map(|number| number * EVERY_MS).collect();
+        assert_eq!(history.changes_ms(), last);
+    }
+
+    #[test]
+    fn an_experiment_without_a_control_has_none() {
+        let mut history = History::default();
+        let alone = ExperimentLook {
+            comparison: None,
+            ..look(1, &["a"])
+        };
+        history.add(&alone, EVERY_MS);
+        assert_eq!(history, History::default());
+    }
+}
