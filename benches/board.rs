@@ -372,6 +372,7 @@ fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
         export: config.export.clone(),
         global: None,
         settle_after_ms: 0,
+        started_ms: T0,
     }
 }
 
@@ -444,8 +445,8 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         arms: names.into_iter().map(|arm| (arm, own.clone())).collect(),
         comparison: Some((Settings::new("arm-00000"), report)),
         no_users: None,
-    };
         history: Arc::default(),
+    };
     Looked {
         as_of_ms: T0,
         experiments: [("ranker".to_owned(), Arc::new(look))].into(),

@@ -152,6 +152,7 @@ impl Daemon {
             experiments: config.experiments.clone(),
             export: config.export.clone(),
             settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
+            started_ms: clock.now_ms(),
         });
         Bounds::of(config).log();
         let (consumer, readers) = Consumer::new(&Keeping::kafka(config), config.ingest.n_workers())?;

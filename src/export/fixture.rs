@@ -155,6 +155,7 @@ pub fn exporter(source: Arc<dyn SnapshotSource>) -> Exporter {
         export: export(),
         global: None,
         settle_after_ms: 1_920_000,
+        started_ms: NOW_MS - 3_600_000,
     }
 }
 

@@ -23,7 +23,7 @@ use self::events::Events;
 use super::encoding::{Encoding, gzip};
 use super::feed::Feed;
 use super::renderer::{Failed, Lent, Renderer};
-use super::view::{self, Wanted};
+use super::view::{self, Wanted, charts};
 use super::{Exporter, Scope};
 use crate::config;
 use crate::snapshot::Snapshots;
@@ -50,6 +50,7 @@ pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: Cancellati
         .route("/api/v1/verdict", verdict::route())
         .route("/api/v1/view", get(view))
         .route("/api/v1/view/stream", get(view_stream))
+        .route("/api/v1/view/charts", get(view_charts))
         .route("/healthz", get(|| async { answer(StatusCode::OK, PLAIN, "ok") }))
         .route("/readyz", get(ready))
         .route("/", get(page))
@@ -69,6 +70,7 @@ pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: Cancellati
             page: Assets::new(),
             metrics: Renderer::new(),
             experiments: Renderer::new(),
+            charts: Renderer::new(),
             streams: Arc::new(Semaphore::new(MAX_STREAMS.min(http.max_connections / 2))),
             beat: BEAT.min(http.timeout / 3),
             shutdown,
@@ -80,6 +82,7 @@ struct Routes {
     metrics: Renderer<()>,
     /// By the scope, the window whose time lines are wanted, and their profile.
     experiments: Renderer<(Scope, Option<usize>, usize)>,
+    charts: Renderer<charts::Query>,
     feed: Feed,
     page: Assets,
     /// A permit for each stream.
@@ -225,6 +228,24 @@ async fn view_stream(
     headers.insert(unbuffered, HeaderValue::from_static("no"));
     tell_encoding(headers, encoding);
     response
+}
+
+/// What the charts of an experiment are drawn from.
+async fn view_charts(
+    State(routes): State<Arc<Routes>>,
+    Query(wanted): Query<charts::Wanted>,
+    headers: HeaderMap,
+) -> Response {
+    let query = match charts::Query::of(wanted, &routes.exporter) {
+        Ok(query) => query,
+        Err(message) => return answer(StatusCode::BAD_REQUEST, PLAIN, message + "\n"),
+    };
+    let exporter = Arc::clone(&routes.exporter);
+    let asked = query.clone();
+    let render = move |_: &mut Snapshots, out: &mut Vec<u8>| charts::render(&exporter, &asked, out);
+    let encoding = Encoding::wanted(&headers);
+    let body = routes.charts.body(query, encoding, render).await;
+    lent("application/json", encoding, body)
 }
 
 async fn page(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Response {

@@ -50,6 +50,8 @@ pub struct Exporter {
     pub export: config::Export,
     /// Event time from a list to the moment at which it is settled: attribution and lateness.
     pub settle_after_ms: i64,
+    /// When this process began, epoch ms.
+    pub started_ms: i64,
 }
 
 impl Exporter {

@@ -2,6 +2,7 @@
 //! and cut into pages here, so that what ten thousand arms cost the page is what fifty cost.
 
 mod arms;
+pub(super) mod charts;
 mod order;
 mod query;
 

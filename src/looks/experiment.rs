@@ -39,6 +39,16 @@ impl Experiment {
         }
     }
 
+    /// The shares that are expected of all lists up to this time (epoch ms); empty without, and where they were changed before it.
+    pub fn shares_until(&self, ms: i64) -> BTreeMap<String, f64> {
+        let is_changed = self.epochs.iter().any(|epoch| epoch.start_ms < ms);
+        if is_changed {
+            BTreeMap::new()
+        } else {
+            self.shares(0)
+        }
+    }
+
     pub(super) fn n_epochs(&self) -> usize {
         self.epochs.len() + 1
     }

@@ -114,6 +114,7 @@ fn serve(config: &Config, looks: Arc<Published>, telemetry: Arc<Telemetry>, runt
         export: config.export.clone(),
         global: None,
         settle_after_ms: 0,
+        started_ms: 0,
     };
     let http = config.http.clone();
     let secured =

@@ -48,6 +48,7 @@ fn what_hash_prints_lets_in_and_nothing_else() {
         "/api/v1/experiments",
         "/api/v1/verdict",
         "/api/v1/view",
+        "/api/v1/view/charts",
         "/page/page.js",
         "/runbooks",
         "/nowhere",

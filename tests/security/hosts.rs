@@ -79,6 +79,7 @@ fn on_a_loopback_address_it_answers_for_loopback_names_alone() {
         "/api/v1/verdict",
         "/api/v1/view",
         "/api/v1/view/stream",
+        "/api/v1/view/charts",
         "/healthz",
         "/readyz",
         "/nowhere",

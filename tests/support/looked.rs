@@ -160,6 +160,7 @@ fn exporter(config: &Config, looks: Arc<Published>) -> Exporter {
         export: config.export.clone(),
         global: None,
         settle_after_ms: 1_920_000,
+        started_ms: SETTLED_END_MS,
     }
 }
 

@@ -213,6 +213,7 @@ fn other_methods_and_paths_are_refused_in_words() {
         "/",
         "/api/v1/experiments",
         "/api/v1/view/stream",
+        "/api/v1/view/charts",
         "/healthz",
         "/runbooks",
     ] {

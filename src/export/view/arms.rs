@@ -166,7 +166,7 @@ struct ArmValues {
 
 /// The cells of the window, oldest first.
 #[derive(Serialize)]
-struct Sparkline {
+pub(super) struct Sparkline {
     start_ms: i64,
     cell_ms: i64,
     lists: Vec<i128>,
@@ -269,7 +269,7 @@ pub(super) fn with_lines<'a>(
 }
 
 impl Sparkline {
-    fn of(timeline: &Timeline, columns: &[Option<&Column>]) -> Sparkline {
+    pub fn of(timeline: &Timeline, columns: &[Option<&Column>]) -> Sparkline {
         let cells = &timeline.cells;
         let value = |column: &Option<&Column>, cell: &Option<Box<[i128]>>| {
             Some(five_digits((*column)?.value(cell.as_ref()?)?))
