@@ -218,6 +218,30 @@ fn arms_stand_against_their_control_with_what_the_last_look_says() {
 }
 
 #[test]
+fn charts_say_what_the_numbers_say_to_pointer_and_keys() {
+    let mut demo = Daemon::demo(&TRAFFIC);
+    demo.wait_until_ready();
+    let url = format!("http://{}/", demo.address());
+    let folder = std::env::var("ABGAUGE_CHART_PICTURES").unwrap_or_default();
+    let said = browser::run("charts.mjs", &[&url, &folder], Duration::from_secs(240));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn charts_begin_with_the_first_look_and_take_names_as_text() {
+    const LOOK_MS: i64 = 600_000;
+    let server = LookedAt::start();
+    let url = format!("http://{}/", server.address);
+    let mut page = browser::Script::start("first-charts.mjs", &[&url, looked::HOSTILE]);
+    page.wait_said("look", wait::LONG);
+    for number in (0..4).rev() {
+        server.look(number * LOOK_MS, State::Win);
+    }
+    let said = page.wait_end(Duration::from_secs(120));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
 fn every_metric_of_every_profile_can_be_chosen() {
     let busy = Busy::start();
     let url = format!("http://{}/", busy.daemon.address());

@@ -29,6 +29,13 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   assert.match(await locate("bases", { experiment: "first", arm: "v 2", view: "settled" }).innerText(), /settles from (\d{4}-\d\d-\d\d )?\d\d:\d\d/);
   const sentence = () => locate("experiment", { experiment: "first" }).locator("[data-testid=sentence]").innerText();
   assert.match(await sentence(), /^too early: no list has settled yet; the first do in about (32|31|30) min$/);
+  const settling = locate("settling").first();
+  assert.match(await settling.innerText(), /^Nothing has settled yet\. Settled numbers begin at (\d{4}-\d\d-\d\d )?\d\d:\d\d, when no more clicks on the first lists can come: \d+.% of the way\./);
+  const { begin, share, end: liveEnd } = await settling.evaluate((node) => {
+    const progress = node.querySelector("progress");
+    return { begin: Number(progress.dataset.begin), share: progress.value, end: Number(document.querySelector("[data-testid=live-end]").dataset.value) };
+  });
+  assert.ok(begin > liveEnd && begin - liveEnd <= 32 * 60_000 && share >= 0 && share < 0.5, `at ${begin}, ${share} of the way at ${liveEnd}`);
   await checkAccessibility(page, "nothing settled");
 
   // They go on, over the stream.

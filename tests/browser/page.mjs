@@ -91,7 +91,7 @@ await withPage(url, options, async (page, objections) => {
   await page.waitForSelector('[data-testid=value][data-key="hit_rate@5"][data-value]');
 
   // Lines run through all cells but for one that has just begun, in both views.
-  const lines = () => locate("line").locator("path").evaluateAll((paths) => paths.map((path) => path.getAttribute("d")));
+  const lines = () => locate("line").evaluateAll((all) => all.map((line) => [...line.querySelectorAll("path")].map((path) => path.getAttribute("d")).join("")));
   const isWhole = (d) => (d.match(/[ML]/g) ?? []).length >= 59;
   await pollUntil(lines, (all) => all.length === N_VALUES * 2 && all.every(isWhole));
 

@@ -19,11 +19,40 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// The name of the page itself; all others stand below `/page/`.
 pub(super) const PAGE: &str = "";
 
-const PARTS: [(&str, &str, &str); 15] = [
+const PARTS: [(&str, &str, &str); 27] = [
     (PAGE, HTML, include_str!("../page/index.html")),
     ("page.css", CSS, include_str!("../page/page.css")),
     ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
     ("begin.js", JAVASCRIPT, include_str!("../page/begin.js")),
+    ("charts.css", CSS, include_str!("../page/charts.css")),
+    ("chart.js", JAVASCRIPT, include_str!("../page/chart.js")),
+    ("chart-data.js", JAVASCRIPT, include_str!("../page/chart-data.js")),
+    (
+        "chart-forest.js",
+        JAVASCRIPT,
+        include_str!("../page/chart-forest.js"),
+    ),
+    (
+        "chart-paint.js",
+        JAVASCRIPT,
+        include_str!("../page/chart-paint.js"),
+    ),
+    (
+        "chart-reading.js",
+        JAVASCRIPT,
+        include_str!("../page/chart-reading.js"),
+    ),
+    (
+        "chart-ranks.js",
+        JAVASCRIPT,
+        include_str!("../page/chart-ranks.js"),
+    ),
+    (
+        "chart-split.js",
+        JAVASCRIPT,
+        include_str!("../page/chart-split.js"),
+    ),
+    ("charts.js", JAVASCRIPT, include_str!("../page/charts.js")),
     ("choice.js", JAVASCRIPT, include_str!("../page/choice.js")),
     ("controls.js", JAVASCRIPT, include_str!("../page/controls.js")),
     ("document.js", JAVASCRIPT, include_str!("../page/document.js")),
@@ -37,7 +66,14 @@ const PARTS: [(&str, &str, &str); 15] = [
     ("limits.js", JAVASCRIPT, include_str!("../page/limits.js")),
     ("looks.js", JAVASCRIPT, include_str!("../page/looks.js")),
     ("own.js", JAVASCRIPT, include_str!("../page/own.js")),
+    ("settling.js", JAVASCRIPT, include_str!("../page/settling.js")),
     ("stream.js", JAVASCRIPT, include_str!("../page/stream.js")),
+    (
+        "uplot.js",
+        JAVASCRIPT,
+        include_str!("../page/uplot/uPlot.iife.min.js"),
+    ),
+    ("uplot.css", CSS, include_str!("../page/uplot/uPlot.min.css")),
     ("words.js", JAVASCRIPT, include_str!("../page/words.js")),
 ];
 
@@ -156,6 +192,37 @@ mod tests {
         let sizes = Assets::new().of_page.into_iter();
         let n_bytes: usize = sizes.map(|part| part.packed.len()).sum();
         assert!((20_000..=MOST_BYTES).contains(&n_bytes), "{n_bytes} bytes");
+    }
+
+    #[test]
+    fn the_library_that_draws_charts_is_the_one_that_is_named_beside_it() {
+        let named = include_str!("../page/uplot/README.md");
+        let files = [
+            (
+                "uPlot.iife.min.js",
+                include_str!("../page/uplot/uPlot.iife.min.js"),
+            ),
+            ("uPlot.min.css", include_str!("../page/uplot/uPlot.min.css")),
+            ("LICENSE", include_str!("../page/uplot/LICENSE")),
+        ];
+        for (name, text) in files {
+            let sum = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+            let sum: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+            assert!(named.contains(&format!("{sum}  {name}\n")), "{name} is {sum}");
+        }
+        let lock = include_str!("../../../tests/browser/package-lock.json");
+        let lock: serde_json::Value = serde_json::from_str(lock).unwrap();
+        let version = lock["packages"]["node_modules/uplot"]["version"]
+            .as_str()
+            .unwrap();
+        assert!(named.starts_with(&format!("# uPlot {version}\n")));
+    }
+
+    /// All parts together, as a browser asks for them.
+    #[test]
+    fn the_page_weighs_at_most_150_kb() {
+        let bytes: usize = Assets::new().of_page.iter().map(|part| part.packed.len()).sum();
+        assert!((50_000..150_000).contains(&bytes), "{bytes}");
     }
 
     #[test]

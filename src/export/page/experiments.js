@@ -1,10 +1,13 @@
 // The tables: an experiment each, an arm a row, its control first, settled beside live.
 
+import { nSettledOf } from "./chart-data.js";
+import { drawCharts } from "./charts.js";
 import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
 import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
 import { asOf, drawLooks, interval, lift } from "./looks.js";
+import { drawSettling } from "./settling.js";
 import { BADGES, STATES, WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
@@ -30,7 +33,7 @@ export function drawExperiments(answer, { show, view, difference }) {
   const order = answer.profiles[0].metrics;
   // Looks go by the first profile, over all that has settled since the start.
   const hasLifts = told.window === "total" && difference === "relative" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
-  const context = { told, stream, order, hasLifts, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
+  const context = { told, stream, profiles: answer.profiles, order, hasLifts, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
   const several = sections.length > 1 ? sections : [];
   keyed($("#verdicts"), several, ({ name }) => name, verdictLine);
@@ -130,6 +133,8 @@ function experimentSection({ name }) {
       keyed($("tbody", node), rows, (arm) => arm.name, armRow);
       note($(".lines", node), aboutLines(scales, context));
       drawLooks($(".looks", node), experiment);
+      drawSettling($(".settling", node), experiment);
+      drawCharts($(".charts", node), experiment);
     },
   };
 }
@@ -315,8 +320,8 @@ function metricCell(view, { id }, experiment, arm) {
       text(strong, first);
       text(interval, rest);
       const cells = it?.line?.values[metric.index] ?? [];
-      attribute($("path", line), "d", pathOf(cells, scales[metric.index]));
-      attribute(line, "aria-label", describeLine(it?.line, cells, metric));
+      drawLine(line, it?.line, cells, scales[metric.index], context.stream.settled_end_ms);
+      attribute(line, "aria-label", describeLine(it?.line, cells, metric, context.stream.settled_end_ms));
     },
   };
 }
@@ -398,6 +403,15 @@ function extent(values) {
   return low <= high ? { low, high } : null;
 }
 
+/** What has settled, and faded what is still open to clicks, which goes on from there. */
+function drawLine(node, line, cells, scale, settledEnd) {
+  const n = line ? nSettledOf(line, settledEnd) : 0;
+  const isOpen = n < cells.length;
+  attribute($("path", node), "d", pathOf(cells.map((value, x) => (x < n ? value : null)), scale));
+  attribute($(".open", node), "d", isOpen ? pathOf(cells.map((value, x) => (x >= n - 1 ? value : null)), scale) : "");
+  attribute(node, "data-open", line && isOpen ? line.start_ms + n * line.cell_ms : null);
+}
+
 /**
  * SVG path over cells, one unit apart, held where it would leave the scale; null cells are gaps, and a cell between two
  * gaps is a dot.
@@ -415,18 +429,21 @@ function pathOf(cells, scale) {
   return path;
 }
 
-function describeLine(line, cells, metric) {
+function describeLine(line, cells, metric, settledEnd) {
   const range = extent(cells);
   if (!line || !range) return "no time line";
   const { start_ms: start, cell_ms: cell } = line;
   const end = start + cells.length * cell;
-  return `${metric.name} from ${near(start, end)} to ${near(end, end)}: lowest ${metric.text(range.low)}, highest ${metric.text(range.high)}`;
+  const n = nSettledOf(line, settledEnd);
+  const open = n < cells.length ? `; still open to clicks from ${near(start + n * cell, end)} on` : "";
+  return `${metric.name} from ${near(start, end)} to ${near(end, end)}: lowest ${metric.text(range.low)}, highest ${metric.text(range.high)}${open}`;
 }
 
-function aboutLines(scales, { told: { window }, lineWindow, metrics }) {
+function aboutLines(scales, { told: { window }, lineWindow, metrics, views }) {
   const spanned = window === "total" ? `the last ${lineWindow} (total has no time line)` : lineWindow;
   const drawn = metrics.filter(({ index }) => scales[index] !== null);
   if (drawn.length === 0) return `Lines: ${spanned}.`;
   const ranges = drawn.map(({ index, name, text }) => `${name} ${text(scales[index].low)} to ${text(scales[index].high)}`);
-  return `Lines: ${spanned}, all at one scale: ${ranges.join(", ")}.`;
+  const open = views.includes("live") ? " Their faded ends are still open to clicks, and read low." : "";
+  return `Lines: ${spanned}, all at one scale: ${ranges.join(", ")}.${open}`;
 }

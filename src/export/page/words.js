@@ -117,6 +117,12 @@ export function number(n, digits) {
   return formats.get(digits).format(n);
 }
 
+/** The digits that tell apart numbers which are `step` apart. */
+export function digitsOf(step) {
+  const isWhole = (digits) => Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) < 1e-6 * 10 ** digits * step;
+  return [0, 1, 2, 3, 4, 5].find(isWhole) ?? 6;
+}
+
 /** With its sign, as one writes it. */
 export function signed(n, write) {
   const words = write(Math.abs(n));

@@ -183,7 +183,11 @@ fn what_looks_have_shown_is_memory_too() {
     let (without, nothing) = own_bytes(Experiment::default());
     let (with, history) = own_bytes(compared());
     assert_eq!((with - without, nothing), (history, 0));
-    assert_eq!(history, 3 * size_of::<Point>() as u64, "an arm, a metric, three looks");
+    assert_eq!(
+        history,
+        3 * size_of::<Point>() as u64,
+        "an arm, a metric, three looks"
+    );
 }
 
 #[test]

@@ -1,0 +1,70 @@
+// From what the daemon says of one metric of some arms to what is drawn: numbers by arm over common times.
+
+/**
+ * The cells of a window, oldest first: what has settled, and beyond it what is still open to clicks.
+ * { x: their middles, begins, cell, openFrom, arms: [{ name, values, open }] }, or null where there is no list.
+ */
+export function cellsOf({ arms }, settledEnd) {
+  const lines = arms.flatMap(({ live, settled }) => [live, settled]).filter(Boolean);
+  const filled = lines.flatMap(({ start_ms: start, cell_ms: cell, lists }) => lists.flatMap((n, i) => (n > 0 ? [start + i * cell] : [])));
+  if (filled.length === 0) return null;
+  const cell = lines[0].cell_ms;
+  const [first, last] = filled.reduce(([low, high], ms) => [Math.min(low, ms), Math.max(high, ms)], [Infinity, -Infinity]);
+  const begins = Array.from({ length: Math.round((last - first) / cell) + 1 }, (_, i) => first + i * cell);
+  const isOpen = (begin) => settledEnd == null || begin + cell > settledEnd + 1;
+  const nSettled = begins.filter((begin) => !isOpen(begin)).length;
+  const ofArm = ({ name, live, settled }) => {
+    const values = begins.map((begin, i) => (i < nSettled ? valueAt(settled, begin) : null));
+    // The open end goes on from where the settled line ends.
+    const open = begins.map((begin, i) => (i >= nSettled ? valueAt(live, begin) : i === nSettled - 1 ? values[i] : null));
+    return { name, values, open };
+  };
+  return { x: begins.map((begin) => begin + cell / 2), begins, cell, nSettled, openFrom: begins[nSettled] ?? null, arms: arms.map(ofArm) };
+}
+
+function valueAt(line, begin) {
+  if (line === undefined) return null;
+  return line.values[0][Math.round((begin - line.start_ms) / line.cell_ms)] ?? null;
+}
+
+/** How many of the cells of a line are settled: the rest may still be clicked on. */
+export function nSettledOf({ start_ms: start, cell_ms: cell, lists }, settledEnd) {
+  if (settledEnd == null) return 0;
+  return Math.max(0, Math.min(lists.length, Math.floor((settledEnd + 1 - start) / cell)));
+}
+
+/**
+ * What looks have shown of `what`, "value" or "lift": { x: their times, arms: [{ name, values, lower, upper }] }; null where there is none.
+ */
+export function looksOf({ looks, arms }, what) {
+  if (looks === undefined) return null;
+  const shown = arms.filter((arm) => arm.looks?.[what].middle.some((it) => it !== null));
+  if (shown.length === 0) return null;
+  const ofArm = ({ name, looks: { [what]: it } }) => ({ name, values: it.middle, lower: it.lower, upper: it.upper });
+  return { x: looks.times, arms: shown.map(ofArm) };
+}
+
+/**
+ * Lowest and highest of what is drawn between two places, with room around; null where nothing is. Bounds from the first quarter
+ * of these places do not count, nor what is still open beside what has settled: they would press all else flat.
+ */
+export function extentOf(arms, from, to, isWith0) {
+  const narrowFrom = from + Math.ceil((to - from) / 4);
+  const isSettled = arms.some(({ values }) => values.slice(from, to + 1).some((it) => it != null));
+  let [low, high] = isWith0 ? [0, 0] : [Infinity, -Infinity];
+  const take = (values, begin) => {
+    for (let i = begin; i <= to; i++) {
+      const value = values?.[i];
+      if (value == null) continue;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  };
+  for (const { values, open, lower, upper } of arms) {
+    take(isSettled ? values : open, lower === undefined ? from : narrowFrom);
+    [lower, upper].forEach((it) => take(it, narrowFrom));
+  }
+  if (low > high) return null;
+  const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 0.01;
+  return [low - room, high + room];
+}

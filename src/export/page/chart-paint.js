@@ -1,0 +1,85 @@
+// What a chart paints beside its lines: the ground of what is still open to clicks, marks, and the words of the axis of time.
+
+import { clock, date } from "./words.js";
+
+const DAY_MS = 86_400_000;
+const FONT = (size) => `${size * devicePixelRatio}px system-ui, sans-serif`;
+
+/** The ground of what is still open to clicks. */
+export function shadeOpen(u, { openFrom }, ink) {
+  if (openFrom == null) return;
+  const { ctx } = u;
+  const { left, top, width, height } = u.bbox;
+  const from = Math.max(left, u.valToPos(openFrom, "x", true));
+  ctx.save();
+  ctx.fillStyle = faded(ink, 0.12);
+  if (from < left + width) ctx.fillRect(from, top, left + width - from, height);
+  ctx.restore();
+}
+
+/** The line of no difference, and when something happened to the numbers; returns the marks that are in sight. */
+export function paintMarks(u, { marks = [], openFrom, isWith0 }, ink) {
+  const { ctx } = u;
+  const { left, top, width, height } = u.bbox;
+  const { min, max } = u.scales.x;
+  const shown = marks.filter(({ at }) => at >= min && at <= max);
+  const above = top - 3 * devicePixelRatio;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = ink;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.font = FONT(11);
+  if (isWith0) {
+    const y = Math.round(u.valToPos(0, "y", true)) + 0.5;
+    line(ctx, left, y, left + width, y);
+  }
+  ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
+  ctx.textAlign = "center";
+  shown.forEach(({ at }, i) => {
+    const x = Math.round(u.valToPos(at, "x", true)) + 0.5;
+    line(ctx, x, top, x, top + height);
+    ctx.fillText(String(i + 1), x, above);
+  });
+  ctx.textAlign = "right";
+  if (openFrom != null && openFrom < max) ctx.fillText("still open to clicks", left + width, above);
+  ctx.restore();
+  return shown;
+}
+
+function line(ctx, fromX, fromY, toX, toY) {
+  ctx.beginPath();
+  ctx.moveTo(fromX, fromY);
+  ctx.lineTo(toX, toY);
+  ctx.stroke();
+}
+
+/** A scale needs some length. */
+export function wide(low, high) {
+  return low == null || low < high ? [low, high] : [low - 60_000, high + 60_000];
+}
+
+/** Places whose neighbours are empty: a line does not show them. */
+export function alone(u, series) {
+  const values = u.data[series];
+  const places = [];
+  values.forEach((value, i) => value != null && values[i - 1] == null && values[i + 1] == null && places.push(i));
+  return places.length > 0 ? places : null;
+}
+
+/** `rgb(r, g, b)` as the browser computes it, less solid. */
+export function faded(colour, alpha) {
+  const [red, green, blue] = colour.match(/[\d.]+/g) ?? [128, 128, 128];
+  return `rgb(${red} ${green} ${blue} / ${alpha})`;
+}
+
+/** The reader's clock below an axis, with the day where it begins. */
+export function moments(splits, step) {
+  let day = "";
+  return splits.map((ms) => {
+    const today = date(ms).slice(5);
+    const isNew = today !== day;
+    day = today;
+    if (step >= DAY_MS) return today;
+    const time = step < 60_000 ? clock(ms) : clock(ms).slice(0, 5);
+    return isNew ? `${time}\n${today}` : time;
+  });
+}

@@ -1,0 +1,287 @@
+// The charts of each experiment, below its table: its arms over time, their lifts, a forest of lifts, CTR by rank, the split of the traffic.
+//
+//   view ─▶ follow ──in sight?──▶ ask /api/v1/view/charts, one question at a time ─▶ draw
+//
+// Charts have the arms that stand first in the table, at most eleven: what they cost does not grow with the number of arms.
+
+import { Chart } from "./chart.js";
+import { cellsOf, looksOf } from "./chart-data.js";
+import { drawForest } from "./chart-forest.js";
+import { drawRanks } from "./chart-ranks.js";
+import { drawSplit } from "./chart-split.js";
+import { $, attribute, keyed, note, stamp, text } from "./document.js";
+import { controlOf } from "./download.js";
+import { clock, count, date, digitsOf, metricOf, near, number, percentage, signed, span, visible } from "./words.js";
+
+const PATH = "api/v1/view/charts";
+const PATIENCE_MS = 10_000;
+/** The control and ten others, as many as the daemon answers for. */
+const MAX_ARMS = 11;
+/** Colours beside that of the control. */
+const N_COLOURS = 10;
+/** Charts are drawn a little before they come into sight. */
+const AHEAD = "200px";
+/** More bands than these hide each other. */
+const MAX_BANDS = 4;
+
+const drawn = new WeakMap(); // section → its charts
+
+/** Charts of an experiment of the view. */
+export function drawCharts(section, experiment) {
+  if (!drawn.has(section)) drawn.set(section, new Charts(section, visible(experiment.name)));
+  drawn.get(section).follow(experiment);
+}
+
+const sights = new IntersectionObserver(
+  (entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (target.isConnected) drawn.get(target).seen(isIntersecting);
+      else sights.unobserve(target);
+    }
+  },
+  { rootMargin: AHEAD },
+);
+
+class Charts {
+  #section;
+  #experiment = null; // as the last view has it
+  #answer = null;
+  #isAsking = false;
+  #asked = ""; // the last question
+  #of = null; // the stream of the view at which it was asked
+  #isInSight = false;
+  #key = ""; // of the metric that is drawn
+  #chosen = ""; // by hand: else it is the first one
+  #isByLook = false;
+  #primaries = new Set(); // their keys
+  #colours = new Map(); // by arm
+  #time;
+  #lift;
+
+  constructor(section, name) {
+    this.#section = section;
+    attribute(section, "aria-label", `Charts of ${name}`);
+    for (const region of section.querySelectorAll("[role=region]")) attribute(region, "aria-label", `${region.getAttribute("aria-label")}, ${name}`);
+    const [time, lift] = ["time", "lift"].map((kind) => {
+      const figure = stamp("chart");
+      attribute(figure, "data-chart", kind);
+      attribute($("[role=region]", figure), "aria-label", `Values ${kind === "time" ? "over time" : "of lifts"}, ${name}`);
+      return figure;
+    });
+    $(".plots", section).prepend(time, lift);
+    [this.#time, this.#lift] = [time, lift].map((figure) => ({ figure, chart: new Chart(figure) }));
+    lift.hidden = true;
+    $("select", section).addEventListener("change", ({ target }) => {
+      this.#key = this.#chosen = target.value;
+      this.#ask();
+    });
+    $(".by", section).addEventListener("click", () => {
+      this.#isByLook = !this.#isByLook;
+      this.#draw();
+    });
+    sights.observe(section);
+  }
+
+  follow(experiment) {
+    this.#experiment = experiment;
+    this.#section.hidden = experiment.arms.length === 0;
+    if (this.#isInSight && !this.#section.hidden) this.#refresh();
+  }
+
+  seen(isInSight) {
+    this.#isInSight = isInSight;
+    if (isInSight && this.#experiment !== null) this.#refresh();
+  }
+
+  #arms() {
+    return this.#experiment.arms.slice(0, MAX_ARMS);
+  }
+
+  #refresh() {
+    this.#drawChoice();
+    const arms = this.#arms();
+    arms.forEach(({ name }) => this.#colour(name));
+    const { n_found: nFound } = this.#experiment;
+    note($("[data-testid=charted]", this.#section), arms.length < nFound ? `Charts show ${count(arms.length)} of ${count(nFound)} arms: those that stand first in the table.` : "");
+    drawForest($(".forest", this.#section), this.#experiment, arms, (name) => this.#colour(name));
+    this.#ask();
+  }
+
+  /** The metric: a primary one, or one that is chosen for the table. */
+  #drawChoice() {
+    const { arms, context } = this.#experiment;
+    const { told, metrics, profiles } = context;
+    const { name: profile, metrics: known } = profiles.find(({ name }) => name === told.profile);
+    const isOfLooks = profile === profiles[0].name;
+    const primaries = Object.entries(arms.find((arm) => arm.comparison)?.comparison.metrics ?? {}).filter(([, { role }]) => role === "primary");
+    const keys = new Set([...(isOfLooks ? primaries.map(([key]) => key) : []), ...metrics.map(({ id, k }) => id + k)]);
+    this.#primaries = new Set(primaries.map(([key]) => key));
+    const options = [...keys].filter((key) => known.includes(key)).map((key) => ({ key, words: nameOf(key) }));
+    const select = $("select", this.#section);
+    keyed(select, options, ({ key }) => key, optionOf);
+    this.#key = (options.find(({ key }) => key === this.#chosen) ?? options[0])?.key ?? "";
+    if (select.value !== this.#key) select.value = this.#key;
+  }
+
+  /** The same for an arm whatever stands beside it. */
+  #colour(name) {
+    if (name === controlOf(this.#experiment)?.name) return 0;
+    if (!this.#colours.has(name)) {
+      const taken = new Set(this.#arms().map((arm) => this.#colours.get(arm.name)));
+      const free = Array.from({ length: N_COLOURS }, (_, i) => i + 1).find((colour) => !taken.has(colour));
+      this.#colours.set(name, free ?? (this.#colours.size % N_COLOURS) + 1);
+    }
+    return this.#colours.get(name);
+  }
+
+  /** What is asked of the daemon. */
+  #question() {
+    const { name, context } = this.#experiment;
+    const { window, profile, scope } = context.told;
+    const asked = new URLSearchParams({ experiment: name, arms: JSON.stringify(this.#arms().map((arm) => arm.name)), metric: this.#key, profile, window });
+    if (scope !== undefined) asked.set("scope", scope);
+    return String(asked);
+  }
+
+  /** Once for each view, unless something else is asked; and one question at a time. */
+  async #ask() {
+    const asked = this.#question();
+    const { stream } = this.#experiment.context;
+    if (this.#isAsking || this.#key === "" || (asked === this.#asked && stream === this.#of)) return;
+    [this.#isAsking, this.#asked, this.#of] = [true, asked, stream];
+    const fault = await this.#fetch(asked, stream.settled_end_ms);
+    this.#isAsking = false;
+    note($("[data-testid=chart-fault]", this.#section), fault && `Charts could not be brought up to date: ${fault}.`);
+    if (fault !== "") return;
+    this.#draw();
+    if (this.#isInSight && this.#question() !== asked) this.#ask();
+  }
+
+  /** Why there is no answer; "" where there is one. */
+  async #fetch(asked, settledEnd) {
+    try {
+      const response = await fetch(`${PATH}?${asked}`, { signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
+      if (!response.ok) return `HTTP ${response.status}`;
+      this.#answer = { ...(await response.json()), settledEnd };
+      return "";
+    } catch (error) {
+      return error instanceof TypeError ? "no connection" : error.message;
+    }
+  }
+
+  #draw() {
+    if (this.#answer === null) return;
+    const begin = performance.now();
+    this.#drawTime();
+    this.#drawLift();
+    drawSplit($(".split", this.#section), this.#answer, this.#arms(), (name) => this.#colour(name));
+    drawRanks($(".ranks", this.#section), this.#answer, (name) => this.#colour(name));
+    attribute(this.#section, "data-drawn", this.#answer.metric);
+    performance.clearMeasures("charts");
+    performance.measure("charts", { start: begin });
+  }
+
+  #drawTime() {
+    const byLook = looksOf(this.#answer, "value");
+    const by = $(".by", this.#section);
+    by.hidden = byLook === null;
+    const isByLook = this.#isByLook && byLook !== null;
+    attribute(by, "aria-pressed", String(isByLook));
+    const cells = isByLook ? null : cellsOf(this.#answer, this.#answer.settledEnd);
+    const drawn = isByLook ? byLook : cells;
+    this.#time.figure.hidden = drawn === null;
+    if (drawn === null) return;
+    const metric = metricOf(this.#answer.metric.split("@")[0]);
+    this.#time.chart.draw({
+      ...drawn,
+      title: `${nameOf(this.#answer.metric)} ${isByLook ? "since the start" : "over time"}`,
+      about: isByLook ? aboutValue(drawn) : aboutCells(cells, this.#answer.window),
+      arms: this.#coloured(drawn.arms),
+      hasBands: drawn.arms.length <= MAX_BANDS,
+      placeOf: isByLook ? upTo(drawn.x) : cellAt(cells),
+      write: metric.text,
+      tick: tickOf(metric),
+      marks: this.#answer.marks,
+      isWith0: false,
+    });
+  }
+
+  #drawLift() {
+    const drawn = looksOf(this.#answer, "lift");
+    this.#lift.figure.hidden = drawn === null;
+    const isPrimary = this.#primaries.has(this.#answer.metric);
+    const others = [...this.#primaries].map(nameOf).join(", ");
+    const why = drawn !== null || others === "" ? "" : isPrimary ? "Lifts over time begin once enough is known for a first interval." : `Lifts over time are kept of primary metrics alone: ${others}.`;
+    note($("[data-testid=no-lift]", this.#section), why);
+    if (drawn === null) return;
+    this.#lift.chart.draw({
+      ...drawn,
+      title: `Lift of ${nameOf(this.#answer.metric)} over the control`,
+      about: `At each look, over all lists settled since the start. ${bandOf(drawn.arms, "the lifts that the data do not contradict", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
+      arms: this.#coloured(drawn.arms),
+      hasBands: drawn.arms.length <= MAX_BANDS,
+      placeOf: upTo(drawn.x),
+      write: (lift) => signed(lift, percentage),
+      tick: (lift, step) => signed(lift, (it) => percentage(it, digitsOf(step * 100))),
+      marks: this.#answer.marks,
+      isWith0: true,
+    });
+  }
+
+  #coloured(arms) {
+    return arms.map((arm) => ({ ...arm, colour: this.#colour(arm.name) }));
+  }
+}
+
+function nameOf(key) {
+  const [id, k] = key.split("@");
+  return metricOf(id).name + (k === undefined ? "" : `@${k}`);
+}
+
+function optionOf({ key, words }) {
+  const node = document.createElement("option");
+  node.value = key;
+  text(node, words);
+  return { node, draw() {} };
+}
+
+/** A number on an axis, with as many digits as tell two ticks apart. */
+function tickOf({ text }) {
+  const isShare = text(0).includes("%");
+  return (value, step) => (isShare ? percentage(value, digitsOf(step * 100)) : number(value, digitsOf(step)));
+}
+
+
+function cellAt({ begins, cell }) {
+  return (i) => `${near(begins[i], begins.at(-1))} to ${near(begins[i] + cell, begins[i])}`;
+}
+
+function upTo(times) {
+  return (i) => `up to ${moment(times[i])}`;
+}
+
+function moment(ms) {
+  return `${date(ms)} ${clock(ms).slice(0, 5)}`;
+}
+
+function aboutCells({ cell, begins, openFrom }, window) {
+  const each = `The value of each ${span(cell / 1000)}, in the last ${window}.`;
+  if (openFrom === null) return each;
+  const from = near(openFrom, begins.at(-1));
+  return `${each} From ${from} on, faded: clicks can still come, so values read low.`;
+}
+
+function aboutValue({ x: times, arms }) {
+  const band = bandOf(arms, "the values of an arm that the data do not contradict at that look", "says nothing of differences");
+  return `Over all lists settled from the start up to each look, from ${moment(times[0])} on. ${band}`;
+}
+
+/** Where the bounds stand, and what they say. */
+function bandOf(arms, what, how) {
+  if (arms.length <= MAX_BANDS) return `The band holds ${what}. It ${how}.`;
+  return `Bounds stand above and in the table: they hold ${what}, and ${how.replace("says", "say")}.`;
+}
+
+function everyLook({ times, every_ms: every }) {
+  return `From ${moment(times[0])} on, a point every ${span(every / 1000)}.`;
+}

@@ -1,0 +1,52 @@
+// Charts of an experiment before and after its first looks, one of whose arms has a name that looks like markup.
+//
+//   first-charts.mjs URL HOSTILE    says "look" when it is time for looks
+
+import assert from "node:assert/strict";
+
+import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
+
+const [url, hostile] = process.argv.slice(2);
+
+await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
+  const { state } = hands(page);
+  const charts = page.locator('[data-experiment="ranker"] [data-testid=charts]');
+  await state("ready");
+  await charts.scrollIntoViewIfNeeded();
+  await charts.locator("[data-testid=split-line]").first().waitFor(PATIENCE);
+  for (const part of ['[data-chart="lift"]', '[data-chart="time"]', "[data-testid=forest]"]) assert.equal(await charts.locator(part).isVisible(), false, `${part} has nothing to show`);
+  assert.equal(await charts.locator("[data-testid=split-line]").count(), 5);
+  assert.equal(await charts.locator("[data-testid=split] thead th:nth-child(3)").isVisible(), false, "no plan is known before a look");
+  await checkAccessibility(page, "charts before the first look");
+
+  console.log("look");
+  const lift = charts.locator('[data-chart="lift"]');
+  await lift.locator("canvas").waitFor(PATIENCE);
+  const key = () => lift.locator(".key li").evaluateAll((nodes) => nodes.map((node) => [node.dataset.arm, node.querySelector("bdi").textContent, node.querySelector(".said").textContent]));
+  const said = "+12.0\u00a0% (−4.0\u00a0% to +28.0\u00a0%)";
+  assert.deepEqual(await key(), [hostile, "blend", "neural", "shadow"].map((arm) => [arm, arm, said]));
+  await pollUntil(() => lift.locator(".plot").getAttribute("aria-valuemax"), (last) => last === "3");
+  const words = await lift.locator(".plot").getAttribute("aria-valuetext");
+  assert.ok(words.startsWith("up to 2025-11-20 00:00: <img src=x"), words);
+  assert.match(await lift.locator(".about").innerText(), /From 2025-11-19 23:30 on, a point every 10.min\.$/);
+  assert.equal(await lift.locator("[data-testid=marks]").innerText(), "1: 2025-11-19 23:59, abgauge started");
+  await lift.locator("summary").click();
+  assert.equal(await lift.locator("thead th").nth(1).innerText(), hostile);
+  assert.equal(await lift.locator("tbody tr").count(), 4);
+  assert.equal(await page.locator("img").count(), 0, "names are text");
+
+  // Arms that are compared, metric by metric; an arm without a share has no plan and no part of the split.
+  const lines = await charts.locator("[data-testid=forest-line]").evaluateAll((nodes) => nodes.map((node) => `${node.dataset.metric} ${node.dataset.arm}`));
+  assert.deepEqual(lines.slice(0, 4), [hostile, "blend", "neural", "shadow"].map((arm) => `mrr@5 ${arm}`));
+  const split = await charts.locator("[data-testid=split-line]").evaluateAll((nodes) => Object.fromEntries(nodes.map((node) => [node.dataset.arm, [...node.querySelectorAll(".planned, .seen")].map((it) => it.textContent)])));
+  assert.deepEqual(split[hostile], ["25.0\u00a0%", "25.0\u00a0%"]);
+  assert.deepEqual(split.shadow, ["–", "no share"]);
+
+  await checkAccessibility(page, "charts with a hostile name");
+  for (const width of [1920, 768, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    await checkWidth(page);
+  }
+  assert.deepEqual(objections, []);
+});
+console.log("all is well");
