@@ -64,13 +64,13 @@ class Charts {
     for (const region of section.querySelectorAll("[role=region]")) attribute(region, "aria-label", `${region.getAttribute("aria-label")}, ${name}`);
     const [time, lift] = ["time", "lift"].map((kind) => {
       const figure = stamp("chart");
+      figure.hidden = true;
       attribute(figure, "data-chart", kind);
       attribute($("[role=region]", figure), "aria-label", `Values ${kind === "time" ? "over time" : "of lifts"}, ${name}`);
       return figure;
     });
     $(".plots", section).prepend(time, lift);
     [this.#time, this.#lift] = [time, lift].map((figure) => ({ figure, chart: new Chart(figure) }));
-    lift.hidden = true;
     $("select", section).addEventListener("change", ({ target }) => {
       this.#key = this.#chosen = target.value;
       this.#ask();
