@@ -105,8 +105,13 @@ impl Topic {
 
     /// Nothing goes wrong any more, and what is under way lands.
     pub fn calm(&self) {
+        self.lock().faults = Faults::NONE;
+        self.land_all();
+    }
+
+    /// What is under way lands.
+    pub fn land_all(&self) {
         let mut shared = self.lock();
-        shared.faults = Faults::NONE;
         while !shared.flights.is_empty() {
             shared.land_some();
         }
