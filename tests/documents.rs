@@ -38,7 +38,7 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 37] = [
+const NOT_RUN: [(&str, &str, Look); 38] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -107,6 +107,7 @@ const NOT_RUN: [(&str, &str, Look); 37] = [
         Look::Script,
     ),
     ("deploy/debian/build", "builds for minutes", Look::Script),
+    ("deploy/release", "builds for minutes", Look::Script),
     ("tests/compose/run", "starts containers, as root", Look::Script),
     ("sudo deploy/debian/try", "needs root and a package", Look::Script),
     ("sudo apt install", "changes the machine, as root", Look::Package),
