@@ -284,6 +284,8 @@ pub struct Export {
     pub live: Vec<String>,
     /// The same of settled lists.
     pub settled: Vec<String>,
+    /// The same of settled lists of all partitions, whoever holds them.
+    pub global: Vec<String>,
     /// Metric ids that are shown with numerator and denominator, whatever they divide by.
     pub numerators: Vec<String>,
     /// Whether looks also show metrics that are neither primary nor guardrail.

@@ -108,12 +108,14 @@ fn commented_lists_of_the_sample_say_what_is_exported_by_default() {
     // What these say is all that can be said: none is a default.
     assert_eq!(full.export.live, ["5m", "1h", "24h", "total"]);
     assert_eq!(full.export.live, full.export.settled);
+    assert_eq!(full.export.live, full.export.global);
     assert_eq!(full.export.numerators, full.export.metrics);
     assert_eq!(
         Export {
             k: None,
             live: bare.export.live.clone(),
             settled: bare.export.settled.clone(),
+            global: bare.export.global.clone(),
             numerators: Vec::new(),
             ..full.export
         },
@@ -125,15 +127,21 @@ fn commented_lists_of_the_sample_say_what_is_exported_by_default() {
 fn windows_have_the_views_that_serve_them_unless_views_are_set() {
     let shown = |text: &str| {
         let export = config(&format!("[export]\n{text}"), &[]).export;
-        [export.live, export.settled].map(|names| names.join(" "))
+        [export.live, export.settled, export.global].map(|names| names.join(" "))
     };
-    assert_eq!(shown(""), ["5m total", "1h 24h total"]);
-    assert_eq!(shown("windows = [\"24h\", \"1h\"]"), ["1h", "24h"]);
-    assert_eq!(shown("windows = [\"1h\", \"total\"]"), ["1h total", "1h total"]);
-    assert_eq!(shown("windows = [\"total\"]"), ["total", "total"]);
+    assert_eq!(shown(""), ["5m total", "1h 24h total", "total"]);
+    assert_eq!(shown("windows = [\"24h\", \"1h\"]"), ["1h", "24h", ""]);
+    assert_eq!(
+        shown("windows = [\"1h\", \"total\"]"),
+        ["1h total", "1h total", "total"]
+    );
+    assert_eq!(shown("windows = [\"total\"]"), ["total", "total", "total"]);
     let all = "5m 1h 24h total";
-    assert_eq!(shown("views = [\"live\", \"settled\"]"), [all, all]);
-    assert_eq!(shown("views = [\"settled\"]\nwindows = [\"5m\"]"), ["", "5m"]);
+    assert_eq!(shown("views = [\"live\", \"settled\"]"), [all, all, all]);
+    assert_eq!(
+        shown("views = [\"settled\"]\nwindows = [\"5m\"]"),
+        ["", "5m", "5m"]
+    );
 }
 
 #[test]

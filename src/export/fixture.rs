@@ -89,6 +89,7 @@ pub fn export() -> Export {
         k: None,
         live: texts(["5m", "1h", "total"]),
         settled: texts(["5m", "1h", "total"]),
+        global: texts(["5m", "1h", "total"]),
         numerators: texts(["hit_rate", "ctr", "mrr"]),
         secondary: true,
         max_series: 300_000,

@@ -51,7 +51,8 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
         windows,
         ..
     } = scrape;
-    let families = families(ranking, config);
+    let of_own = families(ranking, config, Scope::Own);
+    let of_global = families(ranking, config, Scope::Global);
     let looks = LookGauges::new(scrape.looks, scrape.looks_of, ranking, config);
     let arms = shown_arms(snapshot, config.forget_after_ms);
     let arms_of_all = scrape
@@ -68,16 +69,17 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
     let looks_of = |scope: Scope| (scope == scrape.looks_of).then_some(&looks);
     let all = rows(&arms, scrape.controls, looks_of(Scope::Own));
     let own = places(config, windows, Scope::Own);
-    let rows = choose(&all, &mut room, &own, &families);
+    let rows = choose(&all, &mut room, &own, &of_own);
     let of_all = global_rows(&arms_of_all, &arms, scrape.controls, looks_of(Scope::Global));
     let global = places(config, windows, Scope::Global);
-    let global_rows = choose(&of_all, &mut room, &global, &families);
+    let global_rows = choose(&of_all, &mut room, &global, &of_global);
 
     let scopes = [ScopeRows::new(&own, &rows), ScopeRows::new(&global, &global_rows)];
     let mut text = ExpositionText::new(out);
-    for family in &families {
-        text.family(&family.name, &family.help, |text| {
-            scopes.iter().for_each(|scope| scope.render(family, text));
+    for (of_own, of_global) in of_own.iter().zip(&of_global) {
+        text.family(&of_own.name, &of_own.help, |text| {
+            scopes[0].render(of_own, text);
+            scopes[1].render(of_global, text);
         });
     }
     let looked = scopes
@@ -196,10 +198,11 @@ fn places(config: &Export, windows: &[WindowSpan], scope: Scope) -> Vec<WindowLa
     let mut places = Vec::new();
     for (window, name) in names.enumerate() {
         for view in View::BOTH {
-            let shown = match view {
-                View::Live if scope == Scope::Global => &[][..],
-                View::Live => &config.live[..],
-                View::Settled => &config.settled[..],
+            let shown = match (view, scope) {
+                (View::Live, Scope::Own) => &config.live[..],
+                (View::Live, Scope::Global) => &[],
+                (View::Settled, Scope::Own) => &config.settled,
+                (View::Settled, Scope::Global) => &config.global,
             };
             if shown.iter().any(|shown| shown == name) {
                 let mut labels = r#",window=""#.to_owned();
@@ -281,7 +284,8 @@ impl What {
     }
 }
 
-fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
+/// Those of a scope: the same names in each.
+fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
     let columns: Vec<&Column> = ranking
         .columns()
         .iter()
@@ -326,10 +330,11 @@ fn families(ranking: &Ranking, config: &Export) -> Vec<Family> {
         });
     }
     let is_named = |column: &Column| config.numerators.iter().any(|id| id == column.metric.id);
-    // A mean over all lists divides by `abgauge_lists`.
+    // A mean over all lists divides by `abgauge_lists`, and what is of all partitions is not added up.
     let needs_denominator = |column: &Column| {
         let is_shown = config.metrics.iter().any(|id| id == column.metric.id);
-        is_named(column) || is_shown && column.metric.is_additive() && column.denominator != LISTS
+        let is_weight = column.metric.is_additive() && column.denominator != LISTS;
+        is_named(column) || is_shown && is_weight && scope == Scope::Own
     };
     let parts =
         |name: &str, help: &str, what: fn(Column) -> What, is_wanted: &dyn Fn(&Column) -> bool| Family {

@@ -65,6 +65,11 @@ pub(super) fn export(
         metrics,
         k,
         live: shown(View::Live),
+        // Nothing adds these up, and looks go by them: unless views are set, the whole is enough.
+        global: match &views {
+            Some(_) => shown(View::Settled),
+            None => windows.iter().filter(|name| *name == TOTAL).cloned().collect(),
+        },
         settled: shown(View::Settled),
         numerators,
         secondary: *raw.secondary.get_ref(),

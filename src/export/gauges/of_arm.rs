@@ -21,8 +21,10 @@ pub struct SeriesOfArm {
 impl SeriesOfArm {
     pub fn of(config: &Config) -> SeriesOfArm {
         let (ranking, export) = (Ranking::new(&config.measures), &config.export);
-        let of_place = Sizes::of(&families(&ranking, export)).most();
-        let of = |scope| of_place * places(export, &config.windows, scope).len();
+        let of = |scope| {
+            let of_place = Sizes::of(&families(&ranking, export, scope)).most();
+            of_place * places(export, &config.windows, scope).len()
+        };
         let nothing = Shown::default();
         let looks = LookGauges::new(&nothing, Scope::Own, &ranking, export);
         let window = config.look_window();

@@ -197,6 +197,8 @@ fn an_arm_has_at_most_250_series_by_default_with_up_to_four_metrics_that_decide(
     let four = "primary = [\"ctr@10\", \"hit_rate@10\"]\nguardrails = { mrr = 0.02, \"ndcg@10\" = 0.02 }\n";
     let compared = of(&format!("{CONTROL}{four}"));
     assert!(compared.sum() <= 250, "{compared:?}");
+    let stored = of(&format!("{STATE}{CONTROL}"));
+    assert!(stored.sum() <= 250 && stored.global > 0, "{stored:?}");
 }
 
 /// The rows of the table by arms in docs/sizing.md: what is scraped with these settings.
