@@ -307,10 +307,10 @@ impl<'a> Looked<'a> {
     }
 
     fn win(&self, best: Arm, n_wins: usize, worse: &[Arm], n_arms: usize) -> Said {
-        let key = self.decisive(&best, 1.0);
+        let key = self.decisive(&best);
         let metric = key.and_then(|key| Some((key, best.of.metrics.get(key)?)));
         let said = Said::new(Badge::Win, Some(best.name)).name(best.name);
-        let is_still_so = metric.is_none_or(|(key, metric)| self.lies_above_zero(key, metric));
+        let is_still_so = metric.is_none_or(|(key, metric)| self.lies_beyond_zero(key, metric, 1.0));
         let verb = match self.settings.goal {
             Goal::NonInferior => " is not worse than ",
             Goal::Superior if is_still_so => " beats ",
@@ -346,7 +346,12 @@ impl<'a> Looked<'a> {
             .filter(|(key, metric)| metric.lift.is_some_and(|lift| self.better(key, lift) < 0.0))
             .min_by(|(_, a), (_, b)| a.p_harm.unwrap_or(1.0).total_cmp(&b.p_harm.unwrap_or(1.0)));
         if let Some((key, metric)) = worst {
-            said = said.text(format!(": {}", lift(key, metric)));
+            // Harm is tested on one side, and at every look so far: the two-sided interval of the last one may hold 0.
+            let by = match self.lies_beyond_zero(key, metric, -1.0) {
+                true => "",
+                false => " by the one-sided test of harm",
+            };
+            said = said.text(format!("{by}: {}", lift(key, metric)));
         }
         let said = said.resting_on(self.rests_on(first.name));
         match n_arms {
@@ -428,14 +433,12 @@ impl<'a> Looked<'a> {
         format!(", {lists}{split}")
     }
 
-    /// The primary that shows most, in the direction of `sign`.
-    fn decisive(&self, arm: &Arm, sign: f64) -> Option<&'a str> {
+    /// The primary by which it is better most surely, else the first.
+    fn decisive(&self, arm: &Arm) -> Option<&'a str> {
         let primaries = self.settings.primary.iter().map(String::as_str);
         let shown = primaries.filter_map(|key| {
             let metric = arm.of.metrics.get(key)?;
-            let is_so = metric
-                .lift
-                .is_some_and(|lift| sign * self.better(key, lift) > 0.0);
+            let is_so = metric.lift.is_some_and(|lift| self.better(key, lift) > 0.0);
             is_so.then_some((key, metric.p_adjusted.unwrap_or(1.0)))
         });
         let first = || self.settings.primary.first().map(String::as_str);
@@ -469,9 +472,10 @@ impl<'a> Looked<'a> {
         }
     }
 
-    fn lies_above_zero(&self, key: &str, metric: &MetricReport) -> bool {
+    /// Whether the whole interval is better, or with −1 worse.
+    fn lies_beyond_zero(&self, key: &str, metric: &MetricReport, sign: f64) -> bool {
         let ends = metric.interval.map(|Interval { lower, upper }| [lower, upper]);
-        ends.is_some_and(|ends| ends.iter().all(|end| self.better(key, *end) > 0.0))
+        ends.is_some_and(|ends| ends.iter().all(|end| sign * self.better(key, *end) > 0.0))
     }
 
     fn chance(&self) -> Option<Chance> {
@@ -498,7 +502,7 @@ fn lift(key: &str, metric: &MetricReport) -> String {
     }
 }
 
-/// "; roll back blend and draft"
+/// "; blend and 2 more are worse"
 fn named_others(said: Said, worse: &[Arm]) -> Said {
     match worse {
         [] => said,

@@ -118,8 +118,8 @@ fn a_ramp_with_a_base_rate_that_shifts_is_no_effect() {
 
 #[test]
 fn who_looks_at_the_demo_once_is_told_nothing_wrong_first() {
-    let seen = seen(&rows::first_view(), 24);
+    let seen = seen(&rows::first_view(), 12);
     check(&seen, "wrong arm", 0.0, 0.0);
     check(&seen, "wrong sign", 0.0, 0.0);
-    check(&seen, "too early", 0.05, 0.6);
+    check(&seen, ": called too early", 0.0, 0.6);
 }

@@ -191,6 +191,10 @@ fn harm_is_told_with_the_worst_arm() {
         Badge::Harm,
         "neural is worse than control: CTR@10 −20.0 % (−30.0 % to −10.0 %), 18,211 against 18,311 lists, split as planned",
     );
+    World::new(&[("neural", State::Harm, [-0.226, -0.108, 0.01])]).check(
+        Badge::Harm,
+        "neural is worse than control by the one-sided test of harm: CTR@10 −10.8 % (−22.6 % to +1.0 %), 18,211 against 18,311 lists, split as planned",
+    );
     let world = World::new(&[
         ("blend", State::Loss, [-0.2, -0.1, -0.05]),
         ("draft", State::NoDecision, [-0.1, 0.0, 0.1]),
