@@ -24,19 +24,22 @@ use support::{browser, tools, wait};
 
 /// A list in every cell of a line.
 const TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "150"];
-/// Lines as smooth as those of somebody's real traffic, for pictures.
-const MUCH_TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "600"];
+/// For pictures: lines as smooth as those of somebody's real traffic, at a pace at which nothing is late on a busy machine either.
+const SMOOTH_TRAFFIC: [&str; 6] = ["--duration", "12m", "--rate", "400", "--speed", "120"];
 
 #[test]
 fn the_page_shows_live_and_settled_numbers_that_change_by_themselves() {
     let folder = std::env::var("ABGAUGE_SCREENSHOTS").map(|folder| tools::repository(&folder));
-    let mut demo = Daemon::demo(if folder.is_ok() { &MUCH_TRAFFIC } else { &TRAFFIC });
+    let mut demo = Daemon::demo(match folder {
+        Ok(_) => &SMOOTH_TRAFFIC[..],
+        Err(_) => &TRAFFIC,
+    });
     demo.wait_until_ready();
     let url = format!("http://{}/", demo.address());
     let folder = folder
         .map(|folder| folder.display().to_string())
         .unwrap_or_default();
-    let said = browser::run("page.mjs", &[&url, &folder], Duration::from_secs(240));
+    let said = browser::run("page.mjs", &[&url, &folder], Duration::from_secs(480));
     assert!(said.contains("all is well"), "{said}");
 }
 
