@@ -234,10 +234,12 @@ impl Mapped {
             arms.as_ref().err(),
             user.as_ref().err(),
         ])?;
+        // The first that is at fault is told.
+        let (id, ts_ms) = (id?, ts_ms?);
         let (items, n_skipped) = items?;
         Ok(Said::Served {
-            id: id?,
-            ts_ms: ts_ms?,
+            id,
+            ts_ms,
             items,
             n_skipped,
             arms: arms?,
