@@ -90,8 +90,8 @@ fn parse_label(text: &str) -> Result<String, String> {
 pub(super) const CONVERT_EXAMPLES: &str = "\
 Examples:
   abgauge convert --recommendations als.csv --truth test.csv --score score | abgauge evaluate -
-  abgauge convert --recommendations als=a.parquet --recommendations pop=b.parquet --truth test.parquet --rank rank > events.jsonl
-  abgauge convert --recommendations all.csv --arm model --truth test.csv --user uid --item sku --rank pos > events.jsonl
+  abgauge convert --recommendations als=a.parquet --truth test.parquet --rank rank > e.jsonl
+  abgauge convert --recommendations all.csv --arm model --truth test.csv --rank pos > e.jsonl
 
 What was left out, and why, is told on standard error.
 

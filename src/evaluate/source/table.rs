@@ -1,7 +1,7 @@
 //! Tables of any columns: CSV, plain or packed, and Parquet, a row at a time.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Cursor, Read};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -10,6 +10,9 @@ use flate2::bufread::MultiGzDecoder;
 use super::{
     FileFormat, PACKED_BUFFER, ProgressReader, ZSTD_WINDOW_LOG, is_standard_input, name, open, sniff,
 };
+
+/// Bytes of the header that are looked at for what stands between its cells.
+const MAX_HEADER: u64 = 1 << 20;
 
 /// The text of each wanted cell of a row; none where it is empty or null.
 pub type Cells = Vec<Option<String>>;
@@ -98,7 +101,10 @@ fn csv(
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut input = BufReader::new(input);
-    let delimiter = delimiter(input.fill_buf()?);
+    let mut header = Vec::new();
+    input.by_ref().take(MAX_HEADER).read_until(b'\n', &mut header)?;
+    let delimiter = delimiter(&header);
+    let input = Cursor::new(header).chain(input);
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input);
     let header = reader.headers()?.clone();
     let place = |column: &&str| {
@@ -124,8 +130,7 @@ fn csv(
 }
 
 /// What stands between the cells of the first line.
-fn delimiter(begin: &[u8]) -> u8 {
-    let header = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
+fn delimiter(header: &[u8]) -> u8 {
     let n = |delimiter: u8| header.iter().filter(|byte| **byte == delimiter).count();
     // The first of equals.
     let best = [b'\t', b';', b',']
