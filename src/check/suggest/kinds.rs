@@ -37,7 +37,14 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
     }
     let mut fields: Vec<(f64, &Column)> = columns
         .iter()
-        .filter(|column| column.words(&all, MAX_VALUES).is_some())
+        .filter(|column| {
+            // What differs from record to record is an id.
+            let is_kind =
+                |n_words: usize| 2 * n_words <= column.values.len() || hint(column.name(), &KIND) > 0.0;
+            column
+                .words(&all, MAX_VALUES)
+                .is_some_and(|words| is_kind(words.len()))
+        })
         .map(|column| {
             let present = share(column.values.len(), n_records);
             (hint(column.name(), &KIND) + present, column)
