@@ -28,7 +28,8 @@
 //!   a pair, and reads the whole topic for tools. `global` shows what is in force of all pairs, whoever holds them, on a board of its own,
 //!   and hands it to [`looks`].
 //! - [`statistics`] says what sums by user bucket mean: intervals, tests that hold under peeking, a decision for each arm. It takes
-//!   plain numbers and knows no other module. [`verdict`] writes what is said of an arm as JSON.
+//!   plain numbers and knows no other module. [`verdict`] writes what is said of an arm as JSON,
+//!   and of an experiment in a sentence.
 //! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, decides nothing. Its pairs
 //!   live in shards, which threads read in parallel if many records wait. Between two reads, one thread owns everything.
 //! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
