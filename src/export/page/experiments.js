@@ -320,8 +320,9 @@ function metricCell(view, { id }, experiment, arm) {
       text(strong, first);
       text(interval, rest);
       const cells = it?.line?.values[metric.index] ?? [];
-      drawLine(line, it?.line, cells, scales[metric.index], context.stream.settled_end_ms);
-      attribute(line, "aria-label", describeLine(it?.line, cells, metric, context.stream.settled_end_ms));
+      const settledEnd = view === "settled" ? Infinity : context.stream.settled_end_ms;
+      drawLine(line, it?.line, cells, scales[metric.index], settledEnd);
+      attribute(line, "aria-label", describeLine(it?.line, cells, metric, settledEnd));
     },
   };
 }
@@ -405,27 +406,27 @@ function extent(values) {
 
 /** What has settled, and faded what is still open to clicks, which goes on from there. */
 function drawLine(node, line, cells, scale, settledEnd) {
-  const n = line ? nSettledOf(line, settledEnd) : 0;
+  const n = line ? Math.min(cells.length, nSettledOf(line, settledEnd)) : 0;
   const isOpen = n < cells.length;
-  attribute($("path", node), "d", pathOf(cells.map((value, x) => (x < n ? value : null)), scale));
-  attribute($(".open", node), "d", isOpen ? pathOf(cells.map((value, x) => (x >= n - 1 ? value : null)), scale) : "");
+  attribute($("path", node), "d", pathOf(cells, scale, 0, n));
+  attribute($(".open", node), "d", isOpen ? pathOf(cells, scale, Math.max(0, n - 1), cells.length) : "");
   attribute(node, "data-open", line && isOpen ? line.start_ms + n * line.cell_ms : null);
 }
 
 /**
- * SVG path over cells, one unit apart, held where it would leave the scale; null cells are gaps, and a cell between two
- * gaps is a dot.
+ * SVG path over cells from one place up to another, one unit apart, held where it would leave the scale; null cells are gaps, and a
+ * cell between two gaps is a dot.
  */
-function pathOf(cells, scale) {
+function pathOf(cells, scale, from, to) {
   if (scale === null) return "";
   const inside = (height) => Math.min(20, Math.max(0, height));
   const height = ({ low, high }, value) => (high > low ? inside(20 - (20 * (value - low)) / (high - low)) : 10);
   let path = "";
-  cells.forEach((value, x) => {
-    if (value === null) return;
-    const joins = x > 0 && cells[x - 1] !== null;
-    path += `${joins ? "L" : "M"}${x} ${height(scale, value).toFixed(1)}${joins ? "" : "h0"}`;
-  });
+  for (let x = from; x < to; x++) {
+    if (cells[x] === null) continue;
+    const joins = x > from && cells[x - 1] !== null;
+    path += `${joins ? "L" : "M"}${x} ${height(scale, cells[x]).toFixed(1)}${joins ? "" : "h0"}`;
+  }
   return path;
 }
 
