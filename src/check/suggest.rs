@@ -83,7 +83,7 @@ impl Unmapped {
     fn known(&self, decoder: &Decoder, topic_says: Option<Kind>) -> Option<(Way, Trial)> {
         let own = (Way::Own, Shape::default());
         let presets = Shape::PRESETS.iter();
-        let presets = presets.map(|(name, preset)| (Way::Preset(*name), preset()));
+        let presets = presets.map(|(name, preset)| (Way::Preset(name), preset()));
         let all = [own].into_iter().chain(presets);
         let tried = all.map(|(way, shape)| (way, Trial::of(decoder, &shape, topic_says, &self.lines)));
         let sound = |trial: &Trial| trial.reads_all() && (trial.n_lists == 0 || trial.n_with_arm > 0);

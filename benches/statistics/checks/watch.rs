@@ -88,6 +88,7 @@ impl Watch {
             counts_users: true,
             window: None,
             max_bytes: u64::MAX,
+            bounds_waiting: false,
         });
         looks.take(News::Owned([(PAIR, true)].into()));
         Watch { looks, last: None }

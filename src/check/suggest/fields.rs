@@ -94,7 +94,7 @@ pub(super) fn requests(columns: &Columns, lists: &Members, clicks: &Members) -> 
 }
 
 fn distinct(column: &Column, members: &Members) -> HashSet<String> {
-    let ids = column.within(members).filter_map(|value| id(value));
+    let ids = column.within(members).filter_map(id);
     ids.map(|id| id.into_owned()).collect()
 }
 

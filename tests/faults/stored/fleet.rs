@@ -22,7 +22,7 @@ use crate::chaos::arms::{Arms, add_settled};
 use crate::chaos::number;
 use crate::chaos::stream::{Load, Stream};
 use crate::support::daemon::Daemon;
-use crate::support::exposition::Exposition;
+use crate::support::exposition::{Exposition, Sample};
 use crate::support::gate::{Gate, Kept};
 use crate::support::kafka::{Kafka, Options};
 use crate::support::wait;
@@ -175,6 +175,23 @@ impl Fleet {
         Some(arms)
     }
 
+    /// Records of each instance that answers, by topic and outcome: lists that came late are missing from what is counted.
+    fn outcomes(&self) -> Vec<Vec<String>> {
+        let of_instance = |daemon| {
+            let scrape = scrape(daemon)?;
+            let samples = scrape.select("abgauge_records_total", &[]);
+            let samples = samples.filter(|sample| sample.value > 0.0);
+            let line = |sample: &Sample| {
+                format!(
+                    "{} {}: {}",
+                    sample.labels["topic"], sample.labels["outcome"], sample.value
+                )
+            };
+            Some(samples.map(line).collect())
+        };
+        self.daemons.iter().filter_map(of_instance).collect()
+    }
+
     /// Waits until all that was sent has settled, and holds it to the recount. The traffic pauses meanwhile.
     ///
     /// Returns the records that were accepted so far.
@@ -189,8 +206,9 @@ impl Fleet {
         });
         assert!(
             equal.is_some(),
-            "after {after}: counted {counted:#?}, sent {:#?}",
-            expected.arms
+            "after {after}: counted {counted:#?}, sent {:#?}; records by instance: {:#?}",
+            expected.arms,
+            self.outcomes()
         );
         self.stream.go_on();
         let accepted = expected
