@@ -283,14 +283,14 @@ impl<'a> Looked<'a> {
         let of =
             |states: &[State]| -> Vec<Arm> { arms.iter().filter(|arm| arm.is(states)).copied().collect() };
         let [wins, worse] = [of(&[State::Win]), of(&[State::Harm, State::Loss])];
-        if let Some(best) = self.best(&wins) {
+        if let Some(best) = self.best(&wins).or_else(|| wins.first().copied()) {
             return self.win(best, wins.len(), &worse, arms.len());
         }
         if let Some(first) = self.worst(&worse) {
             return self.harm(first, worse.len(), arms.len());
         }
         if self.settings.shares.is_empty() {
-            let said = Said::new(Badge::Open, None);
+            let said = Said::new(Badge::Uncompared, None);
             let said =
                 said.text("not tested: the share of users that each arm is to get (shares) is not set");
             return self.so_far(said, "; ");
@@ -334,7 +334,14 @@ impl<'a> Looked<'a> {
                 }
             )),
         };
-        named_others(said, worse)
+        named_invalid(named_others(said, worse), &self.unread())
+    }
+
+    /// Arms whose numbers are not to be read.
+    fn unread(&self) -> Vec<Arm<'a>> {
+        let mut arms = self.arms();
+        arms.retain(|arm| arm.is(&[State::InvalidListRatio]));
+        arms
     }
 
     fn harm(&self, first: Arm, n_worse: usize, n_arms: usize) -> Said {
@@ -349,6 +356,7 @@ impl<'a> Looked<'a> {
             // Harm is tested on one side, and at every look so far: the two-sided interval of the last one may hold 0.
             let by = match self.lies_beyond_zero(key, metric, -1.0) {
                 true => "",
+                false if first.is(&[State::Loss]) => " by the last decision look; now it is open again",
                 false => " by the one-sided test of harm",
             };
             said = said.text(format!("{by}: {}", lift(key, metric)));
@@ -382,12 +390,7 @@ impl<'a> Looked<'a> {
             true => Said::new(Badge::Early, Some(of.name)).text(format!("too early: {reason}")),
             false => Said::new(Badge::Open, Some(of.name)).text(format!("not decided: {reason}")),
         };
-        let ratio: Vec<Arm> = arms
-            .iter()
-            .filter(|arm| arm.is(&[State::InvalidListRatio]))
-            .copied()
-            .collect();
-        named_invalid(self.so_far(said, "; so far "), &ratio)
+        named_invalid(self.so_far(said, "; so far "), &self.unread())
     }
 
     /// Adds the lift of the arm that stands best.

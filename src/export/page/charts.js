@@ -251,7 +251,6 @@ function tickOf({ text }) {
   return (value, step) => (isShare ? percentage(value, digitsOf(step * 100)) : number(value, digitsOf(step)));
 }
 
-
 function cellAt({ begins, cell }) {
   return (i) => `${near(begins[i], begins.at(-1))} to ${near(begins[i] + cell, begins[i])}`;
 }

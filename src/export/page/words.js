@@ -65,13 +65,13 @@ export const STATES = {
 
 /** Kinds of the sentence on an experiment, and what they mean. */
 export const BADGES = {
-  win: { name: "winner", help: "An arm is better than the control, by the tests that were asked for: they hold however often one looks." },
+  win: { name: "winner", help: "An arm is better than the control, or not worse where that is the goal, by the tests that were asked for: they hold however often one looks." },
   harm: { name: "worse", help: "An arm is worse than the control, and none is better." },
   no_effect: { name: "no effect", help: "All lifts lie within the smallest effect that matters (mde)." },
   open: { name: "undecided", help: "It was time to decide, and nothing is shown. That does not mean that there is no difference." },
   early: { name: "wait", help: "Nothing is decided yet. The lift so far holds however often one looks, but who stops at a good moment sees too much." },
   invalid: { name: "invalid", help: "A check failed: assignment or logging is broken, and no number can be trusted." },
-  uncompared: { name: "not compared", help: "No arm is tested against a control. Set one, and the shares of the users, under [experiments.NAME] in the configuration." },
+  uncompared: { name: "not compared", help: "No arm is tested against a control; the sentence says why. A control, and the shares of the users, are set under [experiments.NAME] in the configuration." },
   waiting: { name: "wait", help: "Nothing has settled yet, or no look has been taken: looks are ten minutes of event time apart." },
 };
 

@@ -278,7 +278,7 @@ fn what_is_missing_is_said() {
     world.settings.shares.clear();
     world.report.srm_p = None;
     world.check(
-        Badge::Open,
+        Badge::Uncompared,
         "not tested: the share of users that each arm is to get (shares) is not set; neural against control: CTR@10 +5.0 % (−10.0 % to +20.0 %), 18,211 against 18,311 lists",
     );
     world.sizes.remove("neural");
@@ -371,5 +371,37 @@ fn names_are_parts_of_their_own() {
             .as_str()
             .expect("words")
             .starts_with("<b> beats control: CTR@10")
+    );
+}
+
+#[test]
+fn a_loss_whose_interval_has_come_back_over_0_is_said_to_be_open_again() {
+    World::new(&[("neural", State::Loss, [-0.2, -0.05, 0.1])]).check(
+        Badge::Harm,
+        "neural is worse than control by the last decision look; now it is open again: CTR@10 −5.0 % (−20.0 % to +10.0 %), 18,211 against \
+         18,311 lists, split as planned",
+    );
+}
+
+#[test]
+fn who_wins_by_another_metric_wins_though_the_first_has_no_interval() {
+    let mut world = World::new(&[("neural", State::Win, [0.24, 0.29, 0.34])]);
+    world.settings.primary = vec!["mrr@10".to_owned(), "ctr@10".to_owned()];
+    world.check(
+        Badge::Win,
+        "neural beats control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,211 against 18,311 lists, split as planned",
+    );
+}
+
+#[test]
+fn an_arm_that_is_not_to_be_read_is_named_beside_a_winner() {
+    World::new(&[
+        ("draft", State::InvalidListRatio, [0.3, 0.4, 0.5]),
+        ("neural", State::Win, [0.24, 0.29, 0.34]),
+    ])
+    .check(
+        Badge::Win,
+        "neural beats control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,311 against 18,411 lists, split as planned; 1 of 2 arms beat it; do \
+         not read draft",
     );
 }
