@@ -170,9 +170,11 @@ impl Looks {
                 cells,
                 until_ms,
             } => {
+                let has_cells = !cells.is_empty();
                 let pair = self.pairs.entry(pair).or_default();
                 pair.reached(arms, cells, until_ms);
-                if self.rules.bounds_waiting {
+                // To add up what waits takes a walk over all of it.
+                if has_cells && self.rules.bounds_waiting {
                     self.make_room();
                 }
             }
