@@ -223,7 +223,10 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
         if is_absent && topic_says.is_none_or(|says| says == kind) {
             remark(
                 text,
-                &format!("No record looks like a {name}: correct that section."),
+                &format!(
+                    "No record looks like a {name}: correct that section. Where no field says what a record is, draft from a file of each kind \
+                     (--as served, --as click)."
+                ),
             );
         }
     }

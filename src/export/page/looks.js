@@ -31,7 +31,7 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
  * look, it is what `total` holds.
  */
 export function asOf(looks, { since_ms: since, settled_end_ms: settled }) {
-  if (looks?.as_of != null) return `All lists that have settled from ${moment(looks.start)} to ${moment(looks.as_of)}.`;
+  if (looks?.as_of != null) return `All lists that have settled from ${moment(looks.start)} to ${moment(looks.as_of)}. The sentence and the lifts are as of then; values go on.`;
   if (looks != null || since == null || settled == null || settled < since) return "";
   return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
 }
@@ -65,7 +65,16 @@ function comparisonOf({ name, experiment, isOpen }) {
   caption.id = `comparison-${comparisons++}`;
   attribute($(".scroll-x", node), "aria-labelledby", caption.id);
   hintAtMore($(".scroll-x", node));
-  return { node, draw: (comparison) => drawComparison(node, comparison) };
+  // The sentence may come to be about another arm; what the reader has opened or closed stays so.
+  let wasOpened = isOpen;
+  return {
+    node,
+    draw(comparison) {
+      if (node.open === wasOpened) node.open = comparison.isOpen;
+      wasOpened = comparison.isOpen;
+      drawComparison(node, comparison);
+    },
+  };
 }
 
 function drawComparison(node, comparison) {
