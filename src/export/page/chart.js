@@ -108,7 +108,7 @@ export class Chart {
         ...this.#size(),
         ms: 1,
         legend: { show: false },
-        padding: [14, 12, 0, 0],
+        padding: [14, 24, 0, 0],
         scales: { x: { time: true, range: (_, low, high) => wide(low, high) }, y: { range: () => this.#range() } },
         axes: [
           { ...axis, space: 64, size: 38, values: (_, splits, __, ___, step) => moments(splits, step) },

@@ -31,7 +31,8 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
  * look, it is what `total` holds.
  */
 export function asOf(looks, { since_ms: since, settled_end_ms: settled }) {
-  if (looks?.as_of != null) return `All lists that have settled from ${moment(looks.start)} to ${moment(looks.as_of)}. The sentence and the lifts are as of then; values go on.`;
+  // Looks begin with a cell of ten minutes, and lists perhaps within it.
+  if (looks?.as_of != null) return `All lists that have settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}. The sentence and the lifts are as of then; values go on.`;
   if (looks != null || since == null || settled == null || settled < since) return "";
   return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
 }
