@@ -18,7 +18,7 @@ const LABELS: [(&str, &str); 10] = [
     ("view", "settled"),
     ("scope", "own"),
     ("metric", "ndcg"),
-    ("k", "5"),
+    ("k", "10"),
     ("state", "harm"),
     ("topic", "served"),
     ("partition", "0"),
