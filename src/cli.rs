@@ -489,7 +489,7 @@ Examples:
   abgauge check --config abgauge.toml --connect
   abgauge check --sample events.jsonl
   kcat -C -b localhost -t served -c 100 | abgauge check --sample - --as served
-  abgauge check --sample events.jsonl --suggest > abgauge.toml
+  abgauge check --sample events.jsonl --suggest > drafted.toml
 
 Exit codes:
    0  nothing stands in the way of a start

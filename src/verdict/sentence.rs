@@ -91,7 +91,9 @@ const MOST_IN_SPLIT: usize = 4;
 pub fn uncompared(n_arms: usize) -> Said {
     let why = match n_arms {
         0 | 1 => "nothing to compare: there is one arm alone",
-        _ => "nothing is compared: no control is set for this experiment, so a difference here may be chance",
+        _ => {
+            "nothing is tested: the configuration names no control for this experiment, so a difference here may be chance"
+        }
     };
     Said::new(Badge::Uncompared, None).text(why)
 }

@@ -42,7 +42,7 @@ await withPage(url, options, async (page, objections) => {
   const mismatch = `invalid do not read this: users are split 23:31:23:23 where 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);
-  assert.match(await said("wording"), /^not compared nothing is compared: no control is set/);
+  assert.match(await said("wording"), /^not compared nothing is tested: the configuration names no control/);
   // One comparison stands open.
   assert.equal(await page.locator("[data-testid=comparison][open]").count(), 1);
   await page.locator("[data-testid=comparison]").evaluateAll((all) => all.forEach((it) => (it.open = true)));

@@ -153,12 +153,17 @@ function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, contex
   text(alone, isAlone ? "all experiments" : `all ${some(nFound, "arm")}`);
 }
 
+/** A daemon that was upgraded beneath the page may have others. */
+function badgeOf({ badge }) {
+  return BADGES[badge] ?? { name: badge, help: null };
+}
+
 /** Draws what one reads first of an experiment. Names in it keep their own direction of text. */
 function verdictOf(node) {
   const [badge, sentence] = ["badge", "sentence"].map((testid) => $(`[data-testid=${testid}]`, node));
   let drawn = null;
   return ({ verdict, looks, context: { stream } }) => {
-    const { name, help } = BADGES[verdict.badge];
+    const { name, help } = badgeOf(verdict);
     attribute($("[data-testid=verdict]", node), "data-badge", verdict.badge);
     text(badge, name);
     attribute(badge, "data-tip", help);
@@ -191,7 +196,7 @@ function verdictLine({ name }) {
     node,
     draw({ verdict }) {
       attribute(node, "data-badge", verdict.badge);
-      text(kind, BADGES[verdict.badge].name);
+      text(kind, badgeOf(verdict).name);
       if (drawn !== verdict.sentence) sentence.replaceChildren(...verdict.parts.slice(0, verdict.n_claiming).map(part));
       drawn = verdict.sentence;
     },

@@ -316,7 +316,7 @@ fn before_the_first_look_it_says_when_something_settles() {
         words(waiting(true, None, 1_920_000))
             .starts_with("too early: lists have settled, and the first look comes")
     );
-    assert!(words(uncompared(2)).starts_with("nothing is compared: no control is set"));
+    assert!(words(uncompared(2)).starts_with("nothing is tested: the configuration names no control"));
 }
 
 #[test]
