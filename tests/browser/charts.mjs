@@ -10,11 +10,11 @@ import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } 
 
 const [url, folder] = process.argv.slice(2);
 const ARMS = ["control", "blend", "neural"];
-const PRIMARY = "ctr@5";
+const PRIMARY = "ctr@10";
 const ZONE = "Asia/Kolkata";
 
 const options = { viewport: { width: 1440, height: 900 }, timezoneId: ZONE };
-await withPage(`${url}#window=1h&k=5`, options, async (page, objections) => {
+await withPage(`${url}#window=1h&k=10`, options, async (page, objections) => {
   const { state } = hands(page);
   const charts = page.locator('[data-experiment="ranker"] [data-testid=charts]');
   const chart = (kind) => charts.locator(`[data-chart="${kind}"]`);
@@ -164,7 +164,7 @@ await withPage(`${url}#window=1h&k=5`, options, async (page, objections) => {
     const plot = section.querySelector("[data-chart=lift] .plot");
     plot.dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true }));
     const said = Object.fromEntries([...section.querySelectorAll("[data-chart=lift] .key li")].map((node) => [node.dataset.arm, node.querySelector(".said").textContent]));
-    const cell = (arm, column) => section.querySelector(`[data-testid=comparison][data-arm=${arm}] tr[data-metric="ctr@5"] td[data-column=${column}]`).textContent;
+    const cell = (arm, column) => section.querySelector(`[data-testid=comparison][data-arm=${arm}] tr[data-metric="ctr@10"] td[data-column=${column}]`).textContent;
     return ["blend", "neural"].map((arm) => [said[arm], `${cell(arm, "lift")} (${cell(arm, "interval")})`]);
   });
   await pollUntil(lifts, (both) => both.every(([chart, table]) => chart === table));
@@ -210,13 +210,13 @@ await withPage(`${url}#window=1h&k=5`, options, async (page, objections) => {
 
   // Since the start: the values of looks with a band. Of another metric there is no history, and it says so.
   await charts.locator(".by").click();
-  assert.equal(await chart("time").locator("h4").innerText(), "CTR@5 since the start");
+  assert.equal(await chart("time").locator("h4").innerText(), "CTR@10 since the start");
   assert.match((await reading("time")).said.neural, /^[\d.]+\u00a0% \([\d.]+\u00a0% to [\d.]+\u00a0%\)$/);
   await charts.locator(".by").click();
   await charts.locator("select").selectOption({ index: 1 });
   await page.waitForSelector(`[data-experiment="ranker"] [data-testid=charts]:not([data-drawn="${PRIMARY}"])`, PATIENCE);
   assert.equal(await chart("lift").isVisible(), false);
-  assert.equal(await charts.locator("[data-testid=no-lift]").innerText(), "Lifts over time are kept of primary metrics alone: CTR@5.");
+  assert.equal(await charts.locator("[data-testid=no-lift]").innerText(), "Lifts over time are kept of primary metrics alone: CTR@10.");
   await charts.locator("select").selectOption(PRIMARY);
   await chart("lift").waitFor(PATIENCE);
 
