@@ -81,7 +81,10 @@ export class Chart {
     const key = JSON.stringify([names, of.isWith0, of.hasBands]);
     if (key !== this.#key) {
       this.#key = key;
+      const { min, max } = this.#isZoomed ? this.#uplot.scales.x : {};
       this.#begin();
+      // The order of arms may change at any look: the part that is shown stays, if there is anything in it.
+      if (min !== undefined && min < of.x.at(-1) && max > of.x[0]) this.#uplot.setScale("x", { min, max });
     } else {
       this.#uplot.setData(this.#data(), !this.#isZoomed);
     }
