@@ -92,7 +92,7 @@ await withPage(`${url}#window=1h&k=10&sort=name`, options, async (page, objectio
   };
   for (const share of [0.12, 0.2, 0.3]) {
     const isTold = ({ isSettled, values }) => isSettled && values.every(({ said, value }) => value != null && Math.abs(said - value * 100) < 0.0051);
-    const { when, begins } = await pollUntil(() => told(share), isTold);
+    const { when, begins } = await pollUntil(() => told(share), isTold, 3 * PATIENCE.timeout);
     assert.ok(when.startsWith(begins), `${when} begins at ${begins}`);
   }
 
