@@ -157,7 +157,7 @@ fn a_restart_on_a_dead_stream_equals_a_twin_that_was_never_killed() {
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 3);
     let config = |group: &str| {
-        let short = "metrics.windows = [\"1m\", \"10m\"]";
+        let short = "metrics.windows = [\"1m\", \"10m\"]\nexport.views = [\"live\", \"settled\"]";
         let config = traffic.config(&kafka.brokers(), &kafka.unique(group), SHORT_SESSION);
         config.replace("metrics.windows = [\"10m\"]", short)
     };
