@@ -4,21 +4,22 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// The slots of a server.
 pub(super) struct ConnectionSlots {
-    free: Arc<Semaphore>,
-    queue: Mutex<WaitingConnections>,
-    /// A connection has joined the queue.
-    joined: Notify,
+    now: Mutex<Slots>,
+    /// A slot is free, or a connection has joined the queue.
+    changed: Notify,
 }
 
-/// Connections that wait for their clients, by what they wait for and the moment since which that is so.
-#[derive(Default)]
-struct WaitingConnections {
+/// A slot is either free or taken, and a connection that ends leaves the queue at the moment its slot is free: a newcomer in between
+/// would cost somebody else its slot.
+struct Slots {
+    n_free: usize,
     next: u64,
+    /// Connections that wait for their clients, by what they wait for and the moment since which that is so.
     waiting: BTreeMap<QueuePosition, CancellationToken>,
 }
 
@@ -39,54 +40,52 @@ pub(super) struct ConnectionSlot {
     /// Its place in the queue.
     place: Mutex<Option<QueuePosition>>,
     lost: CancellationToken,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl ConnectionSlots {
     pub fn new(n: usize) -> Arc<ConnectionSlots> {
         Arc::new(ConnectionSlots {
-            free: Arc::new(Semaphore::new(n)),
-            queue: Mutex::default(),
-            joined: Notify::new(),
+            now: Mutex::new(Slots {
+                n_free: n,
+                next: 0,
+                waiting: BTreeMap::new(),
+            }),
+            changed: Notify::new(),
         })
     }
 
     /// A slot for a connection that waits for its first request. If none is free, the connection that has waited longest
     /// loses its own; if none waits, this call does. Call it from one task at a time.
     pub async fn take(self: &Arc<ConnectionSlots>) -> ConnectionSlot {
-        let freed = Arc::clone(&self.free).acquire_owned();
-        let mut freed = std::pin::pin!(freed);
-        let permit = tokio::select! {
-            biased;
-            permit = freed.as_mut() => permit,
-            () = self.someone_lost() => freed.await,
-        };
-        ConnectionSlot::new(self, permit.expect("the semaphore is never closed"))
-    }
-
-    /// Waits until a connection can lose its slot, and takes it away.
-    async fn someone_lost(&self) {
+        let mut has_loser = false;
         loop {
-            let oldest = self.queue().waiting.pop_first();
-            if let Some((_, lost)) = oldest {
-                return lost.cancel();
+            {
+                let mut now = self.now();
+                if now.n_free > 0 {
+                    now.n_free -= 1;
+                    break;
+                }
+                if !has_loser && let Some((_, lost)) = now.waiting.pop_first() {
+                    lost.cancel();
+                    has_loser = true;
+                }
             }
-            self.joined.notified().await;
+            self.changed.notified().await;
         }
+        ConnectionSlot::new(self)
     }
 
-    fn queue(&self) -> MutexGuard<'_, WaitingConnections> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn now(&self) -> MutexGuard<'_, Slots> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ConnectionSlot {
-    fn new(slots: &Arc<ConnectionSlots>, permit: OwnedSemaphorePermit) -> ConnectionSlot {
+    fn new(slots: &Arc<ConnectionSlots>) -> ConnectionSlot {
         let slot = ConnectionSlot {
             slots: Arc::clone(slots),
             place: Mutex::new(None),
             lost: CancellationToken::new(),
-            _permit: permit,
         };
         slot.wait(For::Request);
         slot
@@ -95,22 +94,22 @@ impl ConnectionSlot {
     /// From now on it waits for its client, and may lose the slot.
     pub fn wait(&self, what: For) {
         let mut place = self.place();
-        let mut queue = self.slots.queue();
+        let mut now = self.slots.now();
         if let Some(place) = place.take() {
-            queue.waiting.remove(&place);
+            now.waiting.remove(&place);
         }
-        let last = (what, queue.next);
-        queue.next += 1;
-        queue.waiting.insert(last, self.lost.clone());
+        let last = (what, now.next);
+        now.next += 1;
+        now.waiting.insert(last, self.lost.clone());
         *place = Some(last);
-        drop(queue);
-        self.slots.joined.notify_one();
+        drop(now);
+        self.slots.changed.notify_one();
     }
 
     /// The client has done its part: the slot is safe until it waits again.
     pub fn keep(&self) {
         if let Some(place) = self.place().take() {
-            self.slots.queue().waiting.remove(&place);
+            self.slots.now().waiting.remove(&place);
         }
     }
 
@@ -126,7 +125,14 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.keep();
+        let place = self.place().take();
+        let mut now = self.slots.now();
+        if let Some(place) = place {
+            now.waiting.remove(&place);
+        }
+        now.n_free += 1;
+        drop(now);
+        self.slots.changed.notify_one();
     }
 }
 
@@ -205,5 +211,25 @@ mod tests {
             drop(held);
             taking.await;
         });
+    }
+
+    #[test]
+    fn a_connection_that_ends_while_a_newcomer_comes_costs_nobody_else_a_slot() {
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        let (ends, ending) = std::sync::mpsc::channel::<ConnectionSlot>();
+        let ender = std::thread::spawn(move || ending.into_iter().for_each(drop));
+        runtime.block_on(async {
+            let slots = ConnectionSlots::new(2);
+            let reader = slots.take().await;
+            reader.wait(For::Reader);
+            let mut other = slots.take().await;
+            for n in 0..20_000 {
+                ends.send(other).expect("somebody ends it");
+                other = slots.take().await;
+                assert!(!is_lost(&reader), "by newcomer {n}");
+            }
+        });
+        drop(ends);
+        ender.join().expect("it ends");
     }
 }
