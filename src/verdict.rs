@@ -1,13 +1,11 @@
 //! What is said of an arm at a look, as one JSON document: the same from a daemon and from a file; and of an experiment in a sentence.
 
-mod names;
 mod sentence;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use self::names::name_of;
 pub use self::sentence::{
     Badge, Chance, Looked, Part, Said, Size, given_up, lower_ends, of_look, uncompared, waiting,
 };

@@ -7,7 +7,7 @@ use std::process::Output;
 
 use tempfile::TempDir;
 
-use support::tools;
+use support::{brought, tools};
 
 const UNIT: &str = "abgauge.service";
 
@@ -30,7 +30,7 @@ fn installed() -> TempDir {
 }
 
 fn analyze(arguments: &[&str], dir: &TempDir) -> Output {
-    tools::command("systemd-analyze")
+    brought::command("systemd-analyze")
         .args(arguments)
         .arg(dir.path().join(UNIT))
         .output()

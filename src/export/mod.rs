@@ -84,7 +84,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// The sentence of each experiment that a snapshot has arms of, by name.
+    /// The sentence of each experiment that a snapshot has arms of, in the order of what they come to, and by name where that is the same.
     pub fn said(&self, snapshot: &Snapshot) -> Vec<(String, Said)> {
         let looks = self.looks.shown();
         let moment = said::Moment::of(snapshot, self.settle_after_ms);
@@ -95,7 +95,9 @@ impl Exporter {
             let said = said::of(&name, self.experiments.get(&name), &looks, arms, moment);
             (name, said)
         });
-        said.collect()
+        let mut said: Vec<_> = said.collect();
+        said.sort_by_key(|(_, said)| said.badge);
+        said
     }
 
     /// One instant of a scope, over an earlier snapshot of it: empty where it has no numbers.

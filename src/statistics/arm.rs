@@ -7,7 +7,7 @@ use super::calendar::Calendar;
 use super::kept::KeptArm;
 use super::list_ratio;
 use super::measure::{Judged, Measure};
-use super::report::{ArmReport, ListRatio, MetricReport, PerUser};
+use super::report::{ArmReport, ListRatio, MetricReport};
 use super::settings::{Role, Settings};
 use super::versus::Versus;
 
@@ -94,24 +94,19 @@ impl LookedMetric {
         let comparison = self.measure.comparison.as_ref();
         let judged = self.judged.as_ref();
         let tested = judged.filter(|_| is_tested);
-        let [lift, per_user] = self.measure.lifts();
-        let per_user = |judged: &Judged| {
-            let interval = judged.per_user;
-            per_user.map(|lift| PerUser { lift, interval })
-        };
         MetricReport {
             role: self.role,
             control: comparison.map(|comparison| comparison.control),
             arm: comparison.map(|comparison| comparison.arm),
-            lift: lift.filter(|_| judged.is_some()),
-            interval: judged.and_then(|judged| judged.lift),
+            lift: judged.and_then(|judged| judged.lift),
+            interval: judged.and_then(|judged| judged.interval),
             standard_error: judged.and_then(|_| self.measure.standard_error()),
             p: tested.map(|judged| judged.p),
             p_adjusted: self.p_adjusted.filter(|_| tested.is_some()),
             p_harm: tested.map(|judged| judged.p_harm),
             information: tested.and_then(|judged| judged.x).map(|x| x / x_plan),
             top_bucket_share: comparison.and_then(|comparison| comparison.top_bucket_share),
-            per_user: judged.and_then(per_user),
+            per_user: judged.and_then(|judged| judged.per_user),
         }
     }
 }

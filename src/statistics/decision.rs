@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::names::name_of;
 use super::probability::in_words;
 use super::settings::Goal;
 use super::{harm, per_user, srm};
@@ -174,7 +175,7 @@ impl Facts {
         let harm = self.harms.iter().filter(|_| self.lacks.is_none()).find(is_harm)?;
         Some((
             State::Harm,
-            format!("{} is worse, {}", harm.metric, in_words(harm.p)),
+            format!("{} is worse, {}", name_of(&harm.metric), in_words(harm.p)),
         ))
     }
 
@@ -210,7 +211,7 @@ impl Facts {
         let worse = self.significant().find(|primary| primary.effect < 0.0)?;
         Some((
             State::Loss,
-            format!("{} is worse, {}", worse.metric, in_words(worse.p)),
+            format!("{} is worse, {}", name_of(&worse.metric), in_words(worse.p)),
         ))
     }
 
@@ -218,7 +219,7 @@ impl Facts {
         let reason = match self.goal {
             Goal::Superior => {
                 let better = self.significant().find(|primary| primary.effect > 0.0)?;
-                format!("{} is better, {}", better.metric, in_words(better.p))
+                format!("{} is better, {}", name_of(&better.metric), in_words(better.p))
             }
             Goal::NonInferior => {
                 let holds =
@@ -244,7 +245,7 @@ impl Facts {
         let reason = match self.failing() {
             _ if self.primaries.is_empty() => "no primary metric".to_owned(),
             Some(guardrail) if self.significant().next().is_some() => {
-                format!("the guardrail {} is still open", guardrail.metric)
+                format!("the guardrail {} is still open", name_of(&guardrail.metric))
             }
             _ => "no primary is significant".to_owned(),
         };

@@ -13,6 +13,7 @@ use super::decision::{Decision, State};
 use super::facts::Shared;
 use super::family;
 use super::kept::{Kept, KeptArm, raise};
+use super::planned::PLANNED_NOTE;
 use super::power::Plan;
 use super::progress::Known;
 use super::report::Report;
@@ -103,11 +104,17 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
         next_decision_ms: shared.calendar.next_decision_ms(),
         srm_p: shared.srm_p,
         multi_arm: shared.multi_arm,
-        notes: (n_compared < totals.epochs.len())
-            .then_some(STICKY_NOTE)
-            .into_iter()
-            .collect(),
+        notes: notes(kept, n_compared < totals.epochs.len()),
     }
+}
+
+fn notes(kept: &Kept, leaves_epochs_out: bool) -> Vec<&'static str> {
+    let sticky = leaves_epochs_out.then_some(STICKY_NOTE);
+    let mut metrics = kept.arms.values().flat_map(|arm| arm.metrics.values());
+    let planned = metrics
+        .any(|metric| metric.planned_end.is_some())
+        .then_some(PLANNED_NOTE);
+    sticky.into_iter().chain(planned).collect()
 }
 
 /// Keeps what a decision look says. What was invalid or unknown then is no decision later.

@@ -6,6 +6,7 @@ use super::effect::{Effect, Interval};
 use super::kept::{KeptMetric, raise};
 use super::per_user::{is_per_user, per_user_of};
 use super::planned::{self, PlannedEnd};
+use super::report::PerUser;
 use super::sequence::Evidence;
 use super::settings::{Settings, Validity};
 use super::versus::Versus;
@@ -42,11 +43,15 @@ pub(super) struct Judged {
     pub ln_e: Option<f64>,
     /// x = τ²/V.
     pub x: Option<f64>,
-    pub lift: Option<Interval>,
-    pub per_user: Option<Interval>,
+    /// ρ, or e^g − 1: as of now, or from the planned look on as it was then.
+    pub lift: Option<f64>,
+    /// That of the lift.
+    pub interval: Option<Interval>,
+    /// The lift of the numerator per user, likewise.
+    pub per_user: Option<PerUser>,
     /// Above 0 where the arm is better now.
     pub better: Option<f64>,
-    /// That of the lift, such that above 0 is better.
+    /// The interval of the lift, such that above 0 is better.
     pub better_lift: Option<Interval>,
 }
 
@@ -86,19 +91,6 @@ impl Measure {
             Scale::Relative => self.comparison.as_ref()?.lift.as_ref(),
             Scale::Logarithm => self.per_user.as_ref(),
         }
-    }
-
-    /// The lift, and that of its numerator per user.
-    pub fn lifts(&self) -> [Option<f64>; 2] {
-        let per_user = |effect: &Effect| sequence::finite(effect.value.exp_m1());
-        let own = |effect: &Effect| match self.scale {
-            Scale::Relative => Some(effect.value),
-            Scale::Logarithm => per_user(effect),
-        };
-        [
-            self.relative().and_then(own),
-            self.per_user.as_ref().and_then(per_user),
-        ]
     }
 
     /// √V of the lift; of a logarithm that of the logarithm, which is about the same.
@@ -157,29 +149,55 @@ impl Measure {
 
     fn judge(&self, settings: &Settings, evidence: Option<Evidence>, kept: &KeptMetric) -> Judged {
         let end = kept.planned_end;
-        let lift = self.interval(self.relative(), self.scale, settings);
-        let lift = end.and_then(|end| end.lift).or(lift);
-        let per_user = self.interval(self.per_user.as_ref(), Scale::Logarithm, settings);
+        let lift = self.shown(
+            self.relative(),
+            self.scale,
+            settings,
+            end.and_then(|end| end.lift),
+        );
+        let per_user = self.per_user.as_ref();
+        let per_user = self.shown(
+            per_user,
+            Scale::Logarithm,
+            settings,
+            end.and_then(|end| end.per_user),
+        );
+        let interval = lift.and_then(|(_, interval)| interval);
         Judged {
             p: running_p(settings, kept),
             p_harm: sequence::p_of(kept.max_ln_e_harm),
             ln_e: evidence.and_then(Evidence::ln_e),
             x: evidence.and_then(|evidence| sequence::finite(evidence.x)),
-            lift,
-            per_user: end.and_then(|end| end.per_user).or(per_user),
+            lift: lift.map(|(lift, _)| lift),
+            interval,
+            per_user: per_user.map(|(lift, interval)| PerUser { lift, interval }),
             better: self.tested().map(|effect| self.oriented(*effect).value),
-            better_lift: lift.and_then(|lift| self.oriented_lift(lift)),
+            better_lift: interval.and_then(|interval| self.oriented_lift(interval)),
         }
     }
 
+    /// A lift and its interval: those of the planned look if it has said one, else as of now.
+    fn shown(
+        &self,
+        effect: Option<&Effect>,
+        scale: Scale,
+        settings: &Settings,
+        at_end: Option<Interval>,
+    ) -> Option<(f64, Option<Interval>)> {
+        if let Some(interval) = at_end {
+            return Some((scale.middle(interval), at_end));
+        }
+        let effect = effect?;
+        Some((scale.value(effect.value)?, self.interval(effect, scale, settings)))
+    }
+
     /// That of a relative effect, whose τ is mde: as wide as what is left of α allows.
-    fn interval(&self, effect: Option<&Effect>, scale: Scale, settings: &Settings) -> Option<Interval> {
+    fn interval(&self, effect: &Effect, scale: Scale, settings: &Settings) -> Option<Interval> {
         let spent = if settings.has_planned_end() {
             planned::SEQUENCE_SHARE
         } else {
             1.0
         };
-        let effect = effect?;
         let half_width = half_width(effect, settings.mde, settings.validity, spent * settings.alpha);
         scale.show(Interval::around(effect.value, half_width)?)
     }
@@ -207,6 +225,22 @@ impl Measure {
 }
 
 impl Scale {
+    /// None where it is no finite number.
+    fn value(self, effect: f64) -> Option<f64> {
+        match self {
+            Scale::Relative => Some(effect),
+            Scale::Logarithm => sequence::finite(effect.exp_m1()),
+        }
+    }
+
+    /// What an interval that `show` has written lies around.
+    fn middle(self, Interval { lower, upper }: Interval) -> f64 {
+        match self {
+            Scale::Relative => f64::midpoint(lower, upper),
+            Scale::Logarithm => f64::midpoint(lower.ln_1p(), upper.ln_1p()).exp_m1(),
+        }
+    }
+
     fn show(self, interval: Interval) -> Option<Interval> {
         match self {
             Scale::Relative => Some(interval),

@@ -4,6 +4,9 @@
 
 use super::effect::Interval;
 
+/// Told from the planned look on.
+pub const PLANNED_NOTE: &str =
+    "the planned look is taken: lifts and intervals are those of that look, and values and counts go on";
 /// What the looks before and after the planned one may spend of α.
 pub const SEQUENCE_SHARE: f64 = 0.2;
 /// What the planned look may spend of α.

@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use self::write::{count, interval, percent, share};
-use super::names::name_of;
 use crate::statistics::chance::{best_of, stretch};
-use crate::statistics::{ArmReport, Decision, Goal, Interval, MetricReport, Report, Settings, State};
+use crate::statistics::{
+    ArmReport, Decision, Goal, Interval, MetricReport, Report, Settings, State, name_of,
+};
 
 /// What an experiment comes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,9 +28,11 @@ pub struct Said {
     pub chance: Option<Chance>,
 }
 
-/// The kind of a sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kind of a sentence, in the order in which one wants to read them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Badge {
+    /// A check failed: numbers are not to be read.
+    Invalid,
     /// An arm is better.
     Win,
     /// An arm is worse, and none is better.
@@ -40,12 +43,10 @@ pub enum Badge {
     Open,
     /// Nothing is decided yet.
     Early,
-    /// A check failed: numbers are not to be read.
-    Invalid,
-    /// Nothing is compared.
-    Uncompared,
     /// Nothing is known yet.
     Waiting,
+    /// Nothing is compared.
+    Uncompared,
 }
 
 /// A piece of a sentence. Names come from events, hence from anyone.
@@ -325,7 +326,7 @@ impl<'a> Looked<'a> {
         if let Some((key, metric)) = metric {
             said = said.text(format!(": {}", lift(key, metric)));
         }
-        let said = said.resting_on(self.rests_on(best.name));
+        let said = said.resting_on(self.rests_on(best.name, metric));
         let said = match n_arms {
             0 | 1 => said,
             _ => said.text(format!(
@@ -363,7 +364,7 @@ impl<'a> Looked<'a> {
             };
             said = said.text(format!("{by}: {}", lift(key, metric)));
         }
-        let said = said.resting_on(self.rests_on(first.name));
+        let said = said.resting_on(self.rests_on(first.name, worst));
         match n_arms {
             0 | 1 => said,
             _ => said.text(format!("; {n_worse} of {n_arms} arms are worse, none is better")),
@@ -420,11 +421,17 @@ impl<'a> Looked<'a> {
             0 | 1 => said.text(" against ").name(self.control()).text(": "),
             n => said.text(format!(" is first of {n} arms: ")),
         };
-        said.text(lift(key, metric)).resting_on(self.rests_on(best.name))
+        said.text(lift(key, metric))
+            .resting_on(self.rests_on(best.name, Some((key, metric))))
     }
 
-    /// ", 18,211 against 18,034 lists, split as planned"
-    fn rests_on(&self, arm: &str) -> String {
+    /// ", 7.11% against 5.51%, 18,211 against 18,034 lists, split as planned"
+    fn rests_on(&self, arm: &str, metric: Option<(&str, &MetricReport)>) -> String {
+        let values = metric.and_then(|(key, metric)| {
+            let [own, of_control] = [metric.arm?, metric.control?].map(|it| write::value(key, it));
+            Some(format!(", {own} against {of_control}"))
+        });
+        let values = values.unwrap_or_default();
         let lists = |arm: &str| self.sizes.get(arm).map_or(0.0, |size| size.lists);
         let [own, of_control] = [lists(arm), lists(self.control())];
         let lists = match own == of_control {
@@ -435,7 +442,7 @@ impl<'a> Looked<'a> {
             Some(_) => ", split as planned",
             None => "",
         };
-        format!(", {lists}{split}")
+        format!("{values}, {lists}{split}")
     }
 
     /// The primary by which it is better most surely, else the first.
@@ -497,7 +504,7 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// "CTR@10 +29.1 % (+24.0 % to +34.2 %)"
+/// "CTR@10 +29.1% (+24.0% to +34.2%)"
 fn lift(key: &str, metric: &MetricReport) -> String {
     let name = name_of(key);
     match (metric.lift, metric.interval) {
@@ -575,7 +582,7 @@ impl Said {
 }
 
 impl Chance {
-    /// "best of 300 by chance alone: up to +34.0 %"
+    /// "best of 300 by chance alone: up to +34.0%"
     pub fn sentence(&self) -> String {
         format!(
             "best of {} by chance alone: up to {}",
@@ -603,7 +610,7 @@ impl Badge {
 
 /// ```json
 /// {"badge":"win","sentence":"neural beats control: …","parts":[{"name":"neural"}," beats ",{"name":"control"},": …"],"arm":"neural",
-///  "n_claiming":4,"chance":"best of 300 by chance alone: up to +34.0 %"}
+///  "n_claiming":4,"chance":"best of 300 by chance alone: up to +34.0%"}
 /// ```
 /// `arm` and `chance` are null where there is none.
 impl Serialize for Said {

@@ -80,7 +80,7 @@ fn a_worse_arm_is_harm_at_once() {
     let report = world.go(1.0, worse());
     assert_eq!(state(&report), State::Harm);
     assert!(
-        reason(&report).starts_with("hit_rate is worse"),
+        reason(&report).starts_with("hit ratio is worse"),
         "{}",
         reason(&report)
     );
@@ -131,11 +131,11 @@ fn a_guardrail_that_is_still_open_holds_a_win_back() {
     };
     let report = World::new().with(guarded).go(7.0, better());
     assert_eq!(state(&report), State::NoDecision);
-    assert_eq!(reason(&report), "the guardrail lists_per_user is still open");
+    assert_eq!(reason(&report), "the guardrail lists per user is still open");
 }
 
 #[test]
-fn the_planned_end_is_tested_once_and_its_interval_stays() {
+fn the_planned_end_is_tested_once_and_its_lift_and_interval_stay() {
     let mut world = World::new().with(|settings| settings.planned_days = Some(10.0));
     let before = world.go(
         9.0,
@@ -165,6 +165,14 @@ fn the_planned_end_is_tested_once_and_its_interval_stays() {
         },
     );
     assert_eq!(metric(&after).interval, end.lift);
+    // The lift that it lies around stays with it, though the arm's value goes on.
+    assert!(metric(&after).arm > metric(&at_end).arm);
+    assert_eq!(metric(&after).lift, metric(&at_end).lift);
+    let [per_user, at_end_per_user] = [&after, &at_end].map(|report| metric(report).per_user);
+    assert_eq!(per_user, at_end_per_user);
+    assert!(per_user.is_some());
+    assert_eq!(before.notes, Vec::<&str>::new());
+    assert_eq!([&at_end.notes, &after.notes].map(Vec::len), [1, 1]);
     assert_eq!(
         world.kept.arms["neural"].metrics["hit_rate"].planned_end,
         Some(end)

@@ -40,7 +40,7 @@ pub(super) struct Looked<'a> {
     pub moment: Moment,
 }
 
-/// Experiments by name; a filter lets through arms with such a name, and all arms of an experiment with such a name.
+/// Experiments by what they come to, and by name where that is the same; a filter lets through arms with such a name, and all arms of an experiment with such a name.
 pub(super) fn find<'a>(
     arms: &[&'a ArmSnapshot],
     query: &Query,
@@ -76,7 +76,8 @@ pub(super) fn find<'a>(
             look,
         });
     }
-    found.sort_by(|a, b| order::natural(a.name, b.name));
+    let by_badge = |a: &SelectedExperiment, b: &SelectedExperiment| a.said.badge.cmp(&b.said.badge);
+    found.sort_by(|a, b| by_badge(a, b).then_with(|| order::natural(a.name, b.name)));
     found
 }
 

@@ -228,11 +228,22 @@ fn the_best_arm_stands_first_behind_the_control() {
 }
 
 #[test]
+fn experiments_stand_in_the_order_of_what_they_come_to() {
+    let arms =
+        [("b", "x"), ("c", "x"), ("e", "a"), ("e", "b")].map(|(experiment, arm)| small(experiment, arm));
+    let answer = answer(&compared(), arms.to_vec(), "");
+    let shown = answer["experiments"].as_array().unwrap().iter();
+    let shown: Vec<_> = shown.map(|it| [&it["name"], &it["verdict"]["badge"]]).collect();
+    let expected = [["e", "early"], ["b", "waiting"], ["c", "waiting"]];
+    assert_eq!(json!(shown), json!(expected));
+}
+
+#[test]
 fn an_experiment_begins_with_its_sentence() {
     let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
     let verdict = answer(&compared(), arms.clone(), "")["experiments"][0]["verdict"].clone();
-    let sentence = "too early: 3.2 of 7 days; so far b against a: hit ratio@5 +12.0\u{a0}% (−4.0\u{a0}% to +28.0\u{a0}%), \
-                    4,000 lists each, split as planned";
+    let sentence = "too early: 3.2 of 7 days; so far b against a: hit ratio@5 +12.0% (−4.0% to +28.0%), \
+                    28.00% against 25.00%, 4,000 lists each, split as planned";
     assert_eq!(
         (&verdict["badge"], &verdict["sentence"]),
         (&json!("early"), &json!(sentence))

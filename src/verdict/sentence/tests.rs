@@ -110,7 +110,7 @@ fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
 fn a_win_says_who_by_how_much_how_sure_and_on_what() {
     World::new(&[("neural", State::Win, [0.24, 0.29, 0.34])]).check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,211 against 18,311 lists, split as planned",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
 
@@ -123,7 +123,7 @@ fn of_several_winners_the_one_with_the_highest_lower_end_is_named_and_all_are_co
     ]);
     world.check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,411 against 18,511 lists, split as planned; 2 of 3 arms beat it",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,411 against 18,511 lists, split as planned; 2 of 3 arms beat it",
     );
     assert_eq!(world.said().arm.as_deref(), Some("neural"));
     world
@@ -143,7 +143,7 @@ fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
     world.report.next_decision_ms = Some(WEEK_MS);
     world.check(
         Badge::Early,
-        "too early: 3.2 of 7 days; so far neural against control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,211 against 18,311 lists, split as planned",
+        "too early: 3.2 of 7 days; so far neural against control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
     world.report.next_decision_ms = None;
     world
@@ -167,7 +167,7 @@ fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
 fn a_win_whose_interval_has_come_back_over_zero_says_so() {
     World::new(&[("neural", State::Win, [-0.01, 0.03, 0.07])]).check(
         Badge::Win,
-        "neural beat control at the last decision look; now it is open again: CTR@10 +3.0 % (−1.0 % to +7.0 %), 18,211 against 18,311 lists, split as planned",
+        "neural beat control at the last decision look; now it is open again: CTR@10 +3.0% (−1.0% to +7.0%), 10.30% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
 
@@ -180,7 +180,7 @@ fn where_less_is_more_a_fall_is_a_win() {
     world.settings.lower_is_better = ["ctr@10".to_owned()].into();
     let words = world.said().sentence(str::to_owned);
     assert!(
-        words.starts_with("neural beats control: CTR@10 −29.0\u{a0}%"),
+        words.starts_with("neural beats control: CTR@10 −29.0%"),
         "{words}"
     );
 }
@@ -189,11 +189,11 @@ fn where_less_is_more_a_fall_is_a_win() {
 fn harm_is_told_with_the_worst_arm() {
     World::new(&[("neural", State::Harm, [-0.3, -0.2, -0.1])]).check(
         Badge::Harm,
-        "neural is worse than control: CTR@10 −20.0 % (−30.0 % to −10.0 %), 18,211 against 18,311 lists, split as planned",
+        "neural is worse than control: CTR@10 −20.0% (−30.0% to −10.0%), 8.00% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
     World::new(&[("neural", State::Harm, [-0.226, -0.108, 0.01])]).check(
         Badge::Harm,
-        "neural is worse than control by the one-sided test of harm: CTR@10 −10.8 % (−22.6 % to +1.0 %), 18,211 against 18,311 lists, split as planned",
+        "neural is worse than control by the one-sided test of harm: CTR@10 −10.8% (−22.6% to +1.0%), 8.92% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
     let world = World::new(&[
         ("blend", State::Loss, [-0.2, -0.1, -0.05]),
@@ -237,7 +237,7 @@ fn of_a_mismatch_of_many_arms_the_one_furthest_from_its_share_is_named() {
     world.sizes.get_mut("d").unwrap().users = Some(2_000.0);
     world.check(
         Badge::Invalid,
-        "do not read this: users are not split as planned: d has 9.1 % where 16.7 % was planned",
+        "do not read this: users are not split as planned: d has 9.1% where 16.7% was planned",
     );
 }
 
@@ -250,11 +250,11 @@ fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
     });
     world.check(
         Badge::Invalid,
-        "do not read this: 3.2 % of the users were seen in two arms",
+        "do not read this: 3.2% of the users were seen in two arms",
     );
     World::new(&[("neural", State::InvalidListRatio, [0.24, 0.29, 0.34])]).check(
         Badge::Invalid,
-        "do not read this: lists per user differ by −14.0 % between neural and control",
+        "do not read this: lists per user differ by −14.0% between neural and control",
     );
     // One of several: the others are read.
     let mut some = World::new(&[
@@ -264,7 +264,7 @@ fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
     some.report.next_decision_ms = Some(WEEK_MS);
     some.check(
         Badge::Early,
-        "too early: 3.2 of 7 days; so far blend is first of 2 arms: CTR@10 +5.0 % (−10.0 % to +20.0 %), 18,211 against 18,411 lists, split as planned; do not read neural",
+        "too early: 3.2 of 7 days; so far blend is first of 2 arms: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,411 lists, split as planned; do not read neural",
     );
 }
 
@@ -279,7 +279,7 @@ fn what_is_missing_is_said() {
     world.report.srm_p = None;
     world.check(
         Badge::Uncompared,
-        "not tested: the share of users that each arm is to get (shares) is not set; neural against control: CTR@10 +5.0 % (−10.0 % to +20.0 %), 18,211 against 18,311 lists",
+        "not tested: the share of users that each arm is to get (shares) is not set; neural against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,311 lists",
     );
     world.sizes.remove("neural");
     world.check(
@@ -297,7 +297,7 @@ fn what_is_missing_is_said() {
 fn arms_that_do_not_differ_by_what_matters_are_told_as_such() {
     World::new(&[("neural", State::NoEffect, [-0.02, 0.003, 0.026])]).check(
         Badge::NoEffect,
-        "no difference that matters (±5.0 %): neural against control: CTR@10 +0.3 % (−2.0 % to +2.6 %), 18,211 against 18,311 lists, split as planned",
+        "no difference that matters (±5.0%): neural against control: CTR@10 +0.3% (−2.0% to +2.6%), 10.03% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
 
@@ -330,10 +330,7 @@ fn what_chance_gives_the_best_of_many_stands_beside_it() {
     world.report.next_decision_ms = Some(WEEK_MS);
     // 3.7617 standard errors of 0.05.
     let chance = world.said().chance.expect("there are many");
-    assert_eq!(
-        chance.sentence(),
-        "best of 300 by chance alone: up to +18.8\u{a0}%"
-    );
+    assert_eq!(chance.sentence(), "best of 300 by chance alone: up to +18.8%");
     assert_eq!(World::new(&arms[..4]).said().chance, None);
 }
 
@@ -364,7 +361,7 @@ fn names_are_parts_of_their_own() {
     );
     assert_eq!(
         json["parts"][4],
-        ", 18,211 against 18,311 lists, split as planned"
+        ", 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned"
     );
     assert!(
         json["sentence"]
@@ -378,7 +375,7 @@ fn names_are_parts_of_their_own() {
 fn a_loss_whose_interval_has_come_back_over_0_is_said_to_be_open_again() {
     World::new(&[("neural", State::Loss, [-0.2, -0.05, 0.1])]).check(
         Badge::Harm,
-        "neural is worse than control by the last decision look; now it is open again: CTR@10 −5.0 % (−20.0 % to +10.0 %), 18,211 against \
+        "neural is worse than control by the last decision look; now it is open again: CTR@10 −5.0% (−20.0% to +10.0%), 9.50% against 10.00%, 18,211 against \
          18,311 lists, split as planned",
     );
 }
@@ -389,7 +386,7 @@ fn who_wins_by_another_metric_wins_though_the_first_has_no_interval() {
     world.settings.primary = vec!["mrr@10".to_owned(), "ctr@10".to_owned()];
     world.check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,211 against 18,311 lists, split as planned",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
 
@@ -401,7 +398,7 @@ fn an_arm_that_is_not_to_be_read_is_named_beside_a_winner() {
     ])
     .check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0 % (+24.0 % to +34.0 %), 18,311 against 18,411 lists, split as planned; 1 of 2 arms beat it; do \
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,311 against 18,411 lists, split as planned; 1 of 2 arms beat it; do \
          not read draft",
     );
 }

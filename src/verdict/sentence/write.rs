@@ -5,7 +5,7 @@ use crate::statistics::Interval;
 const HOUR_MS: i64 = 3_600_000;
 const MINUTE_MS: i64 = 60_000;
 
-/// "+29.1 %", "−4.0 %", "±0.0 %": a relative difference, with its sign.
+/// "+29.1%", "−4.0%", "±0.0%": a relative difference, with its sign.
 pub fn percent(lift: f64) -> String {
     let words = share(lift.abs(), 1);
     let sign = match words.contains(|char: char| ('1'..='9').contains(&char)) {
@@ -16,14 +16,24 @@ pub fn percent(lift: f64) -> String {
     format!("{sign}{words}")
 }
 
-/// "3.2 %", with a space that does not break.
+/// "3.2%"
 pub fn share(share: f64, digits: usize) -> String {
     let words = format!("{:.digits$}", 100.0 * share);
     let (whole, rest) = words.split_at(words.find('.').unwrap_or(words.len()));
-    format!("{}{rest}\u{a0}%", grouped(whole))
+    format!("{}{rest}%", grouped(whole))
 }
 
-/// "+24.0 % to +34.2 %"
+/// "7.12%", "0.3311": a value of a metric.
+pub fn value(key: &str, value: f64) -> String {
+    match key.split('@').next() {
+        Some("hit_rate" | "ctr" | "precision" | "recall" | "coverage" | "popularity") => share(value, 2),
+        Some("hits") => format!("{value:.3}"),
+        Some("surprisal") => format!("{value:.2} bits"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// "+24.0% to +34.2%"
 pub fn interval(Interval { lower, upper }: Interval) -> String {
     format!("{} to {}", percent(lower), percent(upper))
 }
@@ -74,20 +84,37 @@ mod tests {
     #[test]
     fn numbers_are_written_as_on_the_page() {
         let written = [0.2909, -0.04, 0.0001, 0.0, 12.345].map(percent);
-        assert_eq!(
-            written,
-            [
-                "+29.1\u{a0}%",
-                "−4.0\u{a0}%",
-                "±0.0\u{a0}%",
-                "±0.0\u{a0}%",
-                "+1,234.5\u{a0}%"
-            ]
-        );
+        assert_eq!(written, ["+29.1%", "−4.0%", "±0.0%", "±0.0%", "+1,234.5%"]);
         assert_eq!(
             [1.0, 999.0, 18_211.0, 1_234_567.0].map(count),
             ["1", "999", "18,211", "1,234,567"]
         );
+    }
+
+    #[test]
+    fn values_are_written_as_on_the_page() {
+        let written = [
+            ("ctr@10", "7.12%"),
+            ("mrr", "0.0712"),
+            ("hits@5", "0.071"),
+            ("surprisal@5", "0.07 bits"),
+        ];
+        for (key, expected) in written {
+            assert_eq!(value(key, 0.0712), expected);
+        }
+        let page = include_str!("../../export/page/words.js");
+        for line in page.lines().filter(|line| line.contains("name: \"")) {
+            let (id, rest) = line.trim().split_once(": { name: ").expect("an id and a name");
+            let unit = match value(id, 0.5).as_str() {
+                "50.00%" => "SHARE",
+                "0.500" => "HITS",
+                "0.50 bits" => "BITS",
+                _ => "SCORE",
+            };
+            if rest.contains("...") {
+                assert!(rest.contains(&format!("...{unit},")), "{line}");
+            }
+        }
     }
 
     #[test]
