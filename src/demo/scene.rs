@@ -187,7 +187,7 @@ pub fn introduction(options: &Options, address: SocketAddr) -> String {
          Simulated traffic of two experiments, {} times as fast as the clock.\n\
          Below: what each experiment comes to, as on the page; settled lists (no click can\n\
          change them any more), measured beside true; then the lift of each arm over the\n\
-         first one, its 95% interval, and the true lift.\n",
+         control, its 95% interval, and the true lift.\n",
         style(format!("http://{address}/")).underlined(),
         style(format!("http://{address}/metrics")).underlined(),
         options.speed,

@@ -13,7 +13,7 @@ const N_UPDATES = 4;
 // Far above what was measured, since a test build takes the instants slowly: a busy machine must not fail it. What a
 // page that holds all arms would fail is the count of its nodes.
 const BOUNDS_MS = { firstPaint: 5_000, firstRows: 20_000, draw: 500, charts: 500, wait: 15_000 };
-const MOST_NODES = 5_000;
+const MOST_NODES = 10_000;
 
 /** Notes when the first row stood there, how long each answer took to be drawn, and how long each choice to have its rows. */
 function measure() {
@@ -40,11 +40,14 @@ await withPage(url, { viewport: { width: 1440, height: 900 }, script: measure },
   assert.deepEqual([shown.length, shown[0]], [ON_A_PAGE + 1, "arm-0"], "a page, and the control that is set");
   assert.equal(await locate("extent").innerText(), `${Number(nArms).toLocaleString("en")} arms, 51 shown`);
   assert.match(await locate("pages").innerText(), new RegExp(`1–50 of ${(nArms - 1).toLocaleString("en")} arms beside the control`));
-  const n_nodes = await page.evaluate(() => document.querySelectorAll("*").length);
 
   const draws = await pollUntil(() => page.evaluate(() => globalThis.seen.draws), (draws) => draws.length >= N_UPDATES);
   const draw = Math.max(...draws.slice(1));
   const longTasks = await page.evaluate(() => globalThis.seen.longTasks);
+
+  // Of a whole page, with what the first look says of each arm on it.
+  await pollUntil(() => page.locator("[data-testid=comparison]").count(), (n) => n === ON_A_PAGE);
+  const nNodes = await page.evaluate(() => document.querySelectorAll("*").length);
 
   // Names are text, whatever they look like. From the choice (of a filter: once the typing is over) to its rows.
   const clicks = [];
@@ -95,10 +98,10 @@ await withPage(url, { viewport: { width: 1440, height: 900 }, script: measure },
   await checkAccessibility(page, "ten thousand arms, dark");
 
   const slowest = Math.max(...clicks.map(([, ms]) => ms));
-  console.log(`${nArms} arms: first paint ${round(firstPaint)} ms, first rows ${round(firstRows)} ms, ${n_nodes} nodes`);
+  console.log(`${nArms} arms: first paint ${round(firstPaint)} ms, first rows ${round(firstRows)} ms, ${nNodes} nodes`);
   console.log(`an answer is drawn in ${round(draws.slice(1).sort((a, b) => a - b)[Math.floor(draws.length / 2)])} ms (median), ${round(draw)} ms at most, its charts in ${round(charts)} ms; tasks over 50 ms: ${longTasks.map(round).join(", ") || "none"}`);
   console.log(`from the click to its rows: ${clicks.map(([what, ms]) => `${what} ${ms} ms`).join(", ")}`);
-  assert.ok(n_nodes < MOST_NODES, `${n_nodes} nodes`);
+  assert.ok(nNodes < MOST_NODES, `${nNodes} nodes`);
   const measured = { firstPaint, firstRows, draw, charts, wait: slowest };
   for (const [name, bound] of Object.entries(BOUNDS_MS)) assert.ok(measured[name] < bound, `${name}: ${measured[name]} ms`);
   assert.deepEqual(objections, []);

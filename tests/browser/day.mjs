@@ -30,7 +30,7 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   const sentence = () => locate("experiment", { experiment: "first" }).locator("[data-testid=sentence]").innerText();
   assert.match(await sentence(), /^too early: no list has settled yet; the first do in about (32|31|30) min$/);
   const settling = locate("settling").first();
-  assert.match(await settling.innerText(), /^Nothing has settled yet\. Settled numbers begin at (\d{4}-\d\d-\d\d )?\d\d:\d\d, when no more clicks on the first lists can come: \d+.% of the way\./);
+  assert.match(await settling.innerText(), /^Nothing has settled yet\. Settled numbers begin at (\d{4}-\d\d-\d\d )?\d\d:\d\d, when no more clicks on the first lists can come: \d+% of the way\./);
   const { begin, share, end: liveEnd } = await settling.evaluate((node) => {
     const progress = node.querySelector("progress");
     return { begin: Number(progress.dataset.begin), share: progress.value, end: Number(document.querySelector("[data-testid=live-end]").dataset.value) };

@@ -23,7 +23,7 @@ await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" 
   const lift = charts.locator('[data-chart="lift"]');
   await lift.locator("canvas").waitFor(PATIENCE);
   const key = () => lift.locator(".key li").evaluateAll((nodes) => nodes.map((node) => [node.dataset.arm, node.querySelector("bdi").textContent, node.querySelector(".said").textContent]));
-  const said = "+12.0\u00a0% (−4.0\u00a0% to +28.0\u00a0%)";
+  const said = "+12.0% (−4.0% to +28.0%)";
   assert.deepEqual(await key(), [hostile, "blend", "neural", "shadow"].map((arm) => [arm, arm, said]));
   await pollUntil(() => lift.locator(".plot").getAttribute("aria-valuemax"), (last) => last === "3");
   const words = await lift.locator(".plot").getAttribute("aria-valuetext");
@@ -39,7 +39,7 @@ await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" 
   const lines = await charts.locator("[data-testid=forest-line]").evaluateAll((nodes) => nodes.map((node) => `${node.dataset.metric} ${node.dataset.arm}`));
   assert.deepEqual(lines.slice(0, 4), [hostile, "blend", "neural", "shadow"].map((arm) => `mrr@5 ${arm}`));
   const split = await charts.locator("[data-testid=split-line]").evaluateAll((nodes) => Object.fromEntries(nodes.map((node) => [node.dataset.arm, [...node.querySelectorAll(".planned, .seen")].map((it) => it.textContent)])));
-  assert.deepEqual(split[hostile], ["25.0\u00a0%", "31.0\u00a0%"]);
+  assert.deepEqual(split[hostile], ["25.0%", "31.0%"]);
   assert.deepEqual(split.shadow, ["–", "no share"]);
 
   await checkAccessibility(page, "charts with a hostile name");

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, hostile] = process.argv.slice(2);
-const COLUMNS = ["control", "arm", "lift", "interval", "p adjusted", "p of harm", "per user"];
+const COLUMNS = ["lift", "interval", "p adjusted", "control", "arm", "p of harm", "per user"];
 
 const options = { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" };
 await withPage(url, options, async (page, objections) => {
@@ -38,7 +38,7 @@ await withPage(url, options, async (page, objections) => {
   await locate("comparison").first().waitFor(PATIENCE);
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
   assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm by itself"]);
-  assert.equal(await words(locate("as-of").first()), "All lists that have settled from 2025-11-16 23:30 to 2025-11-19 23:30. The sentence and the lifts are as of then; values go on.");
+  assert.equal(await words(locate("as-of").first()), "All lists that have settled from 2025-11-16 23:30 to 2025-11-19 23:30. The sentence and the lifts, with 95% intervals, are as of then; values go on.");
   const mismatch = `invalid do not read this: users are split 23:31:23:23 where 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);
@@ -50,10 +50,10 @@ await withPage(url, options, async (page, objections) => {
   const state = (arm) => words(of("arm-state", arm));
   assert.deepEqual([await state("blend"), await state("neural")], ["no decision", "collecting"]);
   const difference = (arm, metric) => words(locate("difference", { arm, metric }));
-  assert.equal(await difference("blend", "hit_rate"), "+12.0 % (−4.0 % to +28.0 %)");
+  assert.equal(await difference("blend", "hit_rate"), "+12.0% (−4.0% to +28.0%)");
   assert.equal(await difference("neural", "hit_rate"), "too early for a lift");
   await pick("window", "1h");
-  await pollUntil(() => difference("blend", "hit_rate"), (said) => said === "±0.0 %");
+  await pollUntil(() => difference("blend", "hit_rate"), (said) => said === "±0.0%");
   await pick("window", "total");
   await pollUntil(() => difference("blend", "hit_rate"), (said) => said.includes(" to "));
   assert.equal(await heldIn("ranker"), "The next look is held back. It waits for partition 3.");
@@ -77,11 +77,11 @@ await withPage(url, options, async (page, objections) => {
   assert.ok((await heads.evaluateAll((nodes) => nodes.map((node) => node.scope))).every((scope) => scope === "col"));
   const names = of("comparison", "blend").locator("tbody th[scope=row]");
   assert.deepEqual(await Promise.all((await names.all()).map(words)), ["MRR@5 primary", "CTR guardrail", "hit ratio", "lists per user"]);
-  assert.deepEqual(await cells("blend", "mrr@5"), ["0.2500", "0.2800", "+12.0 %", "−4.0 % to +28.0 %", "0.040", "<0.001", "−15.7 % (−20.0 % to +60.0 %)"]);
-  assert.deepEqual(await cells("blend", "ctr"), ["25.00 %", "28.00 %", "+12.0 %", "−4.0 % to +28.0 %", "0.040", "<0.001", "−15.7 % (−20.0 % to +60.0 %)"]);
-  assert.deepEqual((await cells("blend", "lists_per_user")).slice(0, 3), ["–", "–", "+12.0 %"]);
-  assert.deepEqual(await cells("neural", "mrr@5"), ["0.2500", "0.2800", "–", "–", "–", "–", "–"], "too little is known");
-  assert.deepEqual((await cells("shadow", "mrr@5")).slice(2, 6), ["+12.0 %", "−4.0 % to +28.0 %", "–", "–"], "shown, not tested");
+  assert.deepEqual(await cells("blend", "mrr@5"), ["+12.0%", "−4.0% to +28.0%", "0.040", "0.2500", "0.2800", "<0.001", "−15.7% (−20.0% to +60.0%)"]);
+  assert.deepEqual(await cells("blend", "ctr"), ["+12.0%", "−4.0% to +28.0%", "0.040", "25.00%", "28.00%", "<0.001", "−15.7% (−20.0% to +60.0%)"]);
+  assert.deepEqual((await cells("blend", "lists_per_user")).toSpliced(1, 2).slice(0, 3), ["+12.0%", "–", "–"]);
+  assert.deepEqual(await cells("neural", "mrr@5"), ["–", "–", "–", "0.2500", "0.2800", "–", "–"], "too little is known");
+  assert.deepEqual((await cells("shadow", "mrr@5")).toSpliced(3, 2).slice(0, 4), ["+12.0%", "−4.0% to +28.0%", "–", "–"], "shown, not tested");
   const checks = of("checks", "blend").locator("div");
   assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["sample ratio p <0.001", "list ratio 1.051 (0.800 to 1.400), p 1"]);
   assert.equal(await words(of("comparison-notes", "blend")), "a note on what is compared");
@@ -91,8 +91,8 @@ await withPage(url, options, async (page, objections) => {
   const ownOf = async (arm) => Promise.all((await own.locator(`tr[data-arm="${arm}"] :is(th, td)`).all()).map(words));
   assert.equal(await own.count(), 1, "others are compared");
   assert.deepEqual(await own.locator("thead th").allInnerTexts(), ["arm", "lists", "users", "MRR", "hit ratio", "CTR"]);
-  assert.deepEqual(await ownOf("long"), ["long", "12,345", "2,000", "0.0625 no interval yet", "27.00 % 20.00 % to 30.00 %", "25.00 % 20.00 % to 30.00 %"]);
-  assert.equal((await ownOf("short"))[4], "24.00 % 20.00 % to 30.00 %");
+  assert.deepEqual(await ownOf("long"), ["long", "12,345", "2,000", "0.0625 no interval yet", "27.00% 20.00% to 30.00%", "25.00% 20.00% to 30.00%"]);
+  assert.equal((await ownOf("short"))[4], "24.00% 20.00% to 30.00%");
 
   // What is chosen is shown beside what decides.
   await pick("metric", "hit_rate");
@@ -129,7 +129,7 @@ await withPage(url, options, async (page, objections) => {
   console.log("look again");
   await pollUntil(() => words(of("decision", "neural")), (said) => said === "win");
   assert.equal(await words(of("decision-reason", "neural")), "promote: 3.2 of 7 days");
-  assert.equal((await cells("neural", "mrr@5"))[2], "+12.0 %");
+  assert.equal((await cells("neural", "mrr@5"))[0], "+12.0%");
   assert.equal(await locate("held").first().isVisible(), false, "looks keep up");
   assert.equal(await of("comparison", "blend").evaluate(({ open }) => open), false);
 

@@ -34,7 +34,7 @@ await withPage(url, options, async (page, objections) => {
   await settled();
   const clicked = (n) => [...document.querySelectorAll("[data-testid=value][data-value]")].filter((node) => Number(node.dataset.value) > 0).length === n;
   await page.waitForFunction(clicked, N_VALUES * VIEWS.length, PATIENCE);
-  assert.deepEqual(await all("arm", "data-arm"), Object.values(EXPERIMENTS).flat());
+  assert.deepEqual((await all("arm", "data-arm")).toSorted(), Object.values(EXPERIMENTS).flat().toSorted());
   for (const [experiment, arms] of Object.entries(EXPERIMENTS))
     for (const arm of arms)
       for (const view of VIEWS)
@@ -67,7 +67,7 @@ await withPage(url, options, async (page, objections) => {
   }, kind);
   const relative = await differences("relative");
   assert.equal(relative.seen, relative.right);
-  assert.match(relative.text, /^[+−±]\d+\.\d\s%$/);
+  assert.match(relative.text, /^[+−±]\d+\.\d%$/);
   await pick("difference", "absolute");
   const absolute = await differences("absolute");
   assert.equal(absolute.seen, absolute.right);
@@ -223,6 +223,8 @@ await withPage(url, options, async (page, objections) => {
     await checkWidth(page);
   }
   assert.ok(await locate("value", { experiment: "ranker", arm: "neural", view: "settled" }).first().isVisible());
+  const rightEnds = await page.locator("details.comparison[open] tr:first-child [data-column=p]").evaluateAll((cells) => cells.map((cell) => cell.getBoundingClientRect().right));
+  assert.ok(rightEnds.length > 0 && rightEnds.every((x) => x <= 360), `lift, interval and p stand within the screen: ${rightEnds}`);
   await page.locator("#sort").selectOption("live.mrr");
   await pollUntil(() => hash().sort, (sort) => sort === "live.mrr");
   await checkAccessibility(page, "phone, light");
@@ -305,16 +307,18 @@ await withPage(url, options, async (page, objections) => {
     for (const { name, sentence, badge, isFirst, lifts, asOf } of said) {
       assert.equal(badge[0], badge[1], name);
       assert.ok(isFirst, name);
-      assert.match(sentence[0], /CTR@10 [+−±][\d.]+\s% \([+−±][\d.]+\s% to [+−±][\d.]+\s%\), [\d,]+ (against [\d,]+ lists|lists each), split as planned/);
-      for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+\s% \([+−±][\d.]+\s% to [+−±][\d.]+\s%\)$/);
+      assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ lists|lists each), split as planned/);
+      for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\)$/);
       assert.match(asOf, /^All lists that have settled from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-/);
     }
     // Of several experiments all claims stand at the top, and lead to the rest.
     const claims = await locate("verdicts").locator("li").allInnerTexts();
-    assert.deepEqual(claims.map((claim) => claim.split(/\s/)[0]), ["layout", "ranker"]);
+    const names = said.map(({ name }) => name);
+    assert.deepEqual(claims.map((claim) => claim.split(/\s/)[0]), names);
+    assert.deepEqual(names.toSorted(), ["layout", "ranker"]);
     assert.ok(claims.every((claim) => claim.includes("CTR@10") && !claim.includes("split as planned")), claims.join("\n"));
     await locate("verdicts").locator("button").nth(1).click();
-    assert.equal(await page.evaluate(() => document.activeElement.closest("section")?.dataset.experiment), "ranker");
+    assert.equal(await page.evaluate(() => document.activeElement.closest("section")?.dataset.experiment), names[1]);
     await pollUntil(() => locate("experiment").nth(1).evaluate((node) => Math.abs(node.getBoundingClientRect().top) < innerHeight / 2), (isIt) => isIt);
     await page.evaluate(() => scrollTo(0, 0));
     // Behind the control the arms stand by the least that their lift may be.
@@ -410,7 +414,7 @@ await withPage(url, options, async (page, objections) => {
       const reason = hands(losing).locate("reason");
       assert.equal(await reason.isVisible(), share !== undefined);
       if (share !== undefined) {
-        assert.equal(await reason.innerText(), `${share}\u00a0% of the accepted clicks find no list (since the start). What to do`);
+        assert.equal(await reason.innerText(), `${share}% of the accepted clicks find no list (since the start). What to do`);
         assert.equal(await reason.locator("a").getAttribute("href"), "runbooks#abgaugeunmatchedclicks");
       }
       await context.close();

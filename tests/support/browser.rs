@@ -5,7 +5,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::process::Process;
-use super::tools;
+use super::{brought, tools};
 
 /// Runs `tests/browser/SCRIPT` with these arguments and returns what it printed.
 ///
@@ -29,12 +29,12 @@ pub struct Script {
 impl Script {
     pub fn start(script: &str, args: &[&str]) -> Script {
         let dir = tools::temporary_dir("browser");
-        let mut command = tools::command("node");
+        let mut command = brought::command("node");
         command
             .arg(tools::repository("tests/browser").join(script))
             .args(args)
-            .env("ABGAUGE_CHROMIUM", tools::cached("bin/chromium"))
-            .env("ABGAUGE_BROWSER_MODULES", tools::cached("browser/node_modules"))
+            .env("ABGAUGE_CHROMIUM", brought::cached("bin/chromium"))
+            .env("ABGAUGE_BROWSER_MODULES", brought::cached("browser/node_modules"))
             .env("TMPDIR", dir.path());
         Script {
             node: Process::start(script, command, &dir.path().join("log")),

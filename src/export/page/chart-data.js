@@ -16,15 +16,18 @@ export function cellsOf({ arms }, settledEnd) {
   const ofArm = ({ name, live, settled }) => {
     const values = begins.map((begin, i) => (i < nSettled ? valueAt(settled, begin) : null));
     // The open end goes on from where the settled line ends.
-    const open = begins.map((begin, i) => (i >= nSettled ? valueAt(live, begin) : i === nSettled - 1 ? values[i] : null));
+    const enough = Math.max(0, ...(live?.lists ?? [])) / 2;
+    const open = begins.map((begin, i) => (i >= nSettled ? valueAt(live, begin, enough) : i === nSettled - 1 ? values[i] : null));
     return { name, values, open };
   };
   return { x: begins.map((begin) => begin + cell / 2), begins, cell, nSettled, openFrom: begins[nSettled] ?? null, arms: arms.map(ofArm) };
 }
 
-function valueAt(line, begin) {
+/** None of a cell that has fewer lists than `enough`: its noise would say nothing. */
+function valueAt(line, begin, enough = 0) {
   if (line === undefined) return null;
-  return line.values[0][Math.round((begin - line.start_ms) / line.cell_ms)] ?? null;
+  const place = Math.round((begin - line.start_ms) / line.cell_ms);
+  return line.lists[place] >= enough ? (line.values[0][place] ?? null) : null;
 }
 
 /** How many of the cells of a line are settled: the rest may still be clicked on. */

@@ -1,9 +1,9 @@
 // A forest of lifts: a line for each metric and arm, from the last look.
 
 import { $, attribute, keyed, stamp, text } from "./document.js";
+import { inOrder } from "./looks.js";
 import { digitsOf, metricOf, percentage, signed, visible } from "./words.js";
 
-const ROLE_ORDER = ["primary", "guardrail", "secondary"];
 /** Intervals wider than this many times the middle one go on beyond the edge. */
 const WIDEST = 3;
 const PHONE = matchMedia("(max-width: 30rem)");
@@ -21,10 +21,7 @@ export function drawForest(figure, { compared_with: control, context }, arms, co
   const edge = edgeOf(rows);
   text($("caption bdi", figure), visible(control ?? ""));
   const groups = [...Map.groupBy(rows, ({ key }) => key)].map(([key, rows]) => ({ key, role: rows[0].role, rows, edge }));
-  // Primaries first, then guardrails, then others in the order of export, and those per user last.
-  const place = ({ key }) => (context.order.includes(key) ? context.order.indexOf(key) : context.order.length);
-  groups.sort((a, b) => ROLE_ORDER.indexOf(a.role) - ROLE_ORDER.indexOf(b.role) || place(a) - place(b));
-  keyed($("table", figure), groups, ({ key }) => key, group);
+  keyed($("table", figure), inOrder(groups, context.order), ({ key }) => key, group);
   drawAxis($(".axis", figure), edge);
 }
 

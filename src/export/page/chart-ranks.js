@@ -12,6 +12,7 @@ export function drawRanks(figure, { ranks = [], arms: all, window }, colourOf) {
   if (figure.hidden) return;
   text($("caption .of", figure), `of the lists that have settled, in the last ${window}`);
   const highest = Math.max(...arms.flatMap((arm) => arm.by_rank)) || 1;
+  text($(".scale", figure), `0 to ${percentage(highest, 2)}`);
   keyed($("thead tr", figure), arms, ({ name }) => name, head);
   const rows = ranks.map((it, i) => ({ ranks: it, i, arms, highest })).filter(({ i }) => arms.some((arm) => arm.by_rank[i] !== null));
   keyed($("tbody", figure), rows, ({ ranks: { from } }) => from, row);

@@ -21,6 +21,8 @@ const MAX_ARMS = 11;
 const N_COLOURS = 10;
 /** Charts are drawn a little before they come into sight. */
 const AHEAD = "200px";
+/** Charts are asked for again once event time has gone on by this share of a cell. */
+const FRESH = 0.1;
 /** More bands than these hide each other. */
 const MAX_BANDS = 4;
 
@@ -48,7 +50,7 @@ class Charts {
   #answer = null;
   #isAsking = false;
   #asked = ""; // the last question
-  #of = null; // the stream of the view at which it was asked
+  #of = null; // the look and the stream at which it was asked
   #isInSight = false;
   #key = ""; // of the metric that is drawn
   #chosen = ""; // by hand: else it is the first one
@@ -143,11 +145,19 @@ class Charts {
     return String(asked);
   }
 
-  /** Once for each view, unless something else is asked; and one question at a time. */
+  /** Whether nothing has come since that a chart would show. */
+  #isFresh({ look, since_ms: since, live_end_ms: end }) {
+    const lines = this.#answer?.arms.flatMap(({ live, settled }) => [live, settled].filter(Boolean)) ?? [];
+    const cell = lines[0]?.cell_ms ?? 0;
+    return look === this.#of?.look && since === this.#of.since_ms && Math.abs(end - this.#of.live_end_ms) < FRESH * cell;
+  }
+
+  /** One question at a time, and none again before there is something new. */
   async #ask() {
     const asked = this.#question();
-    const { stream } = this.#experiment.context;
-    if (this.#isAsking || this.#key === "" || (asked === this.#asked && stream === this.#of)) return;
+    const { looks, context } = this.#experiment;
+    const stream = { ...context.stream, look: looks?.as_of };
+    if (this.#isAsking || this.#key === "" || (asked === this.#asked && this.#isFresh(stream))) return;
     [this.#isAsking, this.#asked, this.#of] = [true, asked, stream];
     const fault = await this.#fetch(asked, stream.settled_end_ms);
     this.#isAsking = false;
@@ -267,7 +277,7 @@ function aboutCells({ cell, begins, openFrom }, window) {
   const each = `The value of each ${span(cell / 1000)}, in the last ${window}.`;
   if (openFrom === null) return each;
   const from = near(openFrom, begins.at(-1));
-  return `${each} From ${from} on, faded: clicks can still come, so values read low.`;
+  return `${each} From ${from} on, faded: clicks can still come, so values read low. What is not half full yet is left out.`;
 }
 
 function aboutValue({ x: times, arms }) {

@@ -2,7 +2,7 @@
 
 import { $, attribute, hintAtMore, keyed, lines, note, stamp, text } from "./document.js";
 import { drawOwn } from "./own.js";
-import { ROLES, STATES, clock, date, metricOf, number, percentage, probability, signed, visible } from "./words.js";
+import { ROLES, STATES, clock, date, digitsOf, metricOf, number, percentage, probability, signed, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart: one that is further behind than two of them is held back. */
 const LATE_MS = 20 * 60_000;
@@ -32,9 +32,14 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
  */
 export function asOf(looks, { since_ms: since, settled_end_ms: settled }) {
   // Looks begin with a cell of ten minutes, and lists perhaps within it.
-  if (looks?.as_of != null) return `All lists that have settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}. The sentence and the lifts are as of then; values go on.`;
+  if (looks?.as_of != null) return `All lists that have settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}. The sentence and the lifts${atLevel(looks)} are as of then; values go on.`;
   if (looks != null || since == null || settled == null || settled < since) return "";
   return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
+}
+
+/** How sure intervals are. */
+function atLevel({ power }) {
+  return power == null ? "" : `, with ${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals,`;
 }
 
 function moment(ms) {
@@ -90,7 +95,8 @@ function drawComparison(node, comparison) {
   const help = isWithoutShares ? NO_SHARES_HELP : STATES[state]?.help;
   note($("[data-testid=state-words]", node), [help, next && !isWithoutShares && `Next decision: ${moment(next)}.`].filter(Boolean).join(" "));
   for (const bdi of node.querySelectorAll("bdi.control")) text(bdi, visible(control));
-  keyed($("tbody", node), inOrder(metrics, order), ({ key }) => key, metricRow);
+  const rows = Object.entries(metrics).map(([key, metric]) => ({ key, ...metric }));
+  keyed($("tbody", node), inOrder(rows, order), ({ key }) => key, metricRow);
   keyed($("dl", node), checksOf(checks), ({ name }) => name, checkOf);
   lines($("[data-testid=comparison-notes]", node), notes);
 }
@@ -101,11 +107,10 @@ const NO_SHARES_HELP = "Nothing is decided or checked until the configuration sa
 const RESULTS = { pass: "promote", hold: "hold", rollback: "roll back" };
 
 /** Primaries first, then guardrails, then others in the order of export, and those per user last. */
-function inOrder(metrics, order) {
+export function inOrder(metrics, order) {
   const place = (key) => (PER_USER.includes(key) ? order.length + PER_USER.indexOf(key) : order.indexOf(key));
   const rank = ({ key, role }) => ROLE_ORDER.indexOf(role) * (order.length + PER_USER.length) + place(key);
-  const rows = Object.entries(metrics).map(([key, metric]) => ({ key, ...metric }));
-  return rows.sort((a, b) => rank(a) - rank(b));
+  return metrics.toSorted((a, b) => rank(a) - rank(b));
 }
 
 function metricRow({ key, role }) {
@@ -126,11 +131,11 @@ function metricRow({ key, role }) {
 function cellsOf(it, metric) {
   const value = (number) => (number === undefined ? NONE : metric.text(number));
   return [
-    { name: "control", words: value(it.control) },
-    { name: "arm", words: value(it.arm) },
     { name: "lift", words: lift(it.lift) },
     { name: "interval", words: interval(it) },
     { name: "p", words: probability(it.p_adjusted) },
+    { name: "control", words: value(it.control) },
+    { name: "arm", words: value(it.arm) },
     { name: "harm", words: probability(it.p_harm) },
     { name: "per user", words: it.per_user === undefined ? NONE : `${lift(it.per_user.lift)} (${interval(it.per_user)})` },
   ];
@@ -157,7 +162,7 @@ function checksOf({ srm, list_ratio: ratio, multi_arm: multiArm }) {
     const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
     checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. Where an arm changes how many lists a user gets, a ratio per list is no effect on users." });
   }
-  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of the users who were seen in two arms. Above 1 % of a thousand or more the comparison is invalid." });
+  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of the users who were seen in two arms. Above 1% of a thousand or more the comparison is invalid." });
   return checks;
 }
 

@@ -1,6 +1,6 @@
 // The words of the page, and how numbers, times and names are written.
 
-const percent = (digits) => (share) => `${number(share * 100, digits)}\u00a0%`;
+const percent = (digits) => (share) => `${number(share * 100, digits)}%`;
 export const percentage = (share, digits = 1) => percent(digits)(share);
 const decimals = (digits) => (value) => number(value, digits);
 const points = (digits) => (share) => `${number(share * 100, digits)}\u00a0pp`;
@@ -146,7 +146,7 @@ export function some(n, thing) {
 }
 
 export function share(part, whole) {
-  return whole > 0 ? `${number((100 * part) / whole, 1)}\u00a0%` : "–";
+  return whole > 0 ? `${number((100 * part) / whole, 1)}%` : "–";
 }
 
 export function bytes(n) {
