@@ -1,7 +1,8 @@
 //! Recommendations and a truth, as notebooks have them, to events: a list for each user and arm, and a click for each item that is
 //! relevant.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -48,6 +49,8 @@ pub struct Written {
     pub n_without_list: u64,
     /// Users with recommendations of whom nothing is relevant, arm by arm.
     pub n_without_truth: u64,
+    /// Rows left out because the same stood before: a user and an item of the truth, or a user, an item and a place of an arm.
+    pub n_repeated: u64,
 }
 
 #[derive(Serialize)]
@@ -111,7 +114,12 @@ impl Tables {
     pub fn write(mut self, writing: &Writing, mut out: impl Write) -> io::Result<Written> {
         let mut written = Written::default();
         for list in &mut self.lists {
+            written.n_repeated +=
+                keep_first(&mut list.items, |(place, item)| (place.to_bits(), item.clone()));
             list.items.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        }
+        for items in self.relevant.values_mut() {
+            written.n_repeated += keep_first(items, String::clone);
         }
         let mut number = 0;
         for list in &self.lists {
@@ -153,6 +161,14 @@ impl Tables {
         out.flush()?;
         Ok(written)
     }
+}
+
+/// Keeps the first of each that has the same key, and returns how many it did not keep.
+fn keep_first<T, K: Eq + Hash>(rows: &mut Vec<T>, key: impl Fn(&T) -> K) -> u64 {
+    let n_before = rows.len();
+    let mut seen = HashSet::with_capacity(n_before);
+    rows.retain(|row| seen.insert(key(row)));
+    (n_before - rows.len()) as u64
 }
 
 /// A list and its clicks. Its number is its id, so that ids of users may be as long as they may be.
@@ -244,8 +260,25 @@ mod tests {
             n_on_list: 1,
             n_without_list: 2,
             n_without_truth: 1,
+            n_repeated: 0,
         };
         assert_eq!(written, counted);
+    }
+
+    #[test]
+    fn a_row_that_stood_before_is_left_out_and_counted() {
+        let (text, _) = write(tables(), false);
+        let mut doubled = tables();
+        doubled.recommend("als", "u1".to_owned(), "b".to_owned(), 2.0);
+        doubled.relevant("u1".to_owned(), "z".to_owned());
+        let (of_doubled, written) = write(doubled, false);
+        assert_eq!((of_doubled, written.n_repeated), (text, 2));
+        // At another place it is another row: the item stands in the list twice.
+        let mut twice = tables();
+        twice.recommend("als", "u1".to_owned(), "b".to_owned(), 3.0);
+        let (text, written) = write(twice, false);
+        assert!(text.contains(r#""items":["a","b","b"]"#), "{text}");
+        assert_eq!(written.n_repeated, 0);
     }
 
     #[test]

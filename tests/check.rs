@@ -189,7 +189,7 @@ fn one_topic_for_both_needs_the_type_in_each_record() {
     let pair = Pair::filled(&[], "murmur2_random");
     let config = config(&pair.kafka.brokers(), &pair.served, &pair.served);
     let text = format!(
-        "topic `{}`: 400 of the last 400 records (100 %) cannot be read: missing_field 400",
+        "topic `{}`: 400 of the last 400 records (100%) cannot be read: missing_field 400",
         pair.served
     );
     assert_found(&notable(&config, 0), &[text]);

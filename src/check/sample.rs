@@ -76,8 +76,8 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
 /// Rounded, but what is there is not shown as nothing.
 fn percent(part: u64, whole: u64) -> String {
     match part * 100 / whole {
-        0 => "less than 1 %".to_owned(),
-        percent => format!("{percent} %"),
+        0 => "less than 1%".to_owned(),
+        percent => format!("{percent}%"),
     }
 }
 

@@ -286,7 +286,7 @@ fn unreadable_records_are_shared_out_by_reason() {
     assert_lines(
         &check(&facts, 0),
         &[
-            "warning  topic `served`: 3 of the last 504 records (less than 1 %) cannot be read: missing_field 2, not_json 1",
+            "warning  topic `served`: 3 of the last 504 records (less than 1%) cannot be read: missing_field 2, not_json 1",
             "         → missing_field: a list needs request_id",
             "         not_json: send one JSON object",
             "note     topic `served`: 1 of the last 504 records have another `type` and are ignored",

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use super::reading::{BAD_DATA, progress};
 use super::{error, note, warn};
-use crate::cli::ConvertArgs;
+use crate::cli::{ConvertArgs, RecommendationFile};
 use crate::convert::{Tables, Writing, Written};
 use crate::engine::OTHER;
 use crate::evaluate::source::{self, table};
@@ -84,6 +84,16 @@ impl Reading<'_> {
             .map(|file| file.path.clone())
             .collect();
         paths.push(args.truth.clone());
+        for (place, file) in args.recommendations.iter().enumerate() {
+            let is_same = |other: &RecommendationFile| (&other.arm, &other.path) == (&file.arm, &file.path);
+            if args.recommendations[..place].iter().any(is_same) {
+                anyhow::bail!(
+                    "--recommendations has {} of the arm {} twice: give each table once",
+                    file.path.display(),
+                    crate::table::visible(&file.arm)
+                );
+            }
+        }
         let bar = progress(source::total_bytes(&paths));
         for file in &args.recommendations {
             self.recommendations(&file.path, &file.arm, &|n_bytes| bar.inc(n_bytes))?;
@@ -109,7 +119,7 @@ impl Reading<'_> {
             };
             let place = match order {
                 Some(column) => place(column, cells.next().flatten(), row)?,
-                None => 0.0,
+                None => self.n_rows as f64,
             };
             let place = if args.score.is_some() { -place } else { place };
             let named = match &args.arm {
@@ -183,6 +193,7 @@ fn tell(written: &Written, empty_lists: bool) {
         n_on_list,
         n_without_list,
         n_without_truth,
+        n_repeated,
     } = written;
     note(&format!(
         "lists: {n_lists}, clicks: {n_clicks}, of them on an item of their list: {n_on_list}"
@@ -201,6 +212,11 @@ fn tell(written: &Written, empty_lists: bool) {
     ];
     for (what, n) in notes.into_iter().filter(|(_, n)| **n > 0) {
         note(&format!("{what}: {n}"));
+    }
+    if *n_repeated > 0 {
+        warn(&format!(
+            "rows that stood in the tables before, left out: {n_repeated}"
+        ));
     }
     if *n_on_list == 0 {
         warn(

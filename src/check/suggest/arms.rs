@@ -46,7 +46,7 @@ fn is_label(value: &Value) -> bool {
 
 /// `{"ranker":"neural"}`, or with objects that are arms.
 fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
-    if !hints(column.name(), &EXPERIMENT) && !hints(column.name(), &ARM) {
+    if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
         return None;
     }
     let n = column.count(lists, |value| {
@@ -108,14 +108,14 @@ fn best(columns: &Columns, words: &[&[&str]]) -> Option<Path> {
         all.filter(|column| column.values.values().all(|value| is_label(value)))
     };
     words.iter().find_map(|words| {
-        let hinting = of_all().filter(|column| hint(column.name(), words) > 0.0);
+        let hinting = of_all().filter(|column| hint(&column.called(), words) > 0.0);
         hinting.map(|column| column.path.clone()).next()
     })
 }
 
 /// `[{"name":"ranker","arm":"neural"}]`
 fn array(column: &Column, lists: &Members) -> Option<ArmsDraft> {
-    if !hints(column.name(), &EXPERIMENT) && !hints(column.name(), &ARM) {
+    if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
         return None;
     }
     let n = column.count(lists, |value| {
@@ -128,9 +128,9 @@ fn array(column: &Column, lists: &Members) -> Option<ArmsDraft> {
         .filter(|column| column.path != experiment && column.values.values().all(|value| is_label(value)))
         .collect();
     let first = |is_it: &dyn Fn(&Column) -> bool| labels.iter().find(|column| is_it(column));
-    let arm = first(&|column| hints(column.name(), &ARM))
+    let arm = first(&|column| hints(&column.called(), &ARM))
         .or_else(|| first(&|column| column.path.names().iter().any(|name| hints(name, &ARM))))
-        .or_else(|| first(&|column| hints(column.name(), &VALUE)))?;
+        .or_else(|| first(&|column| hints(&column.called(), &VALUE)))?;
     Some(ArmsDraft {
         shape: ArmsShape {
             experiments: Some(column.path.clone()),
@@ -196,7 +196,7 @@ fn attributes(column: &Column, lists: &Members) -> Option<ArmsDraft> {
 /// `"test":"ranker","variant":"neural"`, or an arm alone.
 fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
     let plain = |words: &[&str]| {
-        let fields = columns.iter().filter(|column| hints(column.name(), words));
+        let fields = columns.iter().filter(|column| hints(&column.called(), words));
         let fields = fields.filter(|column| {
             let n = column.count(lists, is_label);
             n > 0 && n == column.within(lists).count() && distinct(column, lists) <= MAX_ARMS

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
+use super::words::VAGUE;
 use crate::ingest::wire::MAX_ID_BYTES;
 use crate::ingest::wire::shape::Path;
 
@@ -96,6 +97,14 @@ impl<'a> Column<'a> {
     /// Its last name.
     pub fn name(&self) -> &str {
         self.path.names().last().map_or("", String::as_str)
+    }
+
+    /// What hints at its meaning: its last name, behind the one before where it says little alone, as in `user.id`.
+    pub fn called(&self) -> String {
+        match self.path.names() {
+            [.., parent, last] if VAGUE.contains(&last.as_str()) => format!("{parent} {last}"),
+            _ => self.name().to_owned(),
+        }
     }
 
     pub fn within<'m>(&'m self, members: &'m Members) -> impl Iterator<Item = &'a Value> + 'm {

@@ -57,8 +57,8 @@ pub(super) fn requests(columns: &Columns, lists: &Members, clicks: &Members) -> 
     let (served, click) = (of_ids(columns, lists), of_ids(columns, clicks));
     let alone = |column: &Column, n: usize, members: &Members| {
         let looks_like_time = column.count(members, is_time) * 2 > n;
-        share(n, members.len()) + hint(column.name(), &REQUEST)
-            - 2.0 * hint(column.name(), &USER).min(1.0)
+        share(n, members.len()) + hint(&column.called(), &REQUEST)
+            - 2.0 * hint(&column.called(), &USER).min(1.0)
             - if looks_like_time { 2.0 } else { 0.0 }
     };
     let unique = |column: &Column, n: usize, members: &Members| share(distinct(column, members).len(), n);
@@ -102,7 +102,7 @@ fn distinct(column: &Column, members: &Members) -> HashSet<String> {
 pub(super) fn user(columns: &Columns, members: &Members, other: Option<&Choice>) -> Option<Choice> {
     let fields = columns.iter().filter_map(|column| {
         let n = column.count(members, is_id);
-        let hint = hint(column.name(), &USER);
+        let hint = hint(&column.called(), &USER);
         let is_same = other.is_some_and(|other| other.path == column.path);
         let score = share(n, members.len()) + hint + if is_same { 1.0 } else { 0.0 };
         (n > 0 && hint > 0.0).then_some((score, column, n))
@@ -132,9 +132,10 @@ pub(super) fn item(
         };
         let n_found = clicks.iter().filter(is_in_list).count();
         let looks_like_time = 2 * column.count(clicks, is_time) > n;
-        let score = 4.0 * share(n_found, clicks.len()) + share(n, clicks.len()) + hint(column.name(), &ITEM)
-            - hint(column.name(), &USER)
-            - if looks_like_time { 2.0 } else { 0.0 };
+        let score =
+            4.0 * share(n_found, clicks.len()) + share(n, clicks.len()) + hint(&column.called(), &ITEM)
+                - hint(&column.called(), &USER)
+                - if looks_like_time { 2.0 } else { 0.0 };
         Some((score, column, n))
     });
     choice(fields.collect())

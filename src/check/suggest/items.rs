@@ -129,7 +129,7 @@ fn drafts(column: &Column, lists: &Members) -> Vec<ItemsDraft> {
             row_items: Some(path.clone()),
             ..bare.clone()
         };
-        let is_row = |column: &&Column| hints(column.name(), &ITEMS);
+        let is_row = |column: &&Column| hints(&column.called(), &ITEMS);
         let inner = Columns::of(top.iter().copied().filter(|element| element.is_object()));
         let rows = inner.iter().filter(is_row);
         let rows = rows.filter(|column| {
@@ -165,7 +165,7 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
     });
     let position = objects
         .iter()
-        .filter(|column| hints(column.name(), &POSITION))
+        .filter(|column| hints(&column.called(), &POSITION))
         .find(|column| column.values.values().all(|value| value.is_i64()));
     // Each item must have one.
     let of_all =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::columns::{Column, Columns, Members, share};
 use super::items;
-use super::words::{CLICK, INTERACTION, KIND, SERVED, hint, hints};
+use super::words::{ARM, CLICK, EXPERIMENT, INTERACTION, KIND, SERVED, hint, hints};
 use crate::engine::event::Kind;
 use crate::ingest::wire::shape::Path;
 
@@ -40,14 +40,14 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
         .filter(|column| {
             // What differs from record to record is an id.
             let is_kind =
-                |n_words: usize| 2 * n_words <= column.values.len() || hint(column.name(), &KIND) > 0.0;
+                |n_words: usize| 2 * n_words <= column.values.len() || hint(&column.called(), &KIND) > 0.0;
             column
                 .words(&all, MAX_VALUES)
                 .is_some_and(|words| is_kind(words.len()))
         })
         .map(|column| {
             let present = share(column.values.len(), n_records);
-            (hint(column.name(), &KIND) + present, column)
+            (hint(&column.called(), &KIND) + present, column)
         })
         .collect();
     fields.sort_by(|one, other| other.0.total_cmp(&one.0));
@@ -119,6 +119,14 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
             members,
         })
         .collect();
+    // A field of experiments or arms is none, unless it says that something was clicked; nor is one that says nothing at all.
+    let says = |words: &[&str]| groups.iter().any(|group| group.says(words));
+    let name = field.called();
+    let is_of_arms = hints(&name, &EXPERIMENT) || hints(&name, &ARM);
+    let says_nothing = hint(&name, &KIND) == 0.0 && !says(&SERVED) && !says(&INTERACTION);
+    if !says(&CLICK) && (is_of_arms || says_nothing) {
+        return None;
+    }
     let says_served = |group: &&Group| group.is_list() && group.says(&SERVED);
     let mut lists: Vec<&Group> = groups.iter().filter(says_served).collect();
     if lists.is_empty() {

@@ -281,3 +281,44 @@ fn a_sample_without_end_is_looked_at_up_to_a_bound() {
         "{text}"
     );
 }
+
+#[test]
+fn the_name_of_an_experiment_is_no_kind_of_record() {
+    let lists = r#"{"rec":"r1","member":"m1","at":1763596800000,"test":"ranker","variant":"neural","products":["a","b"]}
+        {"rec":"r2","member":"m2","at":1763596801000,"test":"ranker","variant":"control","products":["b","c"]}
+        {"rec":"r3","member":"m1","at":1763596802000,"test":"ranker","variant":"control","products":["c","d"]}"#;
+    let (text, trial) = drafted(lists, None);
+    assert!(!text.lines().any(|line| line.starts_with("type = ")), "{text}");
+    assert!(text.contains("No record looks like a click"), "{text}");
+    assert_eq!((trial.n_lists, trial.n_refused), (3, 0), "{text}");
+    let click = r#"{"rec":"r1","member":"m1","at":1763596800500,"product":"b"}"#;
+    let (text, trial) = drafted(&format!("{lists}\n{click}"), None);
+    assert!(!text.lines().any(|line| line.starts_with("type = ")), "{text}");
+    assert!(text.contains("draft from a file of each"), "{text}");
+    assert_eq!((trial.n_lists, trial.n_refused), (3, 1), "{text}");
+}
+
+#[test]
+fn a_name_that_says_little_is_read_with_the_one_before_it() {
+    check(
+        r#"{"name":"impression","payload":{"list":{"id":"r1"},"items":[{"sku":"a"},{"sku":"b"}]},"context":{"user":{"id":"m1"},"session":{"id":"q1"},"time":1763596800000,"ab":{"ranker":"neural"}}}
+           {"name":"impression","payload":{"list":{"id":"r2"},"items":[{"sku":"b"},{"sku":"c"}]},"context":{"user":{"id":"m2"},"session":{"id":"q1"},"time":1763596801000,"ab":{"ranker":"control"}}}
+           {"name":"click","payload":{"list":{"id":"r2"},"item":{"sku":"c"}},"context":{"user":{"id":"m2"},"session":{"id":"q1"},"time":1763596802000}}"#,
+        None,
+        r#"[events]
+           type = "name"
+           [events.served]
+           types = ["impression"]
+           request_id = "payload.list.id"
+           user_id = "context.user.id"
+           ts = "context.time"
+           items = "payload.items"
+           item_id = "sku"
+           experiments = "context.ab"
+           [events.click]
+           request_id = "payload.list.id"
+           user_id = "context.user.id"
+           ts = "context.time"
+           item = "payload.item.sku""#,
+    );
+}

@@ -73,7 +73,7 @@ fn of(columns: &Columns, members: &Members, other: Option<&Choice>) -> Option<Ch
 
 fn score(column: &Column, n: usize, members: &Members, other: Option<&Choice>) -> f64 {
     let is_same = other.is_some_and(|other| other.path == column.path);
-    3.0 * share(n, members.len()) + hint(column.name(), &TIME) + if is_same { 1.0 } else { 0.0 }
+    3.0 * share(n, members.len()) + hint(&column.called(), &TIME) + if is_same { 1.0 } else { 0.0 }
 }
 
 /// Whether a value looks like a time.

@@ -198,6 +198,8 @@ pub(super) const CHOOSER: [&str; 8] = [
 ];
 /// How an element of an array names what it is about, and its value.
 pub(super) const NAME: [&str; 4] = ["id", "key", "name", "slug"];
+/// Names that say nothing without what they are of.
+pub(super) const VAGUE: [&str; 6] = ["id", "key", "name", "slug", "uuid", "value"];
 pub(super) const VALUE: [&str; 5] = ["id", "key", "name", "slug", "value"];
 
 #[cfg(test)]
