@@ -25,6 +25,9 @@ use crate::clock::Clock;
 use crate::config;
 use crate::state::{Bytes, Follower, Happening, Hindered, Key, Log, Namespace, Progress, Question};
 
+/// How long the brokers may take to say who leads the partitions.
+const LEADERS_WITHIN: Duration = Duration::from_secs(4);
+
 /// The partitions of a state topic.
 pub struct StateLog {
     topic: CString,
@@ -69,6 +72,7 @@ impl StateLog {
             .create_with_context(Complaints::default())
             .map_err(explain_refusal)?;
         let client = Arc::new(client);
+        look_up_leaders(Arc::clone(&client), topic.to_owned())?;
         Ok(StateLog {
             queue: RecordQueue::new(&client),
             client,
@@ -291,6 +295,20 @@ fn reader_config(kafka: &config::Kafka) -> ClientConfig {
         .set("isolation.level", "read_uncommitted")
         .set("allow.auto.create.topics", "false");
     config
+}
+
+/// Asks who leads the partitions before they are read: a client that does not know it yet begins up to a second later.
+fn look_up_leaders(client: Arc<BaseConsumer<Complaints>>, topic: String) -> anyhow::Result<()> {
+    let ask = move || {
+        if let Err(error) = client.fetch_metadata(Some(&topic), LEADERS_WITHIN) {
+            tracing::debug!(%error, topic, "the brokers do not say who leads its partitions");
+        }
+    };
+    let thread = std::thread::Builder::new()
+        .name("state-leaders".into())
+        .spawn(ask);
+    thread.context("start the thread that asks who leads the state topic")?;
+    Ok(())
 }
 
 /// Unless the operator says otherwise.

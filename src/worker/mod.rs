@@ -262,7 +262,11 @@ impl Worker {
         self.replay();
         self.balance();
         self.settle();
-        if self.pace.hands_over(busy, self.board.is_being_copied(), uptime) {
+        let is_copied = self.board.is_being_copied();
+        let is_due = self.pace.hands_over(busy, is_copied, uptime);
+        // What has caught up is shown without delay, however long the last round took.
+        let is_awaited = !is_copied && self.shards.lives().any(|(_, life)| life.has_caught_up());
+        if is_due || is_awaited {
             self.hand_over();
             self.offer_states();
         }

@@ -36,6 +36,11 @@ impl Questions {
         self.epoch += 1;
     }
 
+    /// There is something new to ask: the next question does not wait for its turn.
+    pub fn hasten(&mut self) {
+        self.last = None;
+    }
+
     pub fn is_due(&self, uptime: Duration) -> bool {
         let waits = |last| uptime.saturating_sub(last) < ASK;
         !self.is_open && !self.last.is_some_and(waits)

@@ -251,6 +251,7 @@ impl Worker {
         }
         self.shards.change(partition, |life| life.restored(None));
         self.questions.begin_epoch();
+        self.questions.hasten();
         self.restart_clocks();
     }
 
@@ -305,6 +306,7 @@ impl Worker {
         info!(partition, ?offer, "goes on with what is stored");
         self.shards.change(partition, |life| life.restored(Some(pair)));
         self.questions.begin_epoch();
+        self.questions.hasten();
         self.restart_clocks();
         Ok(())
     }

@@ -312,6 +312,28 @@ fn a_pair_is_shown_once_it_has_reached_the_ends_noted_at_its_assignment() {
 }
 
 #[test]
+fn a_pair_that_has_caught_up_is_shown_however_long_the_last_round_took() {
+    let mut stage = Stage::owning([2, 0]);
+    stage.list(0, 0, "r-1", T0);
+    stage.round();
+    stage.worker.took(Duration::from_secs(1)); // The next hand-over of its own is a second away.
+    stage.list(0, 1, "r-2", T0 + 5);
+    stage.round();
+    assert_eq!(stage.total(View::Live), (2, 0));
+}
+
+#[test]
+fn a_question_that_is_hastened_does_not_wait_for_its_turn() {
+    let mut questions = Questions::default();
+    let at = Duration::from_secs(100);
+    questions.asked(&Question::Topics, at);
+    questions.answered();
+    assert!(!questions.is_due(at));
+    questions.hasten();
+    assert!(questions.is_due(at));
+}
+
+#[test]
 fn events_of_another_shape_count_as_they_are_mapped() {
     let mut stage = Stage::with(&[("EVENTS__PRESET", "metarank")]);
     stage.own(&[0], [0, 0]);
