@@ -14,7 +14,7 @@ use support::grafana::{Dashboard, Query};
 use support::process::Process;
 use support::prometheus::{self, Prometheus};
 use support::promql::selectors;
-use support::{tools, wait};
+use support::{brought, tools, wait};
 
 fn file(relative: &str) -> String {
     let path = tools::repository(relative);
@@ -121,7 +121,7 @@ fn options(prometheus: &Prometheus, variable: &str) -> Vec<(String, String)> {
             .collect();
         format!("{{{}}} {} 1763596800000", labels.join(","), sample.value)
     });
-    let output = tools::command("node")
+    let output = brought::command("node")
         .args(["-e", SCRIPT, variable["regex"].as_str().expect("an expression")])
         .args(texts)
         .output()
@@ -345,7 +345,7 @@ fn labels_of(name: &str) -> String {
 fn objections<'a>(models: impl Iterator<Item = (String, &'a Value)>) -> String {
     let dir = tools::temporary_dir("grafana");
     let path = |name: &str| dir.path().join(name);
-    std::os::unix::fs::symlink(tools::cached("grafana/node_modules"), path("node_modules"))
+    std::os::unix::fs::symlink(brought::cached("grafana/node_modules"), path("node_modules"))
         .expect("link the packages");
     for name in ["classic.ts", "tsconfig.json"] {
         fs::write(path(name), file(&format!("tests/grafana/{name}"))).expect("write it");
@@ -357,9 +357,9 @@ fn objections<'a>(models: impl Iterator<Item = (String, &'a Value)>) -> String {
         );
         fs::write(path(&format!("{name}.ts")), text).expect("write it");
     }
-    let mut command = tools::command("node");
+    let mut command = brought::command("node");
     command
-        .arg(tools::cached("grafana/node_modules/typescript/bin/tsc"))
+        .arg(brought::cached("grafana/node_modules/typescript/bin/tsc"))
         .arg("--project")
         .arg(dir.path())
         .current_dir(dir.path());

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::tools;
+use support::{brought, tools};
 
 /// Runs promtool of both versions in config/prometheus.
 fn promtool(arguments: &[&str]) {
@@ -11,7 +11,7 @@ fn promtool(arguments: &[&str]) {
         "promtool".to_owned(),
         format!("promtool-{}", version_of_compose()),
     ] {
-        let output = tools::command(&program)
+        let output = brought::command(&program)
             .args(arguments)
             .current_dir(tools::repository("config/prometheus"))
             .output()

@@ -1,7 +1,7 @@
 //! What the daemon costs, and how soon it shows what was produced: the `abgauge` binary against real Apache Kafka.
 //!
-//! `cargo bench --bench daemon -- table` prints every figure beside its goal, after `tests/run --setup-only` once; each
-//! row runs alone too. docs/performance.md has the method and the results, LOG.md all that was tried.
+//! `cargo bench --features real-services --bench daemon -- table` prints every figure beside its goal, after
+//! `tests/run --setup-only` once; each row runs alone too. docs/performance.md has the method and the results, LOG.md all that was tried.
 
 mod bare;
 mod catch_up;
@@ -38,7 +38,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Debug, Parser)]
 #[command(
-    name = "cargo bench --bench daemon --",
+    name = "cargo bench --features real-services --bench daemon --",
     about = "Benchmarks of the whole daemon against real Apache Kafka"
 )]
 enum Benchmark {

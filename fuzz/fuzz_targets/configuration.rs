@@ -30,9 +30,12 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         Ok(config) => format!("{config:?}\n{}", config.warnings().join("\n")),
         Err(errors) => {
             let mut told = format!("{errors}\n{errors:?}\n");
-            GraphicalReportHandler::new_themed(GraphicalTheme::none())
-                .render_report(&mut told, &errors)
-                .expect("every error can be told");
+            let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none());
+            for error in errors.each() {
+                handler
+                    .render_report(&mut told, &error)
+                    .expect("every error can be told");
+            }
             told
         }
     };

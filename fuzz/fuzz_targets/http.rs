@@ -2,6 +2,7 @@
 
 #![no_main]
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use abgauge::board::Board;
@@ -39,12 +40,16 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
     let exporter = Arc::new(Exporter {
         telemetry: Arc::clone(&telemetry),
         source: Arc::new(Board::new(&config, &ranking)),
+        global: None,
+        looks: Arc::default(),
         ranking,
         windows: config.windows.clone(),
         k: config.measures.ks.clone(),
         controls: config.experiment_controls(),
+        experiments: BTreeMap::new(),
         export: config.export.clone(),
         settle_after_ms: 0,
+        started_ms: 0,
     });
     let open = http::router(exporter, &config.http, CancellationToken::new());
     let secured = Secured::open(&config.http, &Clock::system(), telemetry).expect("no file is named");

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::support::daemon::Daemon;
 use super::{
-    DOCUMENTS, METRIC, Prometheus, Query, busy, comes_with_time, file, of_dashboards, of_document, selectors,
-    tools, wait,
+    DOCUMENTS, METRIC, Prometheus, Query, brought, busy, comes_with_time, file, of_dashboards, of_document,
+    selectors, tools, wait,
 };
 
 /// Of each label that a series has; as the dashboards' choices are, where they choose it.
@@ -95,7 +95,7 @@ fn what_is_asked_of_what_comes_with_time_gives_something_where_it_is() {
     let path = dir.path().join("looks.test.yml");
     fs::write(&path, json!({ "tests": [case] }).to_string()).expect("write it");
     println!("queries of what comes with time: {0} of {0}", queries.len());
-    let output = tools::command("promtool")
+    let output = brought::command("promtool")
         .args(["test", "rules"])
         .arg(&path)
         .output()

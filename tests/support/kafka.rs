@@ -12,7 +12,7 @@ use super::certificates::{Authority, Signed, Validity};
 use super::gate::Gate;
 use super::process::Process;
 use super::proxy::Proxy;
-use super::{tools, topics, wait};
+use super::{brought, tools, topics, wait};
 
 /// The version in `tests/kafka/pom.xml`, whose jars `tests/run` brings.
 const POM: &str = include_str!("../kafka/pom.xml");
@@ -437,7 +437,7 @@ fn launch(dir: &Path, fast: bool) -> Process {
 
 /// Java with Kafka's jars, sized for tests: small and quick to start, unless it is to be fast.
 fn java(dir: &Path, fast: bool) -> Command {
-    let mut command = tools::command("java");
+    let mut command = brought::command("java");
     let sizes: &[&str] = if fast {
         &["-Xms512m", "-Xmx512m"]
     } else {
@@ -451,7 +451,7 @@ fn java(dir: &Path, fast: bool) -> Command {
             dir.join("log4j2.properties").display()
         ))
         .arg("-cp")
-        .arg(tools::cached(&format!("kafka-{}/libs", version())).join("*"));
+        .arg(brought::cached(&format!("kafka-{}/libs", version())).join("*"));
     command
 }
 

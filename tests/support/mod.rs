@@ -8,17 +8,24 @@
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
 //! | [`certificates`], [`https`] | an authority of the test's own, and a client that trusts it |
 //! | [`http`], [`exposition`] | a client, and a strict reader of what `/metrics` answers |
-//! | [`process`], [`tools`], [`wait`] | what they stand on: child processes, where programs lie, bounded waiting |
+//! | [`process`], [`brought`], [`tools`], [`wait`] | what they stand on: child processes, where programs lie, files and ports, bounded waiting |
 //!
-//! `tests/run --setup-only` brings the programs. Nothing here waits for luck: every wait polls a condition up to
-//! a deadline, in [`wait`].
+//! `tests/run --setup-only` brings the programs. What starts one exists with the feature `real-services` only, so a suite
+//! that does not require that feature cannot come to need one unnoticed: it would not compile without it. Nothing here waits for luck:
+//! every wait polls a condition up to a deadline, in [`wait`].
 
 #![allow(dead_code, reason = "each test binary uses its own part of the support")]
 
+#[cfg(feature = "real-services")]
 pub mod acls;
+#[cfg(feature = "real-services")]
+pub mod brought;
+#[cfg(feature = "real-services")]
 pub mod browser;
+#[cfg(feature = "real-services")]
 pub mod busy;
 pub mod certificates;
+#[cfg(feature = "real-services")]
 pub mod crowd;
 pub mod daemon;
 pub mod exposition;
@@ -26,14 +33,20 @@ pub mod gate;
 pub mod grafana;
 pub mod http;
 pub mod https;
+#[cfg(feature = "real-services")]
 pub mod kafka;
+#[cfg(feature = "real-services")]
 pub mod log_files;
 pub mod process;
+#[cfg(feature = "real-services")]
 pub mod producer;
+#[cfg(feature = "real-services")]
 pub mod prometheus;
 pub mod promql;
 pub mod proxy;
 pub mod tools;
+#[cfg(feature = "real-services")]
 pub mod topics;
+#[cfg(feature = "real-services")]
 pub mod trickle;
 pub mod wait;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::exposition::Sample;
 use super::process::Process;
-use super::{http, tools, wait};
+use super::{brought, http, tools, wait};
 
 /// A running Prometheus with an empty store, killed when dropped.
 pub struct Prometheus {
@@ -36,7 +36,7 @@ impl Prometheus {
         let config = dir.path().join("prometheus.yml");
         fs::write(&config, configuration(targets, rule_files)).expect("write prometheus.yml");
         let address = SocketAddr::from(([127, 0, 0, 1], tools::free_port()));
-        let mut command = tools::command("prometheus");
+        let mut command = brought::command("prometheus");
         command
             .arg(format!("--config.file={}", config.display()))
             .arg(format!(
@@ -130,21 +130,21 @@ fn sample(result: &Value) -> Sample {
 
 /// `promtool check metrics`: what it objects to, if anything.
 pub fn check_metrics(text: &str) -> Result<(), String> {
-    let mut command = tools::command("promtool");
+    let mut command = brought::command("promtool");
     command.args(["check", "metrics"]);
     judge(command, text)
 }
 
 /// `promtool check rules FILE`.
 pub fn check_rules(file: &Path) -> Result<(), String> {
-    let mut command = tools::command("promtool");
+    let mut command = brought::command("promtool");
     command.args(["check", "rules"]).arg(file);
     judge(command, "")
 }
 
 /// `promtool test rules FILE`.
 pub fn test_rules(file: &Path) -> Result<(), String> {
-    let mut command = tools::command("promtool");
+    let mut command = brought::command("promtool");
     command.args(["test", "rules"]).arg(file);
     judge(command, "")
 }

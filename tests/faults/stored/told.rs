@@ -1,6 +1,7 @@
 //! What a daemon tells of its stored state: gauges, and the API.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use abgauge::state::{Key, Session};
 use serde_json::Value;
@@ -9,9 +10,10 @@ use super::{STATE, Stage, wait_for_settled};
 use crate::looks::N_PARTITIONS;
 use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
+use crate::support::gate::{Gate, Kept, PRODUCE};
 use crate::support::tools;
-use crate::support::wait::PATIENCE;
-use crate::traffic::{scrape, waits_for};
+use crate::support::wait::{LONG, PATIENCE};
+use crate::traffic::{proxied, scrape, waits_for};
 
 /// A gauge of stored state of each partition; none where one of them has no series.
 fn of_each(scrape: &Exposition, name: &str) -> Option<Vec<f64>> {
@@ -141,12 +143,15 @@ fn a_claim_of_another_is_counted_and_what_settles_is_stored_all_the_same() {
     wait_for_settled(&mut daemon, 150.0);
 }
 
-/// The topic wants more replicas in sync than it has, so it takes no claim.
+/// Its claim is held on its way to the broker.
 #[test]
-fn who_waits_for_a_claim_is_told_so_until_brokers_take_it() {
-    let refusing = [&STATE[..], &[("min.insync.replicas", "2")]].concat();
-    let stage = Stage::shared(&refusing);
-    let mut daemon = stage.daemon();
+fn who_waits_for_a_claim_is_told_so_until_it_lands() {
+    let stage = Stage::on(Arc::new(proxied()), &STATE, "");
+    let gate = Gate::new(Kept::Request, |request| request.api == PRODUCE);
+    stage.kafka.set_gate(&gate);
+    let brokers = stage.kafka.brokers();
+    let mut daemon = Daemon::run(&stage.text.replace(&brokers, &stage.kafka.proxied_brokers()));
+    gate.wait_until_caught("a claim", LONG);
     // One may be a moment ahead of the other.
     daemon.wait_until("what it waits for", |daemon| {
         let told = waits_for(daemon)?;
@@ -157,7 +162,7 @@ fn who_waits_for_a_claim_is_told_so_until_brokers_take_it() {
     assert_each(&waiting, "restoring", |is| is == 1.0);
     assert_eq!(of_each(&waiting, "restore_read_bytes"), None, "not known yet");
 
-    stage.kafka.set_topic(&stage.state, &STATE);
+    gate.release();
     daemon.wait_until_ready();
     let restored = daemon.metrics();
     assert_each(&restored, "restoring", |is| is == 0.0);
