@@ -36,9 +36,10 @@ impl Questions {
         self.epoch += 1;
     }
 
-    /// There is something new to ask: the next question does not wait for its turn.
-    pub fn hasten(&mut self) {
+    /// There are pairs to be located: the next question is about them, and does not wait.
+    pub fn hasten_starts(&mut self) {
         self.last = None;
+        self.starts_were_last = false;
     }
 
     pub fn is_due(&self, uptime: Duration) -> bool {

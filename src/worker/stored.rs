@@ -251,7 +251,7 @@ impl Worker {
         }
         self.shards.change(partition, |life| life.restored(None));
         self.questions.begin_epoch();
-        self.questions.hasten();
+        self.questions.hasten_starts();
         self.restart_clocks();
     }
 
@@ -306,7 +306,7 @@ impl Worker {
         info!(partition, ?offer, "goes on with what is stored");
         self.shards.change(partition, |life| life.restored(Some(pair)));
         self.questions.begin_epoch();
-        self.questions.hasten();
+        self.questions.hasten_starts();
         self.restart_clocks();
         Ok(())
     }

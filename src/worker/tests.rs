@@ -323,17 +323,6 @@ fn a_pair_that_has_caught_up_is_shown_however_long_the_last_round_took() {
 }
 
 #[test]
-fn a_question_that_is_hastened_does_not_wait_for_its_turn() {
-    let mut questions = Questions::default();
-    let at = Duration::from_secs(100);
-    questions.asked(&Question::Topics, at);
-    questions.answered();
-    assert!(!questions.is_due(at));
-    questions.hasten();
-    assert!(questions.is_due(at));
-}
-
-#[test]
 fn events_of_another_shape_count_as_they_are_mapped() {
     let mut stage = Stage::with(&[("EVENTS__PRESET", "metarank")]);
     stage.own(&[0], [0, 0]);

@@ -195,6 +195,29 @@ fn a_pair_that_was_revoked_before_it_was_located_begins_when_it_comes_back() {
     }
 }
 
+/// What is stored of one pair may be read a moment before that of the others.
+#[test]
+fn a_pair_that_is_restored_while_another_is_read_is_located_at_once() {
+    let (mut stage, mut keeper) = kept();
+    let given = [0, 1].map(|pair| Side::BOTH.map(|side| (side, pair))).concat();
+    stage.ends.extend(given.iter().map(|partition| (*partition, 0)));
+    stage.worker.handle(Input::Assigned(given));
+    (0..10).for_each(|_| keeper.work_for(100));
+    let (first, others): (Vec<_>, Vec<_>) = keeper.orders.try_iter().partition(|(pair, _)| *pair == 0);
+    let mut obey = |orders: Vec<(PairId, keeper::Order)>| {
+        for (pair, order) in orders {
+            stage.worker.handle(Input::Kept(pair, order));
+        }
+        stage.questions.clear();
+        stage.round();
+        stage.answer_starts();
+        stage.worker.shards.locating()
+    };
+    assert_eq!(obey(first), BTreeSet::new());
+    assert_eq!(obey(others), BTreeSet::new());
+    assert_eq!(stage.worker.shards.pairs().count(), 2, "both are read");
+}
+
 /// It owns partition 0, whose logs have so many records.
 fn own(stage: &mut Stage, keeper: &mut Keeper, n_records: i64) {
     let given: Vec<_> = Side::BOTH.map(|side| (side, 0)).to_vec();
