@@ -1,6 +1,6 @@
 //! Questions to the brokers that may take long: a thread asks them, so that the loop never waits.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -30,7 +30,8 @@ const CERTAIN: Duration = Duration::from_secs(10);
 
 struct Prober {
     client: Arc<Client>,
-    /// Asks for high watermarks: the group's client sees only committed records.
+    /// Asks where logs begin and end. It reads nothing: on the connection of the group's client an answer waits behind what is fetched.
+    /// It also counts records of open transactions, which the group's client does not see.
     uncommitted: BaseConsumer,
     topics: TopicNames,
     kafka: config::Kafka,
@@ -38,6 +39,8 @@ struct Prober {
     config: ClientConfig,
     /// The topic that the brokers did not know when they were last asked, and since when they have said so.
     absent: Cell<Option<(Side, Instant)>>,
+    /// Where partitions stood when ends were last asked for.
+    positions: RefCell<BTreeMap<TopicPartition, Option<i64>>>,
 }
 
 /// Answers questions until their sender is gone.
@@ -60,6 +63,7 @@ pub(super) fn start(
         kafka: kafka.clone(),
         config,
         absent: Cell::new(None),
+        positions: RefCell::default(),
     };
     let run = move || {
         for question in questions {
@@ -243,25 +247,8 @@ impl Prober {
         }
     }
 
-    /// What readers of committed records may see, up to the last stable offset.
-    fn offsets(
-        &self,
-        partitions: &[TopicPartition],
-        at: Offset,
-    ) -> Result<BTreeMap<TopicPartition, Offset>, KafkaError> {
-        self.offsets_of(&*self.client, partitions, at)
-    }
-
-    /// Offsets after the last records, those of open transactions too.
-    fn high_watermarks(
-        &self,
-        partitions: &[TopicPartition],
-    ) -> Result<BTreeMap<TopicPartition, Offset>, KafkaError> {
-        self.offsets_of(&self.uncommitted, partitions, Offset::End)
-    }
-
     /// One request for each broker: librdkafka groups the partitions by their leaders.
-    fn offsets_of<C: ConsumerContext>(
+    fn offsets<C: ConsumerContext>(
         &self,
         client: &BaseConsumer<C>,
         partitions: &[TopicPartition],
@@ -282,18 +269,26 @@ impl Prober {
     }
 
     fn ends(&self, partitions: &[TopicPartition]) -> Result<BTreeMap<TopicPartition, LogEnd>, KafkaError> {
-        let ends = self.high_watermarks(partitions)?;
+        let ends = self.offsets(&self.uncommitted, partitions, Offset::End)?;
         let positions = self.client.position()?;
         let position = |(side, partition): &TopicPartition| {
             let element = positions.find_partition(self.topics.name(*side), *partition)?;
             raw(element.offset())
         };
-        let is_behind = |key: &&TopicPartition| position(key) < ends.get(key).copied().and_then(raw);
-        let behind: Vec<TopicPartition> = partitions.iter().filter(is_behind).copied().collect();
-        let stable = match behind.is_empty() {
-            true => BTreeMap::new(),
-            false => self.offsets(&behind, Offset::End)?,
+        // What readers of committed records may see, where a partition stands before its end. On this connection an answer waits behind
+        // what is fetched.
+        let before = self.positions.take();
+        let stands = |key: &&TopicPartition| {
+            let position = position(key);
+            position < ends.get(key).copied().and_then(raw) && before.get(*key) == Some(&position)
         };
+        let standing: Vec<TopicPartition> = partitions.iter().filter(stands).copied().collect();
+        let stable = match standing.is_empty() {
+            true => BTreeMap::new(),
+            false => self.offsets(&*self.client, &standing, Offset::End)?,
+        };
+        self.positions
+            .replace(partitions.iter().map(|key| (*key, position(key))).collect());
         let of = |(key, end): (&TopicPartition, &Offset)| {
             Some((
                 *key,
@@ -312,16 +307,17 @@ impl Prober {
         partitions: &[TopicPartition],
         seek_ms: Option<i64>,
     ) -> Result<BTreeMap<TopicPartition, LogStart>, KafkaError> {
-        let lows = self.offsets(partitions, Offset::Beginning)?;
+        let offsets = |at| self.offsets(&self.uncommitted, partitions, at);
+        let lows = offsets(Offset::Beginning)?;
         // If all records of a log are older, it has no offset for the time. It is read from the end that it had before the
         // request: a record that arrives between two requests is not skipped.
-        let ends_before = self.offsets(partitions, Offset::End)?;
+        let ends_before = offsets(Offset::End)?;
         let by_time = match seek_ms {
-            Some(seek_ms) => self.offsets(partitions, Offset::Offset(seek_ms))?,
+            Some(seek_ms) => offsets(Offset::Offset(seek_ms))?,
             None => BTreeMap::new(),
         };
         // Asked last, so that the noted end is not before anything that was found.
-        let highs = self.high_watermarks(partitions)?;
+        let highs = offsets(Offset::End)?;
         let mut starts = BTreeMap::new();
         for key in partitions {
             let of = |offsets: &BTreeMap<_, Offset>| offsets.get(key).copied().and_then(raw);
