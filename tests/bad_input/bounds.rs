@@ -167,15 +167,7 @@ fn a_full_state_sheds_and_says_so() {
         lists_of(&scrape, "ranker", "a"),
         Some(outcome(&feed.served, "accepted"))
     );
-    let told: Vec<_> = log(&daemon)
-        .into_iter()
-        .filter(|line| {
-            line["message"]
-                .as_str()
-                .is_some_and(|text| text.contains("limits.max_state"))
-        })
-        .collect();
-    assert_eq!(told.len(), 1, "{told:#?}");
+    check_told_once(&mut daemon, "limits.max_state");
     let api: serde_json::Value = serde_json::from_str(&daemon.get("/api/v1/experiments").body).expect("JSON");
     assert_eq!(api["stream"]["exact"], false);
     assert!(api["stream"]["warnings"].to_string().contains("limits.max_state"));
@@ -248,9 +240,18 @@ fn arms_beyond_the_bound_are_a_warning_that_says_what_to_do() {
     for part in ["__other__", "4 arms or more", "AbgaugeArmsFolded", "\"warning\""] {
         assert!(warning.contains(part), "{part} is not in {warning}");
     }
-    let told = log(&daemon).into_iter().filter(|line| {
-        let message = line["message"].as_str();
-        message.is_some_and(|text| text.contains("limits.max_arms"))
+    check_told_once(&mut daemon, "limits.max_arms");
+}
+
+/// A single line of the log names the setting.
+#[track_caller]
+fn check_told_once(daemon: &mut Daemon, setting: &str) {
+    let n_told = daemon.wait_until("the log to tell it", |daemon| {
+        let told = log(daemon).into_iter().filter(|line| {
+            let message = line["message"].as_str();
+            message.is_some_and(|text| text.contains(setting))
+        });
+        Some(told.count()).filter(|n| *n > 0)
     });
-    assert_eq!(told.count(), 1, "{}", daemon.log());
+    assert_eq!(n_told, 1, "{}", daemon.log());
 }

@@ -75,7 +75,7 @@ fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
     ] {
         assert!(warnings.contains(part), "{part} is not in {warnings}");
     }
-    assert!(daemon.log().contains("share one request id"), "{}", daemon.log());
+    daemon.wait_for_log("it too", |log| log.contains("share one request id"));
     // What is cut is cut alike whenever it is read.
     let mut again = feed.daemon(&kafka, "join.max_lists_per_click = 7");
     let second = feed.wait_until_read(&mut again);

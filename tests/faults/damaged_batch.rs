@@ -151,7 +151,9 @@ fn a_partition_that_comes_to_be_held_keeps_its_numbers_until_its_batch_is_left_o
         let message = line["message"].as_str().unwrap_or_default();
         message.contains(&format!("offsets {offsets} are skipped")) && message.contains("no longer exact")
     };
-    assert!(log(&daemon).iter().any(told), "{}", daemon.log());
+    daemon.wait_until("the log to tell it", |daemon| {
+        log(daemon).iter().any(told).then_some(())
+    });
 }
 
 #[test]

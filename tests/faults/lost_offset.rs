@@ -48,7 +48,9 @@ fn a_position_that_left_the_log_restarts_its_pair_visibly() {
         let waiting_for = line["waiting_for"].to_string();
         waiting_for.contains("position had left the log") || waiting_for.contains("brokers do not answer")
     };
-    assert!(log(&daemons[2]).iter().any(named), "{}", daemons[2].log());
+    daemons[2].wait_until("the log to name it", |daemon| {
+        log(daemon).iter().any(named).then_some(())
+    });
 }
 
 /// Asserts that the first partition was begun anew, once, with what its logs still have.

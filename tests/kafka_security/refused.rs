@@ -51,7 +51,7 @@ fn check_refused(brokers: &str, properties: &Properties, what: &str, settings: &
         let answer = daemon.try_get("/readyz").ok()?;
         (answer.status == 503 && fits(&answer.body)).then_some(answer.body)
     });
-    assert!(fits(&daemon.log()), "{}", daemon.log());
+    daemon.wait_for_log("the same", fits);
     println!("/readyz: {said}");
     let check = checked(&config);
     assert_eq!(check.code, Some(69), "{}", check.all);

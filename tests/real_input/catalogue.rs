@@ -22,7 +22,7 @@ fn other_catalogue() -> String {
 #[test]
 fn a_hangup_takes_a_new_catalogue_and_no_faulty_one() {
     let mut feed = Feed::new(Topics::Two, Key::Request);
-    let run = Run::start(&feed);
+    let mut run = Run::start(&feed);
     feed.send(&shuffled(events()));
     run.wait_for(&feed.accounts());
     let before = total(&run.prometheus);
@@ -35,7 +35,7 @@ fn a_hangup_takes_a_new_catalogue_and_no_faulty_one() {
         .wait_for("abgauge_catalog_reload_failed == 1", wait::LONG);
     assert_same_bits(&total(&run.prometheus), &before);
     let fault = format!("items.jsonl, line {}: item", n_items + 1);
-    assert!(run.daemon.log().contains(&fault), "{fault}");
+    run.daemon.wait_for_log("the fault", |log| log.contains(&fault));
 
     // Of lists in open slots only what is distinct follows: coverage counts what the new catalogue lists.
     feed.replace_catalogue(&other);

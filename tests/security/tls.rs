@@ -154,8 +154,8 @@ fn an_expired_certificate_is_warned_of() {
     let (dir, authority) = authority();
     let expired = settings(&authority.sign("server", &[HOST], Validity::Expired));
     let told = "http.tls_certificate: the certificate has expired at 2020-02-01T00:00:00Z";
-    let daemon = daemon(&expired);
-    assert!(daemon.log().contains(told), "{}", daemon.log());
+    let mut daemon = daemon(&expired);
+    daemon.wait_for_log("the fault", |log| log.contains(told));
     assert!(
         !answers(&daemon, &Trust::of(&authority.file)),
         "clients refuse it"

@@ -149,6 +149,14 @@ impl Daemon {
         })
     }
 
+    /// Waits until its log fits: a line is written a moment after what it tells of can be seen.
+    #[track_caller]
+    pub fn wait_for_log(&mut self, what: &str, fits: impl Fn(&str) -> bool) {
+        self.wait_until(&format!("the log to tell {what}"), |daemon| {
+            fits(&daemon.log()).then_some(())
+        });
+    }
+
     /// Sends `libc::SIGTERM`, `SIGINT`, `SIGSTOP`, `SIGCONT`, ….
     pub fn signal(&self, signal: libc::c_int) {
         self.process.signal(signal);

@@ -78,7 +78,7 @@ fn partitions_that_were_added_are_refused_by_who_lives_and_by_who_starts() {
     daemon.start_again();
     wait_for_settled(&mut daemon, 100.0);
     let missing = "nothing is stored of the pair, though the group has read the topics before";
-    assert!(daemon.log().contains(missing), "{}", daemon.log());
+    daemon.wait_for_log("why", |log| log.contains(missing));
 }
 
 #[test]
