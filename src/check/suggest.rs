@@ -22,6 +22,7 @@ mod words;
 
 use self::columns::Columns;
 use self::draft::{Draft, Trial, parsed};
+use super::form::Form;
 use crate::engine::event::Kind;
 use crate::ingest::wire::Decoder;
 use crate::ingest::wire::shape::Shape;
@@ -44,8 +45,8 @@ pub struct Unmapped {
 pub struct Suggestion {
     /// TOML with remarks.
     pub text: String,
-    /// Whether all records that were looked at can be read with it.
-    pub reads_all: bool,
+    /// Whether it can be used as it is: all records that were looked at can be read with it, and clicks find their lists.
+    pub is_sound: bool,
 }
 
 /// How the records can be read.
@@ -68,13 +69,23 @@ impl Unmapped {
         self.lines.push((line, record.to_vec()));
     }
 
+    /// What it is, if it is no file of records.
+    fn form(&self) -> Option<Form> {
+        Form::of(self.lines.first().map(|(_, line)| &line[..]))
+    }
+
     /// `decoder` has the bounds of the configuration, and our own shape.
     pub fn suggest(&self, decoder: &Decoder, topic_says: Option<Kind>) -> Suggestion {
         let (way, trial) = self
             .known(decoder, topic_says)
             .unwrap_or_else(|| self.drafted(decoder, topic_says));
+        let is_whole = match way {
+            Way::Own | Way::Preset(_) => true,
+            Way::Drafted(_) => topic_says.is_some() || trial.n_of_list > 0,
+            Way::None => false,
+        };
         Suggestion {
-            reads_all: trial.reads_all(),
+            is_sound: is_whole && trial.reads_all(),
             text: text::text(self, topic_says, &way, &trial),
         }
     }
@@ -99,21 +110,22 @@ impl Unmapped {
             let trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
             (Way::Drafted(Box::new(draft)), trial)
         });
-        drafts
-            .reduce(better)
-            .filter(|(_, trial)| trial.n_lists + trial.n_clicks > 0)
-            .unwrap_or_else(|| {
-                let trial = Trial::of(decoder, &Shape::default(), topic_says, &self.lines);
-                (Way::None, trial)
-            })
+        let is_seen = |(way, trial): &(Way, Trial)| {
+            let sees_some = matches!(way, Way::Drafted(draft) if draft.sees_some());
+            sees_some || trial.n_lists + trial.n_clicks > 0
+        };
+        drafts.filter(is_seen).reduce(better).unwrap_or_else(|| {
+            let trial = Trial::of(decoder, &Shape::default(), topic_says, &self.lines);
+            (Way::None, trial)
+        })
     }
 }
 
 /// The first of equals.
 fn better(best: (Way, Trial), next: (Way, Trial)) -> (Way, Trial) {
-    if next.1.score() > best.1.score() {
-        next
-    } else {
-        best
-    }
+    let score = |(way, trial): &(Way, Trial)| {
+        let lacks_items = matches!(way, Way::Drafted(draft) if draft.items.is_none());
+        trial.score(!lacks_items)
+    };
+    if score(&next) > score(&best) { next } else { best }
 }

@@ -12,6 +12,9 @@ use crate::ingest::wire::shape::{ArmsShape, Path};
 /// Arms of a field that names them; one of more values is something else.
 const MAX_ARMS: usize = 50;
 
+/// Lists in which more than one arm is to be expected.
+const MANY: usize = 20;
+
 /// One way to read the arms.
 pub(super) struct ArmsDraft {
     pub shape: ArmsShape,
@@ -208,12 +211,16 @@ fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
                 .then_with(|| other.path.names().len().cmp(&one.path.names().len()))
         })
     };
+    // What is the same in many lists is not what is compared.
+    let differs = |column: &&Column| lists.len() < MANY || distinct(column, lists) > 1;
     let (experiment, arm) = (plain(&EXPERIMENT), plain(&ARM));
     let (experiment, arm, score) = match (experiment, arm) {
         (Some(experiment), Some(arm)) if experiment.path != arm.path => (Some(experiment), arm, 3.5),
         (_, Some(arm)) => (None, arm, 2.5),
-        (Some(experiment), None) => (None, experiment, 2.0),
-        (None, None) => (None, plain(&CHOOSER)?, 1.0),
+        (experiment, None) => match experiment.filter(differs) {
+            Some(experiment) => (None, experiment, 2.0),
+            None => (None, plain(&CHOOSER).filter(differs)?, 1.0),
+        },
     };
     let n = arm.within(lists).count();
     let name = match hints(arm.name(), &ARM) {

@@ -34,9 +34,15 @@ pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
     let lists = &split.lists;
     let clicked = fields::ids_by_record(columns, &clicks);
     let items = items::candidates(columns, lists, &clicked).into_iter().next();
-    let requests = fields::requests(columns, lists, &clicks);
+    let requests = fields::requests(columns, lists, &clicks, split.kind.as_ref());
     let shown = shown(columns, lists, &items, &requests[0]);
-    let item = fields::item(columns, &clicks, requests[1].as_ref(), &shown);
+    let item = fields::item(
+        columns,
+        &clicks,
+        requests[1].as_ref(),
+        split.kind.as_ref(),
+        &shown,
+    );
     let served_user = fields::user(columns, lists, None);
     let users = [fields::user(columns, &clicks, served_user.as_ref()), served_user];
     let [click_user, served_user] = users;
@@ -75,6 +81,15 @@ fn shown(
 }
 
 impl Draft {
+    /// Whether some records look like lists or clicks, even if they cannot be read yet.
+    pub fn sees_some(&self) -> bool {
+        let sees_lists = !self.split.lists.is_empty() && self.items.is_some();
+        // Where nothing says what records are, some are taken for clicks only if they can be read as such.
+        let is_said = self.split.kind.is_some() || self.split.without.is_none();
+        let sees_clicks = is_said && !self.clicks.is_empty();
+        sees_lists || sees_clicks
+    }
+
     fn shape(&self, columns: &Columns) -> Shape {
         let mut shape = Shape::default();
         let split = &self.split;
@@ -198,16 +213,24 @@ impl Trial {
         self.n_refused == 0 && self.n_lists + self.n_clicks > 0
     }
 
-    /// More is better.
-    pub fn score(&self) -> i64 {
+    /// More is better. A record that has no id or no time that can be read may still be what it is taken for; nor do lists whose items
+    /// were not found speak against it.
+    pub fn score(&self, has_items: bool) -> i64 {
         let n = |n: usize| n as i64;
-        4 * n(self.n_lists) + 4 * n(self.n_clicks) + n(self.n_with_arm) + 4 * n(self.n_on_item)
-            - 12 * n(self.n_refused)
-            + if self.n_clicks > 0 && self.n_lists > 0 {
-                1
-            } else {
-                0
-            }
+        let refusals = self.refusals.iter().map(|((_, setting), (n_refused, ..))| {
+            let may_be = match setting.split_once('.') {
+                Some((_, "request_id" | "ts")) => true,
+                Some((_, "items")) => !has_items,
+                _ => false,
+            };
+            n(*n_refused) * if may_be { 1 } else { -12 }
+        });
+        4 * n(self.n_lists)
+            + 4 * n(self.n_clicks)
+            + n(self.n_with_arm)
+            + 4 * n(self.n_on_item)
+            + refusals.sum::<i64>()
+            + i64::from(self.n_clicks > 0 && self.n_lists > 0)
     }
 }
 

@@ -6,9 +6,11 @@ use serde_json::Value;
 
 use super::columns::{Column, Columns, Members, id, is_id, share};
 use super::times::is_time;
-use super::words::{ITEM, REQUEST, USER, hint};
+use super::words::{ITEM, REQUEST, USER, hint, hints};
 use crate::ingest::wire::shape::Path;
 
+/// Of so few lists nothing can be said of what they share.
+const FEW: usize = 8;
 /// Other fields that are told beside the chosen one.
 const MAX_OTHERS: usize = 3;
 
@@ -52,9 +54,52 @@ fn of_ids<'c, 'a>(columns: &'c Columns<'a>, members: &Members) -> Vec<(&'c Colum
     n_ids.filter(|(_, n)| *n > 0 && 2 * n >= members.len()).collect()
 }
 
-/// The ids of lists and what clicks name them by: the pair that ties most clicks to a list.
-pub(super) fn requests(columns: &Columns, lists: &Members, clicks: &Members) -> [Option<Choice>; 2] {
-    let (served, click) = (of_ids(columns, lists), of_ids(columns, clicks));
+/// Whether a field may be the id of a list: not what says the kind of a record, nor who the user is, nor a time.
+fn may_be_request(column: &Column, n_ids: usize, members: &Members, kind: Option<&Path>) -> bool {
+    let is_time = || 2 * column.count(members, is_time) > n_ids;
+    !is_kind(column, kind) && (is_called_request(column) || !(hints(&column.called(), &USER) || is_time()))
+}
+
+fn is_kind(column: &Column, kind: Option<&Path>) -> bool {
+    kind == Some(&column.path)
+}
+
+/// Whether its name says so; that it is some id says nothing.
+fn is_called_request(column: &Column) -> bool {
+    let words: Vec<&str> = REQUEST.into_iter().filter(|word| *word != "id").collect();
+    hints(&column.called(), &words)
+}
+
+/// The ids of lists and what clicks name them by: the pair that ties most clicks to a list. If no pair ties any, a field of clicks must
+/// be called so.
+pub(super) fn requests(
+    columns: &Columns,
+    lists: &Members,
+    clicks: &Members,
+    kind: Option<&Path>,
+) -> [Option<Choice>; 2] {
+    let [served, mut click] = [lists, clicks].map(|members| {
+        let fields = of_ids(columns, members).into_iter();
+        fields
+            .filter(|(column, n)| may_be_request(column, *n, members, kind))
+            .collect::<Vec<_>>()
+    });
+    // Half of the lists share their ids with others: it is something else that they have in common.
+    let served: Vec<_> = served
+        .into_iter()
+        .filter(|(column, n)| *n < FEW || 2 * distinct(column, lists).len() > *n)
+        .collect();
+    let all_known: HashSet<String> = served
+        .iter()
+        .flat_map(|(column, _)| distinct(column, lists))
+        .collect();
+    let ties = |column: &Column| {
+        let is_known = |value: &Value| id(value).is_some_and(|id| all_known.contains(&*id));
+        column.count(clicks, is_known) > 0
+    };
+    if !lists.is_empty() && !click.iter().any(|(column, _)| ties(column)) {
+        click.retain(|(column, _)| is_called_request(column));
+    }
     let alone = |column: &Column, n: usize, members: &Members| {
         let looks_like_time = column.count(members, is_time) * 2 > n;
         share(n, members.len()) + hint(&column.called(), &REQUEST)
@@ -115,11 +160,12 @@ pub(super) fn item(
     columns: &Columns,
     clicks: &Members,
     request: Option<&Choice>,
+    kind: Option<&Path>,
     items_of: &HashMap<String, HashSet<String>>,
 ) -> Option<Choice> {
     let named = request.and_then(|request| columns.get(&request.path));
     let fields = of_ids(columns, clicks).into_iter().filter_map(|(column, n)| {
-        if request.is_some_and(|request| request.path == column.path) {
+        if is_kind(column, kind) || request.is_some_and(|request| request.path == column.path) {
             return None;
         }
         let is_in_list = |number: &&usize| {
@@ -131,12 +177,12 @@ pub(super) fn item(
                 .is_some_and(|(items, item)| items.contains(&*item))
         };
         let n_found = clicks.iter().filter(is_in_list).count();
-        let looks_like_time = 2 * column.count(clicks, is_time) > n;
         let score =
             4.0 * share(n_found, clicks.len()) + share(n, clicks.len()) + hint(&column.called(), &ITEM)
-                - hint(&column.called(), &USER)
-                - if looks_like_time { 2.0 } else { 0.0 };
-        Some((score, column, n))
+                - hint(&column.called(), &USER);
+        let is_user = || hints(&column.called(), &USER) && !hints(&column.called(), &ITEM);
+        let is_other = n_found == 0 && (is_user() || 2 * column.count(clicks, is_time) > n);
+        (!is_other).then_some((score, column, n))
     });
     choice(fields.collect())
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::columns::{Column, Columns, Members, id, is_id, share};
+use super::text::short;
 use super::words::{ITEM, ITEMS, POSITION, hint, hints};
 use crate::ingest::wire::shape::Path;
 
@@ -51,6 +52,40 @@ pub(super) fn candidates(columns: &Columns, lists: &Members, clicked: &[HashSet<
         .collect();
     all.sort_by(|one, other| other.score.total_cmp(&one.score));
     all
+}
+
+/// What keeps the field that is called like items, or else is an array, from being read as them.
+pub(super) fn why_not(columns: &Columns, members: &Members) -> Option<String> {
+    let is_called = |column: &Column| hints(&column.called(), &ITEMS);
+    let arrays = |column: &Column| {
+        column.count(members, |value| {
+            value.as_array().is_some_and(|list| !list.is_empty())
+        })
+    };
+    let column = columns
+        .iter()
+        .filter(|column| {
+            arrays(column) > 0 || (is_called(column) && column.count(members, Value::is_string) > 0)
+        })
+        .max_by_key(|column| (is_called(column), arrays(column)))?;
+    let name = short(&column.path.to_string());
+    let lists = || column.within(members).filter_map(Value::as_array);
+    let strange = |element: &&Value| !is_id(element) && !element.is_object();
+    let first = lists().find_map(|list| {
+        let place = list.iter().position(|element| strange(&element))?;
+        Some((place + 1, &list[place]))
+    });
+    Some(match first {
+        Some((_, Value::Array(row))) if row.iter().any(Value::is_array) => {
+            format!("`{name}` is an array of arrays of arrays, and rows of items are read one level deep")
+        }
+        Some((place, value)) => format!(
+            "element {place} of `{name}` is {}, which is neither text, nor an integer, nor an object",
+            short(&value.to_string())
+        ),
+        None if lists().next().is_none() => format!("`{name}` is text and no array"),
+        None => format!("the objects in `{name}` have no field with an id in most of them"),
+    })
 }
 
 impl ItemsDraft {

@@ -1,10 +1,11 @@
 //! What may say of a record that it is a served list or a click.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::columns::{Column, Columns, Members, share};
+use super::fields;
 use super::items;
-use super::words::{ARM, CLICK, EXPERIMENT, INTERACTION, KIND, SERVED, hint, hints};
+use super::words::{ARM, CLICK, EXPERIMENT, INTERACTION, KIND, SERVED, TIME, hint, hints};
 use crate::engine::event::Kind;
 use crate::ingest::wire::shape::Path;
 
@@ -29,7 +30,7 @@ pub(super) struct Split {
     pub counts: BTreeMap<String, usize>,
 }
 
-/// The ways to try: by each field whose values have such words; or by none where all records are alike.
+/// The ways to try: by each field whose values tell lists from clicks; or by none, where no field tells both.
 pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kind>) -> Vec<Split> {
     let all: Members = (0..n_records).collect();
     if let Some(kind) = topic_says {
@@ -37,6 +38,7 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
     }
     let mut fields: Vec<(f64, &Column)> = columns
         .iter()
+        .filter(|column| !hints(&column.called(), &TIME))
         .filter(|column| {
             // What differs from record to record is an id.
             let is_kind =
@@ -53,6 +55,12 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
     fields.sort_by(|one, other| other.0.total_cmp(&one.0));
     let by_field = fields.iter().map(|(_, column)| by_field(columns, column, &all));
     let splits: Vec<Split> = by_field.flatten().take(MAX_TRIED).collect();
+    if splits
+        .iter()
+        .any(|split| !split.lists.is_empty() && !split.clicks.is_empty())
+    {
+        return splits;
+    }
     let alike = match items::has_list(columns, &all) {
         true => Kind::Served,
         false => Kind::Click,
@@ -123,14 +131,18 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
     let says = |words: &[&str]| groups.iter().any(|group| group.says(words));
     let name = field.called();
     let is_of_arms = hints(&name, &EXPERIMENT) || hints(&name, &ARM);
-    let says_nothing = hint(&name, &KIND) == 0.0 && !says(&SERVED) && !says(&INTERACTION);
-    if !says(&CLICK) && (is_of_arms || says_nothing) {
+    if !says(&CLICK) && is_of_arms {
         return None;
     }
     let says_served = |group: &&Group| group.is_list() && group.says(&SERVED);
     let mut lists: Vec<&Group> = groups.iter().filter(says_served).collect();
     if lists.is_empty() {
         lists = groups.iter().filter(|group| group.is_list()).collect();
+    }
+    if lists.is_empty() {
+        // What keeps them from being read is told.
+        let is_called = |group: &&Group| group.says(&SERVED) && !group.says(&CLICK);
+        lists = groups.iter().filter(is_called).collect();
     }
     let of_words = |words: &'static [&'static str]| {
         let clicks = groups.iter().filter(move |group| group.says(words));
@@ -142,6 +154,13 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
     }
     let is_list = |group: &Group| lists.iter().any(|list| list.value == group.value);
     clicks.retain(|group| !is_list(group));
+    if clicks.is_empty() {
+        clicks = clicked_on(columns, &members(&lists), &groups);
+    }
+    let says_nothing = hint(&name, &KIND) == 0.0 && !says(&SERVED) && !says(&INTERACTION);
+    if clicks.is_empty() && says_nothing {
+        return None;
+    }
     let action = clicks
         .iter()
         .all(|group| !group.says(&CLICK))
@@ -162,6 +181,27 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
         clicks: members(&clicks),
         counts,
     })
+}
+
+/// Where no value says that something was clicked: the largest group whose records name items of the lists, and have none themselves.
+fn clicked_on<'g>(columns: &Columns, lists: &Members, groups: &'g [Group]) -> Vec<&'g Group> {
+    let Some(items) = items::candidates(columns, lists, &[]).into_iter().next() else {
+        return Vec::new();
+    };
+    let Some(array) = columns.get(&items.path) else {
+        return Vec::new();
+    };
+    let shown: HashSet<String> = array.within(lists).flat_map(|list| items.ids(list)).collect();
+    let names_items = |group: &&Group| {
+        let ids = fields::ids_by_record(columns, &group.members);
+        let n = ids.iter().filter(|ids| !ids.is_disjoint(&shown)).count();
+        !group.has_list && 2 * n > group.members.len()
+    };
+    let largest = groups
+        .iter()
+        .filter(names_items)
+        .max_by_key(|group| group.members.len());
+    largest.into_iter().collect()
 }
 
 fn members(groups: &[&Group]) -> Members {

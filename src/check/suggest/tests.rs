@@ -85,7 +85,7 @@ fn a_known_shape_needs_no_draft() {
     ] {
         let suggestion = unmapped(records).suggest(&decoder(), None);
         assert!(
-            suggestion.reads_all && suggestion.text.contains(told),
+            suggestion.is_sound && suggestion.text.contains(told),
             "{}",
             suggestion.text
         );
@@ -236,7 +236,7 @@ fn what_cannot_be_read_with_the_draft_is_told() {
         {"k":"click","rid":"1","ts":1763596801123,"item":"a"}
         {"#;
     let suggestion = unmapped(records).suggest(&decoder(), None);
-    assert!(!suggestion.reads_all);
+    assert!(!suggestion.is_sound);
     for told in [
         "served lists: 2, clicks: 1, ignored: 0, refused: 2",
         "refused as not_json: 1, line 5 first",
@@ -247,7 +247,7 @@ fn what_cannot_be_read_with_the_draft_is_told() {
     }
     let none = unmapped("{\"a\":1}\n{\"b\":2}").suggest(&decoder(), None);
     assert!(
-        !none.reads_all && none.text.contains("No record looks like"),
+        !none.is_sound && none.text.contains("No record looks like"),
         "{}",
         none.text
     );
@@ -321,4 +321,191 @@ fn a_name_that_says_little_is_read_with_the_one_before_it() {
            ts = "context.time"
            item = "payload.item.sku""#,
     );
+}
+
+/// Thirty lists of three items, and a click on one of each, made of its number, its items and the clicked one.
+fn stream(list: impl Fn(usize, [usize; 3]) -> String, click: impl Fn(usize, usize) -> String) -> String {
+    let of = |n: usize| {
+        let items = [n % 7, 10 + n % 11, 30 + n % 13];
+        [list(n, items), click(n, items[n % 3])].join("\n")
+    };
+    (0..30).map(of).collect::<Vec<_>>().join("\n")
+}
+
+/// The text of a draft in one line without its remark signs, and whether it can be used as it is.
+fn suggested(records: &str) -> (String, bool) {
+    let suggestion = unmapped(records).suggest(&decoder(), None);
+    shape_of(&suggestion.text);
+    (suggestion.text.replace("\n# ", " "), suggestion.is_sound)
+}
+
+#[track_caller]
+fn check_told(records: &str, is_sound: bool, told: &[&str]) {
+    let (text, found) = suggested(records);
+    for told in told {
+        assert!(text.contains(told), "{told}:\n{text}");
+    }
+    assert_eq!(found, is_sound, "{text}");
+}
+
+#[test]
+fn neither_the_kind_of_a_record_nor_its_user_nor_its_time_is_the_id_of_a_list() {
+    let records = stream(
+        |n, items| {
+            let user = n % 9;
+            format!(
+                r#"{{"event":"impression","user_id":"u{user}","ts":17635968{n:02}000,"variant":"a","items":{items:?}}}"#
+            )
+        },
+        |n, item| {
+            let user = n % 9;
+            format!(r#"{{"event":"click","user_id":"u{user}","ts":17635968{n:02}000,"item":{item}}}"#)
+        },
+    );
+    check_told(
+        &records,
+        false,
+        &[
+            "no field is an id of its own for each list",
+            "no field ties clicks to lists",
+            "[\"impression\"]",
+        ],
+    );
+}
+
+#[test]
+fn a_draft_with_which_no_click_finds_its_list_cannot_be_used() {
+    let with_ids_of = |clicks: &str| {
+        stream(
+            |n, items| {
+                format!(
+                    r#"{{"event":"list","rid":"r{n}","ts":17635968{n:02}000,"variant":"v{}","items":{items:?}}}"#,
+                    n % 2
+                )
+            },
+            |n, item| {
+                format!(r#"{{"event":"click","rid":"{clicks}{n}","ts":17635968{n:02}500,"item":{item}}}"#)
+            },
+        )
+    };
+    check_told(
+        &with_ids_of("r"),
+        true,
+        &["clicks on a list of the sample: 30 of 30"],
+    );
+    check_told(
+        &with_ids_of("x"),
+        false,
+        &[
+            "clicks on a list of the sample: 0 of 30",
+            "No click finds its list",
+        ],
+    );
+}
+
+#[test]
+fn what_keeps_a_list_from_being_read_is_told() {
+    let with_items = |items: &str| {
+        stream(
+            |n, _| {
+                format!(
+                    r#"{{"event":"list","rid":"r{n}","ts":17635968{n:02}000,"variant":"a","results":{items}}}"#
+                )
+            },
+            |n, item| format!(r#"{{"event":"click","rid":"r{n}","ts":17635968{n:02}500,"item":{item}}}"#),
+        )
+    };
+    for (items, why) in [
+        ("[1.5,2.5]", "element 1 of `results` is 1.5, which is neither"),
+        (
+            "[[[\"a\"]],[[\"b\"]]]",
+            "`results` is an array of arrays of arrays",
+        ),
+        ("\"a,b\"", "`results` is text and no array"),
+        (
+            "[{\"score\":0.5},{\"score\":1.5}]",
+            "the objects in `results` have no field with an id",
+        ),
+    ] {
+        check_told(
+            &with_items(items),
+            false,
+            &[why, "types = [\"list\"]", "clicks: 30"],
+        );
+    }
+}
+
+#[test]
+fn a_time_that_cannot_be_read_hides_nothing_else() {
+    let with_time = |time: &str| {
+        stream(
+            |n, items| {
+                format!(
+                    r#"{{"event":"list","rid":"r{n}","timestamp":"{time}","variant":"a","results":{items:?}}}"#
+                )
+            },
+            |n, item| format!(r#"{{"event":"click","rid":"r{n}","timestamp":"{time}","item":{item}}}"#),
+        )
+    };
+    for time in ["27/11/2025 10:00:00", "2025-11-27T10:00:00+0100"] {
+        let has = format!("called so and has \"{time}\"");
+        let settings = [
+            "ts = \"timestamp\"",
+            "items = \"results\"",
+            "request_id = \"rid\"",
+            "item = \"item\"",
+        ];
+        check_told(&with_time(time), false, &[&has, "refused as ts_range: 30"]);
+        check_told(&with_time(time), false, &settings);
+    }
+}
+
+#[test]
+fn values_that_say_nothing_are_told_apart_by_what_their_records_hold() {
+    let records = stream(
+        |n, items| {
+            format!(
+                r#"{{"op":"A","rid":"r{n}","ts":17635968{n:02}000,"exp":"ranker","var":"v{}","recs":{items:?}}}"#,
+                n % 2
+            )
+        },
+        |n, item| format!(r#"{{"op":"B","rid":"r{n}","ts":17635968{n:02}500,"item":{item}}}"#),
+    );
+    let settings = [
+        "type = \"op\"",
+        "types = [\"A\"]",
+        "types = [\"B\"]",
+        "experiment = \"exp\"",
+        "arm = \"var\"",
+    ];
+    check_told(&records, true, &settings);
+}
+
+#[test]
+fn what_is_the_same_in_all_lists_is_not_the_arm() {
+    let records = stream(
+        |n, items| {
+            format!(
+                r#"{{"event":"list","rid":"r{n}","ts":17635968{n:02}000,"exp":"ranker","model":"m{}","recs":{items:?}}}"#,
+                n % 2
+            )
+        },
+        |n, item| format!(r#"{{"event":"click","rid":"r{n}","ts":17635968{n:02}500,"item":{item}}}"#),
+    );
+    check_told(&records, true, &["arm = \"model\""]);
+}
+
+#[test]
+fn a_file_that_has_no_record_a_line_is_told_what_to_do() {
+    for (file, told) in [
+        ("user,item,rank\nu1,i1,1", "`abgauge convert`"),
+        (
+            "[{\"type\":\"click\"},{\"type\":\"click\"}]",
+            "jq --compact-output '.[]'",
+        ),
+        ("{\n\"type\": \"click\"\n}", "jq --compact-output . FILE"),
+        ("", "has no record"),
+    ] {
+        check_told(file, false, &["Nothing is drafted", told]);
+    }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::columns::{Columns, Members};
 use super::draft::{Draft, Trial, parsed};
 use super::fields::Choice;
+use super::items;
 use super::{Unmapped, Way};
 use crate::check::records::refused;
 use crate::config::event_settings;
@@ -17,9 +18,25 @@ use crate::table::visible;
 const MAX_LISTED: usize = 12;
 /// Characters of a value.
 const MAX_CHARS: usize = 60;
+/// What is said where no field was found.
+const NONE: &str = "no field looks like it: correct this path";
+const NO_ID: &str = "no field is an id of its own for each list: let the recommender make one, and send it with each click too";
+const NO_ITEMS: &str = "no field is an array of ids, or of objects with an id: correct this path";
+const NO_TIE: &str = "no field ties clicks to lists: send the id of the list with each of its clicks";
 
 pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial: &Trial) -> String {
     let mut text = String::new();
+    if let (Way::None, Some(form)) = (way, sample.form()) {
+        remark(
+            &mut text,
+            &format!(
+                "Nothing is drafted: {}. To mend that, {}.",
+                form.what(),
+                form.remedy()
+            ),
+        );
+        return text;
+    }
     head(&mut text, sample, trial);
     match way {
         Way::Own => remark(
@@ -31,13 +48,25 @@ pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial
             let _ = write!(text, "[events]\npreset = \"{name}\"\n");
         }
         Way::Drafted(draft) => drafted(&mut text, sample, topic_says, draft, trial),
-        Way::None => remark(
-            &mut text,
-            "No record looks like a served list (an array of ids, or of objects with an id) or like a click. If the file \
-             holds one kind of them, say which: --as served or --as click.",
-        ),
+        Way::None => {
+            remark(
+                &mut text,
+                "No record looks like a served list (an array of ids, or of objects with an id) or like a click. If the file \
+                 holds one kind of them, say which: --as served or --as click.",
+            );
+            not_a_list(&mut text, sample, &Members::new());
+        }
     }
     text
+}
+
+/// Why what may be meant for a list cannot be read as one; the clicks are not.
+fn not_a_list(text: &mut String, sample: &Unmapped, clicks: &Members) {
+    let records = parsed(&sample.lines);
+    let others = (0..records.len()).filter(|number| clicks.binary_search(number).is_err());
+    if let Some(why) = items::why_not(&Columns::of(&records), &others.collect()) {
+        remark(text, &format!("Not read as a list: {why}."));
+    }
 }
 
 /// A paragraph of remarks, in lines of a width that can be read.
@@ -79,6 +108,13 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
             trial.n_of_list, trial.n_clicks, trial.n_on_item
         );
         remark(text, &told);
+        if trial.n_of_list == 0 {
+            remark(
+                text,
+                "No click finds its list: either the sample does not hold a list and its clicks together, or request_id is not what ties \
+                 them.",
+            );
+        }
     }
     for ((reason, _), (n, line, place)) in &trial.refusals {
         let what = place
@@ -102,7 +138,15 @@ impl Notes {
         self.0.insert(setting, note);
     }
 
-    fn field(&mut self, setting: &'static str, choice: &Option<Choice>, members: &Members, whose: &str) {
+    /// What speaks for a field, or `none`.
+    fn field(
+        &mut self,
+        setting: &'static str,
+        choice: &Option<Choice>,
+        members: &Members,
+        whose: &str,
+        none: &str,
+    ) {
         let n = members.len();
         let note = match choice {
             Some(Choice {
@@ -118,9 +162,30 @@ impl Notes {
                 };
                 format!("can be read in {n_read} of {n} {whose}{others}")
             }
-            None => format!("no field of the {n} {whose} looks like it: correct this path"),
+            None => none.to_owned(),
         };
         self.add(setting, note);
+    }
+
+    fn time(
+        &mut self,
+        setting: &'static str,
+        choice: &Option<Choice>,
+        unread: &Option<String>,
+        members: &Members,
+        whose: &str,
+    ) {
+        match unread {
+            None => self.field(setting, choice, members, whose, NONE),
+            Some(value) => self.add(
+                setting,
+                format!(
+                    "no field can be read as a time; this one is called so and has {}: send epoch milliseconds, or RFC 3339 text with \
+                     its offset, such as 2025-11-20T00:00:00+01:00 (with the colon)",
+                    short(value)
+                ),
+            ),
+        }
     }
 }
 
@@ -146,20 +211,32 @@ fn notes(draft: &Draft, trial: &Trial) -> Notes {
         notes.add("ts_zone", note.to_owned());
     }
     if !lists.is_empty() {
-        notes.field("served.request_id", &draft.requests[0], lists, "lists");
-        notes.field("served.ts", &draft.times.served, lists, "lists");
+        notes.field("served.request_id", &draft.requests[0], lists, "lists", NO_ID);
+        notes.time(
+            "served.ts",
+            &draft.times.served,
+            &draft.times.unread[0],
+            lists,
+            "lists",
+        );
         if draft.users[0].is_some() {
-            notes.field("served.user_id", &draft.users[0], lists, "lists");
+            notes.field("served.user_id", &draft.users[0], lists, "lists", NONE);
         }
         of_items(&mut notes, draft, trial);
         of_arms(&mut notes, draft);
     }
     if !clicks.is_empty() {
-        notes.field("click.request_id", &draft.requests[1], clicks, "clicks");
-        notes.field("click.ts", &draft.times.click, clicks, "clicks");
-        notes.field("click.item", &draft.item, clicks, "clicks");
+        notes.field("click.request_id", &draft.requests[1], clicks, "clicks", NO_TIE);
+        notes.time(
+            "click.ts",
+            &draft.times.click,
+            &draft.times.unread[1],
+            clicks,
+            "clicks",
+        );
+        notes.field("click.item", &draft.item, clicks, "clicks", NONE);
         if draft.users[1].is_some() {
-            notes.field("click.user_id", &draft.users[1], clicks, "clicks");
+            notes.field("click.user_id", &draft.users[1], clicks, "clicks", NONE);
         }
     }
     notes
@@ -168,10 +245,7 @@ fn notes(draft: &Draft, trial: &Trial) -> Notes {
 fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
     let n_lists = draft.split.lists.len();
     let Some(items) = &draft.items else {
-        let note = format!(
-            "no field of the {n_lists} lists is an array of ids, or of objects with one: correct this path"
-        );
-        return notes.add("served.items", note);
+        return notes.add("served.items", NO_ITEMS.to_owned());
     };
     let mut note = format!("can be read in {} of {n_lists} lists", items.n_read);
     if let Some(position) = items.position.as_ref().filter(|_| items.is_in_order) {
@@ -229,6 +303,15 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
                 ),
             );
         }
+    }
+    if draft.items.is_none() && topic_says != Some(Kind::Click) {
+        not_a_list(text, sample, &draft.clicks);
+    }
+    if !draft.split.lists.is_empty() && draft.users[0].is_none() {
+        remark(
+            text,
+            "No field of the lists looks like the user: intervals take each list for one of its own. If there is one, set user_id.",
+        );
     }
     let mut section = None;
     for (setting, value) in event_settings(&draft.shape, |setting| notes.0.contains_key(setting)) {
@@ -323,7 +406,7 @@ fn listed(all: impl Iterator<Item = String>) -> String {
 }
 
 /// Fit for a remark: in one line, and not without end.
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     let mut short: String = text.chars().take(MAX_CHARS).collect();
     if short.len() < text.len() {
         short.push('…');

@@ -7,7 +7,10 @@ use serde_json::Value;
 use super::columns::{Column, Columns, Members, share};
 use super::fields::{Choice, choice};
 use super::words::{TIME, hint};
-use crate::ingest::wire::shape::{TsUnit, Zone};
+use crate::ingest::wire::{
+    self,
+    shape::{TsUnit, Zone},
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TimeForm {
@@ -26,6 +29,8 @@ pub(super) struct Times {
     pub zone: Option<Zone>,
     pub served: Option<Choice>,
     pub click: Option<Choice>,
+    /// A value that cannot be read, where the field was chosen by its name alone: of lists, and of clicks.
+    pub unread: [Option<String>; 2],
 }
 
 /// The times of lists and of clicks, of the unit that most have.
@@ -49,7 +54,16 @@ pub(super) fn times(columns: &Columns, lists: &Members, clicks: &Members) -> Tim
     let most = of_unit.iter().max_by_key(|(_, (n, _))| *n);
     let unit = most.filter(|(unit, (_, are_plain))| !(**unit == "ms" && *are_plain));
     let unit = unit.and_then(|(word, _)| TsUnit::ALL.iter().find(|(name, _)| name == word));
+    let unread = |choice: &Option<Choice>, members: &Members| {
+        let named = choice.as_ref().filter(|choice| choice.n == 0)?;
+        columns
+            .get(&named.path)?
+            .within(members)
+            .next()
+            .map(Value::to_string)
+    };
     Times {
+        unread: [unread(&served, lists), unread(&click, clicks)],
         unit: unit.map(|(_, unit)| *unit),
         zone: forms.contains(&TimeForm::Zoneless).then_some(Zone::UTC),
         served,
@@ -62,13 +76,27 @@ fn name(unit: TsUnit) -> &'static str {
     of.map_or("", |(name, _)| name)
 }
 
-/// The best field; what the other kind has speaks for it.
+/// The best field; what the other kind has speaks for it. If none can be read, one that is called a time.
 fn of(columns: &Columns, members: &Members, other: Option<&Choice>) -> Option<Choice> {
-    let judged = columns.iter().filter_map(|column| {
-        let n = column.count(members, |value| form(value).is_some());
-        (n > 0).then(|| (score(column, n, members, other), column, n))
-    });
-    choice(judged.collect())
+    let judged: Vec<(f64, &Column, usize)> = columns
+        .iter()
+        .filter_map(|column| {
+            let n = column.count(members, is_time);
+            let is_called = hint(&column.called(), &TIME) > 0.0 && column.count(members, is_plain) > 0;
+            (n > 0 || is_called).then(|| (score(column, n, members, other), column, n))
+        })
+        .collect();
+    let can_be_read = judged.iter().any(|(_, _, n)| *n > 0);
+    choice(
+        judged
+            .into_iter()
+            .filter(|(_, _, n)| *n > 0 || !can_be_read)
+            .collect(),
+    )
+}
+
+fn is_plain(value: &Value) -> bool {
+    value.is_string() || value.is_number()
 }
 
 fn score(column: &Column, n: usize, members: &Members, other: Option<&Choice>) -> f64 {
@@ -96,11 +124,9 @@ fn form(value: &Value) -> Option<TimeForm> {
             is_plain: false,
         });
     }
-    let is_rfc_3339 = text.parse::<jiff::Timestamp>().is_ok();
-    let is_civil = text.len() >= "2025-11-20T00:00:00".len() && text.parse::<jiff::civil::DateTime>().is_ok();
     match () {
-        () if is_rfc_3339 => Some(TimeForm::Zoned),
-        () if is_civil => Some(TimeForm::Zoneless),
+        () if wire::is_time(text, None) => Some(TimeForm::Zoned),
+        () if wire::is_time(text, Some(Zone::UTC)) => Some(TimeForm::Zoneless),
         () => None,
     }
 }

@@ -38,11 +38,13 @@ pub(super) fn hint(name: &str, at: &[&str]) -> f64 {
 
 pub(super) const KIND: [&str; 7] = ["type", "event", "kind", "action", "name", "category", "verb"];
 /// Of values that mean a click.
-pub(super) const CLICK: [&str; 12] = [
+pub(super) const CLICK: [&str; 14] = [
     "click",
     "clicked",
     "clicks",
     "clickthrough",
+    "clk",
+    "clks",
     "open",
     "opened",
     "press",
@@ -55,14 +57,18 @@ pub(super) const CLICK: [&str; 12] = [
 /// Of values that mean a click or something else that a user does.
 pub(super) const INTERACTION: [&str; 4] = ["action", "engagement", "feedback", "interaction"];
 /// Of values that mean a served list.
-pub(super) const SERVED: [&str; 27] = [
+pub(super) const SERVED: [&str; 31] = [
     "carousel",
     "displayed",
     "exposed",
     "exposure",
     "feed",
+    "imp",
+    "impr",
+    "imps",
     "impression",
     "impressions",
+    "imprs",
     "list",
     "listing",
     "lists",
@@ -133,19 +139,25 @@ pub(super) const REQUEST: [&str; 13] = [
     "rid",
     "trace",
 ];
-pub(super) const USER: [&str; 12] = [
+pub(super) const USER: [&str; 18] = [
     "account",
     "anonymous",
+    "cid",
     "client",
+    "clientid",
     "cookie",
     "customer",
+    "customerid",
     "device",
+    "deviceid",
     "member",
     "profile",
     "uid",
     "user",
+    "userid",
     "viewer",
     "visitor",
+    "visitorid",
 ];
 pub(super) const TIME: [&str; 8] = [
     "at",
@@ -171,7 +183,7 @@ pub(super) const EXPERIMENT: [&str; 12] = [
     "test",
     "tests",
 ];
-pub(super) const ARM: [&str; 12] = [
+pub(super) const ARM: [&str; 13] = [
     "arm",
     "arms",
     "bucket",
@@ -180,6 +192,7 @@ pub(super) const ARM: [&str; 12] = [
     "group",
     "treatment",
     "treatments",
+    "var",
     "variant",
     "variants",
     "variation",

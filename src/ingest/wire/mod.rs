@@ -28,6 +28,7 @@ use self::json::Record;
 pub use self::mapped::{Explained, Place};
 use self::mapped::{Mapped, Sink};
 use self::shape::Shape;
+pub use self::time::is_time;
 pub use self::user_key::UserKey;
 use self::usual::{Compact, Spaced};
 use crate::engine::OTHER;

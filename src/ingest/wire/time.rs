@@ -128,6 +128,11 @@ pub(super) fn text_ms(text: &str) -> Result<i64, Reason> {
     text_ms_in(text, None)
 }
 
+/// Whether text is read as a time, where those without a zone are of this one.
+pub fn is_time(text: &str, zone: Option<Zone>) -> bool {
+    text_ms_in(text, zone).is_ok()
+}
+
 fn text_ms_in(text: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     rfc3339_ms(text, zone)
         .filter(|ms| (1_000_000_000_000..10_000_000_000_000).contains(ms))

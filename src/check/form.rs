@@ -1,0 +1,69 @@
+//! What a file is that has no records, so that its remedy can be named.
+
+/// Forms of files that are often given in place of JSON Lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Empty,
+    Table,
+    /// One array of all records.
+    Array,
+    /// Records over several lines.
+    Spread,
+}
+
+impl Form {
+    /// What the first line looks like, if there is one; none where it looks like a record.
+    pub fn of(first: Option<&[u8]>) -> Option<Form> {
+        let Some(line) = first else {
+            return Some(Form::Empty);
+        };
+        match line.trim_ascii() {
+            b"{" => Some(Form::Spread),
+            [b'[', ..] => Some(Form::Array),
+            [b'{', ..] => None,
+            line if line.iter().any(|byte| b",;\t".contains(byte)) => Some(Form::Table),
+            _ => None,
+        }
+    }
+
+    pub fn what(self) -> &'static str {
+        match self {
+            Form::Empty => "the sample has no record",
+            Form::Table => "the sample looks like a table (CSV), and records are JSON objects",
+            Form::Array => "the sample looks like one JSON array, and records are objects, one a line",
+            Form::Spread => "the sample looks like JSON over several lines, and a record is one line",
+        }
+    }
+
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Form::Empty => "write one JSON object a line",
+            Form::Table => "make events of a table of lists and a table of clicks with `abgauge convert`",
+            Form::Array => "write one a line: jq --compact-output '.[]' FILE > events.jsonl",
+            Form::Spread => "write one a line: jq --compact-output . FILE > events.jsonl",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_tells_what_a_file_is() {
+        for (line, form) in [
+            ("{\"type\":\"click\",\"n\":[1,2]}", None),
+            ("{\"cut", None),
+            ("{", Some(Form::Spread)),
+            ("  {  ", Some(Form::Spread)),
+            ("[", Some(Form::Array)),
+            ("[{\"a\":1},{\"b\":2}]", Some(Form::Array)),
+            ("user;item;rank", Some(Form::Table)),
+            ("1,2,3", Some(Form::Table)),
+            ("null", None),
+        ] {
+            assert_eq!(Form::of(Some(line.as_bytes())), form, "{line}");
+        }
+        assert_eq!(Form::of(None), Some(Form::Empty));
+    }
+}
