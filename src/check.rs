@@ -7,6 +7,7 @@
 //! ```
 
 mod admission;
+mod form;
 mod judge;
 mod records;
 mod sample;
@@ -181,26 +182,33 @@ fn kafka_properties(config: &Config) -> Vec<Finding> {
     faults.into_iter().map(finding).collect()
 }
 
-/// What the catalogue holds, or why it cannot be used.
-fn catalogue(config: &Config) -> Option<Finding> {
-    let finding = match CatalogueFile::of(config)?.read(None) {
+/// What the catalogue holds and lacks, or why it cannot be used.
+fn catalogue(config: &Config) -> Vec<Finding> {
+    let Some(file) = CatalogueFile::of(config) else {
+        return Vec::new();
+    };
+    match file.read(None) {
         Ok(catalogue) => {
             let shares = match catalogue.n_users() {
                 0 => "no shares of users".to_owned(),
                 n => format!("shares of {n} users"),
             };
             let (n_items, n_aspects) = (catalogue.len(), catalogue.n_aspects());
-            Finding::ok(format!(
+            let read = Finding::ok(format!(
                 "the catalogue can be read; items: {n_items}, aspects: {n_aspects}, {shares}"
-            ))
+            ));
+            let remedy =
+                "add them to the items of metrics.catalog, or leave these metrics out of metrics.metrics";
+            let lacks = catalogue.lacks(&config.measures.metrics).into_iter();
+            let lacks = lacks.map(|lack| Finding::new(Level::Warning, lack, remedy));
+            std::iter::once(read).chain(lacks).collect()
         }
-        Err(fault) => Finding::new(
+        Err(fault) => vec![Finding::new(
             Level::Error(CheckFailure::Configuration),
             fault.to_string(),
             fault.remedy,
-        ),
-    };
-    Some(finding)
+        )],
+    }
 }
 
 /// What the files of `[http]` hold, or why they cannot be used.

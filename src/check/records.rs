@@ -1,8 +1,9 @@
 //! How the records of a file are read, one by one, and why one is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::form::Form;
 use super::{CheckFailure, Finding, Level};
 use crate::engine::event::{Kind, Reason};
 use crate::ingest::wire::{Decoder, Explained, Place};
@@ -13,6 +14,8 @@ const REFUSED: Level = Level::Error(CheckFailure::Data);
 const MAX_SHOWN: u64 = 10;
 /// Items and experiments of a list that are shown.
 const MAX_NAMES: usize = 10;
+/// Bytes of the first record that are kept.
+const MAX_FIRST: usize = 1024;
 /// Characters of a value that are shown.
 const MAX_CHARS: usize = 80;
 
@@ -20,11 +23,15 @@ const MAX_CHARS: usize = 80;
 pub struct Records {
     decoder: Decoder,
     topic_says: Option<Kind>,
+    /// The first record, as far as it tells what the file is.
+    first: Option<Vec<u8>>,
     /// Those that are shown, in the order of the file.
     shown: Vec<Finding>,
     n_of: BTreeMap<SampleOutcome, u64>,
     n_without_arm: u64,
     refused: BTreeMap<Reason, u64>,
+    /// Remedies that were told, each once.
+    remedies: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,15 +48,19 @@ impl Records {
         Records {
             decoder,
             topic_says,
+            first: None,
             shown: Vec::new(),
             n_of: BTreeMap::new(),
             n_without_arm: 0,
             refused: BTreeMap::new(),
+            remedies: BTreeSet::new(),
         }
     }
 
     /// Adds the record that stands at this line.
     pub fn take(&mut self, line: u64, payload: &[u8]) {
+        self.first
+            .get_or_insert_with(|| payload[..payload.len().min(MAX_FIRST)].to_vec());
         let explained = self.decoder.explain(payload, self.topic_says);
         let outcome = match &explained {
             Explained::Served { arms, .. } => {
@@ -66,7 +77,11 @@ impl Records {
         let n = self.n_of.entry(outcome).or_default();
         *n += 1;
         if *n <= MAX_SHOWN {
-            self.shown.push(finding(line, &explained));
+            let mut finding = finding(line, &explained);
+            if !self.remedies.insert(finding.remedy.clone()) {
+                finding.remedy.clear();
+            }
+            self.shown.push(finding);
         }
     }
 
@@ -86,28 +101,32 @@ impl Records {
         if self.n_of.values().any(|n| *n > MAX_SHOWN) {
             let _ = write!(summary, "; of each the first {MAX_SHOWN} are shown");
         }
+        let form = Form::of(self.first.as_deref()).filter(|_| n_refused == n_all);
         let mut findings = self.shown;
-        findings.push(if n_all == 0 {
-            Finding::new(
-                REFUSED,
-                "the sample has no record",
-                "write one JSON object a line",
-            )
-        } else if n_refused > 0 {
+        if let Some(form) = form {
+            findings.clear();
+            findings.push(Finding::new(REFUSED, form.what(), form.remedy()));
+            return findings;
+        }
+        findings.push(if n_refused > 0 {
             let reasons = self
                 .refused
                 .iter()
                 .map(|(reason, n)| format!("{} {n}", reason.name()));
             let reasons = reasons.collect::<Vec<_>>().join(", ");
-            Finding::new(REFUSED, format!("{summary} ({reasons})"), "")
+            let remedy = match n_lists + n_clicks {
+                0 => "if they are events of another shape, `--suggest` drafts the section [events] from them",
+                _ => "",
+            };
+            Finding::new(REFUSED, format!("{summary} ({reasons})"), remedy)
         } else {
             Finding::ok(summary)
         });
         if n_all > 0 && n_lists + n_clicks + n_refused == 0 {
             findings.push(Finding::new(
-                Level::Warning,
+                REFUSED,
                 "no record is a served list or a click",
-                "correct `types` under [events.served] and [events.click]",
+                "correct events.type, and `types` under [events.served] and [events.click]; `--suggest` drafts them from this sample",
             ));
         }
         if self.n_without_arm > 0 {
@@ -262,7 +281,8 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
                                                --as click; or correct events.type or set events.without_type"
             .into(),
         Reason::MissingField if is("item_id") => "send it, or correct events.served.item_id, the path to it; where such elements \
-                                                  are no items set events.served.skip_others = true"
+                                                  are rows with items of their own set events.served.rows and row_items; where \
+                                                  they are no items set events.served.skip_others = true"
             .into(),
         Reason::MissingField => format!("send it, or correct events.{setting}, the path to it"),
         Reason::WrongType if place.is_none() => "send one JSON object".into(),
@@ -288,7 +308,7 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
         Reason::Number => "send an integer of at most 20 digits, or text".into(),
         Reason::TsSeconds => "set events.ts_unit = \"s\", or send milliseconds".into(),
         Reason::TsMicros => "set events.ts_unit = \"us\" or \"ns\", or send milliseconds".into(),
-        Reason::TsRange => "send epoch milliseconds, or RFC 3339 text with its offset, from 2001 to 2286; where numbers \
+        Reason::TsRange => "send epoch milliseconds, or RFC 3339 text with its offset (+01:00, with the colon), from 2001 to 2286; where numbers \
                             are of another unit, set events.ts_unit, where text names no zone, events.ts_zone"
             .into(),
         Reason::LabelLength => "send names of experiments and arms of 1 to 128 bytes".into(),

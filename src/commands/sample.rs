@@ -41,7 +41,7 @@ fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         source::read(path, &|_| {}, |line, record| sample.take(line, record))?;
         let suggestion = sample.suggest(&counting.join.decoder(), args.records_are.map(Kind::from));
         print(&suggestion.text)?;
-        Ok(match suggestion.reads_all {
+        Ok(match suggestion.is_sound {
             true => ExitCode::SUCCESS,
             false => ExitCode::from(BAD_DATA),
         })
