@@ -105,20 +105,21 @@ impl Reading<'_> {
 
     fn recommendations(&mut self, path: &Path, arm: &str, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
         let args = self.args;
-        let order = args.rank.as_deref().or(args.score.as_deref());
-        let columns: Vec<&str> = [args.user.as_str(), args.item.as_str()]
+        let rank = args.rank.as_deref().map(|column| (column, "--rank"));
+        let order = rank.or(args.score.as_deref().map(|column| (column, "--score")));
+        let columns: Vec<(&str, &str)> = [(args.user.as_str(), "--user"), (args.item.as_str(), "--item")]
             .into_iter()
             .chain(order)
-            .chain(args.arm.as_deref())
+            .chain(args.arm.as_deref().map(|column| (column, "--arm")))
             .collect();
-        table::read(path, &columns, watch, |row, cells| {
+        read(path, &columns, watch, |row, cells| {
             let mut cells = cells.into_iter();
             let Some((user, item)) = pair(&mut cells, row)? else {
                 self.n_empty += 1;
                 return Ok(());
             };
-            let place = match order {
-                Some(column) => place(column, cells.next().flatten(), row)?,
+            let place = match &order {
+                Some((column, _)) => place(column, cells.next().flatten(), row)?,
                 None => self.n_rows as f64,
             };
             let place = if args.score.is_some() { -place } else { place };
@@ -137,7 +138,8 @@ impl Reading<'_> {
         let args = self.args;
         let user = args.truth_user.as_ref().unwrap_or(&args.user);
         let item = args.truth_item.as_ref().unwrap_or(&args.item);
-        table::read(&args.truth, &[user, item], watch, |row, cells| {
+        let columns = [(user.as_str(), "--truth-user"), (item.as_str(), "--truth-item")];
+        read(&args.truth, &columns, watch, |row, cells| {
             match pair(&mut cells.into_iter(), row)? {
                 Some((user, item)) => self.tables.relevant(user, item),
                 None => self.n_empty += 1,
@@ -145,6 +147,26 @@ impl Reading<'_> {
             Ok(())
         })
     }
+}
+
+/// Reads columns of a table, each with the flag that names it.
+fn read(
+    path: &Path,
+    columns: &[(&str, &str)],
+    watch: &dyn Fn(u64),
+    row: impl FnMut(u64, table::Cells) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let names: Vec<&str> = columns.iter().map(|(column, _)| *column).collect();
+    table::read(path, &names, watch, row).map_err(|failure| {
+        let absent = failure.downcast_ref::<table::NoColumn>();
+        let flag = columns
+            .iter()
+            .find(|(column, _)| absent.is_some_and(|absent| absent.column == *column));
+        match flag {
+            Some((_, flag)) => anyhow::anyhow!("{failure:#}; name the right one with {flag}"),
+            None => failure,
+        }
+    })
 }
 
 /// A user and an item; none where one of them is empty.
@@ -165,11 +187,17 @@ fn pair(
 fn place(column: &str, cell: Option<String>, row: u64) -> Result<f64, FaultyRow> {
     let text = cell.unwrap_or_default();
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    let has_comma = || text.trim().replace(',', ".").parse::<f64>().is_ok();
     number.ok_or_else(|| FaultyRow {
         row,
         what: format!(
-            "{column} is \"{}\", which is no number",
-            crate::table::visible(&text)
+            "{column} is \"{}\", which is no number{}",
+            crate::table::visible(&text),
+            if has_comma() {
+                ": write a point before decimals"
+            } else {
+                ""
+            }
         ),
     })
 }

@@ -171,6 +171,7 @@ fn what_is_wrong_with_a_table_is_told() {
     let dir = temporary_dir();
     let table = file(&dir, "als.csv", "user_id,item_id,score\nu1,a,high\n");
     let empty = file(&dir, "none.csv", "user_id,item_id,score\n");
+    let commas = file(&dir, "commas.csv", "user_id;item_id;score\nu1;a;0,5\n");
     let truth = file(&dir, "test.csv", "user_id,item_id\nu1,5.0\n");
     for (recommendations, more, code, told) in [
         (
@@ -183,7 +184,19 @@ fn what_is_wrong_with_a_table_is_told() {
             &table,
             &["--score", "scores"],
             1,
-            "it has no column scores: its columns are user_id, item_id, score",
+            "it has no column scores: its columns are user_id, item_id, score; name the right one with --score",
+        ),
+        (
+            &table,
+            &["--truth-user", "uid"],
+            1,
+            "test.csv: it has no column uid: its columns are user_id, item_id; name the right one with --truth-user",
+        ),
+        (
+            &commas,
+            &["--score", "score"],
+            65,
+            "score is \"0,5\", which is no number: write a point before decimals",
         ),
         (&empty, &[], 65, "there is no recommendation"),
         (

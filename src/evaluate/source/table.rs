@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Cursor, Read};
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use flate2::bufread::MultiGzDecoder;
 
 use super::{
@@ -13,6 +13,24 @@ use super::{
 
 /// Bytes of the header that are looked at for what stands between its cells.
 const MAX_HEADER: u64 = 1 << 20;
+
+/// A table has no such column.
+#[derive(Debug, thiserror::Error)]
+#[error("it has no column {column}: its columns are {known}")]
+pub struct NoColumn {
+    pub column: String,
+    /// Those that it has.
+    known: String,
+}
+
+impl NoColumn {
+    pub(super) fn new(column: &str, known: &[&str]) -> NoColumn {
+        NoColumn {
+            column: column.to_owned(),
+            known: known.join(", "),
+        }
+    }
+}
 
 /// The text of each wanted cell of a row; none where it is empty or null.
 pub type Cells = Vec<Option<String>>;
@@ -103,23 +121,32 @@ fn csv(
     let mut input = BufReader::new(input);
     let mut header = Vec::new();
     input.by_ref().take(MAX_HEADER).read_until(b'\n', &mut header)?;
+    match header.trim_ascii_start().first() {
+        None => bail!("it is empty: its first row names its columns"),
+        Some(b'{' | b'[') => {
+            bail!("it is JSON and no table: events need no conversion, `abgauge evaluate FILE` reads them")
+        }
+        Some(_) => {}
+    }
     let delimiter = delimiter(&header);
     let input = Cursor::new(header).chain(input);
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input);
-    let header = reader.headers()?.clone();
+    let header = reader.headers().map_err(in_words)?.clone();
     let place = |column: &&str| {
-        let name = |name: &str| name.trim_start_matches('\u{feff}').trim() == *column;
-        match header.iter().position(name) {
-            Some(place) => Ok(place),
-            None => {
+        let is_it = |(_, name): &(usize, &str)| name.trim_start_matches('\u{feff}').trim() == *column;
+        let mut found = header.iter().enumerate().filter(is_it);
+        match (found.next(), found.next()) {
+            (Some((place, _)), None) => Ok(place),
+            (Some(_), Some(_)) => bail!("it has several columns {column}: give each a name of its own"),
+            (None, _) => {
                 let known: Vec<&str> = header.iter().collect();
-                bail!("it has no column {column}: its columns are {}", known.join(", "))
+                Err(NoColumn::new(column, &known).into())
             }
         }
     };
     let places: Vec<usize> = columns.iter().map(place).collect::<anyhow::Result<_>>()?;
     for (number, record) in (1..).zip(reader.records()) {
-        let record = record?;
+        let record = record.map_err(in_words)?;
         let cell = |place: &usize| {
             let text = record.get(*place).filter(|text| !text.is_empty());
             text.map(str::to_owned)
@@ -127,6 +154,24 @@ fn csv(
         row(number, places.iter().map(cell).collect())?;
     }
     Ok(())
+}
+
+/// What is wrong with a row.
+fn in_words(error: csv::Error) -> anyhow::Error {
+    let line = error.position().map_or(0, csv::Position::line);
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => {
+            anyhow!(
+                "line {line} has {len} cells, and the header has {expected_len}: put cells that hold a separator in quotes"
+            )
+        }
+        csv::ErrorKind::Utf8 { .. } => {
+            anyhow!("line {line} is no text in UTF-8: write the table in that encoding")
+        }
+        _ => error.into(),
+    }
 }
 
 /// What stands between the cells of the first line.
@@ -178,6 +223,23 @@ mod tests {
             "it has no column users: its columns are user, item"
         );
         let error = read_text("user,item\n1\n", &["user"]).expect_err("a short row");
-        assert!(error.to_string().contains("line: 2"), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "line 2 has 1 cells, and the header has 2: put cells that hold a separator in quotes"
+        );
+        for (text, told) in [
+            ("", "it is empty"),
+            ("{\"user\":1}\n", "it is JSON and no table"),
+            ("user,item,user\n1,2,3\n", "it has several columns user"),
+        ] {
+            let error = read_text(text, &["user"]).expect_err(text).to_string();
+            assert!(error.contains(told), "{error}");
+        }
+        let mut none = |_, _| Ok(());
+        let error = csv(&b"user\n\xe4\n"[..], &["user"], &mut none).expect_err("Latin-1");
+        assert!(
+            error.to_string().contains("line 2 is no text in UTF-8"),
+            "{error}"
+        );
     }
 }

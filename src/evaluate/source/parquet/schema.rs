@@ -7,6 +7,7 @@ use parquet::schema::printer::print_schema;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 use serde_json::value::RawValue;
 
+use super::super::table::NoColumn;
 use super::leaf::{Leaf, Render};
 
 /// A field of the record, with the leaf columns that hold it.
@@ -124,7 +125,7 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
     let field = |name: &&str| {
         let Some(column) = all.iter().find(|field| field.name() == *name) else {
             let known: Vec<&str> = all.iter().map(|field| field.name()).collect();
-            bail!("it has no column {name}: its columns are {}", known.join(", "));
+            return Err(NoColumn::new(name, &known).into());
         };
         let leaves = (0..schema.num_columns()).filter(|index| schema.get_column_root(*index).name() == *name);
         let found: Vec<LeafColumn> = leaves
