@@ -31,7 +31,7 @@ impl Scene {
 
     fn config(&self) -> String {
         format!(
-            "{}\n[metrics]\ncatalog = \"{}\"\nmetrics = [\"hit_rate\", \"coverage\"]\n",
+            "{}\n[metrics]\ncatalog = \"{}\"\nmetrics = [\"hit_rate\", \"coverage\", \"popularity\", \"alpha_ndcg\"]\n",
             no_broker(),
             self.catalogue.display()
         )
@@ -110,6 +110,15 @@ fn check_tells_how_much_the_catalogue_holds_or_what_is_wrong_with_it() {
     let (code, said) = scene.run("check");
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("items: 2, aspects: 1, shares of 4 users"), "{said}");
+    let lacks = [
+        "no item has aspects in the catalogue: there is nothing for alpha_ndcg",
+        "no item has shares of users in the catalogue: there is nothing for popularity",
+    ];
+    assert!(lacks.iter().all(|lack| !said.contains(lack)), "{said}");
+    scene.replace(ONE_ITEM);
+    let (code, said) = scene.run("check");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(lacks.iter().all(|lack| said.contains(lack)), "{said}");
     scene.replace(FAULTY);
     let (code, said) = scene.run("check");
     assert_eq!(code, Some(78), "{said}");

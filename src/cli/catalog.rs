@@ -21,7 +21,10 @@ pub enum CatalogCommand {
     /// As `metrics.catalog` and `evaluate --catalog` read it, so that coverage, popularity and surprisal need no list made by hand.
     /// Counts are exact, whatever the order of the events, and copies of them count once. All items of lists and clicks are there. A
     /// click that names no user is that of the user of its list.
-    #[command(after_long_help = BUILD_EXAMPLES)]
+    #[command(
+        after_long_help = BUILD_EXAMPLES,
+        override_usage = "abgauge catalog build [OPTIONS] <FILE>...\n       abgauge catalog build [OPTIONS] --from-kafka"
+    )]
     Build(BuildArgs),
 }
 

@@ -136,7 +136,10 @@ fn finish(found: CountedItems) -> anyhow::Result<ExitCode> {
         note(&format!("{what}: {n}"));
     }
     if found.items.is_empty() {
-        error("no item was found: `abgauge check --sample FILE` says what is made of events");
+        error(
+            "no item was found: `abgauge check --sample FILE` says what is made of events; for those of another shape add \
+             --suggest, which drafts the section [events] of a --config",
+        );
         return Ok(ExitCode::from(BAD_DATA));
     }
     if found.n_users == 0 {

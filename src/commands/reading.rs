@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::counting::Counted;
 use super::{BAD_CONFIGURATION, error, note, warn};
 use crate::engine::catalogue::Catalogue;
+use crate::engine::ranking::{ALPHA_NDCG, Measures};
 use crate::evaluate::{self, Evaluation, Evaluator, Options, source};
 
 /// `EX_DATAERR` of sysexits.h.
@@ -25,7 +26,10 @@ pub(super) fn evaluation(
     let mut options = counted.options.clone();
     if let Some(path) = &counted.catalog {
         match read_catalogue(path, &options) {
-            Ok(catalogue) => options.catalogue = Some(Arc::new(catalogue)),
+            Ok(catalogue) => {
+                leave_out(&catalogue, &mut options.measures);
+                options.catalogue = Some(Arc::new(catalogue));
+            }
             // As the daemon does that is started with it.
             Err(fault) => {
                 error(&format!("{fault:#}"));
@@ -34,6 +38,16 @@ pub(super) fn evaluation(
         }
     }
     read(files, &options).map(Ok)
+}
+
+/// Without aspects α-NDCG would be 0 for all, which is no finding; what shares lack is undefined by itself.
+fn leave_out(catalogue: &Catalogue, measures: &mut Measures) {
+    for lack in catalogue.lacks(&measures.metrics) {
+        note(&lack);
+    }
+    if catalogue.n_aspects() == 0 && measures.metrics.len() > 1 {
+        measures.metrics.retain(|id| *id != ALPHA_NDCG.id);
+    }
 }
 
 fn read_catalogue(path: &Path, options: &Options) -> anyhow::Result<Catalogue> {

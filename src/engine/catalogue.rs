@@ -204,6 +204,29 @@ impl Catalogue {
         self.n_users
     }
 
+    /// Which of these metrics say nothing with it, and why: a sentence each.
+    pub fn lacks(&self, metrics: &[&str]) -> Vec<String> {
+        let all = [
+            (self.n_aspects == 0, &["alpha_ndcg"][..], "no item has aspects"),
+            (
+                self.n_users == 0,
+                &["popularity", "surprisal"],
+                "no item has shares of users",
+            ),
+        ];
+        let lacking = all.into_iter().filter_map(|(is_lacking, ids, why)| {
+            let ids: Vec<&str> = ids.iter().copied().filter(|id| metrics.contains(id)).collect();
+            let is_told = is_lacking && !ids.is_empty();
+            is_told.then(|| {
+                format!(
+                    "{why} in the catalogue: there is nothing for {}",
+                    ids.join(" and ")
+                )
+            })
+        });
+        lacking.collect()
+    }
+
     /// The place of a listed item, or [`UNKNOWN`].
     pub fn place(&self, hash: u64) -> u32 {
         self.look_up(hash).0

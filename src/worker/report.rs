@@ -45,6 +45,9 @@ pub struct WorkerReport {
     skips: Skips,
     /// Warnings about settings.
     of_settings: Vec<Warning>,
+    /// What the catalogue lacks.
+    of_catalogue: Vec<Warning>,
+    metrics: Vec<&'static str>,
     /// Experiments whose statistics were given up.
     given_up: Vec<GivenUp>,
     max_statistics_bytes: u64,
@@ -133,6 +136,8 @@ impl WorkerReport {
             topics,
             skips: config.ingest.skips.clone(),
             of_settings: of_settings(config),
+            of_catalogue: Vec::new(),
+            metrics: config.measures.metrics.clone(),
             given_up: Vec::new(),
             max_statistics_bytes: config.limits.max_statistics_bytes,
             faults: Vec::new(),
@@ -195,7 +200,9 @@ impl WorkerReport {
     }
 
     /// A catalogue is in use from now on.
-    pub fn catalogue(&self, catalogue: &Catalogue, now_ms: i64) {
+    pub fn catalogue(&mut self, catalogue: &Catalogue, now_ms: i64) {
+        let lacks = catalogue.lacks(&self.metrics).into_iter();
+        self.of_catalogue = lacks.map(Warning::new).collect();
         self.telemetry.set_catalogue(catalogue.len(), now_ms);
         info!(
             items = catalogue.len(),
@@ -597,6 +604,7 @@ impl WorkerReport {
     fn warn(&mut self, round: &Round, particular: Vec<Warning>) {
         let arms_without_coverage = round.arms_without_coverage;
         let mut warnings = self.of_settings.clone();
+        warnings.extend_from_slice(&self.of_catalogue);
         let of_keys = |finding: &KeyFinding| {
             let message = finding.to_string();
             match finding {

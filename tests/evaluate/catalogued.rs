@@ -92,6 +92,27 @@ fn events_of_another_shape_are_counted_by_their_section_and_what_is_left_out_is_
     }
 }
 
+/// Without aspects every list has α-NDCG 0, which would look like a finding.
+#[test]
+fn what_a_catalogue_says_nothing_of_is_not_shown() {
+    let dir = temporary_dir();
+    let events = file(&dir, "events.jsonl", EVENTS);
+    for (items, has_aspects) in [
+        ("{\"item\":\"a\"}\n{\"item\":\"b\"}\n", false),
+        ("{\"item\":\"a\",\"aspects\":[\"x\"]}\n{\"item\":\"b\"}\n", true),
+    ] {
+        let catalogue = file(&dir, "items.jsonl", items);
+        let ran = run(&["evaluate", &events, "--catalog", &catalogue]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(ran.stdout.contains("alpha_ndcg"), has_aspects, "{}", ran.stdout);
+        let told = "no item has aspects in the catalogue: there is nothing for alpha_ndcg";
+        assert_eq!(ran.stderr.contains(told), !has_aspects, "{}", ran.stderr);
+        let told =
+            "no item has shares of users in the catalogue: there is nothing for popularity and surprisal";
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_catalogue_of_nothing_and_one_without_room_are_refused() {
     let ran = run_with_input(&["catalog", "build", "-"], "{\"type\":\"view\"}");
@@ -105,7 +126,14 @@ fn a_catalogue_of_nothing_and_one_without_room_are_refused() {
     );
     assert_eq!((ran.code, &*ran.stdout), (Some(1), ""), "{}", ran.stderr);
     assert!(ran.stderr.contains("--max-state (1024 bytes)"), "{}", ran.stderr);
-    assert_eq!(run(&["catalog", "build"]).code, Some(2));
+    let ran = run(&["catalog", "build"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr
+            .contains("abgauge catalog build [OPTIONS] --from-kafka"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(run(&["catalog", "build", "--from-kafka", "x"]).code, Some(2));
     assert_eq!(run(&["catalog", "build", "no/such.jsonl"]).code, Some(1));
     let ran = run(&["catalog", "build", "--from-kafka"]);

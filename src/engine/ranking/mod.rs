@@ -26,7 +26,7 @@ mod term;
 
 use std::num::NonZeroU32;
 
-pub use alpha_ndcg::Relevant;
+pub use alpha_ndcg::{ALPHA_NDCG, Relevant};
 pub use columns::{
     CLICKS, Column, CoverageColumns, ITEMS_SHOWN, LISTS, Measures, Ranking, RankingBuffers, to_float,
 };
