@@ -104,7 +104,7 @@ mod tests {
         ArmReport {
             decision: Some(Decision {
                 state: State::Collecting,
-                reason: "buckets 131/220".to_owned(),
+                reason: "users in 131 of 220 buckets".to_owned(),
                 is_fresh: false,
             }),
             burn_in: BurnIn {
@@ -134,7 +134,7 @@ mod tests {
             -0.05,
             "ctr@10 +20.0% [+10.0%, +30.0%]  true -5.0% not covered  collecting",
         );
-        check(None, 0.25, "ctr@10: collecting, buckets 131/220");
+        check(None, 0.25, "ctr@10: collecting, users in 131 of 220 buckets");
     }
 
     #[test]

@@ -54,13 +54,13 @@ impl BurnIn {
 impl fmt::Display for BurnIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hits = format!(
-            "expected hits {:.0}/{MIN_EXPECTED_HITS}",
+            "{:.0} of {MIN_EXPECTED_HITS} expected hits",
             self.expected_hits.floor()
         );
         match (self.has_buckets(), self.expected_hits >= MIN_EXPECTED_HITS) {
             (true, _) => f.write_str(&hits),
-            (false, true) => write!(f, "buckets {}/{MIN_BUCKETS}", self.occupied),
-            (false, false) => write!(f, "buckets {}/{MIN_BUCKETS}, {hits}", self.occupied),
+            (false, true) => write!(f, "users in {} of {MIN_BUCKETS} buckets", self.occupied),
+            (false, false) => write!(f, "users in {} of {MIN_BUCKETS} buckets, {hits}", self.occupied),
         }
     }
 }
@@ -95,9 +95,9 @@ mod tests {
             }
             .to_string()
         };
-        assert_eq!(says(131, 500.0), "buckets 131/220");
-        assert_eq!(says(256, 64.9), "expected hits 64/100");
-        assert_eq!(says(3, 0.0), "buckets 3/220, expected hits 0/100");
+        assert_eq!(says(131, 500.0), "users in 131 of 220 buckets");
+        assert_eq!(says(256, 64.9), "64 of 100 expected hits");
+        assert_eq!(says(3, 0.0), "users in 3 of 220 buckets, 0 of 100 expected hits");
     }
 
     #[test]

@@ -225,7 +225,7 @@ impl Facts {
                 let holds =
                     |primary: &PrimaryFact| primary.lower.is_some_and(|lower| lower > -primary.margin);
                 let all = !self.primaries.is_empty() && self.primaries.iter().all(holds);
-                all.then(|| "no primary is worse by more than its margin".to_owned())?
+                all.then(|| "no primary metric is worse by more than its margin".to_owned())?
             }
         };
         self.failing().is_none().then_some((State::Win, reason))
@@ -247,7 +247,7 @@ impl Facts {
             Some(guardrail) if self.significant().next().is_some() => {
                 format!("the guardrail {} is still open", name_of(&guardrail.metric))
             }
-            _ => "no primary is significant".to_owned(),
+            _ => "no primary metric differs significantly".to_owned(),
         };
         (State::NoDecision, reason)
     }

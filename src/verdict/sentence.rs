@@ -106,7 +106,7 @@ pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i
         _ if has_settled => said
             .text("too early: lists have settled, and the first look comes within ten minutes of event time"),
         Some(ms) if ms > 0 => said.text(format!(
-            "too early: no list has settled yet; the first do in about {}",
+            "too early: no list has settled yet; the first do in about {} of event time",
             write::span(ms)
         )),
         _ => said.text(format!(
@@ -418,9 +418,10 @@ impl<'a> Looked<'a> {
         };
         let said = said.text(between).name(best.name);
         let said = match arms.len() {
-            0 | 1 => said.text(" against ").name(self.control()).text(": "),
-            n => said.text(format!(" is first of {n} arms: ")),
+            0 | 1 => said,
+            n => said.text(format!(", the best of {n} arms,")),
         };
+        let said = said.text(" against ").name(self.control()).text(": ");
         said.text(lift(key, metric))
             .resting_on(self.rests_on(best.name, Some((key, metric))))
     }

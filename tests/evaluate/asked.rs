@@ -141,7 +141,7 @@ fn experiments_of_which_nothing_can_be_told_say_why() {
         it["looks"]["power"]["earlier"] = Value::Null;
         for arm in ["blend", "neural"] {
             it["arms"][arm]["comparison"]["state"] = json!("collecting");
-            it["arms"][arm]["comparison"]["reason"] = json!("buckets 131/220");
+            it["arms"][arm]["comparison"]["reason"] = json!("users in 131 of 220 buckets");
         }
     });
     let without_control = without(&|it| {
@@ -169,7 +169,11 @@ fn experiments_of_which_nothing_can_be_told_say_why() {
             without(&|it| it["looks"]["power"] = Value::Null),
             "it is another version",
         ),
-        ("poor", collecting, "too little is known yet, buckets 131/220"),
+        (
+            "poor",
+            collecting,
+            "too little is known yet, users in 131 of 220 buckets",
+        ),
         (
             "unasked",
             json!({"arms": {"a": {}}}),

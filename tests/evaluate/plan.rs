@@ -163,7 +163,7 @@ fn an_experiment_of_which_too_little_is_known_is_named_and_the_others_are_planne
     );
     let ran = plan(&ASKED, &events);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let told = "note: f: too little is known yet, buckets 1/220, expected hits 0/100\n";
+    let told = "note: f: too little is known yet, users in 1 of 220 buckets, 0 of 100 expected hits\n";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
     let alone = plan(&ASKED, &two_arms());
     assert_eq!((alone.code, &*alone.stdout), (Some(65), ""));

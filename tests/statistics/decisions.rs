@@ -48,7 +48,7 @@ fn facts(case: &Value, given: &Value) -> Facts {
         list_ratio_margin: number(&case["list_ratio_margin"]),
         n_treatments: number(&list_ratio["arms"]) as usize - 1,
         alpha: number(&case["alpha"]),
-        lacks: (!yes("burn_in")).then(|| "buckets 131/220".to_owned()),
+        lacks: (!yes("burn_in")).then(|| "users in 131 of 220 buckets".to_owned()),
         harms: entries(harms)
             .map(|(metric, p)| HarmFact {
                 metric: metric.clone(),

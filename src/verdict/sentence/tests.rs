@@ -83,7 +83,7 @@ fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
         per_user: None,
     };
     let reason = match state {
-        State::Collecting => "buckets 131/220",
+        State::Collecting => "users in 131 of 220 buckets",
         _ => "3.2 of 7 days",
     };
     ArmReport {
@@ -154,12 +154,12 @@ fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
         .decision
         .as_mut()
         .unwrap()
-        .reason = "no primary is significant".to_owned();
+        .reason = "no primary metric differs significantly".to_owned();
     let said = world.said();
     assert_eq!(said.badge, Badge::Open);
     assert!(
         said.sentence(str::to_owned)
-            .starts_with("not decided: no primary is significant; so far neural against ")
+            .starts_with("not decided: no primary metric differs significantly; so far neural against ")
     );
 }
 
@@ -264,7 +264,7 @@ fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
     some.report.next_decision_ms = Some(WEEK_MS);
     some.check(
         Badge::Early,
-        "too early: 3.2 of 7 days; so far blend is first of 2 arms: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,411 lists, split as planned; do not read neural",
+        "too early: 3.2 of 7 days; so far blend, the best of 2 arms, against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,411 lists, split as planned; do not read neural",
     );
 }
 
@@ -272,7 +272,7 @@ fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
 fn what_is_missing_is_said() {
     World::new(&[("neural", State::Collecting, [0.0; 3])]).check(
         Badge::Early,
-        "too early: there are too few users or clicks (buckets 131/220)",
+        "too early: there are too few users or clicks (users in 131 of 220 buckets)",
     );
     let mut world = World::new(&[("neural", State::NoDecision, [-0.1, 0.05, 0.2])]);
     world.settings.shares.clear();
@@ -306,7 +306,7 @@ fn before_the_first_look_it_says_when_something_settles() {
     let words = |said: Said| said.sentence(str::to_owned);
     assert_eq!(
         words(waiting(false, Some(720_000), 1_920_000)),
-        "too early: no list has settled yet; the first do in about 12 min"
+        "too early: no list has settled yet; the first do in about 12 min of event time"
     );
     assert_eq!(
         words(waiting(false, Some(-5), 1_920_000)),
