@@ -71,6 +71,9 @@ await withPage(`${url}#window=1h&k=10&sort=name`, options, async (page, objectio
     when: figure.querySelector(".at").textContent,
     said: Object.fromEntries([...figure.querySelectorAll(".key li")].map((node) => [node.dataset.arm, node.querySelector(".said").textContent])),
   }));
+  // The last cell alone is no result: nothing stands in the key until a time is read. What a look says is one.
+  const { said: unread } = await reading("time");
+  assert.ok(Object.values(unread).every((said) => said === ""), JSON.stringify(unread));
   const settledSpan = async () => {
     const [from, open] = (await attributes("time", "data-from", "data-open")).map(Number);
     return open - from;

@@ -22,7 +22,7 @@ await withPage(url, options, async (page, objections) => {
   await reaches("ready");
   const heldIn = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=held]"));
   for (const experiment of ["ranker", "wording"])
-    await pollUntil(() => heldIn(experiment), (said) => said === "No look has been taken yet: it comes once lists have settled. It waits for partition 3.");
+    await pollUntil(() => heldIn(experiment), (said) => said === "No look has been taken yet: it comes once lists have settled. Partition 3 has settled least far.");
   assert.equal(await locate("as-of").first().isVisible(), false);
   assert.equal(await locate("own").count(), 0);
   assert.equal(await locate("comparison").count(), 0);
@@ -56,7 +56,7 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => difference("blend", "hit_rate"), (said) => said === "±0.0%");
   await pick("window", "total");
   await pollUntil(() => difference("blend", "hit_rate"), (said) => said.includes(" to "));
-  assert.equal(await heldIn("ranker"), "The next look is held back. It waits for partition 3.");
+  assert.equal(await heldIn("ranker"), "The next look is held back. Partition 3 has settled least far.");
   const decisions = {
     [hostile]: ["invalid: sample ratio", "hold: 3.2 of 7 days"],
     blend: ["no decision", "hold: 3.2 of 7 days"],

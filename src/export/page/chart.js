@@ -10,6 +10,8 @@ const { uPlot } = globalThis;
 const HEIGHT = { wide: 240, narrow: 200 };
 /** Brushing less than this is a click. */
 const LEAST_BRUSH = 8;
+/** What stands in place of a time while none is read. */
+const UNREAD = "Point at the chart, or use its arrow keys, to read values.";
 const MARKS = {
   process: "abgauge started",
   start: "the experiment’s start",
@@ -67,7 +69,8 @@ export class Chart {
   }
 
   /**
-   * { title, about, x, placeOf, write, tick, arms: [{ name, colour, values, open, lower, upper }], hasBands, marks, openFrom, isWith0 }
+   * { title, about, x, placeOf, write, tick, arms: [{ name, colour, values, open, lower, upper }], hasTotals, hasBands, marks, openFrom, isWith0 }
+   * `hasTotals` says that each value is of all that came before: the last one stands in the key while none is read.
    * `placeOf(i)` says which time a place is; `write(value)` writes a value, `tick(value, step)` one on the axis, where ticks are `step` apart.
    */
   draw(of) {
@@ -242,10 +245,12 @@ export class Chart {
 
   #tell() {
     if (this.#of === null) return;
-    const { arms, x, placeOf } = this.#of;
+    const { arms, x, placeOf, hasTotals } = this.#of;
     const place = this.#place();
-    text($(".at", this.#node), placeOf(place));
-    drawKey($(".key", this.#node), arms, (arm) => this.#said(arm, place));
+    // Of one time alone the last value would stand there as if it were the result.
+    const isTold = this.#at !== null || hasTotals;
+    text($(".at", this.#node), isTold ? placeOf(place) : UNREAD);
+    drawKey($(".key", this.#node), arms, (arm) => (isTold ? this.#said(arm, place) : ""));
     for (const [name, it] of Object.entries({ valuemin: 0, valuemax: x.length - 1, valuenow: place })) attribute(this.#plot, `aria-${name}`, it);
     attribute(this.#plot, "data-at", x[place]);
     attribute(this.#plot, "aria-valuetext", `${placeOf(place)}: ${arms.map((arm) => `${visible(arm.name)} ${this.#said(arm, place)}`).join(", ")}`);

@@ -50,7 +50,7 @@ function moment(ms) {
 function held({ as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers }, { settled_end_ms: settledEnd }) {
   if (isGivenUp) return ["There are no more looks: statistics took more than limits.max_statistics allows. Raise it, and start abgauge anew."];
   const sentences = [];
-  const partition = waitsFor === null ? "" : ` It waits for partition ${waitsFor}.`;
+  const partition = waitsFor === null ? "" : ` Partition ${waitsFor} has settled least far.`;
   if (asOf === null) sentences.push(`No look has been taken yet: it comes once lists have settled.${partition}`);
   else if (settledEnd !== null && settledEnd - asOf > LATE_MS) sentences.push(`The next look is held back.${partition}`);
   if (noUsers !== null) sentences.push(`${noUsers[0].toUpperCase()}${noUsers.slice(1)}.`);
