@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
+use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -32,6 +33,21 @@ pub fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
         _ => tracing::debug!(target: "librdkafka", facility, "{message}"),
     }
 }
+
+/// The context of a client whose faults are those of another one, which tells them. By default each would be an error in the log.
+pub struct Quiet;
+
+impl ClientContext for Quiet {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::debug!(%error, reason, "a client that others speak for");
+    }
+}
+
+impl ConsumerContext for Quiet {}
 
 /// What librdkafka says of an answer that is larger than it takes.
 pub(super) fn too_large(reason: &str) -> Option<Damage> {

@@ -21,13 +21,13 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
 use rdkafka::{Offset, TopicPartitionList};
 
-use self::complaints::{Complaints, Quiet};
+use self::complaints::Complaints;
 pub use self::failure::{Failure, Trouble};
 pub use self::sample::Sample;
 pub use self::state::{FoundState, StateFacts};
 pub use self::storing::{InputFacts, StoringFacts, before_storing, topic_ids};
 pub use self::survey::{LogSpan, Survey};
-use super::client;
+use super::client::{self, Quiet};
 use super::producer::ANSWER_WITHIN;
 use super::topics::wait;
 use crate::clock::Clock;

@@ -13,7 +13,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-use super::client::{fault, look_for_leaders};
+use super::client::{Quiet, fault, look_for_leaders};
 use super::consumer::{Client, TopicNames};
 use super::{group, inspect};
 use crate::config;
@@ -32,7 +32,7 @@ struct Prober {
     client: Arc<Client>,
     /// Asks where logs begin and end. It reads nothing: on the connection of the group's client an answer waits behind what is fetched.
     /// It also counts records of open transactions, which the group's client does not see.
-    uncommitted: BaseConsumer,
+    uncommitted: BaseConsumer<Quiet>,
     topics: TopicNames,
     kafka: config::Kafka,
     /// For the reading of a single record: the group consumer cannot be used for that.
@@ -56,7 +56,7 @@ pub(super) fn start(
     own.set("isolation.level", "read_uncommitted");
     let prober = Prober {
         uncommitted: own
-            .create()
+            .create_with_context(Quiet)
             .context("make the client that asks where the logs end")?,
         client,
         topics: TopicNames::new(kafka),
@@ -353,7 +353,7 @@ impl Prober {
         config
             .set("auto.offset.reset", "earliest")
             .set("enable.partition.eof", "true");
-        let reader: BaseConsumer = config.create()?;
+        let reader: BaseConsumer<Quiet> = config.create_with_context(Quiet)?;
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(self.topics.name(side), partition, Offset::Offset(low))?;
         reader.assign(&list)?;

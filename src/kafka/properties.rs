@@ -4,15 +4,14 @@ use std::fmt;
 
 use miette::Diagnostic;
 use rdkafka::ClientConfig;
-use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{BaseConsumer, ConsumerContext};
+use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
 use thiserror::Error;
 
+use super::client::Quiet;
+use super::consumer;
 use super::producer::explain_refusal;
-use super::{client, consumer};
 use crate::config::{self, files, nearest};
 
 /// Properties that no client can be made with, in the words of errors of the configuration.
@@ -115,7 +114,7 @@ fn why_no_file(name: &str, value: &str) -> Option<&'static str> {
 fn fault_of_all(kafka: &config::Kafka) -> Option<PropertyError> {
     let mut config = consumer::client_config(kafka, 1);
     config.remove("bootstrap.servers");
-    let made: Result<BaseConsumer<SilentContext>, _> = config.create_with_context(SilentContext);
+    let made: Result<BaseConsumer<Quiet>, _> = config.create_with_context(Quiet);
     made.err().map(|error| PropertyError {
         setting: "kafka.properties".to_owned(),
         message: reason(error),
@@ -190,21 +189,6 @@ const USUAL: [&str; 47] = [
     "ssl.key.location",
     "ssl.key.password",
 ];
-
-/// Says nothing by itself.
-struct SilentContext;
-
-impl ClientContext for SilentContext {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        client::log(level, facility, message);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, reason, "a client without brokers");
-    }
-}
-
-impl ConsumerContext for SilentContext {}
 
 #[cfg(test)]
 mod tests {

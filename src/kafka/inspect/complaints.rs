@@ -63,16 +63,3 @@ impl ClientContext for Complaints {
 }
 
 impl ConsumerContext for Complaints {}
-
-/// The other client meets the same faults as the consumer, which tells them.
-pub(super) struct Quiet;
-
-impl ClientContext for Quiet {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        client::log(level, facility, message);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, reason, "admin client");
-    }
-}

@@ -7,10 +7,10 @@ use rdkafka::config::FromClientConfigAndContext as _;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::complaints::Quiet;
 use super::{ATTEMPT, Asker, Failure, StateFacts, TopicSettings};
 use crate::config;
-use crate::kafka::{client, topic_ids};
+use crate::kafka::client::{self, Quiet};
+use crate::kafka::topic_ids;
 
 #[derive(Debug)]
 pub struct StoringFacts {

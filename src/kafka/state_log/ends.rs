@@ -10,7 +10,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-use crate::kafka::client::look_for_leaders;
+use crate::kafka::client::{Quiet, look_for_leaders};
 use crate::kafka::producer::explain_refusal;
 use crate::state::Question;
 
@@ -29,7 +29,7 @@ pub(super) struct Ends {
 
 impl Ends {
     pub fn start(config: &ClientConfig, topic: &str) -> anyhow::Result<Ends> {
-        let client: BaseConsumer = config.create().map_err(explain_refusal)?;
+        let client: BaseConsumer<Quiet> = config.create_with_context(Quiet).map_err(explain_refusal)?;
         let (questions, asked) = channel();
         let (reply, answers) = channel();
         let topic = topic.to_owned();
@@ -66,7 +66,7 @@ impl Drop for Ends {
 }
 
 fn answer_all(
-    client: &BaseConsumer,
+    client: &BaseConsumer<Quiet>,
     topic: &str,
     asked: &Receiver<(i32, Question)>,
     reply: &Sender<Result<End, KafkaError>>,
@@ -90,7 +90,7 @@ fn answer_all(
 }
 
 fn ends(
-    client: &BaseConsumer,
+    client: &BaseConsumer<Quiet>,
     topic: &str,
     questions: &BTreeMap<i32, Question>,
 ) -> Result<Vec<Result<End, KafkaError>>, KafkaError> {
