@@ -170,7 +170,7 @@ fn an_experiment_of_which_too_little_is_known_is_named_and_the_others_are_planne
     assert!(
         alone
             .stderr
-            .contains("error: e: too little is known yet, buckets "),
+            .contains("error: e: too little is known yet, users in "),
         "{}",
         alone.stderr
     );
