@@ -11,7 +11,7 @@ const HEIGHT = { wide: 240, narrow: 200 };
 /** Brushing less than this is a click. */
 const LEAST_BRUSH = 8;
 /** What stands in place of a time while none is read. */
-const UNREAD = "Point at the chart, or use its arrow keys, to read values.";
+const UNREAD = "Point at the chart, tap it, or use arrow keys, to read values.";
 const MARKS = {
   process: "abgauge started",
   start: "the experiment’s start",
