@@ -360,7 +360,7 @@ function basesCell(view, experiment, arm) {
       text($(".label", node), `bases, ${view}`);
       text($(".lists", node), it ? some(it.lists, "list") : whyAbsent(view, arm));
       text($(".clicks", node), it ? some(it.clicks, "click") : "");
-      text($(".items", node), it ? `${count(it.items_shown)} shown` : "");
+      text($(".items", node), it ? `${count(it.items_shown)} items shown` : "");
       attribute(node, "data-lists", it?.lists);
     },
   };

@@ -32,7 +32,7 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
  */
 export function asOf(looks, { since_ms: since, settled_end_ms: settled }) {
   // Looks begin with a cell of ten minutes, and lists perhaps within it.
-  if (looks?.as_of != null) return `All lists that have settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}. The sentence and the lifts${atLevel(looks)} are as of then; values go on.`;
+  if (looks?.as_of != null) return `All lists that have settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}. The sentence and the lifts${atLevel(looks)} are as of then; values and counts of the table go on.`;
   if (looks != null || since == null || settled == null || settled < since) return "";
   return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
 }
