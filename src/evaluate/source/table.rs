@@ -1,5 +1,6 @@
 //! Tables of any columns: CSV, plain or packed, and Parquet, a row at a time.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Cursor, Read};
 use std::path::Path;
@@ -15,13 +16,24 @@ use super::{
 const MAX_HEADER: u64 = 1 << 20;
 
 /// A table has no such column.
-#[derive(Debug, thiserror::Error)]
-#[error("it has no column {column}: its columns are {known}")]
+#[derive(Debug)]
 pub struct NoColumn {
     pub column: String,
     /// Those that it has.
     known: String,
 }
+
+impl fmt::Display for NoColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "it has no column {}: its columns are {}",
+            self.column, self.known
+        )
+    }
+}
+
+impl std::error::Error for NoColumn {}
 
 impl NoColumn {
     pub(super) fn new(column: &str, known: &[&str]) -> NoColumn {
