@@ -257,8 +257,16 @@ fn each_refusal_says_reason_field_and_remedy() {
     };
     let with_ts = |ts: &str| format!("{{\"type\":\"click\",\"request_id\":1,\"ts\":{ts},\"item\":1}}");
     for (event, told) in [
-        ("{".to_owned(), ["refused as not_json\n", "one JSON object"]),
-        ("[]".to_owned(), ["refused as wrong_type\n", "one JSON object"]),
+        (
+            "{\"type\"".to_owned(),
+            ["refused as not_json\n", "one JSON object"],
+        ),
+        ("5".to_owned(), ["refused as wrong_type\n", "one JSON object"]),
+        (
+            "{".to_owned(),
+            ["JSON over several lines", "jq --compact-output ."],
+        ),
+        ("[]".to_owned(), ["one JSON array", "jq --compact-output '.[]'"]),
         (
             r#"{"request_id":1}"#.to_owned(),
             ["missing_field: there is no `type`", "--as served"],
@@ -440,10 +448,10 @@ fn lists_in_no_arm_and_samples_without_our_types_are_told() {
         printed.contains("warning  1 of 1 served lists name no experiment"),
         "{printed}"
     );
-    let printed = check(r#"{"type":"view"}"#, &[], 0);
+    let printed = check(r#"{"type":"view"}"#, &[], 65);
     assert!(printed.contains("ignored: `type` is \"view\""), "{printed}");
     assert!(
-        printed.contains("warning  no record is a served list or a click"),
+        printed.contains("error    no record is a served list or a click"),
         "{printed}"
     );
     assert!(check("\n\n", &[], 65).contains("error    the sample has no record"));
