@@ -263,11 +263,6 @@ fn each_refusal_says_reason_field_and_remedy() {
         ),
         ("5".to_owned(), ["refused as wrong_type\n", "one JSON object"]),
         (
-            "{".to_owned(),
-            ["JSON over several lines", "jq --compact-output ."],
-        ),
-        ("[]".to_owned(), ["one JSON array", "jq --compact-output '.[]'"]),
-        (
             r#"{"request_id":1}"#.to_owned(),
             ["missing_field: there is no `type`", "--as served"],
         ),
@@ -337,6 +332,24 @@ fn each_refusal_says_reason_field_and_remedy() {
             printed.contains("error    records: 1; served lists: 0, clicks: 0, ignored: 0, refused: 1 ("),
             "{printed}"
         );
+    }
+}
+
+/// Once, in place of a refusal for each line.
+#[test]
+fn a_sample_that_has_no_record_a_line_is_told_as_what_it_is() {
+    for (sample, what, remedy) in [
+        (
+            "{\n\"type\":\"click\"\n}",
+            "JSON over several lines",
+            "jq --compact-output . FILE",
+        ),
+        ("[]", "one JSON array", "jq --compact-output '.[]' FILE"),
+        ("user,item\n1,2\n3,4", "a table (CSV)", "`abgauge convert`"),
+    ] {
+        let printed = check(sample, &[], 65);
+        assert!(printed.contains(what) && printed.contains(remedy), "{printed}");
+        assert_eq!(printed.lines().count(), 2, "{printed}");
     }
 }
 
