@@ -21,7 +21,7 @@ fn before_burn_in_two_ratios_are_all_that_is_shown() {
     );
     let arm = arm(&report);
     assert_eq!(state(&report), State::Collecting);
-    assert!(reason(&report).starts_with("buckets "), "{}", reason(&report));
+    assert!(reason(&report).starts_with("users in "), "{}", reason(&report));
     let metric = &arm.metrics["hit_rate"];
     assert!(metric.control.is_some() && metric.arm.is_some());
     assert_eq!(
