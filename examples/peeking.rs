@@ -184,6 +184,9 @@ fn nothing() -> Totals {
         hits: column(),
         clicks: column(),
         users: None,
+        lists_without_user: 0.0,
+        capped_lists: 0.0,
+        top_user_lists: None,
         metrics: BTreeMap::from([(
             METRIC.to_owned(),
             Terms {

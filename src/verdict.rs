@@ -10,7 +10,8 @@ pub use self::sentence::{
     Badge, Chance, Looked, Part, Said, Size, given_up, lower_ends, of_look, uncompared, waiting,
 };
 use crate::statistics::{
-    ArmReport, Decision, Interval, ListRatio, MetricReport, PerUser, Report, Role, Settings, Verdict,
+    ArmReport, DecidedAt, DecidedMetric, Decision, Interval, ListRatio, MetricReport, PerUser, Report, Role,
+    Settings, Verdict,
 };
 
 /// Of this form; it changes where a reader would have to.
@@ -23,7 +24,8 @@ const VERSION: u32 = 1;
 /// {"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"state":"no_decision",
 ///  "reason":"3.2 of 7 days","as_of":1763596800000,"look":461,"next_decision":1763925120000,
 ///  "metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
-///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6}}},
+///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6},
+///   "decision":{"look":1008,"at":1763500000000,"k":1,"lift":0.09,"lower":-0.01,"upper":0.19,"p":0.08,"p_adjusted":0.16}}},
 ///  "checks":{"srm":{"p":1.0},"list_ratio":{"value":1.05,"lower":0.8,"upper":1.4,"p":1.0},"multi_arm":{"share":0.0}},
 ///  "notes":[]}
 /// ```
@@ -66,10 +68,16 @@ pub fn of_arm<'a>(
         look: report.look,
         next_decision: report.next_decision_ms,
         metrics: metrics
-            .map(|(id, metric)| (id.as_str(), MetricVerdict::new(metric)))
+            .map(|(id, metric)| (id.as_str(), MetricVerdict::new(metric, of_arm.decided_at())))
             .collect(),
         checks: Checks::new(report, of_arm),
-        notes: report.notes.iter().copied().chain(no_users).collect(),
+        notes: report
+            .notes
+            .iter()
+            .copied()
+            .chain(of_arm.notes.iter().map(String::as_str))
+            .chain(no_users)
+            .collect(),
     })
 }
 
@@ -107,10 +115,31 @@ struct MetricVerdict {
     p_adjusted: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p_harm: Option<f64>,
+    /// The first look that showed harm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    harm_since: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     information: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     per_user: Option<PerUserVerdict>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<MetricDecision>,
+}
+
+/// A metric at the decision look that stands.
+#[derive(Debug, Serialize)]
+struct MetricDecision {
+    look: u64,
+    at: i64,
+    /// None of the planned look, and when every look decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    k: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lift: Option<f64>,
+    #[serde(flatten)]
+    interval: Option<Bounds>,
+    p: f64,
+    p_adjusted: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -167,7 +196,7 @@ impl<'a> Decided<'a> {
 }
 
 impl MetricVerdict {
-    fn new(metric: &MetricReport) -> MetricVerdict {
+    fn new(metric: &MetricReport, decided_at: Option<DecidedAt>) -> MetricVerdict {
         MetricVerdict {
             role: metric.role,
             control: metric.control,
@@ -177,8 +206,26 @@ impl MetricVerdict {
             p: metric.p,
             p_adjusted: metric.p_adjusted,
             p_harm: metric.p_harm,
+            harm_since: metric.harm_since_ms,
             information: metric.information,
             per_user: metric.per_user.map(PerUserVerdict::new),
+            decision: decided_at
+                .zip(metric.decision)
+                .map(|(at, metric)| MetricDecision::new(at, metric)),
+        }
+    }
+}
+
+impl MetricDecision {
+    fn new(at: DecidedAt, metric: DecidedMetric) -> MetricDecision {
+        MetricDecision {
+            look: at.look,
+            at: at.as_of_ms,
+            k: at.k,
+            lift: metric.lift,
+            interval: metric.interval.map(Bounds::new),
+            p: metric.p,
+            p_adjusted: metric.p_adjusted,
         }
     }
 }
@@ -229,9 +276,9 @@ impl ListRatioVerdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::State;
     use crate::statistics::burn_in::BurnIn;
     use crate::statistics::decision::MultiArm;
+    use crate::statistics::{Basis, Decided, State};
 
     fn report(arm: ArmReport) -> Report {
         Report {
@@ -270,6 +317,15 @@ mod tests {
             p_harm: Some(1.0),
             information: Some(0.4),
             top_bucket_share: Some(0.01),
+            harm_since_ms: Some(1_763_500_000_000),
+            interval_at_one_look: None,
+            decision: Some(DecidedMetric {
+                lift: Some(0.1),
+                interval: interval(0.01, 0.19),
+                p: 0.02,
+                p_adjusted: 0.04,
+                band_excludes_zero: false,
+            }),
             per_user: Some(PerUser {
                 lift: 0.157,
                 interval: interval(-0.2, 0.6),
@@ -279,8 +335,21 @@ mod tests {
             decision: Some(Decision {
                 state: State::NoDecision,
                 reason: "3.2 of 7 days".to_owned(),
-                is_fresh: false,
+                basis: Basis::Earlier,
             }),
+            decided: Some(Decided {
+                state: State::NoDecision,
+                reason: "the guardrail MRR is still open".to_owned(),
+                at: Some(DecidedAt {
+                    look: 300,
+                    as_of_ms: 1_763_510_000_000,
+                    day: 7,
+                    k: Some(1),
+                }),
+                metrics: BTreeMap::new(),
+            }),
+            open_again: None,
+            notes: vec!["a note on the arm".to_owned()],
             burn_in: BurnIn {
                 occupied: 256,
                 expected_hits: 900.0,
@@ -301,10 +370,11 @@ mod tests {
             r#"{"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"#,
             r#""state":"no_decision","reason":"3.2 of 7 days","as_of":1763596800000,"look":461,"#,
             r#""next_decision":1763925120000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"#,
-            r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"information":0.4,"#,
-            r#""per_user":{"lift":0.157,"lower":-0.2,"upper":0.6}}},"checks":{"srm":{"p":1.0},"#,
+            r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"harm_since":1763500000000,"information":0.4,"#,
+            r#""per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":300,"at":1763510000000,"k":1,"#,
+            r#""lift":0.1,"lower":0.01,"upper":0.19,"p":0.02,"p_adjusted":0.04}}},"checks":{"srm":{"p":1.0},"#,
             r#""list_ratio":{"value":1.048,"lower":0.8,"upper":1.37,"p":1.0},"multi_arm":{"share":0.005}},"#,
-            r#""notes":["a note","no users"]}"#,
+            r#""notes":["a note","a note on the arm","no users"]}"#,
         );
         assert_eq!(text(known()), expected);
     }
@@ -323,6 +393,9 @@ mod tests {
             p_harm: None,
             information: None,
             top_bucket_share: None,
+            harm_since_ms: None,
+            interval_at_one_look: None,
+            decision: None,
             per_user: None,
         };
         let text = text(ArmReport {
@@ -331,7 +404,7 @@ mod tests {
             metrics: [("mrr".to_owned(), metric)].into(),
             ..known()
         });
-        let ends = r#""metrics":{"mrr":{"role":"secondary","control":0.25}},"checks":{"srm":{"p":1.0},"multi_arm":{"share":0.005}},"notes":["a note","no users"]}"#;
+        let ends = r#""metrics":{"mrr":{"role":"secondary","control":0.25}},"checks":{"srm":{"p":1.0},"multi_arm":{"share":0.005}},"notes":["a note","a note on the arm","no users"]}"#;
         assert!(
             text.contains(r#""control":"base","as_of":1763596800000,"#),
             "{text}"

@@ -84,7 +84,7 @@ fn true_lift(truths: &[Truth], experiment: &str, arm: &str, control: &str) -> Op
 mod tests {
     use super::*;
     use crate::statistics::burn_in::BurnIn;
-    use crate::statistics::{Decision, Interval, MetricReport, Role, State};
+    use crate::statistics::{Basis, Decision, Interval, MetricReport, Role, State};
 
     fn report(lift: Option<(f64, f64, f64)>) -> ArmReport {
         let metric = MetricReport {
@@ -99,14 +99,20 @@ mod tests {
             p_harm: None,
             information: None,
             top_bucket_share: None,
+            harm_since_ms: None,
+            interval_at_one_look: None,
+            decision: None,
             per_user: None,
         };
         ArmReport {
             decision: Some(Decision {
                 state: State::Collecting,
                 reason: "users in 131 of 220 buckets".to_owned(),
-                is_fresh: false,
+                basis: Basis::Earlier,
             }),
+            decided: None,
+            open_again: None,
+            notes: Vec::new(),
             burn_in: BurnIn {
                 occupied: 131,
                 expected_hits: 64.0,

@@ -41,6 +41,9 @@ pub fn arm_totals(pairs: &[&BucketSums], users: Option<f64>, ranking: &Ranking) 
         hits: columns.of(ranking.width()).to_vec(),
         clicks: columns.of(CLICKS).to_vec(),
         users,
+        lists_without_user: 0.0,
+        capped_lists: 0.0,
+        top_user_lists: None,
         metrics: metrics.collect(),
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::burn_in::BurnIn;
 use super::calendar::Calendar;
-use super::kept::KeptArm;
+use super::effect::Interval;
+use super::kept::{DecidedMetric, KeptArm};
 use super::list_ratio;
 use super::measure::{Judged, Measure};
 use super::report::{ArmReport, ListRatio, MetricReport};
@@ -29,6 +30,8 @@ pub(super) struct LookedMetric {
     pub judged: Option<Judged>,
     /// After correction for other arms and metrics.
     pub p_adjusted: Option<f64>,
+    /// The same of the decision p.
+    pub p_adjusted_at_decision: Option<f64>,
 }
 
 impl LookedArm {
@@ -61,6 +64,9 @@ impl LookedArm {
         let shown = |(id, metric): (&String, &LookedMetric)| (id.clone(), metric.report(is_tested, x_plan));
         ArmReport {
             decision: None,
+            decided: None,
+            open_again: None,
+            notes: Vec::new(),
             burn_in: self.burn_in,
             list_ratio: self.list_ratio,
             metrics: self.metrics.iter().map(shown).collect(),
@@ -80,14 +86,28 @@ impl LookedMetric {
         let is_judged = kept.is_burned_in && measure.is_defined();
         let judged = is_judged.then(|| {
             let kept = kept.metrics.entry(id.to_owned()).or_default();
-            measure.look(settings, calendar, kept)
+            measure.look(id, settings, calendar, kept)
         });
         LookedMetric {
             role: settings.role(id),
             measure,
             judged,
             p_adjusted: None,
+            p_adjusted_at_decision: None,
         }
+    }
+
+    /// What is kept of it at a decision look.
+    pub fn decided(&self) -> Option<DecidedMetric> {
+        let judged = self.judged.as_ref()?;
+        let decision = judged.at_decision?;
+        Some(DecidedMetric {
+            lift: judged.lift,
+            interval: decision.interval,
+            p: decision.p,
+            p_adjusted: self.p_adjusted_at_decision.unwrap_or(1.0),
+            band_excludes_zero: judged.interval.is_some_and(Interval::excludes_zero),
+        })
     }
 
     fn report(&self, is_tested: bool, x_plan: f64) -> MetricReport {
@@ -107,6 +127,9 @@ impl LookedMetric {
             information: tested.and_then(|judged| judged.x).map(|x| x / x_plan),
             top_bucket_share: comparison.and_then(|comparison| comparison.top_bucket_share),
             per_user: judged.and_then(|judged| judged.per_user),
+            harm_since_ms: tested.and_then(|judged| judged.harm_since_ms),
+            interval_at_one_look: judged.and_then(|judged| judged.interval_at_one_look),
+            decision: None,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! At which looks something is decided: whole weeks from the start, so that every weekday counts alike, and the planned end.
+//!
+//! The number of a decision look follows from the calendar alone, so it is the same after a restart.
 
 use super::settings::{Settings, Validity};
+use super::spending::DecisionLook;
 
 /// When a look is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,20 +43,65 @@ impl Calendar {
         }
     }
 
-    /// Whether it is the look at start + `planned_days`, the first one from there on.
-    pub fn is_planned_end(&self) -> bool {
-        self.planned_ms.is_some_and(|planned| self.reaches(planned)) && !self.is_one_look
+    /// What may be decided at it; none at a look that decides nothing.
+    pub fn decision(&self) -> Option<DecisionLook> {
+        if self.is_one_look {
+            return Some(DecisionLook::ONLY);
+        }
+        if self.planned_ms.is_some_and(|planned| self.reaches(planned)) {
+            return Some(DecisionLook::PLANNED);
+        }
+        if self.every_look_decides() {
+            return (self.now_ms >= self.min_ms).then(|| DecisionLook::any(self.planned_ms.is_some()));
+        }
+        let week = self.now_ms / WEEK_MS;
+        let is_due = week >= self.first_week() && self.reaches(week * WEEK_MS);
+        is_due.then(|| self.weekly(week))
     }
 
-    /// Whether something is decided at it.
-    pub fn is_decision(&self) -> bool {
-        let whole_weeks = self.now_ms / WEEK_MS * WEEK_MS;
-        let is_due = if self.min_ms < WEEK_MS {
-            self.now_ms >= self.min_ms
-        } else {
-            whole_weeks >= self.min_ms && self.reaches(whole_weeks)
-        };
-        self.is_one_look || is_due || self.is_planned_end()
+    /// This look if it decides, else the next one that does.
+    pub fn decision_or_next(&self) -> DecisionLook {
+        self.decision().unwrap_or_else(|| match self.next() {
+            Some(next) if self.planned_ms == Some(next) => DecisionLook::PLANNED,
+            Some(next) if !self.every_look_decides() => self.weekly(next / WEEK_MS),
+            _ => DecisionLook::any(self.planned_ms.is_some()),
+        })
+    }
+
+    /// The time of this look, Unix ms.
+    pub fn as_of_ms(&self) -> i64 {
+        self.start_ms.saturating_add(self.now_ms)
+    }
+
+    /// Whole days since the start.
+    pub fn day(&self) -> u32 {
+        self.day_of(self.as_of_ms())
+    }
+
+    /// Whole days from the start to this time, Unix ms.
+    pub fn day_of(&self, ms: i64) -> u32 {
+        let since_start = ms.saturating_sub(self.start_ms).max(0);
+        u32::try_from(since_start / DAY_MS as i64).unwrap_or(u32::MAX)
+    }
+
+    fn every_look_decides(&self) -> bool {
+        self.min_ms < WEEK_MS
+    }
+
+    /// The first whole week at which something is decided, in weeks.
+    fn first_week(&self) -> i64 {
+        whole_weeks_from(self.min_ms) / WEEK_MS
+    }
+
+    /// The decision look at this whole week. A planned look that falls on a whole week is not among those that k counts.
+    fn weekly(&self, week: i64) -> DecisionLook {
+        let planned_week = self
+            .planned_ms
+            .filter(|planned| planned % WEEK_MS == 0)
+            .map(|planned| planned / WEEK_MS);
+        let is_past = |planned: &i64| (self.first_week()..week).contains(planned);
+        let k = week - self.first_week() + 1 - i64::from(planned_week.as_ref().is_some_and(is_past));
+        DecisionLook::weekly(u32::try_from(k).unwrap_or(u32::MAX), self.planned_ms.is_some())
     }
 
     /// When something is decided next, epoch ms: none where every look decides.
@@ -74,7 +122,7 @@ impl Calendar {
 
     /// Since the start.
     fn next(&self) -> Option<i64> {
-        let weekly = if self.min_ms < WEEK_MS {
+        let weekly = if self.every_look_decides() {
             (self.now_ms < self.min_ms).then_some(self.min_ms)
         } else {
             Some(((self.now_ms / WEEK_MS + 1) * WEEK_MS).max(whole_weeks_from(self.min_ms)))
@@ -104,6 +152,7 @@ fn days(days: f64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spending::weight;
     use super::*;
 
     #[test]
@@ -168,6 +217,38 @@ mod tests {
     }
 
     #[test]
+    fn decision_looks_are_numbered_by_the_calendar() {
+        let k = |settings: &Settings, day: f64| {
+            let look = calendar(settings, day - 0.01, day).decision();
+            look.map(|look| (look.k, look.weight))
+        };
+        let weekly = Settings::new("base");
+        assert_eq!(k(&weekly, 7.0), Some((Some(1), weight(1))));
+        assert_eq!(k(&weekly, 21.0), Some((Some(3), weight(3))));
+        assert_eq!(k(&weekly, 20.0), None);
+        let late = Settings {
+            min_days: 8.0,
+            ..weekly.clone()
+        };
+        assert_eq!(k(&late, 14.0), Some((Some(1), weight(1))));
+        let planned = |days| Settings {
+            planned_days: Some(days),
+            ..weekly.clone()
+        };
+        // On a whole week it takes the place of the weekly look.
+        assert_eq!(k(&planned(14.0), 7.0), Some((Some(1), 0.2 * weight(1))));
+        assert_eq!(k(&planned(14.0), 14.0), Some((None, 0.8)));
+        assert_eq!(k(&planned(14.0), 21.0), Some((Some(2), 0.2 * weight(2))));
+        assert_eq!(k(&planned(10.0), 10.0), Some((None, 0.8)));
+        assert_eq!(k(&planned(10.0), 14.0), Some((Some(2), 0.2 * weight(2))));
+        assert_eq!(
+            calendar(&planned(10.0), 8.0, 9.0).decision_or_next(),
+            DecisionLook::PLANNED
+        );
+        assert_eq!(calendar(&weekly, 8.0, 9.0).decision_or_next().k, Some(2));
+    }
+
+    #[test]
     fn one_look_decides_whenever_it_is() {
         let settings = Settings {
             validity: Validity::OneLook,
@@ -197,8 +278,8 @@ mod tests {
     fn check(settings: &Settings, previous: f64, now: f64, [decides, is_end]: [bool; 2]) {
         let calendar = calendar(settings, previous, now);
         assert_eq!(
-            [calendar.is_decision(), calendar.is_planned_end()],
-            [decides, is_end]
+            calendar.decision().map(|look| look == DecisionLook::PLANNED),
+            decides.then_some(is_end)
         );
     }
 }

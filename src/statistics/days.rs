@@ -1,7 +1,8 @@
 //! How many days an experiment must run to find the effect that it is made for, from what some days of lists spread.
 //!
 //! ```text
-//! x = τ²/(s_T V_T + s_C V_C)      days needed = days so far × (x_plan/x)^(1/β)
+//! x = τ²/(s_T V_T + s_C V_C)      days needed = days so far × (x_k/x)^(1/β)
+//! the answer: the first decision look k that has them           x_k: what look k needs for power 0.8
 //! β = ln(ΣV halfway/ΣV) ÷ ln(days/days halfway), at most 1
 //! ```
 //! Variances fall as users come. If all are new, x grows in proportion to days (β = 1); if the same come again, by less and less, so what
@@ -21,16 +22,17 @@ use super::burn_in::BurnIn;
 use super::power::Plan;
 use super::progress::Grown;
 use super::settings::{Settings, Validity};
+use super::spending::DecisionLook;
 use super::totals::Epoch;
 
 /// A way to test, as `validity` and `planned_days` choose it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Design {
-    /// At every look.
+    /// Decided every week, or at every look if `min_days` is below a week.
     Sequence,
-    /// Mostly at one look that is planned.
+    /// Mostly decided at one look that is planned.
     Planned,
-    /// At every look, each arm judged on its own.
+    /// Decided as [`Design::Sequence`], by the intervals of each arm on its own.
     Strict,
 }
 
@@ -76,9 +78,24 @@ pub struct MetricDays {
 /// What a test needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Need {
-    /// x_plan.
+    /// x_k of the first decision look with enough of it.
     pub x: f64,
+    /// When that much is known.
     pub days: f64,
+    /// The decision look: whole weeks from the start, in which every weekday counts alike.
+    pub weeks: u32,
+}
+
+/// What is to be found, whatever the design.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Needs {
+    pub alpha: f64,
+    /// Treatment arms × primaries.
+    pub n_hypotheses: usize,
+    pub n_guardrails: usize,
+    pub min_days: f64,
+    /// Whether shares are close enough for a planned look.
+    pub may_plan: bool,
 }
 
 /// Why nothing can be said.
@@ -96,8 +113,9 @@ pub enum Unknown {
 
 /// Whole over half of the days: below it, a difference is too small to tell how variances fall.
 const MIN_STRETCH: f64 = 1.2;
-/// More days than anybody waits for.
-const NEVER: f64 = 730.0;
+/// Weeks after which nobody waits any longer: two years.
+const MAX_WEEKS: u32 = 104;
+const WEEK: f64 = 7.0;
 /// Shares that differ by more than this factor: the skewness of the small arm is not cancelled, and a planned end does not hold.
 const MAX_UNEQUAL: f64 = 4.0;
 const DAY_MS: f64 = 86_400_000.0;
@@ -127,46 +145,89 @@ impl Design {
             Validity::Sequence | Validity::OneLook => Design::Sequence,
         }
     }
+}
 
-    /// x_plan of each design. A planned end is left out where shares are so far apart that it does not hold.
-    pub fn needs(settings: &Settings, n_treatments: usize) -> BTreeMap<Design, f64> {
-        let can = Design::ALL.into_iter().filter(|design| design.holds(settings));
-        can.map(|design| (design, design.plan(settings, n_treatments).x()))
-            .collect()
-    }
-
-    fn holds(self, settings: &Settings) -> bool {
+impl Needs {
+    pub fn new(settings: &Settings, n_treatments: usize) -> Needs {
         let shares = || settings.shares.values().copied();
         let [least, most] = [shares().fold(1.0, f64::min), shares().fold(0.0, f64::max)];
-        self != Design::Planned || most <= MAX_UNEQUAL * least
-    }
-
-    fn plan(self, settings: &Settings, n_treatments: usize) -> Plan {
-        Plan {
-            validity: match self {
-                Design::Sequence | Design::Planned => Validity::Sequence,
-                Design::Strict => Validity::Strict,
-            },
-            has_planned_end: self == Design::Planned,
+        Needs {
             alpha: settings.alpha,
             n_hypotheses: n_treatments * settings.primary.len(),
             n_guardrails: settings.guardrails.len(),
+            min_days: settings.min_days,
+            may_plan: most <= MAX_UNEQUAL * least,
         }
+    }
+
+    /// The designs that hold. A planned look is left out if shares are too far apart.
+    pub fn designs(&self) -> impl Iterator<Item = Design> {
+        let may_plan = self.may_plan;
+        Design::ALL
+            .into_iter()
+            .filter(move |design| may_plan || *design != Design::Planned)
+    }
+
+    /// x that the k-th decision look needs, from 1. A planned look has no number.
+    pub fn x(&self, design: Design, k: u32) -> f64 {
+        let look = match design {
+            Design::Planned => DecisionLook::PLANNED,
+            _ if self.every_look_decides() => DecisionLook::any(false),
+            _ => DecisionLook::weekly(k, false),
+        };
+        let plan = Plan {
+            validity: match design {
+                Design::Sequence | Design::Planned => Validity::Sequence,
+                Design::Strict => Validity::Strict,
+            },
+            look,
+            alpha: self.alpha,
+            n_hypotheses: self.n_hypotheses,
+            n_guardrails: self.n_guardrails,
+        };
+        plan.x()
+    }
+
+    /// The first decision look that knows enough, where `days` says when that much is known. None within two years.
+    fn need(&self, design: Design, days: impl Fn(f64) -> f64) -> Option<Need> {
+        let whole_weeks = |days: f64| ((days / WEEK).ceil() as u32).max(1);
+        if design == Design::Planned || self.every_look_decides() {
+            let x = self.x(design, 1);
+            let (days, first) = (days(x), whole_weeks(self.min_days));
+            let weeks = whole_weeks(days).max(if self.every_look_decides() { 1 } else { first });
+            return (weeks <= MAX_WEEKS).then_some(Need { x, days, weeks });
+        }
+        let first = whole_weeks(self.min_days);
+        let looks = (first..=MAX_WEEKS).map(|weeks| {
+            let x = self.x(design, weeks - first + 1);
+            Need {
+                x,
+                days: days(x),
+                weeks,
+            }
+        });
+        looks
+            .into_iter()
+            .find(|need| need.days <= WEEK * f64::from(need.weeks))
+    }
+
+    fn every_look_decides(&self) -> bool {
+        self.min_days < WEEK
     }
 }
 
 impl MetricDays {
     /// None where nothing is known.
-    fn new(x: f64, so_far: f64, growth: Option<f64>, needs: &BTreeMap<Design, f64>) -> Option<MetricDays> {
-        let needs = needs.iter().filter_map(|(design, needed)| {
-            let days = so_far * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
-            (days <= NEVER).then_some((*design, Need { x: *needed, days }))
-        });
+    fn new(x: f64, so_far: f64, growth: Option<f64>, needs: &Needs) -> Option<MetricDays> {
+        let days = |needed: f64| so_far * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
+        let by_design = needs
+            .designs()
+            .filter_map(|design| Some((design, needs.need(design, days)?)));
         (x > 0.0 && x.is_finite()).then(|| MetricDays {
             control: None,
             x,
             growth,
-            needs: needs.collect(),
+            needs: by_design.collect(),
         })
     }
 }
@@ -178,19 +239,12 @@ fn growth(before: f64, after: f64, stretch: f64) -> Option<f64> {
     growth.is_finite().then(|| growth.clamp(0.0, 1.0))
 }
 
-impl Need {
-    /// Whole weeks, in which every weekday counts alike; at least one.
-    pub fn weeks(&self) -> u64 {
-        ((self.days / 7.0).ceil() as u64).max(1)
-    }
-}
-
 impl ExperimentDays {
     /// The weeks in which every primary of every arm is known well enough; none where one of them never is.
-    pub fn weeks(&self, design: Design) -> Option<u64> {
+    pub fn weeks(&self, design: Design) -> Option<u32> {
         let metrics = self.arms.values().flat_map(|arm| arm.metrics.values());
-        let weeks = metrics.map(|metric| Some(metric.as_ref()?.needs.get(&design)?.weeks()));
-        weeks.collect::<Option<Vec<u64>>>()?.into_iter().max()
+        let weeks = metrics.map(|metric| Some(metric.as_ref()?.needs.get(&design)?.weeks));
+        weeks.collect::<Option<Vec<u32>>>()?.into_iter().max()
     }
 }
 
@@ -229,7 +283,7 @@ pub fn days(settings: &Settings, sums: Sums, halfway: Option<Sums>) -> Result<Ex
 }
 
 /// What primaries need by what looks at a running experiment have known of them. Arms of which nothing is known yet have no metric.
-pub fn of_looks(grown: &Grown, needs: &BTreeMap<Design, f64>) -> ExperimentDays {
+pub fn of_looks(grown: &Grown, needs: &Needs) -> ExperimentDays {
     let days = |as_of_ms: i64| (as_of_ms - grown.since_ms) as f64 / DAY_MS;
     let so_far = days(grown.now.as_of_ms);
     let metric = |id: &String, x: f64| {

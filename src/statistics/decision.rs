@@ -1,7 +1,11 @@
-//! What is said of an arm at a look: the first of twelve rules that applies.
+//! The state of an arm at a look: the first of thirteen rules that applies.
+//!
+//! A decision stands until a later decision look decides something else, or a check fails at one. All weights of decision looks add
+//! up to 1, so letting a decision stand costs no α.
 
 use std::fmt;
 
+use super::kept::Decided;
 use super::names::name_of;
 use super::probability::in_words;
 use super::settings::Goal;
@@ -15,6 +19,8 @@ pub enum State {
     InvalidSrm,
     /// Users were seen in two arms.
     InvalidMultiArm,
+    /// Too many lists have no user, or one user has too many lists.
+    InvalidUsers,
     /// Arms do not get their shares of lists.
     InvalidListRatio,
     /// Too little is known for any test.
@@ -42,19 +48,33 @@ pub struct Decision {
     pub state: State,
     /// In words, without a full stop.
     pub reason: String,
-    /// Whether rules 9 to 12 said it, at a decision look.
-    pub is_fresh: bool,
+    pub basis: Basis,
+}
+
+/// Where a state comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// A check, harm or burn-in, at any look.
+    Check,
+    /// An earlier decision look, or there was none yet.
+    Earlier,
+    /// This decision look.
+    ThisLook,
 }
 
 /// Everything that the rules ask for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Facts {
+pub struct Facts<'a> {
     /// Whether shares of users are expected.
     pub has_shares: bool,
     /// None where users are not counted.
     pub srm_p: Option<f64>,
     /// None where users are not counted.
     pub multi_arm: Option<MultiArm>,
+    /// Share of lists without a user, in the arm and in its control; none if requests are assigned.
+    pub without_user: Option<[f64; 2]>,
+    /// Share of the arm's or the control's lists that one user has, the larger of both; known of a file only.
+    pub top_user: Option<f64>,
     /// None while too few buckets are in use.
     pub list_ratio: Option<ListRatioFact>,
     pub list_ratio_margin: f64,
@@ -66,13 +86,13 @@ pub struct Facts {
     /// Of the arm's primaries and guardrails.
     pub harms: Vec<HarmFact>,
     pub is_decision_look: bool,
-    /// What is waited for, where this is no decision look.
+    /// What is waited for, if this is not a decision look.
     pub wait: Option<String>,
     pub goal: Goal,
     pub primaries: Vec<PrimaryFact>,
     pub guardrails: Vec<GuardrailFact>,
-    /// What the last decision look said.
-    pub previous: Option<State>,
+    /// The decision that stands, or the last decision look.
+    pub previous: Option<&'a Decided>,
 }
 
 /// Users seen in two arms within one epoch.
@@ -96,17 +116,21 @@ pub struct ListRatioFact {
 pub struct HarmFact {
     pub metric: String,
     pub p: f64,
+    /// The day of the first look that showed harm; none of a file.
+    pub since_day: Option<u32>,
+    /// Whether its interval now lies on the better side of 0.
+    pub is_better_now: bool,
 }
 
-/// A primary metric; signs are such that above 0 is better, also where lower values are.
+/// A primary metric at a decision look; turned so that above 0 is better.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrimaryFact {
     pub metric: String,
-    /// After Holm's correction.
+    /// Of this look alone: corrected for decision looks, and by Holm.
     pub p: f64,
-    /// The difference or the lift: its sign says which arm is better.
+    /// The difference or the lift of this look: its sign says which arm is better.
     pub effect: f64,
-    /// Of the lift; none where it has no interval.
+    /// Of the decision interval of the lift; none if there is no interval.
     pub lower: Option<f64>,
     pub upper: Option<f64>,
     pub mde: f64,
@@ -114,11 +138,11 @@ pub struct PrimaryFact {
     pub margin: f64,
 }
 
-/// A guardrail; signs are such that above 0 is better.
+/// A guardrail at a decision look; turned so that above 0 is better.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuardrailFact {
     pub metric: String,
-    /// Of the lift; none where it has no interval.
+    /// Of the decision interval of the lift; none if there is no interval.
     pub lower: Option<f64>,
     pub margin: f64,
 }
@@ -126,28 +150,36 @@ pub struct GuardrailFact {
 /// Users of whom 1% may be seen in two arms.
 const MIN_USERS: f64 = 1000.0;
 const MAX_MULTI_ARM: f64 = 0.01;
+/// Share of lists without a user above which intervals are too narrow.
+const MAX_WITHOUT_USER: f64 = 0.2;
+/// Share of an arm's lists above which one user decides everything.
+const MAX_TOP_USER: f64 = 1.0 / 3.0;
 
-impl Facts {
+impl Facts<'_> {
     /// The first rule that applies.
     pub fn decide(&self) -> Decision {
-        let standing = self
+        let check = self
             .without_shares()
             .or_else(|| self.mismatch())
             .or_else(|| self.multi_arm())
+            .or_else(|| self.users())
             .or_else(|| self.harm_of(per_user::is_per_user))
             .or_else(|| self.list_ratio())
             .or_else(|| self.collecting())
-            .or_else(|| self.harm_of(|_| true))
-            .or_else(|| self.between());
-        let fresh = || self.loss().or_else(|| self.win()).or_else(|| self.no_effect());
-        let is_fresh = standing.is_none();
-        let said = standing.or_else(fresh).unwrap_or_else(|| self.open());
-        let (state, reason) = said;
-        Decision {
-            state,
-            reason,
-            is_fresh,
-        }
+            .or_else(|| self.harm_of(|_| true));
+        let decided = || self.loss().or_else(|| self.win()).or_else(|| self.no_effect());
+        let (basis, (state, reason)) = if let Some(check) = check {
+            (Basis::Check, check)
+        } else if !self.is_decision_look {
+            (Basis::Earlier, self.between())
+        } else if let Some((state, reason)) = decided() {
+            (Basis::ThisLook, (state, reason))
+        } else if let Some(standing) = self.standing() {
+            (Basis::Earlier, standing)
+        } else {
+            (Basis::ThisLook, self.open())
+        };
+        Decision { state, reason, basis }
     }
 
     fn without_shares(&self) -> Option<Said> {
@@ -169,14 +201,33 @@ impl Facts {
         is_invalid.then(|| (State::InvalidMultiArm, reason()))
     }
 
+    fn users(&self) -> Option<Said> {
+        let percent = |share: f64| format!("{:.0}%", 100.0 * share);
+        let without = self.without_user.map_or(0.0, |[arm, control]| arm.max(control));
+        if without > MAX_WITHOUT_USER {
+            let reason = format!(
+                "{} of the lists of an arm have no user, so intervals would be too narrow",
+                percent(without)
+            );
+            return Some((State::InvalidUsers, reason));
+        }
+        let top = self.top_user.filter(|top| *top > MAX_TOP_USER)?;
+        let reason = format!("one user has {} of the lists of an arm", percent(top));
+        Some((State::InvalidUsers, reason))
+    }
+
     fn harm_of(&self, which: impl Fn(&str) -> bool) -> Option<Said> {
         let n_metrics = self.harms.len();
         let is_harm = |harm: &&HarmFact| harm::is_harm(harm.p, n_metrics, self.alpha) && which(&harm.metric);
         let harm = self.harms.iter().filter(|_| self.lacks.is_none()).find(is_harm)?;
-        Some((
-            State::Harm,
-            format!("{} is worse, {}", name_of(&harm.metric), in_words(harm.p)),
-        ))
+        let mut reason = format!("{} is worse, {}", name_of(&harm.metric), in_words(harm.p));
+        if let Some(day) = harm.since_day {
+            reason += &format!(", since day {day}");
+        }
+        if harm.is_better_now {
+            reason += ", but its interval now lies on the better side of 0";
+        }
+        Some((State::Harm, reason))
     }
 
     fn list_ratio(&self) -> Option<Said> {
@@ -197,18 +248,32 @@ impl Facts {
         lacks.map(|lacks| (State::Collecting, lacks))
     }
 
-    /// What the last decision look said.
-    fn between(&self) -> Option<Said> {
-        let state = self.previous.unwrap_or(State::NoDecision);
-        let reason = match (state, &self.wait) {
-            (State::NoDecision, Some(wait)) => wait.clone(),
-            _ => "as of the last decision look".to_owned(),
+    /// The state between two decision looks.
+    fn between(&self) -> Said {
+        let nothing = || {
+            self.wait
+                .clone()
+                .unwrap_or_else(|| "nothing is decided".to_owned())
         };
-        (!self.is_decision_look).then_some((state, reason))
+        match self.previous {
+            Some(previous) if previous.is_decision() && previous.at.is_none() => {
+                let reason = "decided by the rule of an earlier version; the next decision look replaces it";
+                (previous.state, reason.to_owned())
+            }
+            _ => self.standing().unwrap_or_else(|| (State::NoDecision, nothing())),
+        }
+    }
+
+    /// An earlier decision by the rule of this version.
+    fn standing(&self) -> Option<Said> {
+        let previous = self.previous.filter(|previous| previous.is_decision())?;
+        let at = previous.at?;
+        Some((previous.state, dated(&previous.reason, at.day)))
     }
 
     fn loss(&self) -> Option<Said> {
-        let worse = self.significant().find(|primary| primary.effect < 0.0)?;
+        let is_worse = |primary: &&PrimaryFact| primary.lies_beyond_zero(-1.0);
+        let worse = self.significant().find(is_worse)?;
         Some((
             State::Loss,
             format!("{} is worse, {}", name_of(&worse.metric), in_words(worse.p)),
@@ -218,7 +283,7 @@ impl Facts {
     fn win(&self) -> Option<Said> {
         let reason = match self.goal {
             Goal::Superior => {
-                let better = self.significant().find(|primary| primary.effect > 0.0)?;
+                let better = self.significant().find(|primary| primary.lies_beyond_zero(1.0))?;
                 format!("{} is better, {}", name_of(&better.metric), in_words(better.p))
             }
             Goal::NonInferior => {
@@ -252,8 +317,12 @@ impl Facts {
         (State::NoDecision, reason)
     }
 
+    /// Primaries that differ. The lift and the tested difference have slightly different errors, so p may be small while the shown
+    /// interval still holds 0: that is not significant, as a decision must never contradict its interval.
     fn significant(&self) -> impl Iterator<Item = &PrimaryFact> {
-        self.primaries.iter().filter(|primary| primary.p <= self.alpha)
+        let is_small = |primary: &&PrimaryFact| primary.p <= self.alpha;
+        let differs = |primary: &&PrimaryFact| [1.0, -1.0].iter().any(|sign| primary.lies_beyond_zero(*sign));
+        self.primaries.iter().filter(is_small).filter(differs)
     }
 
     /// The first guardrail that does not pass.
@@ -264,15 +333,29 @@ impl Facts {
     }
 }
 
+impl PrimaryFact {
+    /// Whether the arm is better, or with −1 worse, and so is all of the interval, if there is one.
+    fn lies_beyond_zero(&self, sign: f64) -> bool {
+        let end = if sign > 0.0 { self.lower } else { self.upper };
+        sign * self.effect > 0.0 && end.is_none_or(|end| sign * end > 0.0)
+    }
+}
+
+/// A reason, with the day of the decision.
+pub(super) fn dated(reason: &str, day: u32) -> String {
+    format!("{reason}, decided on day {day}")
+}
+
 /// A state, and why.
 type Said = (State, String);
 
 impl State {
     /// All of them, in the order of export.
-    pub const ALL: [State; 9] = [
+    pub const ALL: [State; 10] = [
         State::NoDecision,
         State::InvalidSrm,
         State::InvalidMultiArm,
+        State::InvalidUsers,
         State::InvalidListRatio,
         State::Collecting,
         State::Harm,
@@ -287,6 +370,7 @@ impl State {
             State::NoDecision => "no_decision",
             State::InvalidSrm => "invalid(srm)",
             State::InvalidMultiArm => "invalid(multi_arm)",
+            State::InvalidUsers => "invalid(users)",
             State::InvalidListRatio => "invalid(list_ratio)",
             State::Collecting => "collecting",
             State::Harm => "harm",

@@ -117,6 +117,11 @@ impl Interval {
         (lower.is_finite() && upper.is_finite()).then_some(Interval { lower, upper })
     }
 
+    /// Whether both ends lie on the same side of 0.
+    pub fn excludes_zero(self) -> bool {
+        self.lower > 0.0 || self.upper < 0.0
+    }
+
     /// That of the negative value.
     #[must_use]
     pub fn flipped(self) -> Interval {

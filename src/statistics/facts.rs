@@ -2,8 +2,12 @@
 
 use super::arm::{LookedArm, LookedMetric};
 use super::calendar::Calendar;
-use super::decision::{Facts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact, State};
-use super::settings::Settings;
+use super::decision::{Facts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact};
+use super::effect::Interval;
+use super::kept::Decided;
+use super::measure::AtDecision;
+use super::settings::{Settings, Validity};
+use super::units::Units;
 
 /// What all arms of an experiment share.
 #[derive(Debug)]
@@ -16,10 +20,13 @@ pub(super) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// `previous` is what the last decision look said.
-    pub fn facts(&self, arm: &LookedArm, previous: Option<State>) -> Facts {
+    /// `previous` is the decision that stands, or the last decision look.
+    pub fn facts<'a>(&self, arm: &LookedArm, units: &Units, previous: Option<&'a Decided>) -> Facts<'a> {
         let settings = self.settings;
-        let harms = settings.watched().into_iter().map(|metric| arm.harm(metric));
+        let harms = settings
+            .watched()
+            .into_iter()
+            .map(|metric| self.harm(arm, metric));
         let primaries = settings
             .primary
             .iter()
@@ -32,6 +39,8 @@ impl Shared<'_> {
             has_shares: !settings.shares.is_empty(),
             srm_p: self.srm_p,
             multi_arm: self.multi_arm,
+            without_user: units.without_user,
+            top_user: units.top_user,
             list_ratio: arm.list_ratio.map(|ratio| ListRatioFact {
                 g: ratio.g,
                 p: ratio.p,
@@ -41,7 +50,7 @@ impl Shared<'_> {
             alpha: settings.alpha,
             lacks: (!arm.is_burned_in).then(|| arm.burn_in.to_string()),
             harms: harms.collect(),
-            is_decision_look: self.calendar.is_decision(),
+            is_decision_look: self.calendar.decision().is_some(),
             wait: self.calendar.wait(),
             goal: settings.goal,
             primaries: primaries.collect(),
@@ -49,23 +58,37 @@ impl Shared<'_> {
             previous,
         }
     }
-}
-
-impl LookedArm {
-    fn harm(&self, metric: &str) -> HarmFact {
-        let p = self.judged(metric, |metric| metric.judged.map(|judged| judged.p_harm));
+    fn harm(&self, arm: &LookedArm, metric: &str) -> HarmFact {
+        let judged = arm
+            .metrics
+            .get(metric)
+            .and_then(|of| Some((of, of.judged.as_ref()?)));
+        let since_ms = judged.and_then(|(_, judged)| judged.harm_since_ms);
+        let band = judged.and_then(|(of, judged)| of.measure.oriented_lift(judged.interval?));
         HarmFact {
             metric: metric.to_owned(),
-            p: p.unwrap_or(1.0),
+            p: judged.map_or(1.0, |(_, judged)| judged.p_harm),
+            since_day: since_ms
+                .filter(|_| self.has_days())
+                .map(|ms| self.calendar.day_of(ms)),
+            is_better_now: band.is_some_and(|band| band.lower > 0.0),
         }
     }
 
+    fn has_days(&self) -> bool {
+        self.settings.validity != Validity::OneLook
+    }
+}
+
+impl LookedArm {
     fn primary(&self, metric: &str, settings: &Settings) -> PrimaryFact {
         let lift = self.better_lift(metric);
-        let effect = self.judged(metric, |metric| metric.judged.and_then(|judged| judged.better));
+        let effect = self.judged(metric, |metric| metric.judged.as_ref()?.better);
         PrimaryFact {
             metric: metric.to_owned(),
-            p: self.judged(metric, |metric| metric.p_adjusted).unwrap_or(1.0),
+            p: self
+                .judged(metric, |metric| metric.p_adjusted_at_decision)
+                .unwrap_or(1.0),
             effect: effect.unwrap_or(0.0),
             lower: lift.map(|lift| lift.lower),
             upper: lift.map(|lift| lift.upper),
@@ -83,10 +106,11 @@ impl LookedArm {
         }
     }
 
-    fn better_lift(&self, metric: &str) -> Option<super::Interval> {
-        self.judged(metric, |metric| {
-            metric.judged.and_then(|judged| judged.better_lift)
-        })
+    /// The decision interval, turned so that above 0 is better.
+    fn better_lift(&self, metric: &str) -> Option<Interval> {
+        let at_decision =
+            |metric: &LookedMetric| -> Option<AtDecision> { metric.judged.as_ref()?.at_decision };
+        self.judged(metric, at_decision)?.better_interval
     }
 
     fn judged<T>(&self, metric: &str, what: impl Fn(&LookedMetric) -> Option<T>) -> Option<T> {

@@ -1,29 +1,74 @@
 //! Corrects p-values for all arms and metrics of an experiment.
 //!
-//! Primaries: Holm, over treatment arms × primaries, those that are still unknown included. Guardrails need no correction: all
-//! of them must pass. All other metrics: e-BH on E of the sequence as of now, under any validity; it holds whatever depends on what.
+//! | metrics | p over all looks | p at a decision look |
+//! |---|---|---|
+//! | primaries | Holm, over treatment arms × primaries | Holm, likewise |
+//! | guardrails | none: all of them must pass | none |
+//! | others | e-BH on E as of now; at a single look Benjamini and Yekutieli on its p | |
+//!
+//! Holm counts hypotheses that are still unknown as p = 1.
 
 use std::collections::BTreeMap;
 
 use super::arm::{LookedArm, LookedMetric};
 use super::multiple;
-use super::settings::{Role, Settings};
+use super::settings::{Role, Settings, Validity};
 
 /// Corrects the metrics of all arms that are tested.
 pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTreeMap<String, LookedArm>) {
+    let n_primaries = n_treatments * settings.primary.len();
     let mut primaries = of_role(settings, arms, Role::Primary);
-    let mut p: Vec<f64> = primaries.iter().map(|metric| metric.p().unwrap_or(1.0)).collect();
-    p.resize(p.len().max(n_treatments * settings.primary.len()), 1.0);
-    set(&mut primaries, multiple::holm(&p));
+    for (p, set) in P_VALUES {
+        holm(&mut primaries, n_primaries, p, set);
+    }
     for guardrail in of_role(settings, arms, Role::Guardrail) {
-        guardrail.p_adjusted = guardrail.p();
+        for (p, set) in P_VALUES {
+            set(guardrail, p(guardrail));
+        }
     }
     let mut others = of_role(settings, arms, Role::Secondary);
-    let ln_e: Vec<f64> = others
-        .iter()
-        .map(|metric| metric.ln_e().unwrap_or(f64::NEG_INFINITY))
-        .collect();
-    set(&mut others, multiple::e_bh(&ln_e));
+    let adjusted = match settings.validity {
+        Validity::OneLook => {
+            let p: Vec<f64> = others.iter().map(|metric| metric.p().unwrap_or(1.0)).collect();
+            multiple::benjamini_yekutieli(&p)
+        }
+        Validity::Sequence | Validity::Strict => {
+            let ln_e = others
+                .iter()
+                .map(|metric| metric.ln_e().unwrap_or(f64::NEG_INFINITY));
+            multiple::e_bh(&ln_e.collect::<Vec<_>>())
+        }
+    };
+    for (metric, adjusted) in others.iter_mut().zip(adjusted) {
+        metric.p_adjusted = metric.p().map(|_| adjusted);
+    }
+}
+
+/// A p of a metric, and the place for the corrected one.
+type PValue = (
+    fn(&LookedMetric) -> Option<f64>,
+    fn(&mut LookedMetric, Option<f64>),
+);
+
+const P_VALUES: [PValue; 2] = [
+    (LookedMetric::p, |metric, p| metric.p_adjusted = p),
+    (LookedMetric::p_at_decision, |metric, p| {
+        metric.p_adjusted_at_decision = p
+    }),
+];
+
+fn holm(
+    metrics: &mut [&mut LookedMetric],
+    n_hypotheses: usize,
+    p_of: fn(&LookedMetric) -> Option<f64>,
+    set: fn(&mut LookedMetric, Option<f64>),
+) {
+    let mut p: Vec<f64> = metrics.iter().map(|metric| p_of(metric).unwrap_or(1.0)).collect();
+    p.resize(p.len().max(n_hypotheses), 1.0);
+    for (metric, adjusted) in metrics.iter_mut().zip(multiple::holm(&p)) {
+        let adjusted = p_of(metric).map(|_| adjusted);
+        set(metric, adjusted);
+    }
 }
 
 fn of_role<'a>(
@@ -36,15 +81,14 @@ fn of_role<'a>(
     metrics.filter(|metric| metric.role == role).collect()
 }
 
-fn set(metrics: &mut [&mut LookedMetric], adjusted: Vec<f64>) {
-    for (metric, adjusted) in metrics.iter_mut().zip(adjusted) {
-        metric.p_adjusted = metric.p().map(|_| adjusted);
-    }
-}
-
 impl LookedMetric {
     fn p(&self) -> Option<f64> {
         self.judged.as_ref().map(|judged| judged.p)
+    }
+
+    fn p_at_decision(&self) -> Option<f64> {
+        let judged = self.judged.as_ref()?;
+        judged.at_decision.map(|decision| decision.p)
     }
 
     fn ln_e(&self) -> Option<f64> {

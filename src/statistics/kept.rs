@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::decision::State;
-use super::planned::PlannedEnd;
+use super::effect::Interval;
 use super::progress::Progress;
 
 /// Of one experiment. A new one knows nothing.
@@ -27,8 +27,8 @@ pub struct KeptArm {
     pub is_burned_in: bool,
     /// The largest ln E of the list ratio, at least 0.
     pub max_ln_e_list_ratio: f64,
-    /// What the last decision look said.
-    pub decided: Option<State>,
+    /// The decision that stands, or else the last decision look, which decided nothing.
+    pub decided: Option<Decided>,
     /// By metric.
     pub metrics: BTreeMap<String, KeptMetric>,
 }
@@ -42,8 +42,55 @@ pub struct KeptMetric {
     pub max_surprise: f64,
     /// The largest ln E_h, at least 0.
     pub max_ln_e_harm: f64,
-    /// What the planned look has said.
-    pub planned_end: Option<PlannedEnd>,
+    /// The first look at which it showed harm, Unix ms.
+    pub harm_since_ms: Option<i64>,
+}
+
+/// A decision look at an arm, and its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// A win, a loss or no effect; no decision if nothing was decided.
+    pub state: State,
+    /// Why, without the day.
+    pub reason: String,
+    /// None of a decision by the rule of an earlier version: nothing else is known of it.
+    pub at: Option<DecidedAt>,
+    /// By primary and guardrail.
+    pub metrics: BTreeMap<String, DecidedMetric>,
+}
+
+/// When something was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecidedAt {
+    /// Number of the look, from 1.
+    pub look: u64,
+    /// Event time of the look, Unix ms.
+    pub as_of_ms: i64,
+    /// Whole days since the start.
+    pub day: u32,
+    /// Number of the decision look, from 1; none for the planned look, and when every look decides.
+    pub k: Option<u32>,
+}
+
+/// A metric at a decision look. Not turned when lower is better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DecidedMetric {
+    pub lift: Option<f64>,
+    /// The decision interval of the lift.
+    pub interval: Option<Interval>,
+    /// Two-sided, corrected for all decision looks.
+    pub p: f64,
+    /// Corrected for arms and metrics too: Holm for primaries, p itself for guardrails.
+    pub p_adjusted: f64,
+    /// Whether the band of the sequence excluded 0 as well.
+    pub band_excludes_zero: bool,
+}
+
+impl Decided {
+    /// Whether something was decided.
+    pub fn is_decision(&self) -> bool {
+        self.state != State::NoDecision
+    }
 }
 
 /// Raises a running maximum; what is undefined does not.

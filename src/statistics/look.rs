@@ -1,25 +1,26 @@
 //! A look: takes all sums since the start, moves what is kept, and says what is shown.
 //!
 //! ```text
-//! totals ─▶ arms against control ─▶ burn-in ─▶ p, harm, intervals ─▶ Holm, e-BH ─▶ decision of each arm ─▶ report
-//!                                       kept: τ, running maxima ◀─┘                    kept: decided ◀─┘
+//! totals ─▶ arms against control ─▶ burn-in ─▶ p, harm, bands ─▶ Holm, e-BH ─▶ decision of each arm ─▶ report
+//!                                       kept: τ, running maxima ◀─┘                kept: decided ◀─┘
 //! ```
 
 use std::collections::BTreeMap;
 
 use super::arm::LookedArm;
 use super::calendar::{Calendar, Time};
-use super::decision::{Decision, State};
+use super::decision::{Basis, Decision, State, dated};
 use super::facts::Shared;
 use super::family;
-use super::kept::{Kept, KeptArm, raise};
-use super::planned::PLANNED_NOTE;
+use super::kept::{Decided, DecidedAt, Kept, KeptArm, raise};
+use super::notes::{notes, open_again, open_again_note};
 use super::power::Plan;
 use super::progress::Known;
 use super::report::Report;
 use super::sequence;
 use super::settings::{Settings, Unit, Validity};
 use super::totals::{STICKY_NOTE, Totals};
+use super::units::Units;
 use super::versus::{Sides, Versus};
 
 /// Takes one look. Looks are taken in the order of time, each once, so that running maxima depend on no restart.
@@ -85,57 +86,92 @@ fn srm_p(settings: &Settings, kept: &mut Kept, totals: &Totals) -> Option<f64> {
 
 fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<String, LookedArm>) -> Report {
     let settings = shared.settings;
-    let x_plan = plan(settings, shared.n_treatments).x();
+    let x_plan = plan(shared).x();
     let n_compared = totals.compared(settings.sticky).len();
     let report = |(name, arm): (&String, &LookedArm)| {
         let is_tested = settings.tests(name);
-        let kept = kept.arms.entry(name.clone()).or_default();
+        let units = Units::new(totals, settings, name);
+        let kept_arm = kept.arms.entry(name.clone()).or_default();
         let mut report = arm.report(is_tested, x_plan);
-        report.decision = is_tested.then(|| decide(shared, arm, kept));
+        if is_tested {
+            report.decision = Some(decide(shared, arm, &units, kept.n_looks, kept_arm));
+            report.decided.clone_from(&kept_arm.decided);
+        }
+        report.notes = notes(name, arm, &units, settings);
+        if let Some(decided) = &report.decided {
+            report.open_again = open_again(arm, decided);
+            let note = report.open_again.as_ref().zip(decided.at);
+            report
+                .notes
+                .extend(note.map(|(metric, at)| open_again_note(metric, at.day)));
+        }
+        for (id, metric) in report.decided.iter().flat_map(|decided| &decided.metrics) {
+            if let Some(shown) = report.metrics.get_mut(id) {
+                shown.decision = Some(*metric);
+            }
+        }
         (name.clone(), report)
     };
+    let arms_report = arms.iter().map(report).collect();
     let as_of_ms = kept.last_look_ms.unwrap_or_default();
     let grown = kept.progress.take(Known::new(settings, arms, as_of_ms));
     Report {
-        arms: arms.iter().map(report).collect(),
+        arms: arms_report,
         as_of_ms,
         grown,
         look: kept.n_looks,
         next_decision_ms: shared.calendar.next_decision_ms(),
         srm_p: shared.srm_p,
         multi_arm: shared.multi_arm,
-        notes: notes(kept, n_compared < totals.epochs.len()),
+        notes: (n_compared < totals.epochs.len())
+            .then_some(STICKY_NOTE)
+            .into_iter()
+            .collect(),
     }
 }
 
-fn notes(kept: &Kept, leaves_epochs_out: bool) -> Vec<&'static str> {
-    let sticky = leaves_epochs_out.then_some(STICKY_NOTE);
-    let mut metrics = kept.arms.values().flat_map(|arm| arm.metrics.values());
-    let planned = metrics
-        .any(|metric| metric.planned_end.is_some())
-        .then_some(PLANNED_NOTE);
-    sticky.into_iter().chain(planned).collect()
-}
-
-/// Keeps what a decision look says. What was invalid or unknown then is no decision later.
-fn decide(shared: &Shared, arm: &LookedArm, kept: &mut KeptArm) -> Decision {
-    let decision = shared.facts(arm, kept.decided).decide();
-    if shared.calendar.is_decision() {
-        kept.decided = Some(if decision.is_fresh {
-            decision.state
-        } else {
-            State::NoDecision
-        });
+/// Keeps what a decision look decides. If a check fails at it, no decision stands any more.
+fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut KeptArm) -> Decision {
+    let mut decision = shared.facts(arm, units, kept.decided.as_ref()).decide();
+    let calendar = &shared.calendar;
+    let Some(decision_look) = calendar.decision() else {
+        return decision;
+    };
+    let state = match decision.basis {
+        Basis::ThisLook => decision.state,
+        Basis::Check => State::NoDecision,
+        Basis::Earlier => return decision,
+    };
+    let metrics = arm.metrics.iter();
+    let decided = Decided {
+        state,
+        reason: decision.reason.clone(),
+        at: Some(DecidedAt {
+            look,
+            as_of_ms: calendar.as_of_ms(),
+            day: calendar.day(),
+            k: decision_look.k,
+        }),
+        metrics: metrics
+            .filter_map(|(id, metric)| Some((id.clone(), metric.decided()?)))
+            .collect(),
+    };
+    // A file has no days.
+    if decided.is_decision() && shared.settings.validity != Validity::OneLook {
+        decision.reason = dated(&decided.reason, calendar.day());
     }
+    kept.decided = Some(decided);
     decision
 }
 
-fn plan(settings: &Settings, n_treatments: usize) -> Plan {
+/// What this decision look needs, or else the next one.
+fn plan(shared: &Shared) -> Plan {
+    let settings = shared.settings;
     Plan {
         validity: settings.validity,
-        has_planned_end: settings.has_planned_end(),
+        look: shared.calendar.decision_or_next(),
         alpha: settings.alpha,
-        n_hypotheses: n_treatments * settings.primary.len(),
+        n_hypotheses: shared.n_treatments * settings.primary.len(),
         n_guardrails: settings.guardrails.len(),
     }
 }

@@ -5,10 +5,10 @@ use super::comparison::{self, Comparison};
 use super::effect::{Effect, Interval};
 use super::kept::{KeptMetric, raise};
 use super::per_user::{is_per_user, per_user_of};
-use super::planned::{self, PlannedEnd};
 use super::report::PerUser;
 use super::sequence::Evidence;
-use super::settings::{Settings, Validity};
+use super::settings::{Role, Settings, Validity};
+use super::spending::DecisionLook;
 use super::versus::Versus;
 use super::{harm, sequence};
 
@@ -43,16 +43,31 @@ pub(super) struct Judged {
     pub ln_e: Option<f64>,
     /// x = τ²/V.
     pub x: Option<f64>,
-    /// ρ, or e^g − 1: as of now, or from the planned look on as it was then.
+    /// ρ, or e^g − 1.
     pub lift: Option<f64>,
-    /// That of the lift.
+    /// The band of the lift, which may be read at any look.
     pub interval: Option<Interval>,
-    /// The lift of the numerator per user, likewise.
+    /// The t interval of the lift for one look, at 1 − α. Only of primaries and guardrails.
+    pub interval_at_one_look: Option<Interval>,
+    /// The lift of the numerator per user.
     pub per_user: Option<PerUser>,
-    /// Above 0 where the arm is better now.
+    /// Above 0 if the arm is better now.
     pub better: Option<f64>,
-    /// The interval of the lift, such that above 0 is better.
-    pub better_lift: Option<Interval>,
+    /// The first look that showed harm, Unix ms.
+    pub harm_since_ms: Option<i64>,
+    /// Only of primaries and guardrails, at a decision look.
+    pub at_decision: Option<AtDecision>,
+}
+
+/// A metric at a decision look, before correction for other arms and metrics.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct AtDecision {
+    /// Two-sided, corrected for all decision looks.
+    pub p: f64,
+    /// The decision interval of the lift.
+    pub interval: Option<Interval>,
+    /// The same, turned so that above 0 is better.
+    pub better_interval: Option<Interval>,
 }
 
 impl Measure {
@@ -107,16 +122,42 @@ impl Measure {
         Some(mde * rate).filter(|tau| *tau > 0.0 && tau.is_finite())
     }
 
-    /// Takes a look after burn-in, and says what is known by then.
-    pub fn look(&self, settings: &Settings, calendar: &Calendar, kept: &mut KeptMetric) -> Judged {
+    /// Takes a look after burn-in: raises running maxima, and judges by them and by this look.
+    pub fn look(
+        &self,
+        metric: &str,
+        settings: &Settings,
+        calendar: &Calendar,
+        kept: &mut KeptMetric,
+    ) -> Judged {
         kept.tau = kept.tau.or_else(|| self.tau(settings.mde));
         let known = self.tested().zip(kept.tau);
         let evidence = known.map(|(effect, tau)| Evidence::new(effect, tau));
         self.raise(settings.validity, evidence, kept);
-        if calendar.is_planned_end() && kept.planned_end.is_none() {
-            kept.planned_end = self.planned_end(settings.alpha);
+        let is_watched = settings.role(metric) != Role::Secondary;
+        let p_harm = sequence::p_of(kept.max_ln_e_harm);
+        if is_watched && harm::is_harm(p_harm, settings.watched().len(), settings.alpha) {
+            kept.harm_since_ms.get_or_insert(calendar.as_of_ms());
         }
-        self.judge(settings, evidence, kept)
+        let watched = || self.relative().filter(|_| is_watched);
+        let decision = calendar.decision().filter(|_| is_watched);
+        let lift = self.relative().and_then(|effect| self.scale.value(effect.value));
+        Judged {
+            p: sequence::p_of(kept.max_surprise),
+            p_harm,
+            ln_e: evidence.and_then(Evidence::ln_e),
+            x: evidence.and_then(|evidence| sequence::finite(evidence.x)),
+            lift,
+            interval: self.band(self.relative(), self.scale, settings),
+            interval_at_one_look: watched().and_then(|effect| {
+                let interval = effect.interval_at_one_look(settings.alpha)?;
+                self.scale.show(interval)
+            }),
+            per_user: self.per_user(settings),
+            better: self.tested().map(|effect| self.oriented(*effect).value),
+            harm_since_ms: kept.harm_since_ms,
+            at_decision: decision.and_then(|look| self.at_decision(settings, look, evidence, kept)),
+        }
     }
 
     fn raise(&self, validity: Validity, evidence: Option<Evidence>, kept: &mut KeptMetric) {
@@ -135,70 +176,50 @@ impl Measure {
         }
     }
 
-    fn planned_end(&self, alpha: f64) -> Option<PlannedEnd> {
-        let at_end = |effect: &Effect| effect.interval_at_one_look(planned::END_SHARE * alpha);
-        Some(PlannedEnd {
-            p: self.tested()?.p_at_one_look(),
-            lift: self
-                .relative()
-                .and_then(at_end)
-                .and_then(|interval| self.scale.show(interval)),
-            per_user: self.per_user.as_ref().and_then(at_end).and_then(Interval::exp_m1),
+    /// The test and the interval of this look alone, at its share of α. None if nothing can be tested.
+    fn at_decision(
+        &self,
+        settings: &Settings,
+        look: DecisionLook,
+        evidence: Option<Evidence>,
+        kept: &KeptMetric,
+    ) -> Option<AtDecision> {
+        let effect = self.tested()?;
+        let uses_sequence = look.is_any && settings.validity == Validity::Sequence;
+        let surprise = match settings.validity {
+            Validity::Strict => sequence::strict_surprise(effect, kept.tau?, 0.0)?,
+            // As of now: a running maximum would tell of an earlier effect, whatever its sign was.
+            Validity::Sequence if uses_sequence => evidence?.ln_e()?,
+            Validity::Sequence | Validity::OneLook => effect.surprise_at_one_look(),
+        };
+        let alpha = look.weight * settings.alpha;
+        let interval = self.relative().and_then(|effect| {
+            let half_width = match settings.validity {
+                Validity::Strict => sequence::strict_half_width(effect, settings.mde, alpha),
+                Validity::Sequence if uses_sequence => sequence::half_width(effect, settings.mde, alpha),
+                Validity::Sequence | Validity::OneLook => effect.spread.half_width(alpha),
+            };
+            self.scale.show(Interval::around(effect.value, half_width)?)
+        });
+        Some(AtDecision {
+            p: look.p(sequence::p_of(surprise)),
+            interval,
+            better_interval: interval.and_then(|interval| self.oriented_lift(interval)),
         })
     }
 
-    fn judge(&self, settings: &Settings, evidence: Option<Evidence>, kept: &KeptMetric) -> Judged {
-        let end = kept.planned_end;
-        let lift = self.shown(
-            self.relative(),
-            self.scale,
-            settings,
-            end.and_then(|end| end.lift),
-        );
-        let per_user = self.per_user.as_ref();
-        let per_user = self.shown(
-            per_user,
-            Scale::Logarithm,
-            settings,
-            end.and_then(|end| end.per_user),
-        );
-        let interval = lift.and_then(|(_, interval)| interval);
-        Judged {
-            p: running_p(settings, kept),
-            p_harm: sequence::p_of(kept.max_ln_e_harm),
-            ln_e: evidence.and_then(Evidence::ln_e),
-            x: evidence.and_then(|evidence| sequence::finite(evidence.x)),
-            lift: lift.map(|(lift, _)| lift),
-            interval,
-            per_user: per_user.map(|(lift, interval)| PerUser { lift, interval }),
-            better: self.tested().map(|effect| self.oriented(*effect).value),
-            better_lift: interval.and_then(|interval| self.oriented_lift(interval)),
-        }
+    fn per_user(&self, settings: &Settings) -> Option<PerUser> {
+        let effect = self.per_user.as_ref()?;
+        Some(PerUser {
+            lift: Scale::Logarithm.value(effect.value)?,
+            interval: self.band(Some(effect), Scale::Logarithm, settings),
+        })
     }
 
-    /// A lift and its interval: those of the planned look if it has said one, else as of now.
-    fn shown(
-        &self,
-        effect: Option<&Effect>,
-        scale: Scale,
-        settings: &Settings,
-        at_end: Option<Interval>,
-    ) -> Option<(f64, Option<Interval>)> {
-        if let Some(interval) = at_end {
-            return Some((scale.middle(interval), at_end));
-        }
+    /// The interval of a relative effect, whose τ is mde, that holds at every look.
+    fn band(&self, effect: Option<&Effect>, scale: Scale, settings: &Settings) -> Option<Interval> {
         let effect = effect?;
-        Some((scale.value(effect.value)?, self.interval(effect, scale, settings)))
-    }
-
-    /// That of a relative effect, whose τ is mde: as wide as what is left of α allows.
-    fn interval(&self, effect: &Effect, scale: Scale, settings: &Settings) -> Option<Interval> {
-        let spent = if settings.has_planned_end() {
-            planned::SEQUENCE_SHARE
-        } else {
-            1.0
-        };
-        let half_width = half_width(effect, settings.mde, settings.validity, spent * settings.alpha);
+        let half_width = half_width(effect, settings.mde, settings.validity, settings.alpha);
         scale.show(Interval::around(effect.value, half_width)?)
     }
 
@@ -212,7 +233,7 @@ impl Measure {
     }
 
     /// Of a lift that is a logarithm −g is the lift of the control against the arm: 1/(1 + lift) − 1.
-    fn oriented_lift(&self, lift: Interval) -> Option<Interval> {
+    pub fn oriented_lift(&self, lift: Interval) -> Option<Interval> {
         match self.scale {
             _ if !self.is_lower_better => Some(lift),
             Scale::Relative => Some(lift.flipped()),
@@ -233,14 +254,6 @@ impl Scale {
         }
     }
 
-    /// What an interval that `show` has written lies around.
-    fn middle(self, Interval { lower, upper }: Interval) -> f64 {
-        match self {
-            Scale::Relative => f64::midpoint(lower, upper),
-            Scale::Logarithm => f64::midpoint(lower.ln_1p(), upper.ln_1p()).exp_m1(),
-        }
-    }
-
     fn show(self, interval: Interval) -> Option<Interval> {
         match self {
             Scale::Relative => Some(interval),
@@ -255,15 +268,6 @@ pub(super) fn half_width(effect: &Effect, tau: f64, validity: Validity, alpha: f
         Validity::Sequence => sequence::half_width(effect, tau, alpha),
         Validity::Strict => sequence::strict_half_width(effect, tau, alpha),
         Validity::OneLook => effect.spread.half_width(alpha),
-    }
-}
-
-fn running_p(settings: &Settings, kept: &KeptMetric) -> f64 {
-    let p = sequence::p_of(kept.max_surprise);
-    if settings.has_planned_end() {
-        planned::p(p, kept.planned_end.map(|end| end.p))
-    } else {
-        p
     }
 }
 

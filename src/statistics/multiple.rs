@@ -18,6 +18,20 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// The step-up p_adj(k) = min over j ≥ k of min(1, m H p(j)/j) with H = 1 + 1/2 + … + 1/m, p ascending: a share α of rejected
+/// hypotheses is false on average, under any dependence. Benjamini and Yekutieli, Ann. Stat. 2001.
+pub fn benjamini_yekutieli(p: &[f64]) -> Vec<f64> {
+    let m = p.len() as f64;
+    let harmonic: f64 = (1..=p.len()).map(|j| 1.0 / j as f64).sum();
+    let mut adjusted = vec![1.0; p.len()];
+    let mut smallest = 1.0_f64;
+    for (rank, at) in ascending(p).into_iter().enumerate().rev() {
+        smallest = smallest.min(m * harmonic / (rank + 1) as f64 * p[at]);
+        adjusted[at] = smallest;
+    }
+    adjusted
+}
+
 /// Of e-values: p_adj(k) = min over j ≥ k of min(1, m/(j e(j))), e descending; α of what is rejected is false, whatever depends
 /// on what. Wang and Ramdas, J. R. Stat. Soc. B 2022. It takes their logarithms.
 pub fn e_bh(ln_e: &[f64]) -> Vec<f64> {
@@ -49,6 +63,10 @@ mod tests {
         let p = [0.03, 0.01, 0.5];
         assert_eq!(bonferroni(&p), [0.09, 0.03, 1.0]);
         assert_eq!(holm(&p), [0.06, 0.03, 0.5]);
+        // H = 11/6: 3 · 11/6 · 0.03/2, 3 · 11/6 · 0.01/1, 3 · 11/6 · 0.5/3.
+        for (found, expected) in benjamini_yekutieli(&p).iter().zip([0.0825, 0.055, 5.5 / 6.0]) {
+            assert!((found - expected).abs() < 1e-12);
+        }
         let e = [f64::from(40).ln(), f64::from(100).ln(), 2.0_f64.ln()];
         let found = e_bh(&e);
         // 3/(2 · 40), 3/(1 · 100), 3/(3 · 2).
@@ -63,10 +81,13 @@ mod tests {
             p in prop::collection::vec(0.0_f64..=1.0, 1..12)
         ) {
             let [holm, bonferroni] = [holm(&p), bonferroni(&p)];
+            let by = benjamini_yekutieli(&p);
             for one in 0..p.len() {
+                prop_assert!(p[one] <= by[one] && by[one] <= 1.0);
                 prop_assert!(p[one] <= holm[one] && holm[one] <= bonferroni[one]);
                 for other in 0..p.len() {
                     prop_assert!(p[one] > p[other] || holm[one] <= holm[other]);
+                    prop_assert!(p[one] > p[other] || by[one] <= by[other]);
                 }
             }
         }

@@ -1,9 +1,11 @@
 //! How much is known, against what a test needs to find an effect of the size that was asked for with power 0.8.
 //!
-//! x_plan = k (Φ.isf(α/2m) + Φ.isf(0.2/(G + 1)))², for m hypotheses and G guardrails that must pass as well; information = x/x_plan.
+//! x_plan = c (Φ.isf(α w/2m) + Φ.isf(0.2/(G + 1)))², for m hypotheses, G guardrails that must pass as well and a decision look of
+//! weight w; information = x/x_plan. c is 1 for a t test, and otherwise what simulation gives.
 
 use super::normal::quantile_above;
 use super::settings::Validity;
+use super::spending::DecisionLook;
 
 /// The share of true effects that may be missed, over the primary and all guardrails.
 const MISSED: f64 = 0.2;
@@ -12,8 +14,8 @@ const MISSED: f64 = 0.2;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     pub validity: Validity,
-    /// Whether one look was planned: it takes most of α.
-    pub has_planned_end: bool,
+    /// The look at which it is tested.
+    pub look: DecisionLook,
     pub alpha: f64,
     /// m = treatment arms × primaries, at least 1.
     pub n_hypotheses: usize,
@@ -21,20 +23,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// k: the sample that the test needs, against a fixed one.
+    /// c: the sample that the test needs, against a t test at the same level.
     pub fn cost(&self) -> f64 {
         match self.validity {
-            Validity::OneLook => 1.0,
-            _ if self.has_planned_end => 1.07,
-            Validity::Sequence => 1.67,
             Validity::Strict => 3.9,
+            Validity::Sequence if self.look.is_any => 1.67,
+            Validity::Sequence | Validity::OneLook => 1.0,
         }
     }
 
     /// The x = τ²/V at which an effect of τ is found with power 0.8.
     pub fn x(&self) -> f64 {
         let m = self.n_hypotheses.max(1) as f64;
-        let found = quantile_above(self.alpha / (2.0 * m));
+        let found = quantile_above(self.look.weight * self.alpha / (2.0 * m));
         let passed = quantile_above(MISSED / (self.n_guardrails as f64 + 1.0));
         self.cost() * (found + passed).powi(2)
     }
@@ -48,23 +49,34 @@ mod tests {
     fn a_fixed_test_of_one_hypothesis_needs_the_known_sample() {
         let plan = Plan {
             validity: Validity::OneLook,
-            has_planned_end: false,
+            look: DecisionLook::ONLY,
             alpha: 0.05,
             n_hypotheses: 1,
             n_guardrails: 0,
         };
         // (1.959964 + 0.841621)².
         assert!((plan.x() - 7.848_879_734_349_086).abs() < 1e-12);
-        let sequence = Plan {
-            validity: Validity::Sequence,
-            ..plan
+        let at = |look, validity| {
+            Plan {
+                look,
+                validity,
+                ..plan
+            }
+            .x() / plan.x()
         };
-        assert!((sequence.x() / plan.x() - 1.67).abs() < 1e-12);
-        let planned = Plan {
-            has_planned_end: true,
-            ..sequence
-        };
-        assert!((planned.x() / plan.x() - 1.07).abs() < 1e-12);
+        // (2.164887 + 0.841621)² for α w_1 = 0.030396, and (2.053749 + 0.841621)² for 0.8 α.
+        let weekly = at(DecisionLook::weekly(1, false), Validity::Sequence);
+        assert!(
+            (weekly * plan.x() - 9.039_091).abs() < 1e-5,
+            "{}",
+            weekly * plan.x()
+        );
+        let planned = at(DecisionLook::PLANNED, Validity::Sequence);
+        assert!((planned - 1.068).abs() < 1e-3, "{planned}");
+        let any = at(DecisionLook::any(false), Validity::Sequence);
+        assert!((any - 1.67).abs() < 1e-12);
+        let strict = at(DecisionLook::any(false), Validity::Strict);
+        assert!((strict - 3.9).abs() < 1e-12);
         let more = Plan {
             n_hypotheses: 4,
             n_guardrails: 2,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::burn_in::BurnIn;
 use super::decision::{Decision, MultiArm};
 use super::effect::Interval;
+use super::kept::{Decided, DecidedAt, DecidedMetric};
 use super::progress::Grown;
 use super::settings::Role;
 
@@ -25,6 +26,7 @@ pub struct Report {
     pub grown: Grown,
     /// By treatment arm.
     pub arms: BTreeMap<String, ArmReport>,
+    /// About the whole experiment.
     pub notes: Vec<&'static str>,
 }
 
@@ -33,6 +35,12 @@ pub struct Report {
 pub struct ArmReport {
     /// None of an arm that is shown and not tested.
     pub decision: Option<Decision>,
+    /// The decision that stands, or else the last decision look. None before the first one.
+    pub decided: Option<Decided>,
+    /// The metric of a standing win or loss whose interval has come to hold 0 since.
+    pub open_again: Option<String>,
+    /// What a reader must know of its numbers.
+    pub notes: Vec<String>,
     pub burn_in: BurnIn,
     /// None without shares, or before both arms have the buckets that burn-in asks for.
     pub list_ratio: Option<ListRatio>,
@@ -62,16 +70,23 @@ pub struct MetricReport {
     pub arm: Option<f64>,
     /// Relative; not turned where lower is better.
     pub lift: Option<f64>,
+    /// The band of the lift, which may be read at any look; of a file the t interval.
     pub interval: Option<Interval>,
+    /// The t interval for one look at 1 − α. Only of primaries and guardrails.
+    pub interval_at_one_look: Option<Interval>,
     /// √V of the lift.
     pub standard_error: Option<f64>,
     /// Two-sided, before any correction. None of an arm that is not tested, as all that follow.
     pub p: Option<f64>,
-    /// Of primaries Holm's, of guardrails p itself, of all else that of e-BH as of now.
+    /// Primaries by Holm, guardrails p itself, all others by e-BH as of now, or by Benjamini and Yekutieli in a file.
     pub p_adjusted: Option<f64>,
     /// One-sided, before Bonferroni's correction.
     pub p_harm: Option<f64>,
-    /// x/x_plan.
+    /// The first look that showed harm, Unix ms.
+    pub harm_since_ms: Option<i64>,
+    /// At the decision look of [`ArmReport::decided`]. Only of primaries and guardrails.
+    pub decision: Option<DecidedMetric>,
+    /// x/x_plan of this or the next decision look.
     pub information: Option<f64>,
     /// max ψ²/Σψ².
     pub top_bucket_share: Option<f64>,
@@ -84,4 +99,11 @@ pub struct MetricReport {
 pub struct PerUser {
     pub lift: f64,
     pub interval: Option<Interval>,
+}
+
+impl ArmReport {
+    /// When [`Self::decided`] was, unless an earlier version decided.
+    pub fn decided_at(&self) -> Option<DecidedAt> {
+        self.decided.as_ref()?.at
+    }
 }

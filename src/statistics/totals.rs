@@ -35,6 +35,12 @@ pub struct ArmTotals {
     pub clicks: Vec<f64>,
     /// First exposures, all buckets together; none where users are not counted.
     pub users: Option<f64>,
+    /// Those among `lists` that have no user.
+    pub lists_without_user: f64,
+    /// Lists that are left out, because their user had as many as `max_lists_per_user` before.
+    pub capped_lists: f64,
+    /// Lists of the user who has most; none where that is not counted.
+    pub top_user_lists: Option<f64>,
     /// By id.
     pub metrics: BTreeMap<String, Terms>,
 }

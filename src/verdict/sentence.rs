@@ -171,6 +171,30 @@ struct Arm<'a> {
 }
 
 impl Arm<'_> {
+    /// The lift with its band as of now, or as it was decided: "CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7".
+    fn lift(&self, key: &str, metric: &MetricReport) -> String {
+        let has_decided = self.is(&[State::Win, State::Loss, State::NoEffect]);
+        match metric.decision.zip(self.of.decided_at()).filter(|_| has_decided) {
+            Some((decision, at)) => {
+                let date = write::date(at.as_of_ms).map_or_else(String::new, |date| format!(" {date},"));
+                let lift = lift(key, decision.lift, decision.interval);
+                format!("{lift}, decided{date} day {}", at.day)
+            }
+            None if has_decided && self.of.decided.is_some() => {
+                let lift = lift(key, metric.lift, metric.interval);
+                format!("{lift}, decided by the rule of an earlier version")
+            }
+            None => lift(key, metric.lift, metric.interval),
+        }
+    }
+
+    fn open_again(&self) -> &'static str {
+        match self.of.open_again {
+            Some(_) => "; since then its interval has come to hold 0",
+            None => "",
+        }
+    }
+
     fn is(&self, states: &[State]) -> bool {
         states.contains(&self.decision.state)
     }
@@ -218,6 +242,9 @@ impl<'a> Looked<'a> {
             let of = self.report.multi_arm.filter(|of| of.users > 0.0);
             let seen = of.map_or_else(|| "too many".to_owned(), |of| share(of.in_two / of.users, 1));
             return Some(said.text(format!("{seen} of the users were seen in two arms")));
+        }
+        if let Some(arm) = arms.iter().find(|arm| arm.is(&[State::InvalidUsers])) {
+            return Some(said.text(arm.decision.reason.clone()));
         }
         let is_ratio = |arm: &Arm| arm.is(&[State::InvalidListRatio]);
         let first = arms
@@ -313,18 +340,14 @@ impl<'a> Looked<'a> {
         let key = self.decisive(&best);
         let metric = key.and_then(|key| Some((key, best.of.metrics.get(key)?)));
         let said = Said::new(Badge::Win, Some(best.name)).name(best.name);
-        let is_still_so = metric.is_none_or(|(key, metric)| self.lies_beyond_zero(key, metric, 1.0));
         let verb = match self.settings.goal {
             Goal::NonInferior => " is not worse than ",
-            Goal::Superior if is_still_so => " beats ",
+            Goal::Superior if best.of.open_again.is_none() => " beats ",
             Goal::Superior => " beat ",
         };
         let mut said = said.text(verb).name(self.control());
-        if self.settings.goal == Goal::Superior && !is_still_so {
-            said = said.text(" at the last decision look; now it is open again");
-        }
         if let Some((key, metric)) = metric {
-            said = said.text(format!(": {}", lift(key, metric)));
+            said = said.text(format!(": {}{}", best.lift(key, metric), best.open_again()));
         }
         let said = said.resting_on(self.rests_on(best.name, metric));
         let said = match n_arms {
@@ -350,25 +373,63 @@ impl<'a> Looked<'a> {
     fn harm(&self, first: Arm, n_worse: usize, n_arms: usize) -> Said {
         let said = Said::new(Badge::Harm, Some(first.name)).name(first.name);
         let mut said = said.text(" is worse than ").name(self.control());
-        let watched = self.settings.watched().into_iter();
-        let worst = watched
-            .filter_map(|key| Some((key, first.of.metrics.get(key)?)))
-            .filter(|(key, metric)| metric.lift.is_some_and(|lift| self.better(key, lift) < 0.0))
-            .min_by(|(_, a), (_, b)| a.p_harm.unwrap_or(1.0).total_cmp(&b.p_harm.unwrap_or(1.0)));
+        let worst = match first.is(&[State::Loss]) {
+            true => self.worst_at_decision(&first),
+            false => self.worst_of_all_looks(&first),
+        };
         if let Some((key, metric)) = worst {
-            // Harm is tested on one side, and at every look so far: the two-sided interval of the last one may hold 0.
-            let by = match self.lies_beyond_zero(key, metric, -1.0) {
-                true => "",
-                false if first.is(&[State::Loss]) => " by the last decision look; now it is open again",
-                false => " by the one-sided test of harm",
+            let by = match first.is(&[State::Loss]) || self.lies_beyond_zero(key, metric, -1.0) {
+                true => String::new(),
+                // Harm is tested on one side, and by all looks so far.
+                false => format!(" by the one-sided test of harm{}", since(metric)),
             };
-            said = said.text(format!("{by}: {}", lift(key, metric)));
+            let now = match self.lies_beyond_zero(key, metric, 1.0) {
+                true if first.is(&[State::Harm]) => "; its interval now lies on the better side of 0",
+                _ => "",
+            };
+            said = said.text(format!(
+                "{by}: {}{}{now}",
+                first.lift(key, metric),
+                first.open_again()
+            ));
         }
         let said = said.resting_on(self.rests_on(first.name, worst));
         match n_arms {
             0 | 1 => said,
             _ => said.text(format!("; {n_worse} of {n_arms} arms are worse, none is better")),
         }
+    }
+
+    /// The watched metric with the smallest p of harm, if it is worse now; if none is, of all.
+    fn worst_of_all_looks<'b>(&self, arm: &Arm<'b>) -> Option<(&'a str, &'b MetricReport)> {
+        let watched = || {
+            let keys = self.settings.watched().into_iter();
+            keys.filter_map(|key| Some((key, arm.of.metrics.get(key)?)))
+        };
+        let p = |metric: &MetricReport| metric.p_harm.unwrap_or(1.0);
+        let is_worse =
+            |key: &str, metric: &MetricReport| metric.lift.is_some_and(|lift| self.better(key, lift) < 0.0);
+        let worse = watched().filter(|(key, metric)| is_worse(key, metric));
+        let first = worse.min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b)));
+        first.or_else(|| watched().min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b))))
+    }
+
+    /// The primary that lost by the smallest p.
+    fn worst_at_decision<'b>(&self, arm: &Arm<'b>) -> Option<(&'a str, &'b MetricReport)> {
+        self.first_at_decision(arm, -1.0)
+            .or_else(|| self.worst_of_all_looks(arm))
+    }
+
+    /// The primary that is better, or with −1 worse, by the smallest p at the decision that stands.
+    fn first_at_decision<'b>(&self, arm: &Arm<'b>, sign: f64) -> Option<(&'a str, &'b MetricReport)> {
+        let primaries = self.settings.primary.iter().map(String::as_str);
+        let decided = primaries.filter_map(|key| {
+            let metric = arm.of.metrics.get(key)?;
+            let decision = metric.decision?;
+            (sign * self.better(key, decision.lift?) > 0.0).then_some((key, metric, decision.p_adjusted))
+        });
+        let first = decided.min_by(|(_, _, a), (_, _, b)| a.total_cmp(b))?;
+        Some((first.0, first.1))
     }
 
     fn no_effect(&self, arms: &[Arm]) -> Said {
@@ -422,7 +483,7 @@ impl<'a> Looked<'a> {
             n => said.text(format!(", the best of {n} arms,")),
         };
         let said = said.text(" against ").name(self.control()).text(": ");
-        said.text(lift(key, metric))
+        said.text(best.lift(key, metric))
             .resting_on(self.rests_on(best.name, Some((key, metric))))
     }
 
@@ -448,15 +509,8 @@ impl<'a> Looked<'a> {
 
     /// The primary by which it is better most surely, else the first.
     fn decisive(&self, arm: &Arm) -> Option<&'a str> {
-        let primaries = self.settings.primary.iter().map(String::as_str);
-        let shown = primaries.filter_map(|key| {
-            let metric = arm.of.metrics.get(key)?;
-            let is_so = metric.lift.is_some_and(|lift| self.better(key, lift) > 0.0);
-            is_so.then_some((key, metric.p_adjusted.unwrap_or(1.0)))
-        });
-        let first = || self.settings.primary.first().map(String::as_str);
-        let best = shown.min_by(|(_, a), (_, b)| a.total_cmp(b));
-        best.map(|(key, _)| key).or_else(first)
+        let best = self.first_at_decision(arm, 1.0).map(|(key, _)| key);
+        best.or_else(|| self.settings.primary.first().map(String::as_str))
     }
 
     /// The one whose lower end is highest.
@@ -505,10 +559,16 @@ impl<'a> Looked<'a> {
     }
 }
 
+/// " since Mon 24 Nov"
+fn since(metric: &MetricReport) -> String {
+    let date = metric.harm_since_ms.and_then(write::date);
+    date.map_or_else(String::new, |date| format!(" since {date}"))
+}
+
 /// "CTR@10 +29.1% (+24.0% to +34.2%)"
-fn lift(key: &str, metric: &MetricReport) -> String {
+fn lift(key: &str, lift: Option<f64>, ends: Option<Interval>) -> String {
     let name = name_of(key);
-    match (metric.lift, metric.interval) {
+    match (lift, ends) {
         (Some(lift), Some(ends)) => format!("{name} {} ({})", percent(lift), interval(ends)),
         (Some(lift), None) => format!("{name} {}, not sure within any bounds yet", percent(lift)),
         _ => format!("{name} not known yet"),

@@ -99,7 +99,7 @@ pub(super) mod fixture {
 
     use crate::looks::{ExperimentLook, Looked};
     use crate::statistics::burn_in::BurnIn;
-    use crate::statistics::{ArmReport, Decision, Report, Settings, State};
+    use crate::statistics::{ArmReport, Basis, Decision, Report, Settings, State};
 
     /// The look of this number at the experiment `ranker`: these arms beside the control.
     pub fn looked(number: i64, states: &[(&str, State)]) -> Looked {
@@ -136,8 +136,11 @@ pub(super) mod fixture {
             decision: Some(Decision {
                 state,
                 reason: "because".to_owned(),
-                is_fresh: true,
+                basis: Basis::Earlier,
             }),
+            decided: None,
+            open_again: None,
+            notes: Vec::new(),
             burn_in: BurnIn {
                 occupied: 256,
                 expected_hits: 900.0,

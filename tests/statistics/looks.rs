@@ -2,8 +2,8 @@
 
 use abgauge::statistics::per_user::{Count, Counts, HITS_PER_USER, LISTS_PER_USER, per_user};
 use abgauge::statistics::{
-    ArmPair, ArmReport, Effect, Epoch, EpochWeights, Interval, MetricReport, RatioSums, Report, Role,
-    STICKY_NOTE, State, Totals, Validity, compare, one_look, sequence,
+    ArmPair, ArmReport, Decided, DecidedMetric, Effect, Epoch, EpochWeights, Interval, MetricReport,
+    RatioSums, Report, Role, STICKY_NOTE, State, Totals, Validity, compare, one_look, sequence,
 };
 use proptest::prelude::*;
 
@@ -134,65 +134,242 @@ fn a_guardrail_that_is_still_open_holds_a_win_back() {
     assert_eq!(reason(&report), "the guardrail lists per user is still open");
 }
 
-#[test]
-fn the_planned_end_is_tested_once_and_its_lift_and_interval_stay() {
-    let mut world = World::new().with(|settings| settings.planned_days = Some(10.0));
-    let before = world.go(
-        9.0,
-        Truth {
-            rate: 0.2525,
-            ..better()
-        },
-    );
-    assert_eq!(world.kept.arms["neural"].metrics["hit_rate"].planned_end, None);
-    let at_end = world.go(
-        1.0,
-        Truth {
-            rate: 0.2525,
-            ..better()
-        },
-    );
-    let end = world.kept.arms["neural"].metrics["hit_rate"]
-        .planned_end
-        .expect("it was the planned look");
-    assert_eq!(metric(&at_end).interval, end.lift);
-    assert!(width(metric(&at_end)) < width(metric(&before)));
-    let after = world.go(
-        1.0,
-        Truth {
-            rate: 0.4,
-            ..better()
-        },
-    );
-    assert_eq!(metric(&after).interval, end.lift);
-    // The lift that it lies around stays with it, though the arm's value goes on.
-    assert!(metric(&after).arm > metric(&at_end).arm);
-    assert_eq!(metric(&after).lift, metric(&at_end).lift);
-    let [per_user, at_end_per_user] = [&after, &at_end].map(|report| metric(report).per_user);
-    assert_eq!(per_user, at_end_per_user);
-    assert!(per_user.is_some());
-    assert_eq!(before.notes, Vec::<&str>::new());
-    assert_eq!([&at_end.notes, &after.notes].map(Vec::len), [1, 1]);
-    assert_eq!(
-        world.kept.arms["neural"].metrics["hit_rate"].planned_end,
-        Some(end)
-    );
-    assert!(metric(&after).p <= metric(&at_end).p);
+/// The lift that stands between looks of an arm.
+fn decided(world: &World) -> &Decided {
+    world.kept.arms["neural"]
+        .decided
+        .as_ref()
+        .expect("there was a decision look")
+}
+
+fn decision(report: &Report) -> DecidedMetric {
+    metric(report).decision.expect("there was a decision look")
 }
 
 #[test]
-fn a_planned_end_before_burn_in_tests_nothing_then_or_later() {
+fn the_planned_look_gets_most_of_alpha_and_its_decision_stands() {
+    let mut world = World::new().with(|settings| settings.planned_days = Some(10.0));
+    let small = Truth {
+        rate: 0.2575,
+        ..better()
+    };
+    assert_eq!(state(&world.go(7.0, small)), State::NoDecision, "α/5 · w_1");
+    world.go(2.0, small);
+    let at_end = world.go(1.0, small);
+    assert_eq!(state(&at_end), State::Win);
+    assert_eq!(decided(&world).at.map(|at| (at.day, at.k)), Some((10, None)));
+    let interval = decision(&at_end).interval.expect("it is finite");
+    let plain = metric(&at_end).interval_at_one_look.expect("it is finite");
+    let stretched = (interval.upper - interval.lower) / (plain.upper - plain.lower);
+    // t at 0.8 α over t at α: 2.064/1.969 with 255 degrees.
+    assert!((stretched - 1.048).abs() < 1e-3, "{stretched}");
+    // The band goes on, and the decision stays.
+    let after = world.go(4.0, Truth::default());
+    assert_ne!(metric(&after).interval, metric(&at_end).interval);
+    assert_eq!(decision(&after), decision(&at_end));
+    assert_eq!(state(&after), State::Win, "the look of day 14 decides nothing");
+    assert_eq!(reason(&after), reason(&at_end));
+}
+
+#[test]
+fn a_planned_look_before_burn_in_decides_nothing() {
     let mut world = World::new().with(|settings| settings.planned_days = Some(0.01));
     let few = Truth {
         lists: 35.0,
         ..better()
     };
     assert_eq!(state(&world.go(0.015, few)), State::Collecting);
-    let report = world.go(2.0, Truth::default());
-    let kept = &world.kept.arms["neural"].metrics["hit_rate"];
-    assert_eq!(kept.planned_end, None);
-    let of_sequence = (-kept.max_surprise).exp();
-    assert_eq!(metric(&report).p, Some((of_sequence / 0.2).min(1.0)));
+    assert_eq!(state(&world.go(2.0, Truth::default())), State::NoDecision);
+    assert!(decided(&world).metrics.is_empty());
+}
+
+/// Before, the smallest p of any look was paired with the sign of the last one: this was a loss with p < 0.0001.
+#[test]
+fn an_effect_that_changes_its_sign_decides_by_the_average_of_the_week() {
+    for seed in 0..10 {
+        let mut world = World::seeded(seed);
+        let first = Truth {
+            rate: 0.25 * 1.12,
+            ..better()
+        };
+        assert_eq!(state(&world.go(2.0, first)), State::NoDecision);
+        let p = metric(&world.look(0.1)).p.expect("it is tested");
+        assert!(p < 0.0001, "the running p: {p}");
+        let second = Truth {
+            rate: 0.25 * (1.0 - 0.048),
+            ..better()
+        };
+        let report = world.go(4.9, second);
+        let at_decision = decision(&report);
+        if state(&report) == State::NoDecision {
+            assert!(at_decision.p_adjusted > 0.05);
+        } else {
+            let interval = at_decision.interval.expect("it is finite");
+            assert!(
+                interval.lower > 0.0 || interval.upper < 0.0,
+                "{seed}: {interval:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_decision_stands_until_a_later_look_decides_and_a_note_says_if_it_is_open_again() {
+    let mut world = World::new();
+    let report = world.go(7.0, better());
+    assert_eq!(state(&report), State::Win);
+    assert!(
+        reason(&report).ends_with(", decided on day 7"),
+        "{}",
+        reason(&report)
+    );
+    assert_eq!(
+        decided(&world).at.map(|at| (at.look, at.day, at.k)),
+        Some((1, 7, Some(1)))
+    );
+    // Two weeks without: the average comes near 0.
+    let back = Truth {
+        rate: 0.225,
+        ..better()
+    };
+    world.go(6.9, back);
+    let report = world.go(7.1, back);
+    assert_eq!(state(&report), State::Win, "{}", reason(&report));
+    let notes = &arm(&report).notes;
+    assert_eq!(
+        notes[..],
+        ["since the decision of day 7 the interval of hit ratio has come to hold 0"]
+    );
+    // And then it is worse on average.
+    for _ in 0..3 {
+        world.go(7.0, worse());
+    }
+    let report = world.look(0.1);
+    assert!(matches!(state(&report), State::Loss | State::Harm), "{report:?}");
+}
+
+#[test]
+fn a_check_that_fails_at_a_decision_look_withdraws_the_decision() {
+    let mut world = World::new();
+    assert_eq!(state(&world.go(7.0, better())), State::Win);
+    world.totals.multi_arm_users = Some(10_000.0);
+    assert_eq!(state(&world.look(7.0)), State::InvalidMultiArm);
+    world.totals.multi_arm_users = Some(0.0);
+    let report = world.look(0.1);
+    assert_eq!(
+        (state(&report), reason(&report)),
+        (State::NoDecision, "14.1 of 21 days")
+    );
+}
+
+#[test]
+fn a_decision_of_the_earlier_rule_stands_by_name_until_the_next_decision_look() {
+    let mut world = World::new();
+    world.go(6.0, Truth::default());
+    world.go(2.0, Truth::default());
+    let arm = world.kept.arms.get_mut("neural").expect("it is known");
+    arm.decided = Some(Decided {
+        state: State::Loss,
+        reason: String::new(),
+        at: None,
+        metrics: Default::default(),
+    });
+    let report = world.look(0.1);
+    assert_eq!(state(&report), State::Loss);
+    assert!(
+        reason(&report).contains("rule of an earlier version"),
+        "{}",
+        reason(&report)
+    );
+    assert_eq!(state(&world.go(5.9, Truth::default())), State::NoDecision);
+}
+
+#[test]
+fn with_few_days_every_look_decides_by_the_sequence_as_of_now() {
+    let short = |settings: &mut abgauge::statistics::Settings| settings.min_days = 1.0;
+    let mut world = World::new().with(short);
+    let report = world.go(2.0, better());
+    assert_eq!(state(&report), State::Win);
+    assert_eq!(decision(&report).interval, metric(&report).interval);
+    // The running p stays small; that of now does not.
+    let report = world.go(
+        2.0,
+        Truth {
+            rate: 0.2,
+            ..better()
+        },
+    );
+    assert!(metric(&report).p.expect("it is tested") < 0.001);
+    let now = world.look(0.1);
+    assert_eq!(state(&now), State::Win, "it stands");
+    assert_eq!(arm(&now).open_again.as_deref(), Some("hit_rate"));
+}
+
+#[test]
+fn harm_says_since_when_and_whether_the_interval_has_turned() {
+    let mut world = World::new();
+    world.go(1.0, Truth::default());
+    let report = world.go(2.0, worse());
+    assert_eq!(state(&report), State::Harm);
+    assert!(reason(&report).ends_with(", since day 3"), "{}", reason(&report));
+    let since = metric(&report).harm_since_ms.expect("it is harm");
+    let report = world.go(17.0, better());
+    assert_eq!(state(&report), State::Harm);
+    assert_eq!(metric(&report).harm_since_ms, Some(since));
+    let expected = ", since day 3, but its interval now lies on the better side of 0";
+    assert!(reason(&report).ends_with(expected), "{}", reason(&report));
+}
+
+#[test]
+fn lists_without_a_user_are_noted_and_then_invalid_unless_requests_are_assigned() {
+    let with = |share: f64| {
+        let mut world = World::new();
+        world.go(7.0, better());
+        let arms = &mut world.totals.epochs[0].arms;
+        let base = arms.get_mut("base").expect("it is there");
+        base.lists_without_user = share * base.lists.iter().sum::<f64>();
+        world
+    };
+    let notes = |share| arm(&with(share).look(0.1)).notes.clone();
+    assert_eq!(notes(0.009), Vec::<String>::new());
+    let expected = "5.0% of the lists of base have no user, so intervals are too narrow: send a user id, or name a second field for it";
+    assert_eq!(notes(0.05)[..], [expected]);
+    assert_eq!(state(&with(0.2).look(0.1)), State::Win);
+    assert_eq!(state(&with(0.21).look(0.1)), State::InvalidUsers);
+    let requests =
+        |settings: &mut abgauge::statistics::Settings| settings.unit = abgauge::statistics::Unit::Request;
+    assert_eq!(state(&with(0.5).with(requests).look(0.1)), State::Win);
+}
+
+#[test]
+fn one_user_with_most_of_an_arm_is_noted_and_in_a_file_invalid() {
+    let mut world = World::new();
+    world.go(7.0, better());
+    let arm = world.totals.epochs[0]
+        .arms
+        .get_mut("neural")
+        .expect("it is there");
+    let all: f64 = arm.lists.iter().sum();
+    arm.top_user_lists = Some(all / 3.0);
+    let one = one_look(&world.settings, &world.totals, world.time());
+    assert_eq!(state(&one), State::Win);
+    let arm = world.totals.epochs[0]
+        .arms
+        .get_mut("neural")
+        .expect("it is there");
+    arm.top_user_lists = Some(0.34 * all);
+    let one = one_look(&world.settings, &world.totals, world.time());
+    assert_eq!(
+        (state(&one), reason(&one)),
+        (State::InvalidUsers, "one user has 34% of the lists of an arm")
+    );
+    // A bucket that is as large as all others.
+    let terms = arm.metrics.get_mut("hit_rate").expect("it is there");
+    terms.numerators[0] += all;
+    terms.denominators[0] += all;
+    let one = one_look(&world.settings, &world.totals, world.time());
+    let notes = &one.arms["neural"].notes;
+    assert!(notes[0].ends_with("of the variance of hit ratio comes from one user or very few: filter crawlers, or set max_lists_per_user"), "{notes:?}");
 }
 
 #[test]

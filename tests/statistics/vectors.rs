@@ -40,7 +40,19 @@ const BLOCKS: [&str; 20] = [
 const ABOUT: [&str; 2] = ["meta", "meta_added"];
 
 fn all() -> Value {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/statistics.json");
+    read("tests/data/statistics.json")
+}
+
+/// A block of the values for the rule that decides, made by `tests/data/decisions.py` with other packages.
+#[track_caller]
+pub fn decision_block(name: &str) -> Value {
+    let block = read("tests/data/decisions.json")[name].take();
+    assert!(!block.is_null(), "{name} is missing");
+    block
+}
+
+fn read(name: &str) -> Value {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }

@@ -134,6 +134,9 @@ fn empty() -> ArmTotals {
         hits: vec![0.0; N_BUCKETS],
         clicks: vec![0.0; N_BUCKETS],
         users: Some(0.0),
+        lists_without_user: 0.0,
+        capped_lists: 0.0,
+        top_user_lists: None,
         metrics: BTreeMap::new(),
     }
 }

@@ -8,7 +8,7 @@ use super::{Planned, Plans, Running};
 use crate::cli::AskArgs;
 use crate::commands::fetch::fetch;
 use crate::config::HttpUrl;
-use crate::statistics::days::{Design, ExperimentDays, of_looks};
+use crate::statistics::days::{Design, ExperimentDays, Needs, of_looks};
 use crate::statistics::{Grown, Known};
 use crate::table::visible;
 
@@ -50,6 +50,10 @@ struct Power {
     alpha: f64,
     design: String,
     needs: BTreeMap<String, f64>,
+    /// None of a daemon that decides by an earlier rule, as the next two.
+    hypotheses: Option<usize>,
+    guardrails: Option<usize>,
+    min_days: Option<f64>,
     arms: Arms,
     earlier: Option<Earlier>,
 }
@@ -123,6 +127,22 @@ fn read(body: &[u8]) -> Result<Plans, String> {
     Ok(plans)
 }
 
+fn other_version() -> String {
+    "the program there is another version: it does not report what its decisions need".to_owned()
+}
+
+impl Power {
+    fn needs(&self) -> Option<Needs> {
+        Some(Needs {
+            alpha: self.alpha,
+            n_hypotheses: self.hypotheses?,
+            n_guardrails: self.guardrails?,
+            min_days: self.min_days?,
+            may_plan: self.needs.contains_key(Design::Planned.name()),
+        })
+    }
+}
+
 impl Experiment {
     /// What is known of it, or why nothing is.
     fn planned(&self, name: &str) -> Result<Planned, String> {
@@ -142,9 +162,8 @@ impl Experiment {
                 arms: earlier.arms.clone(),
             }),
         };
-        let needs = power.needs.iter();
-        let needs = needs.filter_map(|(name, x)| Some((Design::named(name)?, *x)));
-        let mut days = of_looks(&grown, &needs.collect());
+        let needs = power.needs().ok_or_else(other_version)?;
+        let mut days = of_looks(&grown, &needs);
         self.complete(&mut days);
         if days
             .arms
@@ -182,7 +201,7 @@ impl Experiment {
         }
         let is_compared = self.arms.values().any(|arm| arm.comparison.is_some());
         looks.power.as_ref().ok_or_else(|| match is_compared {
-            true => "the program there does not tell how much is known: it is another version".to_owned(),
+            true => other_version(),
             false => format!(
                 "it has no control: set `control` and `primary` under {}",
                 section()

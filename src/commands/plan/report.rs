@@ -92,7 +92,7 @@ struct Plan<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     design: Option<&'static str>,
     /// By design.
-    weeks: BTreeMap<&'static str, u64>,
+    weeks: BTreeMap<&'static str, u32>,
     arms: BTreeMap<&'a str, ArmPlan<'a>>,
 }
 
@@ -117,7 +117,7 @@ struct MetricPlan {
 #[derive(Serialize)]
 struct NeedPlan {
     days: f64,
-    weeks: u64,
+    weeks: u32,
     /// x/x_plan, so far and of a day.
     information: f64,
     information_per_day: f64,
@@ -186,7 +186,7 @@ impl NeedPlan {
         let information = metric.x / need.x;
         NeedPlan {
             days: need.days,
-            weeks: need.weeks(),
+            weeks: need.weeks,
             information,
             information_per_day: information / so_far,
         }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::ledger::PairId;
 use crate::looks::{ArmLook, Experiment, MetricLook, Shown, WindowLook};
-use crate::statistics::days::Design;
+use crate::statistics::days::{Design, Needs};
 use crate::statistics::{Known, Report, Settings};
 
 /// How far looks at an experiment have come. Times are epoch ms.
@@ -35,8 +35,12 @@ struct Power<'a> {
     alpha: f64,
     /// The way that is chosen.
     design: &'static str,
-    /// x_plan by the way to test.
+    /// x that the first decision look needs, by the way to test.
     needs: BTreeMap<&'static str, f64>,
+    /// Treatment arms × primaries.
+    hypotheses: usize,
+    guardrails: usize,
+    min_days: f64,
     /// x by arm and primary.
     arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
     /// The same a quarter to a half of the days back; null before two days have passed.
@@ -103,7 +107,7 @@ impl<'a> LooksEntry<'a> {
 impl<'a> Power<'a> {
     fn of(settings: &Settings, report: &'a Report) -> Power<'a> {
         let n_treatments = report.arms.keys().filter(|arm| settings.tests(arm)).count();
-        let needs = Design::needs(settings, n_treatments).into_iter();
+        let needs = Needs::new(settings, n_treatments);
         let grown = &report.grown;
         let earlier = |Known { as_of_ms, arms }: &'a Known| Earlier {
             as_of: *as_of_ms,
@@ -114,7 +118,13 @@ impl<'a> Power<'a> {
             mde: settings.mde,
             alpha: settings.alpha,
             design: Design::of(settings).name(),
-            needs: needs.map(|(design, x)| (design.name(), x)).collect(),
+            needs: needs
+                .designs()
+                .map(|design| (design.name(), needs.x(design, 1)))
+                .collect(),
+            hypotheses: needs.n_hypotheses,
+            guardrails: needs.n_guardrails,
+            min_days: needs.min_days,
             arms: &grown.now.arms,
             earlier: grown.earlier.as_ref().map(earlier),
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::fixture::{self, HIT, MISS, NOTHING, NOW_MS, arm, looks, snapshot, sums};
 use super::super::shown_arms;
 use super::*;
-use crate::statistics::days::Design;
+use crate::statistics::days::{Design, Needs};
 use crate::telemetry::{PartitionState, Telemetry};
 
 fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
@@ -191,10 +191,11 @@ fn arms_tell_what_the_last_look_says_of_them() {
             "power": {
                 "since": looks::START_MS, "mde": 0.05, "alpha": 0.05, "design": "sequence",
                 "needs": {
-                    "planned": Design::needs(&looks::settings(), 1)[&Design::Planned],
-                    "sequence": Design::needs(&looks::settings(), 1)[&Design::Sequence],
-                    "strict": Design::needs(&looks::settings(), 1)[&Design::Strict],
+                    "planned": Needs::new(&looks::settings(), 1).x(Design::Planned, 1),
+                    "sequence": Needs::new(&looks::settings(), 1).x(Design::Sequence, 1),
+                    "strict": Needs::new(&looks::settings(), 1).x(Design::Strict, 1),
                 },
+                "hypotheses": 1, "guardrails": looks::settings().guardrails.len(), "min_days": 7.0,
                 "arms": {"b": {"hit_rate@5": 6.5}},
                 "earlier": {"as_of": looks::START_MS + 86_400_000, "arms": {"b": {"hit_rate@5": 2.5}}},
             },

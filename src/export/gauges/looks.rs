@@ -89,7 +89,7 @@ const OF_METRICS: [Family<MetricReport>; 7] = [
     },
     Family {
         name: "abgauge_p_value",
-        help: "p of no difference from the control, a probability, corrected for repeated looks and for several metrics and arms.",
+        help: "p of never any difference from the control, a probability, over all looks so far and corrected for several metrics and arms.",
         number: |metric| metric.p_adjusted.map(Number::Float),
     },
     Family {
@@ -106,6 +106,30 @@ const OF_METRICS: [Family<MetricReport>; 7] = [
         name: "abgauge_top_bucket_share",
         help: "Share of the variance of a difference that the largest of 256 user buckets makes. One heavy user shows here.",
         number: |metric| metric.top_bucket_share.map(Number::Float),
+    },
+];
+
+/// Of primaries and guardrails alone.
+const OF_DECISIONS: [Family<MetricReport>; 4] = [
+    Family {
+        name: "abgauge_decision_lift",
+        help: "abgauge_lift as of the decision look that stands, of metrics that decide. It stays until a later look decides.",
+        number: |metric| Some(Number::Float(metric.decision?.lift?)),
+    },
+    Family {
+        name: "abgauge_decision_lift_lower",
+        help: "Lower end of the decision interval of abgauge_decision_lift. A win lies above 0, a loss below.",
+        number: |metric| Some(Number::Float(metric.decision?.interval?.lower)),
+    },
+    Family {
+        name: "abgauge_decision_lift_upper",
+        help: "Upper end of the decision interval of abgauge_decision_lift. A win lies above 0, a loss below.",
+        number: |metric| Some(Number::Float(metric.decision?.interval?.upper)),
+    },
+    Family {
+        name: "abgauge_decision_p_value",
+        help: "p of no difference at the decision look that stands, a probability, corrected for decision looks, metrics and arms.",
+        number: |metric| Some(Number::Float(metric.decision?.p_adjusted)),
     },
 ];
 
@@ -201,14 +225,17 @@ impl<'a> LookGauges<'a> {
             .iter()
             .filter(|(key, ends)| ends.is_shown(self.role(settings, key)));
         let windows: Vec<&str> = [TOTAL].into_iter().chain(window).collect();
-        let of_metric = |ends: &MetricEnds| {
+        let of_metric = |key: &str, ends: &MetricEnds| {
             let with_intervals = windows.iter().filter(|name| ends.of_window(name).is_some());
-            let compared = settings.map_or(0, |_| OF_METRICS.len());
+            let compared = settings.map_or(0, |settings| match settings.role(key) {
+                Role::Secondary => OF_METRICS.len(),
+                Role::Primary | Role::Guardrail => OF_METRICS.len() + OF_DECISIONS.len(),
+            });
             INTERVALS.len() * with_intervals.count() + compared
         };
         // With its state.
         let of_arm = settings.map_or(0, |_| OF_ARMS.len() + 1);
-        usize::from(self.has_total) + of_arm + shown.map(|(_, ends)| of_metric(ends)).sum::<usize>()
+        usize::from(self.has_total) + of_arm + shown.map(|(key, ends)| of_metric(key, ends)).sum::<usize>()
     }
 
     /// What a metric is there for in an experiment with these settings. Without any there is nothing to decide, and one metric speaks
@@ -300,7 +327,7 @@ impl<'a> LookGauges<'a> {
                 }
             });
         }
-        for family in &OF_METRICS {
+        for family in OF_METRICS.iter().chain(&OF_DECISIONS) {
             of_arms(text, family.name, family.help, arms, |text, begin, arm| {
                 for (ends, metric) in &arm.metrics {
                     text.known([begin[0], begin[1], &ends.compared], (family.number)(metric));
@@ -388,7 +415,7 @@ impl LookedArm<'_> {
         let metrics = self
             .metrics
             .iter()
-            .map(|(_, metric)| n_shown(&OF_METRICS, *metric));
+            .map(|(_, metric)| n_shown(&OF_METRICS, *metric) + n_shown(&OF_DECISIONS, *metric));
         let of_arm = self.report.map_or(0, |report| n_shown(&OF_ARMS, report));
         usize::from(self.users.is_some())
             + INTERVALS.len() * self.intervals.len()

@@ -3,11 +3,21 @@
 use super::AsOfError;
 use super::numbers::{float, map, option, read_float, read_map, read_option};
 use crate::bytes::{Malformed, Reader, Writer};
-use crate::statistics::planned::PlannedEnd;
-use crate::statistics::{Interval, Kept, KeptArm, KeptMetric, Known, Progress, State};
+use crate::statistics::{
+    Decided, DecidedAt, DecidedMetric, Interval, Kept, KeptArm, KeptMetric, Known, Progress, State,
+};
+
+/// The rule that decided, and with it the form of what is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// The smallest p of any look. Its decisions are kept by their state alone.
+    AnyLook,
+    /// The p of each decision look.
+    EachLook,
+}
 
 /// In the order of their numbers, which never change.
-const STATES: [State; 9] = [
+const STATES: [State; 10] = [
     State::NoDecision,
     State::InvalidSrm,
     State::InvalidMultiArm,
@@ -17,6 +27,7 @@ const STATES: [State; 9] = [
     State::Loss,
     State::Win,
     State::NoEffect,
+    State::InvalidUsers,
 ];
 
 pub fn encode(kept: &Kept, to: &mut Writer) {
@@ -48,9 +59,49 @@ fn encode_arm(arm: &KeptArm, to: &mut Writer) {
     } = arm;
     to.byte(u8::from(*is_burned_in));
     float(to, *max_ln_e_list_ratio);
-    let number = decided.and_then(|decided| STATES.iter().position(|state| *state == decided));
-    option(to, number.as_ref(), |to, number| to.byte(*number as u8));
+    option(to, decided.as_ref(), |to, decided| encode_decided(decided, to));
     map(to, metrics, |to, metric| encode_metric(metric, to));
+}
+
+fn encode_decided(decided: &Decided, to: &mut Writer) {
+    let Decided {
+        state,
+        reason,
+        at,
+        metrics,
+    } = decided;
+    let number = STATES.iter().position(|known| known == state);
+    to.byte(number.map_or(0, |number| number as u8));
+    to.text(reason);
+    option(to, at.as_ref(), |to, at| {
+        let DecidedAt {
+            look,
+            as_of_ms,
+            day,
+            k,
+        } = at;
+        to.number(*look);
+        to.signed((*as_of_ms).into());
+        to.number((*day).into());
+        option(to, k.as_ref(), |to, k| to.number((*k).into()));
+    });
+    map(to, metrics, |to, metric| {
+        let DecidedMetric {
+            lift,
+            interval,
+            p,
+            p_adjusted,
+            band_excludes_zero,
+        } = metric;
+        option(to, lift.as_ref(), |to, lift| float(to, *lift));
+        option(to, interval.as_ref(), |to, interval| {
+            float(to, interval.lower);
+            float(to, interval.upper);
+        });
+        float(to, *p);
+        float(to, *p_adjusted);
+        to.byte(u8::from(*band_excludes_zero));
+    });
 }
 
 fn encode_metric(metric: &KeptMetric, to: &mut Writer) {
@@ -58,23 +109,16 @@ fn encode_metric(metric: &KeptMetric, to: &mut Writer) {
         tau,
         max_surprise,
         max_ln_e_harm,
-        planned_end,
+        harm_since_ms,
     } = metric;
     option(to, tau.as_ref(), |to, tau| float(to, *tau));
     float(to, *max_surprise);
     float(to, *max_ln_e_harm);
-    option(to, planned_end.as_ref(), |to, end| {
-        float(to, end.p);
-        for interval in [&end.lift, &end.per_user] {
-            option(to, interval.as_ref(), |to, interval| {
-                float(to, interval.lower);
-                float(to, interval.upper);
-            });
-        }
-    });
+    to.time(*harm_since_ms);
 }
 
-pub fn decode(from: &mut Reader) -> Result<Kept, AsOfError> {
+/// Reads what was kept by this rule.
+pub fn decode(from: &mut Reader, rule: Rule) -> Result<Kept, AsOfError> {
     Ok(Kept {
         n_looks: from.number()?,
         last_look_ms: from.time()?,
@@ -85,7 +129,7 @@ pub fn decode(from: &mut Reader) -> Result<Kept, AsOfError> {
                 .map(|_| decode_known(from))
                 .collect::<Result<_, _>>()?,
         },
-        arms: read_map(from, decode_arm)?,
+        arms: read_map(from, |from| decode_arm(from, rule))?,
     })
 }
 
@@ -96,37 +140,79 @@ fn decode_known(from: &mut Reader) -> Result<Known, AsOfError> {
     })
 }
 
-fn decode_arm(from: &mut Reader) -> Result<KeptArm, AsOfError> {
+fn decode_arm(from: &mut Reader, rule: Rule) -> Result<KeptArm, AsOfError> {
     Ok(KeptArm {
         is_burned_in: from.flag()?,
         max_ln_e_list_ratio: read_float(from)?,
-        decided: read_option(from, |from| {
-            let state = STATES.get(usize::from(from.byte()?)).copied();
-            state.ok_or(AsOfError::Malformed(Malformed::Number))
-        })?,
-        metrics: read_map(from, decode_metric)?,
+        decided: read_option(from, |from| decode_decided(from, rule))?,
+        metrics: read_map(from, |from| decode_metric(from, rule))?,
     })
 }
 
-fn decode_metric(from: &mut Reader) -> Result<KeptMetric, AsOfError> {
-    let interval = |from: &mut Reader| {
-        Ok(Interval {
-            lower: read_float(from)?,
-            upper: read_float(from)?,
-        })
-    };
-    Ok(KeptMetric {
-        tau: read_option(from, read_float)?,
-        max_surprise: read_float(from)?,
-        max_ln_e_harm: read_float(from)?,
-        planned_end: read_option(from, |from| {
-            Ok(PlannedEnd {
+fn decode_decided(from: &mut Reader, rule: Rule) -> Result<Decided, AsOfError> {
+    let state = STATES.get(usize::from(from.byte()?)).copied();
+    let state = state.ok_or(AsOfError::Malformed(Malformed::Number))?;
+    if rule == Rule::AnyLook {
+        return Ok(Decided {
+            state,
+            reason: String::new(),
+            at: None,
+            metrics: Default::default(),
+        });
+    }
+    Ok(Decided {
+        state,
+        reason: from.text()?.to_owned(),
+        at: read_option(from, |from| {
+            Ok(DecidedAt {
+                look: from.number()?,
+                as_of_ms: from.ms()?,
+                day: small(from)?,
+                k: read_option(from, small)?,
+            })
+        })?,
+        metrics: read_map(from, |from| {
+            Ok(DecidedMetric {
+                lift: read_option(from, read_float)?,
+                interval: read_option(from, interval)?,
                 p: read_float(from)?,
-                lift: read_option(from, interval)?,
-                per_user: read_option(from, interval)?,
+                p_adjusted: read_float(from)?,
+                band_excludes_zero: from.flag()?,
             })
         })?,
     })
+}
+
+fn small(from: &mut Reader) -> Result<u32, AsOfError> {
+    u32::try_from(from.number()?).map_err(|_| AsOfError::Malformed(Malformed::Number))
+}
+
+fn interval(from: &mut Reader) -> Result<Interval, AsOfError> {
+    Ok(Interval {
+        lower: read_float(from)?,
+        upper: read_float(from)?,
+    })
+}
+
+fn decode_metric(from: &mut Reader, rule: Rule) -> Result<KeptMetric, AsOfError> {
+    let mut metric = KeptMetric {
+        tau: read_option(from, read_float)?,
+        max_surprise: read_float(from)?,
+        max_ln_e_harm: read_float(from)?,
+        harm_since_ms: None,
+    };
+    match rule {
+        Rule::EachLook => metric.harm_since_ms = from.time()?,
+        // The p and the intervals of a planned look. They decide nothing any more.
+        Rule::AnyLook => {
+            let _planned = read_option(from, |from| {
+                read_float(from)?;
+                read_option(from, interval)?;
+                read_option(from, interval)
+            })?;
+        }
+    }
+    Ok(metric)
 }
 
 #[cfg(test)]
@@ -152,11 +238,29 @@ mod tests {
             tau: Some(0.1),
             max_surprise: 3.5,
             max_ln_e_harm: 0.0,
-            planned_end: Some(PlannedEnd {
-                p: 0.04,
-                lift: Some(interval),
-                per_user: None,
+            harm_since_ms: Some(1_763_596_200_000),
+        };
+        let decided_metric = |interval| DecidedMetric {
+            lift: Some(0.04),
+            interval,
+            p: 0.01,
+            p_adjusted: 0.02,
+            band_excludes_zero: true,
+        };
+        let decided_as = |(number, state): (usize, State)| Decided {
+            state,
+            reason: "CTR is better, p = 0.02".to_owned(),
+            at: (number % 3 > 0).then_some(DecidedAt {
+                look: 1_008,
+                as_of_ms: 1_763_596_800_000,
+                day: 7,
+                k: (number % 3 > 1).then_some(1),
             }),
+            metrics: [
+                ("ctr".to_owned(), decided_metric(Some(interval))),
+                ("mrr".to_owned(), decided_metric(None)),
+            ]
+            .into(),
         };
         let arm = |(number, decided): (usize, Option<State>)| {
             let metrics = [
@@ -166,7 +270,7 @@ mod tests {
             let arm = KeptArm {
                 is_burned_in: number % 2 == 0,
                 max_ln_e_list_ratio: 0.1 * number as f64,
-                decided,
+                decided: decided.map(|state| decided_as((number, state))),
                 metrics: metrics.into(),
             };
             (format!("arm {number:02}"), arm)
@@ -192,7 +296,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<Kept, AsOfError> {
         let mut from = Reader::new(bytes);
-        let kept = decode(&mut from)?;
+        let kept = decode(&mut from, Rule::EachLook)?;
         from.end()?;
         Ok(kept)
     }
@@ -217,6 +321,48 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Bytes of a program before the rule changed: state 7 is a win, and the planned look had p 0.04 and one interval.
+    #[test]
+    fn a_decision_of_the_earlier_rule_is_read_by_its_state() {
+        let mut to = Writer::default();
+        to.number(300);
+        to.time(Some(1_763_596_800_000));
+        float(&mut to, 0.5);
+        to.time(None);
+        to.number(0);
+        map(&mut to, &[("b".to_owned(), ())].into(), |to, ()| {
+            to.byte(1);
+            float(to, 0.0);
+            option(to, Some(&7), |to, number| to.byte(*number));
+            map(to, &[("ctr".to_owned(), ())].into(), |to, ()| {
+                option(to, Some(&0.1), |to, tau| float(to, *tau));
+                float(to, 3.5);
+                float(to, 0.25);
+                option(to, Some(&0.04), |to, p| {
+                    float(to, *p);
+                    option(to, Some(&[-0.25, 0.5]), |to, ends| {
+                        ends.iter().for_each(|end| float(to, *end))
+                    });
+                    option(to, None::<&()>, |_, ()| ());
+                });
+            });
+        });
+        let bytes = to.into_bytes();
+        let mut from = Reader::new(&bytes);
+        let kept = decode(&mut from, Rule::AnyLook).expect("it is whole");
+        from.end().expect("nothing is left");
+        let arm = &kept.arms["b"];
+        let decided = arm.decided.as_ref().expect("a win was stored");
+        assert_eq!((decided.state, decided.at), (State::Win, None));
+        let expected = KeptMetric {
+            tau: Some(0.1),
+            max_surprise: 3.5,
+            max_ln_e_harm: 0.25,
+            harm_since_ms: None,
+        };
+        assert_eq!(arm.metrics["ctr"], expected);
     }
 
     #[test]

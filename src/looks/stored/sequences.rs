@@ -1,14 +1,16 @@
 //! What is kept of all experiments, as bytes.
 //!
 //! ```text
-//! 2 │ number of the look │ limit of memory │ n, experiment given up… │ n, experiment whose window was given up…
+//! 3 │ number of the look │ limit of memory │ n, experiment given up… │ n, experiment whose window was given up…
 //!   │ n, (experiment, what is asked, time of the start, what was kept before the look, what looks had shown)…
 //! ```
+//! Version 2 is read too: its decisions go by an earlier [`Rule`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::asked::asked;
+use super::kept::Rule;
 use super::numbers::{map, names, read_map};
 use super::{AsOfError, history, kept};
 use crate::bytes::{Reader, Writer};
@@ -16,7 +18,9 @@ use crate::looks::Looks;
 use crate::looks::course::Course;
 use crate::statistics::{Kept, Progress, Settings};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Decisions by the smallest p of any look.
+const ANY_LOOK: u8 = 2;
 
 #[derive(Debug, Default)]
 pub struct StoredSequences {
@@ -87,9 +91,11 @@ pub fn encode(looks: &Looks, look: i64, courses: &BTreeMap<String, Course>) -> V
 impl StoredSequences {
     pub fn decode(bytes: &[u8]) -> Result<StoredSequences, AsOfError> {
         let mut from = Reader::new(bytes);
-        if from.byte()? != VERSION {
-            return Err(AsOfError::Version);
-        }
+        let rule = match from.byte()? {
+            VERSION => Rule::EachLook,
+            ANY_LOOK => Rule::AnyLook,
+            _ => return Err(AsOfError::Version),
+        };
         let stored = StoredSequences {
             look: from.ms()?,
             max_bytes: from.number()?,
@@ -98,7 +104,7 @@ impl StoredSequences {
             courses: read_map(&mut from, |from| {
                 let asked = from.part()?.rest().to_vec();
                 let start_ms = from.time()?;
-                let kept = kept::decode(from)?;
+                let kept = kept::decode(from, rule)?;
                 let course = Course {
                     kept,
                     start_ms,

@@ -18,6 +18,9 @@ fn arm(users: f64) -> ArmTotals {
         clicks: hits.clone(),
         metrics: [("hit_rate".to_owned(), terms)].into(),
         users: Some(users),
+        lists_without_user: 0.0,
+        capped_lists: 0.0,
+        top_user_lists: None,
         lists,
         hits,
     }
@@ -58,16 +61,62 @@ fn days_by_hand() {
     let x = (0.05_f64 * 0.3).powi(2) / (2.0 * variance);
     assert_eq!(found.control, Some(0.3));
     assert!((found.x / x - 1.0).abs() < 1e-12, "{} {x}", found.x);
-    // (Φ.isf(0.025) + Φ.isf(0.2))², and what each way to test costs.
-    for (design, cost) in [
-        (Design::Sequence, 1.67),
-        (Design::Planned, 1.07),
-        (Design::Strict, 3.9),
-    ] {
-        let need = found.needs[&design];
-        assert!((need.x - cost * 7.848_879_734_349_086).abs() < 1e-9);
+    // (Φ.isf(α w/2) + Φ.isf(0.2))² with w = 6/π², and with 0.8.
+    let asked = Needs::new(&settings(&[]), 1);
+    let first = |design| asked.x(design, 1);
+    assert!((first(Design::Sequence) - 9.039_090_574).abs() < 1e-6);
+    assert!((first(Design::Planned) - 8.383_17).abs() < 1e-4);
+    assert!((first(Design::Strict) - 3.9 * first(Design::Sequence)).abs() < 1e-9);
+    assert_eq!(found.needs.len(), 2, "strict takes more than two years");
+    for (design, need) in &found.needs {
+        assert_eq!(need.x, asked.x(*design, need.weeks));
         assert!((need.days - 10.0 * need.x / x).abs() < 1e-9);
+        assert!(need.days <= 7.0 * f64::from(need.weeks));
     }
+}
+
+/// Each later look needs more, and days grow faster than that.
+#[test]
+fn the_first_decision_look_that_knows_enough_is_named() {
+    let needs = Needs {
+        alpha: 0.05,
+        n_hypotheses: 1,
+        n_guardrails: 0,
+        min_days: 7.0,
+        may_plan: true,
+    };
+    let weeks = |x_per_day: f64, needs: &Needs| {
+        let found = MetricDays::new(10.0 * x_per_day, 10.0, None, needs).expect("it is known");
+        let need = found.needs[&Design::Sequence];
+        let earlier = (1..need.weeks).filter(|week| 7.0 * f64::from(*week) >= needs.min_days);
+        for (k, week) in (1..).zip(earlier) {
+            assert!(needs.x(Design::Sequence, k) > x_per_day * 7.0 * f64::from(week));
+        }
+        need.weeks
+    };
+    // 9.04 in the first week, 12.3 in the second, 14.2 in the third.
+    assert_eq!([1.3, 1.0, 0.7].map(|x| weeks(x, &needs)), [1, 2, 3]);
+    let later = Needs {
+        min_days: 14.0,
+        ..needs
+    };
+    assert_eq!(weeks(1.3, &later), 2);
+    assert_eq!(
+        weeks(0.65, &later),
+        2,
+        "the first of the looks, so it has the weight of the first"
+    );
+    let any = Needs {
+        min_days: 1.0,
+        ..needs
+    };
+    // 1.67 times 7.85.
+    assert_eq!([13.2, 1.9, 1.8].map(|x| weeks_of_any(x, &any)), [1, 1, 2]);
+}
+
+fn weeks_of_any(x_per_day: f64, needs: &Needs) -> u32 {
+    let found = MetricDays::new(10.0 * x_per_day, 10.0, None, needs).expect("it is known");
+    found.needs[&Design::Sequence].weeks
 }
 
 #[test]
@@ -105,13 +154,16 @@ fn more_hypotheses_and_guardrails_need_more_days() {
     more.primary.push(LISTS_PER_USER.to_owned());
     more.guardrails.insert("ctr".to_owned(), 0.02);
     let needs = |metric: &MetricDays| metric.needs[&Design::Sequence].x;
-    let expected = Plan {
+    let expected = Needs {
         n_hypotheses: 4,
         n_guardrails: 1,
-        ..Design::Sequence.plan(&more, 2)
+        min_days: 7.0,
+        alpha: 0.05,
+        may_plan: true,
     };
-    assert_eq!(needs(&metric(&more, &epoch)), expected.x());
-    assert!(needs(&one) < expected.x());
+    let more = metric(&more, &epoch).needs[&Design::Sequence];
+    assert_eq!(more.x, expected.x(Design::Sequence, more.weeks));
+    assert!(needs(&one) < more.x);
 }
 
 #[test]
@@ -142,6 +194,7 @@ fn where_variances_fall_slowly_it_takes_longer() {
         (found.growth.expect("it is known") - growth).abs() < 1e-12,
         "{found:?} {growth}"
     );
+    assert!(!found.needs.is_empty());
     for need in found.needs.values() {
         let days = 10.0 * (need.x / found.x).powf(1.0 / growth);
         assert!((need.days - days).abs() < 1e-9 * days);
@@ -172,8 +225,11 @@ fn what_does_not_become_less_never_is_enough() {
 
 #[test]
 fn weeks_are_whole_and_those_of_the_slowest() {
-    let need = |days| Need { x: 1.0, days };
-    assert_eq!([0.1, 7.0, 7.1, 20.9].map(|days| need(days).weeks()), [1, 1, 2, 3]);
+    let need = |days: f64| Need {
+        x: 1.0,
+        days,
+        weeks: (days / 7.0).ceil() as u32,
+    };
     let of = |days: Option<f64>| {
         let metric = days.map(|days| MetricDays {
             control: None,
@@ -203,7 +259,11 @@ fn weeks_are_whole_and_those_of_the_slowest() {
 fn a_planned_end_is_none_of_shares_that_are_far_apart() {
     let epoch = epoch(&[("base", 500.0), ("new", 500.0)]);
     let designs = |control, arm| {
-        let found = metric(&settings(&[("base", control), ("new", arm)]), &epoch);
+        let asked = Settings {
+            mde: 0.2,
+            ..settings(&[("base", control), ("new", arm)])
+        };
+        let found = metric(&asked, &epoch);
         found.needs.into_keys().collect::<Vec<_>>()
     };
     assert_eq!(designs(0.8, 0.2), Design::ALL);

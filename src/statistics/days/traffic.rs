@@ -1,6 +1,6 @@
 //! What arms have added up to, as they are to be: variances at other shares, and how these fall.
 
-use super::{ArmDays, Design, MetricDays, Sums, Unknown, growth};
+use super::{ArmDays, MetricDays, Needs, Sums, Unknown, growth};
 use crate::statistics::burn_in::{BurnIn, Seen};
 use crate::statistics::per_user::{self, Count};
 use crate::statistics::ratio::{self, RatioSums};
@@ -65,7 +65,7 @@ impl Traffic<'_> {
         let tau = self.settings.mde * pooled(id, [arm, control])?;
         let x = tau * tau / variance;
         let growth = self.growth(id);
-        let needs = Design::needs(self.settings, self.n_treatments);
+        let needs = Needs::new(self.settings, self.n_treatments);
         let metric = MetricDays::new(x, self.sums.days, growth, &needs)?;
         Some(MetricDays {
             control: pooled(id, [control]).filter(|_| !per_user::is_per_user(id)),

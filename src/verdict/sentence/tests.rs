@@ -3,7 +3,7 @@
 use super::*;
 use crate::statistics::burn_in::BurnIn;
 use crate::statistics::decision::MultiArm;
-use crate::statistics::{Grown, ListRatio, Role};
+use crate::statistics::{Basis, Decided, DecidedAt, DecidedMetric, Grown, ListRatio, Role};
 
 /// Treatments with their states, and the lifts of the primary with the ends of their intervals.
 struct World {
@@ -80,6 +80,9 @@ fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
         p_harm: known(0.5),
         information: None,
         top_bucket_share: None,
+        harm_since_ms: None,
+        interval_at_one_look: None,
+        decision: None,
         per_user: None,
     };
     let reason = match state {
@@ -90,8 +93,11 @@ fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
         decision: Some(Decision {
             state,
             reason: reason.to_owned(),
-            is_fresh: false,
+            basis: Basis::Earlier,
         }),
+        decided: None,
+        open_again: None,
+        notes: Vec::new(),
         burn_in: BurnIn {
             occupied: 256,
             expected_hits: 900.0,
@@ -163,11 +169,101 @@ fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
     );
 }
 
+impl World {
+    /// The arm was decided on day 7 by this lift and interval of its primary.
+    fn decided(mut self, arm: &str, [lower, lift, upper]: [f64; 3]) -> World {
+        let arm = self.report.arms.get_mut(arm).expect("it is there");
+        let metric = DecidedMetric {
+            lift: Some(lift),
+            interval: Some(Interval { lower, upper }),
+            p: 0.01,
+            p_adjusted: 0.01,
+            band_excludes_zero: true,
+        };
+        arm.decided = Some(Decided {
+            state: arm.decision.as_ref().expect("it is tested").state,
+            reason: "as it was".to_owned(),
+            at: Some(DecidedAt {
+                look: 1008,
+                as_of_ms: 1_764_028_799_999,
+                day: 7,
+                k: Some(1),
+            }),
+            metrics: BTreeMap::new(),
+        });
+        arm.metrics.get_mut("ctr@10").expect("it is there").decision = Some(metric);
+        self
+    }
+
+    fn open_again(mut self, arm: &str) -> World {
+        let arm = self.report.arms.get_mut(arm).expect("it is there");
+        arm.open_again = Some("ctr@10".to_owned());
+        self
+    }
+}
+
+#[test]
+fn a_win_shows_the_lift_and_the_day_of_its_decision() {
+    let world = World::new(&[("neural", State::Win, [0.01, 0.03, 0.07])]);
+    world.decided("neural", [0.009, 0.041, 0.073]).check(
+        Badge::Win,
+        "neural beats control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7, 10.30% against 10.00%, 18,211 against 18,311 lists, split as planned",
+    );
+}
+
 #[test]
 fn a_win_whose_interval_has_come_back_over_zero_says_so() {
-    World::new(&[("neural", State::Win, [-0.01, 0.03, 0.07])]).check(
+    let world = World::new(&[("neural", State::Win, [-0.01, 0.03, 0.07])]);
+    world.decided("neural", [0.009, 0.041, 0.073]).open_again("neural").check(
         Badge::Win,
-        "neural beat control at the last decision look; now it is open again: CTR@10 +3.0% (−1.0% to +7.0%), 10.30% against 10.00%, 18,211 against 18,311 lists, split as planned",
+        "neural beat control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7; since then its interval has come to hold 0, 10.30% against 10.00%, \
+         18,211 against 18,311 lists, split as planned",
+    );
+}
+
+#[test]
+fn a_decision_of_an_earlier_version_is_named_as_such() {
+    let mut world = World::new(&[("neural", State::Win, [0.01, 0.03, 0.07])]).decided("neural", [0.1; 3]);
+    let arm = world.report.arms.get_mut("neural").expect("it is there");
+    arm.decided.as_mut().expect("it was decided").at = None;
+    world.check(
+        Badge::Win,
+        "neural beats control: CTR@10 +3.0% (+1.0% to +7.0%), decided by the rule of an earlier version, 10.30% against 10.00%, 18,211 against 18,311 lists, \
+         split as planned",
+    );
+}
+
+#[test]
+fn lists_without_a_user_are_not_to_be_read() {
+    let mut world = World::new(&[("neural", State::InvalidUsers, [0.01, 0.03, 0.07])]);
+    let arm = world.report.arms.get_mut("neural").expect("it is there");
+    arm.decision.as_mut().expect("it is tested").reason =
+        "one user has 41% of the lists of an arm".to_owned();
+    world.check(
+        Badge::Invalid,
+        "do not read this: one user has 41% of the lists of an arm",
+    );
+}
+
+#[test]
+fn harm_says_since_when_and_whether_it_has_turned() {
+    let mut world = World::new(&[("neural", State::Harm, [-0.2, -0.05, 0.1])]);
+    let harm_since = |world: &mut World| {
+        let arm = world.report.arms.get_mut("neural").expect("it is there");
+        arm.metrics.get_mut("ctr@10").expect("it is there").harm_since_ms = Some(1_764_028_799_999);
+    };
+    harm_since(&mut world);
+    world.check(
+        Badge::Harm,
+        "neural is worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 −5.0% (−20.0% to +10.0%), 9.50% against 10.00%, 18,211 against \
+         18,311 lists, split as planned",
+    );
+    let mut world = World::new(&[("neural", State::Harm, [0.01, 0.03, 0.07])]);
+    harm_since(&mut world);
+    world.check(
+        Badge::Harm,
+        "neural is worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval now lies on the better side \
+         of 0, 10.30% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
 
@@ -373,20 +469,22 @@ fn names_are_parts_of_their_own() {
 
 #[test]
 fn a_loss_whose_interval_has_come_back_over_0_is_said_to_be_open_again() {
-    World::new(&[("neural", State::Loss, [-0.2, -0.05, 0.1])]).check(
+    let world = World::new(&[("neural", State::Loss, [-0.2, -0.05, 0.1])]);
+    world.decided("neural", [-0.09, -0.06, -0.03]).open_again("neural").check(
         Badge::Harm,
-        "neural is worse than control by the last decision look; now it is open again: CTR@10 −5.0% (−20.0% to +10.0%), 9.50% against 10.00%, 18,211 against \
-         18,311 lists, split as planned",
+        "neural is worse than control: CTR@10 −6.0% (−9.0% to −3.0%), decided Mon 24 Nov, day 7; since then its interval has come to hold 0, 9.50% against \
+         10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
 
 #[test]
 fn who_wins_by_another_metric_wins_though_the_first_has_no_interval() {
-    let mut world = World::new(&[("neural", State::Win, [0.24, 0.29, 0.34])]);
+    let world = World::new(&[("neural", State::Win, [0.24, 0.29, 0.34])]);
+    let mut world = world.decided("neural", [0.24, 0.29, 0.34]);
     world.settings.primary = vec!["mrr@10".to_owned(), "ctr@10".to_owned()];
     world.check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), decided Mon 24 Nov, day 7, 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
 

@@ -43,6 +43,12 @@ pub fn count(n: f64) -> String {
     grouped(&format!("{n:.0}"))
 }
 
+/// "Mon 24 Nov", in UTC.
+pub fn date(ms: i64) -> Option<String> {
+    let time = jiff::Timestamp::from_millisecond(ms).ok()?;
+    Some(time.strftime("%a %-d %b").to_string())
+}
+
 /// "about" is said before it: "32 min", "3 h", "2 days".
 pub fn span(ms: i64) -> String {
     match ms {
@@ -122,6 +128,13 @@ mod tests {
         assert_eq!(split(&[[0.53, 0.5], [0.47, 0.5]]), ["53:47", "50:50"]);
         assert_eq!(split(&[[0.503, 0.5], [0.497, 0.5]]), ["50.3:49.7", "50.0:50.0"]);
         assert_eq!(split(&[[0.5, 0.5], [0.5, 0.5]]), ["50.00:50.00", "50.00:50.00"]);
+    }
+
+    #[test]
+    fn dates_are_those_of_utc() {
+        assert_eq!(date(1_764_028_799_999).as_deref(), Some("Mon 24 Nov"));
+        assert_eq!(date(1_764_547_200_000).as_deref(), Some("Mon 1 Dec"));
+        assert_eq!(date(i64::MAX), None);
     }
 
     #[test]

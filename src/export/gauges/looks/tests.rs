@@ -409,7 +409,8 @@ fn all() -> Vec<(&'static str, &'static str)> {
         (LOWER_IS_BETTER, LOWER_IS_BETTER_HELP),
         (TIMESTAMP, TIMESTAMP_HELP),
     ];
-    let all = of(&INTERVALS).chain(of(&OF_METRICS)).chain(of(&OF_ARMS));
+    let all = of(&INTERVALS).chain(of(&OF_METRICS)).chain(of(&OF_DECISIONS));
+    let all = all.chain(of(&OF_ARMS));
     all.chain(of(&OF_EXPERIMENTS)).chain(single).collect()
 }
 

@@ -11,7 +11,7 @@ use crate::export::fixture::{self, snapshot};
 use crate::looks::{ArmLook, ExperimentLook, MetricLook, WindowLook, compared};
 use crate::snapshot::ArmSnapshot;
 use crate::statistics::per_user::IDS;
-use crate::statistics::{ArmReport, Interval, MetricReport};
+use crate::statistics::{ArmReport, Interval, MetricReport, Role};
 
 const CONTROL: &str = "[experiments.ranker]\ncontrol = \"arm-1\"\n";
 /// All that there is, as it was by default up to 0.1.
@@ -132,7 +132,15 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> Shown {
     let comparison = experiment.settings.clone().map(|settings| {
         let of_key = |key: &str| {
             let role = settings.role(key);
-            (key.to_owned(), MetricReport { role, ..known })
+            let decision = known.decision.filter(|_| role != Role::Secondary);
+            (
+                key.to_owned(),
+                MetricReport {
+                    role,
+                    decision,
+                    ..known
+                },
+            )
         };
         let keys = keys.iter().map(String::as_str).chain(IDS);
         let arm = ArmReport {
@@ -191,11 +199,11 @@ fn no_arm_has_more_series_than_are_told_and_one_has_as_many_less_that_it_is_no_c
 }
 
 #[test]
-fn an_arm_has_at_most_250_series_by_default_with_up_to_four_metrics_that_decide() {
+fn an_arm_has_at_most_250_series_by_default_with_up_to_three_metrics_that_decide() {
     let of = |text: &str| SeriesOfArm::of(&configured(text));
     assert!(of("").sum() <= 250, "{:?}", of(""));
-    let four = "primary = [\"ctr@10\", \"hit_rate@10\"]\nguardrails = { mrr = 0.02, \"ndcg@10\" = 0.02 }\n";
-    let compared = of(&format!("{CONTROL}{four}"));
+    let three = "primary = [\"ctr@10\", \"hit_rate@10\"]\nguardrails = { mrr = 0.02 }\n";
+    let compared = of(&format!("{CONTROL}{three}"));
     assert!(compared.sum() <= 250, "{compared:?}");
     let stored = of(&format!("{STATE}{CONTROL}"));
     assert!(stored.sum() <= 250 && stored.global > 0, "{stored:?}");
