@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, hostile] = process.argv.slice(2);
-const COLUMNS = ["lift", "interval", "p adjusted", "control", "arm", "p of harm", "per user"];
+const COLUMNS = ["lift", "interval", "p adjusted", "control", "arm", "p of harm", "per user", "decision"];
 
 const options = { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" };
 await withPage(url, options, async (page, objections) => {
@@ -77,10 +77,10 @@ await withPage(url, options, async (page, objections) => {
   assert.ok((await heads.evaluateAll((nodes) => nodes.map((node) => node.scope))).every((scope) => scope === "col"));
   const names = of("comparison", "blend").locator("tbody th[scope=row]");
   assert.deepEqual(await Promise.all((await names.all()).map(words)), ["MRR@5 primary", "CTR guardrail", "hit ratio", "lists per user"]);
-  assert.deepEqual(await cells("blend", "mrr@5"), ["+12.0%", "−4.0% to +28.0%", "0.040", "0.2500", "0.2800", "<0.001", "−15.7% (−20.0% to +60.0%)"]);
-  assert.deepEqual(await cells("blend", "ctr"), ["+12.0%", "−4.0% to +28.0%", "0.040", "25.00%", "28.00%", "<0.001", "−15.7% (−20.0% to +60.0%)"]);
+  assert.deepEqual(await cells("blend", "mrr@5"), ["+12.0%", "−4.0% to +28.0%", "0.040", "0.2500", "0.2800", "<0.001", "−15.7% (−20.0% to +60.0%)", "+10.0% (+1.0% to +19.0%), 2025-11-24"]);
+  assert.deepEqual(await cells("blend", "ctr"), ["+12.0%", "−4.0% to +28.0%", "0.040", "25.00%", "28.00%", "<0.001", "−15.7% (−20.0% to +60.0%)", "+10.0% (+1.0% to +19.0%), 2025-11-24"]);
   assert.deepEqual((await cells("blend", "lists_per_user")).toSpliced(1, 2).slice(0, 3), ["+12.0%", "–", "–"]);
-  assert.deepEqual(await cells("neural", "mrr@5"), ["–", "–", "–", "0.2500", "0.2800", "–", "–"], "too little is known");
+  assert.deepEqual(await cells("neural", "mrr@5"), ["–", "–", "–", "0.2500", "0.2800", "–", "–", "–"], "too little is known");
   assert.deepEqual((await cells("shadow", "mrr@5")).toSpliced(3, 2).slice(0, 4), ["+12.0%", "−4.0% to +28.0%", "–", "–"], "shown, not tested");
   const checks = of("checks", "blend").locator("div");
   assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["sample ratio p <0.001", "list ratio 1.051 (0.800 to 1.400), p 1"]);

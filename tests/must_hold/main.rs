@@ -123,3 +123,26 @@ fn who_looks_at_the_demo_once_is_told_nothing_wrong_first() {
     check(&seen, "wrong sign", 0.0, 0.0);
     check(&seen, ": called too early", 0.0, 0.6);
 }
+
+#[test]
+fn an_effect_that_changes_its_sign_decides_nothing_wrong() {
+    let changing = rows::changing(SMALL, rows::Change::BetterFirst, 1);
+    let seen = seen(&changing, 24);
+    check(&seen, "win or loss", 0.0, 0.13);
+    check(&seen, "on the side of the decision", 1.0, 1.0);
+}
+
+#[test]
+fn eight_weekly_decisions_are_seldom_wrong_together() {
+    let seen = seen(&rows::eight_weeks(FEW_LISTS), 16);
+    check(&seen, "win or loss", 0.0, 0.13);
+    check(&seen, "on the side of the decision", 1.0, 1.0);
+}
+
+#[test]
+fn a_constant_effect_is_decided_in_the_first_weeks() {
+    let seen = seen(&rows::constant(FEW_LISTS), 24);
+    check(&seen, "week 1", 0.5, 0.92);
+    check(&seen, "week 2", 0.83, 1.0);
+    check(&seen, "holds the sign", 1.0, 1.0);
+}

@@ -11,7 +11,8 @@ use abgauge::looks::{ArmLook, ExperimentLook, History, Looked, MetricLook, Publi
 use abgauge::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use abgauge::statistics::burn_in::BurnIn;
 use abgauge::statistics::{
-    ArmReport, Decision, Grown, Interval, ListRatio, MetricReport, PerUser, Report, Role, Settings, State,
+    ArmReport, Basis, Decided, DecidedAt, DecidedMetric, Decision, Grown, Interval, ListRatio, MetricReport,
+    PerUser, Report, Role, Settings, State,
 };
 use abgauge::telemetry::Telemetry;
 use tokio_util::sync::CancellationToken;
@@ -88,7 +89,7 @@ impl LookedAt {
             arm.decision = Some(Decision {
                 state: State::NoDecision,
                 reason: "no shares".to_owned(),
-                is_fresh: false,
+                basis: Basis::Earlier,
             });
             arm.list_ratio = None;
             arm.metrics.remove("lists_per_user");
@@ -272,6 +273,9 @@ fn report(as_of_ms: i64, neural: State) -> Report {
     }
 }
 
+/// 24 November 2025.
+const DECIDED_MS: i64 = 1_763_942_400_000;
+
 /// Before burn-in an arm has its values alone.
 fn arm_report(state: Option<State>) -> ArmReport {
     let is_known = state != Some(State::Collecting);
@@ -289,6 +293,15 @@ fn arm_report(state: Option<State>) -> ArmReport {
         p_harm: number(0.000_2),
         information: number(0.5),
         top_bucket_share: None,
+        harm_since_ms: None,
+        interval_at_one_look: None,
+        decision: (is_known && state.is_some() && role != Role::Secondary).then_some(DecidedMetric {
+            lift: Some(0.1),
+            interval: interval(0.01, 0.19),
+            p: 0.01,
+            p_adjusted: 0.02,
+            band_excludes_zero: false,
+        }),
         per_user: is_known.then_some(PerUser {
             lift: -0.157,
             interval: interval(-0.2, 0.6),
@@ -309,8 +322,21 @@ fn arm_report(state: Option<State>) -> ArmReport {
         decision: state.map(|state| Decision {
             state,
             reason: "3.2 of 7 days".to_owned(),
-            is_fresh: false,
+            basis: Basis::Earlier,
         }),
+        decided: state.filter(|_| is_known).map(|state| Decided {
+            state,
+            reason: "MRR@5 is better, p = 0.02".to_owned(),
+            at: Some(DecidedAt {
+                look: 1008,
+                as_of_ms: DECIDED_MS,
+                day: 7,
+                k: Some(1),
+            }),
+            metrics: BTreeMap::new(),
+        }),
+        open_again: None,
+        notes: Vec::new(),
         burn_in: BurnIn {
             occupied: 256,
             expected_hits: 900.0,

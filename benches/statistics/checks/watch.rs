@@ -58,12 +58,12 @@ fn shares(scenario: &Scenario, leg: usize) -> BTreeMap<String, f64> {
 }
 
 impl Watch {
-    /// Looks at these times; later legs open epochs.
+    /// Looks at these times; later legs open epochs if they change the shares.
     pub fn new(scenario: &Scenario, settings: Settings, every_ms: i64) -> Watch {
         let mut start_ms = START_MS;
         let mut epochs = Vec::new();
         for (number, leg) in scenario.legs.iter().enumerate() {
-            if number > 0 {
+            if number > 0 && shares(scenario, number) != shares(scenario, number - 1) {
                 epochs.push(EpochStart {
                     start_ms,
                     shares: shares(scenario, number),
@@ -132,6 +132,11 @@ impl Watch {
     /// Whether the running p of a metric is at most `alpha`.
     pub fn alarms(&self, metric: &str, alpha: f64) -> bool {
         self.metric(metric).p.expect("burn-in is done") <= alpha
+    }
+
+    /// Whether the last decision look finds a metric at `alpha`.
+    pub fn decides(&self, metric: &str, alpha: f64) -> bool {
+        self.metric(metric).decision.expect("the week is over").p <= alpha
     }
 
     /// Whether the first treatment harms by one of its metrics.

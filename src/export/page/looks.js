@@ -92,6 +92,7 @@ function drawComparison(node, comparison) {
   text($("[data-testid=decision-reason]", node), state === undefined ? "It has no share of the users." : `${RESULTS[result]}${reason ? `: ${visible(reason)}` : ""}`);
   const isWithoutShares = reason === NO_SHARES;
   node.classList.toggle("without-shares", isWithoutShares);
+  node.classList.toggle("without-decision", Object.values(metrics).every((metric) => metric.decision === undefined));
   const help = isWithoutShares ? NO_SHARES_HELP : STATES[state]?.help;
   note($("[data-testid=state-words]", node), [help, next && !isWithoutShares && `Next decision: ${moment(next)}.`].filter(Boolean).join(" "));
   for (const bdi of node.querySelectorAll("bdi.control")) text(bdi, visible(control));
@@ -138,6 +139,7 @@ function cellsOf(it, metric) {
     { name: "arm", words: value(it.arm) },
     { name: "harm", words: probability(it.p_harm) },
     { name: "per user", words: it.per_user === undefined ? NONE : `${lift(it.per_user.lift)} (${interval(it.per_user)})` },
+    { name: "decision", words: it.decision === undefined ? NONE : `${lift(it.decision.lift)} (${interval(it.decision)}), ${date(it.decision.at)}` },
   ];
 }
 

@@ -57,19 +57,20 @@ export const STATES = {
   no_effect: { name: "no effect", help: "What the arm does to the primary metrics is smaller than the smallest effect that matters (mde)." },
   win: { name: "win", help: "The arm reaches the goal, and every guardrail holds." },
   loss: { name: "loss", help: "A primary metric is worse than the control's." },
-  harm: { name: "harm", help: "The arm makes a metric worse. This is tested at every look." },
+  harm: { name: "harm", help: "The arm makes a metric worse, or did on some day: this is tested at every look, beside the decisions, and is never withdrawn." },
   "invalid(srm)": { name: "invalid: sample ratio", help: "Users are not split as the shares say: assignment or logging is broken. Do not read the lifts." },
   "invalid(multi_arm)": { name: "invalid: users in two arms", help: "Too many users were seen in two arms. Do not read the lifts." },
+  "invalid(users)": { name: "invalid: users", help: "Too many lists have no user, or one user has too many lists, so intervals are too narrow. Do not read the lifts." },
   "invalid(list_ratio)": { name: "invalid: list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Do not read the lifts." },
 };
 
 /** Kinds of the sentence on an experiment, and what they mean. */
 export const BADGES = {
-  win: { name: "winner", help: "An arm is better than the control, or not worse where that is the goal, by the tests that were asked for: they hold however often one looks." },
+  win: { name: "winner", help: "An arm is better than the control, or not worse where that is the goal, by the tests that were asked for. The lift and its interval are those of the decision look." },
   harm: { name: "worse", help: "An arm is worse than the control, and none is better." },
   no_effect: { name: "no effect", help: "All lifts lie within the smallest effect that matters (mde)." },
   open: { name: "undecided", help: "It was time to decide, and nothing is shown. That does not mean that there is no difference." },
-  early: { name: "wait", help: "Nothing is decided yet. The lift so far holds however often one looks, but who stops at a good moment sees too much." },
+  early: { name: "wait", help: "Nothing is decided yet. You may check the lift as often as you like, but if you stop at a lucky moment it will be too high." },
   invalid: { name: "invalid", help: "A check failed: assignment or logging is broken, and no number can be trusted." },
   uncompared: { name: "not compared", help: "No arm is tested against a control; the sentence says why. A control, and the shares of the users, are set under [experiments.NAME] in the configuration." },
   waiting: { name: "wait", help: "Nothing has settled yet, or no look has been taken: looks are ten minutes of event time apart." },

@@ -15,7 +15,7 @@ const ALPHA: f64 = 0.05;
 /// The effect that a fixed test finds with power 0.8, in standard errors: Φ⁻¹(0.975) + Φ⁻¹(0.8).
 const FOUND: f64 = 2.80;
 /// Of the power's rows.
-const METRIC: &str = "ctr";
+pub(super) const METRIC: &str = "ctr";
 const N_PILOTS: u64 = 40;
 
 /// The sample on which a fixed test finds an effect with power 0.8, 1.5 times and twice as many users: weeks of 5,000 moderate
@@ -71,18 +71,18 @@ fn power_at(
             sums.take(told);
         });
         let fixed = sums.compare(METRIC).difference.expect("it spreads");
-        let mut alarms: Vec<bool> = watches.iter().map(|watch| watch.alarms(METRIC, ALPHA)).collect();
-        alarms.insert(1, fixed.p_at_one_look() <= ALPHA);
+        let mut alarms = vec![watches[0].alarms(METRIC, ALPHA), fixed.p_at_one_look() <= ALPHA];
+        alarms.extend(watches.get(1).map(|watch| watch.decides(METRIC, ALPHA)));
         alarms.into_iter().map(indicator).collect()
     })
 }
 
-fn moderate(scale: Scale, users: f64) -> Scenario {
+pub(super) fn moderate(scale: Scale, users: f64) -> Scenario {
     Scenario::new(scale, Activity::Moderate, users, 5.0).of(&[METRIC])
 }
 
 /// 2.80 √V of the lift at the end of the week, the mean of some pilots.
-fn detectable(scale: Scale, users: f64) -> f64 {
+pub(super) fn detectable(scale: Scale, users: f64) -> f64 {
     let scenario = moderate(scale, users);
     let error = |pilot: u64| {
         let (_, sums) = at_end(&scenario, u64::MAX - pilot);

@@ -1,6 +1,7 @@
 //! The rows of the table, one file for what belongs together.
 
 mod coverage;
+mod decisions;
 mod effects;
 mod first_view;
 mod no_effect;
@@ -10,6 +11,7 @@ use super::row::Row;
 use super::scenario::Scale;
 
 pub use self::coverage::{coverage, misses};
+pub use self::decisions::{Change, changing, constant, eight_weeks};
 pub use self::effects::{harm, power};
 pub use self::first_view::first_view;
 pub use self::no_effect::{holm, no_effect, ramp};
@@ -20,6 +22,10 @@ pub fn all(scale: Scale) -> Vec<Row> {
     let mut rows = vec![no_effect(scale), coverage(scale)];
     rows.extend([-0.1, 0.02, 0.1].map(|lift| misses(scale, lift)));
     rows.extend(power(scale));
+    for n_weeks in [1, 8] {
+        rows.extend([Change::BetterFirst, Change::WorseFirst].map(|change| changing(scale, change, n_weeks)));
+    }
+    rows.extend([eight_weeks(scale), constant(scale)]);
     rows.extend([harm(scale, -0.1), list_ratio(scale), more_lists(scale, 0.1)]);
     rows.extend([false, true].map(|is_ramped| sample_ratio(scale, is_ramped)));
     rows.extend([wrong_shares(scale), holm(scale), ramp(scale), first_view()]);

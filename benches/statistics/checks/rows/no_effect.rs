@@ -36,7 +36,9 @@ pub fn no_effect(scale: Scale) -> Row {
             watches.iter_mut().for_each(|watch| watch.take(told))
         });
         let alarms = |watch: &Watch| METRICS.map(|metric| indicator(watch.alarms(metric, ALPHA)));
-        let mut numbers: Vec<f64> = watches.iter().flat_map(alarms).collect();
+        let mut numbers: Vec<f64> = watches[..2].iter().flat_map(alarms).collect();
+        numbers.extend(METRICS.map(|metric| indicator(watches[2].decides(metric, ALPHA))));
+        numbers.extend(alarms(&watches[3]));
         numbers.push(indicator(watches[0].harms()));
         numbers
     })
@@ -63,12 +65,13 @@ pub fn holm(scale: Scale) -> Row {
         let [sequence, planned] = watches.each_ref().map(|watch| {
             let arms = watch.report().arms.values();
             let metrics = arms.flat_map(|arm| METRICS.map(|metric| arm.metrics[metric]));
-            metrics.fold([1.0_f64; 2], |[adjusted, own], metric| {
+            metrics.fold([1.0_f64; 3], |[adjusted, own, decided], metric| {
                 let [a, p] = [metric.p_adjusted, metric.p].map(|p| p.expect("burn-in is done"));
-                [adjusted.min(a), own.min(p)]
+                let d = metric.decision.expect("the week is over").p_adjusted;
+                [adjusted.min(a), own.min(p), decided.min(d)]
             })
         });
-        [sequence[0], planned[0], sequence[1]]
+        [sequence[0], planned[2], sequence[1]]
             .map(|p| indicator(p <= ALPHA))
             .to_vec()
     })
