@@ -60,8 +60,8 @@ use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, UserKey};
 use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Starts, Users};
+use comparison::{Beside, Compared};
 pub use comparison::{Compare, Comparison, Halfway};
-use comparison::{Compared, Times};
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
 
@@ -299,7 +299,7 @@ impl Evaluator {
             evaluation::totals(numbers, &arms, &self.ranking, self.catalogue.as_deref())
         };
         let mut spans = BTreeMap::new();
-        let mut times = Times::default();
+        let mut beside = Beside::default();
         let span_ms = self.span_ms;
         let compared = self.compare.as_ref().map(|compare| Compared {
             arms: &arms,
@@ -314,7 +314,9 @@ impl Evaluator {
         self.engine.close_each(|settled| {
             match &settled {
                 Settled::List(list) => {
-                    compared.iter().for_each(|_| times.see(list));
+                    if compared.is_some() {
+                        beside.see(list);
+                    }
                     if let Some((compared, half_ms)) =
                         halfway.filter(|(_, half_ms)| list.start_ms >= *half_ms)
                     {
@@ -338,7 +340,7 @@ impl Evaluator {
             spans.extend(rest.map(|(number, numbers)| (number * span_ms, totals(numbers))));
         }
         let total = totals(ledger.total());
-        let comparisons = compared.map(|compared| compared.comparisons(ledger.total(), &times, half));
+        let comparisons = compared.map(|compared| compared.comparisons(ledger.total(), &beside, half));
         let exact = !overflowed && !ledger.overflowed();
         Evaluation {
             total,

@@ -1,11 +1,14 @@
 //! Arms against their control, from the sums by user bucket: the file is one look.
 
 mod times;
+mod top_users;
 
 use std::collections::BTreeMap;
 
 pub(super) use self::times::Times;
+pub(super) use self::top_users::TopUsers;
 use crate::engine::ranking::Ranking;
+use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, Numbers};
 use crate::looks::arm_totals;
@@ -86,6 +89,20 @@ pub(super) struct Compared<'a> {
     pub compare: &'a Compare,
 }
 
+/// What is counted list by list beside the ledger.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    pub times: Times,
+    pub top_users: TopUsers,
+}
+
+impl Beside {
+    pub fn see(&mut self, list: &SettledList) {
+        self.times.see(list);
+        self.top_users.see(list);
+    }
+}
+
 /// By experiment.
 type Sums = BTreeMap<String, (Settings, Totals)>;
 
@@ -94,15 +111,16 @@ impl Compared<'_> {
     pub fn comparisons(
         self,
         numbers: Numbers,
-        times: &Times,
+        beside: &Beside,
         half: Option<Half>,
     ) -> BTreeMap<String, Comparison> {
         let mut half = half.map(|half| (half.as_of_ms, half.sums));
-        let sums = self.sums(numbers).into_iter();
+        let top_users = beside.top_users.most();
+        let sums = self.sums(numbers, &top_users).into_iter();
         let comparisons = sums.map(|(experiment, (settings, totals))| {
             let ids = (0..).zip(self.arms);
             let own = ids.filter(|(_, arm)| *arm.experiment == *experiment);
-            let time = times.of(own.map(|(id, _)| id));
+            let time = beside.times.of(own.map(|(id, _)| id));
             let halfway = half.as_mut().and_then(|(as_of_ms, sums)| {
                 let (_, totals) = sums.remove(&experiment)?;
                 Some(Halfway {
@@ -126,11 +144,12 @@ impl Compared<'_> {
     pub fn half(self, numbers: Numbers, as_of_ms: i64) -> Half {
         Half {
             as_of_ms,
-            sums: self.sums(numbers),
+            sums: self.sums(numbers, &BTreeMap::new()),
         }
     }
 
-    fn sums(self, numbers: Numbers) -> Sums {
+    /// `top_users` are lists of the user who has most, by arm.
+    fn sums(self, numbers: Numbers, top_users: &BTreeMap<ArmId, u32>) -> Sums {
         let mut experiments: BTreeMap<&str, Vec<(ArmId, &str)>> = BTreeMap::new();
         for (id, arm) in (0..).zip(self.arms) {
             let arms = experiments.entry(&arm.experiment).or_default();
@@ -140,7 +159,7 @@ impl Compared<'_> {
             let settings = self
                 .compare
                 .settings(experiment, arms.iter().map(|(_, arm)| *arm))?;
-            let totals = totals(numbers, &arms, self.ranking, settings);
+            let totals = totals(numbers, &arms, self.ranking, settings, top_users);
             let unit = if totals.multi_arm_users.is_some() {
                 Unit::User
             } else {
@@ -162,7 +181,13 @@ pub(super) struct Half {
     sums: Sums,
 }
 
-fn totals(numbers: Numbers, arms: &[(ArmId, &str)], ranking: &Ranking, settings: &Settings) -> Totals {
+fn totals(
+    numbers: Numbers,
+    arms: &[(ArmId, &str)],
+    ranking: &Ranking,
+    settings: &Settings,
+    top_users: &BTreeMap<ArmId, u32>,
+) -> Totals {
     let exposed = |id: &ArmId| numbers.exposures.get(id);
     let counts_users = arms.iter().any(|(id, _)| exposed(id).is_some());
     let in_two = arms
@@ -177,7 +202,12 @@ fn totals(numbers: Numbers, arms: &[(ArmId, &str)], ranking: &Ranking, settings:
     let none = BucketSums::new();
     let arms = arms.iter().map(|(id, arm)| {
         let sums = numbers.buckets.get(id).unwrap_or(&none);
-        ((*arm).to_owned(), arm_totals(&[sums], users_of(id), ranking))
+        let totals = ArmTotals {
+            lists_without_user: numbers.anonymous.get(id).copied().unwrap_or_default() as f64,
+            top_user_lists: top_users.get(id).copied().map(f64::from),
+            ..arm_totals(&[sums], users_of(id), ranking)
+        };
+        ((*arm).to_owned(), totals)
     });
     let epoch = Epoch {
         shares: settings.shares.clone(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::LedgerError;
+use super::anonymous::Anonymous;
 use super::book::{Aggregate, Book, ByArm};
 use super::buckets::Buckets;
 use super::exposures::Exposures;
@@ -223,4 +224,6 @@ aggregates! {
     exposures: Exposures,
     /// The latest time of a list, epoch ms.
     latest: Latest,
+    /// Lists without a user; nothing where users are not told apart.
+    anonymous: Anonymous,
 }

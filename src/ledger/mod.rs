@@ -24,6 +24,7 @@
 //! The join does not know about it.
 
 mod aggregates;
+mod anonymous;
 mod book;
 mod bucket_sums;
 mod buckets;

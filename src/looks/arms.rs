@@ -17,6 +17,8 @@ pub struct ArmLook {
     pub lists: f64,
     /// First exposures; none where users are not counted.
     pub users: Option<f64>,
+    /// Those among `lists` that have no user.
+    pub lists_without_user: f64,
     /// By id.
     pub metrics: BTreeMap<String, MetricLook>,
     /// What it is in the window that ends with the look, by the window's name: only where it has a list there.
@@ -62,6 +64,7 @@ pub(super) fn arms(
         let arm = ArmLook {
             lists: n_lists(&epochs),
             users: epochs.iter().map(|arm| arm.users).sum(),
+            lists_without_user: epochs.iter().map(|arm| arm.lists_without_user).sum(),
             metrics: match epochs[..] {
                 [_] => metrics(&epochs, rules, &level, |keys| {
                     keys.iter().map(|key| sides.ratio(name, key)).collect()

@@ -9,9 +9,7 @@ use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::arm_totals;
 use super::{Experiment, Rules};
 use crate::ledger::{BucketSums, PairId};
-use crate::statistics::{
-    ArmTotals, Epoch, Kept, Progress, Report, Settings, Sides, Time, Totals, Unit, look_at,
-};
+use crate::statistics::{ArmTotals, Epoch, Kept, Progress, Report, Settings, Sides, Time, Totals, look_at};
 use crate::verdict::Size;
 
 /// What a look shows of an experiment. What is undefined is absent.
@@ -89,17 +87,9 @@ impl Course {
         let totals = totals(asked, &of_pairs, rules);
         let sides = Sides::new(&totals.epochs);
         let comparison = asked.settings.as_ref().map(|settings| {
-            let settings = Settings {
-                unit: if rules.counts_users {
-                    settings.unit
-                } else {
-                    Unit::Request
-                },
-                ..settings.clone()
-            };
             let time = Time { start_ms, as_of_ms };
-            let report = look_at(&settings, &mut self.kept, &totals, &sides, time);
-            (settings, report)
+            let report = look_at(settings, &mut self.kept, &totals, &sides, time);
+            (settings.clone(), report)
         });
         let alpha = asked.settings.as_ref().map(|settings| settings.alpha);
         let mut look = ExperimentLook {
@@ -137,20 +127,25 @@ fn epoch_arms(
     pairs: &[(&PairUsers, &ExperimentUsers)],
     rules: &Rules,
 ) -> BTreeMap<String, ArmTotals> {
-    let mut arms: BTreeMap<&str, (Vec<&BucketSums>, u64)> = BTreeMap::new();
+    let mut arms: BTreeMap<&str, (Vec<&BucketSums>, [u64; 2])> = BTreeMap::new();
     for (pair, users) in pairs {
         for (arm, epochs) in &users.arms {
             if let Some(arm_users) = epochs.get(&epoch) {
-                let (sums, n_users) = arms.entry(pair.name(*arm)).or_default();
+                let (sums, [n_users, without_user]) = arms.entry(pair.name(*arm)).or_default();
                 sums.push(&arm_users.sums);
                 *n_users += arm_users.exposed.first;
+                *without_user += arm_users.without_user;
             }
         }
     }
     let arms = arms.into_iter();
-    arms.map(|(name, (sums, n_users))| {
+    arms.map(|(name, (sums, [n_users, without_user]))| {
         let users = rules.counts_users.then_some(n_users as f64);
-        (name.to_owned(), arm_totals(&sums, users, &rules.ranking))
+        let totals = ArmTotals {
+            lists_without_user: without_user as f64,
+            ..arm_totals(&sums, users, &rules.ranking)
+        };
+        (name.to_owned(), totals)
     })
     .collect()
 }

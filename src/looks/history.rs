@@ -191,6 +191,7 @@ mod tests {
             let arm = ArmLook {
                 lists: 1.0,
                 users: None,
+                lists_without_user: 0.0,
                 metrics: [("ctr".to_owned(), metric)].into(),
                 windows: BTreeMap::new(),
             };

@@ -44,6 +44,8 @@ pub(super) struct ExperimentUsers {
 pub(super) struct ArmUsers {
     pub sums: BucketSums,
     pub exposed: Exposed,
+    /// Lists without a user.
+    pub without_user: u64,
 }
 
 /// What an experiment takes, in bytes.
@@ -198,6 +200,7 @@ impl ExperimentUsers {
     fn add(&mut self, arm: ArmId, epoch: usize, cell: WaitingArm, in_window: Option<(i64, i64)>) {
         let own = self.arms.entry(arm).or_default().entry(epoch).or_default();
         own.exposed.add(cell.exposed);
+        own.without_user += cell.without_user;
         if let Some(sums) = cell.sums {
             let unpacked = sums.unpack();
             own.sums.merge(&unpacked);

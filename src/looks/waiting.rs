@@ -15,6 +15,8 @@ pub(super) struct WaitingArm {
     /// None of one that had its list in an earlier cell: it has users here who are now in two arms.
     pub sums: Option<PackedBuckets>,
     pub exposed: Exposed,
+    /// Lists without a user.
+    pub without_user: u64,
 }
 
 /// Beside what is packed: its place in a map that is at least half full, and what allocations cost.
@@ -26,6 +28,7 @@ impl WaitingCell {
         let arm = |id: &ArmId| WaitingArm {
             sums: numbers.buckets.get(id).map(PackedBuckets::new),
             exposed: numbers.exposures.get(id).copied().unwrap_or_default(),
+            without_user: numbers.anonymous.get(id).copied().unwrap_or_default(),
         };
         let ids = numbers.buckets.keys().chain(numbers.exposures.keys());
         WaitingCell(ids.map(|id| (*id, arm(id))).collect())

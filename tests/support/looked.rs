@@ -225,6 +225,7 @@ fn sizes() -> BTreeMap<String, ArmLook> {
     let size = |name: &str| ArmLook {
         lists: 12_345.0,
         users: Some(if name == HOSTILE { 2_700.0 } else { 2_000.0 }),
+        lists_without_user: 0.0,
         metrics: [("mrr@5".to_owned(), metric)].into(),
         windows: BTreeMap::new(),
     };
@@ -250,6 +251,7 @@ fn own(arm: &str) -> ArmLook {
     ArmLook {
         lists: 12_345.0,
         users: Some(2_000.0),
+        lists_without_user: 0.0,
         metrics: metrics.map(|(key, metric)| (key.to_owned(), metric)).into(),
         windows: BTreeMap::new(),
     }

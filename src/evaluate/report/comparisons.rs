@@ -12,7 +12,8 @@ use crate::table::visible;
 use crate::verdict::{self, ArmVerdict};
 
 /// Said where users are not counted.
-const NO_USERS: &str = "users are not counted, and no sample ratio is tested: no list has a user_id";
+const NO_USERS: &str = "users are not counted, and no sample ratio is tested: no list has a user_id. Each list counts as a user of its own, so intervals \
+                        are too narrow if users have several lists";
 
 /// What stands below all comparisons.
 const ONE_LOOK: &str = "one look: it holds only if the end of the input was fixed before anybody looked";
@@ -122,12 +123,16 @@ impl Versus<'_> {
 
     fn foot(&self) -> String {
         let lacks = self.report.burn_in.to_string();
-        match &self.report.decision {
+        let no_users = (!self.comparison.counts_users()).then_some(NO_USERS);
+        let notes = self.report.notes.iter().map(String::as_str).chain(no_users);
+        let notes: String = notes.map(|note| format!("\nnote: {}", visible(note))).collect();
+        let state = match &self.report.decision {
             Some(decision) if decision.reason.is_empty() => decision.state.name().to_owned(),
             Some(decision) => format!("{}: {}", decision.state.name(), decision.reason),
             None if self.report.burn_in.is_done() => "not tested: it has no share".to_owned(),
             None => format!("not tested: {lacks}"),
-        }
+        };
+        state + &notes
     }
 
     fn grid(&self) -> Grid {

@@ -35,6 +35,8 @@ struct MetricEnds {
 /// An arm at the last look, as far as it is shown.
 pub(super) struct LookedArm<'a> {
     users: Option<f64>,
+    /// Share of lists without a user.
+    without_user: Option<f64>,
     /// Each with what follows the arm's labels.
     intervals: Vec<(&'a str, Interval)>,
     /// None without a control, and of the control.
@@ -173,6 +175,8 @@ const OF_EXPERIMENTS: [Family<Report>; 2] = [
 
 const USERS: &str = "abgauge_users";
 const USERS_HELP: &str = "Users, each in the arm of the first list since the experiment's start.";
+const WITHOUT_USER: &str = "abgauge_lists_without_user_ratio";
+const WITHOUT_USER_HELP: &str = "Share of an arm's settled lists since the experiment's start that have no user, from 0 to 1. Above 0.2 comparisons are invalid.";
 const DECISION: &str = "abgauge_decision";
 const DECISION_HELP: &str = "1 for the state that an arm is in, compared with the control.";
 const LOWER_IS_BETTER: &str = "abgauge_lower_is_better";
@@ -235,7 +239,10 @@ impl<'a> LookGauges<'a> {
         };
         // With its state.
         let of_arm = settings.map_or(0, |_| OF_ARMS.len() + 1);
-        usize::from(self.has_total) + of_arm + shown.map(|(key, ends)| of_metric(key, ends)).sum::<usize>()
+        // With the share of lists without a user.
+        1 + usize::from(self.has_total)
+            + of_arm
+            + shown.map(|(key, ends)| of_metric(key, ends)).sum::<usize>()
     }
 
     /// What a metric is there for in an experiment with these settings. Without any there is nothing to decide, and one metric speaks
@@ -268,6 +275,7 @@ impl<'a> LookGauges<'a> {
         let metrics = report.map(|report| self.with_ends(&report.metrics, |_, metric| metric.role));
         Some(LookedArm {
             users: own.users.filter(|_| self.has_total),
+            without_user: (own.lists > 0.0).then(|| own.lists_without_user / own.lists),
             intervals: intervals.collect(),
             report,
             metrics: metrics.into_iter().flatten().collect(),
@@ -319,6 +327,9 @@ impl<'a> LookGauges<'a> {
             if let Some(users) = arm.users {
                 text.sample([begin[0], begin[1], &ends], Number::Integer(users as i128));
             }
+        });
+        of_arms(text, WITHOUT_USER, WITHOUT_USER_HELP, arms, |text, begin, arm| {
+            text.known([begin[0], begin[1], "} "], arm.without_user.map(Number::Float));
         });
         for family in &INTERVALS {
             of_arms(text, family.name, family.help, arms, |text, begin, arm| {
@@ -418,6 +429,7 @@ impl LookedArm<'_> {
             .map(|(_, metric)| n_shown(&OF_METRICS, *metric) + n_shown(&OF_DECISIONS, *metric));
         let of_arm = self.report.map_or(0, |report| n_shown(&OF_ARMS, report));
         usize::from(self.users.is_some())
+            + usize::from(self.without_user.is_some())
             + INTERVALS.len() * self.intervals.len()
             + metrics.sum::<usize>()
             + of_arm

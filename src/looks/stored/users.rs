@@ -1,10 +1,11 @@
 //! What the users of a pair add up to, as bytes.
 //!
 //! ```text
-//! 1 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
-//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, buckets)…)…)…
+//! 2 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
+//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, buckets)…)…)…
 //! buckets  n, (bucket, a sum for each column, lists with a click)…
 //! ```
+//! Version 1 has no lists without a user.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +17,9 @@ use crate::engine::ranking::Ranking;
 use crate::ledger::{BucketSums, Exposed, LedgerError};
 use crate::looks::pair::{ArmUsers, PairUsers};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Without a count of lists without a user.
+const UNCOUNTED: u8 = 1;
 
 /// By arm, then epoch.
 type Arms = BTreeMap<ArmId, BTreeMap<usize, ArmUsers>>;
@@ -60,6 +63,7 @@ fn encode_arms(arms: &Arms, to: &mut Writer) {
             to.number(*epoch as u64);
             to.number(users.exposed.first);
             to.number(users.exposed.in_two);
+            to.number(users.without_user);
             users.sums.encode(to);
         }
     }
@@ -67,8 +71,14 @@ fn encode_arms(arms: &Arms, to: &mut Writer) {
 
 /// How far they go, and the rest of the bytes.
 pub fn begin(bytes: &[u8]) -> Result<(UpTo, Reader<'_>), AsOfError> {
+    let (_, up_to, from) = header(bytes)?;
+    Ok((up_to, from))
+}
+
+fn header(bytes: &[u8]) -> Result<(u8, UpTo, Reader<'_>), AsOfError> {
     let mut from = Reader::new(bytes);
-    if from.byte()? != VERSION {
+    let version = from.byte()?;
+    if ![VERSION, UNCOUNTED].contains(&version) {
         return Err(AsOfError::Version);
     }
     let up_to = UpTo {
@@ -76,14 +86,14 @@ pub fn begin(bytes: &[u8]) -> Result<(UpTo, Reader<'_>), AsOfError> {
         end: from.ms()?,
         cells_from: from.ms()?,
     };
-    Ok((up_to, from))
+    Ok((version, up_to, from))
 }
 
 impl StoredUsers {
     pub fn decode(bytes: &[u8], ranking: &Ranking, n_arms: usize) -> Result<StoredUsers, AsOfError> {
-        let (up_to, mut from) = begin(bytes)?;
+        let (version, up_to, mut from) = header(bytes)?;
         let columns = Columns::decode(&mut from, ranking)?;
-        let experiments = read_map(&mut from, |from| decode_arms(from, &columns, n_arms))?;
+        let experiments = read_map(&mut from, |from| decode_arms(from, &columns, n_arms, version))?;
         from.end()?;
         Ok(StoredUsers {
             up_to,
@@ -93,7 +103,7 @@ impl StoredUsers {
     }
 }
 
-fn decode_arms(from: &mut Reader, columns: &Columns, n_arms: usize) -> Result<Arms, AsOfError> {
+fn decode_arms(from: &mut Reader, columns: &Columns, n_arms: usize, version: u8) -> Result<Arms, AsOfError> {
     let mut arms = Arms::new();
     for _ in 0..from.length()? {
         let arm = below(from.number()?, n_arms as u64)? as ArmId;
@@ -104,6 +114,10 @@ fn decode_arms(from: &mut Reader, columns: &Columns, n_arms: usize) -> Result<Ar
                 exposed: Exposed {
                     first: below(from.number()?, 1 << 56)?,
                     in_two: below(from.number()?, 1 << 56)?,
+                },
+                without_user: match version {
+                    UNCOUNTED => 0,
+                    _ => below(from.number()?, 1 << 56)?,
                 },
                 sums: BucketSums::decode(from, |from| columns.row(from))?,
             };

@@ -3,7 +3,7 @@
 use abgauge::simulate::Activity;
 use abgauge::statistics::{Settings, State};
 
-use super::effects::{METRIC, detectable, moderate};
+use super::effects::{detectable, moderate};
 use crate::checks::row::{Bound, Figure, Row, indicator};
 use crate::checks::scenario::{DAY_MS, Leg, Scale, Scenario};
 use crate::checks::watch::{Watch, asked, report};

@@ -405,6 +405,7 @@ fn all() -> Vec<(&'static str, &'static str)> {
     }
     let single = [
         (USERS, USERS_HELP),
+        (WITHOUT_USER, WITHOUT_USER_HELP),
         (DECISION, DECISION_HELP),
         (LOWER_IS_BETTER, LOWER_IS_BETTER_HELP),
         (TIMESTAMP, TIMESTAMP_HELP),

@@ -122,6 +122,7 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> Shown {
     let of_arm = ArmLook {
         lists: 1.0,
         users: Some(123_456.0),
+        lists_without_user: 0.0,
         metrics,
         windows: window.into_iter().collect(),
     };
