@@ -23,7 +23,9 @@ use abgauge::looks::{ArmLook, ExperimentLook, Looked, MetricLook};
 use abgauge::snapshot::{SnapshotSource as _, Snapshots};
 use abgauge::statistics::burn_in::BurnIn;
 use abgauge::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
-use abgauge::statistics::{ArmReport, Decision, Interval, MetricReport, Report, Role, Settings, State};
+use abgauge::statistics::{
+    ArmReport, Basis, Decision, Interval, MetricReport, Report, Role, Settings, State,
+};
 use abgauge::telemetry::Telemetry;
 use abgauge::worker;
 use common::clock::thread_cpu_ns;
@@ -391,6 +393,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
     let own = ArmLook {
         lists: 1e5,
         users: Some(1e4),
+        lists_without_user: 0.0,
         metrics: keys.iter().map(|key| (key.clone(), metric)).collect(),
         // The settled view is not exported here.
         windows: BTreeMap::new(),
@@ -408,6 +411,9 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         p_harm: number,
         information: number,
         top_bucket_share: number,
+        harm_since_ms: None,
+        interval_at_one_look: None,
+        decision: None,
         per_user: None,
     };
     let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER].map(str::to_owned);
@@ -415,8 +421,11 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         decision: Some(Decision {
             state: State::NoDecision,
             reason: String::new(),
-            is_fresh: false,
+            basis: Basis::Earlier,
         }),
+        decided: None,
+        open_again: None,
+        notes: Vec::new(),
         burn_in: BurnIn {
             occupied: 256,
             expected_hits: 1e4,

@@ -284,10 +284,12 @@ impl Evaluator {
         let keep = Keep {
             total: Some(Kept::All),
             starts: Starts::default(),
-            users: if self.compare.is_some() {
-                Users::Everybody(Epochs::default())
-            } else {
-                Users::Nobody
+            users: match &self.compare {
+                Some(compare) => Users::Everybody(Epochs {
+                    max_lists: compare.max_lists_per_user,
+                    ..Epochs::default()
+                }),
+                None => Users::Nobody,
             },
             spans: spans.into_iter().collect(),
             catalogue: None,

@@ -186,6 +186,7 @@ impl TestPair {
                 ts_ms: start_ms,
                 user: NonZeroU32::new(user),
                 arms: &arms,
+                capped: &[],
                 tags: &[0; 10],
                 off_list: &[],
                 outcome: ListOutcome {

@@ -29,6 +29,11 @@ pub struct CompareArgs {
     /// The smallest relative difference that matters, such as 0.02, or ranker:0.02 [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = parse_mde, requires = "compare")]
     pub mde: Vec<Scoped<f64>>,
+    /// Count only the first lists of each user in comparisons, such as 200
+    ///
+    /// For crawlers and very heavy users. The result shows how many lists were left out; values of metrics keep all lists.
+    #[arg(long, value_name = "LISTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), requires = "compare")]
+    pub max_lists_per_user: Option<u32>,
 }
 
 /// What a flag says of all experiments, or of one.

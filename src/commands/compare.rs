@@ -1,6 +1,7 @@
 //! How arms are compared, by the flags, and whether the files have what these name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use crate::cli::{CompareArgs, Scoped};
 use crate::commands::unknown;
@@ -35,6 +36,7 @@ pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<
         all,
         each: each.collect::<Result<_, String>>()?,
         halfway: false,
+        max_lists_per_user: args.max_lists_per_user.and_then(NonZeroU32::new),
     }))
 }
 

@@ -262,6 +262,7 @@ pub(super) struct RawExperiment {
     pub sticky: Option<Spanned<bool>>,
     pub lower_is_better: Option<Spanned<Vec<Spanned<String>>>>,
     pub list_ratio_margin: Option<Spanned<f64>>,
+    pub max_lists_per_user: Option<Spanned<i64>>,
     pub epoch_weights: Option<Spanned<String>>,
     pub epochs: Option<Spanned<Vec<Spanned<RawEpoch>>>>,
 }
@@ -300,6 +301,7 @@ impl RawExperiment {
             ("sticky", place(&self.sticky)),
             ("lower_is_better", place(&self.lower_is_better)),
             ("list_ratio_margin", place(&self.list_ratio_margin)),
+            ("max_lists_per_user", place(&self.max_lists_per_user)),
             ("epoch_weights", place(&self.epoch_weights)),
             ("epochs", place(&self.epochs)),
         ];

@@ -67,6 +67,9 @@ pub(super) fn range(key: &str) -> RangeInclusive<i64> {
     }
 }
 
+/// How many lists of a user may count at most.
+pub(super) const MAX_LISTS_PER_USER: RangeInclusive<i64> = 1..=1_000_000;
+
 /// The numbers between which a setting of an experiment, or each of its table, may be.
 pub(super) fn between(setting: &str) -> (Bound<f64>, Bound<f64>) {
     /// Ten years, as spans have.

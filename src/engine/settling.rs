@@ -28,6 +28,8 @@ pub struct SettledList<'a> {
     pub user: Option<NonZeroU32>,
     /// Each once.
     pub arms: &'a [ArmId],
+    /// Those among `arms` in which it does not count for users, as its user has had as many lists as do. Only the ledger fills this in.
+    pub capped: &'a [ArmId],
     /// Of its items, in rank order, copies included: the lower half of the hash of each. The same item has the same tag in every
     /// list, pair and process of one `hash_seed`; among 10,000 distinct items two share one in 1% of cases.
     pub tags: &'a [u32],
@@ -140,6 +142,7 @@ impl ClosedSlot {
                 ts_ms: self.start_ms + i64::from(list.ts_in_slot_ms()),
                 user: list.user(),
                 arms: parts.arms,
+                capped: &[],
                 tags: parts.tags,
                 off_list,
                 outcome: ListOutcome {

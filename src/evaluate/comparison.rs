@@ -4,6 +4,7 @@ mod times;
 mod top_users;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 pub(super) use self::times::Times;
 pub(super) use self::top_users::TopUsers;
@@ -23,6 +24,8 @@ pub struct Compare {
     pub each: BTreeMap<String, Settings>,
     /// Whether to tell as well what had added up by half of the time.
     pub halfway: bool,
+    /// How many lists of a user count; none: all of them.
+    pub max_lists_per_user: Option<NonZeroU32>,
 }
 
 impl Compare {
@@ -115,7 +118,12 @@ impl Compared<'_> {
         half: Option<Half>,
     ) -> BTreeMap<String, Comparison> {
         let mut half = half.map(|half| (half.as_of_ms, half.sums));
-        let top_users = beside.top_users.most();
+        let mut top_users = beside.top_users.most();
+        if let Some(max_lists) = self.compare.max_lists_per_user {
+            for n_lists in top_users.values_mut() {
+                *n_lists = max_lists.get().min(*n_lists);
+            }
+        }
         let sums = self.sums(numbers, &top_users).into_iter();
         let comparisons = sums.map(|(experiment, (settings, totals))| {
             let ids = (0..).zip(self.arms);
@@ -199,11 +207,13 @@ fn totals(
         let first = exposed(id).map_or(0, |arm| arm.first);
         counts_users.then_some(first as f64)
     };
+    let units = |id: &ArmId| numbers.units.get(id).copied().unwrap_or_default();
     let none = BucketSums::new();
     let arms = arms.iter().map(|(id, arm)| {
         let sums = numbers.buckets.get(id).unwrap_or(&none);
         let totals = ArmTotals {
-            lists_without_user: numbers.anonymous.get(id).copied().unwrap_or_default() as f64,
+            lists_without_user: units(id).without_user as f64,
+            capped_lists: units(id).capped as f64,
             top_user_lists: top_users.get(id).copied().map(f64::from),
             ..arm_totals(&[sums], users_of(id), ranking)
         };
@@ -229,6 +239,7 @@ mod tests {
             all: Some(Settings::new("base")),
             each: [("layout".to_owned(), Settings::new("grid"))].into(),
             halfway: false,
+            max_lists_per_user: None,
         };
         let control = |experiment: &str, arms: &[&'static str]| {
             let settings = compare.settings(experiment, arms.iter().copied());

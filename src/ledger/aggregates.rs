@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::LedgerError;
-use super::anonymous::Anonymous;
 use super::book::{Aggregate, Book, ByArm};
 use super::buckets::Buckets;
 use super::exposures::Exposures;
@@ -13,6 +12,7 @@ use super::parts::Part;
 use super::seen::Seen;
 use super::stored::Stored;
 use super::sums::Sums;
+use super::units::Units;
 use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
@@ -222,8 +222,8 @@ aggregates! {
     buckets: Buckets,
     /// How many users were first seen in an arm; likewise.
     exposures: Exposures,
+    /// Lists without a user, and lists beyond a cap; nothing where users are not told apart.
+    units: Units,
     /// The latest time of a list, epoch ms.
     latest: Latest,
-    /// Lists without a user; nothing where users are not told apart.
-    anonymous: Anonymous,
 }

@@ -131,7 +131,7 @@ impl Aggregate for Buckets {
         let unit = unit(list);
         for arm in list.arms {
             let of = &self.salts[*arm as usize];
-            if list.start_ms >= of.start_ms {
+            if list.start_ms >= of.start_ms && !list.capped.contains(arm) {
                 self.rows.push(*arm << 8 | u32::from(bucket(unit, of.salt)));
             }
         }
@@ -209,6 +209,7 @@ mod tests {
             ts_ms: 7,
             user: NonZeroU32::new(user),
             arms,
+            capped: &[],
             tags: &[1, 2, 3],
             off_list: &[],
             outcome: ListOutcome {

@@ -1,6 +1,7 @@
 //! What a ledger is asked to keep: totals, spans of cells, and whose users it tells apart.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use super::LedgerError;
 use super::book::insert_last;
@@ -152,22 +153,68 @@ impl Users {
         match self {
             Users::Nobody => to.byte(0),
             Users::Everybody(epochs) => {
-                to.byte(1);
+                to.byte(1 + self.caps_tag());
                 epochs.encode(to);
+                self.encode_caps(to);
             }
             Users::Of(experiments) => {
-                to.byte(2);
+                to.byte(2 + self.caps_tag());
                 to.number(experiments.len() as u64);
                 for (experiment, epochs) in experiments {
                     to.text(experiment);
                     epochs.encode(to);
                 }
+                self.encode_caps(to);
+            }
+        }
+    }
+
+    fn all_epochs(&self) -> Vec<&Epochs> {
+        match self {
+            Users::Nobody => Vec::new(),
+            Users::Everybody(epochs) => vec![epochs],
+            Users::Of(experiments) => experiments.values().collect(),
+        }
+    }
+
+    /// Without caps the bytes are those of before there were any.
+    fn caps_tag(&self) -> u8 {
+        let has_caps = self.all_epochs().iter().any(|epochs| epochs.max_lists.is_some());
+        if has_caps { CAPPED } else { 0 }
+    }
+
+    /// For each experiment, 0 or its cap.
+    fn encode_caps(&self, to: &mut Writer) {
+        if self.caps_tag() == CAPPED {
+            for epochs in self.all_epochs() {
+                to.number(epochs.max_lists.map_or(0, |max| max.get().into()));
             }
         }
     }
 
     pub(super) fn decode(from: &mut Reader) -> Result<Users, LedgerError> {
-        match from.byte()? {
+        let tag = from.byte()?;
+        if ![1 + CAPPED, 2 + CAPPED].contains(&tag) {
+            return Users::decode_uncapped(tag, from);
+        }
+        let mut users = Users::decode_uncapped(tag - CAPPED, from)?;
+        let all = match &mut users {
+            Users::Nobody => Vec::new(),
+            Users::Everybody(epochs) => vec![epochs],
+            Users::Of(experiments) => experiments.values_mut().collect(),
+        };
+        for epochs in all {
+            let max = u32::try_from(from.number()?).map_err(|_| LedgerError::Number)?;
+            epochs.max_lists = NonZeroU32::new(max);
+        }
+        // One way to write each.
+        (users.caps_tag() == CAPPED)
+            .then_some(users)
+            .ok_or(LedgerError::Number)
+    }
+
+    fn decode_uncapped(tag: u8, from: &mut Reader) -> Result<Users, LedgerError> {
+        match tag {
             0 => Ok(Users::Nobody),
             1 => Ok(Users::Everybody(Epochs::decode(from)?)),
             2 => {
@@ -183,6 +230,9 @@ impl Users {
     }
 }
 
+/// Added to the tag of users if any experiment has a cap.
+const CAPPED: u8 = 2;
+
 /// Spans of an experiment within which each user is to be in one arm: all have the length of whole slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Epochs {
@@ -190,6 +240,8 @@ pub struct Epochs {
     pub start_ms: Option<i64>,
     /// When later epochs begin, epoch ms, ascending.
     pub later_ms: Vec<i64>,
+    /// How many lists of a user count; none: all of them.
+    pub max_lists: Option<NonZeroU32>,
 }
 
 impl Epochs {
@@ -208,9 +260,10 @@ impl Epochs {
     }
 
     /// Whether what was kept of users until `until_ms`, by the epochs `stored`, goes on. It does not if they are to start later, as
-    /// what was before that cannot be taken out, and if others than these have begun.
+    /// what was before that cannot be taken out, if others than these have begun, and if another number of lists of a user counts.
     fn go_on(&self, stored: &Epochs, until_ms: Option<i64>) -> bool {
-        self.start_ms <= stored.start_ms && self.begun(until_ms) == stored.begun(until_ms)
+        let is_same = self.max_lists == stored.max_lists && self.begun(until_ms) == stored.begun(until_ms);
+        self.start_ms <= stored.start_ms && is_same
     }
 
     /// The later ones that have slots before this time, epoch ms.
@@ -225,6 +278,7 @@ impl Epochs {
         Epochs {
             start_ms: stored.map_or(self.start_ms.max(until_ms), |stored| stored.start_ms),
             later_ms: self.later_ms.clone(),
+            max_lists: self.max_lists,
         }
     }
 
@@ -243,7 +297,11 @@ impl Epochs {
         let later_ms: Vec<i64> = (0..from.length()?).map(|_| from.ms()).collect::<Result<_, _>>()?;
         let ascend = later_ms.is_sorted();
         ascend
-            .then_some(Epochs { start_ms, later_ms })
+            .then_some(Epochs {
+                start_ms,
+                later_ms,
+                max_lists: None,
+            })
             .ok_or(LedgerError::Number)
     }
 }

@@ -24,7 +24,6 @@
 //! The join does not know about it.
 
 mod aggregates;
-mod anonymous;
 mod book;
 mod bucket_sums;
 mod buckets;
@@ -43,6 +42,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod tracker;
+mod units;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -61,8 +61,9 @@ pub use self::seen::{Classes, Seen};
 pub use self::starts::Starts;
 pub use self::sums::Sums;
 pub use self::tracker::{PairDelta, PairId, PairTracker, Reach};
+pub use self::units::{CAPPED_USER_BYTES, UnitCounts};
 use crate::engine::ranking::Ranking;
-use crate::engine::settling::Settled;
+use crate::engine::settling::{Settled, SettledList};
 use crate::engine::tally::Rows;
 use crate::engine::{Arm, ArmId, ShownLists};
 
@@ -122,7 +123,16 @@ impl Ledger {
     pub fn take(&mut self, settled: Settled) -> Option<SettledSlot> {
         match settled {
             Settled::List(list) => {
-                self.books.add(&list);
+                if self.books.units.aggregate.has_caps() {
+                    let capped = self.books.units.aggregate.cap(&list);
+                    self.books.add(&SettledList {
+                        capped: &capped,
+                        ..list
+                    });
+                    self.books.units.aggregate.reuse(capped);
+                } else {
+                    self.books.add(&list);
+                }
                 None
             }
             Settled::Slot { start_ms, end_ms } => Some(self.end_slot(start_ms, end_ms)),

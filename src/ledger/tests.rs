@@ -127,6 +127,7 @@ fn tell(ledger: &mut Ledger, lists: &[List], slots: Range<i64>, catalogue: &Cata
                 ts_ms: list.ts_ms(),
                 user: list.user(),
                 arms: &arms,
+                capped: &[],
                 tags: &places,
                 off_list: &[],
                 outcome,
@@ -150,6 +151,7 @@ fn tell_empty(ledger: &mut Ledger, start_ms: i64, arms: &[ArmId]) {
         ts_ms: start_ms,
         user: NonZeroU32::new(1),
         arms,
+        capped: &[],
         tags: &[],
         off_list: &[],
         outcome: ListOutcome {
@@ -403,6 +405,7 @@ fn users_are_told_apart_in_experiments_that_ask_for_it_from_their_start_on() {
             ts_ms: slot * SLOT_MS,
             user: NonZeroU32::new(5),
             arms: &[0, 2],
+            capped: &[],
             tags: &[],
             off_list: &[],
             outcome: ListOutcome {

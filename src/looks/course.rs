@@ -8,7 +8,7 @@ use super::history::History;
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::arm_totals;
 use super::{Experiment, Rules};
-use crate::ledger::{BucketSums, PairId};
+use crate::ledger::{BucketSums, PairId, UnitCounts};
 use crate::statistics::{ArmTotals, Epoch, Kept, Progress, Report, Settings, Sides, Time, Totals, look_at};
 use crate::verdict::Size;
 
@@ -127,22 +127,23 @@ fn epoch_arms(
     pairs: &[(&PairUsers, &ExperimentUsers)],
     rules: &Rules,
 ) -> BTreeMap<String, ArmTotals> {
-    let mut arms: BTreeMap<&str, (Vec<&BucketSums>, [u64; 2])> = BTreeMap::new();
+    let mut arms: BTreeMap<&str, (Vec<&BucketSums>, u64, UnitCounts)> = BTreeMap::new();
     for (pair, users) in pairs {
         for (arm, epochs) in &users.arms {
             if let Some(arm_users) = epochs.get(&epoch) {
-                let (sums, [n_users, without_user]) = arms.entry(pair.name(*arm)).or_default();
+                let (sums, n_users, units) = arms.entry(pair.name(*arm)).or_default();
                 sums.push(&arm_users.sums);
                 *n_users += arm_users.exposed.first;
-                *without_user += arm_users.without_user;
+                units.add(arm_users.units);
             }
         }
     }
     let arms = arms.into_iter();
-    arms.map(|(name, (sums, [n_users, without_user]))| {
+    arms.map(|(name, (sums, n_users, units))| {
         let users = rules.counts_users.then_some(n_users as f64);
         let totals = ArmTotals {
-            lists_without_user: without_user as f64,
+            lists_without_user: units.without_user as f64,
+            capped_lists: units.capped as f64,
             ..arm_totals(&sums, users, &rules.ranking)
         };
         (name.to_owned(), totals)

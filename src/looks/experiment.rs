@@ -1,6 +1,7 @@
 //! What is asked of an experiment.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use crate::ledger::Epochs;
 use crate::statistics::Settings;
@@ -14,6 +15,8 @@ pub struct Experiment {
     pub settings: Option<Settings>,
     /// Later allocations, ascending; each opens an epoch.
     pub epochs: Vec<EpochStart>,
+    /// How many lists of a user count; none: all of them.
+    pub max_lists_per_user: Option<NonZeroU32>,
 }
 
 /// From when on users are expected in other shares.
@@ -31,6 +34,7 @@ impl Experiment {
         let next_look = |ms: i64| (ms + every_ms - 1).div_euclid(every_ms).saturating_mul(every_ms);
         Epochs {
             start_ms: self.start_ms,
+            max_lists: self.max_lists_per_user,
             later_ms: self
                 .epochs
                 .iter()

@@ -241,7 +241,7 @@ impl Looks {
     fn bytes(&self) -> BTreeMap<&str, Bytes> {
         let mut bytes = BTreeMap::new();
         for pair in self.pairs.values() {
-            pair.add_bytes(&mut bytes);
+            pair.add_bytes(&self.rules, &mut bytes);
         }
         for (name, course) in &self.courses {
             bytes.entry(name).or_default().own += course.history.bytes();

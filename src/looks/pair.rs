@@ -7,7 +7,7 @@ use super::stored::{StoredUsers, UpTo};
 use super::waiting::{WaitingArm, WaitingCell};
 use super::window::WindowSums;
 use crate::engine::{Arm, ArmId};
-use crate::ledger::{BucketSums, Cell, Exposed, USER_BYTES};
+use crate::ledger::{BucketSums, CAPPED_USER_BYTES, Cell, Exposed, USER_BYTES, UnitCounts};
 
 #[derive(Debug)]
 pub(super) struct PairUsers {
@@ -44,8 +44,7 @@ pub(super) struct ExperimentUsers {
 pub(super) struct ArmUsers {
     pub sums: BucketSums,
     pub exposed: Exposed,
-    /// Lists without a user.
-    pub without_user: u64,
+    pub units: UnitCounts,
 }
 
 /// What an experiment takes, in bytes.
@@ -182,14 +181,16 @@ impl PairUsers {
     }
 
     /// Adds the bytes of each experiment.
-    pub fn add_bytes<'a>(&'a self, bytes: &mut BTreeMap<&'a str, Bytes>) {
+    pub fn add_bytes<'a>(&'a self, rules: &Rules, bytes: &mut BTreeMap<&'a str, Bytes>) {
         for (arm, n_bytes) in self.waiting.values().flat_map(WaitingCell::bytes) {
             let experiment = &*self.arms[arm as usize].experiment;
             bytes.entry(experiment).or_default().waiting += n_bytes;
         }
         for (name, users) in &self.experiments {
             let of = bytes.entry(name).or_default();
-            of.own += users.own_bytes();
+            let asked = rules.experiments.get(name);
+            let is_capped = asked.is_some_and(|asked| asked.max_lists_per_user.is_some());
+            of.own += users.own_bytes(USER_BYTES + if is_capped { CAPPED_USER_BYTES } else { 0 });
             of.window += users.window.bytes();
         }
     }
@@ -200,7 +201,7 @@ impl ExperimentUsers {
     fn add(&mut self, arm: ArmId, epoch: usize, cell: WaitingArm, in_window: Option<(i64, i64)>) {
         let own = self.arms.entry(arm).or_default().entry(epoch).or_default();
         own.exposed.add(cell.exposed);
-        own.without_user += cell.without_user;
+        own.units.add(cell.units);
         if let Some(sums) = cell.sums {
             let unpacked = sums.unpack();
             own.sums.merge(&unpacked);
@@ -219,9 +220,9 @@ impl ExperimentUsers {
         self.arms.values().flat_map(BTreeMap::values)
     }
 
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, user_bytes: u64) -> u64 {
         let arms = self.all();
-        arms.map(|arm| arm.sums.bytes() + arm.exposed.first * USER_BYTES)
+        arms.map(|arm| arm.sums.bytes() + arm.exposed.first * user_bytes)
             .sum()
     }
 }

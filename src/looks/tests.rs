@@ -120,6 +120,7 @@ impl Pair {
             ts_ms: list.slot * SLOT_MS + 5,
             user: NonZeroU32::new(list.user),
             arms: &[id as u32],
+            capped: &[],
             tags: &[1, 2, 3],
             off_list: &[],
             outcome: ListOutcome {

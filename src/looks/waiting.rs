@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::engine::ArmId;
-use crate::ledger::{Cell, Exposed, PackedBuckets};
+use crate::ledger::{Cell, Exposed, PackedBuckets, UnitCounts};
 
 /// What the users of a pair add up to in a cell, by arm.
 #[derive(Debug)]
@@ -15,8 +15,7 @@ pub(super) struct WaitingArm {
     /// None of one that had its list in an earlier cell: it has users here who are now in two arms.
     pub sums: Option<PackedBuckets>,
     pub exposed: Exposed,
-    /// Lists without a user.
-    pub without_user: u64,
+    pub units: UnitCounts,
 }
 
 /// Beside what is packed: its place in a map that is at least half full, and what allocations cost.
@@ -28,9 +27,13 @@ impl WaitingCell {
         let arm = |id: &ArmId| WaitingArm {
             sums: numbers.buckets.get(id).map(PackedBuckets::new),
             exposed: numbers.exposures.get(id).copied().unwrap_or_default(),
-            without_user: numbers.anonymous.get(id).copied().unwrap_or_default(),
+            units: numbers.units.get(id).copied().unwrap_or_default(),
         };
-        let ids = numbers.buckets.keys().chain(numbers.exposures.keys());
+        let ids = numbers
+            .buckets
+            .keys()
+            .chain(numbers.exposures.keys())
+            .chain(numbers.units.keys());
         WaitingCell(ids.map(|id| (*id, arm(id))).collect())
     }
 

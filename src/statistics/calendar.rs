@@ -23,6 +23,7 @@ pub(super) struct Calendar {
     min_ms: i64,
     planned_ms: Option<i64>,
     is_one_look: bool,
+    is_strict: bool,
     /// Since the start.
     previous_ms: i64,
     /// Since the start.
@@ -37,6 +38,7 @@ impl Calendar {
             min_ms: days(settings.min_days),
             planned_ms: settings.planned_days.map(days),
             is_one_look: settings.validity == Validity::OneLook,
+            is_strict: settings.validity == Validity::Strict,
             previous_ms: previous_ms.map_or(0, since_start),
             now_ms: since_start(time.as_of_ms),
             start_ms: time.start_ms,
@@ -101,7 +103,12 @@ impl Calendar {
             .map(|planned| planned / WEEK_MS);
         let is_past = |planned: &i64| (self.first_week()..week).contains(planned);
         let k = week - self.first_week() + 1 - i64::from(planned_week.as_ref().is_some_and(is_past));
-        DecisionLook::weekly(u32::try_from(k).unwrap_or(u32::MAX), self.planned_ms.is_some())
+        let k = u32::try_from(k).unwrap_or(u32::MAX);
+        if self.is_strict {
+            DecisionLook::strict(k)
+        } else {
+            DecisionLook::weekly(k, self.planned_ms.is_some())
+        }
     }
 
     /// When something is decided next, epoch ms: none where every look decides.

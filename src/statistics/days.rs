@@ -173,7 +173,8 @@ impl Needs {
         let look = match design {
             Design::Planned => DecisionLook::PLANNED,
             _ if self.every_look_decides() => DecisionLook::any(false),
-            _ => DecisionLook::weekly(k, false),
+            Design::Strict => DecisionLook::strict(k),
+            Design::Sequence => DecisionLook::weekly(k, false),
         };
         let plan = Plan {
             validity: match design {

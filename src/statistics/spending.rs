@@ -53,6 +53,15 @@ impl DecisionLook {
         }
     }
 
+    /// The k-th weekly look at strict intervals. They hold at all looks together, so no look needs a share of its own.
+    pub fn strict(k: u32) -> DecisionLook {
+        DecisionLook {
+            k: Some(k),
+            weight: 1.0,
+            is_any: false,
+        }
+    }
+
     /// One of the looks that all decide.
     pub fn any(has_planned_end: bool) -> DecisionLook {
         DecisionLook {

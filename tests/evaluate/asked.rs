@@ -45,6 +45,7 @@ fn ranker() -> Value {
             "power": {
                 "since": MIDNIGHT_MS, "mde": 0.05, "alpha": 0.1, "design": "planned",
                 "needs": {"sequence": 12.0, "planned": 6.0, "strict": 24.0},
+                "hypotheses": 4, "guardrails": 0, "min_days": 7.0,
                 "arms": arms(6.0, 6.0),
                 "earlier": {"as_of": MIDNIGHT_MS + 2 * DAY_MS, "arms": arms(3.0, 6.0 / 2.0_f64.sqrt())},
             },
@@ -65,12 +66,12 @@ fn days_are_told_by_how_much_looks_know_and_knew() {
 days to find 5% with power 80%, from 4.0 days of lists since 2025-11-20T00:00:00Z
 
  ranker         base   sequence   planned *   strict
- blend: ctr   0.1250        4.0         2.0      8.0
- blend: mrr   0.2500       16.0         4.0     64.0
- neural: ctr  0.1250        8.0         4.0     16.0
- neural: mrr  0.2500       16.0         4.0     64.0
+ blend: ctr   0.1250        3.6         3.3     20.6
+ blend: mrr   0.2500       40.4        11.2        –
+ neural: ctr  0.1250        9.3         6.7     53.0
+ neural: mrr  0.2500       40.4        11.2        –
 
-in whole weeks: sequence 3 weeks, planned 1 week, strict 10 weeks (* as it is tested)
+in whole weeks: sequence 6 weeks, planned 2 weeks, strict – (* as it is tested)
 ";
     let plain = |text: &str| {
         text.replace('─', "")
@@ -97,15 +98,26 @@ in whole weeks: sequence 3 weeks, planned 1 week, strict 10 weeks (* as it is te
         ("days", json!(4.0)),
         ("since", json!(MIDNIGHT_MS)),
         ("design", json!("planned")),
-        ("weeks", json!({"planned": 1, "sequence": 3, "strict": 10})),
+        ("weeks", json!({"planned": 2, "sequence": 6})),
     ] {
         assert_eq!(plan[field], value, "{field}");
     }
     let ctr = &plan["arms"]["neural"]["metrics"]["ctr"];
-    assert_eq!(
-        ctr["sequence"],
-        json!({"days": 8.0, "weeks": 2, "information": 0.5, "information_per_day": 0.125})
-    );
+    // (Φ.isf(0.1 w_2/8) + Φ.isf(0.2))² at the second look; what the first one needs is not there by day 7.
+    let needed = 13.957419035769217;
+    let sequence = &ctr["sequence"];
+    assert_eq!(sequence["weeks"], 2);
+    for (field, expected) in [
+        ("days", 4.0 * needed / 6.0),
+        ("information", 6.0 / needed),
+        ("information_per_day", 1.5 / needed),
+    ] {
+        let found = sequence[field].as_f64().expect("a number");
+        assert!(
+            (found / expected - 1.0).abs() < 1e-9,
+            "{field}: {found}, expected {expected}"
+        );
+    }
     assert_eq!((&ctr["control"], &ctr["growth"]), (&json!(0.125), &json!(1.0)));
 }
 
@@ -121,7 +133,10 @@ fn before_two_days_have_passed_days_are_in_proportion() {
     );
     let found: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let mrr = &found["plans"]["ranker"]["arms"]["neural"]["metrics"]["mrr"];
-    assert_eq!((&mrr["sequence"]["days"], mrr.get("growth")), (&json!(2.0), None));
+    // x is 6 after a day, and the first look needs (Φ.isf(0.1 w_1/8) + Φ.isf(0.2))².
+    let days = mrr["sequence"]["days"].as_f64().expect("a number");
+    assert!((days / (10.687950809073005 / 6.0) - 1.0).abs() < 1e-9, "{days}");
+    assert_eq!(mrr.get("growth"), None);
     assert!(
         ran.stderr.contains("days are told in proportion"),
         "{}",

@@ -8,8 +8,10 @@ use crate::feed::compared;
 use crate::program::{Ran, run_with_input};
 use crate::{MIDNIGHT_MS, list, two_arms};
 
-/// (Φ.isf(0.025) + Φ.isf(0.2))²: what a fixed test needs.
-const FIXED: f64 = 7.848_879_734_349_086;
+/// (Φ.isf(0.025 w) + Φ.isf(0.2))² with w = 6/π²: what the first weekly look needs.
+const WEEKLY: f64 = 9.039090574141925;
+/// The same with w = 0.8: what the planned look needs.
+const PLANNED: f64 = 8.383168271952156;
 
 fn plan(arguments: &[&str], events: &str) -> Ran {
     run_with_input(
@@ -72,11 +74,15 @@ fn days_follow_from_what_both_arms_spread() {
     let x = (0.05 * pooled).powi(2) / (of_arm + of_control);
     let metric = &plan["arms"]["b"]["metrics"]["hit_rate@1"];
     near(number(&metric["control"]), value);
-    for (design, cost) in [("sequence", 1.67), ("planned", 1.07), ("strict", 3.9)] {
+    for (design, needed) in [
+        ("sequence", WEEKLY),
+        ("planned", PLANNED),
+        ("strict", 3.9 * WEEKLY),
+    ] {
         let found = |field: &str| number(&metric[design][field]);
-        near(found("information"), x / (cost * FIXED));
-        near(found("information_per_day"), x / (cost * FIXED) / days);
-        near(found("days"), days * cost * FIXED / x);
+        near(found("information"), x / needed);
+        near(found("information_per_day"), x / needed / days);
+        near(found("days"), days * needed / x);
         assert_eq!(found("weeks"), (found("days") / 7.0).ceil());
         assert_eq!(plan["weeks"][design], metric[design]["weeks"]);
     }
@@ -86,11 +92,8 @@ fn days_follow_from_what_both_arms_spread() {
         number(&json["plans"]["e"]["arms"]["b"]["metrics"]["hit_rate@1"]["sequence"]["days"])
     };
     near(days(&["--mde", "0.025"]), 4.0 * days(&[]));
-    // (Φ.isf(0.005) + Φ.isf(0.2))².
-    near(
-        days(&["--alpha", "0.01"]) / days(&[]),
-        11.678_968_173_674_182 / FIXED,
-    );
+    // (Φ.isf(0.005 w) + Φ.isf(0.2))².
+    near(days(&["--alpha", "0.01"]) / days(&[]), 12.85291372101836 / WEEKLY);
 }
 
 #[test]
@@ -109,10 +112,10 @@ fn an_experiment_that_has_not_begun_is_planned_from_the_arm_that_there_is() {
         assert_eq!(plan["new"], true);
         let x = (0.05 * value).powi(2) / (variance / 0.5 + variance / share);
         let metric = &plan["metrics"]["hit_rate@1"];
-        // Two hypotheses: (Φ.isf(0.0125) + Φ.isf(0.2))².
+        // Two hypotheses: (Φ.isf(0.0125 w) + Φ.isf(0.2))².
         near(
             number(&metric["strict"]["information"]),
-            x / (3.9 * 9.505_036_745_196_819),
+            x / (3.9 * 10.687950809073005),
         );
     }
     let without = plan(&ASKED, &events);

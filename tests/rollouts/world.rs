@@ -112,6 +112,7 @@ impl World {
             ts_ms: start_ms + 5,
             user: NonZeroU32::new(user),
             arms: &[arm],
+            capped: &[],
             tags: &[1, 2, 3],
             off_list: &[],
             outcome: ListOutcome {

@@ -128,7 +128,7 @@ fn read(body: &[u8]) -> Result<Plans, String> {
 }
 
 fn other_version() -> String {
-    "the program there is another version: it does not report what its decisions need".to_owned()
+    "the program there does not report what its decisions need: it is another version".to_owned()
 }
 
 impl Power {

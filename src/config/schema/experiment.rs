@@ -58,6 +58,11 @@ fn setting_schema(setting: &str) -> Value {
             json!({"type": "object", "propertyNames": metric(), "additionalProperties": number(setting)})
         }
         "sticky" => json!({"type": "boolean"}),
+        "max_lists_per_user" => json!({
+            "type": "integer",
+            "minimum": rules::MAX_LISTS_PER_USER.start(),
+            "maximum": rules::MAX_LISTS_PER_USER.end(),
+        }),
         "epochs" => json!({"type": "array", "maxItems": MAX_EPOCHS, "items": {
             "type": "object",
             "additionalProperties": false,
@@ -202,7 +207,7 @@ mod tests {
         let notes = sample::notes();
         let schema = experiment(&notes);
         let settings = schema["properties"].as_object().expect("settings");
-        assert_eq!(settings.len(), 17);
+        assert_eq!(settings.len(), 18);
         let told = notes.keys().filter(|key| key.starts_with("experiments."));
         assert_eq!(told.count(), settings.len());
         for (setting, schema) in settings {

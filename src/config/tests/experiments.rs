@@ -768,6 +768,7 @@ fn what_is_asked_is_shown_with_defaults_where_there_is_a_control() {
             "sticky = false # default",
             "#lower_is_better = # not set",
             "list_ratio_margin = 0.01 # default",
+            "#max_lists_per_user = # not set",
             "epoch_weights = \"overlap\" # default",
             "epochs = [{ start = \"2026-02-01T09:00:00Z\", shares = { base = 0.4, \"c d\" = 0.6 } }] # line 7",
         ]

@@ -6,6 +6,7 @@ mod conflicts;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use toml::Spanned;
 
@@ -13,6 +14,7 @@ use self::comparable::Comparable;
 use crate::config::Experiment;
 use crate::config::error::ErrorReport;
 use crate::config::raw::RawExperiment;
+use crate::config::rules;
 use crate::engine::ranking::Measures;
 
 /// What is asked of each experiment, by name; and which of those with a control name no primary metric.
@@ -69,7 +71,28 @@ fn experiment(
         start_ms,
         settings: Some(settings),
         epochs,
+        max_lists_per_user: max_lists_per_user(key, raw, report),
     }
+}
+
+fn max_lists_per_user(key: &str, raw: &RawExperiment, report: &mut ErrorReport) -> Option<NonZeroU32> {
+    let written = raw.max_lists_per_user.as_ref()?;
+    let number = *written.get_ref();
+    if rules::MAX_LISTS_PER_USER.contains(&number) {
+        return u32::try_from(number).ok().and_then(NonZeroU32::new);
+    }
+    let remedy = format!(
+        "write a whole number from {} to {}, such as 200, or leave it out",
+        rules::MAX_LISTS_PER_USER.start(),
+        rules::MAX_LISTS_PER_USER.end()
+    );
+    report.refuse(
+        &format!("{key}.max_lists_per_user"),
+        written,
+        format!("{number} is out of range"),
+        remedy,
+    );
+    None
 }
 
 /// Only a start means something by itself.

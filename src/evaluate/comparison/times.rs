@@ -52,6 +52,7 @@ mod tests {
                 ts_ms,
                 user: None,
                 arms: &arms,
+                capped: &[],
                 tags: &[],
                 off_list: &[],
                 outcome: ListOutcome {

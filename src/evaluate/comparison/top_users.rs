@@ -54,6 +54,7 @@ mod tests {
                 ts_ms: 0,
                 user: NonZeroU32::new(user),
                 arms,
+                capped: &[],
                 tags: &[],
                 off_list: &[],
                 outcome: ListOutcome {

@@ -36,6 +36,7 @@ fn epochs(start_ms: Option<i64>, later_ms: impl IntoIterator<Item = i64>) -> Epo
     Epochs {
         start_ms,
         later_ms: later_ms.into_iter().collect(),
+        max_lists: None,
     }
 }
 
@@ -286,7 +287,7 @@ fn decoded(parts: &Parts) -> Result<Ledger, LedgerError> {
 
 /// The names of aggregates as bytes, the last `n` of them left out.
 fn names(n_left_out: usize) -> Vec<u8> {
-    let ids = ["sums", "seen", "buckets", "exposures", "latest", "anonymous"];
+    let ids = ["sums", "seen", "buckets", "exposures", "units", "latest"];
     let ids = &ids[..ids.len() - n_left_out];
     let named = ids
         .iter()
@@ -323,7 +324,7 @@ fn with_aggregates(parts: &Parts, names_now: &[u8], change: impl Fn(&mut Vec<u8>
 
 #[test]
 fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
-    for id in ["sums", "seen", "buckets", "exposures", "latest", "anonymous"] {
+    for id in ["sums", "seen", "buckets", "exposures", "units", "latest"] {
         let mut newer = names(0);
         let at = newer.windows(id.len()).position(|window| window == id.as_bytes());
         newer[at.expect("it is there") + id.len()] += 1;
@@ -335,12 +336,12 @@ fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
 #[test]
 fn an_aggregate_that_is_gone_is_dropped() {
     let mut expected = decoded(&stored()).expect("it was encoded");
-    let gone = [&[6], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
+    let gone = [&[7], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
     let parts = with_aggregates(&stored(), &gone, |bytes| bytes.extend([2, 0xff, 0xff]));
     let mut ledger = decoded(&parts).expect("what is gone is no damage");
     assert_eq!(ledger.encode(), expected.encode());
     // Named twice, it is damage.
-    let twice = [&[7], &gone[1..], &gone[gone.len() - 6..]].concat();
+    let twice = [&[8], &gone[1..], &gone[gone.len() - 6..]].concat();
     let parts = with_aggregates(&stored(), &twice, |bytes| bytes.extend([0, 0]));
     assert_eq!(decoded(&parts).err(), Some(LedgerError::Number));
 }
@@ -368,6 +369,7 @@ fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
             seen: None,
             buckets: None,
             exposures: None,
+            units: None,
             latest: end,
         };
         assert_eq!(since, expected);

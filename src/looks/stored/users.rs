@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! 2 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
-//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, buckets)…)…)…
+//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, lists beyond the cap, buckets)…)…)…
 //! buckets  n, (bucket, a sum for each column, lists with a click)…
 //! ```
-//! Version 1 has no lists without a user.
+//! Version 1 has neither count of lists.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ use super::{AsOfError, UpTo};
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::ranking::Ranking;
-use crate::ledger::{BucketSums, Exposed, LedgerError};
+use crate::ledger::{BucketSums, Exposed, LedgerError, UnitCounts};
 use crate::looks::pair::{ArmUsers, PairUsers};
 
 const VERSION: u8 = 2;
@@ -63,7 +63,8 @@ fn encode_arms(arms: &Arms, to: &mut Writer) {
             to.number(*epoch as u64);
             to.number(users.exposed.first);
             to.number(users.exposed.in_two);
-            to.number(users.without_user);
+            to.number(users.units.without_user);
+            to.number(users.units.capped);
             users.sums.encode(to);
         }
     }
@@ -115,9 +116,12 @@ fn decode_arms(from: &mut Reader, columns: &Columns, n_arms: usize, version: u8)
                     first: below(from.number()?, 1 << 56)?,
                     in_two: below(from.number()?, 1 << 56)?,
                 },
-                without_user: match version {
-                    UNCOUNTED => 0,
-                    _ => below(from.number()?, 1 << 56)?,
+                units: match version {
+                    UNCOUNTED => UnitCounts::default(),
+                    _ => UnitCounts {
+                        without_user: below(from.number()?, 1 << 56)?,
+                        capped: below(from.number()?, 1 << 56)?,
+                    },
                 },
                 sums: BucketSums::decode(from, |from| columns.row(from))?,
             };

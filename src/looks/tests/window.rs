@@ -228,6 +228,7 @@ fn megabytes_of_a_day(lists_a_bucket: u32) -> f64 {
             ts_ms: 5,
             user: NonZeroU32::new(n + 1),
             arms: &[0],
+            capped: &[],
             tags: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
             off_list: &[],
             outcome: ListOutcome {

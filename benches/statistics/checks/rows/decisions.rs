@@ -86,7 +86,8 @@ pub fn constant(scale: Scale) -> Row {
     let share = |what: &str, bound| Figure::share(format!("Constant effect of mde: {what}"), bound);
     let figures = vec![
         share("decided at 1× the fixed sample, week 1", Bound::AtLeast(0.7)),
-        share("decided at 2×, week 2", Bound::AtLeast(0.95)),
+        share("decided at 2× by week 2, weekly", Bound::AtLeast(0.9)),
+        share("decided at 2×, planned for week 2", Bound::AtLeast(0.95)),
         share("the decision interval holds the sign", Bound::AtLeast(1.0)),
     ];
     let effect = std::sync::OnceLock::new();
@@ -107,10 +108,14 @@ pub fn constant(scale: Scale) -> Row {
                 mde: effect,
                 ..asked(scenario)
             };
-            decided(scenario, &[settings], seed)
+            let planned = Settings {
+                planned_days: Some(14.0),
+                ..settings.clone()
+            };
+            decided(scenario, &[settings, planned], seed)
         };
         let [one, two] = [of(&one), of(&two)];
-        vec![one[0], two[0], one[1].min(two[1])]
+        vec![one[0], two[0], two[2], one[1].min(two[1]).min(two[3])]
     })
 }
 

@@ -58,6 +58,7 @@ fn asked() -> Experiment {
         start_ms: Some(looks::START_MS),
         settings: Some(looks::settings()),
         epochs: Vec::new(),
+        max_lists_per_user: None,
     }
 }
 
