@@ -66,12 +66,12 @@ fn days_are_told_by_how_much_looks_know_and_knew() {
 days to find 5% with power 80%, from 4.0 days of lists since 2025-11-20T00:00:00Z
 
  ranker         base   sequence   planned *   strict
- blend: ctr   0.1250        3.6         3.3     20.6
- blend: mrr   0.2500       40.4        11.2        –
- neural: ctr  0.1250        9.3         6.7     53.0
- neural: mrr  0.2500       40.4        11.2        –
+ blend: ctr   0.1250        3.6         3.3     12.4
+ blend: mrr   0.2500       40.4        11.2    152.7
+ neural: ctr  0.1250        9.3         6.7     24.7
+ neural: mrr  0.2500       40.4        11.2    152.7
 
-in whole weeks: sequence 6 weeks, planned 2 weeks, strict – (* as it is tested)
+in whole weeks: sequence 6 weeks, planned 2 weeks, strict 22 weeks (* as it is tested)
 ";
     let plain = |text: &str| {
         text.replace('─', "")
@@ -98,7 +98,7 @@ in whole weeks: sequence 6 weeks, planned 2 weeks, strict – (* as it is tested
         ("days", json!(4.0)),
         ("since", json!(MIDNIGHT_MS)),
         ("design", json!("planned")),
-        ("weeks", json!({"planned": 2, "sequence": 6})),
+        ("weeks", json!({"planned": 2, "sequence": 6, "strict": 22})),
     ] {
         assert_eq!(plan[field], value, "{field}");
     }
@@ -237,7 +237,7 @@ fn experiments_of_which_nothing_can_be_told_say_why() {
     assert_eq!(words("neural: ctr").expect("a row")[2..], ["–", "–", "–", "–"]);
     assert_eq!(
         words("blend: ctr").expect("a row")[2..],
-        ["0.1250", "4.0", "2.0", "8.0"]
+        ["0.1250", "3.6", "3.3", "12.4"]
     );
 }
 

@@ -10,7 +10,9 @@ use crate::{MIDNIGHT_MS, list, two_arms};
 
 /// (Φ.isf(0.025 w) + Φ.isf(0.2))² with w = 6/π²: what the first weekly look needs.
 const WEEKLY: f64 = 9.039090574141925;
-/// The same with w = 0.8: what the planned look needs.
+/// With w = 1: what a test at a single look needs.
+const FIXED: f64 = 7.848_879_734_349_086;
+/// With w = 0.8: what the planned look needs.
 const PLANNED: f64 = 8.383168271952156;
 
 fn plan(arguments: &[&str], events: &str) -> Ran {
@@ -77,7 +79,7 @@ fn days_follow_from_what_both_arms_spread() {
     for (design, needed) in [
         ("sequence", WEEKLY),
         ("planned", PLANNED),
-        ("strict", 3.9 * WEEKLY),
+        ("strict", 3.9 * FIXED),
     ] {
         let found = |field: &str| number(&metric[design][field]);
         near(found("information"), x / needed);
@@ -112,10 +114,10 @@ fn an_experiment_that_has_not_begun_is_planned_from_the_arm_that_there_is() {
         assert_eq!(plan["new"], true);
         let x = (0.05 * value).powi(2) / (variance / 0.5 + variance / share);
         let metric = &plan["metrics"]["hit_rate@1"];
-        // Two hypotheses: (Φ.isf(0.0125 w) + Φ.isf(0.2))².
+        // Two hypotheses: (Φ.isf(0.0125) + Φ.isf(0.2))².
         near(
             number(&metric["strict"]["information"]),
-            x / (3.9 * 10.687950809073005),
+            x / (3.9 * 9.505_036_745_196_819),
         );
     }
     let without = plan(&ASKED, &events);

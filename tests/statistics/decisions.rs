@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use abgauge::statistics::decision::{Facts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact};
-use abgauge::statistics::{Decided, DecidedAt, Goal, State};
+use abgauge::statistics::power::Plan;
+use abgauge::statistics::spending::DecisionLook;
+use abgauge::statistics::{Decided, DecidedAt, Effect, Goal, Spread, State, Validity, harm, multiple};
 use serde_json::Value;
 
-use super::vectors::{block, decision_block, entries, number, rows};
+use super::vectors::{PLAIN, TRANSFORMED, block, decision_block, ends, entries, near, number, numbers, rows};
 
 #[test]
 fn the_first_rule_that_applies_decides() {
@@ -135,4 +137,83 @@ fn guardrail((metric, given): (&String, &Value)) -> GuardrailFact {
         lower: given["lower"].as_f64(),
         margin: number(&given["margin"]),
     }
+}
+
+#[test]
+fn a_decision_look_tests_at_its_share_of_alpha() {
+    let case = decision_block("decision_p");
+    let alpha = number(&case["alpha"]);
+    let mut n_rows = 0;
+    for family in rows(&case["families"]) {
+        let yes = |name: &str| family[name].as_bool().expect("yes or no");
+        let look = match yes("is_planned_look") {
+            true => DecisionLook::PLANNED,
+            false => DecisionLook::weekly(number(&family["k"]) as u32, yes("planned")),
+        };
+        near(look.weight, &family["weight"], PLAIN);
+        let mut p = Vec::new();
+        for row in rows(&family["rows"]) {
+            let spread = Spread {
+                variance: number(&row["variance"]),
+                degrees: number(&row["degrees"]),
+            };
+            let effect = Effect {
+                value: number(&row["value"]),
+                spread,
+                arms: [spread; 2],
+            };
+            near(effect.p_at_one_look(), &row["p_t"], TRANSFORMED);
+            p.push(look.p(effect.p_at_one_look()));
+            near(p[p.len() - 1], &row["p"], TRANSFORMED);
+            ends(
+                effect.interval_at_one_look(look.weight * alpha),
+                &row["interval"],
+                TRANSFORMED,
+            );
+            n_rows += 1;
+        }
+        for (adjusted, expected) in multiple::holm(&p).iter().zip(rows(&family["holm"])) {
+            near(*adjusted, expected, TRANSFORMED);
+        }
+    }
+    assert!(n_rows > 40, "{n_rows}");
+}
+
+#[test]
+fn later_decision_looks_need_more() {
+    let case = decision_block("needed_information");
+    for row in rows(&case) {
+        let plan = Plan {
+            validity: Validity::Sequence,
+            look: DecisionLook::weekly(number(&row["k"]) as u32, false),
+            alpha: number(&row["alpha"]),
+            n_hypotheses: number(&row["hypotheses"]) as usize,
+            n_guardrails: number(&row["guardrails"]) as usize,
+        };
+        near(plan.x(), &row["x"], TRANSFORMED);
+    }
+    assert_eq!(rows(&case).len(), 20);
+}
+
+#[test]
+fn metrics_that_decide_nothing_are_corrected_at_one_look_as_in_statsmodels() {
+    let case = decision_block("benjamini_yekutieli");
+    for family in rows(&case) {
+        let found = multiple::benjamini_yekutieli(&numbers(&family["p"]));
+        assert_eq!(found.len(), rows(&family["adjusted"]).len());
+        for (adjusted, expected) in found.iter().zip(rows(&family["adjusted"])) {
+            near(*adjusted, expected, PLAIN);
+        }
+    }
+}
+
+/// The boundary is where E reaches 1/α.
+#[test]
+fn harm_is_the_one_sided_mixture_of_ville() {
+    let case = decision_block("harm");
+    for row in rows(&case) {
+        let ln_e = harm::ln_e(number(&row["x"]), number(&row["z"]));
+        near(ln_e, &row["ln_e"], 1e-12);
+    }
+    assert_eq!(rows(&case).len(), 21);
 }

@@ -346,12 +346,12 @@ fn an_aggregate_that_is_gone_is_dropped() {
     assert_eq!(decoded(&parts).err(), Some(LedgerError::Number));
 }
 
-/// Of five that follow each other, each with its length before it.
+/// Of six that follow each other, each with its length before it.
 fn leave_out_the_last(bytes: &mut Vec<u8>) {
     let mut from = Reader::new(bytes);
     let mut to = Writer::default();
-    for _ in 0..4 {
-        let own = from.part().expect("there are five");
+    for _ in 0..5 {
+        let own = from.part().expect("there are six");
         to.part(|to| to.bytes(own.rest()));
     }
     *bytes = to.into_bytes();
