@@ -277,3 +277,59 @@ fn an_arm_without_a_share_is_shown_and_not_tested() {
     let metric = &verdict["metrics"]["hit_rate"];
     assert!(metric["lift"].is_f64() && metric.get("p").is_none(), "{verdict}");
 }
+
+/// One user has most lists of arm b: with a cap it counts as any other.
+#[test]
+fn a_user_with_a_third_of_an_arm_is_not_to_be_read_unless_lists_are_capped() {
+    let mut events = String::new();
+    for number in 0..3000 {
+        let arm = ["a", "b"][number % 2];
+        // Every second list of b is of one user.
+        let user = if number % 4 == 1 { 1 } else { 10 + number };
+        let ts = MIDNIGHT_MS + 1000 * number as i64;
+        events += &json!({
+            "request_id": format!("r{number}"), "user_id": format!("u{user}"), "ts": ts, "experiments": {"e": arm}, "items": ["x", "y"],
+        })
+        .to_string();
+        events.push('\n');
+        if number % 3 == 0 {
+            events += &json!({"request_id": format!("r{number}"), "ts": ts + 500, "item": "x"}).to_string();
+            events.push('\n');
+        }
+    }
+    let verdict = |more: &[&str]| -> Value {
+        let arguments = [
+            &[
+                "evaluate",
+                "-",
+                "--compare",
+                "a",
+                "--metrics",
+                "hit_rate",
+                "--k",
+                "1",
+                "--shares",
+                "a=.5,b=.5",
+                "--primary",
+                "hit_rate@1",
+                "--format",
+                "json",
+            ],
+            more,
+        ]
+        .concat();
+        let ran = run_with_input(&arguments, &events);
+        let document: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        document["comparisons"]["e"]["b"].clone()
+    };
+    let open = verdict(&[]);
+    assert_eq!(open["state"], "invalid(users)", "{open}");
+    assert_eq!(open["reason"], "one user has 50% of the lists of an arm");
+    let capped = verdict(&["--max-lists-per-user", "3"]);
+    assert_ne!(capped["state"], "invalid(users)", "{capped}");
+    let notes = capped["notes"].to_string();
+    assert!(
+        notes.contains("max_lists_per_user leaves out 49.8% of the lists of b and 0.0% of a"),
+        "{notes}"
+    );
+}

@@ -93,7 +93,9 @@ impl LookedAt {
             });
             arm.list_ratio = None;
             arm.metrics.remove("lists_per_user");
-            arm.metrics.values_mut().for_each(|metric| metric.per_user = None);
+            for metric in arm.metrics.values_mut() {
+                (metric.per_user, metric.decision) = (None, None);
+            }
         }
         self.show(report);
     }

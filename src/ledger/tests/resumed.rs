@@ -548,3 +548,41 @@ fn merged_sums_begin_where_the_later_one_does() {
     assert_eq!(merged.column_since_ms(last), Some(3 * SLOT_MS));
     assert_eq!(merged.column_since_ms(LISTS), None);
 }
+
+proptest! {
+    /// Which lists of a user count does not depend on where the pair was cut.
+    #[test]
+    fn a_cap_counts_on_after_a_restart(
+        lists in prop::collection::vec(list(), 0..60), cut in 0..N_SLOTS, max_lists in 1_u32..4,
+    ) {
+        let epochs = Epochs {
+            max_lists: NonZeroU32::new(max_lists),
+            ..Epochs::default()
+        };
+        let keep = Keep {
+            users: Users::Everybody(epochs),
+            ..keep()
+        };
+        let ledger = |slots| {
+            let mut ledger = Ledger::new(&ranking(), &keep);
+            tell(&mut ledger, &lists, slots, &catalogue());
+            ledger
+        };
+        let whole = ledger(0..N_SLOTS);
+        let parts = ledger(0..cut).encode();
+        let mut resumed = Ledger::decode(&parts, &ranking(), &keep).expect("it was encoded");
+        tell(&mut resumed, &lists, cut..N_SLOTS, &catalogue());
+        prop_assert_eq!(resumed.total().buckets, whole.total().buckets);
+        prop_assert_eq!(resumed.total().units, whole.total().units);
+        // Another cap cannot go on with these sums.
+        let other = Keep {
+            users: Users::Everybody(Epochs {
+                max_lists: NonZeroU32::new(max_lists + 1),
+                ..Epochs::default()
+            }),
+            ..keep
+        };
+        let anew = Ledger::decode(&parts, &ranking(), &other).expect("what is gone is no damage");
+        prop_assert!(anew.total().buckets.is_empty());
+    }
+}
