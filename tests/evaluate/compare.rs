@@ -284,16 +284,22 @@ fn a_user_with_a_third_of_an_arm_is_not_to_be_read_unless_lists_are_capped() {
     let mut events = String::new();
     for number in 0..3000 {
         let arm = ["a", "b"][number % 2];
-        // Every second list of b is of one user.
-        let user = if number % 4 == 1 { 1 } else { 10 + number };
+        // Every second list of b is of one user; users of a have two each, so that there are as many.
+        let user = match number % 4 {
+            1 => 1,
+            0 | 2 => 10 + number - number % 4,
+            _ => 10 + number,
+        };
         let ts = MIDNIGHT_MS + 1000 * number as i64;
         events += &json!({
-            "request_id": format!("r{number}"), "user_id": format!("u{user}"), "ts": ts, "experiments": {"e": arm}, "items": ["x", "y"],
+            "type": "served", "request_id": format!("r{number}"), "user_id": format!("u{user}"), "ts": ts, "experiments": {"e": arm}, "items": ["x", "y"],
         })
         .to_string();
         events.push('\n');
         if number % 3 == 0 {
-            events += &json!({"request_id": format!("r{number}"), "ts": ts + 500, "item": "x"}).to_string();
+            events +=
+                &json!({"type": "click", "request_id": format!("r{number}"), "ts": ts + 500, "item": "x"})
+                    .to_string();
             events.push('\n');
         }
     }
