@@ -11,7 +11,7 @@
 //! # How to add an aggregate
 //!
 //! 1. A file here with an implementation of [`Aggregate`], and a case worked by hand; [`Seen`] is the one to begin from. What there
-//!    is to add of a list is a [`SettledList`](crate::engine::settling::SettledList). Its user and its items are halves of
+//!    is to add of a list is a [`SettledList`]. Its user and its items are halves of
 //!    hashes, so of very many some count as one. `Slot` is what the board is told; where that is nothing, `ByArm<Cell>` will do.
 //! 2. A line in `aggregates.rs`. From there on it is kept, merged, encoded and decoded; [`Numbers`] and [`OfArm`] have it by the name
 //!    of that line, and the laws in `tests.rs` hold for it. Ledgers that were stored before stay readable: it begins where they
