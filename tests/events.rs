@@ -226,7 +226,7 @@ fn a_setting_goes_above_its_preset_and_empty_text_takes_away() {
     );
     let mut expected = Shape::PRESETS[2].1();
     expected.served.request_id =
-        abgauge::ingest::wire::shape::Path::parse("recommendationId").expect("a path");
+        abgauge::ingest::wire::shape::Paths::parse("recommendationId").expect("a path");
     expected.served.user_id = None;
     assert_eq!(changed, Some(expected));
     assert_eq!(
@@ -384,6 +384,91 @@ fn a_sample_is_read_with_the_configuration() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn a_second_id_of_users_is_read_by_check_and_by_evaluate() {
+    let dir = temporary_dir();
+    let setting = "[events]\nuser_id = { any = [\"user_id\", \"cookie\"] }\n";
+    let config = file(&dir, "abgauge.toml", setting);
+    let event = |n: usize, user: &str| {
+        let arm = ["a", "b"][n % 2];
+        format!(
+            "{{\"type\":\"served\",\"request_id\":{n},\"ts\":1763596800123,\"experiments\":{{\"e\":\"{arm}\"}},\"items\":[1]{user}}}\n\
+             {{\"type\":\"click\",\"request_id\":{n},\"ts\":1763596800124,\"item\":1{user}}}\n"
+        )
+    };
+    let printed = check(
+        &event(1, r#","user_id":"","cookie":"c-1""#),
+        &["--config", &config],
+        0,
+    );
+    for told in [
+        "served list 1 of user c-1 at",
+        "items: 1\n         events.served.user_id: read at `cookie`\n",
+        "click on 1 of list 1 of user c-1 at 2025-11-20T00:00:00.124Z\n         events.click.user_id: read at `cookie`\n",
+    ] {
+        assert!(printed.contains(told), "{told}: {printed}");
+    }
+    let printed = check(&event(1, ""), &["--config", &config], 0);
+    let told = "events.served.user_id: nothing at `user_id` or `cookie`\n";
+    assert!(printed.contains(told), "{printed}");
+    let printed = check(
+        &event(1, r#","user_id":"u","cookie":[]"#),
+        &["--config", &config],
+        0,
+    );
+    assert!(
+        printed.contains("events.click.user_id: read at `user_id`\n"),
+        "{printed}"
+    );
+    let printed = check(&event(1, r#","cookie":[]"#), &["--config", &config], 65);
+    assert!(printed.contains("wrong_type: `cookie` is []"), "{printed}");
+
+    // Every other user has a cookie alone.
+    let events = |names: [&str; 2]| -> String {
+        let user = |n: usize| format!(",\"{}\":\"u{}\"", names[n % 41 % 2], n % 41);
+        (0..820).map(|n| event(n, &user(n))).collect()
+    };
+    let evaluate = |arguments: &[&str], events: &str| {
+        let compare = [
+            "evaluate",
+            "-",
+            "--compare",
+            "a",
+            "--shares",
+            "a=.5,b=.5",
+            "--format",
+            "json",
+        ];
+        let ran = run_with_input(&[&compare, arguments].concat(), events);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout
+    };
+    let expected = evaluate(&[], &events(["user_id"; 2]));
+    let with_cookie = events(["user_id", "cookie"]);
+    assert_eq!(evaluate(&["--config", &config], &with_cookie), expected);
+    assert_ne!(evaluate(&[], &with_cookie), expected);
+}
+
+#[test]
+fn a_missing_field_is_told_with_all_paths_that_were_tried() {
+    let dir = temporary_dir();
+    let config = file(
+        &dir,
+        "abgauge.toml",
+        "events.click.ts.any = [\"ts\", \"at\", \"timestamp\"]\n",
+    );
+    let printed = check(
+        r#"{"type":"click","request_id":1,"item":1}"#,
+        &["--config", &config],
+        65,
+    );
+    let told = "missing_field: there is no `ts`, `at` or `timestamp`\n         → send it, or correct events.click.ts";
+    assert!(printed.contains(told), "{printed}");
+    let ran = run_with_input(&["config", "show", "--config", &config], "");
+    let told = "ts = { any = [\"ts\", \"at\", \"timestamp\"] }";
+    assert!(ran.stdout.contains(told), "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]

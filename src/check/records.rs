@@ -149,6 +149,7 @@ fn finding(line: u64, explained: &Explained) -> Finding {
             arms,
             items,
             n_skipped,
+            alternatives,
         } => {
             let arms = arms
                 .iter()
@@ -158,12 +159,13 @@ fn finding(line: u64, explained: &Explained) -> Finding {
                 n => format!("\nelements that are no items, skipped: {n}"),
             };
             Finding::ok(format!(
-                "line {line}: served list {}{} at {}\nexperiments: {}\nitems: {}{skipped}",
+                "line {line}: served list {}{} at {}\nexperiments: {}\nitems: {}{skipped}{}",
                 short(request_id),
                 of_user(user_id),
                 time(*ts_ms),
                 names(arms),
-                names(items.iter().map(|item| short(item)))
+                names(items.iter().map(|item| short(item))),
+                read_at(alternatives)
             ))
         }
         Explained::Click {
@@ -171,12 +173,14 @@ fn finding(line: u64, explained: &Explained) -> Finding {
             user_id,
             ts_ms,
             item,
+            alternatives,
         } => Finding::ok(format!(
-            "line {line}: click on {} of list {}{} at {}",
+            "line {line}: click on {} of list {}{} at {}{}",
             short(item),
             short(request_id),
             of_user(user_id),
-            time(*ts_ms)
+            time(*ts_ms),
+            read_at(alternatives)
         )),
         Explained::Ignored(place) => Finding::new(
             Level::Note,
@@ -198,6 +202,34 @@ fn finding(line: u64, explained: &Explained) -> Finding {
             },
             remedy(*reason, place.as_ref()),
         ),
+    }
+}
+
+/// A line for each field with alternative paths: the path that was read, or those that were looked at in vain.
+fn read_at(alternatives: &[Place]) -> String {
+    let mut lines = String::new();
+    for place in alternatives {
+        let found = match place.value.as_deref() {
+            None | Some("null") => "nothing",
+            Some(_) => "read",
+        };
+        let _ = write!(
+            lines,
+            "\nevents.{}: {found} at {}",
+            place.setting,
+            either(&place.paths)
+        );
+    }
+    lines
+}
+
+/// Each path in backticks: `` `ts` or `timestamp` ``.
+fn either(paths: &[String]) -> String {
+    let mut paths: Vec<String> = paths.iter().map(|path| format!("`{}`", short(path))).collect();
+    let last = paths.pop().unwrap_or_default();
+    match paths.is_empty() {
+        true => last,
+        false => format!("{} or {last}", paths.join(", ")),
     }
 }
 
@@ -225,9 +257,9 @@ fn names(all: impl ExactSizeIterator<Item = String>) -> String {
 /// What a field has that refuses its record.
 pub(super) fn refused(reason: Reason, place: &Place) -> String {
     match (reason, &place.value) {
-        (Reason::WrongType, None) if !place.path.is_empty() => format!(
-            "the way to `{}`{} is through what is neither an object nor a list of one element",
-            short(&place.path),
+        (Reason::WrongType, None) if !place.paths.is_empty() => format!(
+            "the way to {}{} is through what is neither an object nor a list of one element",
+            either(&place.paths),
             place
                 .within
                 .iter()
@@ -241,18 +273,18 @@ pub(super) fn refused(reason: Reason, place: &Place) -> String {
 /// What a field has.
 fn said(
     Place {
-        path, value, within, ..
+        paths, value, within, ..
     }: &Place,
 ) -> String {
     let (within, of) = match within {
         Some(within) => (format!(" in {}", short(within)), short(within)),
         None => Default::default(),
     };
-    match (path.as_str(), value) {
-        ("", Some(value)) if !of.is_empty() => format!("{of} is {}", short(value)),
-        ("", _) => "no field says its type".to_owned(),
-        (path, Some(value)) => format!("`{}` is {}{within}", short(path), short(value)),
-        (path, None) => format!("there is no `{}`{within}", short(path)),
+    match (paths.is_empty(), value) {
+        (true, Some(value)) if !of.is_empty() => format!("{of} is {}", short(value)),
+        (true, _) => "no field says its type".to_owned(),
+        (false, Some(value)) => format!("{} is {}{within}", either(paths), short(value)),
+        (false, None) => format!("there is no {}{within}", either(paths)),
     }
 }
 

@@ -3,8 +3,8 @@
 use toml::Value;
 
 use super::rules::{EPOCH_WEIGHTS, GOALS, KINDS, UNITS, VALIDITIES};
-use super::{Config, Experiment, TOTAL};
-use crate::ingest::wire::shape::{Path, Shape, TsUnit};
+use super::{Config, Experiment, TOTAL, paths};
+use crate::ingest::wire::shape::{Paths, Shape, TsUnit};
 
 /// The value that `key` has without being written; none where nothing stands in its place.
 pub(super) fn value(key: &str, config: &Config) -> Option<Value> {
@@ -46,14 +46,17 @@ pub(super) fn value(key: &str, config: &Config) -> Option<Value> {
 }
 
 /// What decides, where that needs a word.
-pub(super) fn reason(key: &str, has_preset: bool) -> Option<&'static str> {
+pub(super) fn reason(key: &str, is_written: impl Fn(&str) -> bool) -> Option<&'static str> {
     match key {
         "ingest.workers" => Some("one for each core"),
         "http.tls_key" => Some("in the file of the certificate"),
         "export.metrics" => Some("all that are measured"),
         "export.k" | "export.windows" => Some("all of them"),
         "export.views" => Some("live in the shortest window, settled in longer ones, both in total"),
-        _ if has_preset && key.starts_with("events.") => Some("of the preset"),
+        "events.served.user_id" | "events.click.user_id" if is_written("events.user_id") => {
+            Some("of events.user_id")
+        }
+        _ if is_written("events.preset") && key.starts_with("events.") => Some("of the preset"),
         _ => None,
     }
 }
@@ -124,8 +127,8 @@ fn written(value: &Value) -> String {
 }
 
 fn of_events(key: &str, shape: &Shape) -> Option<Value> {
-    let path = |path: &Path| Some(path.to_string().into());
-    let opt_path = |path: &Option<Path>| path.as_ref().map(|path| path.to_string().into());
+    let path = |path: &Paths| Some(paths::written(path));
+    let opt_path = |path: &Option<Paths>| path.as_ref().map(paths::written);
     let word = |word: &Option<String>| word.clone().map(Value::from);
     let words = |words: &[String]| (!words.is_empty()).then(|| list(words.iter().map(String::as_str)));
     let (served, click, arms) = (&shape.served, &shape.click, &shape.served.arms);

@@ -180,7 +180,7 @@ fn setting(
         value: value.or_else(|| derived::value(&key, config)),
         content: content.flatten(),
         origin: report.origin(&key),
-        reason: derived::reason(&key, report.origin("events.preset") != SettingOrigin::Default),
+        reason: derived::reason(&key, |other| report.origin(other) != SettingOrigin::Default),
         section,
         name,
     }

@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 use super::error::{ErrorReport, Location, SettingOrigin, nearest};
+use super::paths::PATHS;
 use super::raw::{Raw, RawExperiment};
 use super::redact::HASH_SEED;
 use super::strangers;
@@ -293,13 +294,16 @@ impl Variable {
         Spanned::new(0..0, DeValue::Array(entries))
     }
 
-    /// As text, as TOML, as the inside of a TOML array, and as texts between commas.
+    /// As text, as TOML, as the inside of a TOML array, and as texts between commas. What is a table of TOML is that first: any text
+    /// can be a path.
     fn spellings(&self) -> impl Iterator<Item = Spanned<DeValue<'_>>> {
+        let is_table = |value: &Spanned<DeValue>| matches!(value.get_ref(), DeValue::Table(_));
         let mut texts = DeArray::new();
         for part in self.value.split(',') {
             texts.push(text(part.trim()));
         }
         [
+            DeValue::parse(&self.value).ok().filter(is_table),
             Some(text(&self.value)),
             DeValue::parse(&self.value).ok(),
             DeValue::parse(&self.bracketed).ok(),
@@ -392,6 +396,7 @@ fn in_plain_words(key: &str, message: &str) -> (String, String) {
         "a map" => ("a table", "[profile.NAME], and its choices on the lines below"),
         TIME_SPAN => ("a span of time", TIME_SPAN),
         BYTE_SIZE => ("a size", BYTE_SIZE),
+        PATHS => ("a path", PATHS),
         other => ("", other),
     };
     let typed = ["invalid type: ", "invalid value: "];

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use toml::Spanned;
 
 use super::access::HashList;
+use super::paths::RawPaths;
 use super::properties::PropertyValue;
 use super::units::{ByteSize, TimeSpan};
 use crate::engine::ranking::profile;
@@ -80,10 +81,12 @@ pub(super) struct RawIngest {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawEvents {
     pub preset: Option<Spanned<String>>,
-    pub r#type: Option<Spanned<String>>,
+    pub r#type: Option<Spanned<RawPaths>>,
     pub without_type: Option<Spanned<String>>,
     pub ts_unit: Option<Spanned<String>>,
     pub ts_zone: Option<Spanned<String>>,
+    /// Of lists and of clicks.
+    pub user_id: Option<Spanned<RawPaths>>,
     pub served: RawServed,
     pub click: RawClick,
 }
@@ -92,18 +95,18 @@ pub(super) struct RawEvents {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawServed {
     pub types: Option<Spanned<Vec<Spanned<String>>>>,
-    pub request_id: Option<Spanned<String>>,
-    pub user_id: Option<Spanned<String>>,
-    pub ts: Option<Spanned<String>>,
-    pub items: Option<Spanned<String>>,
-    pub item_id: Option<Spanned<String>>,
-    pub position: Option<Spanned<String>>,
+    pub request_id: Option<Spanned<RawPaths>>,
+    pub user_id: Option<Spanned<RawPaths>>,
+    pub ts: Option<Spanned<RawPaths>>,
+    pub items: Option<Spanned<RawPaths>>,
+    pub item_id: Option<Spanned<RawPaths>>,
+    pub position: Option<Spanned<RawPaths>>,
     pub skip_others: Option<Spanned<bool>>,
     pub rows: Option<Spanned<bool>>,
-    pub row_items: Option<Spanned<String>>,
-    pub experiments: Option<Spanned<String>>,
-    pub experiment: Option<Spanned<String>>,
-    pub arm: Option<Spanned<String>>,
+    pub row_items: Option<Spanned<RawPaths>>,
+    pub experiments: Option<Spanned<RawPaths>>,
+    pub experiment: Option<Spanned<RawPaths>>,
+    pub arm: Option<Spanned<RawPaths>>,
     pub only: Option<Spanned<Vec<Spanned<String>>>>,
     pub experiment_name: Option<Spanned<String>>,
     pub arm_name: Option<Spanned<String>>,
@@ -113,12 +116,12 @@ pub(super) struct RawServed {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawClick {
     pub types: Option<Spanned<Vec<Spanned<String>>>>,
-    pub action: Option<Spanned<String>>,
+    pub action: Option<Spanned<RawPaths>>,
     pub actions: Option<Spanned<Vec<Spanned<String>>>>,
-    pub request_id: Option<Spanned<String>>,
-    pub user_id: Option<Spanned<String>>,
-    pub ts: Option<Spanned<String>>,
-    pub item: Option<Spanned<String>>,
+    pub request_id: Option<Spanned<RawPaths>>,
+    pub user_id: Option<Spanned<RawPaths>>,
+    pub ts: Option<Spanned<RawPaths>>,
+    pub item: Option<Spanned<RawPaths>>,
 }
 
 section! {

@@ -119,6 +119,28 @@ pub(super) fn is_path(key: &str) -> bool {
     ["metrics.catalog", "http.tls_certificate", "http.tls_key"].contains(&key) || key.ends_with("_file")
 }
 
+/// Settings that are a path into an event, or alternatives.
+pub(super) fn is_path_in_event(key: &str) -> bool {
+    let Some(setting) = key.strip_prefix("events.") else {
+        return false;
+    };
+    let name = setting.rsplit('.').next().unwrap_or_default();
+    let others = [
+        "preset",
+        "without_type",
+        "ts_unit",
+        "ts_zone",
+        "types",
+        "actions",
+        "skip_others",
+        "rows",
+        "only",
+        "experiment_name",
+        "arm_name",
+    ];
+    !others.contains(&name)
+}
+
 /// Lists that must hold something.
 pub(super) fn must_hold_something(key: &str) -> bool {
     ["metrics.windows", "metrics.metrics", "export.views"].contains(&key)

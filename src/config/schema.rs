@@ -13,10 +13,12 @@ use serde_json::{Map, Value, json};
 use super::access::{COSTS, MAX_ENTRIES};
 use super::hosts::MAX_NAME;
 use super::layers::known_settings;
+use super::paths::ANY;
 use super::sample::{self, SettingNote};
 use super::units::{SIZE_UNITS, TIME_UNITS, TimeSpan, is_size};
 use super::{MAX_CUT_OFFS, rules};
 use crate::engine::ranking::profile::CHOICES;
+use crate::ingest::wire::shape::Paths;
 
 /// Settings that are one word or a list of words.
 const WORD_OR_WORDS: [&str; 1] = ["metrics.profile"];
@@ -108,8 +110,28 @@ fn setting(key: &str, default: &Value, notes: &BTreeMap<String, SettingNote>) ->
         let list = json!({"type": "array", "items": names, "minItems": 1, "uniqueItems": true});
         schema = json!({"anyOf": [names, list], "default": default});
     }
+    if rules::is_path_in_event(key) {
+        schema = json!({"anyOf": [{"type": "string"}, alternatives()]});
+    }
     restrict(key, default.as_str().or_else(|| example?.as_str()), &mut schema);
     described(schema, note)
+}
+
+/// Several paths, of which the first that is there is read.
+fn alternatives() -> Value {
+    let paths = json!({
+        "type": "array",
+        "items": {"type": "string", "minLength": 1},
+        "minItems": 1,
+        "maxItems": Paths::MAX,
+        "uniqueItems": true,
+    });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": [ANY],
+        "properties": {ANY: paths},
+    })
 }
 
 /// What the setting may hold beyond its type; `text` is its default or an example, where that is one.
@@ -267,7 +289,8 @@ mod tests {
             [!judge.is_valid(&as_json), loaded.is_err()]
         };
         let samples = "values = ['', 'x', '5m', '0s', '-5m', '1.5h', '4GiB', 'live', 'ctr', 'request', -1, 0, 1, 257, 100001, \
-                       0.5, 1.5, true, [], [1], [1, 1], [0], ['5m'], ['0s'], ['live'], ['live', 'live'], ['x'], [true]]";
+                       0.5, 1.5, true, [], [1], [1, 1], [0], ['5m'], ['0s'], ['live'], ['live', 'live'], ['x'], [true], \
+                       {any = ['x']}, {any = ['x', 'y']}, {any = []}, {any = ['x', 'x']}, {any = [1]}, {any = ''}, {all = ['x']}]";
         let samples: toml::Table = samples.parse().expect("TOML");
         let samples = samples["values"].as_array().expect("a list");
         // What depends on more than the setting itself: on others, or on what the text means.

@@ -2,7 +2,7 @@
 //! corpus that fuzzing left for our own shape, and the samples of the presets.
 
 use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
-use abgauge::ingest::wire::shape::{ArmsShape, Path, Shape, TsUnit, Zone};
+use abgauge::ingest::wire::shape::{ArmsShape, Path, Paths, Shape, TsUnit, Zone};
 use abgauge::ingest::wire::{Decoder, Explained};
 
 const SEED: u64 = 7;
@@ -11,7 +11,7 @@ const MAX_EXPERIMENTS: u32 = 3;
 
 /// Those of the presets, and some that go every other way.
 fn shapes() -> Vec<Shape> {
-    let path = |text| Path::parse(text).expect("a path");
+    let path = |text| Paths::parse(text).expect("a path");
     let mut odd = Shape {
         kind: Some(path("meta.type")),
         without_kind: Some(Kind::Click),
@@ -43,8 +43,20 @@ fn shapes() -> Vec<Shape> {
     rows.served.skip_others = true;
     rows.served.rows = true;
     rows.served.row_items = Some(path("items"));
+    let any = |paths: &[&str]| {
+        let paths = paths.iter().map(|path| Path::parse(path).expect("a path"));
+        Paths::any(paths.collect()).expect("some paths")
+    };
+    let mut several = Shape::default();
+    several.served.user_id = Some(any(&["user_id", "experiments.e"]));
+    several.served.items = any(&["x", "items"]);
+    several.served.item_id = Some(any(&["e", "x"]));
+    several.click.user_id = Some(any(&["a.b", "user_id", "item"]));
+    several.click.ts = any(&["request_id", "ts"]);
     let presets = Shape::PRESETS.iter().map(|(_, preset)| preset());
-    presets.chain([odd, flat, rows, Shape::default()]).collect()
+    presets
+        .chain([odd, flat, rows, several, Shape::default()])
+        .collect()
 }
 
 /// Reads the input as one record, and each of its lines as one.
@@ -88,6 +100,7 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
                 arms,
                 items,
                 n_skipped,
+                ..
             },
         ) => {
             assert_eq!(batch.skipped_elements, *n_skipped, "{text}");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::columns::{Column, Columns, Members, share};
 use super::words::{ARM, CHOOSER, EXPERIMENT, NAME, VALUE, hint, hints};
 use crate::ingest::wire::MAX_LABEL_BYTES;
-use crate::ingest::wire::shape::{ArmsShape, Path};
+use crate::ingest::wire::shape::{ArmsShape, Path, Paths};
 
 /// Arms of a field that names them; one of more values is something else.
 const MAX_ARMS: usize = 50;
@@ -86,11 +86,12 @@ fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     let are_texts = values.iter().all(|(_, value)| value.is_string());
     (!good.is_empty()).then(|| ArmsDraft {
         shape: ArmsShape {
-            experiments: Some(column.path.clone()),
+            experiments: Some(column.path.clone().into()),
             // With a path to the arm those that stand plain may be numbers too.
             arm: arm
                 .clone()
-                .or_else(|| (!are_texts).then(|| Path::of(&["arm"])).flatten()),
+                .or_else(|| (!are_texts).then(|| Path::of(&["arm"])).flatten())
+                .map(Paths::from),
             only: if good.len() < names.len() {
                 good
             } else {
@@ -136,9 +137,9 @@ fn array(column: &Column, lists: &Members) -> Option<ArmsDraft> {
         .or_else(|| first(&|column| hints(&column.called(), &VALUE)))?;
     Some(ArmsDraft {
         shape: ArmsShape {
-            experiments: Some(column.path.clone()),
-            experiment: Some(experiment),
-            arm: Some(arm.path.clone()),
+            experiments: Some(column.path.clone().into()),
+            experiment: Some(experiment.into()),
+            arm: Some(arm.path.clone().into()),
             ..ArmsShape::default()
         },
         n,
@@ -185,9 +186,9 @@ fn attributes(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     });
     (!only.is_empty()).then(|| ArmsDraft {
         shape: ArmsShape {
-            experiments: Some(column.path.clone()),
-            experiment: Some(name.path.clone()),
-            arm: Some(value.path.clone()),
+            experiments: Some(column.path.clone().into()),
+            experiment: Some(name.path.clone().into()),
+            arm: Some(value.path.clone().into()),
             only,
             ..ArmsShape::default()
         },
@@ -230,8 +231,8 @@ fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
     Some(ArmsDraft {
         shape: ArmsShape {
             experiments: None,
-            experiment: experiment.map(|column| column.path.clone()),
-            arm: Some(arm.path.clone()),
+            experiment: experiment.map(|column| column.path.clone().into()),
+            arm: Some(arm.path.clone().into()),
             experiment_name: experiment.is_none().then(|| name.to_owned()),
             ..ArmsShape::default()
         },

@@ -11,7 +11,7 @@ use super::items::{self, ItemsDraft};
 use super::kinds::Split;
 use super::times::{self, Times};
 use crate::engine::event::{Kind, Reason};
-use crate::ingest::wire::shape::{ArmsShape, Path, Shape};
+use crate::ingest::wire::shape::{ArmsShape, Path, Paths, Shape};
 use crate::ingest::wire::{Decoder, Explained, Place};
 
 /// What was found for each field, and the shape that it comes to.
@@ -96,24 +96,24 @@ impl Draft {
         let own = shape.kind.take();
         // A field of that name that says something else must not be looked at.
         shape.kind = match &split.kind {
-            Some(path) => Some(path.clone()),
-            None => own.filter(|path| columns.get(path).is_none()),
+            Some(path) => Some(path.clone().into()),
+            None => own.filter(|path| columns.get(path.first()).is_none()),
         };
         shape.without_kind = split.without;
         (shape.ts_unit, shape.ts_zone) = (self.times.unit, self.times.zone);
-        let put = |choice: &Option<Choice>, path: &mut Path| {
+        let put = |choice: &Option<Choice>, path: &mut Paths| {
             if let Some(choice) = choice {
-                path.clone_from(&choice.path);
+                *path = choice.path.clone().into();
             }
         };
-        let put_user = |choice: &Option<Choice>, path: &mut Option<Path>, members: &Members| {
-            let is_taken = |path: &Path| {
+        let put_user = |choice: &Option<Choice>, path: &mut Option<Paths>, members: &Members| {
+            let is_taken = |path: &Paths| {
                 columns
-                    .get(path)
+                    .get(path.first())
                     .is_some_and(|column| column.within(members).count() > 0)
             };
             match choice {
-                Some(choice) => *path = Some(choice.path.clone()),
+                Some(choice) => *path = Some(choice.path.clone().into()),
                 None if path.as_ref().is_some_and(is_taken) => *path = None,
                 None => {}
             }
@@ -127,14 +127,19 @@ impl Draft {
         put(&self.times.served, &mut served.ts);
         put_user(&self.users[0], &mut served.user_id, &split.lists);
         if let Some(items) = &self.items {
-            served.items.clone_from(&items.path);
-            served.item_id.clone_from(&items.item_id);
-            served.position = items.position.clone().filter(|_| !items.is_in_order);
-            (served.rows, served.row_items) = (items.rows, items.row_items.clone());
+            served.items = items.path.clone().into();
+            served.item_id = items.item_id.clone().map(Paths::from);
+            let position = items.position.clone().filter(|_| !items.is_in_order);
+            served.position = position.map(Paths::from);
+            served.rows = items.rows;
+            served.row_items = items.row_items.clone().map(Paths::from);
             served.skip_others = items.n_others > 0;
         }
         let own = ArmsShape::default();
-        let is_there = |path: &Option<Path>| path.as_ref().is_some_and(|path| columns.get(path).is_some());
+        let is_there = |path: &Option<Paths>| {
+            let path = path.as_ref().map(Paths::first);
+            path.is_some_and(|path| columns.get(path).is_some())
+        };
         match &self.arms {
             Some(arms) => served.arms = arms.shape.clone(),
             // What stands there are no experiments.
@@ -146,7 +151,7 @@ impl Draft {
         put_user(&self.users[1], &mut shape.click.user_id, &self.clicks);
         put(&self.item, &mut shape.click.item);
         if let Some((path, words)) = &split.action {
-            shape.click.action = Some(path.clone());
+            shape.click.action = Some(path.clone().into());
             shape.click.actions.clone_from(words);
         }
         shape

@@ -11,7 +11,7 @@ use super::{Unmapped, Way};
 use crate::check::records::refused;
 use crate::config::event_settings;
 use crate::engine::event::Kind;
-use crate::ingest::wire::shape::{Path, Shape};
+use crate::ingest::wire::shape::{Path, Paths, Shape};
 use crate::table::visible;
 
 /// Values and paths that are listed.
@@ -391,6 +391,7 @@ fn used(shape: &Shape, topic_says: Option<Kind>) -> Vec<&Path> {
         .chain(clicks)
         .chain([shape.kind.as_ref()])
         .flatten()
+        .flat_map(Paths::iter)
         .collect()
 }
 

@@ -1,8 +1,10 @@
 //! `[events]`: what a shape may be, and what is wrong with it.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::engine::event::Kind;
-use crate::ingest::wire::shape::{Path, TsUnit, Zone};
+use crate::ingest::wire::shape::{Path, Paths, TsUnit, Zone};
 
 fn shape(text: &str, env: &[(&str, &str)]) -> Option<Shape> {
     config(text, env).events
@@ -31,7 +33,7 @@ fn a_shape_is_what_is_written_over_the_preset_and_variables_over_both() {
         ("ABGAUGE_EVENTS__SERVED__REQUEST_ID", "response.id"),
         ("ABGAUGE_EVENTS__SERVED__USER_ID", ""),
     ];
-    let path = |text| Path::parse(text).expect("a path");
+    let path = |text| Paths::parse(text).expect("a path");
     let mut expected = Shape::PRESETS[1].1();
     expected.ts_unit = Some(TsUnit::Microseconds);
     expected.without_kind = Some(Kind::Click);
@@ -50,7 +52,7 @@ fn what_lists_are_is_said_by_switches_too() {
         ts_zone: Zone::parse("+01:00"),
         ..Shape::default()
     };
-    let path = |text| Some(Path::parse(text).expect("a path"));
+    let path = |text| Some(Paths::parse(text).expect("a path"));
     expected.served.position = path("rank");
     expected.served.skip_others = true;
     expected.served.rows = true;
@@ -64,6 +66,75 @@ fn what_lists_are_is_said_by_switches_too() {
     ];
     assert_eq!(shape(text, &env), Some(expected));
     assert_eq!(shape("[events.served]\nrows = false\n", &[]), None);
+}
+
+fn any(paths: &[&str]) -> Paths {
+    let paths = paths.iter().map(|path| Path::parse(path).expect(path));
+    Paths::any(paths.collect()).expect("some paths")
+}
+
+#[test]
+fn a_path_may_have_alternatives_and_one_of_users_is_enough_for_a_shape() {
+    let users = any(&["user_id", "ctx.cookie"]);
+    let mut expected = Shape::default();
+    expected.served.user_id = Some(users.clone());
+    expected.click.user_id = Some(users.clone());
+    let text = "[events]\nuser_id = { any = [\"user_id\", \"ctx.cookie\"] }\n";
+    assert_eq!(shape(text, &[]), Some(expected.clone()));
+
+    // By a variable, as TOML.
+    let env = [(
+        "ABGAUGE_EVENTS__USER_ID",
+        "{ any = [\"user_id\", \"ctx.cookie\"] }",
+    )];
+    assert_eq!(shape("", &env), Some(expected.clone()));
+
+    // A setting of one kind goes above that of both.
+    expected.served.user_id = None;
+    expected.click.user_id = Some(any(&["uid"]));
+    expected.click.ts = any(&["ts", "timestamp"]);
+    let both = format!(
+        "{text}[events.served]\nuser_id = \"\"\n[events.click]\nuser_id = \"uid\"\nts.any = [\"ts\", \"timestamp\"]\n"
+    );
+    assert_eq!(shape(&both, &[]), Some(expected));
+    assert_eq!(
+        shape("[events]\nuser_id = \"user_id\"\n", &[]),
+        None,
+        "our own shape"
+    );
+    let none = shape("[events]\nuser_id = \"\"\n", &[]).expect("a shape");
+    assert_eq!((none.served.user_id, none.click.user_id), (None, None));
+}
+
+#[test]
+fn paths_beyond_the_places_of_a_record_are_refused() {
+    let paths: Vec<String> = (0..8).map(|n| format!("\"p{n}\"")).collect();
+    let any = format!("{{ any = [{}] }}", paths.join(", "));
+    let served = ["request_id", "user_id", "ts", "items"].map(|name| format!("{name} = {any}\n"));
+    let click = ["request_id", "user_id", "ts", "item"].map(|name| format!("{name} = {any}\n"));
+    let text = |click: &[String]| {
+        format!(
+            "[events.served]\n{}[events.click]\n{}",
+            served.concat(),
+            click.concat()
+        )
+    };
+    assert!(shape(&text(&click[..3]), &[]).is_some());
+    check_refused(&text(&click), &[], &["events: has 56 alternatives", "at most 51"]);
+}
+
+proptest! {
+    #[test]
+    fn one_alternative_is_a_plain_path(names in prop::collection::vec("[a-z.']{1,6}", 1..4)) {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let path = Path::of(&names).expect("a path").to_string();
+        let written = toml::Value::from(path).to_string();
+        for setting in ["events.type", "events.user_id", "events.served.items", "events.served.item_id", "events.click.ts"] {
+            let plain = shape(&format!("{setting} = {written}\n"), &[]);
+            let any = shape(&format!("{setting} = {{ any = [{written}] }}\n"), &[]);
+            prop_assert_eq!(plain, any);
+        }
+    }
 }
 
 #[test]
@@ -124,7 +195,86 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[events.served]\nts = 5",
-            &["events.served.ts", "5 is not a text", "write text in quotes"],
+            &[
+                "events.served.ts",
+                ":2:6",
+                "5 is not a path",
+                "write a path in quotes",
+                "any = [",
+            ],
+        ),
+        (
+            "[events.served]\nts = { any = [] }",
+            &[
+                "events.served.ts",
+                ":2:6",
+                "`any` names no path",
+                "between the brackets",
+            ],
+        ),
+        (
+            "[events]\nuser_id = { any = [\"a\", \"b\", \"'a'\"] }",
+            &[
+                "events.user_id",
+                ":2:30",
+                "the path `a` is there twice",
+                "leave one of them out",
+            ],
+        ),
+        (
+            "[events.click]\nitem = { any = [\"1\", \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", \"8\", \"9\"] }",
+            &["events.click.item", ":2:8", "`any` names 9 paths", "at most 8"],
+        ),
+        (
+            "[events.click]\nitem = { any = [\"a\", 5] }",
+            &[
+                "events.click.item",
+                ":2:22",
+                "5 is not a text",
+                "write text in quotes",
+            ],
+        ),
+        (
+            "[events.click]\nitem = { any = \"a\" }",
+            &[
+                "events.click.item",
+                ":2:16",
+                "\"a\" is not a list",
+                "write a list in brackets",
+            ],
+        ),
+        (
+            "[events.click]\nitem = { any = [\"a\", \"\"] }",
+            &["events.click.item", ":2:22", "is empty", "\"ctx.exp.name\""],
+        ),
+        (
+            "[events.click]\nitem = { all = [\"a\"] }",
+            &[
+                "events.click.item",
+                "has `all` in its table",
+                "{ any = [\"ts\", \"timestamp\"] }",
+            ],
+        ),
+        (
+            "[events.click]\nitem = {}",
+            &[
+                "events.click.item",
+                "has no `any` in its table",
+                "write a path in quotes",
+            ],
+        ),
+        (
+            "[events.click]\nitem = \"{ any = ['a'] }\"",
+            &[
+                "events.click.item",
+                ":2:8",
+                "begins with a brace",
+                "without quotes around it",
+            ],
+        ),
+        (
+            "[events]\nts_unit = { any = [\"s\"] }",
+            &["events.ts_unit", ":2:11", "a table is not a text"],
         ),
         (
             "[events.click]\ntypes = [\"served\"]",

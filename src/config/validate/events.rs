@@ -3,12 +3,13 @@
 use toml::Spanned;
 
 use super::values::choice;
-use crate::config::error::ErrorReport;
+use crate::config::error::{ErrorReport, Location};
+use crate::config::paths::RawPaths;
 use crate::config::raw::{RawClick, RawEvents, RawKafka, RawServed};
 use crate::config::rules::KINDS;
 use crate::engine::OTHER;
 use crate::ingest::wire::MAX_LABEL_BYTES;
-use crate::ingest::wire::shape::{ArmsShape, ClickShape, Path, ServedShape, Shape, TsUnit, Zone};
+use crate::ingest::wire::shape::{ArmsShape, ClickShape, Path, Paths, ServedShape, Shape, TsUnit, Zone};
 
 const TYPE: &str = "events.type";
 const ACTION: &str = "events.click.action";
@@ -17,6 +18,7 @@ const ROW_ITEMS: &str = "events.served.row_items";
 const EXPERIMENT: &str = "events.served.experiment";
 
 type Word = Option<Spanned<String>>;
+type PathWord = Option<Spanned<RawPaths>>;
 type Words = Option<Spanned<Vec<Spanned<String>>>>;
 
 /// The shape of records, where it is not our own: that of the preset, or else ours, with what is given over it.
@@ -34,12 +36,18 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
         shape.ts_unit = choice("events.ts_unit", word, &TsUnit::ALL, report);
     }
     zone(&raw.ts_zone, &mut shape.ts_zone, report);
+    // Before those of each kind, which go above it.
+    may_be_absent("events.user_id", &raw.user_id, &mut shape.served.user_id, report);
+    if raw.user_id.is_some() {
+        shape.click.user_id.clone_from(&shape.served.user_id);
+    }
     served(&raw.served, &mut shape.served, report);
     click(&raw.click, &mut shape.click, report);
     kinds(raw, &shape, report);
     actions(raw, &shape.click, report);
     arms(raw, &shape.served.arms, report);
     rows(raw, &shape.served, report);
+    alternatives(&shape, report);
     (shape != Shape::default()).then_some(shape)
 }
 
@@ -267,27 +275,84 @@ fn zone(word: &Word, zone: &mut Option<Zone>, report: &mut ErrorReport) {
     }
 }
 
-fn must_be(key: &str, word: &Word, path: &mut Path, report: &mut ErrorReport) {
-    if let Some(word) = word {
-        match Path::parse(word.get_ref()) {
-            Ok(parsed) => *path = parsed,
-            Err(fault) => refuse_path(key, word, fault, report),
-        }
+/// A shape has a place for so many paths.
+fn alternatives(shape: &Shape, report: &mut ErrorReport) {
+    let n = shape.n_alternatives();
+    if n > Shape::MAX_ALTERNATIVES {
+        let message = format!("has {n} alternatives in its lists `any`, those before them not counted");
+        let remedy = format!(
+            "leave some of them out: at most {} are read",
+            Shape::MAX_ALTERNATIVES
+        );
+        report.refuse_at("events", Location::Nowhere, message, remedy);
+    }
+}
+
+fn must_be(key: &str, written: &PathWord, paths: &mut Paths, report: &mut ErrorReport) {
+    if let Some(parsed) = written.as_ref().and_then(|written| parse(key, written, report)) {
+        *paths = parsed;
     }
 }
 
 /// Empty text takes away what the preset has.
-fn may_be_absent(key: &str, word: &Word, path: &mut Option<Path>, report: &mut ErrorReport) {
-    if let Some(word) = word {
-        match Path::parse(word.get_ref()) {
-            _ if word.get_ref().is_empty() => *path = None,
-            Ok(parsed) => *path = Some(parsed),
-            Err(fault) => refuse_path(key, word, fault, report),
+fn may_be_absent(key: &str, written: &PathWord, paths: &mut Option<Paths>, report: &mut ErrorReport) {
+    let Some(written) = written else {
+        return;
+    };
+    if matches!(written.get_ref(), RawPaths::One(path) if path.is_empty()) {
+        *paths = None;
+    } else if let Some(parsed) = parse(key, written, report) {
+        *paths = Some(parsed);
+    }
+}
+
+/// `None` for paths that are refused.
+fn parse(key: &str, written: &Spanned<RawPaths>, report: &mut ErrorReport) -> Option<Paths> {
+    let any = match written.get_ref() {
+        RawPaths::One(path) => return parse_one(key, path, written, report).map(Paths::from),
+        RawPaths::Any(any) => any,
+    };
+    let n = any.len();
+    if n == 0 {
+        let remedy = "write the paths between the brackets, in the order in which they are tried";
+        report.refuse(key, written, "`any` names no path", remedy);
+        return None;
+    }
+    if n > Paths::MAX {
+        let remedy = format!("leave some of them out: at most {} are tried", Paths::MAX);
+        report.refuse(key, written, format!("`any` names {n} paths"), remedy);
+        return None;
+    }
+    let mut paths = Vec::with_capacity(n);
+    for path in any {
+        let parsed = parse_one(key, path.get_ref(), path, report)?;
+        if paths.contains(&parsed) {
+            let message = format!("the path `{parsed}` is there twice");
+            report.refuse(key, path, message, "leave one of them out");
+            return None;
+        }
+        paths.push(parsed);
+    }
+    Paths::any(paths)
+}
+
+fn parse_one<T>(key: &str, path: &str, place: &Spanned<T>, report: &mut ErrorReport) -> Option<Path> {
+    // No field is called so: a table was meant, and put into quotes.
+    if path.trim_start().starts_with('{') {
+        let remedy = "write { any = [\"ts\", \"timestamp\"] } as a table of TOML, without quotes around it";
+        report.refuse(key, place, "begins with a brace", remedy);
+        return None;
+    }
+    match Path::parse(path) {
+        Ok(path) => Some(path),
+        Err(fault) => {
+            refuse_path(key, place, fault, report);
+            None
         }
     }
 }
 
-fn refuse_path(key: &str, word: &Spanned<String>, fault: &str, report: &mut ErrorReport) {
+fn refuse_path<T>(key: &str, word: &Spanned<T>, fault: &str, report: &mut ErrorReport) {
     let remedy = "write the names that lead to the field with dots between them, such as \"ctx.exp.name\"; a name that \
                   has a dot in it stands in quotes: \"ctx.'exp.name'\"";
     report.refuse(key, word, fault, remedy);

@@ -78,6 +78,9 @@ impl Decoder {
     }
 
     /// The same for records of another shape; `None` for our own, which is read faster than as a [`Shape`].
+    ///
+    /// # Panics
+    /// If the shape has more than [`Shape::MAX_ALTERNATIVES`].
     pub fn reading(self, shape: Option<&Shape>) -> Self {
         Decoder {
             mapped: shape.map(|shape| Arc::new(Mapped::new(shape))),

@@ -3,18 +3,20 @@
 //! The default is our own. What the operator writes under `[events]`, over a preset or over the default, is another one.
 
 mod path;
+mod paths;
 mod presets;
 mod zone;
 
 pub use self::path::Path;
+pub use self::paths::Paths;
 pub use self::zone::Zone;
 use crate::engine::event::Kind;
 
-/// Where the fields of records stand. A path begins at the record, or where it says so at an element in it.
+/// Where the fields of records stand. Paths begin at the record, or where it says so at an element in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     /// What says what a record is. `None`: only the topic does.
-    pub kind: Option<Path>,
+    pub kind: Option<Paths>,
     /// What a record is that does not say so, and whose topic does not either.
     pub without_kind: Option<Kind>,
     /// `None`: as in our own shape, a number of milliseconds or RFC 3339 text.
@@ -29,20 +31,20 @@ pub struct Shape {
 pub struct ServedShape {
     /// Values of [`Shape::kind`] that mean a served list.
     pub kinds: Vec<String>,
-    pub request_id: Path,
-    pub user_id: Option<Path>,
-    pub ts: Path,
-    pub items: Path,
+    pub request_id: Paths,
+    pub user_id: Option<Paths>,
+    pub ts: Paths,
+    pub items: Paths,
     /// Where an item that is an object has its id.
-    pub item_id: Option<Path>,
+    pub item_id: Option<Paths>,
     /// Where an item that is an object says its place in its row, an integer: items rank by it. `None`: by their order.
-    pub position: Option<Path>,
+    pub position: Option<Paths>,
     /// Elements that are no items are passed over. Otherwise they make their list invalid.
     pub skip_others: bool,
     /// Elements that are arrays are rows of items, which follow each other in the ranking.
     pub rows: bool,
     /// Where a row that is an object has its array of items.
-    pub row_items: Option<Path>,
+    pub row_items: Option<Paths>,
     pub arms: ArmsShape,
 }
 
@@ -50,11 +52,11 @@ pub struct ServedShape {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArmsShape {
     /// An object, experiment → arm, or an array of objects. `None`: the record itself names one experiment at most.
-    pub experiments: Option<Path>,
+    pub experiments: Option<Paths>,
     /// Where an element of that array, or else the record, names its experiment.
-    pub experiment: Option<Path>,
+    pub experiment: Option<Paths>,
     /// Where an element, or else the record, names its arm; in `experiment → arm` where an arm that is an object does.
-    pub arm: Option<Path>,
+    pub arm: Option<Paths>,
     /// The experiments that count; empty: all of them.
     pub only: Vec<String>,
     /// The experiment of arms that stand without one, and of lists that name none.
@@ -68,12 +70,12 @@ pub struct ClickShape {
     /// Values of [`Shape::kind`] that mean a click.
     pub kinds: Vec<String>,
     /// What says more closely what was done; records whose value is not among `actions` are ignored.
-    pub action: Option<Path>,
+    pub action: Option<Paths>,
     pub actions: Vec<String>,
-    pub request_id: Path,
-    pub user_id: Option<Path>,
-    pub ts: Path,
-    pub item: Path,
+    pub request_id: Paths,
+    pub user_id: Option<Paths>,
+    pub ts: Paths,
+    pub item: Paths,
 }
 
 /// The unit of times that are numbers.
@@ -109,7 +111,7 @@ impl Shape {
 
 impl Default for Shape {
     fn default() -> Self {
-        let path = Path::of_names;
+        let path = |names: &[&str]| Paths::from(Path::of_names(names));
         Shape {
             kind: Some(path(&["type"])),
             without_kind: None,

@@ -13,10 +13,10 @@ use serde::de::IgnoredAny;
 
 pub use self::explain::{Explained, Place};
 use self::items::InItems;
-use self::tree::{Found, Tree};
+use self::tree::{Found, MAX_PATHS, Tree};
 use super::hash::Hashes;
 use super::scan::Scanner;
-use super::shape::{Path, Shape};
+use super::shape::{Paths, Shape};
 use super::{check_topic, json, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Reason, Served};
 
@@ -97,13 +97,17 @@ pub(super) struct Sink<'b> {
 struct Fields<'a>([Found<'a>; N_FIELDS]);
 
 impl Mapped {
+    /// # Panics
+    /// If the shape has more than [`Shape::MAX_ALTERNATIVES`].
     pub fn new(shape: &Shape) -> Self {
         let served = &shape.served;
         let arms = &served.arms;
         let in_record = arms.experiments.is_none();
         let [experiment, arm] = [&arms.experiment, &arms.arm].map(Option::as_ref);
         Mapped {
-            record: Tree::new(Field::ALL.map(|field| shape.path(field))),
+            record: Tree::new(Field::ALL.map(|field| shape.path(field)))
+                .skipping_empty(Field::ServedUser as usize)
+                .skipping_empty(Field::ClickUser as usize),
             in_items: InItems::new(served),
             in_element: experiment
                 .filter(|_| !in_record)
@@ -320,7 +324,7 @@ impl Field {
 
 impl Shape {
     /// Where a field stands in the record.
-    fn path(&self, field: Field) -> Option<&Path> {
+    fn path(&self, field: Field) -> Option<&Paths> {
         let (served, click) = (&self.served, &self.click);
         let in_record = served.arms.experiments.is_none();
         match field {
@@ -338,6 +342,15 @@ impl Shape {
             Field::ClickTs => Some(&click.ts),
             Field::Item => Some(&click.item),
         }
+    }
+
+    /// Most paths behind the first ones of their fields, over all fields of a record.
+    pub const MAX_ALTERNATIVES: usize = MAX_PATHS - N_FIELDS;
+
+    /// Paths behind the first ones of their fields, over all fields of a record.
+    pub fn n_alternatives(&self) -> usize {
+        let paths = Field::ALL.into_iter().filter_map(|field| self.path(field));
+        paths.map(|paths| paths.others().len()).sum()
     }
 
     /// The field to name where arms cannot be read.

@@ -1,30 +1,51 @@
 //! Finds the fields of a record by their paths, in one go through the objects that paths lead through.
 //!
+//! Each path has a slot of its own: first paths have the slots of their fields, alternatives those behind them. Once all slots
+//! are filled, the first alternative that is there takes the slot of its field.
+//!
 //! ```text
 //! ctx.id         ctx ─┬─ id     → field 0
 //! ctx.exp.name        └─ exp ─── name → field 1
 //! ```
 
+use std::ops::Range;
+
 use super::super::json;
 use super::super::scan::Scanner;
-use super::super::shape::Path;
+use super::super::shape::{Path, Paths};
 use crate::engine::event::Reason;
 
 /// Paths to `N` fields.
 #[derive(Debug, Clone)]
 pub(super) struct Tree<const N: usize> {
     below_record: Vec<Node>,
+    /// Fields with more than one path. Empty for most shapes, which are then read without any of this.
+    choices: Vec<Choice>,
+}
+
+/// A field with more than one path.
+#[derive(Debug, Clone)]
+struct Choice {
+    /// Also the slot of its first path.
+    field: usize,
+    /// Slots of its other paths.
+    others: Range<usize>,
+    /// Whether an empty text counts as absent.
+    skips_empty: bool,
 }
 
 #[derive(Debug, Clone)]
 struct Node {
     name: String,
-    /// The bits of the fields whose paths end here.
-    here: u32,
+    /// The bits of the slots whose paths end here.
+    here: u64,
     /// Those that end further below.
-    below: u32,
+    below: u64,
     nodes: Vec<Node>,
 }
+
+/// Most paths of one tree: each is a bit.
+pub(super) const MAX_PATHS: usize = u64::BITS as usize;
 
 /// What is where a path leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +59,48 @@ pub(super) enum Found<'a> {
 
 impl<const N: usize> Tree<N> {
     /// `None` for fields that there are not.
-    pub fn new(paths: [Option<&Path>; N]) -> Self {
-        let mut below_record = Vec::new();
-        for (field, path) in paths.into_iter().enumerate() {
-            if let Some(path) = path {
-                plant(&mut below_record, path.names(), 1 << field);
+    ///
+    /// # Panics
+    /// If there are more than [`MAX_PATHS`] paths.
+    pub fn new(paths: [Option<&Paths>; N]) -> Self {
+        let mut tree = Tree {
+            below_record: Vec::new(),
+            choices: Vec::new(),
+        };
+        let mut n_slots = N;
+        for (field, paths) in paths.into_iter().enumerate() {
+            let Some(paths) = paths else {
+                continue;
+            };
+            tree.plant(paths.first(), field);
+            let start = n_slots;
+            for path in paths.others() {
+                tree.plant(path, n_slots);
+                n_slots += 1;
+            }
+            if paths.has_alternatives() {
+                tree.choices.push(Choice {
+                    field,
+                    others: start..n_slots,
+                    skips_empty: false,
+                });
             }
         }
-        Tree { below_record }
+        tree
+    }
+
+    /// The same, where an empty text in this field gives way to a later path.
+    pub fn skipping_empty(mut self, field: usize) -> Self {
+        let mut choices = self.choices.iter_mut();
+        if let Some(choice) = choices.find(|choice| choice.field == field) {
+            choice.skips_empty = true;
+        }
+        self
+    }
+
+    fn plant(&mut self, path: &Path, slot: usize) {
+        assert!(slot < MAX_PATHS, "a shape has at most {MAX_PATHS} paths");
+        plant(&mut self.below_record, path.names(), 1 << slot);
     }
 
     /// The fields of an object, which is JSON and nested no deeper than a record may be.
@@ -53,7 +108,14 @@ impl<const N: usize> Tree<N> {
     /// # Errors
     /// [`Reason::NotJson`] where an object on the way has a key of a path twice, or one that no UTF-8 can hold.
     pub fn find<'a>(&self, object: &'a str) -> Result<[Found<'a>; N], Reason> {
-        let mut found = [Found::Nothing; N];
+        if self.choices.is_empty() {
+            return self.walk(object);
+        }
+        self.walk(object).map(|slots| self.choose(&slots))
+    }
+
+    fn walk<'a, const SLOTS: usize>(&self, object: &'a str) -> Result<[Found<'a>; SLOTS], Reason> {
+        let mut found = [Found::Nothing; SLOTS];
         walk(&self.below_record, object, &mut found)?;
         Ok(found)
     }
@@ -61,7 +123,15 @@ impl<const N: usize> Tree<N> {
     /// The same of a text that may be anything, in one pass with the check of its syntax; `None` where it cannot tell that
     /// the text is an object without escapes.
     pub fn find_plain<'a>(&self, text: &'a str) -> Option<Result<[Found<'a>; N], Reason>> {
-        let mut found = [Found::Nothing; N];
+        if self.choices.is_empty() {
+            return self.scan(text);
+        }
+        let slots = self.scan(text)?;
+        Some(slots.map(|slots| self.choose(&slots)))
+    }
+
+    fn scan<'a, const SLOTS: usize>(&self, text: &'a str) -> Option<Result<[Found<'a>; SLOTS], Reason>> {
+        let mut found = [Found::Nothing; SLOTS];
         let mut seen = 0;
         let mut read = Ok(());
         Scanner::entries(text.as_bytes(), |key, place| {
@@ -72,9 +142,34 @@ impl<const N: usize> Tree<N> {
         })?;
         Some(read.map(|()| found))
     }
+
+    /// The fields, each from its first path that is there. If none is there, the first path that has anything decides, so that
+    /// its record is read as with that path alone.
+    fn choose<'a>(&self, slots: &[Found<'a>; MAX_PATHS]) -> [Found<'a>; N] {
+        let mut found = std::array::from_fn(|field| slots[field]);
+        for choice in &self.choices {
+            let others = &slots[choice.others.clone()];
+            let candidates = || std::iter::once(found[choice.field]).chain(others.iter().copied());
+            let there = candidates().find(|found| choice.is_there(*found));
+            let something = || candidates().find(|found| *found != Found::Nothing);
+            found[choice.field] = there.or_else(something).unwrap_or(Found::Nothing);
+        }
+        found
+    }
 }
 
-fn plant(nodes: &mut Vec<Node>, names: &[String], field: u32) {
+impl Choice {
+    fn is_there(&self, found: Found) -> bool {
+        match found {
+            Found::Value("null") => false,
+            Found::Value("\"\"") => !self.skips_empty,
+            Found::Value(_) => true,
+            Found::Nothing | Found::Astray => false,
+        }
+    }
+}
+
+fn plant(nodes: &mut Vec<Node>, names: &[String], slot: u64) {
     let Some((name, rest)) = names.split_first() else {
         return;
     };
@@ -92,10 +187,10 @@ fn plant(nodes: &mut Vec<Node>, names: &[String], field: u32) {
         });
     let node = &mut nodes[place];
     if rest.is_empty() {
-        node.here |= field;
+        node.here |= slot;
     } else {
-        node.below |= field;
-        plant(&mut node.nodes, rest, field);
+        node.below |= slot;
+        plant(&mut node.nodes, rest, slot);
     }
 }
 
@@ -112,7 +207,7 @@ fn take<'a>(
     nodes: &[Node],
     key: &[u8],
     value: &'a str,
-    seen: &mut u32,
+    seen: &mut u64,
     found: &mut [Found<'a>],
 ) -> Result<(), Reason> {
     let Some(place) = nodes.iter().position(|node| node.name.as_bytes() == key) else {
@@ -147,10 +242,10 @@ fn enter<'a>(node: &Node, mut value: &'a str, found: &mut [Found<'a>]) -> Result
     Ok(())
 }
 
-fn set<'a>(mut fields: u32, what: Found<'a>, found: &mut [Found<'a>]) {
-    while fields != 0 {
-        found[fields.trailing_zeros() as usize] = what;
-        fields &= fields - 1;
+fn set<'a>(mut slots: u64, what: Found<'a>, found: &mut [Found<'a>]) {
+    while slots != 0 {
+        found[slots.trailing_zeros() as usize] = what;
+        slots &= slots - 1;
     }
 }
 
@@ -160,7 +255,7 @@ mod tests {
 
     #[track_caller]
     fn check<const N: usize>(paths: [&str; N], json: &str, expected: Result<[Found; N], Reason>) {
-        let paths = paths.map(|path| Path::parse(path).expect(path));
+        let paths = paths.map(|path| Paths::parse(path).expect(path));
         let tree = Tree::new(paths.each_ref().map(Some));
         assert_eq!(tree.find(json), expected, "{json}");
     }

@@ -1,13 +1,13 @@
 //! Shapes of other systems, from their public documentation. docs/events.md shows each as settings.
 
-use super::{ArmsShape, ClickShape, Path, ServedShape, Shape, TsUnit};
+use super::{ArmsShape, ClickShape, Path, Paths, ServedShape, Shape, TsUnit};
 use crate::engine::event::Kind;
 
 /// Where none of the experiments is named, a list counts in this arm of this experiment.
 const ALL: &str = "all";
 
-fn path(names: &[&str]) -> Path {
-    Path::of_names(names)
+fn path(names: &[&str]) -> Paths {
+    Path::of_names(names).into()
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! Records and what becomes of them.
 
+mod alternatives;
 mod both_ways;
 mod cases;
 mod plain;

@@ -1,13 +1,13 @@
 //! Records of other shapes than ours.
 
 use super::*;
-use crate::ingest::wire::shape::{ArmsShape, Path, ServedShape, TsUnit, Zone};
+use crate::ingest::wire::shape::{ArmsShape, Paths, ServedShape, TsUnit, Zone};
 
-fn path(text: &str) -> Path {
-    Path::parse(text).expect(text)
+fn path(text: &str) -> Paths {
+    Paths::parse(text).expect(text)
 }
 
-fn maybe(text: &str) -> Option<Path> {
+fn maybe(text: &str) -> Option<Paths> {
     Some(text).filter(|text| !text.is_empty()).map(path)
 }
 
@@ -510,7 +510,7 @@ fn a_refusal_names_the_field_and_what_is_there() {
     let place = |json: &str| match decoder.explain(json.as_bytes(), Some(Kind::Click)) {
         Explained::Refused { reason, place } => (
             reason,
-            place.map(|place| (place.setting, place.path, place.value)),
+            place.map(|place| (place.setting, place.paths.join(" or "), place.value)),
         ),
         other => panic!("{json}: {other:?}"),
     };
@@ -547,9 +547,10 @@ fn check_part(shape: &Shape, fields: &str, expected: (&str, &str, Option<&str>, 
     else {
         panic!("{json} is not refused for a field");
     };
+    let paths = place.paths.join(" or ");
     let found = (
         place.setting,
-        &*place.path,
+        &*paths,
         place.within.as_deref(),
         place.value.as_deref(),
     );

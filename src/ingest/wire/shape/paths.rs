@@ -1,0 +1,61 @@
+//! Where a field may stand: one path, or several that are tried in order.
+
+use super::Path;
+
+/// The paths to one field. The first path that leads to a value is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    first: Path,
+    others: Vec<Path>,
+}
+
+impl Paths {
+    /// Most paths to one field.
+    pub const MAX: usize = 8;
+
+    /// A single path.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Paths, &'static str> {
+        Path::parse(text).map(Paths::from)
+    }
+
+    /// Several paths in the order in which they are tried; `None` if there are none, or more than [`Paths::MAX`].
+    pub fn any(paths: Vec<Path>) -> Option<Paths> {
+        if paths.len() > Paths::MAX {
+            return None;
+        }
+        let mut paths = paths.into_iter();
+        Some(Paths {
+            first: paths.next()?,
+            others: paths.collect(),
+        })
+    }
+
+    pub fn first(&self) -> &Path {
+        &self.first
+    }
+
+    /// The paths that are tried after the first one.
+    pub fn others(&self) -> &[Path] {
+        &self.others
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    pub fn has_alternatives(&self) -> bool {
+        !self.others.is_empty()
+    }
+}
+
+impl From<Path> for Paths {
+    fn from(first: Path) -> Paths {
+        Paths {
+            first,
+            others: Vec::new(),
+        }
+    }
+}
