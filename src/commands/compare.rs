@@ -35,6 +35,7 @@ pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<
     Ok(Some(Compare {
         all,
         each: each.collect::<Result<_, String>>()?,
+        shares: flat(&args.shares, None).into_iter().collect(),
         halfway: false,
         max_lists_per_user: args.max_lists_per_user.and_then(NonZeroU32::new),
     }))
@@ -97,8 +98,17 @@ impl Flags<'_> {
             ));
         }
         let defaults = Settings::new(control);
+        let has_own = args
+            .shares
+            .iter()
+            .any(|said| said.experiment.as_deref() == experiment);
         Ok(Settings {
-            shares,
+            // Those of all wait until the arms of each experiment are known.
+            shares: if experiment.is_some() && has_own {
+                shares
+            } else {
+                BTreeMap::new()
+            },
             primary,
             guardrails: guardrails.into_iter().collect(),
             mde: once(&args.mde, experiment, "--mde")?
@@ -202,14 +212,70 @@ pub(super) fn missing(args: &CompareArgs, compare: &Compare, evaluation: &Evalua
     })
 }
 
-/// An arm that has a share and no list, if there is one.
+/// An arm that has a share and no list, if there is one; or shares for all that are those of no experiment.
 pub(super) fn strange_share(compare: &Compare, evaluation: &Evaluation) -> Option<String> {
-    evaluation.arms().iter().find_map(|(experiment, arms)| {
-        let settings = compare.settings(experiment, arms.iter().copied())?;
-        let stranger = settings.shares.keys().find(|arm| !arms.contains(&arm.as_str()))?;
+    let arms = evaluation.arms();
+    let strange = |experiment: &str, shares: &BTreeMap<String, f64>| {
+        let arms = arms.get(experiment)?;
+        let stranger = shares.keys().find(|arm| !arms.contains(&arm.as_str()))?;
         let flag = format!("--shares <{}:ARM=SHARE,…>", visible(experiment));
         Some(unknown(stranger, &flag, arms))
-    })
+    };
+    let own = arms.iter().find_map(|(experiment, arms)| {
+        let settings = compare.settings(experiment, arms)?;
+        strange(experiment, &settings.shares)
+    });
+    let without = compare.without_shares(&arms);
+    let takes_them = |(experiment, arms): (&&str, &Vec<&str>)| {
+        let settings = compare.settings(experiment, arms);
+        settings.is_some_and(|settings| settings.shares == compare.shares)
+    };
+    if own.is_some() || arms.iter().any(takes_them) {
+        return own;
+    }
+    match without[..] {
+        [] => None,
+        [experiment] => strange(experiment, &compare.shares),
+        _ => Some(of_no_experiment(compare, &without, &arms)),
+    }
+}
+
+/// What to say of shares for all, where each of several experiments misses an arm of them.
+fn of_no_experiment(compare: &Compare, experiments: &[&str], arms: &BTreeMap<&str, Vec<&str>>) -> String {
+    let named: Vec<&str> = compare.shares.keys().map(String::as_str).collect();
+    let mut message = format!(
+        "no experiment has all arms of --shares <ARM=SHARE,…>: {}",
+        visible(&named.join(", "))
+    );
+    for experiment in experiments {
+        let own = arms.get(experiment).map(|arms| arms.join(", "));
+        let own = own.unwrap_or_default();
+        message.push_str(&format!(
+            "\n  [arms of {}: {}]",
+            visible(experiment),
+            visible(&own)
+        ));
+    }
+    message.push_str("\n\n  tip: shares of one experiment are --shares EXPERIMENT:ARM=SHARE,…");
+    message
+}
+
+/// A note on each experiment that is compared without the shares that were given for all.
+pub(super) fn without_shares(compare: &Compare, evaluation: &Evaluation) -> Vec<String> {
+    let arms = evaluation.arms();
+    let without = compare.without_shares(&arms).into_iter();
+    let notes = without.map(|experiment| {
+        let own = &arms[experiment];
+        let missing = compare.shares.keys().map(String::as_str);
+        let missing: Vec<&str> = missing.filter(|arm| !own.contains(arm)).collect();
+        let experiment = visible(experiment);
+        format!(
+            "{experiment} is compared without shares: it has no arm {}; for its own arms ({}) give --shares {experiment}:ARM=SHARE,…",
+            visible(&missing.join(", ")),
+            visible(&own.join(", "))
+        )
+    });
+    notes.collect()
 }
 
 /// A note on the experiments that have no control, if there are any.

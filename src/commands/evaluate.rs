@@ -38,6 +38,11 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         tell(&counted, &evaluation);
         let left_out = compare.and_then(|compare| compare::left_out(compare, &evaluation));
         left_out.iter().for_each(|text| note(text));
+        if let Some(compare) = compare {
+            for text in compare::without_shares(compare, &evaluation) {
+                note(&text);
+            }
+        }
         show(&evaluation, args)?;
         let is_bad = evaluation.is_empty() || !evaluation.losses().is_empty();
         let is_strictly_bad = args.strict && evaluation.n_unreadable() > 0;

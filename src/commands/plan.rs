@@ -94,8 +94,13 @@ fn asked(args: &PlanArgs, counting: &Counting) -> Result<Counted, String> {
 }
 
 fn with_alpha(mut compare: Compare, alpha: Option<f64>) -> Compare {
+    // An arm that is planned need not have a list yet, so that shares for all are those of each.
+    let shares = std::mem::take(&mut compare.shares);
     for settings in compare.each.values_mut().chain(&mut compare.all) {
         settings.alpha = alpha.unwrap_or(settings.alpha);
+        if settings.shares.is_empty() {
+            settings.shares.clone_from(&shares);
+        }
     }
     compare.halfway = true;
     compare

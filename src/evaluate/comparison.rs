@@ -3,6 +3,7 @@
 mod times;
 mod top_users;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
@@ -13,6 +14,7 @@ use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, Numbers};
 use crate::looks::arm_totals;
+use crate::statistics::per_user::is_per_user;
 use crate::statistics::{ArmTotals, Epoch, Report, Settings, Time, Totals, Unit, one_look};
 
 /// Which arms are compared with a control, and how.
@@ -22,6 +24,8 @@ pub struct Compare {
     pub all: Option<Settings>,
     /// By experiment.
     pub each: BTreeMap<String, Settings>,
+    /// Expected shares of users in every experiment that has all of these arms, and no shares in its own settings.
+    pub shares: BTreeMap<String, f64>,
     /// Whether to tell as well what had added up by half of the time.
     pub halfway: bool,
     /// How many lists of a user count; none: all of them.
@@ -30,13 +34,35 @@ pub struct Compare {
 
 impl Compare {
     /// Those of an experiment with these arms; none where it has no control.
-    pub fn settings<'a>(
-        &self,
-        experiment: &str,
-        mut arms: impl Iterator<Item = &'a str>,
-    ) -> Option<&Settings> {
+    pub fn settings(&self, experiment: &str, arms: &[&str]) -> Option<Cow<'_, Settings>> {
         let settings = self.each.get(experiment).or(self.all.as_ref())?;
-        arms.any(|arm| arm == settings.control).then_some(settings)
+        if !arms.contains(&settings.control.as_str()) {
+            return None;
+        }
+        if self.shares.is_empty() || !settings.shares.is_empty() {
+            return Some(Cow::Borrowed(settings));
+        }
+        let mut settings = settings.clone();
+        if self.shares.keys().all(|arm| arms.contains(&arm.as_str())) {
+            settings.shares.clone_from(&self.shares);
+        } else {
+            // They were asked for where there are shares, and are not known elsewhere.
+            settings.primary.retain(|metric| !is_per_user(metric));
+            settings.guardrails.retain(|metric, _| !is_per_user(metric));
+        }
+        Some(Cow::Owned(settings))
+    }
+
+    /// The experiments, of these with their arms, that have a control and miss an arm of `shares`: they are compared without.
+    pub fn without_shares<'a>(&self, arms: &BTreeMap<&'a str, Vec<&str>>) -> Vec<&'a str> {
+        let misses_shares = |experiment: &str, arms: &[&str]| {
+            let settings = self.settings(experiment, arms);
+            !self.shares.is_empty() && settings.is_some_and(|settings| settings.shares.is_empty())
+        };
+        let all = arms.iter();
+        all.filter(|(experiment, arms)| misses_shares(experiment, arms))
+            .map(|(experiment, _)| *experiment)
+            .collect()
     }
 }
 
@@ -164,10 +190,9 @@ impl Compared<'_> {
             arms.push((id, &arm.arm));
         }
         let sums = experiments.into_iter().filter_map(|(experiment, arms)| {
-            let settings = self
-                .compare
-                .settings(experiment, arms.iter().map(|(_, arm)| *arm))?;
-            let totals = totals(numbers, &arms, self.ranking, settings, top_users);
+            let names: Vec<&str> = arms.iter().map(|(_, arm)| *arm).collect();
+            let settings = self.compare.settings(experiment, &names)?;
+            let totals = totals(numbers, &arms, self.ranking, &settings, top_users);
             let unit = if totals.multi_arm_users.is_some() {
                 Unit::User
             } else {
@@ -175,7 +200,7 @@ impl Compared<'_> {
             };
             let settings = Settings {
                 unit,
-                ..settings.clone()
+                ..settings.into_owned()
             };
             Some((experiment.to_owned(), (settings, totals)))
         });
@@ -238,16 +263,52 @@ mod tests {
         let compare = Compare {
             all: Some(Settings::new("base")),
             each: [("layout".to_owned(), Settings::new("grid"))].into(),
-            halfway: false,
-            max_lists_per_user: None,
+            ..Compare::default()
         };
-        let control = |experiment: &str, arms: &[&'static str]| {
-            let settings = compare.settings(experiment, arms.iter().copied());
+        let control = |experiment: &str, arms: &[&str]| {
+            let settings = compare.settings(experiment, arms);
             settings.map(|settings| settings.control.clone())
         };
         assert_eq!(control("ranker", &["base", "grid"]).as_deref(), Some("base"));
         assert_eq!(control("layout", &["base", "grid"]).as_deref(), Some("grid"));
         assert_eq!(control("layout", &["base"]), None);
         assert_eq!(control("ranker", &["grid"]), None);
+    }
+
+    #[test]
+    fn shares_of_all_are_those_of_experiments_with_all_of_their_arms() {
+        let shares = |arms: &[&str]| arms.iter().map(|arm| ((*arm).to_owned(), 0.5)).collect();
+        let own = Settings {
+            shares: shares(&["base", "grid"]),
+            ..Settings::new("base")
+        };
+        let compare = Compare {
+            all: Some(Settings {
+                primary: vec!["ctr".to_owned(), "lists_per_user".to_owned()],
+                ..Settings::new("base")
+            }),
+            each: [("layout".to_owned(), own.clone())].into(),
+            shares: shares(&["base", "neural"]),
+            ..Compare::default()
+        };
+        let settings = |experiment: &str, arms: &[&str]| {
+            compare
+                .settings(experiment, arms)
+                .expect("a control")
+                .into_owned()
+        };
+        let ranker = settings("ranker", &["base", "neural", "other"]);
+        assert_eq!((&ranker.shares, ranker.primary.len()), (&compare.shares, 2));
+        let color = settings("color", &["base", "red"]);
+        assert!(color.shares.is_empty());
+        assert_eq!(color.primary, ["ctr"]);
+        assert_eq!(settings("layout", &["base"]).shares, own.shares);
+        let arms = BTreeMap::from([
+            ("ranker", vec!["base", "neural"]),
+            ("color", vec!["base", "red"]),
+            ("layout", vec!["base"]),
+            ("without", vec!["red"]),
+        ]);
+        assert_eq!(compare.without_shares(&arms), ["color"]);
     }
 }

@@ -99,6 +99,65 @@ fn a_control_for_all_stands_beside_one_of_a_single_experiment() {
     assert!(!row("default,layout,grid,ctr,,").ends_with(','), "{csv}");
 }
 
+/// Two experiments whose controls have one name.
+fn with_one_control() -> String {
+    events().replace(r#""layout":"grid""#, r#""layout":"base""#)
+}
+
+#[test]
+fn shares_of_all_are_for_the_experiments_that_have_their_arms() {
+    let shares = ["--compare", "base", "--shares", "base=.5,neural=.5"];
+    let events = with_one_control();
+    let ran = run_with_input(
+        &[&["evaluate", "-", "--format", "json"], &shares[..]].concat(),
+        &events,
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = "note: layout is compared without shares: it has no arm neural; for its own arms (base, rows) give --shares \
+                layout:ARM=SHARE,…\n";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let comparisons = &json["comparisons"];
+    assert_eq!(comparisons["ranker"]["neural"]["checks"]["srm"]["p"], 1.0);
+    let layout = &comparisons["layout"]["rows"];
+    assert_eq!(layout["control"], "base");
+    assert_eq!(layout["checks"].get("srm"), None, "{layout}");
+    assert!(layout["metrics"]["ctr"]["lift"].is_f64(), "{layout}");
+
+    // What the note says to give; a setting of its own that says nothing of shares changes nothing.
+    let own = ["--shares", "layout:base=.25,rows=.75"];
+    let ran = run_with_input(&[&["evaluate", "-"], &shares[..], &own].concat(), &events);
+    assert_eq!(ran.code, Some(0));
+    assert!(!ran.stderr.contains("shares"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("invalid(srm)"), "{}", ran.stdout);
+    let effect = ["--mde", "layout:.1"];
+    let ran = run_with_input(&[&["evaluate", "-"], &shares[..], &effect].concat(), &events);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
+#[test]
+fn shares_whose_arms_no_experiment_has_are_refused_with_the_arms_that_there_are() {
+    let asked = [
+        "evaluate",
+        "-",
+        "--compare",
+        "base",
+        "--shares",
+        "base=.5,neurl=.5",
+    ];
+    let ran = run_with_input(&asked, &with_one_control());
+    assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
+    for told in [
+        "no experiment has all arms of --shares <ARM=SHARE,…>: base, neurl\n",
+        "[arms of layout: base, rows]\n",
+        "[arms of ranker: base, neural]\n",
+        "--shares EXPERIMENT:ARM=SHARE,…",
+    ] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn names_may_have_what_separates_them() {
     let list = |user: usize| {
