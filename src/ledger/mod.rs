@@ -124,12 +124,7 @@ impl Ledger {
         match settled {
             Settled::List(list) => {
                 if self.books.units.aggregate.has_caps() {
-                    let capped = self.books.units.aggregate.cap(&list);
-                    self.books.add(&SettledList {
-                        capped: &capped,
-                        ..list
-                    });
-                    self.books.units.aggregate.reuse(capped);
+                    self.take_capped(list);
                 } else {
                     self.books.add(&list);
                 }
@@ -147,6 +142,17 @@ impl Ledger {
             tallies: slots.sums.unwrap_or_default(),
             shown: slots.seen.unwrap_or_default(),
         }
+    }
+
+    /// Never inlined: without caps its lines would cost every list.
+    #[inline(never)]
+    fn take_capped(&mut self, list: SettledList) {
+        let capped = self.books.units.aggregate.cap(&list);
+        self.books.add(&SettledList {
+            capped: &capped,
+            ..list
+        });
+        self.books.units.aggregate.reuse(capped);
     }
 
     /// Names the arms that the engine has admitted since, in its order. An arm comes before its first list.

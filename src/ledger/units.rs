@@ -104,6 +104,19 @@ impl Units {
         self.over = over;
     }
 
+    fn count_list(&mut self, list: &SettledList) {
+        if list.user.is_none() {
+            for arm in list.arms {
+                if list.start_ms >= self.arms[*arm as usize].start_ms {
+                    self.count(*arm, |counts| counts.without_user += 1);
+                }
+            }
+        }
+        for arm in list.capped {
+            self.count(*arm, |counts| counts.capped += 1);
+        }
+    }
+
     fn count(&mut self, arm: ArmId, add: impl FnOnce(&mut UnitCounts)) {
         let counts = &mut self.slot[arm as usize];
         if *counts == UnitCounts::default() {
@@ -169,16 +182,10 @@ impl Aggregate for Units {
         }
     }
 
+    #[inline]
     fn add(&mut self, list: &SettledList) {
-        if list.user.is_none() {
-            for arm in list.arms {
-                if list.start_ms >= self.arms[*arm as usize].start_ms {
-                    self.count(*arm, |counts| counts.without_user += 1);
-                }
-            }
-        }
-        for arm in list.capped {
-            self.count(*arm, |counts| counts.capped += 1);
+        if list.user.is_none() || !list.capped.is_empty() {
+            self.count_list(list);
         }
     }
 
