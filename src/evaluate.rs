@@ -361,6 +361,11 @@ impl Evaluator {
 
 /// Whole slots, and a whole part of a span.
 fn settle_ms(options: &Options) -> i64 {
+    let compare = options.compare.as_ref();
+    // Which lists of a user come first goes by slot, and by line within one.
+    if compare.is_some_and(|compare| compare.max_lists_per_user.is_some()) {
+        return options.slot_ms;
+    }
     let whole = options
         .span_ms
         .unwrap_or(SETTLE_MS / options.slot_ms * options.slot_ms);

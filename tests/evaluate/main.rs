@@ -3,6 +3,7 @@
 
 mod answering;
 mod asked;
+mod capped;
 mod catalogued;
 mod compare;
 mod conventions;
