@@ -651,6 +651,22 @@ fn windows_that_no_look_can_end_with_are_warned_of_where_something_is_asked() {
 }
 
 #[test]
+fn a_cap_that_each_partition_counts_by_itself_is_warned_of() {
+    let doubts = |key: &str| {
+        let text = format!(
+            "[kafka]\nkey = \"{key}\"\n[experiments.a]\ncontrol = \"base\"\nmax_lists_per_user = 200"
+        );
+        config(&text, &[]).doubts()
+    };
+    assert_eq!(doubts("user"), [""; 0]);
+    let [doubt] = <[String; 1]>::try_from(doubts("request")).expect("one");
+    assert!(
+        doubt.starts_with("experiments.a.max_lists_per_user is 200, and kafka.key is \"request\": "),
+        "{doubt}"
+    );
+}
+
+#[test]
 fn days_that_a_restart_does_not_read_again_are_warned_of() {
     let warnings = |of_kafka: &str, lines: &str| {
         let settings = "control = \"base\"\nprimary = [\"mrr\"]\nshares = { base = 0.5, b = 0.5 }";

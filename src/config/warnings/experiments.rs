@@ -26,7 +26,8 @@ impl Config {
     pub(super) fn doubts_of_experiments(&self) -> Vec<String> {
         let doubts = self.compared().flat_map(|of| {
             let sticky = sticky_epochs(&of.shown, of.experiment, of.settings);
-            canaries(&of.shown, of.settings).chain(sticky).collect::<Vec<_>>()
+            let doubts = canaries(&of.shown, of.settings).chain(sticky);
+            doubts.chain(self.capped_by_partition(&of)).collect::<Vec<_>>()
         });
         doubts.collect()
     }
@@ -78,6 +79,18 @@ impl Config {
             format!(
                 "{name} takes {days} days ({setting}), and each restart of abgauge begins them anew: by kafka.start = \"rebuild\" it \
                  reads back about the longest window ({span}). Set state.topic, or kafka.start = \"earliest\", {remedy}"
+            )
+        })
+    }
+
+    /// Keyed by request, the lists of one user are spread over partitions, each of which counts up to the cap.
+    fn capped_by_partition(&self, of: &Compared) -> Option<String> {
+        let max = of.experiment.max_lists_per_user?;
+        (self.kafka.key == TopicKey::Request).then(|| {
+            format!(
+                "{}.max_lists_per_user is {max}, and kafka.key is \"request\": each partition counts up to {max} lists of a user. Key \
+                 both topics by the user and set kafka.key = \"user\"",
+                of.shown
             )
         })
     }
