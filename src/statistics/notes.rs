@@ -20,7 +20,8 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &Units, settings: &Setti
     for (side, share) in sides.iter().zip(units.without_user.iter().flatten()) {
         if *share >= WITHOUT_USER {
             notes.push(format!(
-                "{} of the lists of {side} have no user, so intervals are too narrow: send a user id with every list",
+                "{} of the lists of {side} have no user, so intervals are too narrow: send a user id with every \
+                 list, or let events.user_id name a second field",
                 percent(*share)
             ));
         }
