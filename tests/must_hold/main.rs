@@ -21,6 +21,12 @@ const SMALL: Scale = Scale {
 /// The same, where users come as often as lists are cheap.
 const FEW_LISTS: Scale = Scale { lists: 0.25, ..SMALL };
 
+/// The same, for rows with few users to begin with.
+const ENOUGH_USERS: Scale = Scale {
+    users: 1.0,
+    ..FEW_LISTS
+};
+
 /// What each figure is over the seeds from 1 to `n_runs`, with its name.
 fn seen(row: &Row, n_runs: u64) -> Vec<(String, f64)> {
     let runs: Vec<Vec<f64>> = (1..=n_runs).map(|seed| row.run(seed)).collect();
@@ -149,4 +155,22 @@ fn a_constant_effect_is_decided_in_the_first_weeks() {
     check(&seen, "week 1", 0.5, 0.92);
     check(&seen, "week 2", 0.79, 1.0);
     check(&seen, "holds the sign", 1.0, 1.0);
+}
+
+#[test]
+fn users_without_an_id_are_noted_and_a_second_id_mends_them() {
+    for share in [0.2, 0.5] {
+        let seen = seen(&rows::without_id(ENOUGH_USERS, share), 24);
+        check(&seen, "a note", 1.0, 1.0);
+        check(&seen, "with a second id", 0.0, 0.17);
+    }
+}
+
+#[test]
+fn a_crawler_is_noted_and_a_cap_mends_it() {
+    for share in [0.2, 0.35, 0.6] {
+        let seen = seen(&rows::crawler(ENOUGH_USERS, share), 24);
+        check(&seen, "a note", 1.0, 1.0);
+        check(&seen, "at most 200", 0.0, 0.17);
+    }
 }

@@ -6,23 +6,36 @@ use abgauge::engine::event::{ArmName, Batch, Body, Click, Event, Position, Serve
 use abgauge::simulate::Design;
 use abgauge::simulate::design::Combination;
 use abgauge::simulate::draft::{Content, Draft};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
+
+use super::scenario::{ARM, Ids};
 
 /// A batch that is filled and cleared by turns.
 pub struct Feed {
     batch: Batch,
     /// Of the next record, on either side.
     offset: i64,
+    ids: Ids,
+    /// The first treatment.
+    treatment: u32,
 }
+
+/// The crawler, and the second ids of users.
+const CRAWLER: u64 = u64::MAX;
+const SECOND: u64 = 1;
 
 impl Feed {
     /// For designs of the same experiments and arms as this one.
     pub fn new(design: &Design) -> Feed {
         let mut batch = Batch::default();
+        let mut treatment = 0;
         for combination in 0..design.n_combinations() as Combination {
             let (experiment, arm) = design.arms(combination).next().expect("there is an experiment");
             let name = format!("{}={}", experiment.name, arm.name);
             let hash = xxh3_128(name.as_bytes());
+            if &*arm.name == ARM {
+                treatment = batch.arms.len() as u32;
+            }
             let experiment = add_text(&mut batch.text, &experiment.name);
             let arm = add_text(&mut batch.text, &arm.name);
             batch.arms.push(ArmName {
@@ -31,7 +44,17 @@ impl Feed {
                 arm,
             });
         }
-        Feed { batch, offset: 0 }
+        Feed {
+            batch,
+            offset: 0,
+            ids: Ids::All,
+            treatment,
+        }
+    }
+
+    #[must_use]
+    pub fn with_ids(self, ids: Ids) -> Feed {
+        Feed { ids, ..self }
     }
 
     pub fn batch(&self) -> &Batch {
@@ -46,31 +69,66 @@ impl Feed {
         self.batch.clear();
     }
 
-    /// Adds a record. Requests of two legs have different ids.
+    /// Adds a record, and after a list those that the crawler gets meanwhile. Requests of two legs have different ids.
     pub fn push(&mut self, leg: usize, draft: &Draft) {
-        let id = xxh3_128(format!("{leg}-{}", draft.origin.request).as_bytes());
-        let user = Some(xxh3_64(&draft.origin.user.to_le_bytes()));
-        let body = match draft.content {
+        let name = format!("{leg}-{}", draft.origin.request);
+        let user = self.user(draft.origin.user);
+        let id = xxh3_128(name.as_bytes());
+        match draft.content {
             Content::List { stamp_ms, items } => {
-                let start = self.batch.items.len() as u32;
-                self.batch.items.extend(items.iter().map(|item| hash(*item)));
                 let arms = u32::from(draft.origin.combination);
-                Body::Served(Served {
+                self.push_list(draft, id, user, stamp_ms, items, arms);
+                for n in 0..self.n_crawled(name.as_bytes()) {
+                    let id = xxh3_128(format!("crawler-{n}-{name}").as_bytes());
+                    self.push_list(draft, id, Some(CRAWLER), stamp_ms, items, self.treatment);
+                }
+            }
+            Content::Click { stamp_ms, item } => {
+                let body = Body::Click(Click {
                     id,
                     user,
                     ts_ms: stamp_ms,
-                    items: start..self.batch.items.len() as u32,
-                    arms: arms..arms + 1,
-                })
+                    item: hash(item),
+                });
+                self.push_body(draft, body);
             }
-            Content::Click { stamp_ms, item } => Body::Click(Click {
-                id,
-                user,
-                ts_ms: stamp_ms,
-                item: hash(item),
-            }),
-            Content::Text(_) => return,
+            Content::Text(_) => {}
+        }
+    }
+
+    /// Of a list or a click of this user.
+    fn user(&self, user: u32) -> Option<u64> {
+        let bytes = user.to_le_bytes();
+        let lacks_first = |share| fraction(xxh3_64_with_seed(&bytes, 2)) < share;
+        match self.ids {
+            Ids::Missing(share) if lacks_first(share) => None,
+            Ids::Second(share) if lacks_first(share) => Some(xxh3_64_with_seed(&bytes, SECOND)),
+            _ => Some(xxh3_64(&bytes)),
+        }
+    }
+
+    /// Lists of the crawler for one of somebody else: s / (1 − s) on average.
+    fn n_crawled(&self, request: &[u8]) -> usize {
+        let Ids::Crawler(share) = self.ids else {
+            return 0;
         };
+        (share / (1.0 - share) + fraction(xxh3_64(request))) as usize
+    }
+
+    fn push_list(&mut self, draft: &Draft, id: u128, user: Option<u64>, ts_ms: i64, items: &[u16], arm: u32) {
+        let start = self.batch.items.len() as u32;
+        self.batch.items.extend(items.iter().map(|item| hash(*item)));
+        let body = Body::Served(Served {
+            id,
+            user,
+            ts_ms,
+            items: start..self.batch.items.len() as u32,
+            arms: arm..arm + 1,
+        });
+        self.push_body(draft, body);
+    }
+
+    fn push_body(&mut self, draft: &Draft, body: Body) {
         let at = Position {
             side: draft.side,
             offset: self.offset,
@@ -79,6 +137,11 @@ impl Feed {
         self.offset += 1;
         self.batch.events.push(Event { at, body });
     }
+}
+
+/// From 0 to 1, the same for the same hash.
+fn fraction(hash: u64) -> f64 {
+    hash as f64 / u64::MAX as f64
 }
 
 fn hash(item: u16) -> u64 {

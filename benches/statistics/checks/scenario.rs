@@ -59,6 +59,22 @@ pub struct Scenario {
     pub lists_per_user: f64,
     /// One after the other.
     pub legs: Vec<Leg>,
+    pub ids: Ids,
+    pub max_lists_per_user: Option<NonZeroU32>,
+}
+
+/// The ids of users in lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum Ids {
+    /// One of each user.
+    #[default]
+    All,
+    /// This share of the users has none.
+    Missing(f64),
+    /// This share of the users has none, but a second one that is read instead.
+    Second(f64),
+    /// One more user of the first treatment gets this share of all lists and clicks on none.
+    Crawler(f64),
 }
 
 /// A time in which nothing changes.
@@ -107,6 +123,8 @@ impl Scenario {
             activity,
             lists_per_user: lists_per_user * scale.lists,
             legs: vec![Leg::default()],
+            ids: Ids::All,
+            max_lists_per_user: None,
         }
     }
 
@@ -153,9 +171,15 @@ impl Scenario {
 
     /// Draws it under a seed and joins it; cells of this length are told as soon as they are complete.
     pub fn replay(&self, seed: u64, cell_ms: i64, tell: impl FnMut(&Told)) {
-        let design = self.design(&self.legs[0]);
+        let feed = Feed::new(&self.design(&self.legs[0])).with_ids(self.ids);
+        let epochs = Epochs {
+            max_lists: self.max_lists_per_user,
+            ..Epochs::default()
+        };
+        let users = Users::Of([(EXPERIMENT.to_owned(), epochs)].into());
+        let keep = Keep::of_users(users, cell_ms);
         let draw = |feed: &mut Feed, join: &mut dyn FnMut(&mut Feed)| self.draw(seed, feed, join);
-        replay(&design, self.ranking(), self.end_ms(), cell_ms, draw, tell);
+        replay(feed, self.ranking(), &keep, self.end_ms(), draw, tell);
     }
 
     /// Fills the feed, and hands it on whenever there is a batch.
@@ -232,19 +256,17 @@ impl Scenario {
     }
 }
 
-/// Joins the lists of the first experiment of a design, whose records `draw` puts into the feed, handing it on whenever there is a
-/// batch. Cells of this length are told as soon as they are complete, until `end_ms`.
+/// Joins the records that `draw` puts into the feed, handing it on whenever there is a batch. Cells are told as soon as they are
+/// complete, until `end_ms`.
 pub fn replay(
-    design: &Design,
+    mut feed: Feed,
     ranking: Ranking,
+    keep: &Keep,
     end_ms: i64,
-    cell_ms: i64,
     draw: impl FnOnce(&mut Feed, &mut dyn FnMut(&mut Feed)),
     mut tell: impl FnMut(&Told),
 ) {
-    let users = Users::Of([(EXPERIMENT.to_owned(), Epochs::default())].into());
-    let keep = Keep::of_users(users, cell_ms);
-    let mut tracker = PairTracker::new(rules(), ranking, None, &keep);
+    let mut tracker = PairTracker::new(rules(), ranking, None, keep);
     let mut arms = Vec::new();
     let mut join = |feed: &mut Feed, is_end: bool| {
         tracker.apply(feed.batch(), u64::MAX);
@@ -265,7 +287,6 @@ pub fn replay(
             });
         }
     };
-    let mut feed = Feed::new(design);
     draw(&mut feed, &mut |feed| join(feed, false));
     join(&mut feed, true);
 }

@@ -75,7 +75,7 @@ impl Watch {
             start_ms: Some(START_MS),
             settings: Some(settings),
             epochs,
-            max_lists_per_user: None,
+            max_lists_per_user: scenario.max_lists_per_user,
         };
         Watch::of(experiment, scenario.ranking(), every_ms)
     }

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use abgauge::config::TopicKey;
 use abgauge::engine::ranking::{Measures, Ranking};
+use abgauge::ledger::{Epochs, Keep, Users};
 use abgauge::looks::{Experiment, ExperimentLook};
 use abgauge::simulate::draft::Content;
 use abgauge::simulate::{Design, Traffic, TrafficSettings};
@@ -115,9 +116,10 @@ fn watched(seed: u64, duration_ms: i64) -> Watch {
         }
     };
     let end_ms = START_MS + duration_ms;
-    replay(&Design::default(), ranking(), end_ms, LOOK_MS, draw, |told| {
-        watch.take(told)
-    });
+    let users = Users::Of([(EXPERIMENT.to_owned(), Epochs::default())].into());
+    let keep = Keep::of_users(users, LOOK_MS);
+    let feed = Feed::new(&Design::default());
+    replay(feed, ranking(), &keep, end_ms, draw, |told| watch.take(told));
     watch
 }
 

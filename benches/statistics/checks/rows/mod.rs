@@ -5,6 +5,7 @@ mod decisions;
 mod effects;
 mod first_view;
 mod no_effect;
+mod units;
 mod users;
 
 use super::row::Row;
@@ -15,6 +16,7 @@ pub use self::decisions::{Change, changing, constant, eight_weeks};
 pub use self::effects::{harm, power};
 pub use self::first_view::first_view;
 pub use self::no_effect::{holm, no_effect, ramp};
+pub use self::units::{crawler, without_id};
 pub use self::users::{list_ratio, more_lists, sample_ratio, wrong_shares};
 
 /// All, in the order of the contract.
@@ -28,6 +30,8 @@ pub fn all(scale: Scale) -> Vec<Row> {
     rows.extend([eight_weeks(scale), constant(scale)]);
     rows.extend([harm(scale, -0.1), list_ratio(scale), more_lists(scale, 0.1)]);
     rows.extend([false, true].map(|is_ramped| sample_ratio(scale, is_ramped)));
+    rows.extend([0.2, 0.5].map(|share| without_id(scale, share)));
+    rows.extend([0.2, 0.35, 0.6].map(|share| crawler(scale, share)));
     rows.extend([wrong_shares(scale), holm(scale), ramp(scale), first_view()]);
     rows
 }
